@@ -1,0 +1,1 @@
+"""The rules of the broker: synchronous, no sockets; clock, log and randomness are handed in."""

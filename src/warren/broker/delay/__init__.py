@@ -1,0 +1,1 @@
+"""The schedule of delayed messages: what is due when."""

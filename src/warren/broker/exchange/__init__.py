@@ -1,0 +1,1 @@
+"""One module per exchange type, and the walk that routes a message through exchanges."""

@@ -1,0 +1,94 @@
+"""Regular expressions over names, as permissions and policies use them, that cannot hang the broker.
+
+Duty: compile a pattern as RabbitMQ's would be, search it (unanchored) in a name within a time limit, remember results.
+A pattern that ran out of time on a name does not match it; one that did so repeatedly is not run again at all, so a
+client inventing ever new names cannot buy time with it. Not here: what a match means.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Final, final
+
+import regex
+from mypy_extensions import i64
+
+TIME_LIMIT: Final = 0.02  # seconds per name; honest patterns need microseconds
+STRIKES: Final = 5  # that many time-outs and the pattern is not run any more
+LONGEST: Final = 4096  # characters; compiling alternations of 100,000 takes seconds
+REMEMBERED: Final = 2048  # results per pattern
+
+# What Erlang's re says where the regex package has other words.
+PCRE_WORDS: Final = {
+    "unterminated character set": "missing terminating ] for character class",
+    "unbalanced parenthesis": "unmatched parentheses",
+    "min repeat greater than max repeat": "numbers out of order in {} quantifier",
+    "bad escape (end of pattern)": "\\ at end of pattern",
+    "bad character range": "range out of order in character class",
+}
+
+
+class InvalidPattern(Exception):
+    """The pattern does not compile: what is wrong, in PCRE's words, and where."""
+
+    def __init__(self, pattern: str, problem: str, position: int) -> None:
+        super().__init__(problem)
+        self.pattern = pattern
+        self.problem = problem
+        self.position = position
+
+
+@final
+class NamePattern:
+    """One compiled pattern with the results it gave."""
+
+    def __init__(self, pattern: str) -> None:
+        self.pattern: Final = pattern
+        if len(pattern) > LONGEST:
+            raise InvalidPattern(pattern[:64], f"longer than {LONGEST} characters", LONGEST)
+        try:
+            # RabbitMQ: the empty pattern means ^$ in permissions; callers of policies never pass it through that rule
+            self._compiled: Final = regex.compile(pattern)
+        except regex.error as error:
+            position = error.pos
+            raise InvalidPattern(
+                pattern, PCRE_WORDS.get(error.msg, error.msg), 0 if position is None else position
+            ) from None
+        except (RecursionError, OverflowError, MemoryError):
+            raise InvalidPattern(pattern, "parentheses are too deeply nested", 0) from None
+        self._results: Final[dict[str, bool]] = {}
+        self.strikes: i64 = 0
+
+    def matches(self, name: str) -> bool:
+        known = self._results.get(name)
+        if known is not None:
+            return known
+        result = False
+        if self.strikes < STRIKES:
+            try:
+                result = self._compiled.search(name, timeout=TIME_LIMIT) is not None
+            except TimeoutError:
+                self.strikes += 1
+            except (RecursionError, MemoryError):
+                self.strikes += 1
+        if len(self._results) >= REMEMBERED:
+            self._results.clear()
+        self._results[name] = result
+        return result
+
+
+def check(pattern: str) -> None:
+    """Raise InvalidPattern unless it compiles."""
+    NamePattern(pattern)
+
+
+def search_within(pattern: NamePattern, names: list[str], seconds: float) -> list[str]:
+    """The names that match, in order; stops looking when the time is up (listings filtered by a client's pattern)."""
+    found: list[str] = []
+    end = time.monotonic() + seconds
+    for name in names:
+        if time.monotonic() > end:
+            break
+        if pattern.matches(name):
+            found.append(name)
+    return found

@@ -1,0 +1,1 @@
+"""Queues: what waits, what is out with consumers, who gets the next message."""

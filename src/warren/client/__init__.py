@@ -1,0 +1,1 @@
+"""A small, fast, synchronous AMQP client on the same wire code."""

@@ -1,0 +1,1 @@
+"""The durable log: segments, group commit, recovery, compaction."""

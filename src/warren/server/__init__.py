@@ -1,0 +1,1 @@
+"""asyncio: listeners, TLS, transport glue, signals. The only place with an event loop."""

@@ -1,0 +1,1 @@
+"""Spark data sources, pipeline jobs and schemas."""
