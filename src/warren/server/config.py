@@ -20,6 +20,7 @@ from typing import Any
 
 from warren.server.kinds import GIB, MIB, Kind, choice, integer, names, path, seconds, size, text, watermark
 
+
 class SettingsError(Exception):
     """A setting that cannot be used; its text names the key, the value and what is allowed."""
 
@@ -49,7 +50,9 @@ class Settings:
     tls_cert: Path | None = _setting(None, path(), "certificate chain of the TLS listener, PEM")
     tls_key: Path | None = _setting(None, path(), "its private key, PEM")
     tls_ca: Path | None = _setting(None, path(), "authorities that client certificates are checked against, PEM")
-    tls_verify: str = _setting("none", choice("none", "peer", "require"), "client certificates: ignored, checked if sent, or required")
+    tls_verify: str = _setting(
+        "none", choice("none", "peer", "require"), "client certificates: ignored, checked if sent, or required"
+    )
 
     heartbeat: int = _setting(60, integer(0, 65535, "; 0 is off"), "heartbeat suggested to clients, seconds")
     frame_max: int = _setting(131072, size(4096, 2147483647), "largest frame offered to clients")
@@ -57,7 +60,11 @@ class Settings:
     max_message_size: int = _setting(128 * MIB, size(1, 2 * GIB), "largest message body accepted")
     handshake_timeout: float = _setting(10.0, seconds(0.1, 3600), "seconds a client has to log in")
     connection_max: int = _setting(0, integer(0, 1000000, "; 0 is no limit"), "connections at once")
-    consumer_timeout: float = _setting(1800.0, seconds(0, 31536000, "; 0 is off"), "seconds a delivery may stay unacknowledged before its channel is closed")
+    consumer_timeout: float = _setting(
+        1800.0,
+        seconds(0, 31536000, "; 0 is off"),
+        "seconds a delivery may stay unacknowledged before its channel is closed",
+    )
 
     memory_high_watermark: float | int = _setting(0.4, watermark(), "memory above which publishers are blocked")
     disk_free_limit: int = _setting(50 * 1000**2, size(0, 2**60), "free disk below which publishers are blocked")
@@ -65,8 +72,12 @@ class Settings:
     default_user: str = _setting("guest", text(), "user made when the data folder is new")
     default_pass: str = _setting("guest", text(), "password of that user")
     default_vhost: str = _setting("/", text(), "virtual host made when the data folder is new")
-    loopback_users: list[str] = _setting(["guest"], names("user names separated by commas, or none"), "users who may log in from this machine only")
-    interceptors: list[str] = _setting([], names("MODULE:OBJECT names separated by commas, or none"), "channel interceptors to load, in order")
+    loopback_users: list[str] = _setting(
+        ["guest"], names("user names separated by commas, or none"), "users who may log in from this machine only"
+    )
+    interceptors: list[str] = _setting(
+        [], names("MODULE:OBJECT names separated by commas, or none"), "channel interceptors to load, in order"
+    )
 
     log_level: str = _setting("info", choice("debug", "info", "warning", "error"), "least level that is logged")
     log_format: str = _setting("text", choice("text", "json"), "log lines as key=value or as JSON")
@@ -136,11 +147,11 @@ def load(flags: Mapping[str, str], environment: Mapping[str, str] | None = None)
     if file:
         for name, value in _from_file(Path(file)).items():
             found[name], sources[name] = value, f"in {file}"
-    for name, text in _from_environment(environment).items():
-        found[name], sources[name] = text, f"from {TABLE[name].variable}"
-    for name, text in flags.items():
+    for name, given in _from_environment(environment).items():
+        found[name], sources[name] = given, f"from {TABLE[name].variable}"
+    for name, given in flags.items():
         if name != "config":
-            found[name], sources[name] = text, f"from {TABLE[name].flag}"
+            found[name], sources[name] = given, f"from {TABLE[name].flag}"
     if _read_port(found.get("port")) == 0:
         found.setdefault("http_port", 0)  # --port 0 asks for free ports, so that two brokers never meet
     return Settings(**found, sources=sources)  # type: ignore[arg-type]

@@ -1,0 +1,168 @@
+"""Builds the package; everything declarative is in pyproject.toml. This file compiles the core with mypyc.
+
+All modules of the packages in COMPILED go into one library, so that calls between them are C calls. The C files (one a
+module) are compiled on all cores. Without a C compiler, or when anything fails, the install goes on uncompiled: the
+reason is built in, and `warren serve` says it. WARREN_NO_COMPILE=1 asks for that.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import sysconfig
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from setuptools import Distribution, setup
+from setuptools.command.build_ext import build_ext
+
+HERE = Path(__file__).resolve().parent
+SOURCE = HERE / "src"
+COMPILED = ("wire", "broker", "log", "client")
+"""The packages below `warren` that are compiled: what runs per message."""
+
+LEFT_OUT: frozenset[str] = frozenset()
+"""Modules of these packages that stay plain Python, each with its reason."""
+
+OPTIMISATION = os.environ.get("WARREN_OPT_LEVEL", "2")
+CORES = os.cpu_count() or 1
+
+
+def compiled_modules() -> list[str]:
+    """Package openings stay plain: they hold a docstring and at most names handed on."""
+    found = []
+    for package in COMPILED:
+        for path in sorted((SOURCE / "warren" / package).rglob("*.py")):
+            module = ".".join(path.relative_to(SOURCE).with_suffix("").parts)
+            if path.name != "__init__.py" and module not in LEFT_OUT:
+                found.append(module)
+    return found
+
+
+def source_hash(modules: list[str]) -> str:
+    """The package's own function: one definition of what the hash covers."""
+    names: dict[str, Any] = {"__name__": "_build"}
+    exec(compile((SOURCE / "warren" / "_build.py").read_text(), "_build.py", "exec"), names)
+    result: str = names["source_hash"](str(SOURCE), modules)
+    return result
+
+
+def say(text: str) -> None:
+    print(f"warren: {text}", file=sys.stderr, flush=True)
+
+
+class CompileExtensions(build_ext):
+    """setuptools' own command, with the C files of one library compiled in parallel and only when they changed."""
+
+    def build_extensions(self) -> None:
+        one_after_another = self.compiler.compile
+        headers = max((path.stat().st_mtime for path in Path("build").rglob("*.h")), default=0.0)
+
+        def compile_one(source: str, arguments: dict[str, Any]) -> list[str]:
+            target = self.compiler.object_filenames([source], output_dir=arguments.get("output_dir"))[0]
+            if os.path.exists(target) and os.path.getmtime(target) > max(os.path.getmtime(source), headers):
+                return [target]
+            result: list[str] = one_after_another([source], **arguments)
+            return result
+
+        def on_all_cores(sources: list[str], **arguments: Any) -> list[str]:
+            with ThreadPoolExecutor(CORES) as pool:
+                done = pool.map(lambda source: compile_one(source, arguments), sorted(sources, key=_largest_first))
+                return [target for one in done for target in one]
+
+        self.compiler.compile = on_all_cores  # type: ignore[method-assign]
+        self.parallel = CORES
+        super().build_extensions()
+
+
+def _largest_first(path: str) -> int:
+    return -os.path.getsize(path)
+
+
+class BuildCore(build_ext):
+    """Compiles the core if that is possible, and writes down what became of it.
+
+    The work is done in `run`, not when the options are finalised: pip asks for metadata several times before it builds.
+    """
+
+    outputs: list[str]
+
+    def run(self) -> None:
+        self.outputs = []
+        modules, reason = compiled_modules(), ""
+        if os.environ.get("WARREN_NO_COMPILE", "0") not in ("", "0"):
+            modules, reason = [], "WARREN_NO_COMPILE was set at install"
+        elif not self._compiler_found():
+            modules, reason = [], "no C compiler at install: with gcc or clang it would be faster"
+        else:
+            try:
+                reason = self._compile(modules)
+            except (Exception, SystemExit) as error:
+                modules, reason = [], f"compiling failed at install: {' '.join(str(error).split())[:200]}"
+        say(reason)
+        self._write(modules, reason)
+
+    def _compiler_found(self) -> bool:
+        command = os.environ.get("CC") or sysconfig.get_config_var("CC") or "cc"
+        return sys.platform == "win32" or shutil.which(command.split()[0]) is not None
+
+    def _compile(self, modules: list[str]) -> str:
+        import mypy.version
+        from mypyc.build import mypycify
+
+        started = time.monotonic()
+        os.environ["MYPYPATH"] = str(SOURCE)
+        files = [str((SOURCE / Path(*module.split("."))).with_suffix(".py").relative_to(HERE)) for module in modules]
+        say(f"compiling {len(files)} modules with mypyc {mypy.version.__version__}")
+        options = ["--config-file", "pyproject.toml", "--no-warn-unused-ignores", "--cache-dir", "build/mypy"]
+        self.distribution.ext_modules = mypycify(
+            [*options, *files],
+            opt_level=OPTIMISATION,
+            debug_level="0",
+            multi_file=True,
+            group_name="warren",
+        )
+        say(f"C written after {time.monotonic() - started:.0f} s; compiling it on {CORES} cores")
+        command = CompileExtensions(self.distribution)
+        command.build_lib, command.build_temp, command.inplace = self.build_lib, self.build_temp, self.inplace
+        command.ensure_finalized()
+        command.run()
+        self.outputs += command.get_outputs()
+        say(f"compiled in {time.monotonic() - started:.0f} s")
+        return f"mypyc {mypy.version.__version__} -O{OPTIMISATION}"
+
+    def _write(self, modules: list[str], reason: str) -> None:
+        in_source = self.inplace or getattr(self, "editable_mode", False)
+        target = (SOURCE if in_source else Path(self.build_lib)) / "warren" / "_compiled.py"
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if not modules:
+            for stale in target.parent.rglob("*.so"):
+                stale.unlink()
+        listed = "".join(f'    "{module}",\n' for module in modules)
+        target.write_text(
+            f'"""Written by setup.py: what was compiled, and from which sources."""\n\nMODULES: tuple[str, ...] = (\n'
+            f'{listed})\nREASON = {reason!r}\nSOURCE_HASH = "{source_hash(modules)}"\n'
+        )
+        self.outputs.append(str(target))
+
+    def get_outputs(self) -> list[str]:
+        return self.outputs
+
+    def get_source_files(self) -> list[str]:
+        return []
+
+    def get_output_mapping(self) -> dict[str, str]:
+        return {}
+
+
+class CompiledDistribution(Distribution):
+    """A wheel of one platform, though the extensions are only known once they are built."""
+
+    def has_ext_modules(self) -> bool:
+        return True
+
+
+setup(cmdclass={"build_ext": BuildCore}, distclass=CompiledDistribution)
