@@ -7,7 +7,6 @@ client inventing ever new names cannot buy time with it. Not here: what a match 
 
 from __future__ import annotations
 
-import time
 from typing import Final, final
 
 import regex
@@ -47,15 +46,17 @@ class NamePattern:
         if len(pattern) > LONGEST:
             raise InvalidPattern(pattern[:64], f"longer than {LONGEST} characters", LONGEST)
         try:
-            # RabbitMQ: the empty pattern means ^$ in permissions; callers of policies never pass it through that rule
-            self._compiled: Final = regex.compile(pattern)
+            compiled = regex.compile(pattern)
         except regex.error as error:
-            position = error.pos
+            # The package's stubs do not know these two attributes.
+            problem = str(getattr(error, "msg", error))
+            position = getattr(error, "pos", None)
             raise InvalidPattern(
-                pattern, PCRE_WORDS.get(error.msg, error.msg), 0 if position is None else position
+                pattern, PCRE_WORDS.get(problem, problem), position if isinstance(position, int) else 0
             ) from None
         except (RecursionError, OverflowError, MemoryError):
             raise InvalidPattern(pattern, "parentheses are too deeply nested", 0) from None
+        self._compiled: Final = compiled
         self._results: Final[dict[str, bool]] = {}
         self.strikes: i64 = 0
 
@@ -80,15 +81,3 @@ class NamePattern:
 def check(pattern: str) -> None:
     """Raise InvalidPattern unless it compiles."""
     NamePattern(pattern)
-
-
-def search_within(pattern: NamePattern, names: list[str], seconds: float) -> list[str]:
-    """The names that match, in order; stops looking when the time is up (listings filtered by a client's pattern)."""
-    found: list[str] = []
-    end = time.monotonic() + seconds
-    for name in names:
-        if time.monotonic() > end:
-            break
-        if pattern.matches(name):
-            found.append(name)
-    return found
