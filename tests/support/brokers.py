@@ -242,7 +242,7 @@ def start_warren(
     log_file = folder / "log"
     package = importlib.util.find_spec("warren")
     assert package is not None and package.submodule_search_locations
-    source = str(Path(list(package.submodule_search_locations)[0]).parent)
+    source = str(Path(next(iter(package.submodule_search_locations))).parent)
     env = {**os.environ, **(environment or {})}
     env["PYTHONPATH"] = os.pathsep.join(filter(None, [source, env.get("PYTHONPATH", "")]))
     command = [sys.executable, "-m", "warren", "serve", "--port", "0", "--http-port", "0",
