@@ -1,19 +1,21 @@
 """Regular expressions over names, as permissions and policies use them, that cannot hang the broker.
 
 Duty: compile a pattern as RabbitMQ's would be, search it (unanchored) in a name within a time limit, remember results.
-A pattern that ran out of time on a name does not match it; one that did so repeatedly is not run again at all, so a
-client inventing ever new names cannot buy time with it. Not here: what a match means.
+A pattern that ran out of time on a name does not match it; one that has wasted its budget is given up: it matches
+nothing any more, so a client inventing ever new names, or a policy over many queues, cannot hold the broker with it.
+Not here: what a match means.
 """
 
 from __future__ import annotations
 
+import time
 from typing import Final, final
 
 import regex
-from mypy_extensions import i64
 
 TIME_LIMIT: Final = 0.02  # seconds per name; honest patterns need microseconds
-STRIKES: Final = 5  # that many time-outs and the pattern is not run any more
+SLOW: Final = 0.001  # searches that took longer count against the budget
+BUDGET: Final = 0.2  # seconds of processor time (not of waiting for one) all slow searches together may take
 LONGEST: Final = 4096  # characters; compiling alternations of 100,000 takes seconds
 REMEMBERED: Final = 2048  # results per pattern
 
@@ -58,20 +60,26 @@ class NamePattern:
             raise InvalidPattern(pattern, "parentheses are too deeply nested", 0) from None
         self._compiled: Final = compiled
         self._results: Final[dict[str, bool]] = {}
-        self.strikes: i64 = 0
+        self.spent: float = 0.0
+
+    @property
+    def given_up(self) -> bool:
+        return self.spent >= BUDGET
 
     def matches(self, name: str) -> bool:
         known = self._results.get(name)
         if known is not None:
             return known
         result = False
-        if self.strikes < STRIKES:
+        if self.spent < BUDGET:
+            before = time.thread_time()
             try:
                 result = self._compiled.search(name, timeout=TIME_LIMIT) is not None
-            except TimeoutError:
-                self.strikes += 1
-            except (RecursionError, MemoryError):
-                self.strikes += 1
+            except (TimeoutError, RecursionError, MemoryError):
+                pass
+            took = time.thread_time() - before
+            if took > SLOW:
+                self.spent += took
         if len(self._results) >= REMEMBERED:
             self._results.clear()
         self._results[name] = result
