@@ -1,0 +1,83 @@
+# Two commands: `make run` starts a broker, `make test` proves it. Works with GNU make 3.81 and newer.
+#
+# .venv holds everything that is installed; .make holds stamps named after the sources' checksum, so that a second
+# `make run` starts at once and an edited source is built again, whatever the files' times say.
+
+PYTHON ?= python3
+ARGS ?=
+BIN := .venv/bin
+
+SUM := $(shell find src setup.py pyproject.toml -type f ! -name '*.pyc' ! -name '*.so' ! -name _compiled.py \
+	| LC_ALL=C sort | xargs cksum | cksum | cut -d' ' -f1)
+PACKAGE := .make/package-$(SUM)
+TESTED := .make/tested-$(SUM)
+BENCHED := .make/benched-$(SUM)
+# A Python named on the command line is honoured even when .venv is there already; else what is there is used.
+ifneq ($(origin PYTHON),file)
+PYTHON_STAMP := .make/python-$(shell echo '$(PYTHON)' | cksum | cut -d' ' -f1)
+endif
+
+.PHONY: run test test-pure bench soak demo lint types help clean
+
+help:
+	@echo 'make run    install and compile the broker, and start it   (ARGS="--port 5673 --data-dir X", PYTHON=python3.12)'
+	@echo 'make test   lint, types and all tests, with everything they need   (ARGS="-k confirms")'
+	@echo 'make bench  measure, beside RabbitMQ if Debian'"'"'s is installed, and write docs/benchmarks.md'
+	@echo 'make soak   the long tests: crashes, differential, disk model, for hours   (ARGS="-k crash")'
+	@echo 'make demo   broker, publishers and the Spark pipeline, for two minutes'
+	@echo 'make lint   ruff        make types  mypy --strict on src'
+	@echo 'make clean  remove what was built and installed (not ./data)'
+
+run: $(PACKAGE)
+	@exec $(BIN)/warren serve $(ARGS)
+
+test: $(TESTED)
+	@scripts/tools --check
+	@$(MAKE) --no-print-directory lint types test-pure
+	$(BIN)/python -m pytest $(ARGS)
+
+test-pure: $(TESTED)
+	WARREN_PURE=1 $(BIN)/python -m pytest -q -m pure
+
+soak: $(TESTED)
+	$(BIN)/python -m pytest -m 'soak or not soak' --timeout 0 $(ARGS)
+
+bench: $(BENCHED)
+	$(BIN)/python -m bench $(ARGS)
+
+demo: $(TESTED)
+	$(BIN)/warren demo $(ARGS)
+
+lint: $(TESTED)
+	$(BIN)/ruff check
+
+types: $(TESTED)
+	$(BIN)/mypy --strict src
+
+$(PACKAGE): $(PYTHON_STAMP)
+	@scripts/venv '$(PYTHON)' $(if $(PYTHON_STAMP),exact,any)
+	@$(BIN)/python scripts/install.py $(SUM)
+	@rm -f .make/package-*
+	@touch $@
+
+$(TESTED):
+	@scripts/tools --install
+	@$(MAKE) --no-print-directory $(PACKAGE)
+	@$(BIN)/python scripts/install.py $(SUM) test spark
+	@rm -f .make/tested-*
+	@touch $@
+
+$(BENCHED): $(PACKAGE)
+	@$(BIN)/python scripts/install.py $(SUM) bench
+	@rm -f .make/benched-*
+	@touch $@
+
+.make/python-%:
+	@mkdir -p .make
+	@rm -f .make/python-*
+	@touch $@
+
+clean:
+	rm -rf .venv .make build dist src/*.egg-info tests/clients/node_modules
+	rm -rf .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
