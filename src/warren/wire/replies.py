@@ -1,0 +1,113 @@
+"""Reply codes: one table for code, documents and tests, and the exception that carries one.
+
+Duty: code -> name and scope, and the reply text as RabbitMQ words and cuts it (spec.md §2).
+Not here: what to do about an error; the channel or connection that catches it decides.
+"""
+
+from __future__ import annotations
+
+from typing import Final, final
+
+SUCCESS: Final = 200
+CONTENT_TOO_LARGE: Final = 311
+NO_ROUTE: Final = 312
+NO_CONSUMERS: Final = 313
+CONNECTION_FORCED: Final = 320
+INVALID_PATH: Final = 402
+ACCESS_REFUSED: Final = 403
+NOT_FOUND: Final = 404
+RESOURCE_LOCKED: Final = 405
+PRECONDITION_FAILED: Final = 406
+FRAME_ERROR: Final = 501
+SYNTAX_ERROR: Final = 502
+COMMAND_INVALID: Final = 503
+CHANNEL_ERROR: Final = 504
+UNEXPECTED_FRAME: Final = 505
+RESOURCE_ERROR: Final = 506
+NOT_ALLOWED: Final = 530
+NOT_IMPLEMENTED: Final = 540
+INTERNAL_ERROR: Final = 541
+
+SHORTSTR_MAX: Final = 255
+
+
+@final
+class Reply:
+    """One row of the table: ``hard`` closes the connection, otherwise the channel."""
+
+    def __init__(self, code: int, name: str, hard: bool) -> None:
+        self.code: Final = code
+        self.name: Final = name
+        self.hard: Final = hard
+
+
+REPLIES: Final[dict[int, Reply]] = {
+    row[0]: Reply(row[0], row[1], row[2])
+    for row in [
+        (200, "REPLY_SUCCESS", False),
+        (311, "CONTENT_TOO_LARGE", False),
+        (312, "NO_ROUTE", False),
+        (313, "NO_CONSUMERS", False),
+        (320, "CONNECTION_FORCED", True),
+        (402, "INVALID_PATH", True),
+        (403, "ACCESS_REFUSED", False),
+        (404, "NOT_FOUND", False),
+        (405, "RESOURCE_LOCKED", False),
+        (406, "PRECONDITION_FAILED", False),
+        (501, "FRAME_ERROR", True),
+        (502, "SYNTAX_ERROR", True),
+        (503, "COMMAND_INVALID", True),
+        (504, "CHANNEL_ERROR", True),
+        (505, "UNEXPECTED_FRAME", True),
+        (506, "RESOURCE_ERROR", True),
+        (530, "NOT_ALLOWED", True),
+        (540, "NOT_IMPLEMENTED", True),
+        (541, "INTERNAL_ERROR", True),
+    ]
+}
+
+
+def reply_name(code: int) -> str:
+    """``NO_ROUTE`` for 312; a code outside the table names itself."""
+    reply = REPLIES.get(code)
+    return str(code) if reply is None else reply.name
+
+
+def reply_text(code: int, explanation: str) -> str:
+    """``NAME - explanation`` in at most 255 octets.
+
+    RabbitMQ 3.10 keeps 252 octets and puts ``...`` behind them, even in the middle of a UTF-8 character; half a
+    character comes back from here as surrogate escapes and is encoded to the same octets again.
+    """
+    name = reply_name(code)
+    if explanation == "":
+        return name
+    text = name + " - " + explanation
+    encoded = text.encode("utf-8", "surrogateescape")
+    if len(encoded) <= SHORTSTR_MAX:
+        return text
+    return encoded[: SHORTSTR_MAX - 3].decode("utf-8", "surrogateescape") + "..."
+
+
+class AmqpError(Exception):
+    """A rule of the protocol or the broker was broken. ``class_id``/``method_id`` name the failing method, or 0."""
+
+    def __init__(self, code: int, explanation: str, class_id: int = 0, method_id: int = 0) -> None:
+        super().__init__(code, explanation)
+        self.code = code
+        self.explanation = explanation
+        self.class_id = class_id
+        self.method_id = method_id
+
+    @property
+    def hard(self) -> bool:
+        """True when the connection has to go, not just the channel."""
+        reply = REPLIES.get(self.code)
+        return True if reply is None else reply.hard
+
+    @property
+    def text(self) -> str:
+        return reply_text(self.code, self.explanation)
+
+    def __str__(self) -> str:
+        return f"{self.code} {self.text}"
