@@ -1,0 +1,274 @@
+"""The options of format("amqp"): their names, their types, and where secrets come from.
+
+Duty: turn Spark's string options into one checked, immutable record. An unknown option is an error that lists the
+known ones; so is a value that does not parse. A password is best given by name (``passwordEnv``, ``passwordFile``), so
+that it is read where it is needed and travels nowhere; ``password`` and a password inside ``url`` are accepted because
+Spark redacts both in plans and neither reaches offsets or logs (``tests/spark/test_secrets.py`` looks for it there).
+
+Not here: connecting (``connect.py``) and what the numbers mean to a reader or writer.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from urllib.parse import unquote, urlsplit
+
+CONNECTION = (
+    "url", "host", "port", "virtualHost", "username", "password", "passwordEnv", "passwordFile",
+    "tls", "tlsCaFile", "tlsCertFile", "tlsKeyFile", "tlsVerify", "heartbeat", "connectTimeout", "retries",
+)  # fmt: skip
+READ = (
+    "queue", "stream", "startingOffsets", "endingOffsets", "maxOffsetsPerTrigger", "maxBytesPerTrigger",
+    "minPartitions", "failOnDataLoss", "leases", "leaseTtl", "httpHost", "httpPort", "prefetchCount",
+)  # fmt: skip
+WRITE = (
+    "exchange", "routingKey", "mandatory", "persistent", "confirmTimeout", "maxOutstanding", "unroutable",
+    "unroutablePath", "batchKey",
+)  # fmt: skip
+# Spark adds these by itself.
+SPARK = ("path", "paths", "checkpointLocation", "queryName", "outputMode", "header")
+
+
+class OptionError(ValueError):
+    """A wrong option; the text is one line."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """Checked options. Their text never shows the secret."""
+
+    host: str = "localhost"
+    port: int = 5672
+    virtual_host: str = "/"
+    username: str = "guest"
+    secret: str | None = field(default=None, repr=False)
+    password_env: str | None = None
+    password_file: str | None = None
+    tls: bool = False
+    tls_ca_file: str | None = None
+    tls_cert_file: str | None = None
+    tls_key_file: str | None = None
+    tls_verify: bool = True
+    heartbeat: int = 0
+    connect_timeout: float = 10.0
+    retries: int = 5
+    # reading
+    queues: tuple[str, ...] = ()
+    stream: bool = False
+    starting_offsets: str = "earliest"
+    ending_offsets: str = "latest"
+    max_offsets_per_trigger: int | None = None
+    max_bytes_per_trigger: int | None = None
+    min_partitions: int | None = None
+    fail_on_data_loss: bool = True
+    leases: str = "auto"
+    lease_ttl_ms: int = 7 * 24 * 3600 * 1000
+    http_host: str | None = None
+    http_port: int = 15672
+    prefetch_count: int = 5000
+    # writing
+    exchange: str | None = None
+    routing_key: str | None = None
+    mandatory: bool = True
+    persistent: bool = True
+    confirm_timeout: float = 60.0
+    max_outstanding: int = 20000
+    unroutable: str = "fail"
+    unroutable_path: str | None = None
+    batch_key: str | None = None
+    given: frozenset[str] = field(default_factory=frozenset)
+
+    def password(self) -> str:
+        """The secret, looked up where the code runs: a worker needs the variable or the file too."""
+        if self.secret is not None:
+            return self.secret
+        if self.password_env is not None:
+            value = os.environ.get(self.password_env)
+            if value is None:
+                raise OptionError(
+                    f"passwordEnv names the environment variable {self.password_env}, which is not set here"
+                )
+            return value
+        if self.password_file is not None:
+            try:
+                with open(self.password_file, encoding="utf-8") as file:
+                    return file.read().rstrip("\r\n")
+            except OSError as error:
+                raise OptionError(f"passwordFile {self.password_file} cannot be read: {error.strerror}") from None
+        if self.username == "guest":
+            return "guest"  # no secret: the documented default, accepted on loopback only
+        raise OptionError(f"no password for user '{self.username}': give option 'passwordEnv' or 'passwordFile'")
+
+    @property
+    def address(self) -> str:
+        return f"{self.host}:{self.port}"
+
+
+def parse(options: Mapping[str, str], *, writing: bool = False) -> Options:
+    """Check the options of a read or a write; every fault is an OptionError of one line."""
+    known = {name.lower(): name for name in (*CONNECTION, *(WRITE if writing else READ))}
+    passing = {name.lower() for name in SPARK}
+    # Spark's dictionary may lower-case the keys; messages use the documented spelling.
+    given: dict[str, str] = {}
+    for key, value in options.items():
+        name = known.get(key.lower())
+        if name is not None:
+            given[name] = str(value)
+        elif key.lower() not in passing:
+            verb = "write" if writing else "read"
+            raise OptionError(
+                f"unknown option '{key}' for format amqp; known for {verb}: {', '.join(sorted(known.values()))}"
+            )
+    return _checked(given, writing)
+
+
+def _checked(given: dict[str, str], writing: bool) -> Options:
+    values: dict[str, object] = {"given": frozenset(given)}
+    if "url" in given:
+        values.update(_from_url(given["url"]))
+        for name in ("host", "port", "virtualHost", "username", "tls"):
+            if name in given:
+                raise OptionError(f"give either option 'url' or '{name}', not both")
+    for name, target in (
+        ("host", "host"), ("virtualHost", "virtual_host"), ("username", "username"),
+        ("password", "secret"), ("passwordEnv", "password_env"),
+        ("passwordFile", "password_file"), ("tlsCaFile", "tls_ca_file"), ("tlsCertFile", "tls_cert_file"),
+        ("tlsKeyFile", "tls_key_file"), ("httpHost", "http_host"), ("exchange", "exchange"),
+        ("routingKey", "routing_key"), ("unroutablePath", "unroutable_path"), ("batchKey", "batch_key"),
+    ):  # fmt: skip
+        if name in given:
+            values[target] = given[name]
+    for name, target, least in (
+        ("port", "port", 1), ("httpPort", "http_port", 1), ("heartbeat", "heartbeat", 0), ("retries", "retries", 0),
+        ("maxOffsetsPerTrigger", "max_offsets_per_trigger", 1), ("maxBytesPerTrigger", "max_bytes_per_trigger", 1),
+        ("minPartitions", "min_partitions", 1), ("prefetchCount", "prefetch_count", 1),
+        ("maxOutstanding", "max_outstanding", 1),
+    ):  # fmt: skip
+        if name in given:
+            values[target] = _integer(name, given[name], least)
+    for name, target in (
+        ("tls", "tls"), ("tlsVerify", "tls_verify"), ("failOnDataLoss", "fail_on_data_loss"),
+        ("mandatory", "mandatory"), ("persistent", "persistent"),
+    ):  # fmt: skip
+        if name in given:
+            values[target] = _boolean(name, given[name])
+    if "connectTimeout" in given:
+        values["connect_timeout"] = duration_ms("connectTimeout", given["connectTimeout"]) / 1000
+    if "confirmTimeout" in given:
+        values["confirm_timeout"] = duration_ms("confirmTimeout", given["confirmTimeout"]) / 1000
+    if "leaseTtl" in given:
+        values["lease_ttl_ms"] = duration_ms("leaseTtl", given["leaseTtl"])
+    for name, target in (("port", "port"), ("httpPort", "http_port")):
+        number = values.get(target)
+        if isinstance(number, int) and number > 65535:
+            raise OptionError(f"option '{name}' is {number}; a port is at most 65535")
+    if sum(name in given for name in ("password", "passwordEnv", "passwordFile")) > 1:
+        raise OptionError("give only one of the options 'password', 'passwordEnv' and 'passwordFile'")
+    if values.get("tls") and "port" not in values:
+        values["port"] = 5671
+    values.update(_writing(given) if writing else _reading(given))
+    return Options(**values)  # type: ignore[arg-type]
+
+
+def _reading(given: dict[str, str]) -> dict[str, object]:
+    values: dict[str, object] = {}
+    if ("queue" in given) == ("stream" in given):
+        raise OptionError("give exactly one of the options 'queue' and 'stream' (a name, a list or a pattern)")
+    text = given.get("queue", given.get("stream", ""))
+    names = tuple(part.strip() for part in text.split(",") if part.strip())
+    if not names:
+        raise OptionError(f"option '{'queue' if 'queue' in given else 'stream'}' names nothing")
+    values["queues"] = names
+    values["stream"] = "stream" in given
+    for name, target in (("startingOffsets", "starting_offsets"), ("endingOffsets", "ending_offsets")):
+        if name in given:
+            if "queue" in given:
+                raise OptionError(f"option '{name}' is for streams; a queue has no offsets")
+            values[target] = offset_spec(name, given[name])
+    leases = given.get("leases", "auto").lower()
+    if leases not in ("auto", "true", "false"):
+        raise OptionError(f"option 'leases' is '{given['leases']}'; expected auto, true or false")
+    values["leases"] = leases
+    return values
+
+
+def _writing(given: dict[str, str]) -> dict[str, object]:
+    unroutable = given.get("unroutable", "fail").lower()
+    if unroutable not in ("fail", "report"):
+        raise OptionError(f"option 'unroutable' is '{given['unroutable']}'; expected fail or report")
+    if unroutable == "report" and "unroutablePath" not in given:
+        raise OptionError("option 'unroutable' = report needs option 'unroutablePath', the folder for the rows")
+    return {"unroutable": unroutable}
+
+
+def offset_spec(name: str, text: str) -> str:
+    """``earliest``, ``latest``, a number, or a timestamp (ISO 8601); returned in that normal form."""
+    value = text.strip()
+    if value.lower() in ("earliest", "latest"):
+        return value.lower()
+    if value.isdigit():
+        return value
+    from datetime import UTC, datetime
+
+    try:
+        moment = datetime.fromisoformat(value)
+    except ValueError:
+        raise OptionError(
+            f"option '{name}' is '{text}'; expected earliest, latest, a number or a time such as 2026-01-31T12:00Z"
+        ) from None
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=UTC)
+    return moment.astimezone(UTC).isoformat()
+
+
+def duration_ms(name: str, text: str) -> int:
+    """``1500`` (milliseconds), ``1500ms``, ``30s``, ``5m``, ``12h`` or ``7d``."""
+    match = re.fullmatch(r"(\d+)\s*(ms|s|m|h|d)?", text.strip())
+    if match is None or int(match.group(1)) == 0:
+        raise OptionError(f"option '{name}' is '{text}'; expected a duration such as 500ms, 30s, 5m, 12h or 7d")
+    unit = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}[match.group(2) or "ms"]
+    return int(match.group(1)) * unit
+
+
+def is_pattern(name: str) -> bool:
+    """A name with ``*`` or ``?`` stands for every queue whose name matches."""
+    return "*" in name or "?" in name
+
+
+def _from_url(url: str) -> dict[str, object]:
+    parts = urlsplit(url)
+    if parts.scheme not in ("amqp", "amqps") or not parts.hostname:
+        raise OptionError("option 'url' must look like amqp://user@host:5672/vhost or amqps://…")
+    values: dict[str, object] = {"host": parts.hostname, "tls": parts.scheme == "amqps"}
+    if parts.password is not None:
+        values["secret"] = unquote(parts.password)
+    try:
+        if parts.port is not None:
+            values["port"] = parts.port
+    except ValueError:
+        raise OptionError("option 'url' has a port that is no port") from None
+    if parts.username:
+        values["username"] = unquote(parts.username)
+    if parts.path not in ("", "/"):
+        values["virtual_host"] = unquote(parts.path[1:])
+    return values
+
+
+def _integer(name: str, text: str, least: int) -> int:
+    try:
+        value = int(text)
+    except ValueError:
+        raise OptionError(f"option '{name}' is '{text}'; expected a whole number") from None
+    if value < least:
+        raise OptionError(f"option '{name}' is {value}; expected {least} or more")
+    return value
+
+
+def _boolean(name: str, text: str) -> bool:
+    value = text.strip().lower()
+    if value not in ("true", "false"):
+        raise OptionError(f"option '{name}' is '{text}'; expected true or false")
+    return value == "true"

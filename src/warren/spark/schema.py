@@ -1,0 +1,54 @@
+"""The columns of format("amqp"): their names, their types in Spark and in Arrow.
+
+Duty: one table of columns for reading and writing. Not here: filling them (``columns.py``, ``encode.py``).
+pyspark is imported only inside functions, so that the table can be read without it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
+
+# (name, DDL type): where a message came from, how it was delivered, its basic properties, its body.
+WHERE = (("queue", "string"), ("exchange", "string"), ("routing_key", "string"))
+DELIVERY = (("offset", "bigint"), ("redelivered", "boolean"))
+PROPERTIES = (
+    ("content_type", "string"),
+    ("content_encoding", "string"),
+    ("headers", "map<string,string>"),
+    ("header_types", "map<string,string>"),
+    ("delivery_mode", "int"),
+    ("priority", "int"),
+    ("correlation_id", "string"),
+    ("reply_to", "string"),
+    ("expiration", "string"),
+    ("message_id", "string"),
+    ("timestamp", "timestamp"),
+    ("type", "string"),
+    ("user_id", "string"),
+    ("app_id", "string"),
+    ("cluster_id", "string"),
+)
+BODY = (("body", "binary"),)
+READ_COLUMNS = (*WHERE, *DELIVERY, *PROPERTIES, *BODY)
+WRITE_COLUMNS = (*WHERE[1:], *PROPERTIES, *BODY, ("mandatory", "boolean"))
+
+
+def read_ddl(columns: Sequence[str] | None = None) -> str:
+    """The schema of a read as DDL, whole or only these columns."""
+    chosen = [(name, kind) for name, kind in READ_COLUMNS if columns is None or name in columns]
+    return ", ".join(f"`{name}` {kind}" for name, kind in chosen)
+
+
+def check_read_schema(schema: StructType) -> None:
+    """A schema given by the user may leave columns out (then they are not decoded), nothing else."""
+    known = dict(READ_COLUMNS)
+    for field in schema.fields:
+        if field.name not in known:
+            raise ValueError(f"format amqp has no column '{field.name}'; it has: {', '.join(known)}")
+        kind = field.dataType.simpleString()
+        if kind != known[field.name]:
+            raise ValueError(f"column '{field.name}' of format amqp is {known[field.name]}, not {kind}")

@@ -1,0 +1,48 @@
+"""One Spark session for the whole test run, and the brokers the connector talks to."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.support.brokers import RunningBroker, broker, rabbitmq, warren  # noqa: F401  (fixtures)
+from warren.spark.requirements import RequirementMissing, check
+from warren.spark.sessions import session
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if "tests/spark" in str(item.path) and "spark" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.spark)
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    try:
+        check()
+    except RequirementMissing as missing:
+        pytest.skip(str(missing))
+    warehouse = tmp_path_factory.mktemp("warehouse")
+    running = session(
+        "local[2]",
+        "warren tests",
+        {
+            "spark.sql.warehouse.dir": str(warehouse),
+            "spark.sql.streaming.pollingDelay": "50ms",
+            "spark.driver.memory": "1g",
+        },
+    )
+    yield running
+    running.stop()
+
+
+@pytest.fixture
+def name() -> str:
+    """A queue name nobody else has: the brokers are shared by the whole test run."""
+    return f"spark-{uuid.uuid4().hex[:12]}"

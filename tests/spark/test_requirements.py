@@ -1,0 +1,65 @@
+"""Whoever lacks Java or PySpark is told so in one line that names what is needed and how to get it."""
+
+from __future__ import annotations
+
+import importlib.util
+from importlib.machinery import ModuleSpec
+from pathlib import Path
+
+import pytest
+
+from warren.spark import requirements
+from warren.spark.requirements import RequirementMissing, check_java, check_python_packages, java_major
+
+
+def fake_java(folder: Path, banner: str) -> dict[str, str]:
+    command = folder / "bin" / "java"
+    command.parent.mkdir()
+    command.write_text(f"#!/bin/sh\necho '{banner}' >&2\n")
+    command.chmod(0o755)
+    return {"JAVA_HOME": str(folder), "PATH": ""}
+
+
+@pytest.mark.parametrize(
+    ("banner", "major"),
+    [('openjdk version "17.0.15" 2025-04-15', 17), ('java version "1.8.0_402"', 8), ('openjdk version "21"', 21)],
+)
+def test_the_java_version_is_read_from_its_banner(banner: str, major: int) -> None:
+    assert java_major(banner) == major
+
+
+def test_a_missing_java_is_named_with_the_way_to_get_it(tmp_path: Path) -> None:
+    with pytest.raises(RequirementMissing) as raised:
+        check_java({"PATH": str(tmp_path)})
+    text = str(raised.value)
+    assert "Java 17" in text and "install" in text and "\n" not in text
+
+
+def test_a_java_below_17_is_named_with_its_version(tmp_path: Path) -> None:
+    with pytest.raises(RequirementMissing, match="is Java 11: install Java 17"):
+        check_java(fake_java(tmp_path, 'openjdk version "11.0.2" 2019-01-15'))
+
+
+def test_a_java_of_17_is_enough(tmp_path: Path) -> None:
+    check_java(fake_java(tmp_path, 'openjdk version "17.0.1" 2021-10-19'))
+
+
+def test_a_missing_pyspark_is_named_with_the_way_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    def nothing(name: str) -> ModuleSpec | None:
+        return None
+
+    monkeypatch.setattr(importlib.util, "find_spec", nothing)
+    with pytest.raises(
+        RequirementMissing, match=r"needs pyspark and it is not installed: pip install 'warren\[spark\]'"
+    ):
+        check_python_packages()
+
+
+def test_a_pyspark_below_4_is_named_with_its_version(monkeypatch: pytest.MonkeyPatch) -> None:
+    def old(package: str) -> str:
+        return "3.5.1"
+
+    monkeypatch.setattr(requirements, "version", old)
+    pytest.importorskip("pyspark", reason="PySpark is not installed")
+    with pytest.raises(RequirementMissing, match=r"needs pyspark 4.0 or newer and 3.5.1 is installed"):
+        check_python_packages()

@@ -1,0 +1,206 @@
+"""`route` gives every row of a table the verdict the broker would have given the message."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from warren.spark.path import Facts, PublishPath
+from warren.spark.routing import InputError, load_definitions, route
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def exchange(name: str, type: str, internal: bool = False, **arguments: Any) -> dict[str, Any]:
+    named = {key.replace("_", "-"): value for key, value in arguments.items()}
+    return {"name": name, "vhost": "/", "type": type, "durable": True, "auto_delete": False, "internal": internal,
+            "arguments": named}  # fmt: skip
+
+
+def binding(source: str, destination: str, key: str = "", kind: str = "queue", **arguments: Any) -> dict[str, Any]:
+    named = {name.replace("_", "-"): value for name, value in arguments.items()}
+    return {"source": source, "vhost": "/", "destination": destination, "destination_type": kind, "routing_key": key,
+            "arguments": named}  # fmt: skip
+
+
+DEFINITIONS: dict[str, Any] = {
+    "rabbit_version": "3.10.8",
+    "users": [
+        {"name": "writer", "password_hash": "", "hashing_algorithm": "rabbit_password_hashing_sha256", "tags": ""},
+        {"name": "robot", "password_hash": "", "tags": ["impersonator"]},
+    ],
+    "vhosts": [{"name": "/"}],
+    "permissions": [
+        {"user": "writer", "vhost": "/", "configure": "", "write": "^(orders|news|amq.default)$", "read": ""},
+        {"user": "robot", "vhost": "/", "configure": ".*", "write": ".*", "read": ".*"},
+    ],
+    "topic_permissions": [
+        {"user": "writer", "vhost": "/", "exchange": "news", "write": "^public\\.", "read": ".*"},
+    ],
+    "policies": [
+        {"vhost": "/", "name": "catch", "pattern": "^news$", "apply-to": "exchanges", "priority": 0,
+         "definition": {"alternate-exchange": "strays"}},
+    ],
+    "queues": [{"name": name, "vhost": "/", "durable": True, "auto_delete": False, "arguments": {}}
+               for name in ("orders", "audit", "paper", "lost", "later", "red", "one")],
+    "exchanges": [
+        exchange("orders", "direct"),
+        exchange("news", "topic"),
+        exchange("strays", "fanout"),
+        exchange("inner", "fanout", internal=True),
+        exchange("colours", "headers"),
+        exchange("delayed", "x-delayed-message", x_delayed_type="direct"),
+        exchange("honest", "x-delayed-message", x_delayed_type="direct", x_delayed_mandatory="honest"),
+        exchange("loop-a", "direct"),
+        exchange("loop-b", "direct"),
+    ],
+    "bindings": [
+        binding("orders", "orders", "new"),
+        binding("orders", "inner", "new", "exchange"),
+        binding("inner", "audit"),
+        binding("inner", "orders"),
+        binding("news", "paper", "public.#"),
+        binding("strays", "lost"),
+        binding("colours", "red", x_match="all", colour="red"),
+        binding("colours", "one", x_match="any", number=1),
+        binding("delayed", "later", "k"),
+        binding("honest", "later", "k"),
+        binding("loop-a", "loop-b", "x", "exchange"),
+        binding("loop-b", "loop-a", "x", "exchange"),
+        binding("loop-b", "one", "x"),
+    ],
+}  # fmt: skip
+
+# exchange, key, headers, types, user, user_id, expiration, size -> outcome, queues, code, text
+CASES: list[tuple[dict[str, Any], tuple[str, list[str], int | None, str | None]]] = [
+    ({"exchange": "", "routing_key": "orders"}, ("confirmed", ["orders"], None, None)),
+    ({"exchange": "", "routing_key": "nobody"}, ("returned", [], 312, "NO_ROUTE")),
+    ({"exchange": "orders", "routing_key": "new"}, ("confirmed", ["orders", "audit"], None, None)),
+    ({"exchange": "orders", "routing_key": "old"}, ("returned", [], 312, "NO_ROUTE")),
+    ({"exchange": "nowhere", "routing_key": "k"},
+     ("refused", [], 404, "NOT_FOUND - no exchange 'nowhere' in vhost '/'")),
+    ({"exchange": "inner", "routing_key": "k"},
+     ("refused", [], 403, "ACCESS_REFUSED - cannot publish to internal exchange 'inner' in vhost '/'")),
+    ({"exchange": "news", "routing_key": "public.sport"}, ("confirmed", ["paper"], None, None)),
+    ({"exchange": "news", "routing_key": "private.sport"}, ("confirmed", ["lost"], None, None)),
+    ({"exchange": "news", "routing_key": "private.sport", "user": "writer"},
+     ("refused", [], 403,
+      "ACCESS_REFUSED - access to topic 'private.sport' in exchange 'news' in vhost '/' refused for user 'writer'")),
+    ({"exchange": "colours", "routing_key": "k", "user": "writer"},
+     ("refused", [], 403, "ACCESS_REFUSED - access to exchange 'colours' in vhost '/' refused for user 'writer'")),
+    ({"exchange": "orders", "routing_key": "new", "user": "writer", "user_id": "robot"},
+     ("refused", [], 406,
+      "PRECONDITION_FAILED - user_id property set to 'robot' but authenticated user was 'writer'")),
+    ({"exchange": "orders", "routing_key": "new", "user": "robot", "user_id": "writer"},
+     ("confirmed", ["orders", "audit"], None, None)),
+    ({"exchange": "orders", "routing_key": "new", "expiration": "60000"},
+     ("confirmed", ["orders", "audit"], None, None)),
+    ({"exchange": "orders", "routing_key": "new", "expiration": "soon"},
+     ("refused", [], 406, "PRECONDITION_FAILED - invalid expiration 'soon': no_integer")),
+    ({"exchange": "orders", "routing_key": "new", "expiration": "1x", "user": "writer", "user_id": "robot"},
+     ("refused", [], 406,
+      "PRECONDITION_FAILED - user_id property set to 'robot' but authenticated user was 'writer'")),
+    ({"exchange": "orders", "routing_key": "new", "body_size": 2_000},
+     ("refused", [], 406, "PRECONDITION_FAILED - message size 2000 is larger than configured max size 1000")),
+    ({"exchange": "colours", "routing_key": "k", "headers": {"colour": "red"}}, ("confirmed", ["red"], None, None)),
+    ({"exchange": "colours", "routing_key": "k", "headers": {"number": "1"}}, ("returned", [], 312, "NO_ROUTE")),
+    ({"exchange": "colours", "routing_key": "k", "headers": {"number": "1"}, "header_types": {"number": "l"}},
+     ("confirmed", ["one"], None, None)),
+    ({"exchange": "", "routing_key": "orders", "headers": {"CC": '["audit","lost"]'}, "header_types": {"CC": "A"}},
+     ("confirmed", ["orders", "audit", "lost"], None, None)),
+    ({"exchange": "", "routing_key": "orders", "headers": {"CC": "audit"}},
+     ("refused", [], 406,
+      'PRECONDITION_FAILED - invalid message: {unacceptable_type_in_header,"CC",longstr}')),
+    ({"exchange": "loop-a", "routing_key": "x"}, ("confirmed", ["one"], None, None)),
+    ({"exchange": "delayed", "routing_key": "k"}, ("confirmed", ["later"], None, None)),
+    ({"exchange": "delayed", "routing_key": "k", "headers": {"x-delay": "5000"}, "header_types": {"x-delay": "I"}},
+     ("scheduled", ["later"], 312, "NO_ROUTE")),
+    ({"exchange": "honest", "routing_key": "k", "headers": {"x-delay": "5000"}, "header_types": {"x-delay": "I"}},
+     ("scheduled", ["later"], None, None)),
+    ({"exchange": "honest", "routing_key": "nobody", "headers": {"x-delay": "5000"}, "header_types": {"x-delay": "I"}},
+     ("scheduled", [], 312, "NO_ROUTE")),
+    ({"exchange": "amq.fanout", "routing_key": "x"}, ("returned", [], 312, "NO_ROUTE")),
+]  # fmt: skip
+
+SCHEMA = (
+    "id int, exchange string, routing_key string, headers map<string,string>, header_types map<string,string>, "
+    "user string, user_id string, expiration string, body_size bigint, published_at timestamp"
+)
+NOON = datetime(2026, 1, 1, 12, 0, 0, tzinfo=UTC)
+
+
+def rows() -> list[tuple[Any, ...]]:
+    names = ("exchange", "routing_key", "headers", "header_types", "user", "user_id", "expiration", "body_size")
+    return [(number, *[case.get(name) for name in names], NOON) for number, (case, _) in enumerate(CASES)]
+
+
+def test_every_row_gets_the_verdict_of_the_publish_path(spark: SparkSession) -> None:
+    # Each message thrice, so that verdicts are really shared between rows.
+    df = spark.createDataFrame(rows() * 3, SCHEMA).repartition(3)
+    routed = route(df, DEFINITIONS, max_message_size=1000)
+    found = sorted(routed.collect(), key=lambda row: row.id)
+    assert len(found) == 3 * len(CASES)
+    for row in found:
+        case, (outcome, queues, code, text) = CASES[row.id]
+        assert (row.outcome, sorted(row.queues), row.reply_code, row.reply_text) == (
+            outcome, sorted(queues), code, text), case  # fmt: skip
+
+
+def test_a_delayed_message_says_when_it_is_due(spark: SparkSession) -> None:
+    df = spark.createDataFrame(
+        [("delayed", "k", {"x-delay": "5000"}, {"x-delay": "l"}, NOON),
+         ("delayed", "k", {"x-deliver-at": "1900000000"}, {"x-deliver-at": "T"}, NOON)],
+        "exchange string, routing_key string, headers map<string,string>, header_types map<string,string>, "
+        "published_at timestamp",
+    )  # fmt: skip
+    epoch = route(df, DEFINITIONS).selectExpr("unix_millis(scheduled_until) as at").orderBy("at").collect()
+    assert [row["at"] for row in epoch] == [int(NOON.timestamp() * 1000) + 5000, 1_900_000_000_000]
+
+
+def test_without_mandatory_the_unroutable_is_confirmed_and_goes_nowhere(spark: SparkSession) -> None:
+    df = spark.createDataFrame(
+        [("orders", "old", True), ("orders", "old", False)], "exchange string, routing_key string, mandatory boolean"
+    )
+    found = {row.mandatory: (row.outcome, row.queues, row.reply_code) for row in route(df, DEFINITIONS).collect()}
+    assert found == {True: ("returned", [], 312), False: ("confirmed", [], None)}
+    plain = df.drop("mandatory")
+    assert {row.outcome for row in route(plain, DEFINITIONS, mandatory=False).collect()} == {"confirmed"}
+
+
+def test_a_table_of_exchange_and_key_alone_is_enough(spark: SparkSession) -> None:
+    df = spark.createDataFrame([("orders", "new"), (None, "orders")], "exchange string, routing_key string")
+    assert [sorted(row.queues) for row in route(df, DEFINITIONS).orderBy("routing_key").collect()] == [
+        ["audit", "orders"], ["orders"]]  # fmt: skip
+
+
+def test_wrong_input_is_told_in_one_line(spark: SparkSession, tmp_path: Any) -> None:
+    good = spark.createDataFrame([("", "k")], "exchange string, routing_key string")
+    with pytest.raises(InputError, match="no column 'exchange'; it has: routing_key"):
+        route(good.drop("exchange"), DEFINITIONS)
+    with pytest.raises(InputError, match="already has the column 'outcome'"):
+        route(good.selectExpr("*", "'x' as outcome"), DEFINITIONS)
+    with pytest.raises(InputError, match="cannot be read"):
+        load_definitions(tmp_path / "nothing.json")
+    with pytest.raises(InputError, match="not an export of RabbitMQ's"):
+        load_definitions("{}")
+
+
+def test_only_exchanges_that_look_at_headers_make_headers_relevant() -> None:
+    relevance = PublishPath(DEFINITIONS).relevance()
+    assert relevance.headers == {"colour", "number", "x-match", "x-delay", "x-deliver-at"}
+    assert set(relevance.header_exchanges) == {"colours", "delayed", "honest", "amq.headers", "amq.match"}
+    assert "inner" in relevance.key_ignored and "orders" not in relevance.key_ignored
+
+
+def test_a_vhost_that_is_not_defined_refuses_with_530() -> None:
+    verdict = PublishPath(DEFINITIONS).judge(Facts("elsewhere", None, "", "orders"))
+    assert (verdict.outcome, verdict.code) == ("refused", 530)
+
+
+def test_the_function_is_importable_from_the_package_without_starting_spark() -> None:
+    import warren.spark
+
+    assert warren.spark.route is route
