@@ -1,1 +1,34 @@
-"""The embedded broker, the virtual clock and faults, for tests of any project."""
+"""The embedded broker, the virtual clock and faults, for tests of any project.
+
+    from warren.testing import Broker
+
+    with Broker() as broker:
+        connection = pika.BlockingConnection(pika.URLParameters(broker.url))
+
+A real broker in a thread, on a free port, with the same code as `warren serve`. It changes nothing of the process it
+lives in: no signal handler, no loop policy, no garbage collector setting, no log configuration, and it leaves no
+thread, socket or file behind. `docs/testing.md` tells the rest.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from warren.testing.broker import Broker as Broker
+    from warren.testing.faults import FaultyDisk as FaultyDisk
+
+__all__ = ["Broker", "FaultyDisk"]
+
+
+def __getattr__(name: str) -> object:
+    # Loaded when asked for: pytest imports the plugin beside this in every project that has Warren installed.
+    if name == "Broker":
+        from warren.testing.broker import Broker
+
+        return Broker
+    if name == "FaultyDisk":
+        from warren.testing.faults import FaultyDisk
+
+        return FaultyDisk
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
