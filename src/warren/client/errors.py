@@ -1,0 +1,42 @@
+"""What can go wrong for a caller of the client."""
+
+from __future__ import annotations
+
+
+class ClientError(Exception):
+    """Any of the below."""
+
+
+class ConnectError(ClientError):
+    """No connection came about: nobody listens, TLS failed, or the login was refused (then ``code`` says why)."""
+
+    def __init__(self, text: str, code: int = 0) -> None:
+        super().__init__(text)
+        self.code = code
+        self.text = text
+
+
+class ConnectionClosed(ClientError):
+    """The connection is gone. ``code`` 0: the socket ended without a word."""
+
+    def __init__(self, code: int, text: str, class_id: int = 0, method_id: int = 0) -> None:
+        super().__init__(f"{code} {text}" if code else text)
+        self.code = code
+        self.text = text
+        self.class_id = class_id
+        self.method_id = method_id
+
+
+class ChannelClosed(ClientError):
+    """The broker closed the channel; the connection lives on."""
+
+    def __init__(self, code: int, text: str, class_id: int = 0, method_id: int = 0) -> None:
+        super().__init__(f"{code} {text}" if code else text)
+        self.code = code
+        self.text = text
+        self.class_id = class_id
+        self.method_id = method_id
+
+
+class Timeout(ClientError, TimeoutError):
+    """The broker did not answer in time."""
