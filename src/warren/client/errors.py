@@ -38,5 +38,5 @@ class ChannelClosed(ClientError):
         self.method_id = method_id
 
 
-class Timeout(ClientError, TimeoutError):
+class Timeout(ClientError):
     """The broker did not answer in time."""
