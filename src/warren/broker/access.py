@@ -13,7 +13,6 @@ Invariants
 
 from __future__ import annotations
 
-from os import urandom
 from typing import Final, Protocol, final
 
 from mypy_extensions import i64
@@ -234,11 +233,12 @@ class Access:
         return user
 
     def add_user(self, name: str, password: str, tags: list[str], salt: bytes | None = None) -> User:
-        return self.put_user(name, passwords.hash_password(password, salt or urandom(4)), passwords.SHA256, tags)
+        password_hash = passwords.hash_password(password, salt or passwords.new_salt())
+        return self.put_user(name, password_hash, passwords.SHA256, tags)
 
     def change_password(self, name: str, password: str, salt: bytes | None = None) -> None:
         user = self._existing(name)
-        user.password_hash = passwords.hash_password(password, salt or urandom(4))
+        user.password_hash = passwords.hash_password(password, salt or passwords.new_salt())
         user.hashing_algorithm = passwords.SHA256
         self._put_user(user)
 

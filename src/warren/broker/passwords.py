@@ -11,6 +11,7 @@ import base64
 import binascii
 import hashlib
 import hmac
+import os
 from typing import Final
 
 SHA256: Final = "rabbit_password_hashing_sha256"
@@ -51,3 +52,7 @@ def matches(password: str, password_hash: str, algorithm: str) -> bool:
         return False
     salt = stored[:4]
     return hmac.compare_digest(stored[4:], digest(algorithm, salt + password.encode()))
+
+
+def new_salt() -> bytes:
+    return os.urandom(4)
