@@ -1,0 +1,65 @@
+"""The disk work of a checkpoint and of a removal, as tasks with finished buffers.
+
+Duty: ledger blocks to their ledgers, synced; then the manifest that counts them, replaced whole. Order matters: a
+manifest never names what is not on disk. Not here: what goes in (``maintenance``).
+"""
+
+from __future__ import annotations
+
+from typing import Final, final
+
+from mypy_extensions import i64
+
+from warren.log.files import Files
+from warren.log.manifest import NAME, Manifest, replace
+from warren.log.runner import Task
+
+
+@final
+class LedgerBlock:
+    def __init__(self, segment: i64, name: str, offset: i64, data: bytes) -> None:
+        self.segment: Final = segment
+        self.name: Final = name
+        self.offset: Final = offset
+        self.data: Final = data
+
+
+@final
+class Checkpoint(Task):
+    def __init__(
+        self, number: i64, files: Files, folder: str, blocks: list[LedgerBlock], manifest: Manifest, removed: list[int]
+    ) -> None:
+        super().__init__(number)
+        self.files: Final = files
+        self.folder: Final = folder
+        self.blocks: Final = blocks
+        self.manifest: Final = manifest
+        self.removed: Final = removed  # segments the manifest no longer names
+
+    def work(self) -> None:
+        files = self.files
+        for block in self.blocks:
+            descriptor = files.open(self.folder + "/" + block.name, True)
+            try:
+                files.write(descriptor, [block.data], block.offset)
+                files.sync(descriptor)
+            finally:
+                files.close(descriptor)
+        # names of new ledgers, and of files compacted since, before the manifest that counts on them
+        files.sync_folder(self.folder)
+        replace(files, self.folder, NAME, [self.manifest.encode()])
+
+
+@final
+class Removal(Task):
+    """Files nothing names any more."""
+
+    def __init__(self, number: i64, files: Files, folder: str, names: list[str]) -> None:
+        super().__init__(number)
+        self.files: Final = files
+        self.folder: Final = folder
+        self.names: Final = names
+
+    def work(self) -> None:
+        for name in self.names:
+            self.files.unlink(self.folder + "/" + name)

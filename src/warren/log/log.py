@@ -1,0 +1,684 @@
+"""The log: the only durable home of messages and definitions.
+
+Duty: the turn's operations (``append`` … ``end_turn``), what is committed when, what a failed disk means, and reading
+by address. The bytes are ``batch``'s, the writing ``tail``'s, the start ``recovery``'s, space ``maintenance``'s.
+
+Invariants:
+- Everything between two ``end_turn`` calls reaches the disk in one checksummed batch, or not at all.
+- Nothing here blocks or does I/O during a turn, except ``read`` of what is on disk.
+- At most one commit is in flight; what arrives meanwhile is the next batch.
+- ``Listener.synced(n)`` is called only after a sync that covers turn n.
+- An address never changes. 0 is no address: segments count from 1.
+"""
+
+from __future__ import annotations
+
+from typing import Final, final
+
+from librt.strings import read_i32_le
+from librt.vecs import append, vec
+from mypy_extensions import i64
+
+from warren.log.batch import OpenBatch, Sealed, hollowed
+from warren.log.files import Files
+from warren.log.format import (
+    BATCH_HEADER,
+    CHUNK_FIXED,
+    CHUNKED,
+    MESSAGE,
+    LogCorrupt,
+    LogError,
+    StoredMessage,
+    decode_message,
+    message_size,
+)
+from warren.log.maintenance import Maintenance
+from warren.log.manifest import NAME as MANIFEST
+from warren.log.manifest import replace
+from warren.log.reader import Reader
+from warren.log.recovery import Progress, QueueIndex, Recovered, Recovery
+from warren.log.runner import Runner, Task
+from warren.log.segment import SIZE_CLAMP, SIZE_UNIT, Part, Segment
+from warren.log.settings import Listener, LogSettings
+from warren.log.tail import Commit, Tail
+
+RECORD: Final = 0xFFFFFFFF
+READ_AHEAD: Final = 1 << 20  # the most read_many reads at once
+
+
+@final
+class Log:
+    def __init__(self, folder: str, files: Files, settings: LogSettings, lock: int, found: Recovery) -> None:
+        self.folder: Final = folder
+        self.files: Final = files
+        self.settings: Final = settings
+        self.epoch: Final = found.recovered.epoch
+        self.listener: Listener = Listener()
+        self.committer: Runner = Runner()
+        self.worker: Runner = Runner()
+        self.batch: i64 = found.state.batch + 1  # the open turn
+        self.synced: i64 = found.state.batch
+        self.failing: bool = False
+        self.closed: bool = False
+        self.reason: str = ""
+        self.segments: Final = found.segments
+        self.chunked: Final = found.chunked  # address of a chunked message -> its chunks
+        self.bodies: dict[int, vec[i64]] = {}  # bodies arriving in chunks
+        self.next_body: i64 = 1
+        self.active: Segment = Segment(found.highest + 1)  # where records are appended
+        self.segments[self.active.number] = self.active
+        self.current: Final = OpenBatch()
+        self.in_flight: Commit | None = None
+        self.retained: list[Sealed] = []  # failed batches, waiting for the disk
+        self.tasks: dict[int, Task] = {}
+        self.next_task: i64 = 1
+        self.reader: Final = Reader(folder, files)
+        self.tail: Final = Tail(
+            folder, files, found.manifest.log_id, self.epoch, found.last_segment, found.last_part, found.last_end
+        )
+        self.tail.zero_ahead = settings.zero_ahead
+        self.maintenance: Final = Maintenance(self, found)
+        self._lock: Final = lock
+        self._owed: bool = False
+        self._unsynced_since: i64 = 0  # 0: nothing waits; else the time of the first tick that saw it
+        self._retry_at: i64 = 0
+        self._now: i64 = 0
+        self._segment: Segment = self.active  # the last one looked up
+
+    @staticmethod
+    def open(
+        folder: str, files: Files, settings: LogSettings, progress: Progress | None = None
+    ) -> tuple[Log, Recovered]:
+        files.make_folder(folder)
+        try:
+            lock = files.lock(folder + "/lock")
+        except BlockingIOError:
+            raise LogError(f"{folder} is in use by another broker: stop it, or use another data folder") from None
+        found = Recovery(folder, files, progress)
+        try:
+            found.run()
+            if found.fresh:
+                replace(files, folder, MANIFEST, [found.manifest.encode()])
+            else:
+                found.recovered.epoch += 1  # an epoch per start
+            for name in found.garbage:
+                files.unlink(f"{folder}/{name}")
+        except BaseException:
+            files.close(lock)
+            raise
+        log = Log(folder, files, settings, lock, found)
+        return log, found.recovered
+
+    def attach(self, listener: Listener, committer: Runner, worker: Runner) -> None:
+        """Whom to tell, and who does the disk work: commits, and everything else (ledgers, compaction)."""
+        self.listener = listener
+        self.committer = committer
+        self.worker = worker
+
+    # --- during a turn
+
+    def append_one(
+        self,
+        message_id: i64,
+        header: bytes,
+        body: bytes,
+        exchange: str,
+        routing_keys: bytes,
+        flags: i64,
+        queue_id: i64,
+        position: i64,
+        expiry: i64,
+        holder_flags: i64,
+    ) -> i64:
+        """A message for one queue."""
+        if len(body) > self.settings.chunk_bytes:
+            return self.append(
+                message_id,
+                header,
+                body,
+                exchange,
+                routing_keys,
+                flags,
+                [queue_id],
+                [position],
+                [expiry],
+                [holder_flags],
+            )
+        segment = self.active
+        record = segment.next_record()
+        segment.add(1, record)
+        self.current.begin_message(MESSAGE, record, message_id, header, body, exchange, routing_keys, flags, 1)
+        self.current.holder(queue_id, position, expiry, holder_flags)
+        if message_id > self.maintenance.last_message_id:
+            self.maintenance.last_message_id = message_id
+        return segment.number << 32 | record
+
+    def append(
+        self,
+        message_id: i64,
+        header: bytes,
+        body: bytes,
+        exchange: str,
+        routing_keys: bytes,
+        flags: i64,
+        queue_ids: list[int],
+        positions: list[int],
+        expiries: list[int],
+        holder_flags: list[int],
+    ) -> i64:
+        """A message, written once however many queues hold it (the parallel lists; at least one)."""
+        kind: i64 = MESSAGE
+        chunks = vec[i64]()
+        if len(body) > self.settings.chunk_bytes:
+            at: i64 = 0
+            while at < len(body):
+                chunks = append(chunks, self._chunk(body[at : at + self.settings.chunk_bytes]))
+                at += self.settings.chunk_bytes
+            kind = CHUNKED
+            body = packed(chunks)
+        return self._append(
+            kind,
+            chunks,
+            message_id,
+            header,
+            body,
+            exchange,
+            routing_keys,
+            flags,
+            queue_ids,
+            positions,
+            expiries,
+            holder_flags,
+        )
+
+    def _append(
+        self,
+        kind: i64,
+        chunks: vec[i64],
+        message_id: i64,
+        header: bytes,
+        body: bytes,
+        exchange: str,
+        routing_keys: bytes,
+        flags: i64,
+        queue_ids: list[int],
+        positions: list[int],
+        expiries: list[int],
+        holder_flags: list[int],
+    ) -> i64:
+        segment = self.active
+        record = segment.next_record()
+        count = len(queue_ids)
+        segment.add(count, record)
+        self.current.begin_message(kind, record, message_id, header, body, exchange, routing_keys, flags, count)
+        for i in range(count):
+            self.current.holder(queue_ids[i], positions[i], expiries[i], holder_flags[i])
+        if message_id > self.maintenance.last_message_id:
+            self.maintenance.last_message_id = message_id
+        address = segment.number << 32 | record
+        if kind == CHUNKED:
+            self.chunked[address] = chunks
+        return address
+
+    def begin_body(self) -> i64:
+        """A body longer than ``settings.chunk_bytes`` is about to arrive piece by piece."""
+        handle = self.next_body
+        self.next_body += 1
+        self.bodies[handle] = vec[i64]()
+        return handle
+
+    def body_chunk(self, handle: i64, data: bytes) -> None:
+        """The next piece; it need not stay in the caller's memory."""
+        if data:
+            self.bodies[handle] = append(self.bodies[handle], self._chunk(data))
+
+    def _chunk(self, data: bytes) -> i64:
+        segment = self.active
+        record = segment.next_record()
+        segment.add(1, record)
+        self.current.chunk(record, data)
+        return segment.number << 32 | record
+
+    def append_body(
+        self,
+        handle: i64,
+        message_id: i64,
+        header: bytes,
+        exchange: str,
+        routing_keys: bytes,
+        flags: i64,
+        queue_ids: list[int],
+        positions: list[int],
+        expiries: list[int],
+        holder_flags: list[int],
+    ) -> i64:
+        """``append`` for a body that arrived in chunks."""
+        chunks = self.bodies.pop(handle)
+        return self._append(
+            CHUNKED,
+            chunks,
+            message_id,
+            header,
+            packed(chunks),
+            exchange,
+            routing_keys,
+            flags,
+            queue_ids,
+            positions,
+            expiries,
+            holder_flags,
+        )
+
+    def abandon_body(self, handle: i64) -> None:
+        """The message will not come (refused, unroutable, connection lost): its chunks are garbage."""
+        for chunk in self.bodies.pop(handle, vec[i64]()):
+            self.release_chunk(chunk)
+
+    def enqueue(self, address: i64, queue_id: i64, position: i64, expiry: i64, holder_flags: i64) -> None:
+        """A logged message enters a further queue. Before it is settled in the one it leaves."""
+        if not self._find(address >> 32).hold(address & RECORD):
+            raise LogError(f"message {address:#x} is gone: nothing holds it any more")
+        self.current.enqueue(queue_id, address, position, expiry, holder_flags)
+
+    def settle(self, queue_id: i64, address: i64) -> None:
+        """This queue no longer holds it."""
+        self._release(address)
+        self.current.settle(queue_id, address)
+
+    def settle_many(self, queue_id: i64, addresses: vec[i64]) -> None:
+        """The same for many; addresses in a row cost next to nothing on disk."""
+        count: i64 = len(addresses)
+        first: i64 = 0
+        run: i64 = 0
+        i: i64 = 0
+        while i < count:
+            address = addresses[i]
+            self._release(address)
+            if run > 0 and address == first + run:
+                run += 1
+            else:
+                if run > 0:
+                    self.current.settle_run(queue_id, first, run)
+                first = address
+                run = 1
+            i += 1
+        if run > 0:
+            self.current.settle_run(queue_id, first, run)
+
+    def purge(self, queue_id: i64, addresses: vec[i64]) -> None:
+        """What a purge takes out: the ready messages, whose addresses the queue knows."""
+        self.settle_many(queue_id, addresses)
+
+    def drop_queue(self, queue_id: i64, addresses: vec[i64]) -> None:
+        """The queue is gone, with all it still holds (every address: ready and unacknowledged)."""
+        segments: list[int] = []
+        last: i64 = -1
+        seen: set[int] = set()
+        i: i64 = 0
+        while i < len(addresses):
+            address = addresses[i]
+            self._release(address)
+            if address >> 32 != last:
+                last = address >> 32
+                if int(last) not in seen:
+                    seen.add(last)
+                    segments.append(last)
+            i += 1
+        self.current.drop(queue_id, segments)
+
+    def delivered_up_to(self, queue_id: i64, position: i64) -> None:
+        """Nothing beyond this position has been or will be delivered before this is logged."""
+        self.current.delivered(queue_id, position)
+
+    def define(self, kind: str, key: str, value: bytes) -> None:
+        self.current.define(kind, key, value)
+
+    def undefine(self, kind: str, key: str) -> None:
+        self.current.undefine(kind, key)
+
+    def end_turn(self, owed: bool) -> i64:
+        """Close the turn; its number. ``owed``: somebody waits for its sync, so commit as soon as may be."""
+        number = self.batch
+        self.batch = number + 1
+        if owed:
+            self._owed = True
+        if self.in_flight is None and not self.failing:
+            size = self.current.size()
+            if size > 0:
+                if self._owed or size >= self.settings.commit_bytes:
+                    self._submit(1)
+            elif self.synced == number - 1:
+                self.synced = number  # an empty turn owes the disk nothing
+                if owed:
+                    self._owed = False
+                    self.listener.synced(number)
+        return number
+
+    # --- commits
+
+    def _submit(self, attempt: i64) -> None:
+        """Hand everything closed to the committer."""
+        batches = self.retained
+        self.retained = []
+        if self.current.size() > 0:
+            batches.append(self.current.seal(self.active.number, self.batch - 1))
+            self._roll(batches)
+        if batches:
+            self._start(batches, attempt)
+
+    def _start(self, batches: list[Sealed], attempt: i64) -> None:
+        self._owed = False
+        self._unsynced_since = 0
+        commit = Commit(self._task_number(), self.tail, batches, attempt)
+        self.in_flight = commit
+        self.run(self.committer, commit)
+
+    def _roll(self, batches: list[Sealed]) -> None:
+        """The batch just sealed may have filled the segment: later records belong to the next one."""
+        active = self.active
+        size = active.end
+        for sealed in batches:
+            if sealed.segment == active.number:
+                size += BATCH_HEADER + len(sealed.messages) + len(sealed.changes)
+        if size >= self.settings.segment_bytes:
+            self.active = Segment(active.number + 1)
+            self.segments[self.active.number] = self.active
+
+    def _task_number(self) -> i64:
+        number = self.next_task
+        self.next_task += 1
+        return number
+
+    def run(self, runner: Runner, task: Task) -> None:
+        """Give a task to a runner; ``done`` is called when it is over, by now or by its post."""
+        self.tasks[task.number] = task
+        if runner.submit(task):
+            self.done(task.number)
+
+    def done(self, number: i64) -> None:
+        """A runner's task is over (posted by its thread, or called at once)."""
+        task = self.tasks.pop(number, None)
+        if task is None:
+            return  # flush() was faster than the post
+        if isinstance(task, Commit):
+            self._committed(task)
+        else:
+            self.maintenance.done(task)
+
+    def _committed(self, commit: Commit) -> None:
+        self.in_flight = None
+        for segment, part, base in commit.opened:
+            self.segments[segment].parts.append(Part(part, base))
+        done = commit.done
+        if done > 0:
+            i: i64 = 0
+            while i < done:
+                self._place(commit.batches[i])
+                i += 1
+            last = commit.batches[done - 1].number
+            if last > self.synced:
+                self.synced = last
+        if done < len(commit.batches):
+            self._failed(commit, commit.batches[done:])
+            return
+        if self.current.size() == 0:
+            self.synced = self.batch - 1  # turns without a trace
+            self._owed = False
+        elif not self.failing and (self._owed or self.current.size() >= self.settings.commit_bytes):
+            self._submit(1)  # first the disk, then the news: the two overlap
+        self.listener.synced(self.synced)
+        if self.failing:
+            self.failing = False
+            self.listener.recovered_service()
+            if self._owed and self.in_flight is None:
+                self._submit(1)
+
+    def _place(self, sealed: Sealed) -> None:
+        """A batch is synced: its records can be read from disk now."""
+        segment = self.segments[sealed.segment]
+        base = sealed.at + BATCH_HEADER
+        count: i64 = len(sealed.offsets)
+        i: i64 = 0
+        while i < count:
+            segment.place(base + i64(sealed.offsets[i]), sealed.size_of(i))
+            i += 1
+        segment.end = base + len(sealed.messages) + len(sealed.changes)
+        self.maintenance.synced(sealed, segment.end)
+
+    def _failed(self, commit: Commit, batches: list[Sealed]) -> None:
+        if commit.attempt == 1:
+            # once more, whole, to a new file
+            self._start(batches, 2)
+            return
+        self.reason = commit.error
+        self.failing = True
+        self._retry_at = self._now + self.settings.retry_ms
+        self.retained = batches
+        self.listener.failed(self.batch - 1, commit.error)
+        self.maintenance.release_unsynced()
+        for i in range(len(self.retained)):
+            self.retained[i] = self._hollow(self.retained[i])
+
+    def _hollow(self, sealed: Sealed) -> Sealed:
+        segment = self.segments[sealed.segment]
+        dead = vec[bool]()
+        any_dead = False
+        i: i64 = 0
+        while i < len(sealed.offsets):
+            gone = segment.holders(sealed.first_record + i) == 0
+            dead = append(dead, gone)
+            any_dead = any_dead or gone
+            i += 1
+        return hollowed(sealed, dead) if any_dead else sealed
+
+    def tick(self, now_ms: i64) -> None:
+        """Time passes: sync what has waited long enough, and try a failed disk again."""
+        self._now = now_ms
+        if self.in_flight is not None:
+            return
+        if self.failing:
+            if now_ms >= self._retry_at:
+                self._submit(2)
+            return
+        if self.current.size() == 0:
+            self._unsynced_since = 0
+        elif self._unsynced_since == 0:
+            self._unsynced_since = now_ms
+        elif now_ms - self._unsynced_since >= self.settings.sync_delay_ms:
+            self._submit(1)
+
+    def retry(self) -> None:
+        """Try a failed disk now."""
+        if self.failing and self.in_flight is None:
+            self._submit(2)
+
+    def flush(self) -> bool:
+        """Wait until every closed turn is synced. False when the disk fails."""
+        while True:
+            commit = self.in_flight
+            if commit is not None:
+                self.committer.wait()
+                self.done(commit.number)
+            elif self.failing:
+                return False
+            elif self.current.size() > 0:
+                self._submit(1)
+            else:
+                return True
+
+    # --- reading
+
+    def read(self, address: i64) -> StoredMessage:
+        """The message, from memory while it is not synced, else from disk."""
+        data = self._record(address)
+        message = decode_message(data, 0)
+        if data[0] == CHUNKED:
+            parts: list[bytes] = []
+            for chunk in self.body_parts(address):
+                parts.append(self.read_chunk(chunk))
+            return StoredMessage(
+                message.message_id,
+                message.header,
+                b"".join(parts),
+                message.exchange,
+                message.routing_keys,
+                message.flags,
+            )
+        return message
+
+    def read_many(self, addresses: list[int]) -> list[StoredMessage]:
+        """The same for many: neighbours on disk are read at once."""
+        found: list[StoredMessage] = []
+        count: i64 = len(addresses)
+        i: i64 = 0
+        while i < count:
+            i = self._read_run(addresses, i, found)
+        return found
+
+    def _read_run(self, addresses: list[int], first: i64, found: list[StoredMessage]) -> i64:
+        """Read the run of neighbours that begins at ``first``; the index behind it."""
+        address: i64 = addresses[first]
+        segment = self._find(address >> 32)
+        slot = segment.slot(address & RECORD)
+        if slot < 0 or slot >= len(segment.offsets) or i64(segment.sizes[slot]) == SIZE_CLAMP:
+            found.append(self.read(address))
+            return first + 1
+        begin = segment.offset(slot)
+        end = begin + i64(segment.sizes[slot]) * SIZE_UNIT
+        wanted = end - begin
+        last = first
+        while last + 1 < len(addresses):
+            following: i64 = addresses[last + 1]
+            if following >> 32 != segment.number or following <= addresses[last]:
+                break
+            slot = segment.slot(following & RECORD)
+            if slot < 0 or slot >= len(segment.offsets) or i64(segment.sizes[slot]) == SIZE_CLAMP:
+                break
+            size = i64(segment.sizes[slot]) * SIZE_UNIT
+            reach = segment.offset(slot) + size
+            if reach - begin > READ_AHEAD or reach - begin > 2 * (wanted + size) + 4096:
+                break
+            wanted += size
+            end = reach
+            last += 1
+        data = self.reader.read(segment, begin, end - begin)
+        while first <= last:
+            address = addresses[first]
+            at = segment.offset(segment.slot(address & RECORD)) - begin
+            if at + 35 > len(data) or data[at] != MESSAGE or at + message_size(data, at) > len(data):
+                found.append(self.read(address))  # chunked, in another part, or not what it should be: read says
+            elif i64(read_i32_le(data, at + 1)) != address & RECORD:
+                raise LogCorrupt(f"message {address:#x}: another record stands in its place; run `warren log verify`")
+            else:
+                found.append(decode_message(data, at))
+            first += 1
+        return first
+
+    def body_parts(self, address: i64) -> vec[i64]:
+        """The chunks of a long body, empty for any other message."""
+        return self.chunked.get(address, vec[i64]())
+
+    def read_chunk(self, address: i64) -> bytes:
+        data = self._record(address)
+        return data[CHUNK_FIXED:]
+
+    def _record(self, address: i64) -> bytes:
+        """The bytes of one record, no more."""
+        segment = self._find(address >> 32)
+        record = address & RECORD
+        slot = segment.slot(record)
+        if slot < 0:
+            raise LogError(f"message {address:#x} is gone")
+        if slot >= len(segment.offsets):
+            return self._unsynced_record(segment.number, record)
+        units = i64(segment.sizes[slot])
+        offset = segment.offset(slot)
+        data = self.reader.read(segment, offset, units * SIZE_UNIT)
+        size = message_size(data, 0) if len(data) >= CHUNK_FIXED else 0
+        if size > len(data) and units == SIZE_CLAMP:
+            data = self.reader.read(segment, offset, size)
+        if size == 0 or size > len(data) or i64(read_i32_le(data, 1)) != record:
+            raise LogCorrupt(f"message {address:#x}: another record stands in its place; run `warren log verify`")
+        return data[:size]
+
+    def _unsynced_record(self, segment: i64, record: i64) -> bytes:
+        commit = self.in_flight
+        if commit is not None:
+            for sealed in commit.batches:
+                if sealed.segment == segment and record < sealed.first_record + len(sealed.offsets):
+                    return record_of(sealed, record)
+        for sealed in self.retained:
+            if sealed.segment == segment and record < sealed.first_record + len(sealed.offsets):
+                return record_of(sealed, record)
+        at = i64(self.current.offsets[record - self.current.first_record])
+        data = self.current.bytes_from(at)
+        return data[at : at + message_size(data, at)]
+
+    def _find(self, number: i64) -> Segment:
+        segment = self._segment
+        if segment.number == number:
+            return segment
+        found = self.segments.get(number)
+        if found is None:
+            raise LogError(f"there is no segment {number}")
+        self._segment = found
+        return found
+
+    def _release(self, address: i64) -> None:
+        segment = self._find(address >> 32)
+        if segment.release(address & RECORD):
+            segment.dead_at = self.batch
+            if self.chunked and int(address) in self.chunked:
+                self.maintenance.died(address, self.batch)
+
+    def release_chunk(self, address: i64) -> None:
+        """What killed it is synced already, or it never belonged to a message."""
+        self._find(address >> 32).release(address & RECORD)
+
+    def is_synced(self, address: i64) -> bool:
+        segment = self._find(address >> 32)
+        return segment.slot(address & RECORD) < len(segment.offsets)
+
+    def forget_segment(self, number: i64) -> None:
+        """Its last record is dead and its file removed."""
+        del self.segments[number]
+        self.reader.forget(number)
+        if self._segment.number == number:
+            self._segment = self.active
+
+    # --- space, and the end
+
+    def maintain(self, budget_ms: i64) -> bool:
+        """Checkpoints, compaction, removal: about this much work. True when there is more to do."""
+        return self.maintenance.run(budget_ms)
+
+    def close(self, indexes: dict[int, QueueIndex] | None = None) -> bool:
+        """Sync everything and let go of the folder. With every queue's index the next start needs no scan.
+
+        False when the disk failed and something was lost that had not been promised.
+        """
+        if self.closed:
+            return True
+        self.closed = True
+        good = self.flush()
+        if good:
+            good = self.maintenance.finish(indexes)
+        self.committer.stop()
+        self.worker.stop()
+        self.tail.close()
+        self.reader.close()
+        self.files.close(self._lock)
+        return good
+
+
+def packed(addresses: vec[i64]) -> bytes:
+    out = b""
+    for address in addresses:
+        out += int(address).to_bytes(8, "little")
+    return out
+
+
+def record_of(sealed: Sealed, record: i64) -> bytes:
+    index = record - sealed.first_record
+    at = i64(sealed.offsets[index])
+    return sealed.messages[at : at + sealed.size_of(index)]

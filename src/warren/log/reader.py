@@ -1,0 +1,61 @@
+"""Reading bytes of segments by offset, through a bounded set of open files.
+
+Duty: (segment, offset) -> bytes, across the parts of a segment. Not here: what the bytes mean.
+"""
+
+from __future__ import annotations
+
+from typing import Final, final
+
+from mypy_extensions import i64
+
+from warren.log.files import Files
+from warren.log.format import FILE_HEADER
+from warren.log.segment import Part, Segment, file_name
+
+OPEN_FILES: Final = 64
+
+
+def part_at(parts: list[Part], offset: i64) -> Part:
+    """The part that holds this segment offset."""
+    found = parts[0]
+    for part in parts:
+        if part.base <= offset:
+            found = part
+    return found
+
+
+@final
+class Reader:
+    def __init__(self, folder: str, files: Files) -> None:
+        self.folder: Final = folder
+        self.files: Final = files
+        self.descriptors: dict[tuple[int, int], int] = {}
+
+    def descriptor(self, segment: i64, part: i64) -> int:
+        key = (int(segment), int(part))
+        found = self.descriptors.pop(key, -1)
+        if found < 0:
+            if len(self.descriptors) >= OPEN_FILES:
+                oldest = next(iter(self.descriptors))
+                self.files.close(self.descriptors.pop(oldest))
+            found = self.files.open(self.folder + "/" + file_name(segment, part), False)
+        self.descriptors[key] = found  # to the end: last used
+        return found
+
+    def read(self, segment: Segment, offset: i64, length: i64) -> bytes:
+        """Up to ``length`` bytes from this offset, not beyond the part it stands in."""
+        part = part_at(segment.parts, offset)
+        descriptor = self.descriptor(segment.number, part.part)
+        return self.files.read(descriptor, length, FILE_HEADER + offset - part.base)
+
+    def forget(self, segment: i64) -> None:
+        """Close what is open of this segment: it was replaced or removed."""
+        for key in list(self.descriptors):
+            if key[0] == segment:
+                self.files.close(self.descriptors.pop(key))
+
+    def close(self) -> None:
+        for descriptor in self.descriptors.values():
+            self.files.close(descriptor)
+        self.descriptors.clear()

@@ -1,0 +1,95 @@
+"""Who does the log's disk work: a thread of its own, or the caller.
+
+Duty: run one task at a time and say when it is over. A thread holds nothing of the broker: it gets finished buffers,
+and posts one integer through the callable it was made with
+(``lambda number: loop.call_soon_threadsafe(log.done, number)``). Not here: what the tasks do.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Final
+
+from mypy_extensions import i64, mypyc_attr
+
+
+class Task:
+    """A piece of disk work. ``error`` is empty when all of it was done."""
+
+    def __init__(self, number: i64) -> None:
+        self.number: Final = number
+        self.error: str = ""
+
+    def work(self) -> None:
+        """Do it; raises OSError."""
+
+    def run(self) -> None:
+        """Do it; never raises."""
+        try:
+            self.work()
+        except OSError as error:
+            self.error = error.strerror or str(error) or "input/output error"
+        except Exception as error:  # a defect must not leave publishers waiting for ever
+            self.error = f"internal error: {error!r}"
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class Runner:
+    """Runs tasks on the caller's thread, at once: for tests and the virtual clock."""
+
+    def submit(self, task: Task) -> bool:
+        """Run it. True: it is done already; False: its number will be posted."""
+        task.run()
+        return True
+
+    def wait(self) -> None:
+        """Return when nothing is running (the number may still be on its way)."""
+
+    def stop(self) -> None:
+        """No further tasks will come."""
+
+
+class ThreadRunner(Runner):
+    """One thread, one task at a time."""
+
+    def __init__(self, post: Callable[[int], object], name: str) -> None:
+        self.post: Final = post
+        self.wake: Final = threading.Semaphore(0)
+        self.idle: Final = threading.Event()
+        self.idle.set()
+        self.task: Task | None = None
+        self.stopping: bool = False
+        self.thread: Final = threading.Thread(target=self.loop, name=name, daemon=True)
+        self.thread.start()
+
+    def submit(self, task: Task) -> bool:
+        self.idle.clear()
+        self.task = task
+        self.wake.release()
+        return False
+
+    def loop(self) -> None:
+        while True:
+            self.wake.acquire()
+            task = self.task
+            if task is None:
+                return
+            self.task = None
+            number = int(task.number)
+            task.run()
+            task = None
+            self.idle.set()
+            try:
+                self.post(number)
+            except RuntimeError:
+                return  # the loop is closed: nobody is left to tell
+
+    def wait(self) -> None:
+        self.idle.wait()
+
+    def stop(self) -> None:
+        self.idle.wait()
+        if self.thread.is_alive():
+            self.wake.release()
+            self.thread.join()
