@@ -1,0 +1,573 @@
+"""The broker: everything that exists, and the turn.
+
+Duty: hold vhosts, connections and the services they share, and run the end of a turn: deliver what became
+deliverable, publish dead letters, flush confirms, close the log's batch, flush output. It never awaits and owns no
+socket; the server feeds connections and calls ``end_turn``.
+"""
+
+from __future__ import annotations
+
+import base64
+import os
+import platform
+from collections.abc import Callable
+from typing import Final, final
+
+from librt.vecs import append, vec
+from mypy_extensions import i64
+
+from warren import __version__
+from warren.broker import outcomes, store
+from warren.broker.access import Access, store_key
+from warren.broker.channel import Channel
+from warren.broker.clock import Clock
+from warren.broker.connection import GONE, RUNNING, Connection
+from warren.broker.consumer import Consumer
+from warren.broker.dead_letter import DeadLetters
+from warren.broker.decorator import DecoratorRegistry, decorators_for
+from warren.broker.exchange.random import Randomness
+from warren.broker.exchange.walk import Routed
+from warren.broker.firehose import Firehose
+from warren.broker.message import Entry, Message, message_from
+from warren.broker.notes import Notes
+from warren.broker.policy import Policies
+from warren.broker.publish import DIRECT_REPLY
+from warren.broker.queue.arguments import queue_type
+from warren.broker.queue.queue import Queue
+from warren.broker.records import BasicMessage, Binding, Exchange, Resource
+from warren.broker.sink import Sink
+from warren.broker.timers import Timers
+from warren.broker.vhost import VHost
+from warren.log.log import Log
+from warren.log.recovery import Recovered
+from warren.log.settings import Listener
+from warren.log.transient import TransientStore
+from warren.wire.fields import Table
+from warren.wire.methods import Method
+from warren.wire.replies import AmqpError
+
+RABBITMQ_VERSION: Final = "3.10.8"  # whose behaviour we show; clients look at it
+
+
+@final
+class LogListener(Listener):
+    """What the log says, handed to the broker."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker: Final = broker
+
+    def synced(self, batch: i64) -> None:
+        self._broker.synced(batch)
+
+    def failed(self, batch: i64, reason: str) -> None:
+        self._broker.batch_failed(batch, reason)
+
+    def recovered_service(self) -> None:
+        self._broker.log_recovered()
+
+
+@final
+class Broker:
+    def __init__(
+        self,
+        log: Log,
+        transient: TransientStore,
+        clock: Clock,
+        io_clock: Clock,
+        randomness: Randomness,
+        notes: Notes,
+        node_name: str = "warren@localhost",
+    ) -> None:
+        self.log: Final = log
+        self.transient: Final = transient
+        self.clock: Final = clock
+        self.io_clock: Final = io_clock
+        self.randomness: Final = randomness
+        self.notes: Final = notes
+        self.node_name: Final = node_name
+        self.cluster_name: str = node_name
+        self.platform: Final = "Python " + platform.python_version()
+        self.version: Final = __version__
+        self.rabbitmq_version: Final = RABBITMQ_VERSION
+        self.now: i64 = clock.now_ms()
+        self.started_at: Final[i64] = self.now
+        self.timers: Final = Timers()  # the rules' time: TTL, expiry, delays
+        self.io_timers: Final = Timers()  # the wire's time: heartbeats, handshakes, grace
+        # settings
+        self.max_message_size: i64 = 128 << 20
+        self.channel_max: i64 = 2047
+        self.frame_max: i64 = 131072
+        self.heartbeat: i64 = 60
+        self.handshake_timeout: i64 = 10000
+        self.connection_max: i64 = 0
+        self.consumer_max: i64 = 0
+        self.consumer_timeout: i64 = 1_800_000
+        self.default_user: str = "guest"
+        self.default_user_loopback_only: bool = True
+        # what exists
+        self.store: Final = store.DefinitionStore(self)
+        self.access: Final = Access(self.store)
+        self.policies: Final = Policies(self.store)
+        self.parameters: dict[tuple[str, str, str], object] = {}  # (component, vhost, name) -> value
+        self.global_parameters: dict[str, object] = {}
+        self.vhosts: dict[str, VHost] = {}
+        self.connections: list[Connection] = []
+        self.open_connections: i64 = 0
+        self._users: dict[str, int] = {}  # open connections of each user
+        self.reply_channels: dict[str, Channel] = {}
+        self.method_interceptors: list[object] = []
+        self.message_interceptors: list[object] = []
+        self.decorators: Final = DecoratorRegistry()
+        self.firehose: Final = Firehose(self)
+        self.dead_letters: Final = DeadLetters(self)
+        # the turn
+        self.dirty: list[Queue] = []
+        self.overfull: list[Queue] = []
+        self.owing: list[Channel] = []
+        self.waiting: list[Channel] = []
+        self.gated: list[Channel] = []
+        self.flushing: list[Connection] = []
+        self._queues_waiting: list[Queue] = []
+        self._when_synced: list[tuple[int, Callable[[], None]]] = []
+        self.owed: bool = False
+        self.durable_change: bool = False
+        self.log_failing: bool = False
+        self.under_pressure: bool = False
+        self._next_queue_id: i64 = 1
+        self._next_id: i64 = 1
+        # counters
+        self.unroutable: i64 = 0
+        self.channels_opened: i64 = 0
+        self.channels_closed: i64 = 0
+        self.connections_opened: i64 = 0
+        self.connections_closed: i64 = 0
+
+    # -- start -------------------------------------------------------------------------------------------------
+
+    def recover(self, recovered: Recovered) -> None:
+        """Take up what the log found."""
+        self._next_id = (recovered.epoch << 40) + 1
+        store.load_definitions(self, recovered.definitions)
+        by_id: dict[int, Queue] = {}
+        for vhost in self.vhosts.values():
+            for queue in vhost.queues.values():
+                by_id[queue.id] = queue
+        for id, index in recovered.queues.items():
+            found = by_id.get(id)
+            if found is not None:
+                store.load_queue(self, found, index, recovered.delivered_up_to.get(id, 0), recovered.clean)
+                found.arm_head_expiry()
+
+    def create_defaults(self, username: str, password: str) -> None:
+        """The first start: a vhost and a user."""
+        if not self.vhosts:
+            self.store.put_vhost(self.add_vhost("/"))
+        self.default_user = username
+        self.access.create_defaults(username, password, "/")
+
+    def load_other(self, kind: str, value: dict[str, object]) -> None:
+        if kind == "parameter":
+            self.parameters[(str(value["component"]), str(value["vhost"]), str(value["name"]))] = value["value"]
+        elif kind == "global_parameter":
+            self.global_parameters[str(value["name"])] = value["value"]
+            if value["name"] == "cluster_name":
+                self.cluster_name = str(value["value"])
+        else:
+            self.notes.event("warning", "unknown_definition", {"kind": kind})
+
+    # -- the turn ----------------------------------------------------------------------------------------------
+
+    def begin_turn(self) -> None:
+        """Read the clock once for everything that happens until the end of the turn."""
+        self.now = self.clock.now_ms()
+
+    def end_turn(self) -> None:
+        """Deliver, confirm, commit, flush: once for everything the turn brought."""
+        self.settle_down()
+        self._flush_confirms()
+        owed = self.owed
+        self.owed = False
+        self.log.end_turn(owed)
+        while self.owing or self.dirty:  # an inline log has synced already
+            self.settle_down()
+            self._flush_confirms()
+        flushing = self.flushing
+        if flushing:
+            self.flushing = []
+            for connection in flushing:
+                connection.flush()
+
+    def settle_down(self) -> None:
+        """Deliver from queues that changed and publish dead letters, until nothing moves any more."""
+        while self.dirty or self.overfull or self.dead_letters.pending():
+            dirty = self.dirty
+            if dirty:
+                self.dirty = []
+                for queue in dirty:
+                    if queue.dirty and not queue.gone:
+                        queue.drain()
+            if self.overfull:
+                overfull = self.overfull
+                self.overfull = []
+                for queue in overfull:
+                    if not queue.gone:
+                        queue.enforce_limits()
+            if self.dead_letters.pending():
+                self.dead_letters.publish_all()
+
+    def _flush_confirms(self) -> None:
+        while self.owing:
+            owing = self.owing
+            self.owing = []
+            for channel in owing:
+                channel.flush_confirms()
+
+    def run_timers(self) -> bool:
+        """Fire one due timer of either kind; says whether one fired."""
+        return self.timers.run_next(self.now) or self.io_timers.run_next(self.io_now())
+
+    def io_now(self) -> i64:
+        return self.io_clock.now_ms()
+
+    # -- the log -----------------------------------------------------------------------------------------------
+
+    def log_waits(self) -> bool:
+        """Has the method being handled changed something durable? Then its answer waits for the log."""
+        changed = self.durable_change
+        self.durable_change = False
+        return changed
+
+    def waits_for_log(self, queue: Queue) -> None:
+        """Deliveries of this queue wait until the log has its promise."""
+        self.owed = True
+        if queue not in self._queues_waiting:
+            self._queues_waiting.append(queue)
+
+    def when_synced(self, callback: Callable[[], None]) -> None:
+        """Call back when everything up to now is on disk (HTTP answers wait this way)."""
+        self.owed = True
+        self._when_synced.append((self.log.batch, callback))
+
+    def synced(self, batch: i64) -> None:
+        """Batches up to this one are on disk."""
+        if self.waiting:
+            for channel in self.waiting:
+                outcomes.synced(channel, batch)
+            self.waiting = [channel for channel in self.waiting if channel.waited()]
+        if self.gated:
+            self.gated = [channel for channel in self.gated if not channel.release(batch)]
+        if self._queues_waiting:
+            still: list[Queue] = []
+            for queue in self._queues_waiting:
+                if queue.promise_kept():
+                    queue.mark_dirty()
+                else:
+                    still.append(queue)
+            self._queues_waiting = still
+        if self._when_synced:
+            waiting = self._when_synced
+            self._when_synced = [item for item in waiting if item[0] > batch]
+            for number, callback in waiting:
+                if number <= batch:
+                    callback()
+
+    def batch_failed(self, batch: i64, reason: str) -> None:
+        """The log could not write: take back what nobody has seen, nack what was waiting, say why."""
+        self.log_failing = True
+        self.notes.event("error", "log_write_failed", {"reason": reason, "batch": int(batch)})
+        first = self.log.synced + 1
+        taken: dict[int, bool] = {}
+        for vhost in self.vhosts.values():
+            for queue in vhost.queues.values():
+                if queue.durable:
+                    number = first
+                    while number <= batch:
+                        for entry in queue.take_back_batch(number):
+                            self.log.settle(queue.id, entry.message.address)
+                            taken[entry.message.id] = True
+                        number += 1
+        for channel in self.waiting:
+            outcomes.batch_failed(channel, batch, taken)
+        self.waiting = [channel for channel in self.waiting if channel.waited()]
+        self.update_alarms()
+
+    def log_recovered(self) -> None:
+        self.log_failing = False
+        self.notes.event("info", "log_recovered", {})
+        self.update_alarms()
+
+    def purge_from_log(self, queue: Queue) -> None:
+        self.log.purge(queue.id, _as_vec(queue.logged_addresses()))
+        self.durable_change = True
+
+    def drop_from_log(self, queue: Queue) -> None:
+        """A durable queue goes: everything it still holds, waiting or with consumers."""
+        addresses = queue.logged_addresses()
+        for connection in self.connections:
+            for channel in connection.channels.values():
+                for entry in channel.unacked.entries():
+                    if entry.queue is queue and entry.message.address:
+                        addresses.append(entry.message.address)
+        self.log.drop_queue(queue.id, _as_vec(addresses))
+        self.durable_change = True
+
+    # -- vhosts and what they hold -----------------------------------------------------------------------------
+
+    def add_vhost(self, name: str) -> VHost:
+        vhost = self.vhosts.get(name)
+        if vhost is None:
+            vhost = VHost(name, self)
+            self.vhosts[name] = vhost
+        return vhost
+
+    def delete_vhost(self, name: str) -> None:
+        """Its connections are closed, its queues and exchanges go."""
+        vhost = self.vhosts.get(name)
+        if vhost is None:
+            return
+        for connection in list(self.connections):
+            if connection.vhost is vhost:
+                connection.shut(320, f"vhost '{name}' is deleted")
+        for queue in list(vhost.queues.values()):
+            vhost.remove_queue(queue)
+        for exchange in list(vhost.exchanges.values()):
+            vhost.remove_exchange(exchange)
+        del self.vhosts[name]
+        self.access.vhost_deleted(name)
+        self.policies.vhost_deleted(name)
+        self.store.delete("vhost", name)
+
+    def make_queue(
+        self,
+        name: Resource,
+        vhost: VHost,
+        id: i64,
+        durable: bool,
+        exclusive_owner: Connection | None,
+        auto_delete: bool,
+        arguments: Table,
+    ) -> Queue:
+        return Queue(name, vhost, id, durable, exclusive_owner, auto_delete, arguments)
+
+    def store_exchange(self, vhost: VHost, exchange: Exchange) -> None:
+        self.store.put_exchange(vhost, exchange)
+
+    def store_queue(self, vhost: VHost, queue: Queue) -> None:
+        self.store.put_queue(vhost, queue)
+
+    def store_binding(self, vhost: VHost, binding: Binding) -> None:
+        self.store.put_binding(vhost, binding)
+
+    def unstore_binding(self, vhost: VHost, binding: Binding) -> None:
+        self.store.delete_binding(vhost, binding)
+
+    def unstore(self, kind: str, vhost: str, name: str) -> None:
+        self.store.delete(kind, store_key([vhost, name]))
+
+    def apply_exchange_policy(self, vhost: VHost, exchange: Exchange) -> None:
+        name, _, definition = self.policies.effective(vhost.name, "exchange", exchange.name.name)
+        exchange.policy = name
+        exchange.policy_definition = definition
+
+    def apply_queue_policy(self, vhost: VHost, queue: Queue) -> None:
+        name, operator, definition = self.policies.effective(
+            vhost.name, "queue", queue.name.name, queue_type(queue.arguments)
+        )
+        queue.policy = name
+        queue.operator_policy = operator
+        queue.policy_definition = definition
+
+    def policies_changed(self, vhost: VHost) -> None:
+        """Live on everything that exists."""
+        for exchange in list(vhost.exchanges.values()):
+            vhost.refresh_exchange(exchange)
+        for queue in list(vhost.queues.values()):
+            vhost.refresh_queue(queue)
+
+    def decorators_for(self, exchange: Exchange) -> list[object]:
+        return decorators_for(exchange, self.decorators)
+
+    def exchange_removed(self, vhost: VHost, exchange: Exchange) -> None:
+        """A place for what goes with an exchange, such as its delayed messages."""
+
+    def queue_gone(self, queue: Queue, deleted: bool) -> None:
+        """Tell the publishers that wait for it."""
+        for channel in list(self.waiting):
+            outcomes.queue_lost(channel, queue, deleted)
+
+    def fail_queue(self, queue: Queue) -> None:
+        """A fault: the queue accepts nothing any more, and what publishers wait for there will not come."""
+        queue.failed = True
+        queue.eager = True
+        self.queue_gone(queue, False)
+
+    def next_queue_id(self) -> i64:
+        id = self._next_queue_id
+        self._next_queue_id = id + 1
+        return id
+
+    def saw_queue_id(self, id: i64) -> None:
+        if id >= self._next_queue_id:
+            self._next_queue_id = id + 1
+
+    def next_id(self) -> i64:
+        """A message id, unique across restarts."""
+        id = self._next_id
+        self._next_id = id + 1
+        return id
+
+    def generate_name(self, prefix: str) -> str:
+        return prefix + base64.urlsafe_b64encode(os.urandom(16)).decode("ascii").rstrip("=")
+
+    # -- publishing --------------------------------------------------------------------------------------------
+
+    def intercept(self, channel: Channel, method: Method) -> Method:
+        """Let each interceptor rewrite or refuse a channel method."""
+        for interceptor in self.method_interceptors:
+            rewritten = getattr(interceptor, "intercept")(method, channel)  # noqa: B009 (duck-typed)
+            assert isinstance(rewritten, Method)
+            method = rewritten
+        return method
+
+    def amend(self, channel: Channel, message: Message) -> Message:
+        """Let each message interceptor amend a message."""
+        before = message.basic_message(channel.connection.open_vhost().name)
+        record = before
+        for interceptor in self.message_interceptors:
+            amended = getattr(interceptor, "amend")(record)  # noqa: B009 (duck-typed)
+            assert isinstance(amended, BasicMessage)
+            record = amended
+        if record is before:
+            return message
+        content = record.content
+        chunks = [content.body] if content.body else []
+        new = message_from(
+            message.origin, message.id, content.header, chunks, len(content.body), record.is_persistent
+        )
+        new.expiration = message.expiration
+        new.priority = message.priority
+        return new
+
+    def schedule(self, channel: Channel | None, message: Message, routed: Routed, outcome: i64) -> i64:
+        """Keep a delayed message until it is due."""
+        return outcome
+
+    # -- direct reply-to ---------------------------------------------------------------------------------------
+
+    def listen_for_replies(self, channel: Channel, tag: str) -> None:
+        vhost = channel.connection.open_vhost()
+        nowhere = Queue(Resource(vhost.name, "queue", DIRECT_REPLY), vhost, 0, False, None, False, {})
+        channel.reply_address = self.generate_name(DIRECT_REPLY + ".")
+        channel.reply_consumer = Consumer(channel, nowhere, tag, True, False, 0, 0, {})
+        self.reply_channels[channel.reply_address] = channel
+
+    def deliver_reply(self, address: str, message: Message) -> None:
+        channel = self.reply_channels.get(address)
+        if channel is not None and channel.reply_consumer is not None:
+            consumer = channel.reply_consumer
+            consumer.deliver(Entry(message, consumer.queue, 0))
+
+    # -- connections -------------------------------------------------------------------------------------------
+
+    def connect(self, sink: Sink, peer: str, peer_port: i64, host: str, port: i64) -> Connection:
+        connection = Connection(self, sink, peer, peer_port, host, port)
+        self.connections.append(connection)
+        self.open_connections += 1
+        self.connections_opened += 1
+        self.io_timers.arm(connection.deadline, self.io_now() + self.handshake_timeout)
+        return connection
+
+    def connection_opened(self, connection: Connection) -> None:
+        self._users[connection.username] = self._users.get(connection.username, 0) + 1
+        self.note("info", "connection_opened", connection)
+
+    def connection_gone(self, connection: Connection, reason: str) -> None:
+        self.connections.remove(connection)
+        self.open_connections -= 1
+        self.connections_closed += 1
+        if connection.vhost is not None:
+            connection.vhost.connections -= 1
+            self._users[connection.username] = self._users.get(connection.username, 1) - 1
+            self.note("info", "connection_closed", connection)
+
+    def connections_of(self, username: str) -> int:
+        return self._users.get(username, 0)
+
+    def check_channel_limits(self, connection: Connection) -> None:
+        limit = self.access.user_limit(connection.username, "max-channels")
+        if limit < 0:
+            return
+        count = 0
+        for other in self.connections:
+            if other.username == connection.username:
+                count += len(other.channels)
+        if count >= limit:
+            raise AmqpError(
+                530,
+                f"number of channels opened for user '{connection.username}' has reached the maximum allowed "
+                f"user limit of ({limit})",
+                20,
+                10,
+            )
+
+    def update_alarms(self) -> None:
+        """A place for the alarms."""
+
+    # -- telling the operator ----------------------------------------------------------------------------------
+
+    def note(self, level: str, event: str, connection: Connection) -> None:
+        vhost = connection.vhost
+        self.notes.event(
+            level,
+            event,
+            {
+                "connection": connection.name,
+                "user": connection.username,
+                "vhost": "" if vhost is None else vhost.name,
+            },
+        )
+
+    def note_error(self, scope: str, connection: Connection, channel: i64, error: AmqpError) -> None:
+        self.notes.event(
+            "error",
+            scope + "_error",
+            {"connection": connection.name, "channel": int(channel), "code": error.code, "text": error.text},
+        )
+
+    def note_failed_login(self, connection: Connection, username: str) -> None:
+        self.notes.event(
+            "warning",
+            "login_refused",
+            {"peer": f"{connection.peer}:{connection.peer_port}", "user": username, "mechanism": connection.mechanism},
+        )
+
+    def note_bad_header(self, connection: Connection, header: bytes) -> None:
+        hint = ""
+        if header.startswith((b"GET ", b"POST", b"HEAD", b"PUT ")):
+            hint = "an HTTP client on the AMQP port: the management API is on the HTTP port"
+        elif header[:1] == b"\x16":
+            hint = "a TLS client on the plain port: use the TLS port"
+        self.notes.event(
+            "warning",
+            "bad_protocol_header",
+            {"peer": f"{connection.peer}:{connection.peer_port}", "header": repr(header), "hint": hint},
+        )
+
+    def crashed(self, connection: Connection, error: Exception) -> None:
+        self.notes.crash("internal_error", {"connection": connection.name}, error)
+
+    # -- end ---------------------------------------------------------------------------------------------------
+
+    def shut_down(self, reason: str) -> None:
+        """Tell every client."""
+        for connection in list(self.connections):
+            if connection.state >= RUNNING and connection.state < GONE:
+                connection.shut(320, reason)
+        self.end_turn()
+
+
+def _as_vec(addresses: list[i64]) -> vec[i64]:
+    out = vec[i64](capacity=len(addresses))
+    for address in addresses:
+        out = append(out, address)
+    return out

@@ -1,0 +1,328 @@
+"""A channel: the state one client conversation has with the broker.
+
+Duty: delivery tags, what is outstanding, consumers, confirm and transaction mode, and the order of replies. The
+methods themselves are in ``methods/``, one handler per AMQP method; publishing is in ``publish.py``.
+
+Replies to changes of durable things leave only when the log has them (``reply_when_synced``); whatever the channel says
+meanwhile queues up behind (``held``), so a client sees one order.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, final
+
+from librt.strings import BytesWriter
+from mypy_extensions import i64
+
+from warren.broker.acks import Unacked
+from warren.broker.confirms import Confirms
+from warren.broker.consumer import Consumer
+from warren.broker.mandatory import Mandatory
+from warren.broker.message import Entry, Message, write_content
+from warren.broker.records import Exchange, Resource
+from warren.broker.transaction import ACK, REJECT, REQUEUE, Transaction
+from warren.wire.methods import Method, method_frame
+from warren.wire.replies import AmqpError
+
+if TYPE_CHECKING:
+    from warren.broker.connection import Connection
+    from warren.broker.queue.queue import Queue
+
+OPEN: Final = 0
+CLOSING: Final = 1  # we sent channel.close and wait for close-ok
+CLOSED: Final = 2
+
+
+@final
+class Channel:
+    def __init__(self, number: i64, connection: Connection) -> None:
+        self.number: Final = number
+        self.connection: Final = connection
+        self.broker: Final = connection.broker
+        self.state: i64 = OPEN
+        self.unacked: Final = Unacked()
+        self.consumer_unacked: i64 = 0  # of them, those that a global prefetch counts: delivered to consumers
+        self._delivery_tag: i64 = 0
+        self.consumers: dict[str, Consumer] = {}
+        self.prefetch: i64 = 0  # for consumers started from now on
+        self.global_prefetch: i64 = 0
+        self.confirms: Final = Confirms()
+        self.mandatory: Final = Mandatory()
+        self.publish_seqno: i64 = 0
+        self.tx: Transaction | None = None
+        self.committing: i64 = 0  # the log batch of a tx.commit that is not answered yet
+        self.numbered: bool = False  # does every publish get a sequence number?
+        self.plain: bool = True  # does nothing but the queues wait for a publish? (no tx)
+        self.last_queue: str | None = None
+        self.reply_consumer: Consumer | None = None  # direct reply-to
+        self.reply_address: str = ""
+        self.header_mask: i64 = 0  # special headers of the message being published
+        # content being assembled
+        self.content_method: Method | None = None
+        self.content_arguments: bytes = b""
+        self.content_header: bytes | None = None
+        self.content_chunks: list[bytes] = []
+        self.content_size: i64 = 0
+        self.content_left: i64 = 0
+        # ordering
+        self._held: list[tuple[int, bytes]] = []  # (batch, frames) that wait for the log
+        self._owes: bool = False
+        self._waits: bool = False
+        # counters
+        self.published: i64 = 0
+        self.delivered: i64 = 0
+        self.acked: i64 = 0
+        self.returned: i64 = 0
+        self.flow_until: i64 = 0
+
+    # -- writing -----------------------------------------------------------------------------------------------
+
+    def reply(self, frames: bytes) -> None:
+        """Say something to the client, behind what is held."""
+        if self._held:
+            self._held.append((self._held[-1][0], frames))
+        else:
+            self.connection.write(frames)
+
+    def reply_when_synced(self, frames: bytes) -> None:
+        """The same, but only when the log has everything that happened up to now."""
+        broker = self.broker
+        if not broker.log_waits():
+            self.reply(frames)
+            return
+        if not self._held:
+            broker.gated.append(self)
+        self._held.append((broker.log.batch, frames))
+        broker.owed = True
+
+    def hold_until_synced(self) -> None:
+        """Hold whatever comes next until the log has the open batch."""
+        self.reply_when_synced(b"")
+
+    def release(self, synced: i64) -> bool:
+        """The log synced up to here: send what waited. Says whether nothing is held any more."""
+        held = self._held
+        n: i64 = 0
+        while n < len(held) and held[n][0] <= synced:
+            if held[n][1] and self.state != CLOSED:
+                self.connection.write(held[n][1])
+            n += 1
+        del held[:n]
+        if held:
+            return False
+        if self.committing and self.committing <= synced:
+            self.committing = 0
+        if self.confirms.owed():
+            self._owes = False
+            self.owes()
+        self.wake_consumers()
+        return True
+
+    def owes(self) -> None:
+        """Confirms are owed: flush at the end of the turn."""
+        if not self._owes:
+            self._owes = True
+            self.broker.owing.append(self)
+
+    def waits(self) -> None:
+        """Publishes wait for the log."""
+        self.broker.owed = True
+        if not self._waits:
+            self._waits = True
+            self.broker.waiting.append(self)
+
+    def waited(self) -> bool:
+        """After a sync: does anything wait still? If not, leave the list."""
+        self._waits = len(self.confirms.waiting) > 0
+        return self._waits
+
+    def flush_confirms(self) -> None:
+        self._owes = False
+        if self._held:
+            return  # after what is held; release() asks again
+        if self.state == OPEN and self.confirms.owed():
+            self.confirms.flush(self.connection.out, self.number)
+            self.connection.wrote()
+
+    def basic_return(self, message: Message, code: i64, text: str) -> None:
+        """Hand an unroutable mandatory message back."""
+        if self.state != OPEN:
+            return
+        self.returned += 1
+        w = BytesWriter()
+        w.write(
+            method_frame(
+                self.number,
+                "basic.return",
+                reply_code=code,
+                reply_text=text,
+                exchange=message.origin.exchange,
+                routing_key=message.origin.routing_keys[0],
+            )
+        )
+        write_content(w, self.number, message, self.connection.frame_max)
+        self.reply(w.getvalue())
+
+    # -- permissions -------------------------------------------------------------------------------------------
+
+    def check(self, permission: str, name: Resource) -> None:
+        """403 unless the user may configure, write or read the resource."""
+        user = self.connection.username
+        if not self.broker.access.allowed(user, name.virtual_host, permission, name.name):
+            raise AmqpError(403, f"access to {name.kind} '{name.name}' in vhost '{name.virtual_host}' "
+                                 f"refused for user '{user}'")
+
+    def check_topic(self, permission: str, exchange: Exchange, routing_key: str) -> None:
+        user = self.connection.username
+        name = exchange.name
+        if not self.broker.access.topic_allowed(user, name.virtual_host, name.name, permission, routing_key):
+            raise AmqpError(403, f"access to topic '{routing_key}' in exchange '{name.name}' in vhost "
+                                 f"'{name.virtual_host}' refused for user '{user}'")
+
+    # -- publishing --------------------------------------------------------------------------------------------
+
+    def take_seqno(self, mandatory: bool) -> i64:
+        """The next sequence number, for mandatory, confirm and tx alike; 0 when nobody will ask for one."""
+        if self.numbered or mandatory:
+            self.publish_seqno += 1
+            return self.publish_seqno
+        return 0
+
+    # -- delivering and settling -------------------------------------------------------------------------------
+
+    def next_delivery_tag(self) -> i64:
+        self._delivery_tag += 1
+        return self._delivery_tag
+
+    def can_deliver(self, no_ack: bool) -> bool:
+        if self._held or not self.connection.writable or self.state != OPEN:
+            return False
+        return no_ack or self.global_prefetch == 0 or self.consumer_unacked < self.global_prefetch
+
+    def basic_ack(self, tag: i64, multiple: bool) -> None:
+        if self.tx is not None:
+            self.tx.settle(ACK, self._take_tagged(tag, multiple, 80))
+        elif multiple:
+            self.settle(self._take_up_to(tag, 80))
+        else:
+            entry = self.unacked.take(tag)
+            if entry is None:
+                raise unknown_tag(tag, 80)
+            self.settle_one(entry)
+
+    def basic_nack(self, tag: i64, multiple: bool, requeue: bool, method_id: i64) -> None:
+        if self.tx is not None:
+            self.tx.settle(REQUEUE if requeue else REJECT, self._take_tagged(tag, multiple, method_id))
+            return
+        entries: list[Entry]
+        if multiple:
+            entries = self._take_up_to(tag, method_id)
+        else:
+            entry = self.unacked.take(tag)
+            if entry is None:
+                raise unknown_tag(tag, method_id)
+            entries = [entry]
+        self.refuse(entries, requeue)
+
+    def _take_up_to(self, tag: i64, method_id: i64) -> list[Entry]:
+        if tag != 0 and not self.unacked.contains(tag):
+            raise unknown_tag(tag, method_id)
+        return self.unacked.take_up_to(tag)
+
+    def _take_tagged(self, tag: i64, multiple: bool, method_id: i64) -> list[tuple[int, Entry]]:
+        if not multiple:
+            entry = self.unacked.take(tag)
+            if entry is None:
+                raise unknown_tag(tag, method_id)
+            return [(tag, entry)]
+        if tag != 0 and not self.unacked.contains(tag):
+            raise unknown_tag(tag, method_id)
+        tagged = [(t, e) for t, e in self.unacked.tagged() if tag == 0 or t <= tag]
+        self.unacked.take_up_to(tag)
+        return tagged
+
+    def settle(self, entries: list[Entry]) -> None:
+        """Acknowledge: the entries leave their queues for good."""
+        for entry in entries:
+            self.settle_one(entry)
+
+    def settle_one(self, entry: Entry) -> None:
+        self.acked += 1
+        queue = entry.queue
+        queue.acked += 1
+        queue.settle(entry)
+        self._no_longer_held(entry)
+
+    def refuse(self, entries: list[Entry], requeue: bool) -> None:
+        """nack or reject: back to their queues, or discarded there."""
+        if requeue:
+            i: i64 = len(entries) - 1
+            while i >= 0:  # newest first, so that each goes in front of the last
+                entry = entries[i]
+                entry.queue.requeue(entry)
+                i -= 1
+            for entry in entries:
+                self._no_longer_held(entry)
+        else:
+            for entry in entries:
+                entry.queue.reject(entry)
+                self._no_longer_held(entry)
+
+    def _no_longer_held(self, entry: Entry) -> None:
+        consumer = entry.consumer
+        if consumer is None:
+            return
+        entry.consumer = None
+        self._released(consumer)
+
+    def _released(self, consumer: Consumer) -> None:
+        was_full = self.global_prefetch > 0 and self.consumer_unacked >= self.global_prefetch
+        consumer.unacked -= 1
+        self.consumer_unacked -= 1
+        if was_full:
+            self.wake_consumers()
+        elif not consumer.in_turn and not consumer.cancelled:
+            consumer.queue.wake(consumer)
+
+    def wake_consumers(self) -> None:
+        for consumer in self.consumers.values():
+            consumer.queue.wake(consumer)
+
+    # -- ending ------------------------------------------------------------------------------------------------
+
+    def queue_deleted(self, consumer: Consumer) -> None:
+        """The consumer's queue is gone: tell the client if it understands."""
+        consumer.queue.dispatch.remove(consumer)
+        consumer.cancelled = True
+        self.consumers.pop(consumer.tag, None)
+        if self.connection.consumer_cancel_notify and self.state == OPEN:
+            self.reply(method_frame(self.number, "basic.cancel", consumer_tag=consumer.tag, nowait=True))
+
+    def terminate(self) -> None:
+        """The channel is over: consumers leave, what is outstanding goes back."""
+        if self.reply_consumer is not None:
+            self.broker.reply_channels.pop(self.reply_address, None)
+            self.reply_consumer = None
+        consumers = list(self.consumers.values())
+        self.consumers.clear()
+        if self.tx is not None:
+            self.tx.rollback()
+        entries = self.unacked.take_up_to(0)
+        for consumer in consumers:
+            consumer.cancelled = True
+            consumer.queue.dispatch.remove(consumer)
+        i: i64 = len(entries) - 1
+        while i >= 0:
+            entry = entries[i]
+            entry.consumer = None
+            entry.queue.requeue(entry)
+            i -= 1
+        for consumer in consumers:
+            consumer.queue.unsubscribe(consumer)
+        self.confirms.waiting = []
+        self._held = []
+        self.content_chunks = []
+
+
+def unknown_tag(tag: i64, method_id: i64) -> AmqpError:
+    return AmqpError(406, f"unknown delivery tag {tag}", 60, method_id)

@@ -1,0 +1,149 @@
+"""queue.*: declare, delete, purge, bind, unbind. The order of checks is RabbitMQ 3.10's."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from warren.broker.methods.names import exchange_argument, queue_name, refuse_default_exchange, strip
+from warren.broker.publish import DIRECT_REPLY
+from warren.wire.methods import Method, method_frame
+from warren.wire.replies import AmqpError
+
+if TYPE_CHECKING:
+    from warren.broker.channel import Channel
+    from warren.broker.queue.queue import Queue
+
+
+def declare(channel: Channel, method: Method) -> None:
+    name = strip(method.str("queue"))
+    if name == DIRECT_REPLY or name.startswith(DIRECT_REPLY + "."):
+        _probe_reply(channel, method, name)
+    elif method.bit("passive"):
+        _declare_passive(channel, method, name)
+    else:
+        _declare(channel, method, name)
+
+
+def _declare(channel: Channel, method: Method, name: str) -> None:
+    connection = channel.connection
+    vhost = connection.open_vhost()
+    arguments = method.table("arguments")
+    owner = connection if method.bit("exclusive") else None
+    if not name:
+        name = channel.broker.generate_name("amq.gen-")
+    elif name.startswith("amq."):
+        raise AmqpError(403, f"queue name '{name}' contains reserved prefix 'amq.*'")
+    resource = connection.resource("queue", name)
+    channel.check("configure", resource)
+    if name not in vhost.queues:
+        exchange_argument(channel, resource, arguments, "x-dead-letter-exchange")
+    queue = vhost.declare_queue(
+        name, method.bit("durable"), owner, method.bit("auto_delete"), arguments, connection.username
+    )
+    channel.last_queue = name
+    _declared(channel, method, queue)
+
+
+def _declare_passive(channel: Channel, method: Method, name: str) -> None:
+    connection = channel.connection
+    vhost = connection.open_vhost()
+    name = queue_name(channel, name)
+    queue = vhost.queue(name)
+    vhost.check_exclusive(queue, connection, False)
+    queue.touch()
+    channel.last_queue = name
+    _declared(channel, method, queue)
+
+
+def _declared(channel: Channel, method: Method, queue: Queue) -> None:
+    if method.bit("nowait"):
+        channel.hold_until_synced()
+        return
+    channel.reply_when_synced(
+        method_frame(
+            channel.number,
+            "queue.declare-ok",
+            queue=queue.name.name,
+            message_count=queue.ready,
+            consumer_count=len(queue.dispatch.consumers),
+        )
+    )
+
+
+def _probe_reply(channel: Channel, method: Method, name: str) -> None:
+    """Declaring a direct reply-to name asks whether somebody listens there."""
+    if name != DIRECT_REPLY and name not in channel.broker.reply_channels:
+        raise AmqpError(404, f"no {channel.connection.resource('queue', name)}")
+    if not method.bit("nowait"):
+        channel.reply(
+            method_frame(channel.number, "queue.declare-ok", queue=name, message_count=0, consumer_count=1)
+        )
+
+
+def delete(channel: Channel, method: Method) -> None:
+    connection = channel.connection
+    vhost = connection.open_vhost()
+    name = queue_name(channel, method.str("queue"))
+    channel.check("configure", connection.resource("queue", name))
+    count = 0
+    queue = vhost.queues.get(name)
+    if queue is not None:
+        vhost.check_exclusive(queue, connection, False)
+        count = vhost.delete_queue(queue, method.bit("if_unused"), method.bit("if_empty"))
+    if method.bit("nowait"):
+        channel.hold_until_synced()
+    else:
+        channel.reply_when_synced(method_frame(channel.number, "queue.delete-ok", message_count=count))
+
+
+def purge(channel: Channel, method: Method) -> None:
+    connection = channel.connection
+    vhost = connection.open_vhost()
+    name = queue_name(channel, method.str("queue"))
+    channel.check("read", connection.resource("queue", name))
+    queue = vhost.queue(name)
+    vhost.check_exclusive(queue, connection, False)
+    count = queue.purge()
+    if not method.bit("nowait"):
+        channel.reply_when_synced(method_frame(channel.number, "queue.purge-ok", message_count=count))
+
+
+def _ends(channel: Channel, method: Method) -> tuple[str, str, str]:
+    """Queue, exchange and routing key, allowed to this user."""
+    connection = channel.connection
+    key = method.str("routing_key")
+    given = method.str("queue")
+    name = queue_name(channel, given)
+    if not given and not key:
+        key = name
+    source = connection.resource("exchange", strip(method.str("exchange")))
+    channel.check("write", connection.resource("queue", name))
+    refuse_default_exchange(source)
+    channel.check("read", source)
+    exchange = connection.open_vhost().exchanges.get(source.name)
+    if exchange is not None and exchange.type == "topic":
+        channel.check_topic("read", exchange, key)
+    return name, source.name, key
+
+
+def bind(channel: Channel, method: Method) -> None:
+    connection = channel.connection
+    vhost = connection.open_vhost()
+    name, source, key = _ends(channel, method)
+    exchange = vhost.exchange(source)
+    queue = vhost.queue(name)
+    vhost.check_exclusive(queue, connection, False)
+    vhost.bind(exchange, queue, key, method.table("arguments"))
+    channel.reply_when_synced(b"" if method.bit("nowait") else method_frame(channel.number, "queue.bind-ok"))
+
+
+def unbind(channel: Channel, method: Method) -> None:
+    connection = channel.connection
+    vhost = connection.open_vhost()
+    name, source, key = _ends(channel, method)
+    exchange = vhost.exchanges.get(source)
+    queue = vhost.queues.get(name)
+    if exchange is not None and queue is not None:
+        vhost.check_exclusive(queue, connection, False)
+        vhost.unbind(exchange, queue, key, method.table("arguments"))
+    channel.reply_when_synced(method_frame(channel.number, "queue.unbind-ok"))

@@ -1,0 +1,16 @@
+"""What the broker tells its operator: one event a line. The server subclasses this with a real log."""
+
+from __future__ import annotations
+
+from mypy_extensions import mypyc_attr
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class Notes:
+    """The base forgets everything, which is what tests of rules want."""
+
+    def event(self, level: str, name: str, fields: dict[str, object]) -> None:
+        """``level`` is debug, info, warning or error; ``name`` says what happened; ``fields`` to whom and why."""
+
+    def crash(self, name: str, fields: dict[str, object], error: Exception) -> None:
+        """Something that should not have happened did; with the traceback."""

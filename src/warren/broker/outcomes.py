@@ -1,0 +1,215 @@
+"""What became of each message: the one place that turns outcomes into return, ack and nack.
+
+``publish`` offers a routed message to its queues and settles what the publisher is owed: at once, or, when a durable
+queue holds a persistent message, when the log says that the batch is on disk. Later the journal is fed from here.
+
+Invariants: a return precedes the ack or nack of the same message; every sequence number is settled exactly once.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from mypy_extensions import i64
+
+from warren.broker import holder
+from warren.broker.exchange.walk import Routed
+from warren.broker.message import Message
+from warren.broker.records import Exchange
+
+if TYPE_CHECKING:
+    from warren.broker.broker import Broker
+    from warren.broker.channel import Channel
+    from warren.broker.queue.queue import Queue
+
+# outcomes of offering a message to its queues
+ACCEPTED: Final = 0  # every queue took it, or took and dropped it
+WAITING: Final = 1  # accepted in memory; on disk when its batch is
+REFUSED: Final = 2  # some queue refused it (reject-publish, or the queue failed)
+NO_ROUTE: Final = 3  # no queue
+SCHEDULED: Final = 4  # delayed: the schedule holds it
+
+
+def publish(
+    channel: Channel, message: Message, queues: list[Queue], routed: Routed | None, mandatory: bool, seq: i64
+) -> None:
+    """Deliver a message to its queues and tell its publisher, now or when the log has it."""
+    channel.published += 1
+    broker = channel.broker
+    outcome = offer(broker, message, queues)
+    if routed is not None and routed.scheduled:
+        outcome = broker.schedule(channel, message, routed, outcome)
+    settle(channel, message, queues, outcome, mandatory, seq)
+
+
+def settle(channel: Channel, message: Message, queues: list[Queue], outcome: i64, mandatory: bool, seq: i64) -> None:
+    """Turn an outcome into what the publisher is told. The only function that does."""
+    confirms = channel.confirms
+    if outcome == NO_ROUTE:
+        channel.broker.unroutable += 1
+        if mandatory:
+            channel.basic_return(message, 312, "NO_ROUTE")
+    if not seq:
+        return
+    if outcome == WAITING or outcome == SCHEDULED:
+        if outcome == SCHEDULED and mandatory:
+            channel.basic_return(message, 312, "NO_ROUTE")
+        if message.batch == 0:
+            if confirms.selected:
+                confirms.ack(seq)
+                channel.owes()
+            return
+        if mandatory and outcome == WAITING and not any_accepted(queues):
+            channel.mandatory.track(seq, queues, message)
+        if confirms.selected or mandatory:
+            confirms.wait(seq, message.batch, queues, False)
+            channel.waits()
+        return
+    if confirms.selected:
+        if outcome == REFUSED:
+            confirms.nack(seq)
+        else:
+            confirms.ack(seq)
+        channel.owes()
+
+
+def unroutable(channel: Channel, exchange: Exchange, message: Message, mandatory: bool, seq: i64) -> None:
+    exchange.messages_unroutable += 1
+    settle(channel, message, [], NO_ROUTE, mandatory, seq)
+
+
+def any_accepted(queues: list[Queue]) -> bool:
+    """Has some queue accepted a persistent message at once, because it is not durable?"""
+    for queue in queues:
+        if not queue.durable:
+            return True
+    return False
+
+
+def offer(broker: Broker, message: Message, queues: list[Queue]) -> i64:
+    """Put the message into its queues; log it once when it must survive."""
+    if not queues:
+        return NO_ROUTE
+    refused = False
+    accepting = queues
+    for queue in queues:
+        if queue.eager and queue.refuses(message):
+            refused = True
+            break
+    if refused:
+        accepting = []
+        for queue in queues:
+            if queue.eager and queue.refuses(message):
+                queue.refused(message)
+            else:
+                accepting.append(queue)
+    logged = message.persistent and log_message(broker, message, accepting)
+    for queue in accepting:
+        queue.publish(message, queue.expiry_for(message))
+    if refused:
+        return REFUSED
+    return WAITING if logged else ACCEPTED
+
+
+def log_message(broker: Broker, message: Message, queues: list[Queue]) -> bool:
+    """Write a persistent message to the log, once for all durable queues it goes to. Says whether there is one."""
+    log = broker.log
+    origin = message.origin
+    if len(queues) == 1:
+        only = queues[0]
+        if not only.durable:
+            return False
+        message.address = log.append_one(
+            message.id, message.header(), message.body(), origin.exchange, origin.packed_keys, origin.bcc,
+            only.id, only.next_position, only.expiry_for(message), holder.pack(message.priority, message.size, False),
+        )  # fmt: skip
+        message.batch = log.batch
+        broker.durable_change = True
+        return True
+    ids: list[int] = []
+    positions: list[int] = []
+    expiries: list[int] = []
+    holders: list[int] = []
+    for queue in queues:
+        if queue.durable:
+            ids.append(queue.id)
+            positions.append(queue.next_position)
+            expiries.append(queue.expiry_for(message))
+            holders.append(holder.pack(message.priority, message.size, False))
+    if not ids:
+        return False
+    message.address = log.append(
+        message.id, message.header(), message.body(), origin.exchange, origin.packed_keys, origin.bcc,
+        ids, positions, expiries, holders,
+    )  # fmt: skip
+    message.batch = log.batch
+    broker.durable_change = True
+    return True
+
+
+# -- what the log says later -------------------------------------------------------------------------------------
+
+
+def synced(channel: Channel, batch: i64) -> None:
+    """Batches up to this one are on disk: the publishes that waited for them are acked, mandatory ones forgotten."""
+    confirms = channel.confirms
+    tracked = len(channel.mandatory) > 0
+    for waiting in confirms.take_synced(batch):
+        seq = waiting.first
+        while seq <= waiting.last:
+            if tracked:
+                channel.mandatory.forget(seq)
+            if confirms.selected and seq > confirms.offset:
+                if waiting.refused:
+                    confirms.nack(seq)
+                else:
+                    confirms.ack(seq)
+            seq += 1
+    if confirms.owed():
+        channel.owes()
+
+
+def queue_lost(channel: Channel, queue: Queue, deleted: bool) -> None:
+    """A queue went away while publishes waited for it: deleted normally counts as confirmed, a failure as refused.
+
+    A mandatory message none of whose queues accepted it is returned first (spec §18).
+    """
+    lost = channel.mandatory.queue_gone(queue)
+    returned = dict(lost)
+    for seq in sorted(returned):
+        channel.basic_return(returned[seq], 312, "NO_ROUTE")
+    confirms = channel.confirms
+    for waiting in confirms.take_queue(queue):
+        rest = [q for q in waiting.queues if q is not queue]
+        refused = waiting.refused or not deleted
+        seq = waiting.first
+        while seq <= waiting.last:
+            if rest and (not refused or channel.mandatory.tracks(seq)):
+                # other queues may still accept it; a mandatory one may yet have to be returned before its nack
+                confirms.wait(seq, waiting.batch, rest, refused)
+            elif confirms.selected and seq > confirms.offset:
+                if refused:
+                    confirms.nack(seq)
+                else:
+                    confirms.ack(seq)
+            seq += 1
+    confirms.sort_waiting()
+    if confirms.owed():
+        channel.owes()
+
+
+def batch_failed(channel: Channel, batch: i64, delivered: dict[int, bool]) -> None:
+    """The log could not write a batch: what waited for it is nacked, and mandatory messages that no consumer has
+    seen (their id is not in ``delivered``) are returned first."""
+    confirms = channel.confirms
+    for waiting in confirms.take_synced(batch):
+        seq = waiting.first
+        while seq <= waiting.last:
+            message = channel.mandatory.forget(seq)
+            if message is not None and message.id not in delivered:
+                channel.basic_return(message, 312, "NO_ROUTE")
+            if confirms.selected and seq > confirms.offset:
+                confirms.nack(seq)
+            seq += 1
+    if confirms.owed():
+        channel.owes()

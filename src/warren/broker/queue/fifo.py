@@ -1,0 +1,260 @@
+"""What waits in a queue, in order: requeued entries, a window of messages in memory, and pages beyond it.
+
+Duty: order and counts. Not here: limits, expiry, consumers.
+
+- ``_returned``: requeued entries, oldest last. Whatever was delivered once is older than what was not, so they
+  all come before the window.
+- ``_items`` from ``_head``: the window, entries with their content.
+- ``_pages``: entries as four packed integers each; their content is in the log (or in the transient store, then
+  the address is negative). Only while pages exist do new entries go there, so order holds.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, final
+
+from librt.vecs import append, vec
+from mypy_extensions import i64
+
+from warren.broker import holder
+from warren.broker.message import Entry, Message, Origin, message_from, unpack_keys
+from warren.log.format import StoredMessage
+from warren.log.recovery import QueueIndex
+
+if TYPE_CHECKING:
+    from warren.broker.queue.queue import Queue
+
+PAGE: Final = 4096  # entries a page
+PAGE_IN: Final = 256  # entries read back at a time
+
+REDELIVERED: Final = 1
+PERSISTENT: Final = 2
+
+
+@final
+class Page:
+    """Packed entries; ``start`` is the first not yet taken."""
+
+    def __init__(self) -> None:
+        self.addresses: vec[i64] = vec[i64](capacity=PAGE)
+        self.positions: vec[i64] = vec[i64](capacity=PAGE)
+        self.metas: vec[i64] = vec[i64](capacity=PAGE)  # size << 8 | flags
+        self.expiries: vec[i64] | None = None  # only when some entry expires
+        self.start: i64 = 0
+
+    def add(self, address: i64, position: i64, meta: i64, expires_at: i64) -> None:
+        if expires_at:
+            if self.expiries is None:
+                self.expiries = vec[i64]([0] * len(self.addresses), capacity=PAGE)
+            self.expiries = append(self.expiries, expires_at)
+        elif self.expiries is not None:
+            self.expiries = append(self.expiries, 0)
+        self.addresses = append(self.addresses, address)
+        self.positions = append(self.positions, position)
+        self.metas = append(self.metas, meta)
+
+
+@final
+class Fifo:
+    def __init__(self, queue: Queue) -> None:
+        self._queue: Final = queue
+        self._returned: list[Entry] = []
+        self._items: list[Entry | None] = []
+        self._head: i64 = 0
+        self._pages: list[Page] = []
+        self._first_page: i64 = 0
+        self.paged: i64 = 0  # entries in pages
+        self.length: i64 = 0
+        self._origin: Origin | None = None  # of the last message read back, shared with its likes
+        self._origin_exchange: str = ""
+        self._origin_keys: bytes = b""
+
+    def window(self) -> i64:
+        """Entries with content in memory."""
+        return len(self._items) - self._head + len(self._returned)
+
+    def push(self, entry: Entry) -> None:
+        self.length += 1
+        self._items.append(entry)
+
+    def push_packed(self, address: i64, position: i64, size: i64, flags: i64, expires_at: i64) -> None:
+        """An entry whose content is in the log or the transient store."""
+        self.length += 1
+        self.paged += 1
+        pages = self._pages
+        if not pages or len(pages[-1].addresses) >= PAGE:
+            pages.append(Page())
+        pages[-1].add(address, position, size << 8 | flags, expires_at)
+
+    def peek(self) -> Entry | None:
+        if self._returned:
+            return self._returned[-1]
+        if self._head >= len(self._items):
+            if self.paged == 0:
+                return None
+            self._page_in()
+        return self._items[self._head]
+
+    def pop(self) -> Entry | None:
+        """Take the oldest entry."""
+        if self._returned:
+            self.length -= 1
+            return self._returned.pop()
+        items = self._items
+        head = self._head
+        if head >= len(items):
+            if self.paged == 0:
+                return None
+            self._page_in()
+            items = self._items
+            head = self._head
+        entry = items[head]
+        items[head] = None
+        head += 1
+        if head >= len(items):
+            items.clear()
+            head = 0
+        elif head >= 4096 and head * 2 > len(items):
+            del items[:head]
+            head = 0
+        self._head = head
+        self.length -= 1
+        return entry
+
+    def put_back(self, entry: Entry) -> None:
+        """Requeue at the original position."""
+        returned = self._returned
+        position = entry.position
+        i: i64 = len(returned)
+        while i > 0 and returned[i - 1].position < position:
+            i -= 1
+        returned.insert(i, entry)
+        self.length += 1
+
+    def _page_in(self) -> None:
+        """Read the next packed entries into the (empty) window."""
+        page = self._pages[self._first_page]
+        start = page.start
+        end: i64 = len(page.addresses)
+        if end - start > PAGE_IN:
+            end = start + PAGE_IN
+        addresses: list[i64] = []
+        i: i64 = start
+        while i < end:
+            addresses.append(page.addresses[i])
+            i += 1
+        stored = self._queue.read(addresses)
+        items: list[Entry | None] = []
+        expiries = page.expiries
+        i = start
+        for record in stored:
+            message = self._message(record, page.addresses[i])
+            entry = Entry(message, self._queue, page.positions[i])
+            meta = page.metas[i]
+            entry.redelivered = (meta & REDELIVERED) != 0
+            if expiries is not None:
+                entry.expires_at = expiries[i]
+            items.append(entry)
+            i += 1
+        self.paged -= end - start
+        page.start = end
+        if end == len(page.addresses):
+            self._first_page += 1
+            if self._first_page == len(self._pages) or self._first_page > 64:
+                del self._pages[: self._first_page]
+                self._first_page = 0
+            else:
+                self._pages[self._first_page - 1] = _EMPTY
+        self._items = items
+        self._head = 0
+
+    def _message(self, record: StoredMessage, address: i64) -> Message:
+        origin = self._origin
+        if origin is None or record.exchange != self._origin_exchange or record.routing_keys != self._origin_keys:
+            origin = Origin(record.exchange, unpack_keys(record.routing_keys), record.flags & 255)
+            self._origin = origin
+            self._origin_exchange = record.exchange
+            self._origin_keys = record.routing_keys
+        body = record.body
+        chunks = [body] if body else []
+        message = message_from(origin, record.message_id, record.header, chunks, len(body), address > 0)
+        message.address = address if address > 0 else 0
+        return message
+
+    def clear(self) -> None:
+        self._returned = []
+        self._items = []
+        self._head = 0
+        self._pages = []
+        self._first_page = 0
+        self.paged = 0
+        self.length = 0
+
+    def addresses(self) -> list[i64]:
+        """Of everything that waits; 0 for what is in memory only."""
+        out: list[i64] = []
+        for entry in self._returned:
+            out.append(entry.message.address)
+        i: i64 = self._head
+        while i < len(self._items):
+            item = self._items[i]
+            if item is not None:
+                out.append(item.message.address)
+            i += 1
+        for page in self._pages[self._first_page :]:
+            j: i64 = page.start
+            while j < len(page.addresses):
+                out.append(page.addresses[j])
+                j += 1
+        return out
+
+    def fill_index(self, index: QueueIndex, priority: i64) -> None:
+        """What the log is to remember of this fifo at a clean stop."""
+        for entry in self._returned:
+            self._index_entry(index, entry, priority)
+        i: i64 = self._head
+        while i < len(self._items):
+            item = self._items[i]
+            if item is not None:
+                self._index_entry(index, item, priority)
+            i += 1
+        for page in self._pages[self._first_page :]:
+            j: i64 = page.start
+            while j < len(page.addresses):
+                meta = page.metas[j]
+                expiries = page.expiries
+                if page.addresses[j] > 0:
+                    index.add(
+                        page.positions[j],
+                        page.addresses[j],
+                        0 if expiries is None else expiries[j],
+                        holder.pack(priority, meta >> 8, (meta & REDELIVERED) != 0),
+                    )
+                j += 1
+
+    def _index_entry(self, index: QueueIndex, entry: Entry, priority: i64) -> None:
+        message = entry.message
+        if message.address:
+            packed = holder.pack(priority, message.size, entry.redelivered)
+            index.add(entry.position, message.address, entry.expires_at, packed)
+
+    def remove_batch(self, batch: i64) -> list[Entry]:
+        """Take out the never-delivered entries of a log batch that could not be written."""
+        removed: list[Entry] = []
+        kept: list[Entry | None] = []
+        i: i64 = self._head
+        while i < len(self._items):
+            item = self._items[i]
+            if item is not None:
+                if item.message.batch == batch and not item.redelivered:
+                    removed.append(item)
+                else:
+                    kept.append(item)
+            i += 1
+        self._items = kept
+        self._head = 0
+        self.length -= len(removed)
+        return removed
+
+
+_EMPTY: Final = Page()

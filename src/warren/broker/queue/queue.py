@@ -1,0 +1,553 @@
+"""A classic queue: takes messages, keeps them in order, hands them to consumers.
+
+Duty: the life of an entry in this queue, from ``publish`` to ``settle``. Left to others: order (``fifo.py``), whose
+turn it is (``dispatch.py``), arguments (``arguments.py``), what a dead letter looks like (``dead_letter.py``).
+
+Invariants: an entry is in exactly one place: waiting here, or outstanding on a channel (``acks.py``), or gone.
+Everything that changes what the log knows happens within one turn, so it lands in one batch.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, final
+
+from mypy_extensions import i64
+
+from warren.broker.message import Entry, Message
+from warren.broker.queue.arguments import DROP_HEAD, REJECT_PUBLISH_DLX, QueueSettings, settings
+from warren.broker.queue.dispatch import Dispatch
+from warren.broker.queue.fifo import PERSISTENT, Fifo
+from warren.broker.records import Binding, Destination, Resource
+from warren.broker.timers import Timer
+from warren.log.format import StoredMessage
+from warren.log.recovery import QueueIndex
+from warren.wire.fields import Table
+
+if TYPE_CHECKING:
+    from warren.broker.connection import Connection
+    from warren.broker.consumer import Consumer
+    from warren.broker.vhost import VHost
+
+WINDOW: Final = 8192  # entries kept with their content; beyond it a logged message is a page entry
+WINDOW_BYTES: Final = 16 << 20
+LEAD: Final = 65536  # how far ahead the log is told that deliveries may have gone
+
+
+@final
+class HeadExpiry(Timer):
+    """The head of the queue expires."""
+
+    def __init__(self, queue: Queue) -> None:
+        super().__init__()
+        self._queue: Final = queue
+
+    def fire(self) -> None:
+        self._queue.expire_heads(self._queue.broker.now)
+
+
+@final
+class QueueExpiry(Timer):
+    """Nobody used the queue for x-expires."""
+
+    def __init__(self, queue: Queue) -> None:
+        super().__init__()
+        self._queue: Final = queue
+
+    def fire(self) -> None:
+        self._queue.vhost.remove_queue(self._queue)
+
+
+class Queue(Destination):
+    kind: str = "classic"
+
+    def __init__(
+        self,
+        name: Resource,
+        vhost: VHost,
+        id: i64,
+        durable: bool,
+        exclusive_owner: Connection | None,
+        auto_delete: bool,
+        arguments: Table,
+    ) -> None:
+        super().__init__(name)
+        self.vhost: Final = vhost
+        self.broker: Final = vhost.broker
+        self.id: Final = id  # never used again, so a queue declared anew under the name is another one for the log
+        self.durable: Final = durable
+        self.exclusive_owner: Final = exclusive_owner
+        self.auto_delete: Final = auto_delete
+        self.arguments: Final = arguments
+        self.policy: str | None = None
+        self.operator_policy: str | None = None
+        self.policy_definition: dict[str, object] = {}
+        self.settings: QueueSettings = settings(arguments, {})
+        self.bindings_in: dict[object, Binding] = {}
+        sac = arguments.get("x-single-active-consumer")
+        self.dispatch: Final = Dispatch(sac is not None and sac.value is True)
+        priorities: i64 = 0
+        field = arguments.get("x-max-priority")
+        if field is not None and isinstance(field.value, int):
+            priorities = field.value
+        self.max_priority: Final[i64] = priorities
+        self._fifo: Final = Fifo(self)  # priority 0, the only one without x-max-priority
+        self._fifos: list[Fifo] = [self._fifo]
+        i: i64 = 0
+        while i < priorities:
+            self._fifos.append(Fifo(self))
+            i += 1
+        self.had_consumer: bool = False
+        self.exclusive_consumer: Consumer | None = None
+        self.dirty: bool = False
+        self.gone: bool = False
+        self.failed: bool = False  # set by a fault: accepts nothing any more
+        self.next_position: i64 = 1
+        self.ready: i64 = 0
+        self.ready_bytes: i64 = 0
+        self.unacked: i64 = 0
+        self.unacked_bytes: i64 = 0
+        # what has been promised to the log about deliveries (durable queues only)
+        self._delivered_limit: i64 = 0
+        self._promised: i64 = 0
+        self._promise_batch: i64 = 0
+        self._head_expiry: Final = HeadExpiry(self)
+        self._expiry: Final = QueueExpiry(self)
+        self.eager: bool = False  # must each publish be settled before the next? (limits)
+        self.expiring: bool = False  # may entries here expire?
+        # counters
+        self.published: i64 = 0
+        self.delivered: i64 = 0
+        self.acked: i64 = 0
+        self.requeued: i64 = 0
+        self.idle_since: i64 = vhost.broker.now
+        self.apply_settings()
+
+    # -- settings ----------------------------------------------------------------------------------------------
+
+    def apply_settings(self) -> None:
+        """Arguments or policy changed: take the new limits into force, also on what waits here already."""
+        self.settings = settings(self.arguments, self.policy_definition)
+        s = self.settings
+        self.eager = s.max_length >= 0 or s.max_bytes >= 0
+        if s.ttl >= 0:
+            self.expiring = True
+        self.touch()
+        if self.eager and s.overflow == DROP_HEAD:
+            self._drop_heads()
+
+    # -- publishing --------------------------------------------------------------------------------------------
+
+    def refuses(self, message: Message) -> bool:
+        """Would this message be over the limit of a queue that rejects publishes?"""
+        return self.would_refuse(0, 0, message.size)
+
+    def would_refuse(self, more: i64, more_bytes: i64, size: i64) -> bool:
+        """The same after ``more`` messages of ``more_bytes`` in all had come (a transaction checks before it acts)."""
+        if self.failed:
+            return True
+        s = self.settings
+        if s.overflow == DROP_HEAD:
+            return False
+        if s.max_length >= 0 and self.ready + more + 1 > s.max_length:
+            return True
+        return s.max_bytes >= 0 and self.ready_bytes + more_bytes + size > s.max_bytes
+
+    def refused(self, message: Message) -> None:
+        """A publish was rejected here: reject-publish-dlx dead-letters it all the same."""
+        if self.settings.overflow == REJECT_PUBLISH_DLX and not self.failed:
+            self.broker.dead_letters.add(self, Entry(message, self, 0), "maxlen", False)
+
+    def expiry_for(self, message: Message) -> i64:
+        """When a message arriving now expires here; 0 = never."""
+        ttl = self.settings.ttl
+        own = message.expiration
+        if own >= 0 and (ttl < 0 or own < ttl):
+            ttl = own
+        if ttl < 0:
+            return 0
+        return self.broker.now + ttl
+
+    def publish(self, message: Message, expires_at: i64) -> None:
+        """Take a message in at the tail. It has been logged already if it must be."""
+        position = self.next_position
+        self.next_position = position + 1
+        self.published += 1
+        self.ready += 1
+        self.ready_bytes += message.size
+        fifo = self._fifo
+        if self.max_priority > 0:
+            fifo = self._fifo_of(message.priority)
+        if expires_at:
+            self.expiring = True
+        if fifo.paged > 0 or (fifo.length >= WINDOW and self._should_page(message)):
+            self._page_out(fifo, message, position, expires_at)
+        else:
+            entry = Entry(message, self, position)
+            entry.expires_at = expires_at
+            fifo.push(entry)
+        if not self.dirty:
+            self.mark_dirty()
+        if self.eager:
+            self.drain()
+            if self.settings.overflow == DROP_HEAD:
+                self._drop_heads()
+        if expires_at:
+            if expires_at <= self.broker.now:  # a TTL of 0: a consumer takes it now, or it expires
+                self.drain()
+                self.expire_heads(self.broker.now)
+            else:
+                self.arm_head_expiry()
+
+    def _fifo_of(self, priority: i64) -> Fifo:
+        if priority > self.max_priority:
+            priority = self.max_priority
+        return self._fifos[priority]
+
+    def _should_page(self, message: Message) -> bool:
+        if message.address:
+            return True
+        return self.broker.under_pressure
+
+    def _page_out(self, fifo: Fifo, message: Message, position: i64, expires_at: i64) -> None:
+        address = message.address
+        if not address or not self.durable:
+            address = -self.broker.transient.put(
+                message.header(), message.body(), message.origin.exchange, message.origin.packed_keys, message.id
+            )
+        fifo.push_packed(address, position, message.size, PERSISTENT if message.persistent else 0, expires_at)
+
+    def read(self, addresses: list[i64]) -> list[StoredMessage]:
+        """Content of packed entries, in order: from the log, or (negative addresses) the transient store."""
+        if addresses[0] > 0 and addresses[-1] > 0:
+            logged = True
+            for address in addresses:
+                if address < 0:
+                    logged = False
+                    break
+            if logged:
+                return self.broker.log.read_many(addresses)
+        out: list[StoredMessage] = []
+        for address in addresses:
+            if address > 0:
+                out.append(self.broker.log.read(address))
+            else:
+                out.append(self.broker.transient.take(-address))
+        return out
+
+    def recover(self, position: i64, address: i64, size: i64, flags: i64, expires_at: i64, priority: i64) -> None:
+        """An entry found in the log at start; they come in order of position."""
+        if position >= self.next_position:
+            self.next_position = position + 1
+        self.ready += 1
+        self.ready_bytes += size
+        if expires_at:
+            self.expiring = True
+        self._fifo_of(priority).push_packed(address, position, size, flags | PERSISTENT, expires_at)
+
+    # -- delivering --------------------------------------------------------------------------------------------
+
+    def mark_dirty(self) -> None:
+        """There may be something to deliver: look at the end of the turn."""
+        if not self.dirty:
+            self.dirty = True
+            self.broker.dirty.append(self)
+
+    def drain(self) -> None:
+        """Deliver while there is a message and a consumer that can take it."""
+        self.dirty = False
+        dispatch = self.dispatch
+        while self.ready > 0:
+            consumer = dispatch.next()
+            if consumer is None:
+                break
+            entry = self._take()
+            if entry is None:
+                break
+            consumer.deliver(entry)
+            self.delivered += 1
+            if consumer.no_ack:
+                self._leave(entry)
+            else:
+                self.unacked += 1
+                self.unacked_bytes += entry.message.size
+            dispatch.served(consumer)
+        if self.expiring:
+            self.arm_head_expiry()
+
+    def get(self) -> Entry | None:
+        """Take the oldest message for basic.get; the answer waits for the log where a delivery would have."""
+        self.touch()
+        self.promise()
+        limit = self._delivered_limit
+        self._delivered_limit = 0x7FFFFFFFFFFFFFFF
+        entry = self._take()
+        self._delivered_limit = limit
+        return entry
+
+    def check_consumer(self, consumer: Consumer) -> None:
+        """Raise when this kind of queue does not serve such a consumer."""
+
+    def got(self, entry: Entry, no_ack: bool) -> None:
+        """basic.get took this entry."""
+        self.delivered += 1
+        if no_ack:
+            self._leave(entry)
+        else:
+            self.unacked += 1
+            self.unacked_bytes += entry.message.size
+        if self.expiring:
+            self.arm_head_expiry()
+
+    def _take(self) -> Entry | None:
+        """The next entry to deliver, out of the fifo; None when there is none or it must wait for the log."""
+        fifo = self._fifo
+        if self.max_priority > 0:
+            fifo = self._first_fifo()
+        if self.expiring:
+            self.expire_heads(self.broker.now - 1)
+            if self.max_priority > 0:
+                fifo = self._first_fifo()
+        if self.durable:
+            head = fifo.peek()
+            if head is None or (head.position > self._delivered_limit and not self._may_deliver(head)):
+                return None
+        entry = fifo.pop()
+        if entry is not None:
+            self.ready -= 1
+            self.ready_bytes -= entry.message.size
+        return entry
+
+    def _first_fifo(self) -> Fifo:
+        i: i64 = len(self._fifos) - 1
+        while i > 0:
+            if self._fifos[i].length > 0:
+                return self._fifos[i]
+            i -= 1
+        return self._fifo
+
+    def promise(self) -> None:
+        """A consumer is here: tell the log ahead of time how far deliveries may go."""
+        if self.durable and self._promised < self.next_position + LEAD // 2:
+            self._promised = self.next_position + LEAD
+            self.broker.log.delivered_up_to(self.id, self._promised)
+            self._promise_batch = self.broker.log.batch
+            self.broker.waits_for_log(self)
+
+    def _may_deliver(self, head: Entry) -> bool:
+        """Has the log's promise for this position reached the disk? (so that after a crash it comes back flagged)"""
+        log = self.broker.log
+        if head.message.address == 0 or head.redelivered:
+            return True  # it does not survive a crash, or is flagged already
+        if self._promise_batch and log.synced >= self._promise_batch:
+            self._delivered_limit = self._promised
+            self._promise_batch = 0
+        if head.position <= self._delivered_limit:
+            return True
+        if head.message.batch and head.message.batch >= self._promise_batch and self._promise_batch:
+            return True  # promise and message reach the disk together or in this order
+        if head.position > self._promised - LEAD // 4 or not self._promise_batch:
+            self._promised = 0
+            self.promise()
+        if self.broker.log_failing:
+            return True
+        self.broker.waits_for_log(self)
+        return False
+
+    def promise_pending(self) -> bool:
+        """Must an answer that carries a message wait for the log?"""
+        return self.durable and not self.promise_kept() and not self.broker.log_failing
+
+    def promise_kept(self) -> bool:
+        """The log synced: may deliveries that waited for it go on? False while it is still open."""
+        if self._promise_batch and self.broker.log.synced >= self._promise_batch:
+            self._delivered_limit = self._promised
+            self._promise_batch = 0
+        return self._promise_batch == 0
+
+    # -- settling ----------------------------------------------------------------------------------------------
+
+    def settle(self, entry: Entry) -> None:
+        """A consumer acknowledged it, or it is dropped after delivery: it leaves for good."""
+        self.unacked -= 1
+        self.unacked_bytes -= entry.message.size
+        self._leave(entry)
+
+    def _leave(self, entry: Entry) -> None:
+        address = entry.message.address
+        if address and self.durable and not self.gone:
+            self.broker.log.settle(self.id, address)
+            self.broker.durable_change = True
+
+    def requeue(self, entry: Entry) -> None:
+        """Back to its place, flagged redelivered."""
+        self.unacked -= 1
+        self.unacked_bytes -= entry.message.size
+        if self.gone:
+            return
+        entry.redelivered = True
+        entry.consumer = None
+        self.requeued += 1
+        self._fifo_of(entry.message.priority if self.max_priority > 0 else 0).put_back(entry)
+        self.ready += 1
+        self.ready_bytes += entry.message.size
+        self.mark_dirty()
+        if self.eager and self.settings.overflow == DROP_HEAD:
+            self.broker.overfull.append(self)
+        if self.expiring:
+            self.arm_head_expiry()
+
+    def reject(self, entry: Entry) -> None:
+        """Rejected without requeue: dead-lettered if there is where to, else gone."""
+        self.unacked -= 1
+        self.unacked_bytes -= entry.message.size
+        self._discard(entry, "rejected")
+
+    def _discard(self, entry: Entry, reason: str) -> None:
+        if self.settings.dead_letter_exchange is not None and not self.gone:
+            self.broker.dead_letters.add(self, entry, reason, True)
+        self._leave(entry)
+
+    # -- limits and expiry -------------------------------------------------------------------------------------
+
+    def enforce_limits(self) -> None:
+        """After a requeue: drop what is over the limit."""
+        if self.eager and self.settings.overflow == DROP_HEAD:
+            self._drop_heads()
+
+    def _drop_heads(self) -> None:
+        s = self.settings
+        while self.ready > 0 and (
+            (s.max_length >= 0 and self.ready > s.max_length)
+            or (s.max_bytes >= 0 and self.ready_bytes > s.max_bytes)
+        ):
+            entry = self._lowest_fifo().pop()
+            if entry is None:
+                return
+            self.ready -= 1
+            self.ready_bytes -= entry.message.size
+            self._discard(entry, "maxlen")
+
+    def _lowest_fifo(self) -> Fifo:
+        for fifo in self._fifos:
+            if fifo.length > 0:
+                return fifo
+        return self._fifo
+
+    def expire_heads(self, now: i64) -> None:
+        """Drop what expired at ``now`` or before from the head of each priority."""
+        for fifo in self._fifos:
+            while fifo.length > 0:
+                head = fifo.peek()
+                if head is None or head.expires_at == 0 or head.expires_at > now:
+                    break
+                fifo.pop()
+                self.ready -= 1
+                self.ready_bytes -= head.message.size
+                self._discard(head, "expired")
+        self.arm_head_expiry()
+
+    def arm_head_expiry(self) -> None:
+        due: i64 = 0
+        for fifo in self._fifos:
+            if fifo.length > 0:
+                head = fifo.peek()
+                if head is not None and head.expires_at and (due == 0 or head.expires_at < due):
+                    due = head.expires_at
+        if due:
+            self.broker.timers.arm(self._head_expiry, due)
+        elif self._head_expiry.due >= 0:
+            self.broker.timers.cancel(self._head_expiry)
+
+    def touch(self) -> None:
+        """The queue was used: x-expires counts anew, as long as nobody consumes."""
+        self.idle_since = self.broker.now
+        expires = self.settings.expires
+        if expires >= 0 and len(self.dispatch.consumers) == 0:
+            self.broker.timers.arm(self._expiry, self.broker.now + expires)
+        else:
+            self.broker.timers.cancel(self._expiry)
+
+    # -- consumers ---------------------------------------------------------------------------------------------
+
+    def subscribe(self, consumer: Consumer) -> None:
+        self.had_consumer = True
+        if consumer.exclusive:
+            self.exclusive_consumer = consumer
+        self.dispatch.add(consumer)
+        self.touch()
+        self.promise()
+        self.mark_dirty()
+
+    def unsubscribe(self, consumer: Consumer) -> None:
+        """The consumer left. What it holds stays with its channel."""
+        consumer.cancelled = True
+        self.dispatch.remove(consumer)
+        if self.exclusive_consumer is consumer:
+            self.exclusive_consumer = None
+        self.mark_dirty()
+        if len(self.dispatch.consumers) == 0:
+            self.touch()
+            if self.auto_delete and self.had_consumer and not self.gone:
+                self.vhost.remove_queue(self)
+
+    def wake(self, consumer: Consumer) -> None:
+        """A consumer may be able to take messages again."""
+        self.dispatch.wake(consumer)
+        if self.ready > 0:
+            self.mark_dirty()
+
+    # -- the whole queue ---------------------------------------------------------------------------------------
+
+    def purge(self) -> i64:
+        """Drop what is ready; what is with consumers stays. Returns how many."""
+        count = self.ready
+        if self.durable and count:
+            self.broker.purge_from_log(self)
+        for fifo in self._fifos:
+            fifo.clear()
+        self.ready = 0
+        self.ready_bytes = 0
+        if self._head_expiry.due >= 0:
+            self.broker.timers.cancel(self._head_expiry)
+        return count
+
+    def stop(self) -> None:
+        """The queue is deleted: no timers, nothing waits. Its consumers are told by the vhost."""
+        if self.durable:
+            self.broker.drop_from_log(self)
+        self.gone = True
+        self.broker.timers.cancel(self._head_expiry)
+        self.broker.timers.cancel(self._expiry)
+        for fifo in self._fifos:
+            fifo.clear()
+        self.ready = 0
+        self.ready_bytes = 0
+
+    def logged_addresses(self) -> list[i64]:
+        """Where the log keeps what waits here."""
+        addresses: list[i64] = []
+        for fifo in self._fifos:
+            for address in fifo.addresses():
+                if address > 0:
+                    addresses.append(address)
+        return addresses
+
+    def index(self) -> QueueIndex:
+        """What waits here, for the log to remember at a clean stop."""
+        index = QueueIndex()
+        priority: i64 = 0
+        for fifo in self._fifos:
+            fifo.fill_index(index, priority)
+            priority += 1
+        index.sort()
+        return index
+
+    def take_back_batch(self, batch: i64) -> list[Entry]:
+        """Take out what no consumer has seen of a batch that the log could not write."""
+        removed: list[Entry] = []
+        for fifo in self._fifos:
+            for entry in fifo.remove_batch(batch):
+                self.ready -= 1
+                self.ready_bytes -= entry.message.size
+                removed.append(entry)
+        return removed

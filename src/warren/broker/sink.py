@@ -1,0 +1,21 @@
+"""Where a connection's bytes go: what the broker asks of a transport. The server and the tests subclass it."""
+
+from __future__ import annotations
+
+from mypy_extensions import mypyc_attr
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class Sink:
+    def write(self, data: bytes) -> None:
+        raise NotImplementedError
+
+    def close(self) -> None:
+        """Close after what was written has gone out."""
+        raise NotImplementedError
+
+    def pause_reading(self) -> None:
+        """Stop reading from the client (flow control, alarms)."""
+
+    def resume_reading(self) -> None:
+        pass

@@ -1,0 +1,63 @@
+"""Timers: what is due when. A binary heap with lazy cancelling; the server keeps one loop timer for the earliest.
+
+Duty: order. Not here: an event loop; somebody calls ``run_due``.
+"""
+
+from __future__ import annotations
+
+from heapq import heappop, heappush
+from typing import final
+
+from mypy_extensions import i64
+
+
+class Timer:
+    """Something that happens at a time. Subclasses say what in ``fire``."""
+
+    def __init__(self) -> None:
+        self.due: i64 = -1  # ms, -1 = not armed
+        self.token: i64 = 0  # tells the live heap entry from cancelled ones
+
+    def fire(self) -> None:
+        raise NotImplementedError
+
+
+@final
+class Timers:
+    def __init__(self) -> None:
+        self._heap: list[tuple[int, int, Timer]] = []
+        self._tokens: i64 = 0
+
+    def arm(self, timer: Timer, due: i64) -> None:
+        """Set or move a timer. Arming it for the same time again costs nothing."""
+        if timer.due == due:
+            return
+        self._tokens += 1
+        timer.due = due
+        timer.token = self._tokens
+        heappush(self._heap, (due, self._tokens, timer))
+
+    def cancel(self, timer: Timer) -> None:
+        timer.due = -1
+        timer.token = 0
+
+    def next_due(self) -> i64:
+        """When the earliest timer is due, or -1 when none is armed."""
+        heap = self._heap
+        while heap:
+            due, token, timer = heap[0]
+            if timer.token == token:
+                return due
+            heappop(heap)
+        return -1
+
+    def run_next(self, now: i64) -> bool:
+        """Fire the earliest timer if it is due; says whether one fired."""
+        due = self.next_due()
+        if due < 0 or due > now:
+            return False
+        timer = heappop(self._heap)[2]
+        timer.due = -1
+        timer.token = 0
+        timer.fire()
+        return True

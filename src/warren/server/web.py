@@ -1,0 +1,73 @@
+"""The HTTP side of the server: the management app on the same loop, by uvicorn."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from warren.server.app import Server
+
+
+class WebServer:
+    def __init__(self, server: Server) -> None:
+        self._server = server
+        self._uvicorn: Any = None
+        self._task: asyncio.Task[None] | None = None
+        self._socket: socket.socket | None = None
+
+    async def start(self, host: str, port: int) -> tuple[str, int]:
+        """Bind now, so that a port in use is known; answer as soon as the app is loaded."""
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        sock = socket.socket(family)
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            sock.bind((host, port))
+        except OSError:
+            sock.close()
+            raise
+        sock.listen(128)
+        sock.setblocking(False)
+        self._socket = sock
+        self._task = asyncio.get_running_loop().create_task(self._run(sock))
+        address = sock.getsockname()
+        return str(address[0]), int(address[1])
+
+    async def _run(self, sock: socket.socket) -> None:
+        import uvicorn
+
+        from warren.http.app import create_app
+
+        config = uvicorn.Config(
+            create_app(self._server),
+            log_config=None,
+            access_log=False,
+            lifespan="off",
+            server_header=False,
+            timeout_graceful_shutdown=1,
+        )
+        self._uvicorn = uvicorn.Server(config)
+        self._uvicorn.capture_signals = _no_signals
+        await self._uvicorn.serve(sockets=[sock])
+
+    async def stop(self) -> None:
+        if self._uvicorn is not None:
+            self._uvicorn.should_exit = True
+        if self._task is not None:
+            try:
+                await asyncio.wait_for(self._task, 2)
+            except (asyncio.TimeoutError, asyncio.CancelledError):
+                self._task.cancel()
+        if self._socket is not None:
+            self._socket.close()
+
+
+class _no_signals:
+    """Signals belong to ``warren serve``, not to the web server."""
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, *exc: object) -> None:
+        return None
