@@ -284,8 +284,19 @@ def _shared_rabbitmq() -> RunningBroker | str:
 
 
 @functools.cache
+def _shared_warren() -> RunningBroker | str:
+    try:
+        return _running.enter_context(start_warren())
+    except RuntimeError as reason:
+        return str(reason)
+
+
 def shared_warren() -> RunningBroker:
-    return _running.enter_context(start_warren())
+    """The session's Warren; one that does not start is tried once and fails every test that wants it."""
+    found = _shared_warren()
+    if isinstance(found, str):
+        pytest.fail(found, pytrace=False)
+    return found
 
 
 def shared_rabbitmq() -> RunningBroker:
