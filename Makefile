@@ -7,7 +7,7 @@ PYTHON ?= python3
 ARGS ?=
 BIN := .venv/bin
 
-SUM := $(shell find src setup.py pyproject.toml -type f ! -name '*.pyc' ! -name '*.so' ! -name _compiled.py \
+SUM := $(shell find src setup.py pyproject.toml -type f ! -path '*.egg-info/*' ! -name '*.pyc' ! -name '*.so' ! -name _compiled.py \
 	| LC_ALL=C sort | xargs cksum | cksum | cut -d' ' -f1)
 PACKAGE := .make/package-$(SUM)
 TESTED := .make/tested-$(SUM)

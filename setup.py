@@ -7,12 +7,14 @@ reason is built in, and `warren serve` says it. WARREN_NO_COMPILE=1 asks for tha
 
 from __future__ import annotations
 
+import io
 import os
 import shutil
 import sys
 import sysconfig
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import redirect_stdout
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import Any
@@ -102,7 +104,7 @@ class BuildCore(build_ext):
         else:
             try:
                 reason = self._compile(modules)
-            except (Exception, SystemExit) as error:
+            except Exception as error:
                 modules, reason = [], f"compiling failed at install: {' '.join(str(error).split())[:200]}"
         say(reason)
         self._write(modules, reason)
@@ -121,13 +123,20 @@ class BuildCore(build_ext):
         say(f"compiling {len(files)} modules with mypyc {mypy.version.__version__}")
         # Strictness is for `make types`; here a missing stub must not cost the compiled build.
         options = ["--config-file=", "--ignore-missing-imports", "--explicit-package-bases", "--cache-dir=build/mypy"]
-        self.distribution.ext_modules = mypycify(
-            [*options, *files],
-            opt_level=OPTIMISATION,
-            debug_level="0",
-            multi_file=True,
-            group_name="warren",
-        )
+        printed = io.StringIO()
+        try:
+            with redirect_stdout(printed):
+                self.distribution.ext_modules = mypycify(
+                    [*options, *files],
+                    opt_level=OPTIMISATION,
+                    debug_level="0",
+                    multi_file=True,
+                    group_name="warren",
+                )
+        except SystemExit:
+            print(printed.getvalue())
+            errors = [line for line in printed.getvalue().splitlines() if "error:" in line]
+            raise RuntimeError(errors[0] if errors else "mypyc gave no reason") from None
         say(f"C written after {time.monotonic() - started:.0f} s; compiling it on {CORES} cores")
         command = CompileExtensions(self.distribution)
         command.build_lib, command.build_temp, command.inplace = self.build_lib, self.build_temp, self.inplace

@@ -32,12 +32,6 @@ def check_data_folder(folder: Path) -> None:
         ) from None
 
 
-def locked(folder: Path) -> CannotStart:
-    return CannotStart(
-        f"the data folder {folder} is locked by another broker: stop that one, or name another folder with --data-dir"
-    )
-
-
 def address_error(error: OSError, settings: Settings) -> CannotStart:
     """The cure for a listener that could not be opened."""
     for port in (settings.port, settings.http_port, settings.tls_port):

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import warren
-from warren.cli._cures import CannotStart, address_error, check_data_folder, locked
+from warren.cli._cures import CannotStart, address_error, check_data_folder
 from warren.server import process
 from warren.server.config import TABLE, Settings, SettingsError, load
 
@@ -113,10 +113,12 @@ def _on_signal(number: int, reason: list[str], stop: asyncio.Event) -> None:
 
 
 async def _start(server: Server, settings: Settings) -> None:
+    from warren.log.format import LogError
+
     try:
         await server.start()
-    except BlockingIOError:
-        raise locked(settings.data_dir) from None
+    except LogError as error:
+        raise CannotStart(str(error)) from None
     except OSError as error:
         raise address_error(error, settings) from error
 

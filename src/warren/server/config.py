@@ -131,8 +131,11 @@ def _fill_table() -> None:
 _fill_table()
 
 CONFIG_VARIABLE = "WARREN_CONFIG"
-OTHER_VARIABLES = frozenset({CONFIG_VARIABLE, "WARREN_PURE", "WARREN_NO_COMPILE"})
-"""Variables with the broker's prefix that are no settings: where the file is, and how the package runs and builds."""
+OTHER_VARIABLES = frozenset(
+    {CONFIG_VARIABLE, "WARREN_URL", "WARREN_HTTP_URL", "WARREN_PURE", "WARREN_NO_COMPILE", "WARREN_OPT_LEVEL"}
+)
+"""Variables with the broker's prefix that are no settings of it: where the file is, where the other commands find a
+broker, and how the package runs and builds."""
 
 TEST_PREFIX = "WARREN_TEST_"
 """Kept for test suites; never a setting, so `warren serve` does not trip over it."""
