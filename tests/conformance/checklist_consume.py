@@ -142,7 +142,9 @@ def dead_letters(broker: RunningBroker) -> None:
             "c.work", "rejected", "")
         loop_queue = declare(c, "c.loop", arguments={
             "x-dead-letter-exchange": "", "x-dead-letter-routing-key": "c.loop", "x-message-ttl": 20})
+        c.call(1, "confirm.select")
         c.publish(1, "", loop_queue, b"round")
+        c.wait("basic.ack")
         becomes(c, loop_queue, 0)
 
 
@@ -152,7 +154,7 @@ def ttl_head(broker: RunningBroker) -> None:
         queue = declare(c)
         c.publish(1, "", queue, b"long", expiration="60000")
         c.publish(1, "", queue, b"short", expiration="20")
-        time.sleep(0.2)
+        time.sleep(0.2)  # that nothing happens takes time to see
         assert ready(c, queue) == 2
         assert bodies(c, queue, 1) == [b"long"]
         becomes(c, queue, 0)
