@@ -35,7 +35,8 @@ def test_a_text_line_has_time_level_event_and_values(stream: io.StringIO) -> Non
     events("connection").info("connection.opened", peer="127.0.0.1:5", name="two words", channels=3)
     line = stream.getvalue()
     assert re.fullmatch(
-        r'\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z info connection\.opened peer=127\.0\.0\.1:5 name="two words" channels=3\n',
+        r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z info "
+        r'connection\.opened peer=127\.0\.0\.1:5 name="two words" channels=3\n',
         line,
     )
 

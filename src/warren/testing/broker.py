@@ -180,6 +180,15 @@ class Broker:
             raise RuntimeError("this broker is not running")
         return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result()
 
+    def fail_queue(self, name: str, vhost: str = "/") -> None:
+        """A fault: from now on this queue accepts nothing, and what publishers wait for there will not come."""
+
+        def fail() -> None:
+            self.server.begin()
+            self.server.broker.fail_queue(self.server.broker.vhosts[vhost].queues[name])
+
+        self.call(fail)
+
     # --- time
 
     @property
@@ -199,7 +208,7 @@ class Broker:
             raise RuntimeError("time is real here: use Broker(clock='virtual')")
         if seconds < 0:
             raise ValueError(f"seconds: {seconds}; allowed: 0 or more")
-        self.run(drive.advance(self.server.broker, self._clock, round(seconds * 1000)))
+        self.run(drive.advance(self.server, self._clock, round(seconds * 1000)))
 
     def settle(self) -> None:
         """`advance(0)`: everything that clients have sent is processed and answered, and no time passes."""

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from selectors import BaseSelector
 
     from warren.broker.broker import Broker
+    from warren.server.app import Server
 
 COMMIT_POLL = 0.0002
 
@@ -43,8 +44,9 @@ async def settle(broker: Broker) -> None:
         await asyncio.sleep(COMMIT_POLL)
 
 
-async def advance(broker: Broker, clock: VirtualClock, milliseconds: int) -> None:
+async def advance(server: Server, clock: VirtualClock, milliseconds: int) -> None:
     """Move the clock by so much, stopping at every timer that is due on the way."""
+    broker = server.broker
     await settle(broker)
     target = clock.now_ms() + milliseconds
     while 0 <= (due := next_due(broker)) <= target:
@@ -52,11 +54,11 @@ async def advance(broker: Broker, clock: VirtualClock, milliseconds: int) -> Non
             clock.set_ms(due)
         broker.begin_turn()
         broker.run_timers()
-        broker.end_turn()
+        server.end_turn()
         await settle(broker)
     clock.set_ms(target)
     broker.begin_turn()
-    broker.end_turn()
+    server.end_turn()
     await settle(broker)
 
 
