@@ -32,11 +32,12 @@ from warren.log.format import (
     decode_message,
     message_size,
 )
+from warren.log.index import QueueIndex
 from warren.log.maintenance import Maintenance
 from warren.log.manifest import NAME as MANIFEST
 from warren.log.manifest import replace
 from warren.log.reader import Reader
-from warren.log.recovery import Progress, QueueIndex, Recovered, Recovery
+from warren.log.recovery import Progress, Recovered, Recovery
 from warren.log.runner import Runner, Task
 from warren.log.segment import SIZE_CLAMP, SIZE_UNIT, Part, Segment
 from warren.log.settings import Listener, LogSettings

@@ -11,13 +11,15 @@ from typing import TYPE_CHECKING, Final, final
 from librt.vecs import append, vec
 from mypy_extensions import i16, i32, i64, u8
 
+from warren.log import clean
 from warren.log.batch import Sealed
 from warren.log.checkpoint import Checkpoint, LedgerBlock, Removal
 from warren.log.compaction import Compaction, Replace
 from warren.log.format import LogCorrupt, seed
+from warren.log.index import QueueIndex
 from warren.log.ledger import block, read_ledger
-from warren.log.manifest import Manifest, ManifestSegment
-from warren.log.recovery import QueueIndex, Recovery
+from warren.log.manifest import Manifest, ManifestSegment, replace
+from warren.log.recovery import Recovery
 from warren.log.runner import Task
 from warren.log.segment import SIZE_CLAMP, SIZE_UNIT, Part, Segment, file_name, ledger_name
 from warren.log.state import LogState
@@ -187,7 +189,7 @@ class Maintenance:
             if share > best_share:
                 best_share = share
                 best = segment
-        if total <= 2 * live + self.log.settings.segment_bytes or best_share < 25:
+        if total <= 2 * live + 2 * self.log.settings.segment_bytes or best_share < 25:
             return None
         return best
 
@@ -354,4 +356,13 @@ class Maintenance:
         self.problem = ""
         self.checkpoint()
         self.wait()
-        return not self.problem
+        if self.problem or indexes is None:
+            return not self.problem
+        log = self.log
+        segments = {number: segment for number, segment in log.segments.items() if number <= self.manifest.segment}
+        marker = clean.encode(self.manifest.log_id, self.manifest.checkpoint, segments, log.chunked, indexes)
+        try:
+            replace(log.files, log.folder, clean.NAME, [marker])
+        except OSError as error:
+            self.problem = str(error)  # the next start scans
+        return True

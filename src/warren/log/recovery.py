@@ -18,6 +18,7 @@ from librt.strings import read_i32_le, read_i64_le
 from librt.vecs import append, vec
 from mypy_extensions import i64, u8
 
+from warren.log import clean
 from warren.log import manifest as manifests
 from warren.log.files import Files
 from warren.log.format import (
@@ -34,6 +35,7 @@ from warren.log.format import (
     seed,
 )
 from warren.log.holders import AS_WRITTEN, Holders
+from warren.log.index import QueueIndex
 from warren.log.ledger import CURE, read_ledger
 from warren.log.manifest import Manifest, ManifestSegment, read_whole
 from warren.log.scan import BatchCursor
@@ -41,46 +43,6 @@ from warren.log.segment import MANY, Part, Segment, file_name, ledger_name, pars
 from warren.log.state import LogState
 
 Progress = Callable[[str, int, int], None]
-
-
-@final
-class QueueIndex:
-    """The entries of one queue, ordered by position; parallel columns."""
-
-    def __init__(self) -> None:
-        self.positions: vec[i64] = vec[i64]()
-        self.addresses: vec[i64] = vec[i64]()
-        self.expiries: vec[i64] = vec[i64]()
-        self.flags: vec[i64] = vec[i64]()
-        self.sorted: bool = True
-
-    def add(self, position: i64, address: i64, expiry: i64, flags: i64) -> None:
-        count: i64 = len(self.positions)
-        if count > 0 and self.positions[count - 1] > position:
-            self.sorted = False
-        self.positions = append(self.positions, position)
-        self.addresses = append(self.addresses, address)
-        self.expiries = append(self.expiries, expiry)
-        self.flags = append(self.flags, flags)
-
-    def __len__(self) -> int:
-        return int(len(self.positions))
-
-    def sort(self) -> None:
-        """Order by position. Only moved and shared messages are found out of order."""
-        if self.sorted:
-            return
-        rows = sorted(zip(self.positions, self.addresses, self.expiries, self.flags, strict=True))
-        self.positions = vec[i64]()
-        self.addresses = vec[i64]()
-        self.expiries = vec[i64]()
-        self.flags = vec[i64]()
-        for position, address, expiry, flags in rows:
-            self.positions = append(self.positions, position)
-            self.addresses = append(self.addresses, address)
-            self.expiries = append(self.expiries, expiry)
-            self.flags = append(self.flags, flags)
-        self.sorted = True
 
 
 @final
@@ -136,6 +98,10 @@ class Recovery:
         if not self._read_manifest(names):
             return
         tail = self._tail_segments(names)
+        if clean.NAME in names:
+            self.garbage.append(clean.NAME)  # good for one start
+            if self._clean_start(tail):
+                return
         self._replay_changes(tail)
         known: dict[int, ManifestSegment] = {}
         for entry in self.manifest.segments:
@@ -248,6 +214,32 @@ class Recovery:
         found.end = opening.previous_end
         # parts begun and never synced stay behind the one that was closed
         found.headers = [header for header in headers if header.part <= opening.previous_part]
+
+    def _clean_start(self, tail: list[TailSegment]) -> bool:
+        """Take over the marker of a clean stop. False: it does not fit what stands here, so scan."""
+        m = self.manifest
+        found = clean.decode(read_whole(self.files, f"{self.folder}/{clean.NAME}"))
+        if found is None or found.log_id != m.log_id or found.checkpoint != m.checkpoint:
+            return False
+        if len(tail) > 1 or (tail and tail[0].number != m.segment):
+            return False
+        if set(found.segments) != {int(entry.number) for entry in m.segments}:
+            return False
+        for entry in m.segments:
+            header = self._header(file_name(entry.number, 0))
+            segment = found.segments[int(entry.number)]
+            if header is None or header.generation != entry.generation or segment.generation != entry.generation:
+                return False
+            segment.parts = [Part(part, base) for part, base in entry.parts]
+            segment.end = entry.end
+            segment.ledger = entry.ledger
+        self.segments = found.segments
+        self.chunked = found.chunked
+        self.recovered.queues = found.queues
+        self.recovered.clean = True
+        self.last_part = m.segments[-1].parts[-1][0] if m.segments else 0
+        self._finish()
+        return True
 
     # --- first pass: the end of the log, and all changes behind the manifest's position
 
