@@ -32,6 +32,8 @@ from tests.differential.wording import Wording, plain
 from tests.support.rawclient import BODY, HEADER, METHOD, frame, header, method, publish
 
 PROBE = 50
+#: Where time matters, everything between two waits must happen within this (the short times to live are 0.5 s).
+IN_TIME = 0.35
 #: Stands for the driver's own opening and closing of channels.
 OPENING = Op("", "driver", {})
 ANSWERED = {
@@ -103,10 +105,17 @@ class Run:
 
     def play(self, sequence: list[Op]) -> Transcript:
         transcript = Transcript()
+        timed = any(each.name == "wait" for each in sequence)
+        since = time.monotonic()
         for each in sequence:
             if self.timed_out:
                 break
+            if timed and time.monotonic() - since > IN_TIME:
+                transcript.late = True
+                break
             transcript.steps.append(self.perform(each))
+            if each.name == "wait":
+                since = time.monotonic()
         if not self.timed_out:
             transcript.steps.append(self.finish())
         self.clean_up()

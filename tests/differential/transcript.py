@@ -44,6 +44,7 @@ class Step:
 @dataclass
 class Transcript:
     steps: list[Step] = field(default_factory=list)
+    late: bool = False  # something may have expired between two steps: says nothing
 
 
 def describe(step: Step, run: Run) -> None:
