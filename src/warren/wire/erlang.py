@@ -6,7 +6,19 @@ from typing import Final
 
 # A reply text holds 255 octets, so more than this many octets of a payload can never be seen.
 _VISIBLE: Final = 256
-_LINE: Final = 79  # Erlang's pretty printer breaks a term that would reach beyond this column
+_LINE: Final = 79  # Erlang's pretty printer breaks a term that would reach this column
+
+_ESCAPES: Final[dict[int, str]] = {
+    8: "\\b",
+    9: "\\t",
+    10: "\\n",
+    11: "\\v",
+    12: "\\f",
+    13: "\\r",
+    27: "\\e",
+    34: '\\"',
+    92: "\\\\",
+}
 
 
 def plain(data: bytes) -> str:
@@ -14,30 +26,49 @@ def plain(data: bytes) -> str:
     return "<<" + ",".join([str(octet) for octet in data[:_VISIBLE]]) + ">>"
 
 
-def pretty(data: bytes) -> str:
-    """Erlang's ``~p``: ``<<"abc">>`` when every octet prints, else as ``plain``."""
+def pretty(prefix: str, data: bytes) -> str:
+    """``prefix`` and Erlang's ``~p``: ``<<"abc">>`` when every octet prints in Latin-1, else numbers, in lines.
+
+    Latin-1 letters go out as single octets, as RabbitMQ sends them, hence the surrogate escapes.
+    """
     if len(data) == 0:
-        return "<<>>"
+        return prefix + "<<>>"
     text = ""
     for octet in data[:_VISIBLE]:
         escape = _ESCAPES.get(octet)
         if escape is not None:
             text += escape
-        elif 32 <= octet <= 126 or octet >= 160:
+        elif 32 <= octet <= 126:
             text += chr(octet)
+        elif octet >= 160:
+            text += chr(0xDC00 + octet)
         else:
-            return plain(data)
-    return '<<"' + text + '">>'
+            return prefix + _in_lines(len(prefix), data)
+    return prefix + '<<"' + text + '">>'
 
 
-_ESCAPES: Final[dict[int, str]] = {
-    8: "\\b", 9: "\\t", 10: "\\n", 11: "\\v", 12: "\\f", 13: "\\r", 27: "\\e", 34: '\\"', 92: "\\\\",
-}  # fmt: skip
+def _in_lines(column: int, data: bytes) -> str:
+    whole = plain(data)
+    if column + len(whole) < _LINE:
+        return whole
+    text = "<<"
+    indent = column + 2
+    at = indent
+    last = len(data) - 1
+    for index, octet in enumerate(data):
+        item = str(octet) + ("," if index < last else ">>")
+        if at + len(item) > _LINE and at > indent:
+            text += "\n" + " " * indent
+            at = indent
+        text += item
+        at += len(item)
+    return text
 
 
 def pretty_pair(prefix: str, first: str, second: str) -> str:
     """``prefix{first,second}`` in Erlang's ``~p``, which breaks the line and indents when the tuple gets too wide."""
+    column = len(prefix) - prefix.rfind("\n") - 1
     term = "{" + first + "," + second + "}"
-    if len(prefix) + len(term) < _LINE:
+    if column + len(term) < _LINE:
         return prefix + term
-    return prefix + "{" + first + ",\n" + " " * (len(prefix) + 1) + second + "}"
+    return prefix + "{" + first + ",\n" + " " * (column + 1) + second + "}"

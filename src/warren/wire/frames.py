@@ -6,7 +6,7 @@
 Duty: whole frames, or "nothing yet", or the error RabbitMQ answers (spec.md §1.2; texts asked of 3.10). Holds at most
 the octets it was fed and refuses a too large frame from its 7 octets of header, before any payload is waited for.
 Not here: what is in the payload. The broker's connection has its own hot loop over the same grammar; the error texts
-it needs are the functions below. The server's 3.10 differences: none known.
+it needs are the functions below.
 """
 
 from __future__ import annotations
@@ -52,8 +52,8 @@ class Frame:
 
 def _octets(type: i64, payload: bytes) -> str:
     if len(payload) > 16:
-        return f"type {type}, first 16 octets = {pretty(payload[:16])}"
-    return f"type {type}, all octets = {pretty(payload)}"
+        return pretty(f"type {type}, first 16 octets = ", payload[:16])
+    return pretty(f"type {type}, all octets = ", payload)
 
 
 def frame_too_large(type: i64, size: i64, frame_max: i64) -> AmqpError:

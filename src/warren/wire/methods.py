@@ -222,7 +222,7 @@ def decode_method(payload: bytes) -> Method:
     """A method frame's payload; raises what RabbitMQ answers (see the top of this file)."""
     size: i64 = len(payload)
     if size < 4:
-        raise AmqpError(FRAME_ERROR, f"type {FRAME_METHOD}, all octets = {pretty(payload)}: unknown_frame")
+        raise AmqpError(FRAME_ERROR, pretty("type 1, all octets = ", payload) + ": unknown_frame")
     class_id = int(read_short(payload, 0, size))
     method_id = int(read_short(payload, 2, size))
     spec = SPECS_BY_ID.get((class_id, method_id))
