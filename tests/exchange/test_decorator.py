@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.exchange.build import Topology, exchange, names
+from tests.exchange.build import Topology, exchange, message, names
 from warren.broker.decorator import DecoratorRegistry, ExtraDestinations, decorators_for, validate
 from warren.broker.extensions import ExtensionError
 from warren.broker.records import QUEUE, BasicMessage, Exchange, Resource
@@ -68,7 +68,7 @@ def test_extra_destinations_follow_the_policy_but_the_argument_wins() -> None:
     assert chosen(source, registry) == []
     source = exchange("x", "direct", {"x-extra-destinations": ["q"]})
     source.policy_definition = {"extra-destinations": ["other"]}
-    assert ExtraDestinations().route(source, None) == [Resource("/", QUEUE, "q")]  # type: ignore[arg-type]
+    assert ExtraDestinations().route(source, message("k")) == [Resource("/", QUEUE, "q")]
 
 
 @pytest.mark.parametrize("value, text", [("q", "expected array, got longstr"), (["q", 1], "1 is no name")])
