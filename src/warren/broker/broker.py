@@ -19,6 +19,8 @@ from mypy_extensions import i64
 from warren import __version__
 from warren.broker import outcomes, store
 from warren.broker.access import Access, store_key
+from warren.broker.ack_timeout import AckTimeout
+from warren.broker.alarms import Alarms
 from warren.broker.channel import Channel
 from warren.broker.clock import Clock
 from warren.broker.connection import GONE, RUNNING, Connection
@@ -28,13 +30,14 @@ from warren.broker.decorator import DecoratorRegistry, decorators_for
 from warren.broker.exchange.random import Randomness
 from warren.broker.exchange.walk import Routed
 from warren.broker.firehose import Firehose
-from warren.broker.message import Entry, Message, message_from
+from warren.broker.interceptor import ChannelView, Interceptors
+from warren.broker.message import Entry, Message, Origin, message_from
 from warren.broker.notes import Notes
 from warren.broker.policy import Policies
 from warren.broker.publish import DIRECT_REPLY
 from warren.broker.queue.arguments import queue_type
 from warren.broker.queue.queue import Queue
-from warren.broker.records import BasicMessage, Binding, Exchange, Resource
+from warren.broker.records import Binding, Exchange, Resource
 from warren.broker.sink import Sink
 from warren.broker.timers import Timers
 from warren.broker.vhost import VHost
@@ -115,8 +118,7 @@ class Broker:
         self.open_connections: i64 = 0
         self._users: dict[str, int] = {}  # open connections of each user
         self.reply_channels: dict[str, Channel] = {}
-        self.method_interceptors: list[object] = []
-        self.message_interceptors: list[object] = []
+        self.interceptors: Interceptors = Interceptors()
         self.decorators: Final = DecoratorRegistry()
         self.firehose: Final = Firehose(self)
         self.dead_letters: Final = DeadLetters(self)
@@ -132,6 +134,10 @@ class Broker:
         self.owed: bool = False
         self.durable_change: bool = False
         self.log_failing: bool = False
+        self.alarms: Alarms | None = None  # set by whoever can measure memory and disk
+        self.blocking: str = ""  # why publishers are blocked now, "" when they are not
+        self._charged: list[Connection] = []  # connections with credit outstanding
+        self._ack_timeout: Final = AckTimeout(self)
         self.under_pressure: bool = False
         self._next_queue_id: i64 = 1
         self._next_id: i64 = 1
@@ -163,6 +169,7 @@ class Broker:
         if not self.vhosts:
             self.store.put_vhost(self.add_vhost("/"))
         self.default_user = username
+        self._ack_timeout.start()
         self.access.create_defaults(username, password, "/")
 
     def load_other(self, kind: str, value: dict[str, object]) -> None:
@@ -248,8 +255,21 @@ class Broker:
         self.owed = True
         self._when_synced.append((self.log.batch, callback))
 
+    def charged(self, connection: Connection) -> None:
+        """The connection has credit outstanding."""
+        self._charged.append(connection)
+
+    def _give_credit(self, batch: i64) -> None:
+        still: list[Connection] = []
+        for connection in self._charged:
+            if not connection.give_credit(batch):
+                still.append(connection)
+        self._charged = still
+
     def synced(self, batch: i64) -> None:
         """Batches up to this one are on disk."""
+        if self._charged:
+            self._give_credit(batch)
         if self.waiting:
             for channel in self.waiting:
                 outcomes.synced(channel, batch)
@@ -286,6 +306,7 @@ class Broker:
                             self.log.settle(queue.id, entry.message.address)
                             taken[entry.message.id] = True
                         number += 1
+        self._give_credit(batch)
         for channel in self.waiting:
             outcomes.batch_failed(channel, batch, taken)
         self.waiting = [channel for channel in self.waiting if channel.waited()]
@@ -422,28 +443,23 @@ class Broker:
     # -- publishing --------------------------------------------------------------------------------------------
 
     def intercept(self, channel: Channel, method: Method) -> Method:
-        """Let each interceptor rewrite or refuse a channel method."""
-        for interceptor in self.method_interceptors:
-            rewritten = getattr(interceptor, "intercept")(method, channel)  # noqa: B009 (duck-typed)
-            assert isinstance(rewritten, Method)
-            method = rewritten
-        return method
+        """Let the interceptors rewrite or refuse a channel method."""
+        connection = channel.connection
+        view = ChannelView(connection.open_vhost().name, connection.username, connection.name, int(channel.number))
+        return self.interceptors.intercept(method, view)
 
     def amend(self, channel: Channel, message: Message) -> Message:
-        """Let each message interceptor amend a message."""
+        """Let the interceptors amend a message."""
         before = message.basic_message(channel.connection.open_vhost().name)
-        record = before
-        for interceptor in self.message_interceptors:
-            amended = getattr(interceptor, "amend")(record)  # noqa: B009 (duck-typed)
-            assert isinstance(amended, BasicMessage)
-            record = amended
+        record = self.interceptors.amend(before)
         if record is before:
             return message
         content = record.content
+        origin = message.origin
+        if record.routing_keys != origin.routing_keys:
+            origin = Origin(origin.exchange, record.routing_keys)
         chunks = [content.body] if content.body else []
-        new = message_from(
-            message.origin, message.id, content.header, chunks, len(content.body), record.is_persistent
-        )
+        new = message_from(origin, message.id, content.header, chunks, len(content.body), record.is_persistent)
         new.expiration = message.expiration
         new.priority = message.priority
         return new
@@ -511,7 +527,21 @@ class Broker:
             )
 
     def update_alarms(self) -> None:
-        """A place for the alarms."""
+        """Measure; block publishers while an alarm is on, unblock them when the last one clears."""
+        alarms = self.alarms
+        if alarms is not None:
+            alarms.set_log_failed(self.log_failing)
+            alarms.check()
+            reason = alarms.reason
+        else:
+            reason = "low on disk" if self.log_failing else ""
+        if reason == self.blocking:
+            return
+        self.blocking = reason
+        self.notes.event("warning" if reason else "info", "alarm", {"reason": reason or "cleared"})
+        if not reason:
+            for connection in self.connections:
+                connection.unblock()
 
     # -- telling the operator ----------------------------------------------------------------------------------
 

@@ -26,7 +26,6 @@ from warren.wire.replies import AmqpError
 
 if TYPE_CHECKING:
     from warren.broker.connection import Connection
-    from warren.broker.queue.queue import Queue
 
 OPEN: Final = 0
 CLOSING: Final = 1  # we sent channel.close and wait for close-ok
@@ -180,6 +179,10 @@ class Channel:
                                  f"'{name.virtual_host}' refused for user '{user}'")
 
     # -- publishing --------------------------------------------------------------------------------------------
+
+    def is_plain(self) -> bool:
+        """May a publish without special properties go straight to its queues?"""
+        return self.plain and not self.broker.interceptors.of_messages
 
     def take_seqno(self, mandatory: bool) -> i64:
         """The next sequence number, for mandatory, confirm and tx alike; 0 when nobody will ask for one."""

@@ -16,6 +16,7 @@ from mypy_extensions import i64
 
 from warren.broker import publish
 from warren.broker.channel import CLOSED, CLOSING, OPEN, Channel
+from warren.broker.flow import SHOWN_FOR, Credit
 from warren.broker.message import Message
 from warren.broker.methods import handshake
 from warren.broker.methods.table import handler
@@ -24,11 +25,11 @@ from warren.broker.records import Resource
 from warren.broker.route import Route
 from warren.broker.sink import Sink
 from warren.broker.timers import Timer
+from warren.wire import frames
 from warren.wire.constants import FRAME_BODY, FRAME_END, FRAME_HEADER, FRAME_HEARTBEAT, FRAME_METHOD
 from warren.wire.content import property_flags
-from warren.wire.erlang import pretty
 from warren.wire.fields import Table
-from warren.wire.methods import Method, decode_method, method_frame
+from warren.wire.methods import decode_method, method_frame
 from warren.wire.replies import AmqpError
 
 if TYPE_CHECKING:
@@ -142,7 +143,7 @@ class Connection:
         self._number: i64 = 0
         self.received: i64 = 0
         self.reading_paused: bool = False
-        self.published: bool = False  # did it ever publish?
+        self.published: bool = False  # did the last input bring a publish?
         # output
         self.out: BytesWriter = BytesWriter()
         self.writable: bool = True
@@ -153,6 +154,8 @@ class Connection:
         self.told_blocked: bool = False
         self.in_flow: bool = False  # the log is behind: credit is used up
         self.flow_until: i64 = 0
+        self._credit: Final = Credit()
+        self._charged: bool = False
         self.heartbeat_timer: Final = Heartbeat(self)
         self.deadline: Final = Deadline(self)
 
@@ -169,6 +172,7 @@ class Connection:
         if self._access_generation != self.broker.access.generation:
             self._forget_routes()
         self._at = 0
+        self.published = False
         while True:
             try:
                 self._consume(data)
@@ -184,9 +188,11 @@ class Connection:
                 break
         if self._at < len(data) and self.state < GONE:
             self._rest = data[self._at :] if self._at else data
+        if self.broker.blocking and self.published:
+            self.block()
 
     def _consume(self, data: bytes) -> None:
-        """Take complete frames from ``data`` beginning at ``_at``; a handler that raises has its frame taken already."""
+        """Take complete frames from ``data`` from ``_at`` on; the frame of a handler that raises is taken already."""
         n: i64 = len(data)
         pos: i64 = self._at
         if self.state == HEADER:
@@ -203,19 +209,12 @@ class Connection:
             kind: i64 = (head >> 24) & 255
             number: i64 = (head >> 8) & 0xFFFF
             if size < 0 or size > self.frame_limit:
-                raise self._too_large(kind, size)
+                raise frames.frame_too_large(kind, size & 0xFFFFFFFF, self.frame_limit)
             end: i64 = pos + 7 + size
             if end >= n:
                 break
             if data[end] != FRAME_END:
-                raise AmqpError(
-                    501,
-                    f"type {kind}, first 16 octets = {pretty(data[pos + 7:pos + 23])}: "
-                    "{invalid_frame_end_marker," + str(data[end]) + "}"
-                    if size >= 16
-                    else f"type {kind}, all octets = {pretty(data[pos + 7:end])}: "
-                    "{invalid_frame_end_marker," + str(data[end]) + "}",
-                )
+                raise frames.invalid_frame_end(kind, data[pos + 7 : end], data[end])
             self._number = number
             if kind == FRAME_METHOD and number != 0 and size >= 4 and self.state == RUNNING:
                 channel = self._last_channel
@@ -225,14 +224,14 @@ class Connection:
                     self._last_number = number
                 if channel is not None and channel.state == OPEN and channel.content_method is None:
                     method: i64 = i64(read_i32_be(data, pos + 7))
-                    if method == PUBLISH and not self.broker.method_interceptors:
+                    if method == PUBLISH and not self.broker.interceptors.of_methods:
                         taken = self._publish(data, pos, end, n, channel)
                         if taken == 0:
                             break  # the rest of the message has not come yet
                         if taken > 0:
                             pos = taken
                             continue
-                    elif method == ACK and size == 13 and not self.broker.method_interceptors:
+                    elif method == ACK and size == 13 and not self.broker.interceptors.of_methods:
                         self._at = end + 1
                         pos = end + 1
                         if channel.committing == 0:
@@ -298,34 +297,36 @@ class Connection:
             route = self.routes.get(arguments)
             self._last_arguments = arguments
             self._last_route = route
-        frames = data[h : last + 1]
-        if route is not None and route.valid and (flags & LOOKED_AT) == 0 and channel.plain and route.static:
-            message = Message(route.origin, self.broker.next_id(), frames, number, header_size, size, False)
+        content = data[h : last + 1]
+        if route is not None and route.valid and (flags & LOOKED_AT) == 0 and route.static and channel.is_plain():
+            message = Message(route.origin, self.broker.next_id(), content, number, header_size, size, False)
             publish.publish_plain(channel, route, message)
         else:
             self._last_arguments = b""
-            publish.publish(channel, arguments, flags, Arrived(frames, number, header_size, b"", [], size))
+            publish.publish(channel, arguments, flags, Arrived(content, number, header_size, b"", [], size))
         self.published = True
         return last + 1
 
     def _frame(self, kind: i64, number: i64, payload: bytes) -> None:
         """One frame the general way."""
         if kind == FRAME_HEARTBEAT:
+            if len(payload) > 0:
+                raise frames.unknown_frame(kind, payload)
             if number != 0:
-                raise AmqpError(505, "")
+                raise frames.unexpected_frame(kind, payload)
             return
         if kind != FRAME_METHOD and kind != FRAME_HEADER and kind != FRAME_BODY:
-            raise AmqpError(501, f"type {kind}, all octets = {pretty(payload)}: unknown_frame")
+            raise frames.unknown_frame(kind, payload)
         if number == 0:
             if kind != FRAME_METHOD:
-                raise AmqpError(505, "")
+                raise frames.unexpected_frame(kind, payload)
             method = decode_method(payload)
             handshake.handle(self, method)
             return
         if self.state == CLOSING_CONNECTION:
             return
         if self.state != RUNNING:
-            raise AmqpError(504, "unexpected method in connection state " + handshake.state_name(self.state))
+            raise frames.unexpected_frame(kind, payload)
         channel = self.channels.get(number)
         if channel is None:
             self._open_channel(number, kind, payload)
@@ -378,7 +379,7 @@ class Connection:
 
     def _method(self, channel: Channel, payload: bytes) -> None:
         method = decode_method(payload)
-        if self.broker.method_interceptors:
+        if self.broker.interceptors.of_methods:
             method = self.broker.intercept(channel, method)
         spec = method.spec
         try:
@@ -386,7 +387,7 @@ class Connection:
                 handler_while_committing()
             if spec.content:
                 channel.content_method = method
-                channel.content_arguments = method.payload()[4:] if self.broker.method_interceptors else payload[4:]
+                channel.content_arguments = method.payload()[4:] if self.broker.interceptors.of_methods else payload[4:]
                 return
             self.broker.settle_down()  # what came before must show in the answer
             handler(method.name)(channel, method)
@@ -402,7 +403,7 @@ class Connection:
         if channel.content_header is not None:
             raise unexpected_frame(channel, "header")
         if len(payload) < 14:
-            raise AmqpError(501, f"type 2, all octets = {pretty(payload)}: unknown_frame")
+            raise frames.unknown_frame(FRAME_HEADER, payload)
         class_id: i64 = i64(read_i16_be(payload, 0))
         if class_id != 60:
             raise AmqpError(
@@ -432,9 +433,7 @@ class Connection:
         if channel.content_header is None:
             raise unexpected_frame(channel, "body")
         if len(payload) > channel.content_left:
-            raise AmqpError(
-                501, "content body frame exceeds remaining content size", method.spec.class_id, method.spec.method_id
-            )
+            raise unexpected_frame(channel, "body")
         channel.content_left -= len(payload)
         channel.content_chunks.append(payload)
         if channel.content_left == 0:
@@ -451,10 +450,6 @@ class Connection:
         self.published = True
         arrived = Arrived(b"", channel.number, len(header), header, chunks, channel.content_size)
         publish.publish(channel, arguments, property_flags(header), arrived)
-
-    def _too_large(self, kind: i64, size: i64) -> AmqpError:
-        limit = self.frame_limit
-        return AmqpError(501, f"type {kind}, all octets = <<>>: " + "{frame_too_large," + f"{size & 0xFFFFFFFF},{limit - 8}" + "}")
 
     # -- errors ------------------------------------------------------------------------------------------------
 
@@ -559,8 +554,8 @@ class Connection:
 
     # -- output ------------------------------------------------------------------------------------------------
 
-    def write(self, frames: bytes) -> None:
-        self.out.write(frames)
+    def write(self, data: bytes) -> None:
+        self.out.write(data)
         self.wrote()
 
     def wrote(self) -> None:
@@ -635,6 +630,45 @@ class Connection:
         elif not pause and self.reading_paused:
             self.reading_paused = False
             self.sink.resume_reading()
+
+    def charge(self, batch: i64, size: i64) -> None:
+        """A message of this connection goes to the log."""
+        if not self._charged:
+            self._charged = True
+            self.broker.charged(self)
+        if not self._credit.take(batch, size) and not self.in_flow:
+            self.in_flow = True
+            self.update_reading()
+
+    def give_credit(self, batch: i64) -> bool:
+        """The log got this far. Says whether no credit is outstanding any more."""
+        settled = self._credit.give_back(batch)
+        if self.in_flow and self._credit.enough():
+            self.in_flow = False
+            self.flow_until = self.broker.now + SHOWN_FOR
+            self.update_reading()
+        if settled:
+            self._charged = False
+        return settled
+
+    def block(self) -> None:
+        """An alarm is on and this client publishes: it is not read until the alarm clears, and told why."""
+        if self.blocked or self.state != RUNNING:
+            return
+        self.blocked = True
+        self.update_reading()
+        if self.connection_blocked:
+            self.told_blocked = True
+            self.write(method_frame(0, "connection.blocked", reason=self.broker.blocking))
+
+    def unblock(self) -> None:
+        if not self.blocked:
+            return
+        self.blocked = False
+        self.update_reading()
+        if self.told_blocked:
+            self.told_blocked = False
+            self.write(method_frame(0, "connection.unblocked"))
 
     # -- helpers -----------------------------------------------------------------------------------------------
 

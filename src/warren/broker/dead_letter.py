@@ -1,6 +1,6 @@
 """Dead letters: what a message becomes when a queue gives it up, and where it goes.
 
-Duty: the new message with its x-death history, cycle detection, and publishing it to the dead-letter exchange. It happens
+Duty: the new message with its x-death history, cycle detection, publishing it to the dead-letter exchange. It happens
 within the turn in which the message leaves its queue, so the move is one batch of the log: never lost, never doubled.
 Not here: when a queue gives a message up.
 """

@@ -37,6 +37,8 @@ def publish(
     channel.published += 1
     broker = channel.broker
     outcome = offer(broker, message, queues)
+    if message.address:
+        channel.connection.charge(message.batch, message.size)
     if routed is not None and routed.scheduled:
         outcome = broker.schedule(channel, message, routed, outcome)
     settle(channel, message, queues, outcome, mandatory, seq)

@@ -46,6 +46,7 @@ from warren.wire.content import (
     encode_header,
     quick_properties,
 )
+from warren.wire.erlang import pretty_pair
 from warren.wire.fields import Field, type_name
 from warren.wire.replies import AmqpError
 
@@ -88,7 +89,7 @@ class Arrived:
 def publish(channel: Channel, arguments: bytes, flags: i64, arrived: Arrived) -> None:
     """One message through all stages. ``arguments`` are the publish frame's, ``flags`` the header's property flags."""
     route = known_route(channel, arguments, arrived.size)
-    if route.static and (flags & LOOKED_AT) == 0 and channel.plain:
+    if route.static and (flags & LOOKED_AT) == 0 and channel.is_plain():
         publish_plain(channel, route, arrived.message(route.origin, channel.broker.next_id(), False))
         return
 
@@ -100,7 +101,8 @@ def publish(channel: Channel, arguments: bytes, flags: i64, arrived: Arrived) ->
     message = read_routing_keys(channel, route, arrived, properties, persistent)
     message.expiration = expiration
     message.priority = properties.priority if properties.priority > 0 else 0
-    if channel.broker.message_interceptors:
+    check_delivery_mode(properties)
+    if channel.broker.interceptors.of_messages:
         message = channel.broker.amend(channel, message)
     routed = None
     queues = route.queues
@@ -273,16 +275,17 @@ def read_expiration(properties: Quick) -> i64:
     value = int(text[: sign + digits])
     rest = text[sign + digits :]
     if rest:
-        raise _bad_expiration(text, '{leftover_string,"' + rest + '"}')
+        raise _bad_expiration(text, "leftover_string", '"' + rest + '"')
     if value < 0:
-        raise _bad_expiration(text, "{value_negative," + str(value) + "}")
+        raise _bad_expiration(text, "value_negative", str(value))
     if value > MAX_EXPIRATION:
-        raise _bad_expiration(text, "{value_too_large," + str(value) + "}")
+        raise _bad_expiration(text, "value_too_large", str(value))
     return value
 
 
-def _bad_expiration(text: str, term: str) -> AmqpError:
-    return AmqpError(406, f"invalid expiration '{text}': {term}", 60, 40)
+def _bad_expiration(text: str, term: str, value: str = "") -> AmqpError:
+    said = f"invalid expiration '{text}': "
+    return AmqpError(406, said + (pretty_pair(said, term, value) if value else term), 60, 40)
 
 
 def read_routing_keys(channel: Channel, route: Route, arrived: Arrived, quick: Quick, persistent: bool) -> Message:
@@ -340,6 +343,12 @@ def _keys_in(name: str, field: Field) -> list[str]:
         if isinstance(item, Field) and item.kind == "S" and isinstance(item.value, str):
             keys.append(item.value)
     return keys
+
+
+def check_delivery_mode(properties: Quick) -> None:
+    """Last of all, where RabbitMQ makes its message record."""
+    if properties.delivery_mode > 2:
+        raise AmqpError(406, "invalid message: {delivery_mode_unknown," + str(properties.delivery_mode) + "}", 60, 40)
 
 
 def find_queues(channel: Channel, exchange: Exchange, message: Message) -> Routed:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from warren.broker.broker import Broker
     from warren.broker.queue.queue import Queue
     from warren.broker.vhost import VHost
-    from warren.log.recovery import QueueIndex
+    from warren.log.index import QueueIndex
 
 REDELIVERED: Final = 1
 

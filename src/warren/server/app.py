@@ -7,14 +7,17 @@ threads. Rules are in ``broker``; what a user may configure is in ``config``.
 from __future__ import annotations
 
 import asyncio
+import shutil
 import ssl
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from warren.broker.alarms import Alarms
 from warren.broker.broker import Broker, LogListener
 from warren.broker.clock import Clock, SystemClock, VirtualClock
 from warren.broker.exchange.random import Randomness
+from warren.broker.interceptor import load_interceptors
 from warren.broker.notes import Notes
 from warren.log.files import Files
 from warren.log.log import Log
@@ -23,11 +26,13 @@ from warren.log.settings import LogSettings
 from warren.log.transient import TransientStore
 from warren.server.config import Settings
 from warren.server.logging import events
+from warren.server.memory import give_back, memory_total, resident_bytes
 from warren.server.transport import ClientTransport
 
 TURN_BYTES = 1 << 20  # a turn ends after this much input at the latest
 TICK_BUSY = 0.025
 TICK_IDLE = 1.0
+WATCH = 1.0  # seconds between looks at memory and disk
 CLOSE_GRACE = 2.0  # how long clients have to answer our connection.close
 
 
@@ -75,6 +80,7 @@ class Server:
         self._timer: asyncio.TimerHandle | None = None
         self._timer_due = -1
         self._tick: asyncio.TimerHandle | None = None
+        self._watch: asyncio.TimerHandle | None = None
         self._runners: list[Runner] = []
         self._stopped = False
 
@@ -90,6 +96,7 @@ class Server:
             await self.stop("could not listen")
             raise
         self._ticking()
+        self._watching()
 
     def _open_broker(self) -> None:
         settings = self.settings
@@ -97,7 +104,7 @@ class Server:
         folder.mkdir(parents=True, exist_ok=True)
         log, recovered = Log.open(str(folder), self._files, LogSettings(), self._progress)
         self.log = log
-        transient = TransientStore(str(folder / "transient"), self._files)
+        transient = TransientStore(str(folder), self._files)
         broker = Broker(log, transient, self.clock, self.io_clock, Randomness(self._seed), ServerNotes())
         self.broker = broker
         committer = ThreadRunner(self._post, "warren-commit")
@@ -112,9 +119,33 @@ class Server:
         broker.connection_max = settings.connection_max
         broker.consumer_timeout = int(settings.consumer_timeout * 1000)
         broker.default_user_loopback_only = settings.default_user in settings.loopback_users
+        broker.alarms = Alarms(self._memory_used, self._disk_free, memory_total())
+        if settings.memory_high_watermark <= 1:
+            broker.alarms.set_memory_watermark(float(settings.memory_high_watermark))
+        else:
+            broker.alarms.set_memory_limit(int(settings.memory_high_watermark))
+        broker.alarms.set_disk_limit(settings.disk_free_limit)
+        self._load_extensions()
         broker.recover(recovered)
         broker.create_defaults(settings.default_user, settings.default_pass)
         broker.end_turn()
+
+    def _load_extensions(self) -> None:
+        """Interceptors named in the configuration."""
+        broker = self.broker
+        broker.interceptors = load_interceptors(self.settings.interceptors, broker.node_name, self.clock)
+
+    def _memory_used(self) -> int:
+        """Resident memory; when it looks like too much, what was freed already is given back first."""
+        used = resident_bytes()
+        alarms = self.broker.alarms
+        if alarms is not None and used > alarms.memory_limit:
+            give_back()
+            used = resident_bytes()
+        return used
+
+    def _disk_free(self) -> int:
+        return int(shutil.disk_usage(self.settings.data_dir).free)
 
     def _progress(self, what: str, done: int, total: int) -> None:
         events("log").info("log.recovering", what=what, done=done, total=total)
@@ -155,8 +186,9 @@ class Server:
         if self._http is not None:
             await self._http.stop()
         await asyncio.sleep(0)
-        if self._tick is not None:
-            self._tick.cancel()
+        for handle in (self._tick, self._watch):
+            if handle is not None:
+                handle.cancel()
         if self._timer is not None:
             self._timer.cancel()
         self.end_turn()
@@ -203,6 +235,8 @@ class Server:
             pass  # the loop is closed: nobody waits any more
 
     def _task_done(self, number: int) -> None:
+        if self._turn_scheduled:
+            self.broker.end_turn()  # the log hears of finished tasks between turns only
         self.begin()
         self.log.done(number)
 
@@ -250,6 +284,17 @@ class Server:
         more = self.log.maintain(2)
         busy = more or self.log.synced < self.log.batch - 1 or self.broker.log_failing
         self._tick = self.loop.call_later(TICK_BUSY if busy else TICK_IDLE, self._ticking)
+
+    def _watching(self) -> None:
+        """Memory and disk, measured now and then."""
+        if self._stopped:
+            return
+        self.begin()
+        self.broker.update_alarms()
+        alarms = self.broker.alarms
+        if alarms is not None:
+            self.broker.under_pressure = alarms.memory_used > alarms.memory_limit // 2
+        self._watch = self.loop.call_later(WATCH, self._watching)
 
     def committed(self) -> asyncio.Future[None]:
         """Done when everything up to now is on disk."""

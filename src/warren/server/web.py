@@ -6,6 +6,8 @@ import asyncio
 import socket
 from typing import TYPE_CHECKING, Any
 
+from warren.server.logging import events
+
 if TYPE_CHECKING:
     from warren.server.app import Server
 
@@ -57,8 +59,10 @@ class WebServer:
         if self._task is not None:
             try:
                 await asyncio.wait_for(self._task, 2)
-            except (asyncio.TimeoutError, asyncio.CancelledError):
+            except (TimeoutError, asyncio.CancelledError):
                 self._task.cancel()
+            except Exception as error:
+                events("http").exception("http.failed", error=repr(error))
         if self._socket is not None:
             self._socket.close()
 

@@ -47,7 +47,6 @@ def _declare(channel: Channel, method: Method, name: str) -> None:
 def _declare_passive(channel: Channel, method: Method, name: str) -> None:
     connection = channel.connection
     vhost = connection.open_vhost()
-    name = queue_name(channel, name)
     queue = vhost.queue(name)
     vhost.check_exclusive(queue, connection, False)
     queue.touch()
@@ -144,6 +143,5 @@ def unbind(channel: Channel, method: Method) -> None:
     exchange = vhost.exchanges.get(source)
     queue = vhost.queues.get(name)
     if exchange is not None and queue is not None:
-        vhost.check_exclusive(queue, connection, False)
         vhost.unbind(exchange, queue, key, method.table("arguments"))
     channel.reply_when_synced(method_frame(channel.number, "queue.unbind-ok"))

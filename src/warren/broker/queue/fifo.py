@@ -19,7 +19,7 @@ from mypy_extensions import i64
 from warren.broker import holder
 from warren.broker.message import Entry, Message, Origin, message_from, unpack_keys
 from warren.log.format import StoredMessage
-from warren.log.recovery import QueueIndex
+from warren.log.index import QueueIndex
 
 if TYPE_CHECKING:
     from warren.broker.queue.queue import Queue

@@ -20,7 +20,7 @@ from warren.broker.queue.fifo import PERSISTENT, Fifo
 from warren.broker.records import Binding, Destination, Resource
 from warren.broker.timers import Timer
 from warren.log.format import StoredMessage
-from warren.log.recovery import QueueIndex
+from warren.log.index import QueueIndex
 from warren.wire.fields import Table
 
 if TYPE_CHECKING:
@@ -209,10 +209,12 @@ class Queue(Destination):
         return self.broker.under_pressure
 
     def _page_out(self, fifo: Fifo, message: Message, position: i64, expires_at: i64) -> None:
+        """Keep only where the content is; a message that is not in the log goes to the transient store."""
         address = message.address
         if not address or not self.durable:
+            origin = message.origin
             address = -self.broker.transient.put(
-                message.header(), message.body(), message.origin.exchange, message.origin.packed_keys, message.id
+                message.id, message.header(), message.body(), origin.exchange, origin.packed_keys, origin.bcc
             )
         fifo.push_packed(address, position, message.size, PERSISTENT if message.persistent else 0, expires_at)
 
@@ -231,7 +233,8 @@ class Queue(Destination):
             if address > 0:
                 out.append(self.broker.log.read(address))
             else:
-                out.append(self.broker.transient.take(-address))
+                out.append(self.broker.transient.get(-address))
+                self.broker.transient.free(-address)
         return out
 
     def recover(self, position: i64, address: i64, size: i64, flags: i64, expires_at: i64, priority: i64) -> None:
@@ -503,10 +506,7 @@ class Queue(Destination):
         count = self.ready
         if self.durable and count:
             self.broker.purge_from_log(self)
-        for fifo in self._fifos:
-            fifo.clear()
-        self.ready = 0
-        self.ready_bytes = 0
+        self._clear()
         if self._head_expiry.due >= 0:
             self.broker.timers.cancel(self._head_expiry)
         return count
@@ -518,7 +518,13 @@ class Queue(Destination):
         self.gone = True
         self.broker.timers.cancel(self._head_expiry)
         self.broker.timers.cancel(self._expiry)
+        self._clear()
+
+    def _clear(self) -> None:
         for fifo in self._fifos:
+            for address in fifo.addresses():
+                if address < 0:
+                    self.broker.transient.free(-address)
             fifo.clear()
         self.ready = 0
         self.ready_bytes = 0
