@@ -63,6 +63,7 @@ class Broker:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stopping: asyncio.Event | None = None
         self._server: Server | None = None
+        self._failure: BaseException | None = None
 
     # --- life
 
@@ -95,6 +96,9 @@ class Broker:
             self._loop.call_soon_threadsafe(self._stopping.set)
         thread.join()
         self._cleanup.close()
+        failure, self._failure = self._failure, None
+        if failure is not None:
+            raise failure
 
     def restart(self) -> None:
         """Stop cleanly and start again on the same data folder, on new ports. Needs `data_dir`."""
@@ -128,7 +132,10 @@ class Broker:
             return
         started.set_result(None)
         await self._stopping.wait()
-        await self._server.stop("broker shut down")
+        try:
+            await self._server.stop("broker shut down")
+        except BaseException as error:
+            self._failure = error  # for whoever called `stop`
         self._server = None
 
     # --- addresses
