@@ -1,0 +1,512 @@
+"""The JSON of the management API as typed models: what requests say and what answers look like.
+
+Names and shapes are RabbitMQ 3.10's. The OpenAPI description is generated from these (``openapi.py``). Where RabbitMQ
+reports what only an Erlang node has (reductions, garbage collection of a process), the field is left out.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec import UNSET, Struct, UnsetType, field
+
+Json = Any
+Object = dict[str, Any]
+
+
+class Rate(Struct):
+    rate: float = 0.0
+
+
+class Problem(Struct):
+    error: str
+    reason: Json
+
+
+# --- requests
+
+
+class QueueDeclaration(Struct):
+    durable: bool = False
+    auto_delete: bool = False
+    arguments: Object = {}
+    node: str | None = None
+
+
+class ExchangeDeclaration(Struct):
+    type: str = "direct"
+    durable: bool = False
+    auto_delete: bool = False
+    internal: bool = False
+    arguments: Object = {}
+
+
+class BindingDeclaration(Struct):
+    routing_key: str = ""
+    arguments: Object = {}
+
+
+class Publication(Struct):
+    routing_key: str
+    properties: Json
+    payload: str
+    payload_encoding: str
+
+
+class GetRequest(Struct):
+    count: int
+    ackmode: str
+    encoding: str
+    truncate: int | None = None
+
+
+class VhostDeclaration(Struct):
+    description: str | None = None
+    tags: Json = None
+    tracing: bool | None = None
+    default_queue_type: str | None = None
+
+
+class UserDeclaration(Struct):
+    tags: Json = None
+    password: str | None = None
+    password_hash: str | None = None
+    hashing_algorithm: str | None = None
+
+
+class UserNames(Struct):
+    users: list[str]
+
+
+class PermissionDeclaration(Struct):
+    configure: str
+    write: str
+    read: str
+
+
+class TopicPermissionDeclaration(Struct):
+    exchange: str
+    write: str
+    read: str
+
+
+class PolicyDeclaration(Struct):
+    pattern: Json
+    definition: Json
+    priority: Json = 0
+    apply_to: Json = field(name="apply-to", default="all")
+
+
+class Value(Struct):
+    value: Json
+
+
+class Name(Struct):
+    name: str
+
+
+class Settings(Struct):
+    """Limits of the node that may be changed while it runs (Warren's own)."""
+
+    memory_high_watermark: float | None = None
+    memory_limit: int | str | None = None
+    disk_free_limit: int | str | None = None
+
+
+# --- answers
+
+
+class Who(Struct):
+    name: str
+    tags: list[str]
+
+
+class Status(Struct, omit_defaults=True):
+    status: str
+    reason: str | UnsetType = UNSET
+
+
+class QueueTotals(Struct):
+    messages: int
+    messages_details: Rate
+    messages_ready: int
+    messages_ready_details: Rate
+    messages_unacknowledged: int
+    messages_unacknowledged_details: Rate
+
+
+class ObjectTotals(Struct):
+    channels: int
+    connections: int
+    consumers: int
+    exchanges: int
+    queues: int
+
+
+class ExchangeTypeInfo(Struct):
+    name: str
+    description: str
+    enabled: bool = True
+
+
+class Listener(Struct):
+    node: str
+    protocol: str
+    ip_address: str
+    port: int
+    socket_opts: Object = {}
+
+
+class Context(Struct):
+    node: str
+    description: str
+    path: str
+    ip: str
+    port: str
+
+
+class Overview(Struct):
+    management_version: str
+    rates_mode: str
+    sample_retention_policies: dict[str, list[int]]
+    exchange_types: list[ExchangeTypeInfo]
+    product_version: str
+    product_name: str
+    rabbitmq_version: str
+    cluster_name: str
+    erlang_version: str
+    erlang_full_version: str
+    disable_stats: bool
+    enable_queue_totals: bool
+    message_stats: Object
+    churn_rates: Object
+    queue_totals: QueueTotals | Object
+    object_totals: ObjectTotals
+    statistics_db_event_queue: int
+    node: str | UnsetType = UNSET
+    listeners: list[Listener] | UnsetType = UNSET
+    contexts: list[Context] | UnsetType = UNSET
+
+
+class Node(Struct):
+    name: str
+    type: str
+    running: bool
+    os_pid: str
+    uptime: int
+    processors: int
+    run_queue: int
+    fd_used: int
+    fd_total: int
+    sockets_used: int
+    sockets_total: int
+    proc_used: int
+    proc_total: int
+    mem_used: int
+    mem_limit: int
+    mem_alarm: bool
+    mem_calculation_strategy: str
+    disk_free: int
+    disk_free_limit: int
+    disk_free_alarm: bool
+    rates_mode: str
+    partitions: list[str]
+    exchange_types: list[ExchangeTypeInfo]
+    auth_mechanisms: list[ExchangeTypeInfo]
+    applications: list[Object]
+    contexts: list[Context]
+    log_files: list[str]
+    db_dir: str
+    config_files: list[str]
+    net_ticktime: int
+    enabled_plugins: list[str]
+    cluster_links: list[Object]
+    connection_created: int
+    connection_closed: int
+    channel_created: int
+    channel_closed: int
+    queue_declared: int
+    queue_created: int
+    queue_deleted: int
+
+
+class VhostInfo(Struct):
+    name: str
+    description: str
+    tags: list[str]
+    default_queue_type: str
+    metadata: Object
+    tracing: bool
+    cluster_state: dict[str, str]
+    messages: int
+    messages_details: Rate
+    messages_ready: int
+    messages_ready_details: Rate
+    messages_unacknowledged: int
+    messages_unacknowledged_details: Rate
+    message_stats: Object
+
+
+class UserInfo(Struct):
+    name: str
+    password_hash: str
+    hashing_algorithm: str
+    tags: list[str]
+    limits: dict[str, int]
+
+
+class PermissionInfo(Struct):
+    user: str
+    vhost: str
+    configure: str
+    write: str
+    read: str
+
+
+class TopicPermissionInfo(Struct):
+    user: str
+    vhost: str
+    exchange: str
+    write: str
+    read: str
+
+
+class PolicyInfo(Struct):
+    vhost: str
+    name: str
+    pattern: str
+    apply_to: str = field(name="apply-to")
+    definition: Object
+    priority: float | int
+
+
+class Parameter(Struct):
+    value: Json
+    vhost: str
+    component: str
+    name: str
+
+
+class GlobalParameter(Struct):
+    name: str
+    value: Json
+
+
+class VhostLimits(Struct):
+    vhost: str
+    value: dict[str, int]
+
+
+class UserLimits(Struct):
+    user: str
+    value: dict[str, int]
+
+
+class BindingInfo(Struct):
+    source: str
+    vhost: str
+    destination: str
+    destination_type: str
+    routing_key: str
+    arguments: Object
+    properties_key: str
+
+
+class ExchangeInfo(Struct):
+    name: str
+    vhost: str
+    type: str
+    durable: bool
+    auto_delete: bool
+    internal: bool
+    arguments: Object
+    user_who_performed_action: str
+    message_stats: Object | UnsetType = UNSET
+    policy: str | UnsetType = UNSET
+    incoming: list[Object] | UnsetType = UNSET
+    outgoing: list[Object] | UnsetType = UNSET
+
+
+class ChannelDetails(Struct):
+    name: str
+    number: int
+    connection_name: str
+    node: str
+    peer_host: str
+    peer_port: int
+    user: str
+
+
+class QueueName(Struct):
+    name: str
+    vhost: str
+
+
+class ConsumerInfo(Struct):
+    arguments: Object
+    ack_required: bool
+    active: bool
+    activity_status: str
+    channel_details: ChannelDetails
+    consumer_tag: str
+    exclusive: bool
+    prefetch_count: int
+    queue: QueueName
+
+
+class QueueInfo(Struct):
+    name: str
+    vhost: str
+    type: str
+    durable: bool
+    auto_delete: bool
+    exclusive: bool
+    arguments: Object
+    node: str
+    state: str
+    policy: str | None
+    operator_policy: str | None
+    effective_policy_definition: Object
+    consumers: int
+    consumer_utilisation: float
+    consumer_capacity: float
+    exclusive_consumer_tag: str | None
+    single_active_consumer_tag: str | None
+    head_message_timestamp: int | None
+    idle_since: str | UnsetType
+    memory: int
+    messages: int
+    messages_details: Rate
+    messages_ready: int
+    messages_ready_details: Rate
+    messages_unacknowledged: int
+    messages_unacknowledged_details: Rate
+    messages_ram: int
+    messages_ready_ram: int
+    messages_unacknowledged_ram: int
+    messages_paged_out: int
+    messages_persistent: int
+    message_bytes: int
+    message_bytes_ready: int
+    message_bytes_unacknowledged: int
+    message_bytes_ram: int
+    message_bytes_paged_out: int
+    message_bytes_persistent: int
+    message_stats: Object | UnsetType = UNSET
+    owner_pid_details: Object | UnsetType = UNSET
+    consumer_details: list[ConsumerInfo] | UnsetType = UNSET
+    incoming: list[Object] | UnsetType = UNSET
+    deliveries: list[Object] | UnsetType = UNSET
+
+
+class MessageInfo(Struct):
+    payload_bytes: int
+    redelivered: bool
+    exchange: str
+    routing_key: str
+    message_count: int
+    properties: Object | list[Json]
+    payload: str
+    payload_encoding: str
+
+
+class Routed(Struct):
+    routed: bool
+
+
+class ConnectionInfo(Struct):
+    name: str
+    node: str
+    type: str
+    protocol: str
+    state: str
+    user: str
+    user_who_performed_action: str
+    vhost: str
+    host: str
+    port: int
+    peer_host: str
+    peer_port: int
+    ssl: bool
+    ssl_protocol: str | None
+    ssl_key_exchange: str | None
+    ssl_cipher: str | None
+    ssl_hash: str | None
+    peer_cert_subject: str | None
+    peer_cert_issuer: str | None
+    peer_cert_validity: str | None
+    auth_mechanism: str
+    channels: int
+    channel_max: int
+    frame_max: int
+    timeout: int
+    connected_at: int
+    client_properties: Object
+    recv_oct: int
+    recv_oct_details: Rate
+    send_oct: int
+    send_oct_details: Rate
+    recv_cnt: int
+    send_cnt: int
+    send_pend: int
+    user_provided_name: str | UnsetType = UNSET
+
+
+class ConnectionDetails(Struct):
+    name: str
+    peer_host: str
+    peer_port: int
+
+
+class ChannelInfo(Struct):
+    name: str
+    number: int
+    node: str
+    state: str
+    user: str
+    user_who_performed_action: str
+    vhost: str
+    connection_details: ConnectionDetails
+    confirm: bool
+    transactional: bool
+    consumer_count: int
+    prefetch_count: int
+    global_prefetch_count: int
+    messages_unacknowledged: int
+    messages_unconfirmed: int
+    messages_uncommitted: int
+    acks_uncommitted: int
+    pending_raft_commands: int
+    message_stats: Object
+    consumer_details: list[ConsumerInfo] | UnsetType = UNSET
+    publishes: list[Object] | UnsetType = UNSET
+    deliveries: list[Object] | UnsetType = UNSET
+
+
+class Page(Struct):
+    """An answer to a listing asked for with ``page``."""
+
+    total_count: int
+    item_count: int
+    filtered_count: int
+    page: int
+    page_size: int
+    page_count: int
+    items: list[Json]
+
+
+class Definitions(Struct, omit_defaults=True):
+    rabbit_version: str
+    rabbitmq_version: str | UnsetType = UNSET
+    product_name: str | UnsetType = UNSET
+    product_version: str | UnsetType = UNSET
+    users: list[Object] | UnsetType = UNSET
+    vhosts: list[Object] | UnsetType = UNSET
+    permissions: list[Object] | UnsetType = UNSET
+    topic_permissions: list[Object] | UnsetType = UNSET
+    parameters: list[Object] | UnsetType = UNSET
+    global_parameters: list[Object] | UnsetType = UNSET
+    policies: list[Object] | UnsetType = UNSET
+    queues: list[Object] | UnsetType = UNSET
+    exchanges: list[Object] | UnsetType = UNSET
+    bindings: list[Object] | UnsetType = UNSET

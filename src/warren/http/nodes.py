@@ -1,0 +1,148 @@
+"""/nodes: the one node there is, and its limits that may be changed while it runs."""
+
+from __future__ import annotations
+
+import os
+import resource
+from pathlib import Path
+
+from warren.broker.alarms import DEFAULT_DISK_LIMIT, parse_size
+from warren.http.bridge import Bridge
+from warren.http.endpoint import ADMINISTRATOR, MONITORING, Call, Endpoint, NoContent
+from warren.http.errors import ApiError, bad_request, not_found
+from warren.http.listing import with_columns
+from warren.http.models import ExchangeTypeInfo, Node, Object, Settings
+from warren.http.overview import contexts, exchange_types
+
+PAGE_SIZE = os.sysconf("SC_PAGE_SIZE")
+
+
+def resident_memory() -> int:
+    try:
+        return int(Path("/proc/self/statm").read_text().split()[1]) * PAGE_SIZE
+    except (OSError, ValueError, IndexError):  # not Linux
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if os.uname().sysname == "Darwin" else 1024)
+
+
+def open_files() -> int:
+    for folder in ("/proc/self/fd", "/dev/fd"):
+        try:
+            return len(os.listdir(folder))
+        except OSError:
+            continue
+    return 0
+
+
+def free_disk(bridge: Bridge) -> int:
+    try:
+        found = os.statvfs(bridge.server.settings.data_dir)
+    except OSError:
+        return 0
+    return found.f_bavail * found.f_frsize
+
+
+def node_info(bridge: Bridge) -> Node:
+    broker = bridge.broker
+    alarms = bridge.alarms
+    files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return Node(
+        name=bridge.node,
+        type="disc",
+        running=True,
+        os_pid=str(os.getpid()),
+        uptime=int(broker.io_now() - broker.started_at),
+        processors=os.cpu_count() or 1,
+        run_queue=0,
+        fd_used=open_files(),
+        fd_total=files,
+        sockets_used=len(broker.connections),
+        sockets_total=files,
+        proc_used=1,
+        proc_total=1,
+        mem_used=resident_memory() if alarms is None else int(alarms.memory_used),
+        mem_limit=0 if alarms is None else int(alarms.memory_limit),
+        mem_alarm=alarms is not None and alarms.memory,
+        mem_calculation_strategy="rss",
+        disk_free=free_disk(bridge) if alarms is None else int(alarms.disk_free),
+        disk_free_limit=DEFAULT_DISK_LIMIT if alarms is None else int(alarms.disk_limit),
+        disk_free_alarm=alarms is not None and (alarms.disk or alarms.log_failed),
+        rates_mode="basic",
+        partitions=[],
+        exchange_types=exchange_types(),
+        auth_mechanisms=[
+            ExchangeTypeInfo("PLAIN", "SASL PLAIN authentication mechanism"),
+            ExchangeTypeInfo("AMQPLAIN", "QPid AMQPLAIN mechanism"),
+            ExchangeTypeInfo("EXTERNAL", "TLS peer verification", bridge.server.tls_address is not None),
+        ],
+        applications=[{"name": "warren", "description": "Warren", "version": broker.version}],
+        contexts=contexts(bridge),
+        log_files=[],
+        db_dir=str(Path(bridge.server.settings.data_dir).absolute()),
+        config_files=[],
+        net_ticktime=60,
+        enabled_plugins=["rabbitmq_management"],
+        cluster_links=[],
+        connection_created=int(broker.connections_opened),
+        connection_closed=int(broker.connections_closed),
+        channel_created=int(broker.channels_opened),
+        channel_closed=int(broker.channels_closed),
+        queue_declared=0,
+        queue_created=0,
+        queue_deleted=0,
+    )
+
+
+def this_node(call: Call) -> None:
+    if call.path["node"] != call.bridge.node:
+        raise not_found()
+
+
+async def list_nodes(call: Call) -> list[object]:
+    return [with_columns(call, node_info(call.bridge))]
+
+
+async def get_node(call: Call) -> object:
+    this_node(call)
+    return with_columns(call, node_info(call.bridge))
+
+
+async def memory(call: Call) -> Object:
+    this_node(call)
+    total = resident_memory()
+    return {"memory": {"total": {"rss": total, "allocated": total}, "strategy": "rss"}}
+
+
+async def change_limits(call: Call) -> NoContent:
+    """Warren's own: what rabbitmqctl's set_vm_memory_high_watermark and set_disk_free_limit do."""
+    this_node(call)
+    wanted = await call.body(Settings)
+    alarms = call.bridge.alarms
+    if alarms is None:
+        raise ApiError(503, "unavailable", "this broker has no alarms")
+    call.bridge.begin()
+    try:
+        if wanted.memory_high_watermark is not None:
+            alarms.set_memory_watermark(wanted.memory_high_watermark)
+        if wanted.memory_limit is not None:
+            alarms.set_memory_limit(_size(wanted.memory_limit))
+        if wanted.disk_free_limit is not None:
+            alarms.set_disk_limit(_size(wanted.disk_free_limit))
+    except ValueError as error:
+        raise bad_request(str(error)) from None
+    call.bridge.broker.update_alarms()
+    return NoContent()
+
+
+def _size(value: int | str) -> int:
+    return parse_size(value) if isinstance(value, str) else max(0, value)
+
+
+ENDPOINTS = [
+    Endpoint("GET", "/nodes", MONITORING, list_nodes, "The node", answer=list[Node], listing=True),
+    Endpoint("GET", "/nodes/{node}", MONITORING, get_node, "The node", answer=Node),
+    Endpoint("GET", "/nodes/{node}/memory", MONITORING, memory, "Where its memory goes"),
+    Endpoint(
+        "PUT", "/nodes/{node}/limits", ADMINISTRATOR, change_limits, "Change memory and disk limits",
+        body=Settings, status=204,
+    ),
+]  # fmt: skip

@@ -1,0 +1,28 @@
+"""All endpoints below /api, one list. The order does not matter: fixed path segments win over variable ones."""
+
+from __future__ import annotations
+
+from warren.http import (
+    bindings,
+    connections,
+    definitions,
+    exchanges,
+    health,
+    limits,
+    nodes,
+    overview,
+    parameters,
+    permissions,
+    policies,
+    queues,
+    users,
+    vhosts,
+)
+from warren.http.endpoint import Endpoint
+
+MODULES = [
+    overview, nodes, vhosts, limits, users, permissions, policies, parameters, definitions, exchanges, queues,
+    bindings, connections, health,
+]  # fmt: skip
+
+ENDPOINTS: list[Endpoint] = [endpoint for module in MODULES for endpoint in module.ENDPOINTS]
