@@ -12,7 +12,7 @@ import pytest
 from warren.testing import Broker
 
 pytestmark = pytest.mark.pure
-YEAR = 365 * 24 * 3600
+MONTH = 30 * 24 * 3600
 
 
 def connect(broker: Broker, **parameters: object) -> pika.BlockingConnection:
@@ -93,13 +93,13 @@ def test_timers_fire_in_due_order_however_far_time_jumps() -> None:
         channel.basic_publish("", "step 0", b"x")
         broker.advance(9.999)
         assert channel.queue_declare("end", passive=True).method.message_count == 0
-        broker.advance(YEAR)
+        broker.advance(MONTH)
         assert channel.queue_declare("end", passive=True).method.message_count == 1
 
 
-def test_a_year_passes_without_costing_a_client_its_connection() -> None:
+def test_a_month_passes_without_costing_a_client_its_connection() -> None:
     with Broker(clock="virtual") as broker, connect(broker, heartbeat=30) as connection:
-        broker.advance(YEAR)
+        broker.advance(MONTH)
         assert connection.channel().queue_declare("").method.queue
 
 

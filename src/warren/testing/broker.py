@@ -27,6 +27,7 @@ Result = TypeVar("Result")
 
 CLOCKS = ("real", "virtual")
 START_SECONDS = 60.0
+CLOSE_SECONDS = 0.02
 
 
 class Broker:
@@ -133,10 +134,19 @@ class Broker:
         started.set_result(None)
         await self._stopping.wait()
         try:
-            await self._server.stop("broker shut down")
+            await self._close(self._server)
         except BaseException as error:
             self._failure = error  # for whoever called `stop`
         self._server = None
+
+    async def _close(self, server: Server) -> None:
+        # A client in the same process often does nothing any more, so it will not answer our connection.close either:
+        # it has its close in the socket, and nobody waits for more.
+        stopping = asyncio.ensure_future(server.stop("broker shut down"))
+        await asyncio.wait({stopping}, timeout=CLOSE_SECONDS)
+        for transport in list(server.transports):
+            transport.close()
+        await stopping
 
     # --- addresses
 
