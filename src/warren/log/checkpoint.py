@@ -11,7 +11,7 @@ from typing import Final, final
 from mypy_extensions import i64
 
 from warren.log.files import Files
-from warren.log.manifest import NAME, Manifest, replace
+from warren.log.manifest import NAME, Manifest, write_beside
 from warren.log.runner import Task
 
 
@@ -35,9 +35,20 @@ class Checkpoint(Task):
         self.blocks: Final = blocks
         self.manifest: Final = manifest
         self.removed: Final = removed  # segments the manifest no longer names
+        self.renamed: bool = False
+
+    def in_doubt(self) -> bool:
+        """The new manifest has its name but maybe not for ever: until the folder is synced either may be found.
+
+        Nothing either of them counts on may change before that, so such a task is run again, to sync the folder.
+        """
+        return self.renamed and self.error != ""
 
     def work(self) -> None:
         files = self.files
+        if self.renamed:
+            files.sync_folder(self.folder)
+            return
         for block in self.blocks:
             descriptor = files.open(self.folder + "/" + block.name, True)
             try:
@@ -47,7 +58,10 @@ class Checkpoint(Task):
                 files.close(descriptor)
         # names of new ledgers, and of files compacted since, before the manifest that counts on them
         files.sync_folder(self.folder)
-        replace(files, self.folder, NAME, [self.manifest.encode()])
+        write_beside(files, self.folder, NAME, [self.manifest.encode()])
+        files.rename(f"{self.folder}/{NAME}.new", f"{self.folder}/{NAME}")
+        self.renamed = True
+        files.sync_folder(self.folder)
 
 
 @final

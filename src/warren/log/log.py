@@ -81,6 +81,7 @@ class Log:
         self.maintenance: Final = Maintenance(self, found)
         self._lock: Final = lock
         self._owed: bool = False
+        self._closed_size: i64 = 0  # of the open batch, when the last turn ended
         self._unsynced_since: i64 = 0  # 0: nothing waits; else the time of the first tick that saw it
         self._retry_at: i64 = 0
         self._now: i64 = 0
@@ -343,8 +344,9 @@ class Log:
         self.batch = number + 1
         if owed:
             self._owed = True
+        size = self.current.size()
+        self._closed_size = size
         if self.in_flight is None and not self.failing:
-            size = self.current.size()
             if size > 0:
                 if self._owed or size >= self.settings.commit_bytes:
                     self._submit(1)
@@ -363,6 +365,7 @@ class Log:
         self.retained = []
         if self.current.size() > 0:
             batches.append(self.current.seal(self.active.number, self.batch - 1))
+            self._closed_size = 0
             self._roll(batches)
         if batches:
             self._start(batches, attempt)
@@ -425,14 +428,22 @@ class Log:
         if self.current.size() == 0:
             self.synced = self.batch - 1  # turns without a trace
             self._owed = False
-        elif not self.failing and (self._owed or self.current.size() >= self.settings.commit_bytes):
+        elif (
+            not self.failing
+            and self._between_turns()
+            and (self._owed or self.current.size() >= self.settings.commit_bytes)
+        ):
             self._submit(1)  # first the disk, then the news: the two overlap
         self.listener.synced(self.synced)
         if self.failing:
             self.failing = False
             self.listener.recovered_service()
-            if self._owed and self.in_flight is None:
+            if self._owed and self.in_flight is None and self._between_turns():
                 self._submit(1)
+
+    def _between_turns(self) -> bool:
+        """Nothing was logged since the last ``end_turn``: what is open may be sealed."""
+        return self.current.size() == self._closed_size
 
     def _place(self, sealed: Sealed) -> None:
         """A batch is synced: its records can be read from disk now."""
@@ -455,7 +466,10 @@ class Log:
         self.failing = True
         self._retry_at = self._now + self.settings.retry_ms
         self.retained = batches
+        between = self._between_turns()
         self.listener.failed(self.batch - 1, commit.error)
+        if between:
+            self._closed_size = self.current.size()  # what the listener settled belongs to the failed turns
         self.maintenance.release_unsynced()
         for i in range(len(self.retained)):
             self.retained[i] = self._hollow(self.retained[i])
@@ -475,7 +489,7 @@ class Log:
     def tick(self, now_ms: i64) -> None:
         """Time passes: sync what has waited long enough, and try a failed disk again."""
         self._now = now_ms
-        if self.in_flight is not None:
+        if self.in_flight is not None or not self._between_turns():
             return
         if self.failing:
             if now_ms >= self._retry_at:
@@ -490,11 +504,11 @@ class Log:
 
     def retry(self) -> None:
         """Try a failed disk now."""
-        if self.failing and self.in_flight is None:
+        if self.failing and self.in_flight is None and self._between_turns():
             self._submit(2)
 
     def flush(self) -> bool:
-        """Wait until every closed turn is synced. False when the disk fails."""
+        """Between turns: wait until every closed turn is synced. False when the disk fails."""
         while True:
             commit = self.in_flight
             if commit is not None:
@@ -502,7 +516,7 @@ class Log:
                 self.done(commit.number)
             elif self.failing:
                 return False
-            elif self.current.size() > 0:
+            elif self.current.size() > 0 and self._between_turns():
                 self._submit(1)
             else:
                 return True
@@ -661,6 +675,8 @@ class Log:
         if self.closed:
             return True
         self.closed = True
+        if not self._between_turns():
+            self.end_turn(False)
         good = self.flush()
         if good:
             good = self.maintenance.finish(indexes)

@@ -55,6 +55,8 @@ class Maintenance:
         self.busy: bool = False  # the worker has a task
         self.pinned: i64 = 0  # a backup is reading: nothing may be removed or replaced
         self.compaction: Compaction | None = None
+        self.doubtful: Checkpoint | None = None  # has to be finished before anything else
+        self.leftover: list[str] = []  # files to remove with the next ones
         self.not_before: i64 = 0  # after a failed task: when to try again
         self.problem: str = ""  # why the last task failed
         self.dead_chunked: list[tuple[int, int]] = []  # (open batch when it died, address)
@@ -125,6 +127,9 @@ class Maintenance:
         log = self.log
         if log.failing or log._now < self.not_before or self.pinned > 0:
             return False
+        if self.doubtful is not None:
+            self._submit(self.doubtful)
+            return True
         compaction = self.compaction
         if compaction is not None:
             self._compact(compaction, budget)
@@ -189,7 +194,7 @@ class Maintenance:
             if share > best_share:
                 best_share = share
                 best = segment
-        if total <= 2 * live + 2 * self.log.settings.segment_bytes or best_share < 25:
+        if total <= 2 * live + self.log.settings.slack_bytes or best_share < 25:
             return None
         return best
 
@@ -240,6 +245,9 @@ class Maintenance:
 
     def _checkpointed(self, task: Checkpoint) -> None:
         log = self.log
+        self.doubtful = task if task.in_doubt() else None
+        if task.in_doubt():
+            return
         if task.error:
             blocks: dict[int, bytes] = {}
             for one in task.blocks:
@@ -252,7 +260,8 @@ class Maintenance:
             segment = log.segments[entry.number]
             segment.ledger = entry.ledger
             segment.manifest_generation = entry.generation
-        names: list[str] = []
+        names = self.leftover
+        self.leftover = []
         for number in task.removed:
             segment = log.segments[number]
             names.append(ledger_name(number, segment.generation))
@@ -296,6 +305,8 @@ class Maintenance:
         # renamed: reads must use the new file from now on, even if syncing the folder failed (the next checkpoint
         # syncs it again before it names this generation)
         self.compactions += 1
+        if task.error:
+            self.leftover.extend(task.old)
         old = compaction.segment
         new_references = vec[u8]()
         new_offsets = vec[i32]()
@@ -354,8 +365,12 @@ class Maintenance:
         self.compaction = None
         self._absorb(self.waiting_bytes + 64 * len(self.waiting) + 1)
         self.problem = ""
-        self.checkpoint()
-        self.wait()
+        if self.doubtful is not None:
+            self._submit(self.doubtful)
+            self.wait()
+        if self.doubtful is None:
+            self.checkpoint()
+            self.wait()
         if self.problem or indexes is None:
             return not self.problem
         log = self.log

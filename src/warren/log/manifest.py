@@ -88,20 +88,20 @@ class Manifest:
         for queue, (offset, checksum) in self.streams.items():
             out.append(TRIPLE.pack(queue, offset, checksum))
         payload = b"".join(out)
-        return HEAD.pack(MAGIC, VERSION, zlib.crc32(payload), len(payload)) + payload
+        return HEAD.pack(MAGIC, VERSION, zlib.crc32(payload, VERSION), len(payload)) + payload
 
 
 def decode(data: bytes, path: str) -> Manifest:
     if len(data) < HEAD.size or not data.startswith(MAGIC):
         raise LogCorrupt(f"{path}: not a manifest; `warren log salvage` saves what is readable")
     _magic, version, crc, length = HEAD.unpack_from(data)
+    payload = data[HEAD.size : HEAD.size + length] if length >= 0 else b""
+    if len(payload) != length or version < 0 or zlib.crc32(payload, version) != crc:
+        raise LogCorrupt(f"{path}: checksum does not match; `warren log salvage` saves what is readable")
     if version != VERSION:
         raise LogVersion(
             f"{path}: log format {version}, this Warren reads format {VERSION}; open it with the Warren that wrote it"
         )
-    payload = data[HEAD.size : HEAD.size + length]
-    if len(payload) != length or zlib.crc32(payload) != crc:
-        raise LogCorrupt(f"{path}: checksum does not match; `warren log salvage` saves what is readable")
     v = FIXED.unpack_from(payload)
     m = Manifest(v[0])
     m.checkpoint, m.epoch, m.segment, m.offset, m.batch, m.next_message_id = v[1], v[2], v[3], v[4], v[5], v[6]
@@ -144,14 +144,18 @@ def read_whole(files: Files, path: str) -> bytes:
         files.close(descriptor)
 
 
-def replace(files: Files, folder: str, name: str, parts: list[bytes]) -> None:
-    """Written beside, synced, renamed, folder synced: the old file or the new one, never anything between."""
-    beside = f"{folder}/{name}.new"
-    descriptor = files.create(beside)
+def write_beside(files: Files, folder: str, name: str, parts: list[bytes]) -> None:
+    """The file's next content, synced, under a name of its own."""
+    descriptor = files.create(f"{folder}/{name}.new")
     try:
         files.write(descriptor, parts, 0)
         files.sync(descriptor)
     finally:
         files.close(descriptor)
-    files.rename(beside, f"{folder}/{name}")
+
+
+def replace(files: Files, folder: str, name: str, parts: list[bytes]) -> None:
+    """Written beside, synced, renamed, folder synced: the old file or the new one, never anything between."""
+    write_beside(files, folder, name, parts)
+    files.rename(f"{folder}/{name}.new", f"{folder}/{name}")
     files.sync_folder(folder)

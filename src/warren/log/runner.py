@@ -25,7 +25,8 @@ class Task:
         """Do it; raises OSError."""
 
     def run(self) -> None:
-        """Do it; never raises."""
+        """Do it; never raises. May be run again."""
+        self.error = ""
         try:
             self.work()
         except OSError as error:

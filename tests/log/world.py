@@ -1,0 +1,239 @@
+"""A broker in miniature over the log, with a model that remembers what every turn left behind.
+
+``World`` does what a broker does with the log (publish, settle, move, define, drop, large bodies), keeps the state after
+every turn, and judges what a recovery finds: it must be the state after one turn, none before the last promised one.
+"""
+
+from __future__ import annotations
+
+import copy
+
+from librt.vecs import append, vec
+
+from warren.log.files import Files
+from warren.log.index import QueueIndex
+from warren.log.log import Log
+from warren.log.recovery import Recovered
+from warren.log.runner import Runner
+from warren.log.settings import Listener, LogSettings
+
+
+class State:
+    """What is durable, as the broker would say it."""
+
+    def __init__(self) -> None:
+        self.queues: dict[int, dict[int, bytes]] = {}  # queue -> position -> body
+        self.definitions: dict[tuple[str, str], bytes] = {}
+        self.delivered: dict[int, int] = {}
+
+
+class World(Listener):
+    def __init__(self, files: Files, settings: LogSettings, folder: str = "/data") -> None:
+        self.files = files
+        self.log, self.recovered = Log.open(folder, files, settings)
+        self.log.attach(self, Runner(), Runner())
+        self.state = State()
+        self.history: dict[int, State] = {int(self.log.batch) - 1: State()}
+        self.addresses: dict[tuple[int, int], int] = {}  # (queue, position) -> address
+        self.promised = int(self.log.batch) - 1
+        self.positions: dict[int, int] = {}
+        self.failures: list[str] = []
+        self.lost: set[bytes] = set()  # bodies of failed turns: present or not, both are right
+        self.fresh: list[tuple[int, int]] = []  # entries published in turns not synced yet
+        self.message_id = int(self.recovered.next_message_id)
+        self.returned = 0
+        self.passing = 100  # a queue that comes and goes; ids are never used again
+
+    # --- the listener
+
+    def synced(self, batch: int) -> None:
+        self.promised = max(self.promised, int(batch))
+        if not self.log.failing:
+            self.fresh = []
+
+    def failed(self, batch: int, reason: str) -> None:
+        self.failures.append(reason)
+        for queue, position in self.fresh:
+            body = self.state.queues.get(queue, {}).pop(position, None)
+            if body is not None:
+                self.lost.add(body)
+                self.log.settle(queue, self.addresses.pop((queue, position)))
+        self.fresh = []
+
+    def recovered_service(self) -> None:
+        self.returned += 1
+
+    # --- what a turn may do
+
+    def next_position(self, queue: int) -> int:
+        self.positions[queue] = self.positions.get(queue, 0) + 1
+        return self.positions[queue]
+
+    def publish(self, body: bytes, *queues: int) -> None:
+        positions = [self.next_position(queue) for queue in queues]
+        zeros = [0] * len(queues)
+        self.message_id += 1
+        if len(queues) == 1:
+            address = self.log.append_one(
+                self.message_id, b"header", body, "exchange", b"key", 2, queues[0], positions[0], 0, 1
+            )
+        else:
+            address = self.log.append(
+                self.message_id, b"header", body, "exchange", b"key", 2, list(queues), positions, zeros, zeros
+            )
+        self._hold(body, address, list(queues), positions)
+
+    def publish_in_chunks(self, pieces: list[bytes], queue: int, turns_between: bool = False) -> None:
+        handle = self.log.begin_body()
+        for piece in pieces:
+            self.log.body_chunk(handle, piece)
+            if turns_between:
+                self.end_turn()
+        position = self.next_position(queue)
+        self.message_id += 1
+        address = self.log.append_body(
+            handle, self.message_id, b"header", "exchange", b"key", 2, [queue], [position], [0], [0]
+        )
+        self._hold(b"".join(pieces), address, [queue], [position])
+
+    def _hold(self, body: bytes, address: int, queues: list[int], positions: list[int]) -> None:
+        for queue, position in zip(queues, positions, strict=True):
+            self.state.queues.setdefault(queue, {})[position] = body
+            self.addresses[(queue, position)] = int(address)
+            self.fresh.append((queue, position))
+
+    def first(self, queue: int) -> int | None:
+        return min(self.state.queues.get(queue, {}), default=None)
+
+    def settle(self, queue: int, position: int | None = None) -> None:
+        position = self.first(queue) if position is None else position
+        if position is None:
+            return
+        self.log.settle(queue, self.addresses.pop((queue, position)))
+        del self.state.queues[queue][position]
+
+    def move(self, queue: int, target: int) -> None:
+        position = self.first(queue)
+        if position is None or any(
+            self.addresses.get((target, p)) == self.addresses[(queue, position)]
+            for p in self.state.queues.get(target, {})
+        ):
+            return
+        address = self.addresses[(queue, position)]
+        new = self.next_position(target)
+        self.log.enqueue(address, target, new, 0, 0)
+        self.addresses[(target, new)] = address
+        self.state.queues.setdefault(target, {})[new] = self.state.queues[queue][position]
+        self.settle(queue, position)
+
+    def purge(self, queue: int) -> None:
+        addresses = _vec([])
+        for position in sorted(self.state.queues.get(queue, {})):
+            addresses = append(addresses, self.addresses.pop((queue, position)))
+        self.log.purge(queue, addresses)
+        self.state.queues.pop(queue, None)
+
+    def drop(self, queue: int) -> None:
+        held = [self.addresses.pop((queue, p)) for p in sorted(self.state.queues.get(queue, {}))]
+        self.log.drop_queue(queue, _vec(held))
+        self.state.queues.pop(queue, None)
+        self.state.delivered.pop(queue, None)
+
+    def drop_passing(self) -> None:
+        self.drop(self.passing)
+        self.passing += 1
+
+    def deliver(self, queue: int) -> None:
+        position = self.positions.get(queue, 0)
+        self.log.delivered_up_to(queue, position)
+        if position > self.state.delivered.get(queue, 0):
+            self.state.delivered[queue] = position
+
+    def define(self, key: str, value: bytes) -> None:
+        self.log.define("queue", key, value)
+        self.state.definitions[("queue", key)] = value
+
+    def undefine(self, key: str) -> None:
+        self.log.undefine("queue", key)
+        self.state.definitions.pop(("queue", key), None)
+
+    def end_turn(self, owed: bool = True) -> int:
+        """The state is remembered before the log may tell of a sync: a crash inside knows what might be there."""
+        self.history[int(self.log.batch)] = copy.deepcopy(self.state)
+        return int(self.log.end_turn(owed))
+
+    def maintain(self) -> None:
+        while self.log.maintain(100):
+            pass
+
+    # --- judgement
+
+    def indexes(self) -> dict[int, QueueIndex]:
+        found: dict[int, QueueIndex] = {}
+        for queue, entries in self.state.queues.items():
+            index = QueueIndex()
+            for position in sorted(entries):
+                index.add(position, self.addresses[(queue, position)], 0, 0)
+            found[queue] = index
+        return found
+
+    def check_reads(self) -> None:
+        for (queue, position), address in self.addresses.items():
+            message = self.log.read(address)
+            assert message.body == self.state.queues[queue][position]
+            assert (message.header, message.exchange, message.routing_keys, message.flags) == (
+                b"header",
+                "exchange",
+                b"key",
+                2,
+            )
+
+
+def _vec(values: list[int]) -> vec:  # type: ignore[type-arg]
+    from mypy_extensions import i64
+
+    return vec[i64](values)
+
+
+def found_state(log: Log, recovered: Recovered) -> State:
+    """What a recovery found, every body read."""
+    state = State()
+    for queue, index in recovered.queues.items():
+        entries = {}
+        last = 0
+        for position, address in zip(index.positions, index.addresses, strict=True):
+            assert position > last, f"queue {queue} is out of order"
+            last = position
+            entries[int(position)] = log.read(address).body
+        if entries:
+            state.queues[queue] = entries
+    state.definitions = dict(recovered.definitions)
+    state.delivered = dict(recovered.delivered_up_to)
+    return state
+
+
+def same(found: State, expected: State, lost: set[bytes]) -> bool:
+    if found.definitions != expected.definitions or found.delivered != expected.delivered:
+        return False
+    for queue in found.queues.keys() | expected.queues.keys():
+        a = found.queues.get(queue, {})
+        b = expected.queues.get(queue, {})
+        for position in a.keys() | b.keys():
+            if a.get(position) != b.get(position) and (a.get(position) or b[position]) not in lost:
+                return False
+            if position in a and position in b and a[position] != b[position]:
+                return False
+    return True
+
+
+def judge(found: State, history: dict[int, State], promised: int, lost: set[bytes]) -> int:
+    """The turn whose state was found; AssertionError when there is none at or behind the promised one."""
+    for turn in sorted(history, reverse=True):
+        if turn >= promised and same(found, history[turn], lost):
+            return turn
+    older = [turn for turn in sorted(history) if same(found, history[turn], lost)]
+    raise AssertionError(
+        f"recovered {found.queues} {found.definitions} {found.delivered}; promised turn {promised}: "
+        f"{history[promised].queues} {history[promised].definitions} {history[promised].delivered}"
+        + (f"; it is the older turn {older[-1]}" if older else "")
+    )
