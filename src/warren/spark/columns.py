@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql.types import StructType
 
+    from warren.client import Message
+
 OFFSET_HEADER = "x-stream-offset"
 # How the header stands in a content header's table: name as a short string, then a signed 64 bit number.
 OFFSET_MARK = b"\x0fx-stream-offsetl"
@@ -47,11 +49,7 @@ class Columns:
         self.queue = queue
         names = set(self.arrow.names)
         self.wanted = [name for name in PROPERTY_NAMES if name in names]
-        self.with_offset = "offset" in names
         self._memory: dict[bytes, tuple[Any, ...]] = {}
-        self._lists: dict[str, list[Any]] = {}
-        self._properties: list[tuple[Any, ...]] = []
-        self.bytes = 0
         self._start()
 
     def _start(self) -> None:
@@ -66,16 +64,16 @@ class Columns:
     def __len__(self) -> int:
         return len(self.bodies)
 
-    def add(
-        self, exchange: str, routing_key: str, redelivered: bool, header: bytes, body: bytes, offset: int = -1
-    ) -> None:
-        self.exchanges.append(exchange)
-        self.routing_keys.append(routing_key)
-        self.redelivered.append(redelivered)
-        self.headers.append(header)
-        self.bodies.append(body)
-        self.offsets.append(offset)
-        self.bytes += len(body)
+    def extend(self, messages: list[Message], offsets: list[int] | None = None) -> None:
+        """Many at once, as ``Channel.receive`` gives them."""
+        bodies = [message.body for message in messages]
+        self.exchanges += [message.exchange for message in messages]
+        self.routing_keys += [message.routing_key for message in messages]
+        self.redelivered += [message.redelivered for message in messages]
+        self.headers += [message.header for message in messages]
+        self.bodies += bodies
+        self.offsets += [-1] * len(messages) if offsets is None else offsets
+        self.bytes += sum(map(len, bodies))
 
     def take(self) -> pa.RecordBatch:
         """What was collected, as one record batch; collecting starts afresh."""
