@@ -11,7 +11,8 @@ from warren.broker.decorator import DecoratorRegistry, decorators_for
 from warren.wire.fields import Field
 
 words = st.sampled_from(["a", "b", "c", ""])
-keys = st.lists(words, max_size=4).map(".".join)
+# mostly keys that others have too, so that several bindings meet one message
+keys = st.one_of(st.sampled_from(["a", "b", "a.b"]), st.lists(words, max_size=4).map(".".join))
 patterns = st.lists(st.sampled_from(["a", "b", "c", "", "*", "#"]), max_size=4).map(".".join)
 
 scalars = st.sampled_from(
@@ -34,6 +35,7 @@ scalars = st.sampled_from(
     ]
 )
 nested = st.one_of(
+    st.sampled_from([Field("I", 1), Field("S", "1"), Field("V", None)]),
     scalars,
     st.lists(scalars, max_size=2).map(lambda items: Field("A", items)),
     st.dictionaries(st.sampled_from("pq"), scalars, max_size=2).map(lambda table: Field("F", table)),

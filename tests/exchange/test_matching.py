@@ -30,6 +30,7 @@ def test_direct_sends_by_equal_key_to_each_queue_once_for_all_keys_together() ->
     assert routed(x, "one") == ["a", "b"]
     assert routed(x, "two") == ["a"]
     assert routed(x, "two", "one") == ["a", "b"]
+    assert routed(x, "one", "two") == ["a", "b"]
     assert routed(x, "ONE") == routed(x, "") == []
 
 
@@ -140,6 +141,8 @@ def test_a_void_argument_asks_for_presence_only() -> None:
     values: list[object] = [1, "s", None, [], {}]
     assert [routed(x, headers={"a": value}) for value in values] == [["q"]] * 5
     assert routed(x, headers={"b": 1}) == []
+    bind(x, queue("both"), "", {"a": None, "b": 2})
+    assert routed(x, headers={"a": 1, "b": 2}) == ["q", "both"]
 
 
 ONE = [Field("b", 1), Field("B", 1), Field("s", 1), Field("u", 1), Field("I", 1), Field("i", 1), Field("l", 1)]
