@@ -1,0 +1,69 @@
+"""``warren explain --url``: the definitions of a running broker."""
+
+from __future__ import annotations
+
+import base64
+import json
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from tests.exchange.test_router import DEFINITIONS
+from warren.cli.explain import register
+
+
+class Api(BaseHTTPRequestHandler):
+    """A management API that knows one user and one path."""
+
+    def do_GET(self) -> None:
+        known = "Basic " + base64.b64encode(b"us er:p@ss").decode()
+        status = 401 if self.headers["Authorization"] != known else 200 if self.path == "/api/definitions" else 404
+        body = json.dumps(DEFINITIONS).encode() if status == 200 else b"{}"
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Quiet."""
+
+
+@pytest.fixture(scope="module")
+def place() -> Iterator[str]:
+    server = HTTPServer(("127.0.0.1", 0), Api)
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+    thread.start()
+    yield f"127.0.0.1:{server.server_port}"
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def run(url: str) -> tuple[int, str]:
+    app = typer.Typer()
+    register(app)
+    result = CliRunner().invoke(app, ["orders", "eu.x", "--url", url], env={"COLUMNS": "200"})
+    return result.exit_code, result.output
+
+
+@pytest.mark.parametrize("path", ["", "/", "/api", "/api/"])
+def test_a_running_broker_is_asked_for_its_definitions(place: str, path: str) -> None:
+    code, output = run(f"http://us%20er:p%40ss@{place}{path}")
+    assert code == 0
+    assert output.splitlines()[-1] == "reaches 1 queue: eu"
+
+
+def test_what_went_wrong_with_the_broker_is_one_line(place: str) -> None:
+    for url, text in [
+        (f"http://{place}", f"{place} answers 401 Unauthorized (is the user an administrator?)"),
+        (f"http://us%20er:p%40ss@{place}/elsewhere", f"{place} answers 404 Not Found"),
+        ("http://127.0.0.1:1", "no answer from 127.0.0.1:1"),
+        ("localhost:15672", "is no address like http://user:password@host:15672"),
+    ]:
+        code, output = run(url)
+        assert (code, len(output.strip().splitlines())) == (2, 1)
+        assert text in output
