@@ -1,7 +1,7 @@
 """A broker in miniature over the log, with a model that remembers what every turn left behind.
 
-``World`` does what a broker does with the log (publish, settle, move, define, drop, large bodies), keeps the state after
-every turn, and judges what a recovery finds: it must be the state after one turn, none before the last promised one.
+``World`` does what a broker does with the log (publish, settle, move, define, drop, large bodies), keeps the state
+after every turn, and judges what a recovery finds: it must be the state after one turn, none before the last promised one.
 """
 
 from __future__ import annotations

@@ -82,6 +82,7 @@ class Recovery:
         self.segments: dict[int, Segment] = {}
         self.chunked: dict[int, vec[i64]] = {}
         self.manifest: Manifest = Manifest(0)
+        self.use_marker: bool = True  # False: read everything, whatever a clean stop left
         self.fresh: bool = False  # a new folder: the manifest has to be written first
         self.garbage: list[str] = []
         self.last_segment: i64 = 0  # the end of the log
@@ -100,7 +101,7 @@ class Recovery:
         tail = self._tail_segments(names)
         if clean.NAME in names:
             self.garbage.append(clean.NAME)  # good for one start
-            if self._clean_start(tail):
+            if self.use_marker and self._clean_start(tail):
                 return
         self._replay_changes(tail)
         known: dict[int, ManifestSegment] = {}
