@@ -23,16 +23,26 @@ DIFFERENT: dict[str, list[str]] = json.loads((FOLDER / "different.json").read_te
 
 
 @functools.cache
-def prepared(name: str) -> tuple[RunningBroker, dict[str, list[str]]]:
-    """The broker with the limited user, and the answers to the cases that run side by side."""
-    broker = shared_warren() if name == "warren" else shared_rabbitmq()
+def together(name: str) -> dict[str, list[str]]:
+    """The answers to the cases that run side by side."""
+    return run_together(named(name), [each for each in MISUSE if not each.alone])
+
+
+@functools.cache
+def with_limited_user(name: str) -> RunningBroker:
+    broker = named(name)
     broker.add_user(*LIMITED, permissions=LIMITED_PERMISSIONS)
-    return broker, run_together(broker, [each for each in MISUSE if not each.alone])
+    return broker
+
+
+def named(name: str) -> RunningBroker:
+    return shared_warren() if name == "warren" else shared_rabbitmq()
 
 
 def answers(name: str, scenario: Case) -> list[str]:
-    broker, together = prepared(name)
-    return run(broker, scenario) if scenario.alone else together[scenario.id]
+    if not scenario.alone:
+        return together(name)[scenario.id]
+    return run(with_limited_user(name) if scenario.user == LIMITED else named(name), scenario)
 
 
 @pytest.mark.parametrize("scenario", MISUSE, ids=lambda scenario: scenario.id)

@@ -74,7 +74,7 @@ class RunningBroker:
 
     def http(self, method: str, path: str, body: object = None, user: str = "guest:guest") -> tuple[int, object]:
         """One call of the management API: status and decoded JSON (None for an empty answer)."""
-        connection = http.client.HTTPConnection(self.host, self.http_port, timeout=20)
+        connection = http.client.HTTPConnection(self.host, self.http_port, timeout=5)
         headers = {"Authorization": "Basic " + base64.b64encode(user.encode()).decode()}
         payload = None
         if body is not None:
