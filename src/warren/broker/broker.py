@@ -129,6 +129,7 @@ class Broker:
         self.waiting: list[Channel] = []
         self.gated: list[Channel] = []
         self.flushing: list[Connection] = []
+        self.cancelled: list[Consumer] = []  # consumers to be told that their queue is gone
         self._queues_waiting: list[Queue] = []
         self._when_synced: list[tuple[int, Callable[[], None]]] = []
         self.owed: bool = False
@@ -206,7 +207,12 @@ class Broker:
 
     def settle_down(self) -> None:
         """Deliver from queues that changed and publish dead letters, until nothing moves any more."""
-        while self.dirty or self.overfull or self.dead_letters.pending():
+        while self.dirty or self.overfull or self.cancelled or self.dead_letters.pending():
+            if self.cancelled:
+                cancelled = self.cancelled
+                self.cancelled = []
+                for consumer in cancelled:
+                    consumer.channel.tell_cancelled(consumer)
             dirty = self.dirty
             if dirty:
                 self.dirty = []

@@ -29,7 +29,8 @@ if TYPE_CHECKING:
 
 OPEN: Final = 0
 CLOSING: Final = 1  # we sent channel.close and wait for close-ok
-CLOSED: Final = 2
+CROSSED: Final = 2  # the client's own close crossed ours; its close-ok may or may not come
+CLOSED: Final = 3
 
 
 @final
@@ -164,19 +165,25 @@ class Channel:
 
     # -- permissions -------------------------------------------------------------------------------------------
 
-    def check(self, permission: str, name: Resource) -> None:
+    def check(self, permission: str, name: Resource, class_id: int = 0, method_id: int = 0) -> None:
         """403 unless the user may configure, write or read the resource."""
         user = self.connection.username
-        if not self.broker.access.allowed(user, name.virtual_host, permission, name.name):
-            raise AmqpError(403, f"access to {name.kind} '{name.name}' in vhost '{name.virtual_host}' "
-                                 f"refused for user '{user}'")
+        if self.broker.access.allowed(user, name.virtual_host, permission, name.name):
+            return
+        shown = name
+        if name.kind == "exchange" and not name.name:
+            shown = Resource(name.virtual_host, "exchange", "amq.default")
+        raise AmqpError(403, f"access to {shown} refused for user '{user}'", class_id, method_id)
 
-    def check_topic(self, permission: str, exchange: Exchange, routing_key: str) -> None:
+    def check_topic(
+        self, permission: str, exchange: Exchange, routing_key: str, class_id: int = 0, method_id: int = 0
+    ) -> None:
         user = self.connection.username
         name = exchange.name
         if not self.broker.access.topic_allowed(user, name.virtual_host, name.name, permission, routing_key):
-            raise AmqpError(403, f"access to topic '{routing_key}' in exchange '{name.name}' in vhost "
-                                 f"'{name.virtual_host}' refused for user '{user}'")
+            raise AmqpError(
+                403, f"access to topic '{routing_key}' in {name} refused for user '{user}'", class_id, method_id
+            )
 
     # -- publishing --------------------------------------------------------------------------------------------
 
@@ -298,6 +305,10 @@ class Channel:
         consumer.queue.dispatch.remove(consumer)
         consumer.cancelled = True
         self.consumers.pop(consumer.tag, None)
+        self.broker.cancelled.append(consumer)
+
+    def tell_cancelled(self, consumer: Consumer) -> None:
+        """basic.cancel from the broker, behind the answer to the method that caused it."""
         if self.connection.consumer_cancel_notify and self.state == OPEN:
             self.reply(method_frame(self.number, "basic.cancel", consumer_tag=consumer.tag, nowait=True))
 

@@ -15,7 +15,7 @@ from librt.strings import BytesWriter, read_i16_be, read_i32_be, read_i64_be
 from mypy_extensions import i64
 
 from warren.broker import publish
-from warren.broker.channel import CLOSED, CLOSING, OPEN, Channel
+from warren.broker.channel import CLOSED, CLOSING, CROSSED, OPEN, Channel
 from warren.broker.flow import SHOWN_FOR, Credit
 from warren.broker.message import Message
 from warren.broker.methods import handshake
@@ -27,7 +27,7 @@ from warren.broker.sink import Sink
 from warren.broker.timers import Timer
 from warren.wire import frames
 from warren.wire.constants import FRAME_BODY, FRAME_END, FRAME_HEADER, FRAME_HEARTBEAT, FRAME_METHOD
-from warren.wire.content import property_flags
+from warren.wire.content import Quick, quick_properties
 from warren.wire.fields import Table
 from warren.wire.methods import decode_method, method_frame
 from warren.wire.replies import AmqpError
@@ -52,6 +52,7 @@ ACK: Final = (60 << 16) | 80
 WAIT_BODY: Final = 65536  # bodies up to here are waited for whole before the publish is looked at
 FLUSH_AT: Final = 262144
 INITIAL_FRAME_MAX: Final = 8192
+NO_PROPERTIES: Final = Quick()
 HEARTBEAT_FRAME: Final = b"\x08\x00\x00\x00\x00\x00\x00\xce"
 
 
@@ -135,6 +136,8 @@ class Connection:
         self._access_generation: i64 = -1
         self._last_arguments: bytes = b""
         self._last_route: Route | None = None
+        self._last_given: bytes = b""
+        self._last_properties: Quick = NO_PROPERTIES
         self._last_number: i64 = 0
         self._last_channel: Channel | None = None
         # input
@@ -288,7 +291,6 @@ class Connection:
                 return -1
         arguments = data[pos + 11 : end]
         self._at = last + 1
-        flags: i64 = i64(read_i16_be(data, h + 19)) & 0xFFFF
         if channel.committing:
             handler_while_committing()
         if arguments == self._last_arguments:
@@ -298,40 +300,50 @@ class Connection:
             self._last_arguments = arguments
             self._last_route = route
         content = data[h : last + 1]
-        if route is not None and route.valid and (flags & LOOKED_AT) == 0 and route.static and channel.is_plain():
+        self.published = True
+        properties = NO_PROPERTIES
+        if header_size > 14 or read_i16_be(data, h + 19) != 0:
+            properties = self._properties(data, h + 19, header_end, content[7 : 7 + header_size])
+        if (
+            route is not None
+            and route.valid
+            and (properties.flags & LOOKED_AT) == 0
+            and route.static
+            and channel.is_plain()
+        ):
             message = Message(route.origin, self.broker.next_id(), content, number, header_size, size, False)
             publish.publish_plain(channel, route, message)
         else:
             self._last_arguments = b""
-            publish.publish(channel, arguments, flags, Arrived(content, number, header_size, b"", [], size))
-        self.published = True
+            publish.publish(channel, arguments, properties, Arrived(content, number, header_size, b"", [], size))
         return last + 1
+
+    def _properties(self, data: bytes, start: i64, end: i64, header: bytes) -> Quick:
+        """What the publish path asks of the properties; publishers repeat themselves, so the last is remembered."""
+        given = data[start:end]
+        if given != self._last_given:
+            self._last_properties = quick_properties(header)
+            self._last_given = given
+        return self._last_properties
 
     def _frame(self, kind: i64, number: i64, payload: bytes) -> None:
         """One frame the general way."""
+        frames.check_frame(kind, number, payload)
         if kind == FRAME_HEARTBEAT:
-            if len(payload) > 0:
-                raise frames.unknown_frame(kind, payload)
-            if number != 0:
-                raise frames.unexpected_frame(kind, payload)
             return
-        if kind != FRAME_METHOD and kind != FRAME_HEADER and kind != FRAME_BODY:
-            raise frames.unknown_frame(kind, payload)
         if number == 0:
-            if kind != FRAME_METHOD:
-                raise frames.unexpected_frame(kind, payload)
             method = decode_method(payload)
             handshake.handle(self, method)
             return
         if self.state == CLOSING_CONNECTION:
             return
         if self.state != RUNNING:
-            raise frames.unexpected_frame(kind, payload)
+            raise frames.unexpected_frame(kind, payload)  # channels come after connection.open
         channel = self.channels.get(number)
         if channel is None:
             self._open_channel(number, kind, payload)
             return
-        if channel.state == CLOSING:
+        if channel.state != OPEN:
             self._while_closing(channel, kind, payload)
         elif kind == FRAME_METHOD:
             if channel.content_method is not None:
@@ -346,11 +358,6 @@ class Connection:
         if kind != FRAME_METHOD:
             raise AmqpError(505, "expected method frame, got non method frame instead")
         method = decode_method(payload)
-        if method.name == "channel.close-ok" or method.name == "channel.close":
-            # crossing with our own close of a channel that is gone already
-            if method.name == "channel.close":
-                self.write(method_frame(number, "channel.close-ok"))
-            return
         if method.name != "channel.open":
             raise AmqpError(504, "expected 'channel.open'", method.spec.class_id, method.spec.method_id)
         if self.channel_max and len(self.channels) >= self.channel_max:
@@ -358,8 +365,6 @@ class Connection:
                 530,
                 f"number of channels opened ({len(self.channels)}) has reached the negotiated "
                 f"channel_max ({self.channel_max})",
-                20,
-                10,
             )
         self.broker.check_channel_limits(self)
         self.channels[number] = Channel(number, self)
@@ -374,8 +379,12 @@ class Connection:
         method: i64 = i64(read_i32_be(payload, 0))
         if method == (20 << 16) | 40:
             self.write(method_frame(channel.number, "channel.close-ok"))
-        if method == (20 << 16) | 40 or method == (20 << 16) | 41:
+            channel.state = CROSSED
+        elif method == (20 << 16) | 41:
             self._drop_channel(channel)
+        elif method == (20 << 16) | 10 and channel.state == CROSSED:
+            self._drop_channel(channel)
+            self._open_channel(channel.number, kind, payload)
 
     def _method(self, channel: Channel, payload: bytes) -> None:
         method = decode_method(payload)
@@ -386,13 +395,15 @@ class Connection:
             if channel.committing and method.name != "channel.close":
                 handler_while_committing()
             if spec.content:
+                if method.name != "basic.publish":
+                    handler(method.name)  # content that only a broker sends
                 channel.content_method = method
                 channel.content_arguments = method.payload()[4:] if self.broker.interceptors.of_methods else payload[4:]
                 return
             self.broker.settle_down()  # what came before must show in the answer
             handler(method.name)(channel, method)
         except AmqpError as error:
-            if error.class_id == 0:
+            if error.class_id == 0 and error.code != 541:
                 raise AmqpError(error.code, error.explanation, spec.class_id, spec.method_id) from None
             raise
 
@@ -402,8 +413,6 @@ class Connection:
             raise AmqpError(505, "expected method frame, got non method frame instead")
         if channel.content_header is not None:
             raise unexpected_frame(channel, "header")
-        if len(payload) < 14:
-            raise frames.unknown_frame(FRAME_HEADER, payload)
         class_id: i64 = i64(read_i16_be(payload, 0))
         if class_id != 60:
             raise AmqpError(
@@ -449,7 +458,7 @@ class Connection:
         channel.content_chunks = []
         self.published = True
         arrived = Arrived(b"", channel.number, len(header), header, chunks, channel.content_size)
-        publish.publish(channel, arguments, property_flags(header), arrived)
+        publish.publish(channel, arguments, quick_properties(header), arrived)
 
     # -- errors ------------------------------------------------------------------------------------------------
 

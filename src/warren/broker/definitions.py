@@ -337,7 +337,7 @@ class Reader:
         if name.name == "":
             part.wrong("name", "empty")
             return
-        queue_arguments.validate(name, arguments)
+        queue_arguments.validate(name, arguments, durable, False)
         self.plan.queues.append(PlannedQueue(name, durable, auto_delete, arguments))
 
     def _binding(self, part: Part) -> None:

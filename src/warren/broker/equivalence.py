@@ -44,9 +44,15 @@ def _inequivalent(key: str, name: Resource, new: str, old: str) -> AmqpError:
     return AmqpError(406, f"inequivalent arg '{key}' for {name}: received {new} but current is {old}")
 
 
+def _atom(value: object) -> str:
+    """An Erlang atom as ~p prints it: quoted when it is more than a plain word."""
+    text = erlang(value)
+    return f"'{text}'" if "-" in text else text
+
+
 def check_property(name: Resource, key: str, old: object, new: object) -> None:
     if old != new:
-        raise _inequivalent(key, name, f"'{erlang(new)}'", f"'{erlang(old)}'")
+        raise _inequivalent(key, name, f"'{_atom(new)}'", f"'{_atom(old)}'")
 
 
 def check_arguments(name: Resource, old: Table, new: Table, keys: list[str]) -> None:
@@ -59,9 +65,7 @@ def check_arguments(name: Resource, old: Table, new: Table, keys: list[str]) -> 
         if a is not None and b is not None:
             if _same(a, b):
                 continue
-            if type_name(a) == type_name(b):
-                raise _inequivalent(key, name, f"'{erlang(b.value)}'", f"'{erlang(a.value)}'")
-            raise _inequivalent(key, name, _with_type(b), _with_type(a))
+            raise _inequivalent(key, name, f"'{erlang(b.value)}'", f"'{erlang(a.value)}'")
         if key == "x-queue-type":
             present = a if a is not None else b
             if present is not None and present.value == "classic":

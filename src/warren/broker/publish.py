@@ -44,7 +44,6 @@ from warren.wire.content import (
     Properties,
     Quick,
     encode_header,
-    quick_properties,
 )
 from warren.wire.erlang import pretty_pair
 from warren.wire.fields import Field, type_name
@@ -86,14 +85,13 @@ class Arrived:
         return message_from(origin, id, self._header, self.chunks, self.size, persistent)
 
 
-def publish(channel: Channel, arguments: bytes, flags: i64, arrived: Arrived) -> None:
-    """One message through all stages. ``arguments`` are the publish frame's, ``flags`` the header's property flags."""
+def publish(channel: Channel, arguments: bytes, properties: Quick, arrived: Arrived) -> None:
+    """One message through all stages: the publish frame's arguments, what was read of its properties, its content."""
     route = known_route(channel, arguments, arrived.size)
-    if route.static and (flags & LOOKED_AT) == 0 and channel.is_plain():
+    if route.static and (properties.flags & LOOKED_AT) == 0 and channel.is_plain():
         publish_plain(channel, route, arrived.message(route.origin, channel.broker.next_id(), False))
         return
-
-    properties = read_properties(channel, arrived, flags)
+    check_reply_to(channel, properties)
     check_user_id(channel, properties)
     expiration = read_expiration(properties)
     seq = channel.take_seqno(route.mandatory)
@@ -192,7 +190,7 @@ def check_size(channel: Channel, size: i64) -> None:
 
 
 def check_write_permission(channel: Channel, name: Resource) -> None:
-    channel.check("write", name)
+    channel.check("write", name, 60, 40)
 
 
 def lookup_exchange(vhost: VHost, name: Resource) -> Exchange:
@@ -209,7 +207,7 @@ def refuse_internal(exchange: Exchange) -> None:
 
 def check_topic_permission(channel: Channel, exchange: Exchange, routing_key: str) -> None:
     if exchange.type == "topic":
-        channel.check_topic("write", exchange, routing_key)
+        channel.check_topic("write", exchange, routing_key, 60, 40)
 
 
 def remember(channel: Channel, vhost: VHost, arguments: bytes, route: Route) -> None:
@@ -241,13 +239,11 @@ def remember(channel: Channel, vhost: VHost, arguments: bytes, route: Route) -> 
 # -- the stages that look at the message -------------------------------------------------------------------------
 
 
-def read_properties(channel: Channel, arrived: Arrived, flags: i64) -> Quick:
-    """What the later stages need of the properties; reply-to is replaced by the channel's own address."""
-    properties = quick_properties(arrived.header())
+def check_reply_to(channel: Channel, properties: Quick) -> None:
+    """Direct reply-to is replaced by the channel's own address later; it must have one."""
     reply_to = properties.reply_to
     if reply_to is not None and reply_to == DIRECT_REPLY and channel.reply_consumer is None:
         raise AmqpError(406, "fast reply consumer does not exist", 60, 40)
-    return properties
 
 
 def check_user_id(channel: Channel, properties: Quick) -> None:
@@ -285,7 +281,7 @@ def read_expiration(properties: Quick) -> i64:
 
 def _bad_expiration(text: str, term: str, value: str = "") -> AmqpError:
     said = f"invalid expiration '{text}': "
-    return AmqpError(406, said + (pretty_pair(said, term, value) if value else term), 60, 40)
+    return AmqpError(406, pretty_pair(said, term, value) if value else said + term, 60, 40)
 
 
 def read_routing_keys(channel: Channel, route: Route, arrived: Arrived, quick: Quick, persistent: bool) -> Message:
@@ -317,7 +313,7 @@ def read_routing_keys(channel: Channel, route: Route, arrived: Arrived, quick: Q
             changed = True
         if route.exchange.type == "topic":
             for key in keys[1:]:
-                channel.check_topic("write", route.exchange, key)
+                channel.check_topic("write", route.exchange, key, 60, 40)
     if reply:
         properties = properties.copy()
         properties.reply_to = channel.reply_address
@@ -347,7 +343,7 @@ def _keys_in(name: str, field: Field) -> list[str]:
 
 def check_delivery_mode(properties: Quick) -> None:
     """Last of all, where RabbitMQ makes its message record."""
-    if properties.delivery_mode > 2:
+    if (properties.flags & FLAG_DELIVERY_MODE) != 0 and not 1 <= properties.delivery_mode <= 2:
         raise AmqpError(406, "invalid message: {delivery_mode_unknown," + str(properties.delivery_mode) + "}", 60, 40)
 
 

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Final, final
 from mypy_extensions import i64
 
 from warren.broker import equivalence
+from warren.broker.decorator import validate as validate_decorators
+from warren.broker.exchange.arguments import alternate_of
 from warren.broker.exchange.bindings import identity
 from warren.broker.exchange.types import create
 from warren.broker.queue import arguments as queue_arguments
@@ -91,6 +93,7 @@ class VHost:
         matcher = create(type, arguments, self.broker.randomness)
         exchange = Exchange(self.exchange_name(name), type, durable, auto_delete, internal, arguments, matcher)
         matcher.validate(exchange)
+        validate_decorators(exchange, self.broker.decorators)
         self.exchanges[name] = exchange
         self.refresh_exchange(exchange)
         self.exchange_routes.changed(name)  # somebody's alternate exchange may have been missing
@@ -103,11 +106,7 @@ class VHost:
     def refresh_exchange(self, exchange: Exchange) -> None:
         """Arguments, policy or decorators changed: derive what follows from them."""
         self.broker.apply_exchange_policy(self, exchange)
-        alternate = exchange.policy_definition.get("alternate-exchange")
-        field = exchange.arguments.get("alternate-exchange")
-        if field is not None:
-            alternate = field.value
-        exchange.alternate = alternate if isinstance(alternate, str) else ""
+        exchange.alternate = alternate_of(exchange)
         exchange.decorators = self.broker.decorators_for(exchange)
         self.exchange_routes.changed(exchange.name.name)
 
@@ -162,7 +161,7 @@ class VHost:
             queue.touch()
             return queue
         resource = self.queue_name(name)
-        queue_arguments.validate(resource, arguments)
+        queue_arguments.validate(resource, arguments, durable, exclusive_owner is not None)
         limit = self.limits.get("max-queues", -1)
         if limit >= 0 and len(self.queues) >= limit:
             raise AmqpError(

@@ -11,6 +11,7 @@ from warren.broker.equivalence import INTEGER_KINDS, integer
 from warren.broker.message import write_content
 from warren.broker.methods.names import queue_name
 from warren.broker.publish import DIRECT_REPLY
+from warren.broker.records import Resource
 from warren.wire.fields import Table, type_name
 from warren.wire.methods import Method, method_frame
 from warren.wire.replies import AmqpError
@@ -48,7 +49,7 @@ def consume(channel: Channel, method: Method) -> None:
     arguments = method.table("arguments")
     queue = vhost.queue(name)
     vhost.check_exclusive(queue, connection, False)
-    priority = _priority(arguments)
+    priority = _priority(queue.name, arguments)
     exclusive = method.bit("exclusive")
     if queue.exclusive_consumer is not None or (
         exclusive and (queue.dispatch.consumers or queue.dispatch.single_active)
@@ -73,12 +74,12 @@ def _refuse_reuse(channel: Channel, tag: str) -> None:
         raise AmqpError(530, f"attempt to reuse consumer tag '{tag}'")
 
 
-def _priority(arguments: Table) -> int:
+def _priority(queue: Resource, arguments: Table) -> int:
     field = arguments.get("x-priority")
     if field is None:
         return 0
     if field.kind not in INTEGER_KINDS:
-        raise AmqpError(406, "invalid arg 'x-priority' for consumer: {unacceptable_type," + type_name(field) + "}")
+        raise AmqpError(406, f"invalid arg 'x-priority' for {queue}: \"expected integer, got {type_name(field)}\"")
     return integer(field)
 
 
@@ -108,10 +109,6 @@ def cancel(channel: Channel, method: Method) -> None:
         consumer.queue.unsubscribe(consumer)
     if not method.bit("nowait"):
         channel.reply(method_frame(channel.number, "basic.cancel-ok", consumer_tag=tag))
-
-
-def cancel_ok(channel: Channel, method: Method) -> None:
-    """The client's answer to our basic.cancel."""
 
 
 def get(channel: Channel, method: Method) -> None:

@@ -25,9 +25,5 @@ def flow(channel: Channel, method: Method) -> None:
     channel.reply(method_frame(channel.number, "channel.flow-ok", active=True))
 
 
-def flow_ok(channel: Channel, method: Method) -> None:
-    """We never ask for flow; an answer to nothing is ignored."""
-
-
 def access_request(channel: Channel, method: Method) -> None:
     channel.reply(method_frame(channel.number, "access.request-ok", ticket=1))

@@ -28,7 +28,7 @@ OVERFLOW: Final = {"drop-head": DROP_HEAD, "reject-publish": REJECT_PUBLISH, "re
 
 
 def _integer(field: Field) -> str:
-    return "" if field.kind in INTEGER_KINDS else "{unacceptable_type," + type_name(field) + "}"
+    return "" if field.kind in INTEGER_KINDS else f'"expected integer, got {type_name(field)}"'
 
 
 def _non_negative(field: Field, table: Table) -> str:
@@ -78,7 +78,16 @@ def _bool(field: Field, table: Table) -> str:
 
 
 def _mode(field: Field, table: Table) -> str:
-    return _string(field, table) or ("" if field.value in ("default", "lazy") else "invalid_queue_mode")
+    return _string(field, table) or (
+        "" if field.value in ("default", "lazy") else f"\"unsupported queue mode '{field.value}'\""
+    )
+
+
+def _queue_version(field: Field, table: Table) -> str:
+    problem = _integer(field)
+    if not problem and integer(field) not in (1, 2):
+        return f"\"unsupported queue version '{integer(field)}'\""
+    return problem
 
 
 def _queue_type(field: Field, table: Table) -> str:
@@ -118,6 +127,7 @@ _CHECKS: Final[list[tuple[str, Callable[[Field, Table], str]]]] = [
     ("x-max-age", _age),
     ("x-stream-max-segment-size-bytes", _non_negative),
     ("x-delivery-limit", _non_negative),
+    ("x-queue-version", _queue_version),
 ]
 
 # what is compared when a queue is declared again
@@ -129,8 +139,13 @@ def queue_type(arguments: Table) -> str:
     return str(field.value) if field is not None and field.kind == "S" else CLASSIC
 
 
-def validate(name: Resource, arguments: Table) -> None:
+def validate(name: Resource, arguments: Table, durable: bool, exclusive: bool) -> None:
     """Raise 406 with RabbitMQ's text for the first argument that is not acceptable."""
+    if queue_type(arguments) in (QUORUM, STREAM):
+        if exclusive:
+            raise AmqpError(406, f"invalid property 'exclusive-owner' for {name}")
+        if not durable:
+            raise AmqpError(406, f"invalid property 'non-durable' for {name}")
     for key, check in _CHECKS:
         field = arguments.get(key)
         if field is not None:
