@@ -228,6 +228,18 @@ class Node(Struct):
     queue_declared: int
     queue_created: int
     queue_deleted: int
+    mem_used_details: Rate
+    fd_used_details: Rate
+    sockets_used_details: Rate
+    proc_used_details: Rate
+    disk_free_details: Rate
+    connection_created_details: Rate
+    connection_closed_details: Rate
+    channel_created_details: Rate
+    channel_closed_details: Rate
+    queue_declared_details: Rate
+    queue_created_details: Rate
+    queue_deleted_details: Rate
 
 
 class VhostInfo(Struct):
@@ -244,6 +256,10 @@ class VhostInfo(Struct):
     messages_ready_details: Rate
     messages_unacknowledged: int
     messages_unacknowledged_details: Rate
+    recv_oct: int
+    recv_oct_details: Rate
+    send_oct: int
+    send_oct_details: Rate
     message_stats: Object
 
 

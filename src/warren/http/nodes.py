@@ -11,8 +11,8 @@ from warren.http.bridge import Bridge
 from warren.http.endpoint import ADMINISTRATOR, MONITORING, Call, Endpoint, NoContent
 from warren.http.errors import ApiError, bad_request, not_found
 from warren.http.listing import with_columns
-from warren.http.models import ExchangeTypeInfo, Node, Object, Settings
-from warren.http.overview import contexts, exchange_types
+from warren.http.models import ExchangeTypeInfo, Node, Object, Rate, Settings
+from warren.http.overview import churn, contexts, exchange_types
 
 PAGE_SIZE = os.sysconf("SC_PAGE_SIZE")
 
@@ -45,6 +45,11 @@ def node_info(bridge: Bridge) -> Node:
     broker = bridge.broker
     alarms = bridge.alarms
     files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    churned = churn(bridge)
+    used = resident_memory() if alarms is None else int(alarms.memory_used)
+    free = free_disk(bridge) if alarms is None else int(alarms.disk_free)
+    descriptors = open_files()
+    rates = bridge.rates
     return Node(
         name=bridge.node,
         type="disc",
@@ -53,17 +58,22 @@ def node_info(bridge: Bridge) -> Node:
         uptime=int(broker.io_now() - broker.started_at),
         processors=os.cpu_count() or 1,
         run_queue=0,
-        fd_used=open_files(),
+        fd_used=descriptors,
+        fd_used_details=rates.details("fd_used", descriptors),
         fd_total=files,
         sockets_used=len(broker.connections),
+        sockets_used_details=rates.details("sockets_used", len(broker.connections)),
         sockets_total=files,
         proc_used=1,
+        proc_used_details=Rate(),
         proc_total=1,
-        mem_used=resident_memory() if alarms is None else int(alarms.memory_used),
+        mem_used=used,
+        mem_used_details=rates.details("mem_used", used),
         mem_limit=0 if alarms is None else int(alarms.memory_limit),
         mem_alarm=alarms is not None and alarms.memory,
         mem_calculation_strategy="rss",
-        disk_free=free_disk(bridge) if alarms is None else int(alarms.disk_free),
+        disk_free=free,
+        disk_free_details=rates.details("disk_free", free),
         disk_free_limit=DEFAULT_DISK_LIMIT if alarms is None else int(alarms.disk_limit),
         disk_free_alarm=alarms is not None and (alarms.disk or alarms.log_failed),
         rates_mode="basic",
@@ -82,13 +92,7 @@ def node_info(bridge: Bridge) -> Node:
         net_ticktime=60,
         enabled_plugins=["rabbitmq_management"],
         cluster_links=[],
-        connection_created=int(broker.connections_opened),
-        connection_closed=int(broker.connections_closed),
-        channel_created=int(broker.channels_opened),
-        channel_closed=int(broker.channels_closed),
-        queue_declared=0,
-        queue_created=0,
-        queue_deleted=0,
+        **churned,
     )
 
 

@@ -13,7 +13,7 @@ from warren.http.bridge import ADMINISTRATOR, MONITORING, Bridge
 from warren.http.endpoint import ADMINISTRATOR as ADMINISTRATORS
 from warren.http.endpoint import MANAGEMENT, Call, Endpoint, NoContent
 from warren.http.listing import with_columns
-from warren.http.models import Context, ExchangeTypeInfo, Listener, Name, ObjectTotals, Overview, Who
+from warren.http.models import Context, ExchangeTypeInfo, Listener, Name, Object, ObjectTotals, Overview, Who
 from warren.http.views import queue_totals, vhost_stats
 
 DESCRIPTIONS = {
@@ -41,7 +41,7 @@ def contexts(bridge: Bridge) -> list[Context]:
     return [Context(bridge.node, "Warren Management", "/", host, str(port))]
 
 
-def churn(bridge: Bridge) -> dict[str, object]:
+def churn(bridge: Bridge) -> Object:
     broker = bridge.broker
     counters = {
         "connection_created": int(broker.connections_opened),

@@ -192,6 +192,9 @@ def vhost_stats(bridge: Bridge, key: object, vhosts: list[VHost]) -> dict[str, o
 
 def vhost_info(bridge: Bridge, vhost: VHost) -> VhostInfo:
     totals = queue_totals(bridge, ("vhost", vhost.name), [vhost])
+    connected = [one for one in bridge.broker.connections if one.vhost is vhost]
+    received = sum(int(one.received) for one in connected)
+    sent = sum(int(one.sent) for one in connected)
     return VhostInfo(
         name=vhost.name,
         description=vhost.description,
@@ -206,6 +209,10 @@ def vhost_info(bridge: Bridge, vhost: VHost) -> VhostInfo:
         messages_ready_details=totals.messages_ready_details,
         messages_unacknowledged=totals.messages_unacknowledged,
         messages_unacknowledged_details=totals.messages_unacknowledged_details,
+        recv_oct=received,
+        recv_oct_details=bridge.rates.details(("vhost", vhost.name, "received"), received),
+        send_oct=sent,
+        send_oct_details=bridge.rates.details(("vhost", vhost.name, "sent"), sent),
         message_stats=vhost_stats(bridge, ("vhost", vhost.name), [vhost]),
     )
 
@@ -311,6 +318,7 @@ def channel_info(bridge: Bridge, channel: Channel) -> ChannelInfo:
         "deliver_get": int(channel.delivered),
         "deliver": int(channel.delivered),
         "ack": int(channel.acked),
+        "redeliver": 0,  # counted per queue
     }
     name = channel_name(channel)
     tx = channel.tx
