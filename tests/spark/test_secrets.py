@@ -1,0 +1,90 @@
+"""A password is nowhere to be seen: not in plans, logs, event logs, checkpoints, progress or errors."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support.brokers import RunningBroker
+from warren.spark.options import OptionError, parse
+
+SECRET = "hunter2-very-secret"
+PROGRAM = """
+import sys
+from warren.spark import session
+folder, host, port, queue, how = sys.argv[1:]
+spark = session("local[1]", settings={"spark.eventLog.enabled": "true", "spark.eventLog.dir": folder + "/events",
+                                      "spark.eventLog.compress": "false"}, quiet=False)
+spark.sparkContext.setLogLevel("INFO")
+given = {"password": "SECRET-HERE"} if how == "open" else {"passwordEnv": "AMQP_SECRET"}
+where = dict(host=host, port=port, username="spark-secret", **given)
+df = spark.createDataFrame([("x",)], "body string")
+df.write.format("amqp").options(**where, exchange="", routingKey=queue).mode("append").save()
+read = spark.readStream.format("amqp").options(**where, stream=queue).load()
+read.explain(True)
+query = (read.writeStream.format("parquet").option("path", folder + "/lake")
+         .option("checkpointLocation", folder + "/checkpoint").trigger(availableNow=True).start())
+query.awaitTermination(60)
+query.explain(True)
+print(query.lastProgress, query.status)
+static = spark.read.format("amqp").options(**where, stream=queue).load()
+static.explain("formatted")
+static.write.mode("overwrite").parquet(folder + "/batch")
+try:
+    spark.read.format("amqp").options(**where, stream=queue + "-none").load().count()
+except Exception as error:
+    print(error)
+spark.stop()
+""".replace("SECRET-HERE", SECRET)
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+@pytest.mark.parametrize("how", ["open", pytest.param("env", marks=pytest.mark.soak)])
+def test_the_password_shows_nowhere(rabbitmq: RunningBroker, name: str, tmp_path: Path, how: str) -> None:
+    rabbitmq.add_user("spark-secret", SECRET)
+    from tests.spark.support import channel
+
+    with channel(rabbitmq) as declaring:
+        declaring.queue_declare(name, durable=True, arguments={"x-queue-type": "stream"})
+    (tmp_path / "events").mkdir()
+    program = tmp_path / "program.py"
+    # The program itself names the password (as a user's would); it must not come back from anywhere else.
+    program.write_text(PROGRAM)
+    environment = {**os.environ, "AMQP_SECRET": SECRET}
+    done = subprocess.run(
+        [sys.executable, str(program), str(tmp_path), rabbitmq.host, str(rabbitmq.port), name, how],
+        env=environment, capture_output=True, text=True, timeout=200, cwd=tmp_path,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-3000:]
+    places = {"standard output": done.stdout, "standard error": done.stderr}
+    for path in tmp_path.rglob("*"):
+        if path.is_file() and path != program:
+            places[str(path.relative_to(tmp_path))] = path.read_bytes().decode("latin-1")
+    assert any(path.startswith("events") for path in places) and any("offsets" in path for path in places)
+    assert [place for place, text in places.items() if SECRET in text] == []
+
+
+def test_the_password_comes_from_a_variable_or_a_file_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AMQP_SECRET", "from-env")
+    assert parse({"stream": "s", "username": "u", "passwordEnv": "AMQP_SECRET"}).password() == "from-env"
+    (tmp_path / "secret").write_text("from-file\n")
+    assert parse({"stream": "s", "passwordFile": str(tmp_path / "secret")}).password() == "from-file"
+    with pytest.raises(OptionError, match="NOT_THERE, which is not set here"):
+        parse({"stream": "s", "passwordEnv": "NOT_THERE"}).password()
+    with pytest.raises(OptionError, match="cannot be read: No such file"):
+        parse({"stream": "s", "passwordFile": str(tmp_path / "none")}).password()
+    with pytest.raises(OptionError, match="no password for user 'u'"):
+        parse({"stream": "s", "username": "u"}).password()
+    with pytest.raises(OptionError, match="give only one of"):
+        parse({"stream": "s", "password": "p", "passwordEnv": "AMQP_SECRET"})
+
+
+def test_options_never_print_the_password() -> None:
+    options = parse({"stream": "s", "url": f"amqp://u:{SECRET}@h:1/v"})
+    assert options.password() == SECRET and (options.host, options.port, options.virtual_host) == ("h", 1, "v")
+    assert SECRET not in repr(options) and SECRET not in str(options)
