@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import struct
-import subprocess
-import sys
 import time
 
 import pytest
@@ -191,12 +189,14 @@ def heartbeats(broker: RunningBroker) -> None:
         assert c.heartbeats >= 2
 
 
-def watermark(broker: RunningBroker, value: str) -> None:
+def watermark(broker: RunningBroker, value: float) -> None:
     if not broker.is_warren:
-        broker.ctl("set_vm_memory_high_watermark", value)
+        broker.ctl("set_vm_memory_high_watermark", f"{value:.7f}")
         return
-    subprocess.run([sys.executable, "-m", "warren", "ctl", "--url", broker.http_url, "set_vm_memory_high_watermark",
-                    value], check=True, capture_output=True, env=broker.environment)
+    _, overview = broker.http("GET", "/api/overview")
+    assert isinstance(overview, dict)
+    status, answer = broker.http("PUT", f"/api/nodes/{overview['node']}/limits", {"memory_high_watermark": value})
+    assert status == 204, (status, answer)
 
 
 @checklist(30, "an alarm blocks publishers only, once they publish, and tells those that can hear it", issue=5)
@@ -206,7 +206,7 @@ def alarms(broker: RunningBroker) -> None:
         consumer.publish(1, "", queue, b"before")
         consumer.call(1, "basic.qos")
         try:
-            watermark(broker, "0.0000001")
+            watermark(broker, 0.0000001)
             assert consumer.call(1, "basic.qos").name == "basic.qos-ok"  # not blocked: it did not publish
             for each in (publisher, deaf):
                 each.publish(1, "", "c.none", b"x")
@@ -215,7 +215,7 @@ def alarms(broker: RunningBroker) -> None:
             deaf.quiet(0.2)
             assert deaf.frames[-1].name == "channel.open-ok"
         finally:
-            watermark(broker, "0.4")
+            watermark(broker, 0.4)
         assert publisher.wait("connection.unblocked").name == "connection.unblocked"
         assert deaf.call(1, "basic.qos").name == "basic.qos-ok"
 
