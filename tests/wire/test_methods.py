@@ -154,7 +154,7 @@ def test_unknown_names_and_wrong_types_are_the_callers_mistake() -> None:
     with pytest.raises(ValueError):
         method_payload("queue.dance")
     with pytest.raises(ValueError):
-        method_payload("queue.declare", name="q")
+        method_payload("queue.declare", colour="q")
     with pytest.raises(TypeError):
         method_payload("queue.declare", queue=5)
     with pytest.raises(TypeError):

@@ -141,22 +141,32 @@ def consume(
     as_json: Json = False,
     url: Url = DEFAULT_URL,
 ) -> None:
-    """Print messages as they come, acknowledging each. Ctrl-C ends it."""
+    """Print messages as they come and acknowledge them. Ctrl-C ends it."""
+    if no_ack and count:
+        raise typer.BadParameter("--no-ack with --count would lose what the broker had sent beyond the count")
     try:
         with Connection(url, connection_name="warren consume") as connection:
             channel = connection.channel()
-            if prefetch:
-                # Never fetch more than will be taken: what is left over would go back marked redelivered.
-                channel.basic_qos(min(prefetch, count) if count else prefetch)
-            channel.basic_consume(queue, no_ack=no_ack)
-            taken = 0
+            if count:
+                prefetch = min(prefetch or count, count, 65535)
+            channel.basic_qos(prefetch)
+            consumer_tag = channel.basic_consume(queue, no_ack=no_ack)
+            taken = last = acked = 0
             for message in channel.messages(timeout or None):
                 _show(message, as_json)
-                if not no_ack:
-                    channel.basic_ack(message.delivery_tag)
                 taken += 1
+                last = message.delivery_tag
                 if taken == count:
                     break
+                # Every ack lets the broker send one more. The last ones wait until the consumer is cancelled, so that
+                # no message is fetched only to go back marked redelivered.
+                if not no_ack and (not count or taken <= count - prefetch):
+                    channel.basic_ack(last, multiple=True)
+                    acked = last
+            if consumer_tag in channel.consumers:
+                channel.basic_cancel(consumer_tag)
+            if last > acked and not no_ack:
+                channel.basic_ack(last, multiple=True)
     except KeyboardInterrupt:
         raise typer.Exit(0) from None
     except ClientError as error:

@@ -7,7 +7,7 @@ wait. Not here: sockets (``transport.py``) and octets (``encoder.py``, ``decoder
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final, final
 
 from mypy_extensions import i64
@@ -40,7 +40,9 @@ class Channel:
         self.consumers: Final[set[str]] = set()
         self._inbox: Final = inbox
         self._number: Final[i64] = i64(number)
-        self._ahead: i64 = 0  # messages read from the socket that an iteration still has in hand
+        self._cancelled = False  # the broker has cancelled the last consumer
+        self._batch: list[Message] = []  # what an iteration has in hand, and how far it got
+        self._at: i64 = 0
         # the last basic.publish frame and what it was made of: mostly the next one is the same
         self._publish_frame = b""
         self._publish_exchange = ""
@@ -368,6 +370,7 @@ class Channel:
         )
         tag = reply.str("consumer_tag")
         self.consumers.add(tag)
+        self._cancelled = False
         return tag
 
     def basic_cancel(self, consumer_tag: str) -> None:
@@ -385,44 +388,50 @@ class Channel:
         The fast way to consume: one list per block read, then ``basic_ack(last.delivery_tag, multiple=True)``.
         """
         inbox = self._inbox
+        if self._at < len(self._batch):  # an iteration was left in the middle
+            messages = self._batch[self._at :] + inbox.messages
+            self._batch = []
+            self._at = 0
+            inbox.messages = []
+            return messages
         if len(inbox.messages) == 0:
             deadline = None if timeout is None else time.monotonic() + timeout
             while len(inbox.messages) == 0:
                 self.check()
+                if self._all_cancelled():
+                    return []
                 left = None if deadline is None else max(0.0, deadline - time.monotonic())
                 if not self.connection.read(left) and left == 0.0:
-                    return []
-                if len(inbox.messages) == 0 and self._all_cancelled():
                     return []
         messages = inbox.messages
         inbox.messages = []
         return messages
 
-    def messages(self, timeout: float | None = None) -> Iterator[Message]:
-        """Messages one by one; ends when none came for ``timeout`` seconds or the broker cancelled every consumer."""
-        while True:
-            batch = self.receive(timeout)
-            if len(batch) == 0:
-                return
-            at = 0
-            self._ahead = len(batch)
-            try:
-                for message in batch:
-                    at += 1
-                    self._ahead -= 1
-                    yield message
-            finally:
-                self._ahead = 0
-                if at < len(batch):  # the caller stopped in the middle: the rest is for the next one who asks
-                    self._inbox.messages = batch[at:] + self._inbox.messages
+    def messages(self, timeout: float | None = None) -> Messages:
+        """Messages one by one; ends when none came for ``timeout`` seconds or the broker cancelled every consumer.
+
+        An iteration may be left at any time: the next one, or ``receive``, goes on behind the last message taken.
+        """
+        return Messages(self, timeout)
+
+    def next_message(self, timeout: float | None = None) -> Message | None:
+        """The next message, or None as ``messages`` would end."""
+        if self._at >= len(self._batch):
+            self._batch = self.receive(timeout)
+            self._at = 0
+            if len(self._batch) == 0:
+                return None
+        message = self._batch[self._at]
+        self._at += 1
+        return message
 
     def _all_cancelled(self) -> bool:
         """True when the broker has cancelled the last consumer of this channel."""
-        if len(self.consumers) == 0:
-            return False
-        self.consumers.difference_update(self._inbox.cancelled)
-        self._inbox.cancelled = []
-        return len(self.consumers) == 0
+        if len(self._inbox.cancelled) > 0:
+            self.consumers.difference_update(self._inbox.cancelled)
+            self._inbox.cancelled = []
+            self._cancelled = len(self.consumers) == 0
+        return self._cancelled
 
     def basic_ack(self, delivery_tag: int, multiple: bool = False) -> None:
         self._settle(80, delivery_tag, 1 if multiple else 0)
@@ -440,8 +449,27 @@ class Channel:
         self.check()
         write_settlement(self.connection.out, self._number, method_id, i64(delivery_tag), bits)
         # With more messages at hand the caller will settle those too, and one send does for all of them.
-        if (self._ahead == 0 and len(self._inbox.messages) == 0) or len(self.connection.out) > _BUFFERED:
+        ahead = len(self._batch) - self._at + len(self._inbox.messages)
+        if ahead == 0 or len(self.connection.out) > _BUFFERED:
             self.connection.flush()
+
+
+@final
+class Messages:
+    """The iterator behind ``Channel.messages``. Holds nothing itself, so leaving it loses nothing."""
+
+    def __init__(self, channel: Channel, timeout: float | None) -> None:
+        self._channel: Final = channel
+        self._timeout: Final = timeout
+
+    def __iter__(self) -> Messages:
+        return self
+
+    def __next__(self) -> Message:
+        message = self._channel.next_message(self._timeout)
+        if message is None:
+            raise StopIteration
+        return message
 
 
 def _header(properties: Properties | bytes | None) -> bytes:

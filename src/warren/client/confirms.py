@@ -26,26 +26,36 @@ class Unconfirmed:
         return int(self.published - self.low) - len(self.above)
 
     def settle(self, tag: i64, multiple: bool, acked: bool) -> None:
-        above = self.above
-        if not multiple and tag != self.low + 1:
-            if tag <= self.low or tag > self.published or tag in above:
-                return
-            above.add(int(tag))
-            if not acked:
-                self.nacked.append(int(tag))
+        """A tag that was never published, or is settled already, changes nothing."""
+        if multiple:
+            if tag == 0 or tag > self.published:  # 0: everything so far
+                tag = self.published
+            if tag > self.low:
+                self._up_to(tag, acked)
             return
-        if multiple and (tag == 0 or tag > self.published):
-            tag = self.published
+        if tag <= self.low or tag > self.published or int(tag) in self.above:
+            return
+        if not acked:
+            self.nacked.append(int(tag))
+        if tag > self.low + 1:
+            self.above.add(int(tag))
+            return
+        self.low = tag
+        self._close_gap()
+
+    def _up_to(self, tag: i64, acked: bool) -> None:
         if not acked:
             for number in range(int(self.low) + 1, int(tag) + 1):
-                if number not in above:
+                if number not in self.above:
                     self.nacked.append(number)
-        if tag > self.low:
-            self.low = tag
-        if len(above) == 0:
+        self.low = tag
+        if len(self.above) > 0:
+            self.above = {number for number in self.above if number > tag}
+            self._close_gap()
+
+    def _close_gap(self) -> None:
+        if len(self.above) == 0:
             return
-        if multiple:
-            self.above = above = {number for number in above if number > self.low}
-        while int(self.low + 1) in above:
+        while int(self.low + 1) in self.above:
             self.low += 1
-            above.discard(int(self.low))
+            self.above.discard(int(self.low))

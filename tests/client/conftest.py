@@ -1,0 +1,33 @@
+"""The shared brokers, a channel on each, and queues that go away."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import settings
+
+from tests.support.brokers import RunningBroker, broker, rabbitmq, warren
+from warren.client import Channel, Connection
+
+settings.register_profile("no deadline", deadline=None)
+settings.load_profile("no deadline")
+
+__all__ = ["broker", "channel", "connection", "queue", "rabbitmq", "warren"]
+
+
+@pytest.fixture
+def connection(broker: RunningBroker) -> Iterator[Connection]:
+    with Connection(broker.url, timeout=20) as connection:
+        yield connection
+
+
+@pytest.fixture
+def channel(connection: Connection) -> Channel:
+    return connection.channel()
+
+
+@pytest.fixture
+def queue(channel: Channel) -> str:
+    """The name of an empty queue that goes with the connection."""
+    return channel.queue_declare(exclusive=True).str("queue")
