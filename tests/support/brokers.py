@@ -32,6 +32,7 @@ from urllib.parse import quote
 
 import pytest
 
+ROOT = Path(__file__).parents[2]
 ORACLE = "3.10"
 RABBITMQ_BIN = Path("/usr/lib/rabbitmq/bin")
 RABBITMQ_LIB = Path("/usr/lib/rabbitmq/lib")
@@ -240,9 +241,10 @@ def start_warren(
     folder = Path(tempfile.mkdtemp(prefix="warren-test-"))
     ready_file = folder / "ready.json"
     log_file = folder / "log"
-    package = importlib.util.find_spec("warren")
-    assert package is not None and package.submodule_search_locations
-    source = str(Path(next(iter(package.submodule_search_locations))).parent)
+    package = importlib.util.find_spec("warren")  # the very package the tests import, installed or not
+    source = str(ROOT / "src")
+    if package is not None and package.submodule_search_locations:
+        source = str(Path(next(iter(package.submodule_search_locations))).parent.resolve())
     env = {**os.environ, **(environment or {})}
     env["PYTHONPATH"] = os.pathsep.join(filter(None, [source, env.get("PYTHONPATH", "")]))
     command = [sys.executable, "-m", "warren", "serve", "--port", "0", "--http-port", "0",
