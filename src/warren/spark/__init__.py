@@ -10,7 +10,10 @@ import importlib
 from typing import Any
 
 _HOMES = {
+    "ingest": "warren.spark.jobs.ingest",
+    "publish": "warren.spark.jobs.publish",
     "route": "warren.spark.routing",
+    "summary": "warren.spark.jobs.summary",
     "session": "warren.spark.sessions",
     "register": "warren.spark.sessions",
 }

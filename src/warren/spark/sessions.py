@@ -58,6 +58,14 @@ def session(
     return spark
 
 
+def running_session() -> SparkSession | None:
+    """The session of this process, when there is one: it belongs to whoever started it."""
+    check()
+    from pyspark.sql import SparkSession
+
+    return SparkSession.getActiveSession()
+
+
 def register(spark: SparkSession) -> None:
     """Make format("amqp") known to this session; needed only where the package is shipped and not installed."""
     from warren.spark.source import AmqpDataSource

@@ -1,0 +1,1 @@
+"""The pipeline's jobs: each a function over Spark, and a command ``warren pipeline ...``."""
