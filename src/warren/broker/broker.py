@@ -35,8 +35,9 @@ from warren.broker.message import Entry, Message, Origin, message_from
 from warren.broker.notes import Notes
 from warren.broker.policy import Policies
 from warren.broker.publish import DIRECT_REPLY
-from warren.broker.queue.arguments import queue_type
+from warren.broker.queue.arguments import STREAM, queue_type
 from warren.broker.queue.queue import Queue
+from warren.broker.queue.stream import StreamQueue
 from warren.broker.records import Binding, Exchange, Resource
 from warren.broker.sink import Sink
 from warren.broker.timers import Timers
@@ -140,6 +141,7 @@ class Broker:
         self._charged: list[Connection] = []  # connections with credit outstanding
         self._ack_timeout: Final = AckTimeout(self)
         self.under_pressure: bool = False
+        self._stored_leases: list[dict[str, object]] = []
         self._next_queue_id: i64 = 1
         self._next_id: i64 = 1
         # counters
@@ -162,7 +164,9 @@ class Broker:
         for id, index in recovered.queues.items():
             found = by_id.get(id)
             if found is not None:
-                store.load_queue(self, found, index, recovered.delivered_up_to.get(id, 0), recovered.clean)
+                leases = [value for value in self._stored_leases if value["queue"] == id]
+                upto = recovered.delivered_up_to.get(id, 0)
+                store.load_queue(self, found, index, upto, recovered.clean, leases)
                 found.arm_head_expiry()
 
     def create_defaults(self, username: str, password: str) -> None:
@@ -174,7 +178,9 @@ class Broker:
         self.access.create_defaults(username, password, "/")
 
     def load_other(self, kind: str, value: dict[str, object]) -> None:
-        if kind == "parameter":
+        if kind == "lease":
+            self._stored_leases.append(value)
+        elif kind == "parameter":
             self.parameters[(str(value["component"]), str(value["vhost"]), str(value["name"]))] = value["value"]
         elif kind == "global_parameter":
             self.global_parameters[str(value["name"])] = value["value"]
@@ -330,6 +336,7 @@ class Broker:
     def drop_from_log(self, queue: Queue) -> None:
         """A durable queue goes: everything it still holds, waiting or with consumers."""
         addresses = queue.logged_addresses()
+        addresses.extend(queue.leases.addresses())
         for connection in self.connections:
             for channel in connection.channels.values():
                 for entry in channel.unacked.entries():
@@ -374,6 +381,8 @@ class Broker:
         auto_delete: bool,
         arguments: Table,
     ) -> Queue:
+        if queue_type(arguments) == STREAM:
+            return StreamQueue(name, vhost, id, durable, exclusive_owner, auto_delete, arguments)
         return Queue(name, vhost, id, durable, exclusive_owner, auto_delete, arguments)
 
     def store_exchange(self, vhost: VHost, exchange: Exchange) -> None:

@@ -61,7 +61,7 @@ def settle(channel: Channel, message: Message, queues: list[Queue], outcome: i64
                 confirms.ack(seq)
                 channel.owes()
             return
-        if mandatory and outcome == WAITING and not any_accepted(queues):
+        if mandatory and outcome == WAITING and not any_accepted(queues, message):
             channel.mandatory.track(seq, queues, message)
         if confirms.selected or mandatory:
             confirms.wait(seq, message.batch, queues, False)
@@ -80,10 +80,10 @@ def unroutable(channel: Channel, exchange: Exchange, message: Message, mandatory
     settle(channel, message, [], NO_ROUTE, mandatory, seq)
 
 
-def any_accepted(queues: list[Queue]) -> bool:
-    """Has some queue accepted a persistent message at once, because it is not durable?"""
+def any_accepted(queues: list[Queue], message: Message) -> bool:
+    """Has some queue accepted the message at once, because it keeps it in memory only?"""
     for queue in queues:
-        if not queue.durable:
+        if not queue.logs(message):
             return True
     return False
 
@@ -105,7 +105,7 @@ def offer(broker: Broker, message: Message, queues: list[Queue]) -> i64:
                 queue.refused(message)
             else:
                 accepting.append(queue)
-    logged = message.persistent and log_message(broker, message, accepting)
+    logged = log_message(broker, message, accepting)
     for queue in accepting:
         queue.publish(message, queue.expiry_for(message))
     if refused:
@@ -114,12 +114,12 @@ def offer(broker: Broker, message: Message, queues: list[Queue]) -> i64:
 
 
 def log_message(broker: Broker, message: Message, queues: list[Queue]) -> bool:
-    """Write a persistent message to the log, once for all durable queues it goes to. Says whether there is one."""
+    """Write a message to the log, once for all queues that must not lose it. Says whether there is one."""
     log = broker.log
     origin = message.origin
     if len(queues) == 1:
         only = queues[0]
-        if not only.durable:
+        if not only.logs(message):
             return False
         message.address = log.append_one(
             message.id, message.header(), message.body(), origin.exchange, origin.packed_keys, origin.bcc,
@@ -133,7 +133,7 @@ def log_message(broker: Broker, message: Message, queues: list[Queue]) -> bool:
     expiries: list[int] = []
     holders: list[int] = []
     for queue in queues:
-        if queue.durable:
+        if queue.logs(message):
             ids.append(queue.id)
             positions.append(queue.next_position)
             expiries.append(queue.expiry_for(message))

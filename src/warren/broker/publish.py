@@ -117,7 +117,7 @@ def publish(channel: Channel, arguments: bytes, properties: Quick, arrived: Arri
 def publish_plain(channel: Channel, route: Route, message: Message) -> None:
     """The message has no property that any stage looks at, and its route is known: straight to the queues."""
     seq: i64 = 0
-    if channel.numbered or route.mandatory:
+    if channel.numbered or route.mandatory or route.logged:
         seq = channel.take_seqno(route.mandatory)
         outcomes.publish(channel, message, route.queues, None, route.mandatory, seq)
         return
@@ -223,6 +223,9 @@ def remember(channel: Channel, vhost: VHost, arguments: bytes, route: Route) -> 
         return
     route.queues = queues_of(routed)
     route.static = True
+    for queue in route.queues:
+        if queue.keeps_all:
+            route.logged = True
     if len(connection.routes) >= CACHE_LIMIT:
         for old in connection.routes.values():
             old.valid = False

@@ -27,6 +27,7 @@ class Route:
         self.origin: Final = origin
         self.mandatory: Final = mandatory
         self.queues: list[Queue] = []
+        self.logged: bool = False  # does some queue log even transient messages?
         self.static: bool = False  # do ``queues`` hold for every message without special properties?
         self.valid: bool = True
 

@@ -18,6 +18,7 @@ from warren.wire.fields import Table, decode_table, encode_table
 
 if TYPE_CHECKING:
     from warren.broker.broker import Broker
+    from warren.broker.queue.lease import Lease
     from warren.broker.queue.queue import Queue
     from warren.broker.vhost import VHost
     from warren.log.index import QueueIndex
@@ -180,8 +181,18 @@ def load_definitions(broker: Broker, definitions: dict[tuple[str, str], bytes]) 
             owner.restore_binding(source, destination, str(value["key"]), _unpack(value["arguments"]))
 
 
-def load_queue(broker: Broker, queue: Queue, index: QueueIndex, delivered_up_to: i64, clean: bool) -> None:
-    """The entries the log found for a queue, in order of position."""
+def load_queue(
+    broker: Broker,
+    queue: Queue,
+    index: QueueIndex,
+    delivered_up_to: i64,
+    clean: bool,
+    leases: list[dict[str, object]],
+) -> None:
+    """The entries the log found for a queue, in order of position; those that are leased go to their lease."""
+    leased: dict[int, tuple[Lease, int]] = {}
+    for value in leases:
+        leased.update(queue.leases.restore(value))
     i: i64 = 0
     while i < len(index):
         position = index.positions[i]
@@ -190,8 +201,16 @@ def load_queue(broker: Broker, queue: Queue, index: QueueIndex, delivered_up_to:
         size = holder.size_of(packed)
         if size == holder.LARGE:
             size = len(broker.log.read(index.addresses[i]).body)
+        if leased and position in leased:
+            lease, slot = leased[position]
+            flags = REDELIVERED if redelivered else 0
+            lease.claim(slot, index.addresses[i], size, holder.priority_of(packed), flags, index.expiries[i])
+            queue.recovered_lease(position, size)
+            i += 1
+            continue
         queue.recover(
             position, index.addresses[i], size, REDELIVERED if redelivered else 0, index.expiries[i],
             holder.priority_of(packed),
         )  # fmt: skip
         i += 1
+    queue.leases.restored()

@@ -161,7 +161,7 @@ class VHost:
             queue.touch()
             return queue
         resource = self.queue_name(name)
-        queue_arguments.validate(resource, arguments, durable, exclusive_owner is not None)
+        queue_arguments.validate(resource, arguments, durable, exclusive_owner is not None, auto_delete)
         limit = self.limits.get("max-queues", -1)
         if limit >= 0 and len(self.queues) >= limit:
             raise AmqpError(
@@ -216,6 +216,8 @@ class VHost:
         )
 
     def delete_queue(self, queue: Queue, if_unused: bool, if_empty: bool) -> i64:
+        if queue.kind == "stream":  # RabbitMQ does not look at the flags of a stream
+            return self.remove_queue(queue)
         if if_empty and queue.ready > 0:
             raise AmqpError(406, f"{queue.name} not empty")
         if if_unused and len(queue.dispatch.consumers) > 0:

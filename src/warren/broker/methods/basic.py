@@ -49,6 +49,8 @@ def consume(channel: Channel, method: Method) -> None:
     arguments = method.table("arguments")
     queue = vhost.queue(name)
     vhost.check_exclusive(queue, connection, False)
+    if "x-lease" in arguments:
+        queue = queue.leases.view(arguments["x-lease"])
     priority = _priority(queue.name, arguments)
     exclusive = method.bit("exclusive")
     if queue.exclusive_consumer is not None or (
@@ -119,6 +121,7 @@ def get(channel: Channel, method: Method) -> None:
     queue = vhost.queue(name)
     vhost.check_exclusive(queue, connection, False)
     no_ack = method.bit("no_ack")
+    queue.check_get()
     entry = queue.get()
     if entry is None:
         channel.reply(method_frame(channel.number, "basic.get-empty"))

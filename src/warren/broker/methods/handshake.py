@@ -39,7 +39,7 @@ def state_name(state: int) -> str:
 
 def protocol_header(connection: Connection, header: bytes) -> bool:
     """Answer the protocol header; False when the connection is refused."""
-    if header == PROTOCOL_HEADER or header == b"AMQP\x01\x01\x00\x09":
+    if header in (PROTOCOL_HEADER, b"AMQP\x01\x01\x00\x09", b"AMQP\x01\x01\x08\x00"):  # 0-9-1, 0-9, 0-8
         connection.state = STARTING
         connection.write(
             method_frame(

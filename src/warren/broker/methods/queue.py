@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from warren.broker.methods.names import exchange_argument, queue_name, refuse_default_exchange, strip
 from warren.broker.publish import DIRECT_REPLY
+from warren.broker.queue.arguments import QUORUM, STREAM, queue_type
 from warren.wire.methods import Method, method_frame
 from warren.wire.replies import AmqpError
 
@@ -30,6 +31,9 @@ def _declare(channel: Channel, method: Method, name: str) -> None:
     arguments = method.table("arguments")
     owner = connection if method.bit("exclusive") else None
     if not name:
+        type = queue_type(arguments)
+        if type in (QUORUM, STREAM):
+            raise AmqpError(406, f"Cannot declare a server-named queue for type rabbit_{type}_queue")
         name = channel.broker.generate_name("amq.gen-")
     elif name.startswith("amq."):
         raise AmqpError(403, f"queue name '{name}' contains reserved prefix 'amq.*'")
@@ -102,6 +106,7 @@ def purge(channel: Channel, method: Method) -> None:
     channel.check("read", connection.resource("queue", name))
     queue = vhost.queue(name)
     vhost.check_exclusive(queue, connection, False)
+    queue.check_purge()
     count = queue.purge()
     if not method.bit("nowait"):
         channel.reply_when_synced(method_frame(channel.number, "queue.purge-ok", message_count=count))

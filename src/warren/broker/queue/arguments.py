@@ -133,19 +133,34 @@ _CHECKS: Final[list[tuple[str, Callable[[Field, Table], str]]]] = [
 # what is compared when a queue is declared again
 KNOWN: Final = [name for name, _ in _CHECKS]
 
+_COMMON: Final = ["x-expires", "x-message-ttl", "x-dead-letter-exchange", "x-dead-letter-routing-key", "x-max-length"]
+_COMMON_TOO: Final = ["x-max-length-bytes", "x-overflow", "x-single-active-consumer", "x-queue-type"]
+OF_TYPE: Final[dict[str, list[str]]] = {
+    CLASSIC: [*_COMMON, *_COMMON_TOO, "x-max-priority", "x-queue-mode", "x-queue-version"],
+    QUORUM: [*_COMMON, *_COMMON_TOO, "x-delivery-limit"],
+    STREAM: ["x-max-length-bytes", "x-queue-type", "x-max-age", "x-stream-max-segment-size-bytes"],
+}
+
 
 def queue_type(arguments: Table) -> str:
     field = arguments.get("x-queue-type")
     return str(field.value) if field is not None and field.kind == "S" else CLASSIC
 
 
-def validate(name: Resource, arguments: Table, durable: bool, exclusive: bool) -> None:
+def validate(name: Resource, arguments: Table, durable: bool, exclusive: bool, auto_delete: bool = False) -> None:
     """Raise 406 with RabbitMQ's text for the first argument that is not acceptable."""
     if queue_type(arguments) in (QUORUM, STREAM):
+        if auto_delete:
+            raise AmqpError(406, f"invalid property 'auto-delete' for {name}")
         if exclusive:
             raise AmqpError(406, f"invalid property 'exclusive-owner' for {name}")
         if not durable:
             raise AmqpError(406, f"invalid property 'non-durable' for {name}")
+    type = queue_type(arguments)
+    known = OF_TYPE.get(type, KNOWN)
+    for key in KNOWN:
+        if key in arguments and key not in known:
+            raise AmqpError(406, f"invalid arg '{key}' for {name} of queue type rabbit_{type}_queue")
     for key, check in _CHECKS:
         field = arguments.get(key)
         if field is not None:

@@ -22,6 +22,7 @@ from warren.log.format import StoredMessage
 from warren.log.index import QueueIndex
 
 if TYPE_CHECKING:
+    from warren.broker.queue.lease import Lease
     from warren.broker.queue.queue import Queue
 
 PAGE: Final = 4096  # entries a page
@@ -121,6 +122,55 @@ class Fifo:
         self.length -= 1
         return entry
 
+    def head_size(self) -> i64:
+        """Body size of the oldest entry, without reading its content."""
+        if self._returned:
+            return self._returned[-1].message.size
+        if self._head < len(self._items):
+            item = self._items[self._head]
+            return 0 if item is None else item.message.size
+        page = self._pages[self._first_page]
+        return page.metas[page.start] >> 8
+
+    def lease_head(self, lease: Lease, priority: i64) -> None:
+        """Move the oldest entry to a lease; what is in memory only goes to the transient store."""
+        if not self._returned and self._head >= len(self._items):
+            self._lease_packed(lease, priority)
+            return
+        entry = self.pop()
+        assert entry is not None
+        message = entry.message
+        address = message.address
+        if not self._queue.holds(message):
+            origin = message.origin
+            address = -self._queue.broker.transient.put(
+                message.id, message.header(), message.body(), origin.exchange, origin.packed_keys, origin.bcc
+            )
+        flags: i64 = REDELIVERED if entry.redelivered else 0
+        lease.add(address, entry.position, message.size, priority, flags, entry.expires_at)
+
+    def _lease_packed(self, lease: Lease, priority: i64) -> None:
+        page = self._pages[self._first_page]
+        i = page.start
+        meta = page.metas[i]
+        expiries = page.expiries
+        expires_at: i64 = 0 if expiries is None else expiries[i]
+        lease.add(page.addresses[i], page.positions[i], meta >> 8, priority, meta & REDELIVERED, expires_at)
+        page.start = i + 1
+        self.paged -= 1
+        self.length -= 1
+        if page.start == len(page.addresses):
+            self._next_page()
+
+    def _next_page(self) -> None:
+        """The first page is used up."""
+        self._first_page += 1
+        if self._first_page == len(self._pages) or self._first_page > 64:
+            del self._pages[: self._first_page]
+            self._first_page = 0
+        else:
+            self._pages[self._first_page - 1] = _EMPTY
+
     def put_back(self, entry: Entry) -> None:
         """Requeue at the original position."""
         returned = self._returned
@@ -159,12 +209,7 @@ class Fifo:
         self.paged -= end - start
         page.start = end
         if end == len(page.addresses):
-            self._first_page += 1
-            if self._first_page == len(self._pages) or self._first_page > 64:
-                del self._pages[: self._first_page]
-                self._first_page = 0
-            else:
-                self._pages[self._first_page - 1] = _EMPTY
+            self._next_page()
         self._items = items
         self._head = 0
 
@@ -194,12 +239,12 @@ class Fifo:
         """Of everything that waits; 0 for what is in memory only."""
         out: list[i64] = []
         for entry in self._returned:
-            out.append(entry.message.address)
+            out.append(entry.message.address if self._queue.holds(entry.message) else 0)
         i: i64 = self._head
         while i < len(self._items):
             item = self._items[i]
             if item is not None:
-                out.append(item.message.address)
+                out.append(item.message.address if self._queue.holds(item.message) else 0)
             i += 1
         for page in self._pages[self._first_page :]:
             j: i64 = page.start
@@ -234,7 +279,7 @@ class Fifo:
 
     def _index_entry(self, index: QueueIndex, entry: Entry, priority: i64) -> None:
         message = entry.message
-        if message.address:
+        if self._queue.holds(message):
             packed = holder.pack(priority, message.size, entry.redelivered)
             index.add(entry.position, message.address, entry.expires_at, packed)
 

@@ -17,6 +17,7 @@ from warren.broker.message import Entry, Message
 from warren.broker.queue.arguments import DROP_HEAD, REJECT_PUBLISH_DLX, QueueSettings, settings
 from warren.broker.queue.dispatch import Dispatch
 from warren.broker.queue.fifo import PERSISTENT, Fifo
+from warren.broker.queue.lease import Lease, Leases
 from warren.broker.records import Binding, Destination, Resource
 from warren.broker.timers import Timer
 from warren.log.format import StoredMessage
@@ -100,6 +101,8 @@ class Queue(Destination):
         self.exclusive_consumer: Consumer | None = None
         self.dirty: bool = False
         self.gone: bool = False
+        self.leases: Final = Leases(self)
+        self.keeps_all: bool = False  # does it log transient messages too? (streams)
         self.failed: bool = False  # set by a fault: accepts nothing any more
         self.next_position: i64 = 1
         self.ready: i64 = 0
@@ -120,7 +123,11 @@ class Queue(Destination):
         self.acked: i64 = 0
         self.requeued: i64 = 0
         self.idle_since: i64 = vhost.broker.now
+        self.prepare()
         self.apply_settings()
+
+    def prepare(self) -> None:
+        """Other kinds of queue set up what is theirs."""
 
     # -- settings ----------------------------------------------------------------------------------------------
 
@@ -204,14 +211,12 @@ class Queue(Destination):
         return self._fifos[priority]
 
     def _should_page(self, message: Message) -> bool:
-        if message.address:
-            return True
-        return self.broker.under_pressure
+        return self.holds(message) or self.broker.under_pressure
 
     def _page_out(self, fifo: Fifo, message: Message, position: i64, expires_at: i64) -> None:
         """Keep only where the content is; a message that is not in the log goes to the transient store."""
         address = message.address
-        if not address or not self.durable:
+        if not self.holds(message):
             origin = message.origin
             address = -self.broker.transient.put(
                 message.id, message.header(), message.body(), origin.exchange, origin.packed_keys, origin.bcc
@@ -246,6 +251,13 @@ class Queue(Destination):
         if expires_at:
             self.expiring = True
         self._fifo_of(priority).push_packed(address, position, size, flags | PERSISTENT, expires_at)
+
+    def recovered_lease(self, position: i64, size: i64) -> None:
+        """A leased message found in the log at start: it counts, but does not wait here."""
+        if position >= self.next_position:
+            self.next_position = position + 1
+        self.unacked += 1
+        self.unacked_bytes += size
 
     # -- delivering --------------------------------------------------------------------------------------------
 
@@ -289,6 +301,12 @@ class Queue(Destination):
 
     def check_consumer(self, consumer: Consumer) -> None:
         """Raise when this kind of queue does not serve such a consumer."""
+
+    def check_get(self) -> None:
+        """Raise when this kind of queue has no basic.get."""
+
+    def check_purge(self) -> None:
+        """Raise when this kind of queue cannot be purged."""
 
     def got(self, entry: Entry, no_ack: bool) -> None:
         """basic.get took this entry."""
@@ -339,7 +357,7 @@ class Queue(Destination):
     def _may_deliver(self, head: Entry) -> bool:
         """Has the log's promise for this position reached the disk? (so that after a crash it comes back flagged)"""
         log = self.broker.log
-        if head.message.address == 0 or head.redelivered:
+        if not self.holds(head.message) or head.redelivered:
             return True  # it does not survive a crash, or is flagged already
         if self._promise_batch and log.synced >= self._promise_batch:
             self._delivered_limit = self._promised
@@ -376,10 +394,17 @@ class Queue(Destination):
         self._leave(entry)
 
     def _leave(self, entry: Entry) -> None:
-        address = entry.message.address
-        if address and self.durable and not self.gone:
-            self.broker.log.settle(self.id, address)
+        if not self.gone and self.holds(entry.message):
+            self.broker.log.settle(self.id, entry.message.address)
             self.broker.durable_change = True
+
+    def holds(self, message: Message) -> bool:
+        """Does the log know that this queue holds the message?"""
+        return self.durable and message.persistent and message.address != 0
+
+    def logs(self, message: Message) -> bool:
+        """Must the message go to the log for this queue?"""
+        return self.durable and message.persistent
 
     def requeue(self, entry: Entry) -> None:
         """Back to its place, flagged redelivered."""
@@ -515,6 +540,7 @@ class Queue(Destination):
         """The queue is deleted: no timers, nothing waits. Its consumers are told by the vhost."""
         if self.durable:
             self.broker.drop_from_log(self)
+        self.leases.drop()
         self.gone = True
         self.broker.timers.cancel(self._head_expiry)
         self.broker.timers.cancel(self._expiry)
@@ -528,6 +554,32 @@ class Queue(Destination):
             fifo.clear()
         self.ready = 0
         self.ready_bytes = 0
+
+    def lease_out(self, lease: Lease, count: i64, max_bytes: i64) -> None:
+        """Move messages from the head to a lease: they count as unacknowledged and nobody else gets them."""
+        if self.expiring:
+            self.expire_heads(self.broker.now)
+        while self.ready > 0 and (count < 0 or lease.count() < count):
+            fifo = self._first_fifo() if self.max_priority > 0 else self._fifo
+            size = fifo.head_size()
+            if max_bytes >= 0 and lease.count() > 0 and lease.bytes + size > max_bytes:
+                break
+            fifo.lease_head(lease, self._priority_of(fifo))
+            self.ready -= 1
+            self.ready_bytes -= size
+            self.unacked += 1
+            self.unacked_bytes += size
+        if self.expiring:
+            self.arm_head_expiry()
+        self.promise()
+
+    def _priority_of(self, fifo: Fifo) -> i64:
+        i: i64 = 0
+        while i < len(self._fifos):
+            if self._fifos[i] is fifo:
+                return i
+            i += 1
+        return 0
 
     def logged_addresses(self) -> list[i64]:
         """Where the log keeps what waits here."""
@@ -545,6 +597,7 @@ class Queue(Destination):
         for fifo in self._fifos:
             fifo.fill_index(index, priority)
             priority += 1
+        self.leases.fill_index(index)
         index.sort()
         return index
 
