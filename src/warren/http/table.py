@@ -8,6 +8,7 @@ from warren.http import (
     definitions,
     exchanges,
     health,
+    leases,
     limits,
     nodes,
     overview,
@@ -21,7 +22,7 @@ from warren.http import (
 from warren.http.endpoint import Endpoint
 
 MODULES = [
-    overview, nodes, vhosts, limits, users, permissions, policies, parameters, definitions, exchanges, queues,
+    overview, nodes, vhosts, limits, users, permissions, policies, parameters, definitions, exchanges, queues, leases,
     bindings, connections, health,
 ]  # fmt: skip
 

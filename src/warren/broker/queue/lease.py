@@ -163,7 +163,8 @@ class Leases:
                     return lease
         lease = Lease(queue, str(queue.broker.next_id()), owner, key, ttl)
         queue.lease_out(lease, count, max_bytes)
-        self._keep(lease)
+        if lease.count():  # an empty one is told, not kept
+            self._keep(lease)
         return lease
 
     def _keep(self, lease: Lease) -> None:
