@@ -335,7 +335,8 @@ class Reader:
         if exists:
             return
         if name.name == "":
-            part.wrong("name", "empty")
+            if part.value.get("name") == "":
+                part.wrong("name", "empty")
             return
         queue_arguments.validate(name, arguments, durable, False)
         self.plan.queues.append(PlannedQueue(name, durable, auto_delete, arguments))

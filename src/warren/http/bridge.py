@@ -9,13 +9,15 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from warren.broker.access import Access, User
 from warren.broker.alarms import Alarms
 from warren.http import errors
 from warren.http.direct import PATIENCE, Direct
 from warren.http.rates import Rates
+from warren.server.app import tls_context
+from warren.server.transport import ClientTransport
 
 if TYPE_CHECKING:
     from warren.broker.broker import Broker
@@ -59,6 +61,36 @@ class Bridge:
         if not self.access.vhost_allowed(user.name, vhost.name):
             raise errors.not_authorised("Access refused.")
         return Direct(self.server, user.name, vhost)
+
+    # -- taking clients
+
+    async def stop_listening(self) -> None:
+        """No new AMQP clients; those that are there are told to go."""
+        server = self.server
+        for listener in server.listeners:
+            listener.close()
+        server.listeners.clear()
+        self.begin()
+        self.broker.shut_down("stopped by an administrator")
+
+    async def start_listening(self) -> None:
+        """Listen again where it listened before."""
+        server = self.server
+        if server.listeners:
+            return
+        loop: Any = asyncio.get_running_loop()  # the transport is duck-typed, which the stubs do not allow
+        host, port = server.amqp_address
+        server.listeners.append(await loop.create_server(lambda: ClientTransport(server), host, port, backlog=1024))
+        if server.tls_address is not None:
+            host, port = server.tls_address
+            context = tls_context(server.settings)
+            server.listeners.append(
+                await loop.create_server(lambda: ClientTransport(server), host, port, ssl=context, backlog=1024)
+            )
+
+    @property
+    def listening(self) -> bool:
+        return bool(self.server.listeners)
 
     # -- looking
 

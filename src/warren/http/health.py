@@ -38,6 +38,10 @@ async def fine(call: Call) -> object:
     return ok()
 
 
+async def in_service(call: Call) -> object:
+    return ok() if call.bridge.listening else failed("this node takes no clients (stop_app)")
+
+
 async def single_node(call: Call) -> object:
     return ok(reason="single node cluster")
 
@@ -108,8 +112,8 @@ ENDPOINTS = [
     ),
     Endpoint("GET", f"{CHECKS}/node-is-mirror-sync-critical", MANAGEMENT, single_node, "One node", answer=Status),
     Endpoint("GET", f"{CHECKS}/node-is-quorum-critical", MANAGEMENT, single_node, "One node", answer=Status),
-    Endpoint("GET", f"{CHECKS}/is-in-service", MANAGEMENT, fine, "The node takes clients", answer=Status),
-    Endpoint("GET", f"{CHECKS}/ready-to-serve-clients", MANAGEMENT, fine, "The node takes clients", answer=Status),
+    Endpoint("GET", f"{CHECKS}/is-in-service", MANAGEMENT, in_service, "The node takes clients", answer=Status),
+    Endpoint("GET", f"{CHECKS}/ready-to-serve-clients", MANAGEMENT, in_service, "The same", answer=Status),
     Endpoint("GET", "/aliveness-test/{vhost}", VHOST, aliveness, "A message goes in and comes out", answer=Status),
     Endpoint("GET", "/healthchecks/node", MANAGEMENT, fine, "The node answers", answer=Status),
     Endpoint("GET", "/healthchecks/node/{node}", MANAGEMENT, fine, "The node answers", answer=Status),

@@ -137,6 +137,19 @@ async def change_limits(call: Call) -> NoContent:
     return NoContent()
 
 
+async def stop_app(call: Call) -> NoContent:
+    """Take no clients and send away those that are there; HTTP stays, so that it can be started again."""
+    this_node(call)
+    await call.bridge.stop_listening()
+    return NoContent()
+
+
+async def start_app(call: Call) -> NoContent:
+    this_node(call)
+    await call.bridge.start_listening()
+    return NoContent()
+
+
 def _size(value: int | str) -> int:
     return parse_size(value) if isinstance(value, str) else max(0, value)
 
@@ -149,4 +162,6 @@ ENDPOINTS = [
         "PUT", "/nodes/{node}/limits", ADMINISTRATOR, change_limits, "Change memory and disk limits",
         body=Settings, status=204,
     ),
+    Endpoint("POST", "/nodes/{node}/stop_app", ADMINISTRATOR, stop_app, "Take no AMQP clients any more", status=204),
+    Endpoint("POST", "/nodes/{node}/start_app", ADMINISTRATOR, start_app, "Take AMQP clients again", status=204),
 ]  # fmt: skip

@@ -1,0 +1,183 @@
+"""Verbs of ``warren ctl`` about vhosts, limits, parameters and policies."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from warren.cli._api import DATA, UNAVAILABLE, Failure, segment
+from warren.cli._ctl_call import Call, Result, columns_of, expect, json_argument
+from warren.cli._ctl_output import Table
+
+
+def add_vhost(call: Call) -> Result:
+    body: dict[str, str] = {key: call.options[key] for key in ("description", "tags") if key in call.options}
+    if "default-queue-type" in call.options:
+        body["default_queue_type"] = call.options["default-queue-type"]
+    expect(call.api.ask("PUT", call.path("vhosts", call.arguments[0]), body))
+    return None
+
+
+def delete_vhost(call: Call) -> Result:
+    name = call.arguments[0]
+    missing = Failure(f"Virtual host '{name}' does not exist", DATA, plain=True)
+    expect(call.api.ask("DELETE", call.path("vhosts", name)), missing)
+    return None
+
+
+def list_vhosts(call: Call) -> Result:
+    known = ["name", "tracing", "description", "tags", "default_queue_type", "cluster_state"]
+    columns = columns_of(call, ["name"], known)
+    return Table(columns, call.api.get("/vhosts"), "Listing vhosts ...")
+
+
+def set_vhost_limits(call: Call) -> Result:
+    limits = json_argument(call.arguments[0])
+    if not isinstance(limits, dict):
+        raise Failure("limits should be a JSON object", DATA)
+    for name, value in limits.items():
+        answer = call.api.ask("PUT", f"/vhost-limits/{call.at}/{segment(name)}", {"value": value})
+        expect(answer, Failure(f"Virtual host '{call.vhost}' does not exist", DATA, plain=True))
+    return None
+
+
+def clear_vhost_limits(call: Call) -> Result:
+    for found in call.api.get(f"/vhost-limits/{call.at}"):
+        for name in found["value"]:
+            expect(call.api.ask("DELETE", f"/vhost-limits/{call.at}/{segment(name)}"))
+    return None
+
+
+def list_vhost_limits(call: Call) -> Result:
+    if "global" in call.options:
+        rows = [{"vhost": one["vhost"], "limits": one["value"]} for one in call.api.get("/vhost-limits")]
+        return Table(["vhost", "limits"], rows, "Listing limits for all vhosts ...", json_columns={"limits"})
+    found = call.api.get(f"/vhost-limits/{call.at}")
+    return json.dumps(found[0]["value"] if found else {}, separators=(",", ":"))
+
+
+def set_user_limits(call: Call) -> Result:
+    user, text = call.arguments
+    limits = json_argument(text)
+    if not isinstance(limits, dict):
+        raise Failure("limits should be a JSON object", DATA)
+    for name, value in limits.items():
+        expect(call.api.ask("PUT", f"/user-limits/{segment(user)}/{segment(name)}", {"value": value}))
+    return None
+
+
+def clear_user_limits(call: Call) -> Result:
+    user, wanted = call.arguments
+    if call.api.ask("GET", f"/user-limits/{segment(user)}").status == 404:
+        raise Failure(f'{{:no_such_user, "{user}"}}', UNAVAILABLE)
+    for name in ("max-connections", "max-channels") if wanted == "all" else (wanted,):
+        expect(call.api.ask("DELETE", f"/user-limits/{segment(user)}/{segment(name)}"))
+    return None
+
+
+def list_user_limits(call: Call) -> Result:
+    rows = [{"user": one["user"], "limits": one["value"]} for one in call.api.get("/user-limits")]
+    if "user" in call.options:
+        limits: Any = next((row["limits"] for row in rows if row["user"] == call.options["user"]), {})
+        return json.dumps(limits, separators=(",", ":"))
+    return Table(["user", "limits"], rows, "Listing limits for all users ...", json_columns={"limits"})
+
+
+def set_parameter(call: Call) -> Result:
+    component, name, value = call.arguments
+    path = f"/parameters/{segment(component)}/{call.at}/{segment(name)}"
+    expect(call.api.ask("PUT", path, {"value": json_argument(value)}))
+    return None
+
+
+def clear_parameter(call: Call) -> Result:
+    component, name = call.arguments
+    answer = call.api.ask("DELETE", f"/parameters/{segment(component)}/{call.at}/{segment(name)}")
+    expect(answer, Failure("Parameter does not exist", UNAVAILABLE))
+    return None
+
+
+def list_parameters(call: Call) -> Result:
+    rows = [one for one in call.api.get("/parameters") if one["vhost"] == call.vhost]
+    title = f"Listing runtime parameters for vhost \"{call.vhost}\" ..."
+    return Table(["component", "name", "value"], rows, title, "", {"value"})
+
+
+def set_global_parameter(call: Call) -> Result:
+    name, value = call.arguments
+    expect(call.api.ask("PUT", call.path("global-parameters", name), {"value": json_argument(value)}))
+    return None
+
+
+def clear_global_parameter(call: Call) -> Result:
+    answer = call.api.ask("DELETE", call.path("global-parameters", call.arguments[0]))
+    expect(answer, Failure("Parameter does not exist", UNAVAILABLE))
+    return None
+
+
+def list_global_parameters(call: Call) -> Result:
+    rows = call.api.get("/global-parameters")
+    return Table(["name", "value"], rows, "Listing global runtime parameters ...", None, {"value"})
+
+
+def set_cluster_name(call: Call) -> Result:
+    expect(call.api.ask("PUT", "/cluster-name", {"name": call.arguments[0]}))
+    return None
+
+
+# -- policies
+
+
+def _set_policy(call: Call, prefix: str) -> Result:
+    name, pattern, definition = call.arguments
+    priority = call.options.get("priority", "0")
+    try:
+        number = int(priority)
+    except ValueError:
+        raise Failure(f"priority should be a number, actually was {priority}", DATA) from None
+    body = {
+        "pattern": pattern,
+        "definition": json_argument(definition),
+        "priority": number,
+        "apply-to": call.options.get("apply-to", "all"),
+    }
+    call.known_vhost()
+    expect(call.api.ask("PUT", f"/{prefix}/{call.at}/{segment(name)}", body))
+    return None
+
+
+def set_policy(call: Call) -> Result:
+    return _set_policy(call, "policies")
+
+
+def set_operator_policy(call: Call) -> Result:
+    return _set_policy(call, "operator-policies")
+
+
+def _clear_policy(call: Call, prefix: str) -> Result:
+    answer = call.api.ask("DELETE", f"/{prefix}/{call.at}/{segment(call.arguments[0])}")
+    expect(answer, Failure("Parameter does not exist", UNAVAILABLE))
+    return None
+
+
+def clear_policy(call: Call) -> Result:
+    return _clear_policy(call, "policies")
+
+
+def clear_operator_policy(call: Call) -> Result:
+    return _clear_policy(call, "operator-policies")
+
+
+POLICY = ["vhost", "name", "pattern", "apply-to", "definition", "priority"]
+
+
+def list_policies(call: Call) -> Result:
+    call.known_vhost()
+    title = f"Listing policies for vhost \"{call.vhost}\" ..."
+    return Table(POLICY, call.api.get(f"/policies/{call.at}"), title, None, {"definition"})
+
+
+def list_operator_policies(call: Call) -> Result:
+    call.known_vhost()
+    title = f"Listing operator policy overrides for vhost \"{call.vhost}\" ..."
+    return Table(POLICY, call.api.get(f"/operator-policies/{call.at}"), title, None, {"definition"})
