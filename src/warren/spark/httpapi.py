@@ -114,6 +114,12 @@ class HttpApi:
     def _leases(self, queue: str) -> str:
         return f"/api/queues/{quote(self.options.virtual_host, safe='')}/{quote(queue, safe='')}/leases"
 
+    def has_leases(self) -> bool:
+        """False for a Warren older than leases. No answer at all is an error: to go on without would lose a promise."""
+        name = next(iter(self.names(stream=False)))
+        status, _ = self.call("GET", self._leases(name))
+        return status == 200
+
     def lease(self, queue: str, count: int, owner: str, key: str, size: int | None = None) -> Lease | None:
         """Hold up to ``count`` messages; None when the queue has none. The same key gives the same lease."""
         body: dict[str, object] = {"count": count, "ttl_ms": self.options.lease_ttl_ms, "owner": owner, "key": key}

@@ -13,6 +13,7 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStrea
 from pyspark.sql.types import StructType
 
 from warren.spark.connect import connect
+from warren.spark.httpapi import HttpApi
 from warren.spark.leased import LeasedBatchReader, LeasedStreamReader
 from warren.spark.options import Options, parse
 from warren.spark.plain import PlainBatchReader, PlainStreamReader
@@ -63,11 +64,13 @@ class AmqpDataSource(DataSource):
 
 
 def leases(options: Options) -> bool:
-    """Whether queues are read by lease: as the option says, else when the broker is a Warren."""
+    """Whether queues are read by lease: as the option says, else when the broker is a Warren that has leases."""
     if options.leases != "auto":
         return options.leases == "true"
     connection = connect(options, "broker check")
     try:
-        return "warren_version" in connection.server_properties
+        if "warren_version" not in connection.server_properties:
+            return False
     finally:
         connection.close()
+    return HttpApi(options).has_leases()
