@@ -212,3 +212,23 @@ def test_the_broker_never_loads_spark_arrow_or_the_command_line_tools() -> None:
         [sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": source}, check=True, capture_output=True
     )
     assert said.stdout.decode().strip() == "[]"
+
+
+@pytest.mark.pure
+def test_every_command_is_listed_and_explains_itself() -> None:
+    """The commands are found by walking the application, so that a new one is covered by being there."""
+    from typer.main import get_command
+    from typer.testing import CliRunner
+
+    from warren.cli.main import build_app
+
+    app = build_app()
+    runner = CliRunner()
+    listing = runner.invoke(app, ["--help"])
+    assert listing.exit_code == 0, listing.output
+    pending = [[name] for name in get_command(app).commands if name != "serve"]  # type: ignore[attr-defined]
+    assert {"publish", "get", "consume", "explain", "ctl", "log", "version"} <= {path[0] for path in pending}
+    for path in pending:
+        assert path[0] in listing.output
+        shown = runner.invoke(app, [*path, "--help"])
+        assert shown.exit_code == 0, (path, shown.output)
