@@ -27,6 +27,7 @@ from warren.broker.connection import GONE, RUNNING, Connection
 from warren.broker.consumer import Consumer
 from warren.broker.dead_letter import DeadLetters
 from warren.broker.decorator import DecoratorRegistry, decorators_for
+from warren.broker.delay.delays import Delays
 from warren.broker.exchange.random import Randomness
 from warren.broker.exchange.walk import Routed
 from warren.broker.firehose import Firehose
@@ -123,6 +124,7 @@ class Broker:
         self.decorators: Final = DecoratorRegistry()
         self.firehose: Final = Firehose(self)
         self.dead_letters: Final = DeadLetters(self)
+        self.delay: Final = Delays(self)
         # the turn
         self.dirty: list[Queue] = []
         self.overfull: list[Queue] = []
@@ -142,6 +144,7 @@ class Broker:
         self._ack_timeout: Final = AckTimeout(self)
         self.under_pressure: bool = False
         self._stored_leases: list[dict[str, object]] = []
+        self._returned_leases: list[dict[str, object]] = []
         self._next_queue_id: i64 = 1
         self._next_id: i64 = 1
         # counters
@@ -161,6 +164,10 @@ class Broker:
         for vhost in self.vhosts.values():
             for queue in vhost.queues.values():
                 by_id[queue.id] = queue
+        for value in self._returned_leases:
+            owner = by_id.get(int(str(value["queue"])))
+            if owner is not None:
+                owner.leases.remember_returned(str(value["id"]))
         for id, index in recovered.queues.items():
             found = by_id.get(id)
             if found is not None:
@@ -168,6 +175,7 @@ class Broker:
                 upto = recovered.delivered_up_to.get(id, 0)
                 store.load_queue(self, found, index, upto, recovered.clean, leases)
                 found.arm_head_expiry()
+        self.delay.recover(recovered)
 
     def create_defaults(self, username: str, password: str) -> None:
         """The first start: a vhost and a user."""
@@ -180,6 +188,8 @@ class Broker:
     def load_other(self, kind: str, value: dict[str, object]) -> None:
         if kind == "lease":
             self._stored_leases.append(value)
+        elif kind == "lease_returned":
+            self._returned_leases.append(value)
         elif kind == "parameter":
             self.parameters[(str(value["component"]), str(value["vhost"]), str(value["name"]))] = value["value"]
         elif kind == "global_parameter":
@@ -280,6 +290,7 @@ class Broker:
 
     def synced(self, batch: i64) -> None:
         """Batches up to this one are on disk."""
+        self.delay.synced(batch)
         if self._charged:
             self._give_credit(batch)
         if self.waiting:
@@ -318,6 +329,7 @@ class Broker:
                             self.log.settle(queue.id, entry.message.address)
                             taken[entry.message.id] = True
                         number += 1
+        self.delay.batch_failed(batch)
         self._give_credit(batch)
         for channel in self.waiting:
             outcomes.batch_failed(channel, batch, taken)
@@ -424,7 +436,8 @@ class Broker:
         return decorators_for(exchange, self.decorators)
 
     def exchange_removed(self, vhost: VHost, exchange: Exchange) -> None:
-        """A place for what goes with an exchange, such as its delayed messages."""
+        """What goes with an exchange: its delayed messages."""
+        self.delay.exchange_removed(exchange)
 
     def queue_gone(self, queue: Queue, deleted: bool) -> None:
         """Tell the publishers that wait for it."""
@@ -478,10 +491,6 @@ class Broker:
         new.expiration = message.expiration
         new.priority = message.priority
         return new
-
-    def schedule(self, channel: Channel | None, message: Message, routed: Routed, outcome: i64) -> i64:
-        """Keep a delayed message until it is due."""
-        return outcome
 
     # -- direct reply-to ---------------------------------------------------------------------------------------
 

@@ -44,7 +44,7 @@ class LeaseInfo(Struct):
     vhost: str
     owner: str
     key: str
-    messages: int
+    count: int
     left: int
     bytes: int
     ttl_ms: int

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 REDELIVERED: Final = 1
 DEFAULT_TTL: Final = 7 * 86_400_000
+REMEMBERED: Final = 1000  # leases of a queue that are remembered as returned
 
 
 class LeaseError(Exception):
@@ -100,7 +101,7 @@ class Lease:
             "vhost": self.queue.name.virtual_host,
             "owner": self.owner,
             "key": self.key,
-            "messages": int(self.count()),
+            "count": int(self.count()),
             "left": int(self.left),
             "bytes": int(self.bytes),
             "ttl_ms": int(self.ttl),
@@ -133,6 +134,7 @@ class Leases:
     def __init__(self, queue: Queue) -> None:
         self._queue: Final = queue
         self._leases: dict[str, Lease] = {}
+        self._returned: dict[str, bool] = {}  # ids of leases that ran out or were released: settling them is too late
 
     def __len__(self) -> int:
         return len(self._leases)
@@ -182,13 +184,13 @@ class Leases:
         return store_key([str(self._queue.id), lease.id])
 
     def get(self, id: str) -> Lease:
-        """The living lease; LeaseError 410 when it was one once, 404 when it never was."""
+        """The living lease; LeaseError 410 when its messages went back, 404 when it was settled or never was."""
         lease = self._leases.get(id)
         if lease is not None:
             return lease
-        if id.isdigit() and len(id) < 19 and int(id) < self._queue.broker.next_id():
-            raise LeaseError(410, f"lease {id} of {self._queue.name} is settled, released or expired")
-        raise LeaseError(404, f"no lease '{id}' of {self._queue.name}")
+        if id in self._returned:
+            raise LeaseError(410, f"lease {id} of {self._queue.name} ran out or was released; its messages went back")
+        raise LeaseError(404, f"no lease '{id}' of {self._queue.name}: settled already, or never there")
 
     def view(self, field: Field) -> Queue:
         """What basic.consume with x-lease reads."""
@@ -258,8 +260,20 @@ class Leases:
         self._keep(lease)
 
     def release(self, lease: Lease) -> i64:
-        """Everything left goes back to its place."""
+        """Everything left goes back to its place; who settles it now is told that it is too late."""
+        self.remember_returned(lease.id)
+        if self._queue.durable:
+            value: dict[str, object] = {"queue": int(self._queue.id), "id": lease.id}
+            self._queue.broker.store.put("lease_returned", self._store_key(lease), value)
         return self.nack(lease, 0, lease.count() - 1, True)
+
+    def remember_returned(self, id: str) -> None:
+        self._returned[id] = True
+        if len(self._returned) > REMEMBERED:
+            oldest = next(iter(self._returned))
+            del self._returned[oldest]
+            if self._queue.durable:
+                self._queue.broker.store.delete("lease_returned", store_key([str(self._queue.id), oldest]))
 
     def expired(self, lease: Lease) -> None:
         count = self.release(lease)
@@ -355,6 +369,9 @@ class Leases:
                     self._queue.broker.transient.free(-address)
             lease.left = 0
             self._finish(lease)
+        if self._queue.durable:
+            for id in self._returned:
+                self._queue.broker.store.delete("lease_returned", store_key([str(self._queue.id), id]))
 
 
 def entry_from(queue: Queue, record: StoredMessage, address: i64, position: i64) -> Entry:
