@@ -17,6 +17,7 @@ from warren.broker.message import Entry, Message, Origin, message_from
 from warren.broker.records import Content
 from warren.wire.content import encode_header
 from warren.wire.fields import Field, Table
+from warren.wire.replies import AmqpError
 
 if TYPE_CHECKING:
     from warren.broker.broker import Broker
@@ -61,7 +62,10 @@ class DeadLetters:
             return
         dead = dead_message(self._broker, queue, message, reason, exchange.name.name)
         record = dead.basic_message(vhost.name)
-        routed = walk(exchange, record, vhost.exchanges, vhost.queues, False, self._broker.now)
+        try:
+            routed = walk(exchange, record, vhost.exchanges, vhost.queues, False, self._broker.now)
+        except AmqpError:  # a delay that is no number, which only a publisher can be told: it does not wait
+            routed = walk(exchange, record, vhost.exchanges, vhost.queues, True, self._broker.now)
         targets: list[Queue] = []
         deaths = _deaths(record.content.headers)
         for found in routed.queues:
@@ -72,9 +76,9 @@ class DeadLetters:
             self.published += 1
         else:
             self.dropped += 1
-        outcome = outcomes.offer(self._broker, dead, targets)
+        outcomes.offer(self._broker, dead, targets)
         if routed.scheduled:
-            self._broker.schedule(None, dead, routed, outcome)
+            self._broker.delay.schedule(None, outcomes.twin(dead) if targets else dead, routed, False, 0)
 
 
 def dead_message(broker: Broker, queue: Queue, message: Message, reason: str, exchange: str) -> Message:
@@ -109,6 +113,7 @@ def dead_message(broker: Broker, queue: Queue, message: Message, reason: str, ex
         chunks = [message.body()] if message.size else []
     dead = message_from(Origin(exchange, keys, bcc), broker.next_id(), header, chunks, message.size, message.persistent)
     dead.priority = message.priority
+    dead.moved = True
     return dead
 
 

@@ -14,6 +14,7 @@ from librt.strings import BytesWriter, write_i16_be, write_i32_be
 from mypy_extensions import i16, i32, i64, u8
 
 from warren.broker.records import BasicMessage, Content, Resource
+from warren.log.format import StoredMessage
 from warren.wire.constants import FRAME_BODY, FRAME_END, FRAME_HEADER
 
 if TYPE_CHECKING:
@@ -36,6 +37,12 @@ class Origin:
         self.bcc: Final = bcc  # how many of them, at the end, nobody may see
         self.suffix: Final = shortstr(exchange) + shortstr(routing_keys[0]) + bytes((FRAME_END,))
         self.packed_keys: Final = b"".join([shortstr(key) for key in routing_keys])  # as the log keeps them
+
+
+def packed_keys_of(stored: StoredMessage) -> bytes:
+    """The routing keys in a record, without the note that a schedule may have put behind them (delay/note.py)."""
+    note = stored.flags >> 8
+    return stored.routing_keys[: len(stored.routing_keys) - note] if note else stored.routing_keys
 
 
 def unpack_keys(packed: bytes) -> list[str]:
@@ -67,6 +74,7 @@ class Message:
         self.priority: i64 = 0
         self.address: i64 = 0  # in the log, 0 = not logged
         self.batch: i64 = 0  # the log batch that holds it
+        self.moved: bool = False  # it came from inside the broker: not delivered before, nor taken back after its batch
         self.header_payload: bytes = b""
         self.chunks: list[bytes] | None = None  # body pieces, when not in frames
 

@@ -27,7 +27,8 @@ ACCEPTED: Final = 0  # every queue took it, or took and dropped it
 WAITING: Final = 1  # accepted in memory; on disk when its batch is
 REFUSED: Final = 2  # some queue refused it (reject-publish, or the queue failed)
 NO_ROUTE: Final = 3  # no queue
-SCHEDULED: Final = 4  # delayed: the schedule holds it
+SCHEDULED: Final = 4  # delayed: the schedule holds it, and drop-in behaviour returns it if mandatory
+KEPT: Final = 5  # the same, and it counts as routed
 
 
 def publish(
@@ -37,10 +38,16 @@ def publish(
     channel.published += 1
     broker = channel.broker
     outcome = offer(broker, message, queues)
-    if message.address:
-        channel.connection.charge(message.batch, message.size)
     if routed is not None and routed.scheduled:
-        outcome = broker.schedule(channel, message, routed, outcome)
+        if queues:
+            message = twin(message)
+        scheduled = broker.delay.schedule(channel, message, routed, mandatory, seq)
+        if outcome == NO_ROUTE:
+            outcome = scheduled
+        elif outcome == ACCEPTED and message.batch:
+            outcome = WAITING
+    if message.batch:
+        channel.connection.charge(message.batch, message.size)
     settle(channel, message, queues, outcome, mandatory, seq)
 
 
@@ -51,11 +58,11 @@ def settle(channel: Channel, message: Message, queues: list[Queue], outcome: i64
         channel.broker.unroutable += 1
         if mandatory:
             channel.basic_return(message, 312, "NO_ROUTE")
+    elif outcome == SCHEDULED and mandatory:
+        channel.basic_return(message, 312, "NO_ROUTE")
     if not seq:
         return
-    if outcome == WAITING or outcome == SCHEDULED:
-        if outcome == SCHEDULED and mandatory:
-            channel.basic_return(message, 312, "NO_ROUTE")
+    if outcome == WAITING or outcome == SCHEDULED or outcome == KEPT:
         if message.batch == 0:
             if confirms.selected:
                 confirms.ack(seq)
@@ -63,6 +70,8 @@ def settle(channel: Channel, message: Message, queues: list[Queue], outcome: i64
             return
         if mandatory and outcome == WAITING and not any_accepted(queues, message):
             channel.mandatory.track(seq, queues, message)
+        elif mandatory and outcome == KEPT:
+            channel.mandatory.track(seq, [], message)
         if confirms.selected or mandatory:
             confirms.wait(seq, message.batch, queues, False)
             channel.waits()
@@ -106,11 +115,62 @@ def offer(broker: Broker, message: Message, queues: list[Queue]) -> i64:
             else:
                 accepting.append(queue)
     logged = log_message(broker, message, accepting)
+    if message.moved:
+        for queue in accepting:
+            queue.moved_batch = message.batch
     for queue in accepting:
         queue.publish(message, queue.expiry_for(message))
     if refused:
         return REFUSED
     return WAITING if logged else ACCEPTED
+
+
+def move(broker: Broker, message: Message, queues: list[Queue], address: i64) -> bool:
+    """Put a message that waited inside the broker into its queues; says whether any took it.
+
+    ``address`` is where the log has it already, so that its body is not written again; 0 when it has not.
+    """
+    if not address:
+        return offer(broker, message, queues) not in (NO_ROUTE, REFUSED)
+    log = broker.log
+    accepting: list[Queue] = []
+    for queue in queues:
+        if queue.eager and queue.refuses(message):
+            queue.refused(message)
+            continue
+        accepting.append(queue)
+        if queue.logs(message):
+            log.enqueue(
+                address, queue.id, queue.next_position, queue.expiry_for(message),
+                holder.pack(message.priority, message.size, False),
+            )  # fmt: skip
+            message.address = address
+            message.batch = log.batch
+            queue.moved_batch = log.batch
+            broker.durable_change = True
+    for queue in accepting:
+        queue.publish(message, queue.expiry_for(message))
+    return len(accepting) > 0
+
+
+def undeliverable(broker: Broker, exchange: Exchange, message: Message) -> None:
+    """A delayed message that no queue takes when it is due; there is no publisher to be told any more."""
+    broker.unroutable += 1
+    exchange.messages_unroutable += 1
+
+
+def twin(message: Message) -> Message:
+    """The same content once more: what waits in a schedule is logged apart from what is in queues."""
+    frames = message.frames
+    new = Message(
+        message.origin, message.id, frames, message.channel, message.header_size, message.size, message.persistent
+    )
+    new.expiration = message.expiration
+    new.priority = message.priority
+    new.batch = message.batch
+    new.header_payload = message.header_payload
+    new.chunks = message.chunks
+    return new
 
 
 def log_message(broker: Broker, message: Message, queues: list[Queue]) -> bool:

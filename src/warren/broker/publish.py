@@ -41,6 +41,7 @@ from warren.wire.content import (
     FLAG_PRIORITY,
     FLAG_REPLY_TO,
     FLAG_USER_ID,
+    MARK_DELAY_OTHER,
     Properties,
     Quick,
     encode_header,
@@ -107,6 +108,8 @@ def publish(channel: Channel, arguments: bytes, properties: Quick, arrived: Arri
     if not route.static or message.origin is not route.origin or (properties.marks & _DELAY_HEADERS) != 0:
         routed = find_queues(channel, route.exchange, message)
         queues = queues_of(routed)
+        if routed.scheduled and (properties.marks & MARK_DELAY_OTHER) != 0:
+            channel.broker.delay.check(channel, routed)
     tap(channel, message, queues)
     if channel.tx is not None:
         channel.tx.publish(message, queues, routed, route.mandatory, seq)

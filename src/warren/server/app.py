@@ -203,6 +203,7 @@ class Server:
             for queue in vhost.queues.values():
                 if queue.durable:
                     found[int(queue.id)] = queue.index()
+        found.update(self.broker.delay.log_indexes())
         return found
 
     # -- the turn ----------------------------------------------------------------------------------------------
@@ -265,8 +266,8 @@ class Server:
         self.begin()
         self.broker.begin_turn()
         for _ in range(1000):  # a bounded slice; the rest in the next turn
-            if not self._run_timer():
-                break
+            if not self._run_timer() or self.broker.delay.slice_full:
+                break  # with more delayed messages due, end_turn arms the timer again
         else:
             self.loop.call_soon(self._fire)
 

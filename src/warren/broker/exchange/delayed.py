@@ -23,6 +23,13 @@ IMMEDIATE: Final = -1
 # No cap a user could meet (73 million years); it keeps now + delay within 64 bits.
 LONGEST: Final = 1 << 61
 _INTEGERS: Final = "bBsuIilL"
+_WAITING: Final = ("x-delay-cancel", "x-delay-every", "x-delay-cron")
+# arguments of the exchange and what they may say
+_CHOICES: Final = {
+    "x-delayed-mandatory": ["rabbitmq", "honest"],
+    "x-delayed-header": ["keep", "negate"],
+    "x-delayed-missed": ["skip", "catch-up"],
+}
 
 
 @final
@@ -33,6 +40,10 @@ class DelayedExchange(ExchangeType):
         self.inner: Final = inner
 
     def validate(self, exchange: Exchange) -> None:
+        for name, choices in _CHOICES.items():
+            field = exchange.arguments.get(name)
+            if field is not None and field.value not in choices:
+                raise AmqpError(406, f"invalid {name} '{_shown(field)}': expected {' or '.join(choices)}")
         self.inner.validate(exchange)
 
     def validate_binding(self, binding: Binding) -> None:
@@ -74,7 +85,10 @@ def deliver_at_of(headers: Table) -> i64:
 
 
 def has_to_wait(headers: Table, now_ms: i64) -> bool:
-    """Whether a delayed exchange keeps this message at the given time."""
+    """Whether a delayed exchange keeps this message at the given time, or does as it says (``delay/request.py``)."""
+    for name in _WAITING:
+        if name in headers:
+            return True
     if "x-delay" in headers:
         return delay_of(headers) > 0
     return deliver_at_of(headers) > now_ms

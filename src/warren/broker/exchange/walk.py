@@ -15,6 +15,7 @@ from mypy_extensions import i64
 
 from warren.broker.exchange.delayed import DelayedExchange, has_to_wait
 from warren.broker.records import EXCHANGE, BasicMessage, Destination, Exchange
+from warren.wire.fields import Table
 
 
 @final
@@ -25,6 +26,7 @@ class Routed:
         self.queues: list[Destination] = []  # each once, in the order found
         self.visited: list[Exchange] = []  # in the order visited, the first one included
         self.scheduled: list[Exchange] = []  # delayed exchanges at which the message has to wait
+        self.headers: Table = {}  # of the message, when it has to wait
         self.missing: list[str] = []  # names of alternate exchanges that do not exist
         self.cacheable: bool = True  # nothing but exchange, keys and bindings decided this
 
@@ -126,6 +128,7 @@ class _Walk:
             self.seen[exchange] = True
             self.routed.visited.append(exchange)
             self.routed.scheduled.append(exchange)
+            self.routed.headers = self.message.content.headers
             self.routed.cacheable = False
             return
         self.spread(exchange, exchange.matcher.route(self.message))

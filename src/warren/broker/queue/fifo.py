@@ -17,7 +17,7 @@ from librt.vecs import append, vec
 from mypy_extensions import i64
 
 from warren.broker import holder
-from warren.broker.message import Entry, Message, Origin, message_from, unpack_keys
+from warren.broker.message import Entry, Message, Origin, message_from, packed_keys_of, unpack_keys
 from warren.log.format import StoredMessage
 from warren.log.index import QueueIndex
 
@@ -215,11 +215,12 @@ class Fifo:
 
     def _message(self, record: StoredMessage, address: i64) -> Message:
         origin = self._origin
-        if origin is None or record.exchange != self._origin_exchange or record.routing_keys != self._origin_keys:
-            origin = Origin(record.exchange, unpack_keys(record.routing_keys), record.flags & 255)
+        keys = packed_keys_of(record)
+        if origin is None or record.exchange != self._origin_exchange or keys != self._origin_keys:
+            origin = Origin(record.exchange, unpack_keys(keys), record.flags & 255)
             self._origin = origin
             self._origin_exchange = record.exchange
-            self._origin_keys = record.routing_keys
+            self._origin_keys = keys
         body = record.body
         chunks = [body] if body else []
         message = message_from(origin, record.message_id, record.header, chunks, len(body), address > 0)
@@ -291,7 +292,7 @@ class Fifo:
         while i < len(self._items):
             item = self._items[i]
             if item is not None:
-                if item.message.batch == batch and not item.redelivered:
+                if item.message.batch == batch and not item.redelivered and not item.message.moved:
                     removed.append(item)
                 else:
                     kept.append(item)

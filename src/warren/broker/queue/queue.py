@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 WINDOW: Final = 8192  # entries kept with their content; beyond it a logged message is a page entry
 WINDOW_BYTES: Final = 16 << 20
+EVERYTHING: Final = 0x7FFFFFFFFFFFFFFF
 LEAD: Final = 65536  # how far ahead the log is told that deliveries may have gone
 
 
@@ -105,6 +106,7 @@ class Queue(Destination):
         self.keeps_all: bool = False  # does it log transient messages too? (streams)
         self.failed: bool = False  # set by a fault: accepts nothing any more
         self.next_position: i64 = 1
+        self.moved_batch: i64 = 0  # the last log batch in which a message came from inside the broker
         self.ready: i64 = 0
         self.ready_bytes: i64 = 0
         self.unacked: i64 = 0
@@ -294,7 +296,7 @@ class Queue(Destination):
         self.touch()
         self.promise()
         limit = self._delivered_limit
-        self._delivered_limit = 0x7FFFFFFFFFFFFFFF
+        self._delivered_limit = EVERYTHING
         entry = self._take()
         self._delivered_limit = limit
         return entry
@@ -331,6 +333,8 @@ class Queue(Destination):
         if self.durable:
             head = fifo.peek()
             if head is None or (head.position > self._delivered_limit and not self._may_deliver(head)):
+                return None
+            if self.moved_batch > self.broker.log.synced and self._moving(head):
                 return None
         entry = fifo.pop()
         if entry is not None:
@@ -374,8 +378,23 @@ class Queue(Destination):
         self.broker.waits_for_log(self)
         return False
 
+    def _moving(self, head: Entry) -> bool:
+        """A message that moved here inside the broker is delivered when the move is on disk: were it delivered
+        before, a crash could undo the move and it would be delivered once more, without a flag."""
+        message = head.message
+        broker = self.broker
+        if not message.moved or message.batch <= broker.log.synced or not self.holds(message) or broker.log_failing:
+            return False
+        if self._delivered_limit == EVERYTHING:  # basic.get: the answer waits instead
+            return False
+        broker.waits_for_log(self)
+        return True
+
     def promise_pending(self) -> bool:
         """Must an answer that carries a message wait for the log?"""
+        if self.moved_batch > self.broker.log.synced and not self.broker.log_failing:
+            self.broker.durable_change = True
+            return True
         return self.durable and not self.promise_kept() and not self.broker.log_failing
 
     def promise_kept(self) -> bool:

@@ -14,7 +14,7 @@ from librt.vecs import append, vec
 from mypy_extensions import i64
 
 from warren.broker import holder
-from warren.broker.message import Entry, Message, Origin, message_from, unpack_keys
+from warren.broker.message import Entry, Message, Origin, message_from, packed_keys_of, unpack_keys
 from warren.broker.queue.replay import ReplayQueue
 from warren.broker.queue.stream_header import with_stream_offset
 from warren.log.index import QueueIndex
@@ -291,11 +291,12 @@ class StreamQueue(ReplayQueue):
             count -= 1
         for record in self.broker.log.read_many(addresses):
             origin = self._origin
-            if origin is None or record.exchange != self._origin_exchange or record.routing_keys != self._origin_keys:
-                origin = Origin(record.exchange, unpack_keys(record.routing_keys), record.flags & 255)
+            keys = packed_keys_of(record)
+            if origin is None or record.exchange != self._origin_exchange or keys != self._origin_keys:
+                origin = Origin(record.exchange, unpack_keys(keys), record.flags & 255)
                 self._origin = origin
                 self._origin_exchange = record.exchange
-                self._origin_keys = record.routing_keys
+                self._origin_keys = keys
             out.append(self._delivered(origin, record.message_id, record.header, record.body, start))
             start += 1
         return out
