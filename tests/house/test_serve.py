@@ -226,9 +226,9 @@ def test_every_command_is_listed_and_explains_itself() -> None:
     runner = CliRunner()
     listing = runner.invoke(app, ["--help"])
     assert listing.exit_code == 0, listing.output
-    pending = [[name] for name in get_command(app).commands if name != "serve"]  # type: ignore[attr-defined]
-    assert {"publish", "get", "consume", "explain", "ctl", "log", "version"} <= {path[0] for path in pending}
-    for path in pending:
-        assert path[0] in listing.output
-        shown = runner.invoke(app, [*path, "--help"])
-        assert shown.exit_code == 0, (path, shown.output)
+    names = set(get_command(app).commands)  # type: ignore[attr-defined]
+    assert {"serve", "publish", "get", "consume", "explain", "ctl", "log", "version"} <= names
+    assert [name for name in names if name not in listing.output] == []
+    for name in names - {"serve", "ctl"}:  # these two read their own arguments
+        shown = runner.invoke(app, [name, "--help"])
+        assert shown.exit_code == 0, (name, shown.output)

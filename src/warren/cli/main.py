@@ -59,7 +59,10 @@ def build_app(wanted: str = "") -> typer.Typer:
         """Say which version runs, compiled or not, and from where."""
 
     for name in modules(wanted):
-        importlib.import_module(f"{PACKAGE}.{name}").register(app)
+        module = importlib.import_module(f"{PACKAGE}.{name}")
+        # A module may import typer for its types only; typer then evaluates the annotations where they stand.
+        vars(module).setdefault("typer", typer)
+        module.register(app)
     return app
 
 

@@ -132,13 +132,13 @@ _fill_table()
 
 CONFIG_VARIABLE = "WARREN_CONFIG"
 OTHER_VARIABLES = frozenset(
-    {CONFIG_VARIABLE, "WARREN_URL", "WARREN_HTTP_URL", "WARREN_PURE", "WARREN_NO_COMPILE", "WARREN_OPT_LEVEL"}
+    f"WARREN_{name}" for name in ("CONFIG", "URL", "HTTP_URL", "CTL_URL", "PURE", "NO_COMPILE", "OPT_LEVEL")
 )
 """Variables with the broker's prefix that are no settings of it: where the file is, where the other commands find a
 broker, and how the package runs and builds."""
 
-TEST_PREFIX = "WARREN_TEST_"
-"""Kept for test suites; never a setting, so `warren serve` does not trip over it."""
+TEST_PREFIXES = ("WARREN_TEST_", "WARREN_SOAK_", "WARREN_DIFFERENTIAL_")
+"""Kept for test suites; never settings, so that a broker started by a test does not trip over them."""
 
 
 def load(flags: Mapping[str, str], environment: Mapping[str, str] | None = None) -> Settings:
@@ -181,7 +181,7 @@ def _from_environment(environment: Mapping[str, str]) -> dict[str, str]:
     by_variable = {one.variable: one.name for one in TABLE.values()}
     found: dict[str, str] = {}
     for variable in sorted(environment):
-        if not variable.startswith("WARREN_") or variable in OTHER_VARIABLES or variable.startswith(TEST_PREFIX):
+        if not variable.startswith("WARREN_") or variable in OTHER_VARIABLES or variable.startswith(TEST_PREFIXES):
             continue
         if variable not in by_variable:
             raise SettingsError(_unknown(variable, environment[variable], "in the environment", list(by_variable)))
