@@ -70,7 +70,7 @@ USERS = steps(
     ("PUT", "/permissions/nov/bob", ALL),
     ("PUT", "/permissions/%2F/bob", ALL),
     ("PUT", "/permissions/%2F/bob", ALL),
-    ("PUT", "/permissions/%2F/bob", {"configure": "[", "write": "", "read": ""}, "the pattern as text, not as code points"),
+    ("PUT", "/permissions/%2F/bob", {"configure": "[", "write": "", "read": ""}, "it sends code points"),
     ("GET", "/permissions/%2F/bob"),
     ("GET", "/permissions"),
     ("PUT", "/topic-permissions/%2F/bob", {"exchange": "amq.topic", "write": "^a", "read": "^{username}"}),
