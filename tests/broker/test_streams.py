@@ -100,7 +100,7 @@ def test_acks_are_credit(broker: Broker) -> None:
     reader = connection.channel()
     reader.basic_qos(3)
     reader.basic_consume("s", arguments={"x-stream-offset": "first"})
-    first = [message for message in reader.messages(timeout=0.2)]
+    first = list(reader.messages(timeout=0.2))
     assert [offset_of(message) for message in first] == [0, 1, 2]
     reader.basic_ack(first[1].delivery_tag, multiple=True)
     connection.flush()

@@ -229,18 +229,18 @@ class Broker:
                 self.cancelled = []
                 for consumer in cancelled:
                     consumer.channel.tell_cancelled(consumer)
-            dirty = self.dirty
-            if dirty:
-                self.dirty = []
-                for queue in dirty:
-                    if queue.dirty and not queue.gone:
-                        queue.drain()
             if self.overfull:
                 overfull = self.overfull
                 self.overfull = []
                 for queue in overfull:
                     if not queue.gone:
                         queue.enforce_limits()
+            dirty = self.dirty
+            if dirty:
+                self.dirty = []
+                for queue in dirty:
+                    if queue.dirty and not queue.gone:
+                        queue.drain()
             if self.dead_letters.pending():
                 self.dead_letters.publish_all()
 

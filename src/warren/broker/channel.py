@@ -104,7 +104,7 @@ class Channel:
         held = self._held
         n: i64 = 0
         while n < len(held) and held[n][0] <= synced:
-            if held[n][1] and self.state != CLOSED:
+            if held[n][1]:
                 self.connection.write(held[n][1])
             n += 1
         del held[:n]
@@ -112,9 +112,6 @@ class Channel:
             return False
         if self.committing and self.committing <= synced:
             self.committing = 0
-        if self.confirms.owed():
-            self._owes = False
-            self.owes()
         self.wake_consumers()
         return True
 
@@ -138,9 +135,13 @@ class Channel:
 
     def flush_confirms(self) -> None:
         self._owes = False
+        if self.state != OPEN or not self.confirms.owed():
+            return
         if self._held:
-            return  # after what is held; release() asks again
-        if self.state == OPEN and self.confirms.owed():
+            w = BytesWriter()
+            self.confirms.flush(w, self.number)
+            self.reply(w.getvalue())
+        else:
             self.confirms.flush(self.connection.out, self.number)
             self.connection.wrote()
 
@@ -204,10 +205,11 @@ class Channel:
         self._delivery_tag += 1
         return self._delivery_tag
 
-    def can_deliver(self, no_ack: bool) -> bool:
+    def can_deliver(self) -> bool:
         if self._held or not self.connection.writable or self.state != OPEN:
             return False
-        return no_ack or self.global_prefetch == 0 or self.consumer_unacked < self.global_prefetch
+        # a full channel holds all its consumers, those without acknowledgements too
+        return self.global_prefetch == 0 or self.consumer_unacked < self.global_prefetch
 
     def basic_ack(self, tag: i64, multiple: bool) -> None:
         if self.tx is not None:
@@ -247,7 +249,7 @@ class Channel:
             return [(tag, entry)]
         if tag != 0 and not self.unacked.contains(tag):
             raise unknown_tag(tag, method_id)
-        tagged = [(t, e) for t, e in self.unacked.tagged() if tag == 0 or t <= tag]
+        tagged = [(t, e) for t, e in self.unacked.tagged() if tag == 0 or t <= tag]  # tag 0: all
         self.unacked.take_up_to(tag)
         return tagged
 
@@ -265,18 +267,17 @@ class Channel:
 
     def refuse(self, entries: list[Entry], requeue: bool) -> None:
         """nack or reject: back to their queues, or discarded there."""
+        for entry in entries:
+            self._no_longer_held(entry)
         if requeue:
             i: i64 = len(entries) - 1
             while i >= 0:  # newest first, so that each goes in front of the last
                 entry = entries[i]
                 entry.queue.requeue(entry)
                 i -= 1
-            for entry in entries:
-                self._no_longer_held(entry)
         else:
             for entry in entries:
                 entry.queue.reject(entry)
-                self._no_longer_held(entry)
 
     def _no_longer_held(self, entry: Entry) -> None:
         consumer = entry.consumer
@@ -334,9 +335,9 @@ class Channel:
         for consumer in consumers:
             consumer.queue.unsubscribe(consumer)
         self.confirms.waiting = []
-        self._held = []
         self.content_chunks = []
 
 
 def unknown_tag(tag: i64, method_id: i64) -> AmqpError:
-    return AmqpError(406, f"unknown delivery tag {tag}", 60, method_id)
+    shown: int = tag
+    return AmqpError(406, f"unknown delivery tag {shown if shown >= 0 else shown + (1 << 64)}", 60, method_id)

@@ -479,7 +479,7 @@ class Connection:
         channel.content_header = None
         channel.state = CLOSING
         channel.terminate()
-        self.write(
+        channel.reply(
             method_frame(
                 channel.number,
                 "channel.close",
@@ -526,7 +526,7 @@ class Connection:
         channel.flush_confirms()
         channel.state = CLOSED
         channel.terminate()
-        self.write(method_frame(channel.number, "channel.close-ok"))
+        channel.reply(method_frame(channel.number, "channel.close-ok"))
         self._drop_channel(channel)
 
     def _drop_channel(self, channel: Channel) -> None:

@@ -55,7 +55,7 @@ class Consumer:
     def can_take(self) -> bool:
         if self.prefetch > 0 and self.unacked >= self.prefetch and not self.no_ack:
             return False
-        return self.channel.can_deliver(self.no_ack)
+        return self.channel.can_deliver()
 
     def deliver(self, entry: Entry) -> None:
         """Send the message as the channel's next delivery."""

@@ -154,15 +154,21 @@ def get(channel: Channel, method: Method) -> None:
 
 
 def ack(channel: Channel, method: Method) -> None:
-    channel.basic_ack(method.int("delivery_tag"), method.bit("multiple"))
+    channel.basic_ack(_tag(method), method.bit("multiple"))
 
 
 def nack(channel: Channel, method: Method) -> None:
-    channel.basic_nack(method.int("delivery_tag"), method.bit("multiple"), method.bit("requeue"), 120)
+    channel.basic_nack(_tag(method), method.bit("multiple"), method.bit("requeue"), 120)
 
 
 def reject(channel: Channel, method: Method) -> None:
-    channel.basic_nack(method.int("delivery_tag"), False, method.bit("requeue"), 90)
+    channel.basic_nack(_tag(method), False, method.bit("requeue"), 90)
+
+
+def _tag(method: Method) -> int:
+    """A delivery tag as a signed number: none that we give out is that large, so only its text matters."""
+    tag = method.int("delivery_tag")
+    return tag if tag < 1 << 63 else tag - (1 << 64)
 
 
 def recover_async(channel: Channel, method: Method) -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from warren.broker.methods.names import exchange_argument, queue_name, refuse_default_exchange, strip
 from warren.broker.publish import DIRECT_REPLY
 from warren.broker.queue.arguments import QUORUM, STREAM, queue_type
+from warren.broker.records import Binding
 from warren.wire.methods import Method, method_frame
 from warren.wire.replies import AmqpError
 
@@ -136,8 +137,10 @@ def bind(channel: Channel, method: Method) -> None:
     name, source, key = _ends(channel, method)
     exchange = vhost.exchange(source)
     queue = vhost.queue(name)
+    arguments = method.table("arguments")
+    exchange.matcher.validate_binding(Binding(exchange, queue, key, arguments))
     vhost.check_exclusive(queue, connection, False)
-    vhost.bind(exchange, queue, key, method.table("arguments"))
+    vhost.bind(exchange, queue, key, arguments)
     channel.reply_when_synced(b"" if method.bit("nowait") else method_frame(channel.number, "queue.bind-ok"))
 
 

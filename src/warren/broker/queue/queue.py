@@ -467,18 +467,12 @@ class Queue(Destination):
             (s.max_length >= 0 and self.ready > s.max_length)
             or (s.max_bytes >= 0 and self.ready_bytes > s.max_bytes)
         ):
-            entry = self._lowest_fifo().pop()
+            entry = (self._first_fifo() if self.max_priority > 0 else self._fifo).pop()  # the head: delivered next
             if entry is None:
                 return
             self.ready -= 1
             self.ready_bytes -= entry.message.size
             self._discard(entry, "maxlen")
-
-    def _lowest_fifo(self) -> Fifo:
-        for fifo in self._fifos:
-            if fifo.length > 0:
-                return fifo
-        return self._fifo
 
     def expire_heads(self, now: i64) -> None:
         """Drop what expired at ``now`` or before from the head of each priority."""
