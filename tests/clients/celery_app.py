@@ -19,11 +19,11 @@ def make(broker_url: str) -> Celery:
         result_persistent=False,
     )
 
-    @app.task(name="add")
+    @app.task(name="add", shared=False)
     def add(x: int, y: int) -> int:
         return x + y
 
-    @app.task(name="flaky", bind=True, max_retries=3)
+    @app.task(name="flaky", shared=False, bind=True, max_retries=3)
     def flaky(self: Any, succeed_on: int) -> int:
         """Fails until its n-th attempt."""
         attempt = self.request.retries + 1
@@ -31,15 +31,15 @@ def make(broker_url: str) -> Celery:
             raise self.retry(countdown=0.2, exc=RuntimeError(f"attempt {attempt}"))
         return int(attempt)
 
-    @app.task(name="when")
+    @app.task(name="when", shared=False)
     def when() -> float:
         return time.time()
 
-    @app.task(name="total")
+    @app.task(name="total", shared=False)
     def total(numbers: list[int]) -> int:
         return sum(numbers)
 
-    @app.task(name="broken")
+    @app.task(name="broken", shared=False)
     def broken() -> None:
         raise ValueError("on purpose")
 
