@@ -24,6 +24,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -111,6 +112,12 @@ class RunningBroker:
         ).stdout
 
 
+def stop_on_sigterm() -> None:
+    """A test run that is told to end (by `timeout`, by CI) unwinds, so that no broker outlives it."""
+    if threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGTERM) == signal.SIG_DFL:
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+
+
 def free_ports(count: int) -> list[int]:
     """Ports nobody listens on now, all different (held open together while they are chosen)."""
     with contextlib.ExitStack() as stack:
@@ -168,6 +175,7 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 def start_rabbitmq(plugins: tuple[str, ...] = (), extra_config: str = "") -> Iterator[RunningBroker]:
     """A private RabbitMQ 3.10 node on loopback; `extra_config` is appended to its rabbitmq.conf."""
     check_oracle()
+    stop_on_sigterm()
     folder = Path(tempfile.mkdtemp(prefix="warren-oracle-"))
     port, http_port, dist_port, epmd_port = free_ports(4)
     for name in ("mnesia", "log", "home"):
@@ -238,6 +246,7 @@ def start_warren(
     With `data_dir` the folder is the caller's and stays; without, it is temporary. Leaving the block
     stops the broker with SIGTERM and asserts exit status 0 (unless the test already ended it).
     """
+    stop_on_sigterm()
     folder = Path(tempfile.mkdtemp(prefix="warren-test-"))
     ready_file = folder / "ready.json"
     log_file = folder / "log"
