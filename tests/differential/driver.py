@@ -230,7 +230,7 @@ class Run:
             state.confirming = True
         if op.name == "queue.declare" and not values.get("passive"):
             self.note_declared(state, values)
-        if op.name == "exchange.declare" and not values.get("passive"):
+        if op.name == "exchange.declare" and values["exchange"].startswith(self.prefix):
             self.exchanges.add(values["exchange"])
         if op.name == "basic.consume":
             values.setdefault("queue", "")

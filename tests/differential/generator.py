@@ -370,21 +370,31 @@ class Generator:
             values["pad"] = self.random.choice((100, 4088, 4096, 9000))
         return op(channel, "basic.publish", **values)
 
+    def sure_publish(self, channel: str) -> Op:
+        """One that no broker refuses."""
+        self.guess.messages += 1
+        where = {"routing_key": self.known_queue()} if self.flip(0.6) else {
+            "exchange": self.random.choice(STANDARD_EXCHANGES), "routing_key": self.random.choice(KEYS)}
+        mode = {"properties": {"delivery_mode": 2}} if self.persistent and self.flip(0.5) else {}
+        return op(channel, "basic.publish", **where, **self.flags(mandatory=0.35), **mode, body=f"m{self.guess.messages}")
+
     def burst(self, channel: str) -> Op:
         """Several steps in one write: what the broker does when it has not been waited for. Not where dead letters
         travel: whether they or the rest of the write reach a queue first is open."""
         if {"dead-letter", "policy", "ttl"} & set(self.families):
             return self.publish(channel)
+        if channel in self.guess.consuming:
+            # Nothing here may end the channel: it is open whether it would see its own messages before its end.
+            return op(channel, "burst", steps=[self.sure_publish(channel) for _ in range(self.random.randint(2, 6))])
         steps = [self.publish(channel) for _ in range(self.random.randint(2, 6))]
-        if self.flip(self.errors * 2) and channel not in self.guess.consuming:
-            # (With consumers on it, it would be open whether the channel saw its own messages before its end.)
+        if self.flip(self.errors * 2):
             steps.insert(self.random.randrange(len(steps)), self.bad_publish(channel))
         if self.flip(0.25):
             # By name: RabbitMQ looks up "" before it notices that the channel is closing, and closes it twice.
             steps.append(op(channel, "basic.get", queue=self.known_queue(), **self.flags(no_ack=0.3)))
             self.guess.holding.add(channel)
         if self.flip(0.15):
-            steps.append(self.settle(channel))
+            steps.append(op(channel, "basic.ack", delivery_tag="held:0"))
         if self.guess.mode.get(channel) == "tx" and self.flip(0.4):
             steps.append(op(channel, "tx.commit"))
         return op(channel, "burst", steps=steps)
@@ -422,6 +432,8 @@ class Generator:
         return op(at, "basic.cancel", consumer_tag=tag, **self.flags(nowait=0.1))
 
     def settle(self, channel: str) -> Op:
+        if self.guess.holding:
+            channel = self.random.choice(sorted(self.guess.holding))
         tag: Any = f"held:{self.random.choice((0, 0, 0, 1, 2, 5))}"
         values: dict[str, Any] = {"delivery_tag": tag}
         name = self.random.choice(("basic.ack", "basic.ack", "basic.ack", "basic.nack", "basic.nack", "basic.reject"))
