@@ -1,0 +1,420 @@
+"""What a publisher and an operator may count on: confirms, returns, transactions, deletion, what cannot be delivered."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.delay.desk import DELAYED, Desk
+from warren.broker.policy import parse_policy
+from warren.client import Acked, ChannelClosed, Connection, Nacked, Properties, Returned
+from warren.testing import Broker, FaultyDisk
+from warren.wire.fields import from_python
+
+pytestmark = pytest.mark.pure
+
+
+# --- confirms and mandatory
+
+
+def events(desk: Desk) -> list[str]:
+    desk.broker.settle()
+    desk.connection.read(0)
+    return [type(event).__name__ for event in desk.channel.take_events()]
+
+
+def test_a_delayed_message_is_confirmed_when_the_log_has_it_not_when_it_is_due(desk: Desk) -> None:
+    desk.exchange()
+    desk.channel.confirm_select()
+    desk.publish("x", 60_000)
+    assert events(desk) == ["Acked"]
+
+
+def test_a_mandatory_delayed_message_is_returned_at_once_then_confirmed_and_still_delivered(desk: Desk) -> None:
+    """The plugin's behaviour, which clients are built around (spec §10.4)."""
+    desk.exchange()
+    desk.queue()
+    desk.channel.confirm_select()
+    desk.publish("x", 1000, mandatory=True)
+    assert events(desk) == ["Returned", "Acked"]
+    desk.advance(1000)
+    assert desk.take() == ["x"]
+
+
+@pytest.mark.parametrize("how", ["argument", "policy"])
+def test_an_honest_exchange_returns_only_what_it_would_not_route_now(desk: Desk, how: str) -> None:
+    if how == "argument":
+        desk.exchange(x_delayed_mandatory="honest")
+    else:
+        desk.exchange()
+        broker = desk.broker.server.broker
+
+        def set_policy() -> None:
+            value: dict[str, object] = {"pattern": "^d$", "definition": {"delayed-mandatory": "honest"}}
+            broker.policies.set(parse_policy("/", "honest", {**value, "apply-to": "exchanges", "priority": 0}, False))
+            broker.policies_changed(broker.vhosts["/"])
+
+        desk.broker.call(set_policy)
+    desk.queue()
+    desk.channel.confirm_select()
+    desk.publish("routable", 1000, mandatory=True)
+    assert events(desk) == ["Acked"]
+    desk.publish("unroutable", 1000, key="nobody", mandatory=True)
+    assert events(desk) == ["Returned", "Acked"]
+    desk.advance(1000)
+    assert desk.take() == ["routable"]
+
+
+def test_a_message_without_delay_is_returned_and_confirmed_as_by_the_inner_type(desk: Desk) -> None:
+    desk.exchange()
+    desk.queue()
+    desk.channel.confirm_select()
+    desk.publish("routable", mandatory=True)
+    assert events(desk) == ["Acked"]
+    desk.publish("unroutable", key="nobody", mandatory=True)
+    assert events(desk) == ["Returned", "Acked"]
+
+
+def test_a_message_that_also_went_to_a_queue_at_once_is_not_returned(desk: Desk) -> None:
+    desk.exchange()
+    desk.channel.exchange_declare("front", "fanout")
+    desk.channel.exchange_bind("d", "front", "")
+    desk.queue("at once", "front")
+    desk.queue()
+    desk.channel.confirm_select()
+    for persistent in (True, False):
+        desk.publish("x", 1000, exchange="front", mandatory=True, persistent=persistent)
+        assert events(desk) == ["Acked"]
+    desk.advance(1000)
+    assert desk.take("at once") == desk.take() == ["x", "x"]
+
+
+@pytest.mark.parametrize("argument", ["x-delayed-mandatory", "x-delayed-header", "x-delayed-missed"])
+def test_an_argument_that_makes_no_sense_is_refused_by_name(desk: Desk, argument: str) -> None:
+    with pytest.raises(ChannelClosed) as error:
+        desk.channel.exchange_declare("d", DELAYED, arguments={"x-delayed-type": "direct", argument: "perhaps"})
+    assert error.value.code == 406 and argument in error.value.text and "'perhaps'" in error.value.text
+
+
+# --- transactions
+
+
+def test_a_transaction_schedules_at_commit(desk: Desk) -> None:
+    desk.exchange()
+    desk.queue()
+    desk.channel.tx_select()
+    desk.publish("x", 1000)
+    assert desk.waiting() == 0
+    desk.advance(500)
+    desk.channel.tx_commit()
+    assert desk.waiting() == 1
+    desk.advance(999)
+    assert desk.take() == []
+    desk.advance(1)
+    assert desk.take() == ["x"]
+
+
+def test_a_rolled_back_message_is_never_scheduled(desk: Desk) -> None:
+    desk.exchange()
+    desk.queue()
+    desk.channel.tx_select()
+    desk.publish("x", 1000)
+    desk.channel.tx_rollback()
+    assert desk.waiting() == 0
+    desk.advance(2000)
+    assert desk.take() == []
+
+
+def test_a_mandatory_message_of_a_transaction_is_returned_at_commit(desk: Desk) -> None:
+    desk.exchange()
+    desk.channel.tx_select()
+    desk.publish("x", 1000, mandatory=True)
+    assert desk.returned() == []
+    desk.channel.tx_commit()
+    assert desk.returned() == ["x"]
+
+
+def test_an_exchange_deleted_before_the_commit_keeps_nothing(desk: Desk) -> None:
+    desk.exchange()
+    desk.channel.tx_select()
+    desk.publish("x", 1000, mandatory=True)
+    other = desk.connection.channel()
+    other.exchange_delete("d")
+    desk.channel.tx_commit()
+    assert desk.returned() == ["x"]
+
+
+# --- deleting
+
+
+@pytest.mark.parametrize("durable", [True, False], ids=["durable", "transient"])
+def test_deleting_the_exchange_cancels_what_waits_there(desk: Desk, durable: bool) -> None:
+    desk.exchange(durable=durable)
+    desk.queue()
+    for _ in range(3):
+        desk.publish("x", 1000)
+    assert desk.waiting() == 3
+    desk.channel.exchange_delete("d")
+    desk.exchange(durable=durable)
+    desk.channel.queue_bind("q", "d", "k")
+    assert desk.waiting() == 0
+    desk.restart()
+    if durable:
+        assert desk.waiting() == 0
+    desk.advance(5000)
+    assert desk.take() == []
+    assert desk.broker.call(lambda: desk.broker.server.broker.log.maintenance.live_bytes()) < 10_000
+
+
+# --- at the due time
+
+
+def test_bindings_are_those_of_the_due_time(desk: Desk) -> None:
+    desk.exchange()
+    desk.queue("early")
+    desk.publish("x", 1000)
+    desk.channel.queue_unbind("early", "d", "k")
+    desk.queue("late")
+    desk.advance(1000)
+    assert desk.take("early") == [] and desk.take("late") == ["x"]
+
+
+def test_the_alternate_exchange_gets_what_is_unroutable_when_due_and_nothing_before(desk: Desk) -> None:
+    desk.exchange(alternate_exchange="amq.fanout")
+    desk.queue("lost", "amq.fanout")
+    desk.publish("x", 1000)
+    assert desk.take("lost") == []
+    desk.advance(1000)
+    assert desk.take("lost") == ["x"]
+
+
+def test_what_is_unroutable_when_due_is_counted_and_gone(desk: Desk) -> None:
+    desk.exchange()
+    desk.publish("x", 1000)
+    desk.advance(1000)
+    assert desk.waiting() == 0
+    delay = desk.broker.server.broker.delay
+    assert desk.broker.call(lambda: (int(delay.undeliverable), int(delay.delivered))) == (1, 0)
+
+
+def test_what_is_unroutable_when_due_goes_to_the_exchanges_dead_letter_exchange(desk: Desk) -> None:
+    desk.exchange(x_dead_letter_exchange="amq.direct", x_dead_letter_routing_key="dead")
+    desk.queue("dead", "amq.direct", "dead")
+    desk.publish("x", 1000)
+    desk.advance(1000)
+    message = desk.channel.basic_get("dead", no_ack=True)
+    assert message is not None and bytes(message.body) == b"x"
+    headers = message.properties.headers
+    assert headers is not None
+    death = headers["x-death"].value[0].value  # type: ignore[index]
+    assert (death["reason"].value, death["exchange"].value, death["count"].value) == ("unroutable", "d", 1)
+
+
+def test_a_full_queue_that_rejects_counts_as_undeliverable(desk: Desk) -> None:
+    desk.exchange(x_dead_letter_exchange="amq.fanout")
+    desk.queue("q", x_max_length=1, x_overflow="reject-publish")
+    desk.queue("dead", "amq.fanout")
+    desk.publish("first", 1000)
+    desk.publish("second", 1000)
+    desk.advance(1000)
+    assert desk.take() == ["first"] and desk.take("dead") == ["second"]
+
+
+def test_time_to_live_begins_when_the_message_arrives_in_its_queue(desk: Desk) -> None:
+    desk.exchange()
+    desk.queue("q", x_message_ttl=500)
+    desk.publish("by message", 10_000, expiration="200")
+    desk.publish("by queue", 10_000)
+    desk.advance(10_199)
+    assert desk.channel.queue_declare("q", passive=True).int("message_count") == 2
+    desk.advance(300)
+    assert desk.channel.queue_declare("q", passive=True).int("message_count") == 1
+    desk.advance(1)
+    assert desk.take() == []
+
+
+def test_a_priority_queue_orders_what_fires_together(desk: Desk) -> None:
+    desk.exchange()
+    desk.queue("q", x_max_priority=10)
+    for priority in (1, 9, 5):
+        properties = Properties(headers=from_python({"x-delay": 100}), priority=priority, delivery_mode=2)
+        desk.channel.basic_publish("d", "k", str(priority).encode(), properties)
+    desk.advance(100)
+    assert desk.take() == ["9", "5", "1"]
+
+
+def test_a_transient_message_is_transient_in_its_queue(desk: Desk) -> None:
+    desk.exchange()
+    desk.queue()
+    desk.publish("transient", 1000, persistent=False)
+    desk.publish("persistent", 1000)
+    desk.restart()
+    desk.advance(1000)
+    assert desk.channel.queue_declare("q", passive=True).int("message_count") == 2
+    desk.restart()
+    assert desk.take() == ["persistent"]
+
+
+def test_a_dead_letter_with_a_delay_waits_at_a_delayed_dead_letter_exchange(desk: Desk) -> None:
+    """The retry pattern: rejected messages come back after their delay."""
+    desk.exchange()
+    desk.queue("work", "", x_dead_letter_exchange="d", x_dead_letter_routing_key="k")
+    desk.queue()
+    desk.publish("x", 1000, exchange="", key="work")
+    message = desk.channel.basic_get("work")
+    assert message is not None
+    desk.channel.basic_reject(message.delivery_tag, requeue=False)
+    assert desk.waiting() == 1
+    desk.advance(1000)
+    assert desk.take() == ["x"]
+
+
+def test_a_dead_letter_with_a_senseless_delay_does_not_wait(desk: Desk) -> None:
+    desk.exchange()
+    desk.queue("work", "", x_dead_letter_exchange="d", x_dead_letter_routing_key="k")
+    desk.queue()
+    desk.publish("x", "soon", exchange="", key="work")
+    message = desk.channel.basic_get("work")
+    assert message is not None
+    desk.channel.basic_reject(message.delivery_tag, requeue=False)
+    assert desk.take() == ["x"]
+
+
+# --- the log
+
+
+def test_the_body_is_not_written_again_when_the_message_fires(desk: Desk) -> None:
+    desk.exchange()
+    for name in "abc":
+        desk.queue(name)
+    desk.publish("x" * 100_000, 1000)
+    desk.waiting()
+    log = desk.broker.server.log
+    before = desk.broker.call(lambda: int(log.maintenance.live_bytes()))
+    desk.advance(1000)
+    assert desk.broker.call(lambda: int(log.maintenance.live_bytes())) - before < 10_000
+    desk.restart()
+    assert [len(body) for name in "abc" for body in desk.take(name)] == [100_000] * 3
+
+
+def test_a_message_of_two_megabytes_waits_and_arrives_whole(desk: Desk) -> None:
+    desk.exchange()
+    desk.queue()
+    body = "0123456789abcdef" * (1 << 17)
+    desk.publish(body, 1000)
+    desk.restart()
+    desk.advance(1000)
+    assert desk.take() == [body]
+
+
+def test_the_keys_of_cc_are_used_when_due_and_those_of_bcc_stay_secret(desk: Desk) -> None:
+    desk.exchange()
+    for key in "abc":
+        desk.queue(key, key=key)
+    desk.publish("x", 1000, key="a", CC=["b"], BCC=["c"])
+    desk.restart()
+    desk.advance(1000)
+    for key in "abc":
+        message = desk.channel.basic_get(key, no_ack=True)
+        assert message is not None and message.routing_key == "a"
+        assert message.properties.headers is not None and "BCC" not in message.properties.headers
+
+
+def test_what_the_disk_refused_is_nacked_and_does_not_wait(tmp_path: Path) -> None:
+    disk = FaultyDisk()
+    with Broker(clock="virtual", data_dir=tmp_path, disk=disk) as broker, Connection(broker.url, timeout=20) as c:
+        channel = c.channel()
+        channel.exchange_declare("d", DELAYED, durable=True, arguments={"x-delayed-type": "direct"})
+        channel.queue_declare("q", durable=True)
+        channel.queue_bind("q", "d", "k")
+        channel.confirm_select()
+        headers = from_python({"x-delay": 1000})
+        channel.basic_publish("d", "k", b"kept", Properties(headers=headers, delivery_mode=2))
+        assert channel.wait_for_confirms(10) == []
+        channel.take_events()
+        disk.fail("sync")
+        channel.basic_publish("d", "k", b"refused", Properties(headers=headers, delivery_mode=2), mandatory=True)
+        c.flush()
+        broker.settle()
+        c.read(5)
+        kinds = [type(event) for event in channel.take_events()]
+        assert kinds == [Returned, Nacked] or kinds == [Returned]
+        while Nacked not in kinds:
+            c.read(5)
+            kinds += [type(event) for event in channel.take_events()]
+        assert Acked not in kinds
+        disk.repair()
+        delay = broker.server.broker.delay
+        assert broker.call(lambda: int(delay.total())) == 1
+
+
+# --- time
+
+
+def test_the_timer_follows_the_earliest_message(desk: Desk) -> None:
+    """A sooner arrival replaces it, a later one does not, cancelling the earliest arms it for the next."""
+    desk.exchange()
+    desk.exchange("e")
+    broker = desk.broker.server.broker
+
+    def due() -> int:
+        desk.broker.settle()
+        return desk.broker.call(lambda: int(broker.delay._timer.due))
+
+    now = desk.broker.now_ms
+    assert due() == -1
+    desk.publish("x", 5000)
+    assert due() == now + 5000
+    desk.publish("x", 9000, exchange="e")
+    assert due() == now + 5000
+    desk.publish("x", 1000, exchange="e", x_delay_id="soon")
+    assert due() == now + 1000
+    desk.publish("", exchange="e", x_delay_cancel="soon")
+    assert due() == now + 5000
+    desk.channel.exchange_delete("d")
+    assert due() == now + 9000
+    desk.channel.exchange_delete("e")
+    assert due() == -1
+
+
+def test_messages_of_several_exchanges_leave_in_order_of_due_time(desk: Desk) -> None:
+    for name in "abc":
+        desk.exchange(name)
+    desk.queue("q", "a")
+    for name in "bc":
+        desk.channel.queue_bind("q", name, "k")
+    wanted = []
+    for number in range(60):
+        delay = (number * 37) % 50
+        desk.publish(f"{delay} {number}", 1000 + delay, exchange="abc"[number % 3])
+        wanted.append((delay, number))
+    desk.advance(2000)
+    assert desk.take() == [f"{delay} {number}" for delay, number in sorted(wanted)]
+
+
+def test_a_backlog_is_fired_in_slices_that_leave_room_for_others(desk: Desk) -> None:
+    from warren.broker.delay.delays import SLICE
+
+    desk.exchange()
+    desk.queue()
+    count = 3 * SLICE + 10
+    for number in range(count):
+        desk.publish(str(number), 1000)
+    desk.waiting()
+    server = desk.broker.server
+
+    def slices() -> list[int]:
+        sizes = []
+        desk.broker._clock.set_ms(desk.broker._clock.now_ms() + 5000)  # type: ignore[attr-defined]
+        while server.broker.delay.total():
+            before = server.broker.delay.total()
+            server.begin()
+            server.broker.begin_turn()
+            server.broker.run_timers()
+            server.end_turn()
+            sizes.append(int(before - server.broker.delay.total()))
+        return sizes
+
+    assert desk.broker.call(slices) == [SLICE, SLICE, SLICE, 10]
+    assert len(desk.take()) == count
