@@ -23,13 +23,12 @@ from warren.broker.ack_timeout import AckTimeout
 from warren.broker.alarms import Alarms
 from warren.broker.channel import Channel
 from warren.broker.clock import Clock
-from warren.broker.connection import GONE, RUNNING, Connection
+from warren.broker.connection import Connection
 from warren.broker.consumer import Consumer
 from warren.broker.dead_letter import DeadLetters
 from warren.broker.decorator import DecoratorRegistry, decorators_for
 from warren.broker.delay.delays import Delays
 from warren.broker.exchange.random import Randomness
-from warren.broker.exchange.walk import Routed
 from warren.broker.firehose import Firehose
 from warren.broker.interceptor import ChannelView, Interceptors
 from warren.broker.message import Entry, Message, Origin, message_from
@@ -41,6 +40,7 @@ from warren.broker.queue.queue import Queue
 from warren.broker.queue.stream import StreamQueue
 from warren.broker.records import Binding, Exchange, Resource
 from warren.broker.sink import Sink
+from warren.broker.states import GONE, RUNNING
 from warren.broker.timers import Timers
 from warren.broker.vhost import VHost
 from warren.log.log import Log
@@ -137,6 +137,7 @@ class Broker:
         self._when_synced: list[tuple[int, Callable[[], None]]] = []
         self.owed: bool = False
         self.durable_change: bool = False
+        self.defined_batch: i64 = 0  # the last batch of the log that defines or undefines something
         self.log_failing: bool = False
         self.alarms: Alarms | None = None  # set by whoever can measure memory and disk
         self.blocking: str = ""  # why publishers are blocked now, "" when they are not
@@ -318,22 +319,19 @@ class Broker:
         """The log could not write: take back what nobody has seen, nack what was waiting, say why."""
         self.log_failing = True
         self.notes.event("error", "log_write_failed", {"reason": reason, "batch": int(batch)})
-        first = self.log.synced + 1
-        taken: dict[int, bool] = {}
+        taken: dict[int, int] = {}  # address -> from how many queues
         for vhost in self.vhosts.values():
             for queue in vhost.queues.values():
                 if queue.durable:
-                    number = first
-                    while number <= batch:
-                        for entry in queue.take_back_batch(number):
-                            self.log.settle(queue.id, entry.message.address)
-                            taken[entry.message.id] = True
-                        number += 1
+                    for address in queue.take_back(self.log.synced + 1):
+                        self.log.settle(queue.id, address)
+                        taken[address] = taken.get(address, 0) + 1
         self.delay.batch_failed(batch)
         self._give_credit(batch)
         for channel in self.waiting:
             outcomes.batch_failed(channel, batch, taken)
         self.waiting = [channel for channel in self.waiting if channel.waited()]
+        self.gated = [channel for channel in self.gated if not channel.log_failed()]
         self.update_alarms()
 
     def log_recovered(self) -> None:

@@ -65,7 +65,7 @@ class Channel:
         self.content_size: i64 = 0
         self.content_left: i64 = 0
         # ordering
-        self._held: list[tuple[int, bytes]] = []  # (batch, frames) that wait for the log
+        self._held: list[tuple[int, bytes, bool]] = []  # (batch, frames, even if the disk fails?) that wait for the log
         self._owes: bool = False
         self._waits: bool = False
         # counters
@@ -80,20 +80,45 @@ class Channel:
     def reply(self, frames: bytes) -> None:
         """Say something to the client, behind what is held."""
         if self._held:
-            self._held.append((self._held[-1][0], frames))
+            last = self._held[-1]
+            self._held.append((last[0], frames, last[2]))
         else:
             self.connection.write(frames)
 
     def reply_when_synced(self, frames: bytes) -> None:
-        """The same, but only when the log has everything that happened up to now."""
+        """The same, but only when the log has what the method changed, and what it may have found there."""
         broker = self.broker
-        if not broker.log_waits():
+        if broker.log_waits():
+            self._hold(broker.log.batch, frames, False)
+        elif broker.defined_batch > broker.log.synced:
+            self._hold(broker.defined_batch, frames, False)
+        else:
             self.reply(frames)
-            return
+
+    def reply_with_message(self, frames: bytes) -> None:
+        """An answer that carries a message waits for the log as a delivery does: not while the disk fails."""
+        self._hold(self.broker.log.batch, frames, True)
+
+    def _hold(self, batch: i64, frames: bytes, even_failing: bool) -> None:
         if not self._held:
-            broker.gated.append(self)
-        self._held.append((broker.log.batch, frames))
-        broker.owed = True
+            self.broker.gated.append(self)
+        elif self._held[-1][0] > batch:
+            batch = self._held[-1][0]
+        self._held.append((batch, frames, even_failing))
+        self.broker.owed = True
+
+    def log_failed(self) -> bool:
+        """The disk fails: messages that waited for it go out. Says whether nothing is held any more."""
+        held = self._held
+        n: i64 = 0
+        while n < len(held) and held[n][2]:
+            self.connection.write(held[n][1])
+            n += 1
+        del held[:n]
+        if held:
+            return False
+        self.wake_consumers()
+        return True
 
     def hold_until_synced(self) -> None:
         """Hold whatever comes next until the log has the open batch."""

@@ -28,6 +28,7 @@ from warren.broker.plan import (
 from warren.broker.policy import parse_policy
 from warren.broker.queue import arguments as queue_arguments
 from warren.broker.records import Exchange, Resource
+from warren.broker.vhost import PREDECLARED
 from warren.wire.fields import Table, from_python
 from warren.wire.replies import AmqpError
 
@@ -249,6 +250,8 @@ class Reader:
         tags = part.tags("tags") or metadata.tags("tags")
         queue_type = part.text("default_queue_type", False) or metadata.text("default_queue_type", False)
         self._vhosts.add(name)
+        for exchange in PREDECLARED:
+            self._exchanges.add(Resource(name, "exchange", exchange[0]))
         self.plan.vhosts.append(
             PlannedVhost(name, description, tags, "" if queue_type == "undefined" else queue_type, part.flag("tracing"))
         )

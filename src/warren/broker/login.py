@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from warren.broker.states import CLOSING
 from warren.wire.fields import decode_entries
 from warren.wire.methods import method_frame
 from warren.wire.replies import AmqpError
@@ -55,7 +56,7 @@ def authenticate(connection: Connection, mechanism: str, response: bytes) -> boo
                 method_id=0,
             )
         )
-    connection.state = 6
+    connection.state = CLOSING
     connection.broker.io_timers.arm(connection.deadline, connection.broker.io_now() + FAILED_LOGIN_WAIT)
     return False
 

@@ -30,6 +30,10 @@ class Mandatory:
     def tracks(self, seq: i64) -> bool:
         return seq in self._messages
 
+    def open_queues(self, seq: i64) -> i64:
+        """How many queues may still accept it."""
+        return len(self._queues[seq]) if seq in self._queues else 0
+
     def track(self, seq: i64, queues: list[Queue], message: Message) -> None:
         self._messages[seq] = message
         self._queues[seq] = list(queues)

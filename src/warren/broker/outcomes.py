@@ -260,15 +260,16 @@ def queue_lost(channel: Channel, queue: Queue, deleted: bool) -> None:
         channel.owes()
 
 
-def batch_failed(channel: Channel, batch: i64, delivered: dict[int, bool]) -> None:
+def batch_failed(channel: Channel, batch: i64, taken: dict[int, int]) -> None:
     """The log could not write a batch: what waited for it is nacked, and mandatory messages that no consumer has
-    seen (their id is not in ``delivered``) are returned first."""
+    seen (``taken``: by address, out of how many queues they could be taken) are returned first."""
     confirms = channel.confirms
     for waiting in confirms.take_synced(batch):
         seq = waiting.first
         while seq <= waiting.last:
+            queues = channel.mandatory.open_queues(seq)
             message = channel.mandatory.forget(seq)
-            if message is not None and message.id not in delivered:
+            if message is not None and taken.get(message.address, 0) >= queues:
                 channel.basic_return(message, 312, "NO_ROUTE")
             if confirms.selected and seq > confirms.offset:
                 confirms.nack(seq)

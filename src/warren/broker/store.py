@@ -36,10 +36,12 @@ class DefinitionStore:
     def put(self, kind: str, key: str, value: dict[str, object]) -> None:
         self._broker.log.define(kind, key, json.dumps(value).encode())
         self._broker.durable_change = True
+        self._broker.defined_batch = self._broker.log.batch
 
     def delete(self, kind: str, key: str) -> None:
         self._broker.log.undefine(kind, key)
         self._broker.durable_change = True
+        self._broker.defined_batch = self._broker.log.batch
 
     # -- topology ----------------------------------------------------------------------------------------------
 

@@ -69,6 +69,7 @@ class Transaction:
         channel = self._channel
         for p in publishes:
             queues = [queue for queue in p.queues if not queue.gone]
+            p.message.moved = True  # with the rest of its transaction or not at all: a failing disk takes no part back
             outcomes.publish(channel, p.message, queues, p.routed, p.mandatory, 0)
         for what, tagged in acks:
             entries = [entry for _, entry in tagged]
@@ -78,7 +79,9 @@ class Transaction:
                 channel.refuse(entries, what == REQUEUE)
 
     def _check(self) -> None:
-        """Would any queue refuse? Counts what this commit itself adds."""
+        """Would any queue refuse, or is the log failing? Counts what this commit itself adds."""
+        if self._channel.broker.log_failing and self._needs_log():
+            self._refuse()
         length: dict[Queue, int] = {}
         size: dict[Queue, int] = {}
         for p in self._publishes:
@@ -86,11 +89,24 @@ class Transaction:
                 if queue.gone or not (queue.eager or queue.failed):
                     continue
                 if queue.would_refuse(length.get(queue, 0), size.get(queue, 0), p.message.size):
-                    self._publishes = []
-                    self.rollback()
-                    raise AmqpError(406, "partial tx completion", 90, 20)
+                    self._refuse()
                 length[queue] = length.get(queue, 0) + 1
                 size[queue] = size.get(queue, 0) + p.message.size
+
+    def _refuse(self) -> None:
+        self.rollback()
+        raise AmqpError(406, "partial tx completion", 90, 20)
+
+    def _needs_log(self) -> bool:
+        for p in self._publishes:
+            for queue in p.queues:
+                if queue.logs(p.message):
+                    return True
+        for _, tagged in self._acks:
+            for _, entry in tagged:
+                if entry.queue.holds(entry.message):
+                    return True
+        return False
 
     def rollback(self) -> None:
         """Forget the publishes; the acknowledged deliveries are outstanding again."""

@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from warren.broker.channel import Channel
-from warren.broker.connection import GONE, RUNNING, Connection
+from warren.broker.connection import Connection
 from warren.broker.sink import Sink
+from warren.broker.states import GONE, RUNNING
 from warren.wire.constants import FRAME_BODY, FRAME_HEADER, FRAME_METHOD
 from warren.wire.content import Properties, body_size, content_frames, decode_properties, encode_header
 from warren.wire.frames import Frame, FrameReader

@@ -10,11 +10,13 @@ from urllib.parse import quote_plus
 from msgspec import UNSET, UnsetType
 
 from warren.broker.channel import Channel
-from warren.broker.connection import CLOSING_CONNECTION, RUNNING, Connection
+from warren.broker.connection import Connection
 from warren.broker.consumer import Consumer
 from warren.broker.queue.arguments import queue_type
 from warren.broker.queue.queue import Queue
 from warren.broker.records import Binding, Exchange
+from warren.broker.states import CLOSING as CLOSING_CONNECTION
+from warren.broker.states import RUNNING
 from warren.broker.vhost import VHost
 from warren.http.bridge import Bridge
 from warren.http.models import (

@@ -3,9 +3,10 @@
 The note stands behind the routing keys in the message's record, and the record's flags say how long it is:
 
     keys note                      flags = number of BCC keys | length of the note << 8
-    note = version(1) bits(1) sequence number(8) scheduled at(8) deliveries so far(8) publisher(short string) id(short string)
+    note = version(1) bits(1) sequence number(8) scheduled at(8) deliveries so far(8) publisher id
+                                   (the last two as short strings)
 
-``message.keys_of`` leaves it out, so a message that has moved on to a queue shows nothing of it.
+``message.packed_keys_of`` leaves it out, so a message that has moved on to a queue shows nothing of it.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What a message asks of a delayed exchange, read from its headers.
 
-    x-delay           milliseconds to wait                  x-deliver-at   or the moment itself (``exchange/delayed.py``)
+    x-delay           milliseconds to wait                  x-deliver-at   or the moment (``exchange/delayed.py``)
     x-delay-id        the publisher's own id; a second message with a live id replaces the first
     x-delay-cancel    take the message with this own id out of the schedule; nothing is routed
     x-delay-every     milliseconds between repetitions      x-delay-cron   or five fields, in the zone x-delay-timezone

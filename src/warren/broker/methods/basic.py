@@ -146,7 +146,7 @@ def get(channel: Channel, method: Method) -> None:
     )
     write_content(w, channel.number, message, connection.frame_max)
     if queue.promise_pending():
-        channel.reply_when_synced(w.getvalue())
+        channel.reply_with_message(w.getvalue())
     else:
         channel.reply(w.getvalue())
     channel.delivered += 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from warren.broker import login
+from warren.broker.states import CLOSING, NAMES, OPENING, RUNNING, STARTING, TUNING
 from warren.wire.constants import PROTOCOL_HEADER
 from warren.wire.fields import Field, Table
 from warren.wire.methods import Method, method_frame
@@ -13,7 +14,6 @@ from warren.wire.replies import AmqpError
 if TYPE_CHECKING:
     from warren.broker.connection import Connection
 
-STATES: Final = ["handshake", "starting", "securing", "tuning", "opening", "running", "closing", "closed"]
 CAPABILITIES: Final = [
     "publisher_confirms",
     "exchange_exchange_bindings",
@@ -26,15 +26,10 @@ CAPABILITIES: Final = [
     "direct_reply_to",
 ]
 FRAME_MIN_SIZE: Final = 4096
-STARTING: Final = 1
-TUNING: Final = 3
-OPENING: Final = 4
-RUNNING: Final = 5
-CLOSING: Final = 6
 
 
 def state_name(state: int) -> str:
-    return STATES[state]
+    return NAMES[state]
 
 
 def protocol_header(connection: Connection, header: bytes) -> bool:
@@ -96,8 +91,6 @@ def handle(connection: Connection, method: Method) -> None:
         elif name == "connection.update-secret" and state == RUNNING:
             login.update_secret(connection, method.bytes("new_secret"))
             connection.write(method_frame(0, "connection.update-secret-ok"))
-        elif method.spec.class_id != 10:
-            raise AmqpError(504, "unexpected method in connection state " + state_name(state))
         else:
             raise AmqpError(504, "unexpected method in connection state " + state_name(state))
     except AmqpError as error:

@@ -30,6 +30,7 @@ PAGE_IN: Final = 256  # entries read back at a time
 
 REDELIVERED: Final = 1
 PERSISTENT: Final = 2
+MOVED: Final = 4  # came from inside the broker
 
 
 @final
@@ -284,23 +285,66 @@ class Fifo:
             packed = holder.pack(priority, message.size, entry.redelivered)
             index.add(entry.position, message.address, entry.expires_at, packed)
 
-    def remove_batch(self, batch: i64) -> list[Entry]:
-        """Take out the never-delivered entries of a log batch that could not be written."""
-        removed: list[Entry] = []
+    def take_back(self, first: i64, addresses: list[i64]) -> i64:
+        """Take out the never-delivered entries of the log's batches from ``first`` on, which could not be written.
+        Adds their addresses, returns the bytes of their bodies."""
+        size: i64 = 0
         kept: list[Entry | None] = []
         i: i64 = self._head
         while i < len(self._items):
             item = self._items[i]
             if item is not None:
-                if item.message.batch == batch and not item.redelivered and not item.message.moved:
-                    removed.append(item)
+                if item.message.batch >= first and not item.redelivered and not item.message.moved:
+                    addresses.append(item.message.address)
+                    size += item.message.size
+                    self.length -= 1
                 else:
                     kept.append(item)
             i += 1
         self._items = kept
         self._head = 0
-        self.length -= len(removed)
-        return removed
+        p: i64 = len(self._pages) - 1
+        while p >= self._first_page:  # what is not on disk is at the end
+            more = self._take_back_page(self._pages[p], addresses)
+            if more < 0:
+                break
+            size += more
+            p -= 1
+        while len(self._pages) > self._first_page and len(self._pages[-1].addresses) == self._pages[-1].start:
+            self._pages.pop()
+        if len(self._pages) == self._first_page:
+            self._pages = []
+            self._first_page = 0
+        return size
+
+    def _take_back_page(self, page: Page, addresses: list[i64]) -> i64:
+        """The bytes taken out of the page; -1 when nothing in it waits for the disk."""
+        log = self._queue.broker.log
+        left = Page()
+        size: i64 = 0
+        waiting = False
+        i: i64 = page.start
+        while i < len(page.addresses):
+            address = page.addresses[i]
+            meta = page.metas[i]
+            unwritten = address > 0 and not log.is_synced(address)
+            waiting = waiting or unwritten
+            if unwritten and (meta & (REDELIVERED | MOVED)) == 0:
+                addresses.append(address)
+                size += meta >> 8
+                self.paged -= 1
+                self.length -= 1
+            else:
+                left.add(address, page.positions[i], meta, 0 if page.expiries is None else page.expiries[i])
+            i += 1
+        if not waiting:
+            return -1
+        page.addresses = left.addresses
+        page.positions = left.positions
+        page.metas = left.metas
+        page.expiries = left.expiries
+        page.start = 0
+        return size
 
 
 _EMPTY: Final = Page()

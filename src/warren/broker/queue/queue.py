@@ -16,7 +16,7 @@ from mypy_extensions import i64
 from warren.broker.message import Entry, Message
 from warren.broker.queue.arguments import DROP_HEAD, REJECT_PUBLISH_DLX, QueueSettings, settings
 from warren.broker.queue.dispatch import Dispatch
-from warren.broker.queue.fifo import PERSISTENT, Fifo
+from warren.broker.queue.fifo import MOVED, PERSISTENT, Fifo
 from warren.broker.queue.lease import Lease, Leases
 from warren.broker.records import Binding, Destination, Resource
 from warren.broker.timers import Timer
@@ -223,7 +223,8 @@ class Queue(Destination):
             address = -self.broker.transient.put(
                 message.id, message.header(), message.body(), origin.exchange, origin.packed_keys, origin.bcc
             )
-        fifo.push_packed(address, position, message.size, PERSISTENT if message.persistent else 0, expires_at)
+        flags: i64 = (PERSISTENT if message.persistent else 0) | (MOVED if message.moved else 0)
+        fifo.push_packed(address, position, message.size, flags, expires_at)
 
     def read(self, addresses: list[i64]) -> list[StoredMessage]:
         """Content of packed entries, in order: from the log, or (negative addresses) the transient store."""
@@ -614,12 +615,12 @@ class Queue(Destination):
         index.sort()
         return index
 
-    def take_back_batch(self, batch: i64) -> list[Entry]:
-        """Take out what no consumer has seen of a batch that the log could not write."""
-        removed: list[Entry] = []
+    def take_back(self, first: i64) -> list[i64]:
+        """The log could not write the batches from ``first`` on: take out what no consumer has seen of them.
+        Returns where the log has what was taken."""
+        addresses: list[i64] = []
         for fifo in self._fifos:
-            for entry in fifo.remove_batch(batch):
-                self.ready -= 1
-                self.ready_bytes -= entry.message.size
-                removed.append(entry)
-        return removed
+            before = fifo.length
+            self.ready_bytes -= fifo.take_back(first, addresses)
+            self.ready -= before - fifo.length
+        return addresses

@@ -172,14 +172,17 @@ class StreamQueue(ReplayQueue):
         self._committed = self.next_position
         self._recent_first = self.next_position
 
-    def take_back_batch(self, batch: i64) -> list[Entry]:
-        """The log could not write this batch: its messages, the newest, were never readable."""
-        removed: list[Entry] = []
-        while self._open and self._open[-1][0] == batch:
-            del self._open[-1]
-            end = self._open[-1][1] if self._open else self._committed
+    def take_back(self, first: i64) -> list[i64]:
+        """The log could not write the batches from ``first`` on: their messages, the newest, were never readable."""
+        addresses: list[i64] = []
+        while self._open and self._open[-1][0] >= first:
+            end = self._open[-2][1] if len(self._open) > 1 else self._committed
             while self.next_position > end and self._recent:
+                if self._recent[-1].moved:  # it cannot go back to where it came from, so what is older stays as well
+                    self._open[-1] = (self._open[-1][0], int(self.next_position))
+                    return addresses
                 message = self._recent.pop()
+                self._recent_bytes -= message.size
                 self.next_position -= 1
                 self.ready -= 1
                 self.ready_bytes -= message.size
@@ -190,8 +193,9 @@ class StreamQueue(ReplayQueue):
                 page.sizes = page.sizes[: len(page.sizes) - 1]
                 if len(page.addresses) == 0:
                     self._pages.pop()
-                removed.append(Entry(message, self, self.next_position))
-        return removed
+                addresses.append(message.address)
+            del self._open[-1]
+        return addresses
 
     # -- retention ---------------------------------------------------------------------------------------------
 
