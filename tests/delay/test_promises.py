@@ -1,4 +1,4 @@
-"""What a publisher and an operator may count on: confirms, returns, transactions, deletion, what cannot be delivered."""
+"""What a publisher and an operator may count on: confirms, returns, transactions, deletion, what is undeliverable."""
 
 from __future__ import annotations
 
