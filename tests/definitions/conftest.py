@@ -1,0 +1,3 @@
+from tests.support.brokers import rabbitmq
+
+__all__ = ["rabbitmq"]

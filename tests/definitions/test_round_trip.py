@@ -1,0 +1,178 @@
+"""Definitions move RabbitMQ -> Warren -> RabbitMQ and come back equal; Warren's own survive a restart."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import httpx
+import pytest
+
+from tests.support.brokers import RunningBroker
+from warren.testing import Broker
+
+SECTIONS = ["users", "vhosts", "permissions", "topic_permissions", "parameters", "policies", "queues", "exchanges",
+            "bindings"]  # fmt: skip
+HERE = "defs/one"  # a vhost that has to be quoted
+OURS = (HERE, "defs-two")
+AT = quote(HERE, safe="")
+
+
+def call(base: str, method: str, path: str, body: Any = None, user: tuple[str, str] = ("guest", "guest")) -> Any:
+    content = json.dumps(body) if body is not None else None
+    headers = {"content-type": "application/json", "connection": "close"}
+    response = httpx.request(method, f"{base}/api{path}", content=content, auth=user, headers=headers, timeout=30)
+    assert response.status_code < 300, f"{method} {path}: {response.status_code} {response.text}"
+    return response.json() if response.content else None
+
+
+def furnish(base: str) -> None:
+    """A bit of everything that definitions can say."""
+    for vhost in OURS:
+        call(base, "PUT", f"/vhosts/{quote(vhost, safe='')}", {})
+        everything = {"configure": ".*", "write": ".*", "read": ".*"}
+        call(base, "PUT", f"/permissions/{quote(vhost, safe='')}/guest", everything)
+    call(base, "PUT", "/users/defs-alice", {"password": "secret", "tags": "management,policymaker"})
+    call(base, "PUT", "/users/defs-bob", {"password_hash": "", "tags": ""})
+    call(base, "PUT", "/user-limits/defs-alice/max-channels", {"value": 12})
+    call(base, "PUT", f"/permissions/{AT}/defs-alice", {"configure": "^alice", "write": "", "read": "^(?!secret).*"})
+    call(base, "PUT", f"/topic-permissions/{AT}/defs-alice",
+         {"exchange": "amq.topic", "write": "^{username}", "read": ".*"})  # fmt: skip
+    call(base, "PUT", f"/vhost-limits/{AT}/max-queues", {"value": 100})
+    call(base, "PUT", f"/policies/{AT}/ttl", {
+        "pattern": "^tmp", "definition": {"message-ttl": 5000, "max-length": 7, "overflow": "reject-publish"},
+        "priority": 3, "apply-to": "queues"})  # fmt: skip
+    call(base, "PUT", f"/policies/{AT}/ae", {"pattern": "^x", "definition": {"alternate-exchange": "rest"},
+                                             "apply-to": "exchanges"})  # fmt: skip
+    call(base, "PUT", f"/operator-policies/{AT}/cap", {"pattern": ".*", "definition": {"max-length": 1000}})
+    for name, body in {
+        "direct": {"type": "direct", "durable": True},
+        "rest": {"type": "fanout", "durable": True, "auto_delete": True},
+        "inner": {"type": "topic", "durable": False, "internal": True},
+        "match": {"type": "headers", "durable": True, "arguments": {"alternate-exchange": "rest"}},
+    }.items():
+        call(base, "PUT", f"/exchanges/{AT}/{name}", body)
+    for name, body in {
+        "plain": {"durable": True},
+        "transient": {"durable": False, "auto_delete": True},
+        "with arguments é": {"durable": True, "arguments": {
+            "x-max-length": 10, "x-dead-letter-exchange": "rest", "x-dead-letter-routing-key": "dead",
+            "x-message-ttl": 60000, "x-max-priority": 5, "x-overflow": "reject-publish",
+            "own": {"nested": [1, "two", 3.5, True]}, "large": 99999999999}},
+    }.items():  # fmt: skip
+        call(base, "PUT", f"/queues/{AT}/{quote(name, safe='')}", body)
+    call(base, "PUT", "/queues/defs-two/plain", {"durable": True})
+    call(base, "POST", f"/bindings/{AT}/e/direct/q/plain", {"routing_key": "a/b c"})
+    call(base, "POST", f"/bindings/{AT}/e/direct/q/plain", {"routing_key": ""})
+    call(base, "POST", f"/bindings/{AT}/e/amq.topic/q/transient", {"routing_key": "a.#"})
+    call(base, "POST", f"/bindings/{AT}/e/direct/e/inner", {"routing_key": "on"})
+    call(base, "POST", f"/bindings/{AT}/e/match/q/plain", {"arguments": {"x-match": "any", "k": "v", "n": "1"}})
+
+
+def tear_down(base: str) -> None:
+    for vhost in OURS:
+        call(base, "DELETE", f"/vhosts/{quote(vhost, safe='')}")
+    for user in ("defs-alice", "defs-bob"):
+        call(base, "DELETE", f"/users/{user}")
+
+
+def ours(document: dict[str, Any]) -> dict[str, list[str]]:
+    """What concerns our vhosts and users, in an order that does not matter."""
+    found = {}
+    for section in SECTIONS:
+        parts = [
+            part
+            for part in document[section]
+            if part.get("vhost", part.get("name")) in OURS or str(part.get("name")).startswith("defs-")
+        ]
+        found[section] = sorted(json.dumps(part, sort_keys=True) for part in parts)
+    return found
+
+
+@pytest.mark.oracle
+def test_definitions_of_a_real_rabbitmq_come_back_equal(rabbitmq: RunningBroker) -> None:
+    furnish(rabbitmq.http_url)
+    try:
+        exported = call(rabbitmq.http_url, "GET", "/definitions")
+        with Broker() as broker:
+            call(broker.http_url, "POST", "/definitions", exported)
+            through = call(broker.http_url, "GET", "/definitions")
+            assert ours(through) == ours(exported)
+            assert through["global_parameters"] == exported["global_parameters"]
+            who = call(broker.http_url, "GET", "/whoami", user=("defs-alice", "secret"))
+            assert who == {"name": "defs-alice", "tags": ["management", "policymaker"]}
+            queue = call(broker.http_url, "GET", f"/queues/{AT}/plain")
+            assert queue["effective_policy_definition"] == {"max-length": 1000}
+            tear_down(rabbitmq.http_url)
+            call(rabbitmq.http_url, "POST", "/definitions", through)
+        again = call(rabbitmq.http_url, "GET", "/definitions")
+        assert ours(again) == ours(exported)
+        assert all(ours(exported).values()), "every section was tried"
+    finally:
+        tear_down(rabbitmq.http_url)
+
+
+def test_what_is_imported_survives_a_restart(tmp_path: Path) -> None:
+    with Broker(data_dir=tmp_path) as broker:
+        furnish(broker.http_url)
+        before = ours(call(broker.http_url, "GET", "/definitions"))
+        durable = [one for one in before["queues"] if json.loads(one)["durable"]]
+        broker.restart()
+        after = ours(call(broker.http_url, "GET", "/definitions"))
+        for section in ("users", "vhosts", "permissions", "topic_permissions", "parameters", "policies"):
+            assert after[section] == before[section]
+        assert after["queues"] == durable
+        refused = httpx.put(
+            f"{broker.http_url}/api/vhost-limits/{AT}/max-queues", json={"value": 2}, auth=("guest", "guest")
+        )
+        assert refused.status_code == 204
+        third = httpx.put(f"{broker.http_url}/api/queues/{AT}/third", json={}, auth=("guest", "guest"))
+        assert third.status_code == 400 and "queue limit" in third.json()["reason"]
+
+
+def test_one_vhosts_definitions_fit_into_another() -> None:
+    with Broker() as broker:
+        furnish(broker.http_url)
+        part = call(broker.http_url, "GET", f"/definitions/{AT}")
+        assert all("vhost" not in one for one in part["queues"] + part["exchanges"] + part["bindings"])
+        call(broker.http_url, "PUT", "/vhosts/copy", {})
+        call(broker.http_url, "POST", "/definitions/copy", part)
+        copied = call(broker.http_url, "GET", "/definitions/copy")
+        for section in ("queues", "exchanges", "bindings"):
+            assert copied[section] == part[section]
+        assert [one["name"] for one in copied["policies"]] == ["ttl", "ae"]
+
+
+def test_nothing_is_half_imported() -> None:
+    with Broker() as broker:
+        before = call(broker.http_url, "GET", "/definitions")
+        document = {
+            "users": [{"name": "early", "password": "x", "tags": ""}],
+            "vhosts": [{"name": "early"}],
+            "queues": [{"name": "early", "vhost": "early", "durable": True}, {"name": "q", "vhost": "/", "durable": 1}],
+        }
+        refused = httpx.post(f"{broker.http_url}/api/definitions", json=document, auth=("guest", "guest"))
+        assert refused.status_code == 400
+        assert refused.json()["reason"] == "queues[1].durable: expected true or false, got 1"
+        assert call(broker.http_url, "GET", "/definitions") == before
+
+
+def test_a_queue_that_exists_stays_as_it_is_when_definitions_say_otherwise() -> None:
+    with Broker() as broker:
+        call(broker.http_url, "PUT", "/queues/%2F/kept", {"durable": True})
+        document = {"queues": [{"name": "kept", "vhost": "/", "durable": False, "arguments": {"x-max-length": 1}}]}
+        call(broker.http_url, "POST", "/definitions", document)
+        kept = call(broker.http_url, "GET", "/queues/%2F/kept")
+        assert (kept["durable"], kept["arguments"]) == (True, {})
+
+
+def test_a_form_with_a_file_is_imported_too() -> None:
+    with Broker() as broker:
+        document = json.dumps({"queues": [{"name": "uploaded", "vhost": "/", "durable": True}]})
+        answer = httpx.post(
+            f"{broker.http_url}/api/definitions", files={"file": ("d.json", document)}, auth=("guest", "guest")
+        )
+        assert answer.status_code == 204
+        assert call(broker.http_url, "GET", "/queues/%2F/uploaded")["durable"] is True
