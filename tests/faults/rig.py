@@ -118,7 +118,8 @@ class Rig:
         self.broker.recover(self.recovered)
         self.broker.create_defaults("guest", "guest")
         self.broker.end_turn()
-        self.commit()
+        self.log.flush()
+        self.broker.durable_change = False
 
     def queue(self, name: str) -> Queue:
         return self.broker.vhosts["/"].queues[name]

@@ -332,6 +332,8 @@ class Broker:
             outcomes.batch_failed(channel, batch, taken)
         self.waiting = [channel for channel in self.waiting if channel.waited()]
         self.gated = [channel for channel in self.gated if not channel.log_failed()]
+        for queue in self._queues_waiting:  # consumers go on, whatever the disk does
+            queue.mark_dirty()
         self.update_alarms()
 
     def log_recovered(self) -> None:

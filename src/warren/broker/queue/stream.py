@@ -14,7 +14,7 @@ from librt.vecs import append, vec
 from mypy_extensions import i64
 
 from warren.broker import holder
-from warren.broker.message import Entry, Message, Origin, message_from, packed_keys_of, unpack_keys
+from warren.broker.message import Message, Origin, message_from, packed_keys_of, unpack_keys
 from warren.broker.queue.replay import ReplayQueue
 from warren.broker.queue.stream_header import with_stream_offset
 from warren.log.index import QueueIndex
