@@ -180,7 +180,7 @@ class Overview(Struct):
     enable_queue_totals: bool
     message_stats: Object
     churn_rates: Object
-    queue_totals: QueueTotals | Object
+    queue_totals: QueueTotals
     object_totals: ObjectTotals
     statistics_db_event_queue: int
     node: str | UnsetType = UNSET
@@ -339,6 +339,7 @@ class ExchangeInfo(Struct):
     user_who_performed_action: str
     message_stats: Object | UnsetType = UNSET
     policy: str | UnsetType = UNSET
+    messages_delayed: int | UnsetType = UNSET
     incoming: list[Object] | UnsetType = UNSET
     outgoing: list[Object] | UnsetType = UNSET
 

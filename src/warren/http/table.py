@@ -6,6 +6,7 @@ from warren.http import (
     bindings,
     connections,
     definitions,
+    delayed,
     exchanges,
     health,
     leases,
@@ -23,7 +24,7 @@ from warren.http.endpoint import Endpoint
 
 MODULES = [
     overview, nodes, vhosts, limits, users, permissions, policies, parameters, definitions, exchanges, queues, leases,
-    bindings, connections, health,
+    bindings, connections, health, delayed,
 ]  # fmt: skip
 
 ENDPOINTS: list[Endpoint] = [endpoint for module in MODULES for endpoint in module.ENDPOINTS]

@@ -12,6 +12,7 @@ from msgspec import UNSET, UnsetType
 from warren.broker.channel import Channel
 from warren.broker.connection import Connection
 from warren.broker.consumer import Consumer
+from warren.broker.exchange.types import DELAYED
 from warren.broker.queue.arguments import queue_type
 from warren.broker.queue.queue import Queue
 from warren.broker.records import Binding, Exchange
@@ -58,6 +59,7 @@ def exchange_info(bridge: Bridge, exchange: Exchange) -> ExchangeInfo:
         user_who_performed_action="rmq-internal" if name == "" or name.startswith("amq.") else "",
         message_stats=stats,
         policy=UNSET if exchange.policy is None else exchange.policy,
+        messages_delayed=int(bridge.broker.delay.waiting(exchange)) if exchange.type == DELAYED else UNSET,
     )
 
 

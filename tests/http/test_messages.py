@@ -1,0 +1,119 @@
+"""Publishing and getting over HTTP take the same path as any client's messages."""
+
+from __future__ import annotations
+
+import base64
+from typing import Any
+
+import pika
+import pytest
+
+from tests.http.conftest import Api
+
+
+def publish(api: Api, queue: str, **more: Any) -> Any:
+    body = {"routing_key": queue, "properties": {}, "payload": "x", "payload_encoding": "string"} | more
+    answer = api.ask("POST", "/exchanges/%2F/amq.default/publish", body)
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+def get(api: Api, queue: str, ackmode: str = "ack_requeue_false", count: int = 10, **more: Any) -> list[Any]:
+    body = {"count": count, "ackmode": ackmode, "encoding": "auto"} | more
+    answer = api.ask("POST", f"/queues/%2F/{queue}/get", body)
+    assert answer.status_code == 200, answer.text
+    found: list[Any] = answer.json()
+    return found
+
+
+def test_properties_headers_and_body_reach_an_amqp_client_as_published(api: Api) -> None:
+    api.put("/queues/%2F/typed", {"durable": True})
+    properties = {
+        "content_type": "text/plain", "content_encoding": "utf-8", "delivery_mode": 2, "priority": 3,
+        "correlation_id": "c", "reply_to": "r", "expiration": "60000", "message_id": "m", "timestamp": 1700000000,
+        "type": "t", "user_id": "guest", "app_id": "a", "headers": {"n": 1, "s": "x", "list": [1, "two"], "t": True},
+    }  # fmt: skip
+    payload = bytes(range(256))
+    assert publish(
+        api, "typed", properties=properties, payload=base64.b64encode(payload).decode(), payload_encoding="base64"
+    ) == {"routed": True}
+    connection = pika.BlockingConnection(pika.ConnectionParameters(port=api.broker.port))
+    method, found, body = connection.channel().basic_get("typed", auto_ack=True)
+    connection.close()
+    assert body == payload
+    for name, value in properties.items():
+        assert getattr(found, name) == value
+
+
+def test_an_unroutable_message_is_not_routed_and_an_unknown_exchange_is_an_error(api: Api) -> None:
+    assert publish(api, "no-such-queue") == {"routed": False}
+    answer = api.ask("POST", "/exchanges/%2F/none/publish",
+                     {"routing_key": "", "properties": {}, "payload": "", "payload_encoding": "string"})  # fmt: skip
+    assert (answer.status_code, answer.json()["reason"]) == (400, "404 NOT_FOUND - no exchange 'none' in vhost '/'")
+
+
+@pytest.mark.parametrize("ackmode", ["ack_requeue_true", "reject_requeue_true"])
+def test_looking_at_messages_leaves_them_in_order_and_flagged_redelivered(api: Api, ackmode: str) -> None:
+    name = f"looked-at-{ackmode}"
+    api.put(f"/queues/%2F/{name}", {})
+    for payload in "abc":
+        publish(api, name, payload=payload)
+    first = get(api, name, ackmode, 2)
+    assert [(one["payload"], one["redelivered"], one["message_count"]) for one in first] == [
+        ("a", False, 2), ("b", False, 1),
+    ]  # fmt: skip
+    again = get(api, name)
+    assert [(one["payload"], one["redelivered"]) for one in again] == [("a", True), ("b", True), ("c", False)]
+    assert get(api, name) == []
+
+
+def test_rejected_without_requeue_goes_to_the_dead_letter_exchange(api: Api) -> None:
+    api.put("/queues/%2F/dead", {})
+    arguments = {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dead"}
+    api.put("/queues/%2F/doomed", {"arguments": arguments})
+    publish(api, "doomed", payload="last words")
+    get(api, "doomed", "reject_requeue_false")
+    (dead,) = get(api, "dead")
+    assert dead["payload"] == "last words"
+    assert dead["properties"]["headers"]["x-death"][0]["reason"] == "rejected"
+
+
+def test_bodies_that_are_no_text_come_as_base64_and_may_be_cut(api: Api) -> None:
+    api.put("/queues/%2F/binary", {})
+    publish(api, "binary", payload="//8A", payload_encoding="base64")
+    (whole,) = get(api, "binary", "ack_requeue_true")
+    assert (whole["payload"], whole["payload_encoding"], whole["payload_bytes"]) == ("//8A", "base64", 3)
+    (cut,) = get(api, "binary", truncate=1)
+    assert (cut["payload"], cut["payload_bytes"]) == ("/w==", 3)
+    assert "properties" in cut and cut["properties"] == []
+
+
+def test_nothing_is_left_behind_by_a_request(api: Api) -> None:
+    api.put("/queues/%2F/tidy", {})
+    publish(api, "tidy")
+    get(api, "tidy", "ack_requeue_true")
+    assert api.get("/connections") == [] and api.get("/channels") == []
+    assert api.get("/queues/%2F/tidy")["messages_unacknowledged"] == 0
+
+
+def test_a_body_beyond_the_limit_is_refused_before_it_is_read(api: Api) -> None:
+    answer = api.ask("PUT", "/queues/%2F/large", b"{" + b" " * (17 << 20) + b"}")
+    assert answer.status_code == 413
+
+
+@pytest.mark.parametrize("body", [b"[" * 100_000, b'{"a":' * 100_000, b"\xff\xfe", b"{", b'"text"', b"nul"])
+def test_malformed_json_is_a_bad_request_whatever_it_is(api: Api, body: bytes) -> None:
+    for method, path in (("PUT", "/queues/%2F/x"), ("POST", "/definitions"), ("PUT", "/users/x")):
+        answer = api.ask(method, path, body)
+        assert answer.status_code == 400, (path, answer.text)
+        assert answer.json()["reason"] in ("not_json", "failed_to_parse_json")
+
+
+def test_deeply_nested_arguments_are_refused(api: Api) -> None:
+    nested: Any = 1
+    for _ in range(500):
+        nested = [nested]
+    answer = api.ask("PUT", "/queues/%2F/deep", {"arguments": {"a": nested}})
+    assert (answer.status_code, answer.json()["reason"]) == (400, "nested too deeply")
+    answer = api.ask("POST", "/definitions", {"queues": [{"name": "deep", "vhost": "/", "arguments": {"a": nested}}]})
+    assert (answer.status_code, answer.json()["reason"]) == (400, "nested deeper than 100 levels")

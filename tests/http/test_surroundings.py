@@ -1,0 +1,148 @@
+"""The page, the metrics, the OpenAPI description, and changes that answer only when they are on disk."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import httpx
+import pika
+from prometheus_client.parser import text_string_to_metric_families
+
+from tests.http.conftest import Api
+from warren.http.table import ENDPOINTS
+from warren.testing import Broker
+
+
+def test_the_page_needs_nothing_from_elsewhere_and_shows_no_names_to_strangers(api: Api) -> None:
+    api.put("/queues/%2F/<script>name", {})
+    page = api.client.get(api.broker.http_url)
+    assert page.status_code == 200 and page.headers["content-type"].startswith("text/html")
+    assert "Warren" in page.text and f"127.0.0.1:{api.broker.port}" in page.text
+    assert not re.search(r"(src|href)=[\"']?(https?:)?//", page.text)
+    assert "script&gt;name" not in page.text and "{{" not in page.text
+    known = api.client.get(api.broker.http_url, auth=("guest", "guest"))
+    assert "<td>&lt;script&gt;name</td>" in known.text and "<script>name" not in known.text
+    assert api.client.get(api.broker.http_url, auth=("guest", "wrong")).status_code == 401
+    api.ask("DELETE", "/queues/%2F/%3Cscript%3Ename")
+
+
+def test_metrics_have_rabbitmqs_names_and_true_values(api: Api) -> None:
+    api.put("/queues/%2F/measured", {})
+    connection = pika.BlockingConnection(pika.ConnectionParameters(port=api.broker.port))
+    for _ in range(3):
+        connection.channel().basic_publish("", "measured", b"12345")
+    connection.channel().basic_get("measured")
+
+    def values(path: str) -> dict[str, float]:
+        text = api.client.get(f"{api.broker.http_url}{path}").text
+        return {
+            sample.name + "".join(sorted(sample.labels.values())): sample.value
+            for family in text_string_to_metric_families(text)
+            for sample in family.samples
+        }
+
+    found = values("/metrics")
+    assert found["rabbitmq_queue_messages_ready"] == 2
+    assert found["rabbitmq_queue_messages_unacked"] == 1
+    assert found["rabbitmq_queue_messages"] == 3
+    assert found["rabbitmq_queue_messages_bytes"] == 15
+    assert found["rabbitmq_connections"] == 1
+    assert found["rabbitmq_channels"] == 4
+    assert found["rabbitmq_alarms_memory_used_watermark"] == 0
+    assert found["rabbitmq_process_resident_memory_bytes"] > 1_000_000
+    assert values("/metrics/per-object")["rabbitmq_queue_messages_ready/measured"] == 2
+    connection.close()
+    assert values("/metrics")["rabbitmq_connections"] == 0
+
+
+def references(value: Any) -> set[str]:
+    if isinstance(value, dict):
+        own = {value["$ref"]} if "$ref" in value else set()
+        return own.union(*(references(one) for one in value.values()))
+    if isinstance(value, list):
+        return set().union(*(references(one) for one in value))
+    return set()
+
+
+def test_the_openapi_description_names_every_endpoint_and_refers_to_nothing_missing(api: Api) -> None:
+    described = api.client.get(f"{api.broker.http_url}/api/openapi.json").json()
+    assert described["openapi"].startswith("3.")
+    for endpoint in ENDPOINTS:
+        operation = described["paths"][f"/api{endpoint.path}"][endpoint.method.lower()]
+        assert operation["summary"] == endpoint.summary
+        named = {one["name"] for one in operation["parameters"] if one["in"] == "path"}
+        assert named == set(re.findall(r"{(\w+)}", endpoint.path))
+    identifiers = [one["operationId"] for path in described["paths"].values() for one in path.values()]
+    assert len(identifiers) == len(set(identifiers))
+    schemas = {f"#/components/schemas/{name}" for name in described["components"]["schemas"]}
+    assert references(described) <= schemas
+
+
+def test_head_and_options_work_where_get_does(api: Api) -> None:
+    assert api.ask("HEAD", "/overview").status_code == 200
+    assert api.ask("HEAD", "/overview").content == b""
+    assert api.ask("OPTIONS", "/queues/%2F/x").headers["allow"] == "DELETE, GET, HEAD, OPTIONS, PUT"
+    refused = api.ask("POST", "/overview")
+    assert (refused.status_code, refused.headers["allow"]) == (405, "GET, HEAD, OPTIONS")
+
+
+def test_a_policy_is_live_on_what_exists_and_gone_when_deleted(api: Api) -> None:
+    api.put("/queues/%2F/governed", {})
+    api.put("/policies/%2F/limit", {"pattern": "^governed$", "definition": {"max-length": 1}})
+    queue = api.get("/queues/%2F/governed")
+    assert (queue["policy"], queue["effective_policy_definition"]) == ("limit", {"max-length": 1})
+    message = {"routing_key": "governed", "properties": {}, "payload": "x", "payload_encoding": "string"}
+    for _ in range(3):
+        api.ask("POST", "/exchanges/%2F/amq.default/publish", message)
+    assert api.get("/queues/%2F/governed")["messages"] == 1
+    api.ask("DELETE", "/policies/%2F/limit")
+    api.ask("POST", "/exchanges/%2F/amq.default/publish", message)
+    queue = api.get("/queues/%2F/governed")
+    assert (queue["policy"], queue["messages"]) == (None, 2)
+
+
+def test_a_deleted_user_and_a_deleted_vhost_lose_their_connections(api: Api) -> None:
+    api.put("/vhosts/short-lived", {})
+    everything = {"configure": ".*", "write": ".*", "read": ".*"}
+    api.put("/users/visitor", {"password": "x", "tags": ""})
+    api.put("/permissions/%2F/visitor", everything)
+    api.put("/permissions/short-lived/guest", everything)
+    port = api.broker.port
+    by_user = pika.BlockingConnection(
+        pika.ConnectionParameters(port=port, credentials=pika.PlainCredentials("visitor", "x"))
+    )
+    by_vhost = pika.BlockingConnection(pika.ConnectionParameters(port=port, virtual_host="short-lived"))
+    api.ask("DELETE", "/users/visitor")
+    api.ask("DELETE", "/vhosts/short-lived")
+    for connection, text in (
+        (by_user, "CONNECTION_FORCED - user 'visitor' is deleted"),
+        (by_vhost, "CONNECTION_FORCED - vhost 'short-lived' is deleted"),
+    ):
+        try:
+            connection.process_data_events(5)
+        except pika.exceptions.ConnectionClosedByBroker as closed:
+            assert (closed.reply_code, closed.reply_text) == (320, text)
+        else:
+            raise AssertionError("the connection is still there")
+
+
+def test_what_was_answered_is_there_after_a_restart(tmp_path: Any) -> None:
+    with Broker(data_dir=tmp_path) as broker, httpx.Client() as client:
+        api = Api(broker, client)
+        api.put("/vhosts/kept", {"description": "d", "tags": "t"})
+        api.put("/users/kept", {"password": "x", "tags": "management"})
+        api.put("/permissions/kept/kept", {"configure": ".*", "write": ".*", "read": ".*"})
+        api.put("/permissions/kept/guest", {"configure": ".*", "write": ".*", "read": ".*"})
+        api.put("/queues/kept/kept", {"durable": True})
+        api.put("/policies/kept/kept", {"pattern": "kept", "definition": {"max-length": 5}})
+        api.put("/global-parameters/kept", {"value": {"a": 1}})
+        api.put("/cluster-name", {"name": "kept"})
+        broker.restart()
+        api = Api(broker, client)
+        assert api.ask("GET", "/whoami", user=("kept", "x")).status_code == 200
+        queue = api.get("/queues/kept/kept", user=("kept", "x"))
+        assert (queue["durable"], queue["policy"]) == (True, "kept")
+        assert api.get("/vhosts/kept")["description"] == "d"
+        assert api.get("/global-parameters/kept")["value"] == {"a": 1}
+        assert api.get("/cluster-name") == {"name": "kept"}
