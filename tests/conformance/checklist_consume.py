@@ -158,7 +158,8 @@ def ttl_head(broker: RunningBroker) -> None:
         becomes(c, queue, 0)
 
 
-@checklist(27, "a frame_max of 4095 is not negotiated: the connection ends")
+@checklist(27, "a frame_max of 4095 is not negotiated: the connection ends",
+           differs="Warren says 530 first (spec §1.3), 3.10 hangs up without a word")
 def frame_max_too_small(broker: RunningBroker) -> None:
     # spec §1.3 gives 530; a running 3.10 hangs up without a word, after three seconds
     with RawClient(broker.port) as c:
@@ -168,7 +169,11 @@ def frame_max_too_small(broker: RunningBroker) -> None:
         c.wait("connection.tune")
         c.frames.clear()
         c.send_method(0, "connection.tune-ok", channel_max=10, frame_max=4095, heartbeat=0)
-        assert c.read() is None
+        if broker.name == "warren":
+            closed(c.wait("connection.close"), 530,
+                   "NOT_ALLOWED - negotiated frame_max = 4095 is lower than the minimum allowed value (4096)")
+        else:
+            assert c.read() is None
 
 
 @checklist(28, "one channel too many closes the connection with 530")

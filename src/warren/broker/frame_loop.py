@@ -262,6 +262,7 @@ def _method(connection: Connection, channel: Channel, payload: bytes) -> None:
             channel.content_arguments = method.payload()[4:] if rewritten else payload[4:]
             return
         connection.broker.settle_down()  # what came before must show in the answer
+        connection.broker.durable_change = False
         handler(method.name)(channel, method)
     except AmqpError as error:
         if error.class_id == 0 and error.code != 541:

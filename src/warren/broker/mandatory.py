@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING, final
 from mypy_extensions import i64
 
 from warren.broker.message import Message
+from warren.broker.records import Delivery
 
 if TYPE_CHECKING:
+    from warren.broker.channel import Channel
     from warren.broker.queue.queue import Queue
 
 
@@ -33,6 +35,15 @@ class Mandatory:
     def open_queues(self, seq: i64) -> i64:
         """How many queues may still accept it."""
         return len(self._queues[seq]) if seq in self._queues else 0
+
+    def deliveries(self, channel: Channel) -> list[Delivery]:
+        """The tracked messages as records, oldest first (for inspection)."""
+        vhost = channel.connection.open_vhost().name
+        confirm = channel.confirms.selected
+        return [
+            Delivery(True, confirm, channel, message.basic_message(vhost), seq, False)
+            for seq, message in self._messages.items()
+        ]
 
     def track(self, seq: i64, queues: list[Queue], message: Message) -> None:
         self._messages[seq] = message

@@ -14,6 +14,7 @@ from mypy_extensions import i64
 from warren.broker import outcomes
 from warren.broker.exchange.walk import Routed
 from warren.broker.message import Entry, Message
+from warren.broker.records import Delivery
 from warren.wire.replies import AmqpError
 
 if TYPE_CHECKING:
@@ -49,6 +50,14 @@ class Transaction:
 
     def settle(self, what: i64, tagged: list[tuple[int, Entry]]) -> None:
         self._acks.append((what, tagged))
+
+    def deliveries(self) -> list[Delivery]:
+        """What waits for the commit, as records (for inspection)."""
+        vhost = self._channel.connection.open_vhost().name
+        return [
+            Delivery(p.mandatory, False, self._channel, p.message.basic_message(vhost), p.seq, False)
+            for p in self._publishes
+        ]
 
     def uncommitted(self) -> i64:
         return len(self._publishes)
