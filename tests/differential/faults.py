@@ -93,7 +93,7 @@ FAULTS = (
 def planted(fault: Fault, into: Path) -> None:
     """A copy of the sources, uncompiled, with the fault in it."""
     source = Path(warren.__file__).parent
-    shutil.copytree(source, into / "warren", ignore=shutil.ignore_patterns("*.so", "__pycache__"))
+    shutil.copytree(source, into / "warren", ignore=shutil.ignore_patterns("*.so"))
     path = into / "warren" / fault.file
     text = path.read_text()
     found = text.count(fault.old)

@@ -321,7 +321,7 @@ class Generator:
         if self.persistent and self.flip(0.6):
             found["delivery_mode"] = 2
         elif self.flip(0.15):
-            found["delivery_mode"] = self.random.choice((1, 1, 1, 1) if self.flip(0.7) else (1, 1, 1))
+            found["delivery_mode"] = self.random.choice((1, 1, 1, 1, 0, 3))
         if "priority" in self.families and self.flip(0.7):
             found["priority"] = self.random.choice((0, 1, 2, 3, 9, 200))
         if "ttl" in self.families and self.flip(0.3):
