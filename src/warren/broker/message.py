@@ -75,6 +75,7 @@ class Message:
         self.address: i64 = 0  # in the log, 0 = not logged
         self.batch: i64 = 0  # the log batch that holds it
         self.moved: bool = False  # it came from inside the broker: not delivered before, nor taken back after its batch
+        self.absent: bool = False  # is the content only in the log?
         self.header_payload: bytes = b""
         self.chunks: list[bytes] | None = None  # body pieces, when not in frames
 
@@ -94,6 +95,16 @@ class Message:
         if len(chunks) == 1:
             return chunks[0]
         return b"".join(chunks)
+
+    def without_content(self) -> Message:
+        """The same message with nothing but its address in the log."""
+        bare = Message(self.origin, self.id, b"", 0, 0, self.size, self.persistent)
+        bare.expiration = self.expiration
+        bare.priority = self.priority
+        bare.address = self.address
+        bare.batch = self.batch
+        bare.absent = True
+        return bare
 
     def basic_message(self, virtual_host: str) -> BasicMessage:
         """The record that interceptors, decorators and exchange types see."""

@@ -77,6 +77,7 @@ class Fifo:
 
     def push(self, entry: Entry) -> None:
         self.length += 1
+        self._queue.broker.windowed += 1
         self._items.append(entry)
 
     def push_packed(self, address: i64, position: i64, size: i64, flags: i64, expires_at: i64) -> None:
@@ -99,6 +100,7 @@ class Fifo:
 
     def pop(self) -> Entry | None:
         """Take the oldest entry."""
+        self._queue.broker.windowed -= 1
         if self._returned:
             self.length -= 1
             return self._returned.pop()
@@ -106,6 +108,7 @@ class Fifo:
         head = self._head
         if head >= len(items):
             if self.paged == 0:
+                self._queue.broker.windowed += 1
                 return None
             self._page_in()
             items = self._items
@@ -181,6 +184,7 @@ class Fifo:
             i -= 1
         returned.insert(i, entry)
         self.length += 1
+        self._queue.broker.windowed += 1
 
     def _page_in(self) -> None:
         """Read the next packed entries into the (empty) window."""
@@ -213,6 +217,7 @@ class Fifo:
             self._next_page()
         self._items = items
         self._head = 0
+        self._queue.broker.windowed += len(items)
 
     def _message(self, record: StoredMessage, address: i64) -> Message:
         origin = self._origin
@@ -229,6 +234,7 @@ class Fifo:
         return message
 
     def clear(self) -> None:
+        self._queue.broker.windowed -= self.window()
         self._returned = []
         self._items = []
         self._head = 0
@@ -298,6 +304,7 @@ class Fifo:
                     addresses.append(item.message.address)
                     size += item.message.size
                     self.length -= 1
+                    self._queue.broker.windowed -= 1
                 else:
                     kept.append(item)
             i += 1

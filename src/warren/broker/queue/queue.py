@@ -30,7 +30,9 @@ if TYPE_CHECKING:
     from warren.broker.vhost import VHost
 
 WINDOW: Final = 8192  # entries kept with their content; beyond it a logged message is a page entry
-WINDOW_BYTES: Final = 16 << 20
+WINDOW_BYTES: Final = 16 << 20  # the same by size
+SMALL_WINDOW: Final = 256  # when all queues together have many in memory
+MANY: Final = 100_000
 EVERYTHING: Final = 0x7FFFFFFFFFFFFFFF
 LEAD: Final = 65536  # how far ahead the log is told that deliveries may have gone
 
@@ -188,7 +190,7 @@ class Queue(Destination):
             fifo = self._fifo_of(message.priority)
         if expires_at:
             self.expiring = True
-        if fifo.paged > 0 or (fifo.length >= WINDOW and self._should_page(message)):
+        if fifo.paged > 0 or (fifo.length >= SMALL_WINDOW and self._should_page(fifo, message)):
             self._page_out(fifo, message, position, expires_at)
         else:
             entry = Entry(message, self, position)
@@ -212,7 +214,10 @@ class Queue(Destination):
             priority = self.max_priority
         return self._fifos[priority]
 
-    def _should_page(self, message: Message) -> bool:
+    def _should_page(self, fifo: Fifo, message: Message) -> bool:
+        """Is this queue's window full, and may the content go?"""
+        if fifo.length < WINDOW and self.broker.windowed < MANY and self.ready_bytes < WINDOW_BYTES:
+            return False
         return self.holds(message) or self.broker.under_pressure
 
     def _page_out(self, fifo: Fifo, message: Message, position: i64, expires_at: i64) -> None:
@@ -288,6 +293,8 @@ class Queue(Destination):
             else:
                 self.unacked += 1
                 self.unacked_bytes += entry.message.size
+                if self.unacked > WINDOW and self.holds(entry.message):
+                    entry.message = entry.message.without_content()
             dispatch.served(consumer)
         if self.expiring:
             self.arm_head_expiry()
@@ -435,6 +442,7 @@ class Queue(Destination):
         entry.redelivered = True
         entry.consumer = None
         self.requeued += 1
+        self._with_content(entry)
         self._fifo_of(entry.message.priority if self.max_priority > 0 else 0).put_back(entry)
         self.ready += 1
         self.ready_bytes += entry.message.size
@@ -450,8 +458,18 @@ class Queue(Destination):
         self.unacked_bytes -= entry.message.size
         self._discard(entry, "rejected")
 
+    def _with_content(self, entry: Entry) -> None:
+        """Of many outstanding deliveries only the address is kept: read the content back."""
+        message = entry.message
+        if message.absent:
+            record = self.broker.log.read(message.address)
+            message.header_payload = record.header
+            message.chunks = [record.body] if record.body else []
+            message.absent = False
+
     def _discard(self, entry: Entry, reason: str) -> None:
         if self.settings.dead_letter_exchange is not None and not self.gone:
+            self._with_content(entry)
             self.broker.dead_letters.add(self, entry, reason, True)
         self._leave(entry)
 

@@ -1,0 +1,103 @@
+"""What a queue keeps in memory: a window; beyond it the content is in the log, and nothing else changes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.broker.harness import Core
+from warren.wire.content import Properties
+
+PERSISTENT = Properties(delivery_mode=2)
+MANY = 9000  # more than a window
+
+
+@pytest.fixture
+def core(tmp_path: Path) -> Core:
+    return Core(tmp_path)
+
+
+def numbers(bodies: list[bytes]) -> list[int]:
+    return [int(body) for body in bodies]
+
+
+def test_a_paged_queue_delivers_in_order_and_counts_what_is_in_memory(core: Core) -> None:
+    client = core.client()
+    client.call("queue.declare", queue="q", durable=True)
+    for i in range(MANY):
+        client.publish("", "q", b"%d" % i, PERSISTENT)
+    assert core.broker.windowed == 8192
+    client.call("basic.consume", queue="q", consumer_tag="c", no_ack=True)
+    assert numbers(client.bodies()) == list(range(MANY))
+    assert core.broker.windowed == 0
+
+
+def test_outstanding_deliveries_beyond_the_window_come_back_whole(core: Core) -> None:
+    client = core.client()
+    client.call("queue.declare", queue="q", durable=True)
+    for i in range(MANY):
+        client.publish("", "q", b"%d" % i, PERSISTENT)
+    client.call("basic.consume", queue="q", consumer_tag="c")
+    assert len(client.deliveries()) == MANY
+    absent = [entry for entry in client.connection.channels[1].unacked.entries() if entry.message.absent]
+    assert len(absent) == MANY - 8192
+    client.call("basic.cancel", consumer_tag="c")
+    client.send("basic.nack", delivery_tag=0, multiple=True, requeue=True)
+    client.call("basic.consume", queue="q", consumer_tag="d", no_ack=True)
+    again = client.deliveries()
+    assert numbers([got.body for got in again]) == list(range(MANY))
+    assert all(got["redelivered"] for got in again)
+
+
+def test_many_queues_share_a_smaller_window(core: Core) -> None:
+    client = core.client()
+    core.broker.windowed = 100_000  # as if other queues held that many
+    client.call("queue.declare", queue="q", durable=True)
+    for i in range(1000):
+        client.publish("", "q", b"%d" % i, PERSISTENT)
+    assert core.broker.windowed == 100_256
+    client.call("basic.consume", queue="q", no_ack=True)
+    assert numbers(client.bodies()) == list(range(1000))
+
+
+def test_transient_messages_spill_under_pressure_and_come_back(core: Core) -> None:
+    client = core.client()
+    core.broker.under_pressure = True
+    client.call("queue.declare", queue="q")
+    for i in range(MANY):
+        client.publish("", "q", b"%d" % i, Properties(message_id=str(i)))
+    assert core.broker.windowed == 8192
+    client.call("basic.consume", queue="q", no_ack=True)
+    got = client.deliveries()
+    assert numbers([one.body for one in got]) == list(range(MANY))
+    assert [one.properties.message_id for one in got if one.properties] == [str(i) for i in range(MANY)]
+
+
+def test_purging_and_deleting_a_paged_queue_leaves_nothing(core: Core) -> None:
+    client = core.client()
+    for queue in ("a", "b"):
+        client.call("queue.declare", queue=queue, durable=True)
+        for i in range(MANY):
+            client.publish("", queue, b"%d" % i, PERSISTENT)
+    assert client.call("queue.purge", queue="a")["message_count"] == MANY
+    assert client.call("queue.delete", queue="b")["message_count"] == MANY
+    assert core.broker.windowed == 0
+    core.restart()
+    client = core.client()
+    assert client.call("queue.declare", queue="a", passive=True)["message_count"] == 0
+    assert client.call("queue.declare", queue="b", passive=True).name == "channel.close"
+
+
+@pytest.mark.parametrize("clean", [True, False])
+def test_a_paged_queue_survives_a_restart(core: Core, clean: bool) -> None:
+    client = core.client()
+    client.call("queue.declare", queue="q", durable=True)
+    for i in range(MANY):
+        client.publish("", "q", b"%d" % i, PERSISTENT)
+    core.restart(clean)
+    client = core.client()
+    client.call("basic.consume", queue="q", no_ack=True)
+    got = client.deliveries()
+    assert numbers([one.body for one in got]) == list(range(MANY))
+    assert not any(one["redelivered"] for one in got)  # nobody had consumed before
