@@ -291,7 +291,23 @@ class Channel:
         self._no_longer_held(entry)
 
     def refuse(self, entries: list[Entry], requeue: bool) -> None:
-        """nack or reject: back to their queues, or discarded there."""
+        """nack or reject: back to their queues, or discarded there.
+
+        As in RabbitMQ one (queue, consumer) after the other, each queue serving its consumers before the next comes.
+        """
+        if len(entries) > 1:
+            groups: dict[tuple[str, str], list[Entry]] = {}
+            for entry in entries:
+                consumer = entry.consumer
+                groups.setdefault((entry.queue.name.name, "" if consumer is None else consumer.tag), []).append(entry)
+            if len(groups) > 1:
+                for key in sorted(groups):
+                    self._refuse_group(groups[key], requeue)
+                    self.broker.settle_down()
+                return
+        self._refuse_group(entries, requeue)
+
+    def _refuse_group(self, entries: list[Entry], requeue: bool) -> None:
         for entry in entries:
             self._no_longer_held(entry)
         if requeue:

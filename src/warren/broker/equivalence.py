@@ -65,12 +65,16 @@ def check_arguments(name: Resource, old: Table, new: Table, keys: list[str]) -> 
         if a is not None and b is not None:
             if _same(a, b):
                 continue
-            raise _inequivalent(key, name, f"'{erlang(b.value)}'", f"'{erlang(a.value)}'")
+            raise _inequivalent(key, name, _value(b), _value(a))
         if key == "x-queue-type":
             present = a if a is not None else b
             if present is not None and present.value == "classic":
                 continue
         raise _inequivalent(key, name, "none" if b is None else _with_type(b), "none" if a is None else _with_type(a))
+
+
+def _value(field: Field) -> str:
+    return "none" if field.kind == "V" else f"'{erlang(field.value)}'"
 
 
 def _with_type(field: Field) -> str:

@@ -271,6 +271,9 @@ class VHost:
         self.exchange_routes.changed(source.name.name)
         return binding
 
+    def is_bound(self, source: Exchange, destination: Destination, key: str, arguments: Table) -> bool:
+        return identity(source.name, destination.name, key, arguments) in source.bindings_out
+
     def unbind(self, source: Exchange, destination: Destination, key: str, arguments: Table) -> None:
         """Unbinding what is not bound is fine."""
         binding = source.bindings_out.get(identity(source.name, destination.name, key, arguments))

@@ -150,6 +150,8 @@ def unbind(channel: Channel, method: Method) -> None:
     name, source, key = _ends(channel, method)
     exchange = vhost.exchanges.get(source)
     queue = vhost.queues.get(name)
-    if exchange is not None and queue is not None:
-        vhost.unbind(exchange, queue, key, method.table("arguments"))
+    arguments = method.table("arguments")
+    if exchange is not None and queue is not None and vhost.is_bound(exchange, queue, key, arguments):
+        vhost.check_exclusive(queue, connection, False)
+        vhost.unbind(exchange, queue, key, arguments)
     channel.reply_when_synced(method_frame(channel.number, "queue.unbind-ok"))
