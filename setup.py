@@ -30,7 +30,7 @@ COMPILED = ("wire", "broker", "log", "client")
 LEFT_OUT: frozenset[str] = frozenset()
 """Modules of these packages that stay plain Python, each with its reason."""
 
-OPTIMISATION = os.environ.get("WARREN_OPT_LEVEL", "2")
+OPTIMISATION = os.environ.get("WARREN_OPT_LEVEL", "3")
 CORES = os.cpu_count() or 1
 
 
