@@ -35,8 +35,9 @@ from warren.broker.message import Entry, Message, Origin, message_from
 from warren.broker.notes import Notes
 from warren.broker.policy import Policies
 from warren.broker.publish import DIRECT_REPLY
-from warren.broker.queue.arguments import STREAM, queue_type
+from warren.broker.queue.arguments import QUORUM, STREAM, queue_type
 from warren.broker.queue.queue import Queue
+from warren.broker.queue.quorum import QuorumQueue
 from warren.broker.queue.stream import StreamQueue
 from warren.broker.records import Binding, Exchange, Resource
 from warren.broker.sink import Sink
@@ -147,6 +148,7 @@ class Broker:
         self.windowed: i64 = 0  # entries that queues hold in memory with their content
         self._stored_leases: list[dict[str, object]] = []
         self._returned_leases: list[dict[str, object]] = []
+        self._noted_quorum: bool = False
         self._next_queue_id: i64 = 1
         self._next_id: i64 = 1
         # counters
@@ -396,7 +398,17 @@ class Broker:
     ) -> Queue:
         if queue_type(arguments) == STREAM:
             return StreamQueue(name, vhost, id, durable, exclusive_owner, auto_delete, arguments)
+        if queue_type(arguments) == QUORUM:
+            self._note_quorum(name)
+            return QuorumQueue(name, vhost, id, durable, exclusive_owner, auto_delete, arguments)
         return Queue(name, vhost, id, durable, exclusive_owner, auto_delete, arguments)
+
+    def _note_quorum(self, name: Resource) -> None:
+        if not self._noted_quorum:
+            self._noted_quorum = True
+            self.notes.event(
+                "warning", "quorum_queue_without_replicas", {"queue": str(name), "members": 1, "replicated": False}
+            )
 
     def store_exchange(self, vhost: VHost, exchange: Exchange) -> None:
         self.store.put_exchange(vhost, exchange)

@@ -20,6 +20,7 @@ from warren.broker.consumer import Consumer
 from warren.broker.mandatory import Mandatory
 from warren.broker.message import Entry, Message, write_content
 from warren.broker.records import Exchange, Resource
+from warren.broker.states import RUNNING
 from warren.broker.transaction import ACK, REJECT, REQUEUE, Transaction
 from warren.wire.methods import Method, method_frame
 from warren.wire.replies import AmqpError
@@ -109,6 +110,8 @@ class Channel:
 
     def log_failed(self) -> bool:
         """The disk fails: messages that waited for it go out. Says whether nothing is held any more."""
+        if self._over():
+            return True
         held = self._held
         n: i64 = 0
         while n < len(held) and held[n][2]:
@@ -126,6 +129,8 @@ class Channel:
 
     def release(self, synced: i64) -> bool:
         """The log synced up to here: send what waited. Says whether nothing is held any more."""
+        if self._over():
+            return True
         held = self._held
         n: i64 = 0
         while n < len(held) and held[n][0] <= synced:
@@ -138,6 +143,13 @@ class Channel:
         if self.committing and self.committing <= synced:
             self.committing = 0
         self.wake_consumers()
+        return True
+
+    def _over(self) -> bool:
+        """Nothing is said behind connection.close: what is held then is forgotten."""
+        if self.connection.state == RUNNING:
+            return False
+        self._held = []
         return True
 
     def owes(self) -> None:

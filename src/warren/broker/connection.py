@@ -79,6 +79,7 @@ class Connection:
         self.number: i64 = 0
         self.received: i64 = 0
         self.reading_paused: bool = False
+        self.deaf: bool = False  # where frames begin is lost: nothing more is read
         self.published: bool = False  # did the last input bring a publish?
         # output
         self.out: BytesWriter = BytesWriter()
@@ -100,7 +101,7 @@ class Connection:
     def feed(self, data: bytes) -> None:
         """Bytes from the client. Never raises: a malformed client hurts only itself."""
         self.received += len(data)
-        if self.state >= GONE:
+        if self.state >= GONE or self.deaf:
             return
         if self._rest:
             self._rest.append(data)
@@ -141,7 +142,7 @@ class Connection:
             self.close_channel(channel, error)
             return True
         self.close_with(error)
-        return error.code != 501
+        return not self.deaf
 
     def close_channel(self, channel: Channel, error: AmqpError) -> None:
         """Server-side channel.close; everything on the channel is ignored until close-ok."""
@@ -185,7 +186,7 @@ class Connection:
             )
         )
         self.flush()
-        grace: i64 = 3000 if error.code == 501 else 30000
+        grace: i64 = 3000 if self.deaf else 30000
         self.broker.io_timers.arm(self.deadline, self.broker.io_now() + grace)
 
     def shut(self, code: i64, reason: str) -> None:

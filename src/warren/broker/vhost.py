@@ -216,12 +216,7 @@ class VHost:
         )
 
     def delete_queue(self, queue: Queue, if_unused: bool, if_empty: bool) -> i64:
-        if queue.kind == "stream":  # RabbitMQ does not look at the flags of a stream
-            return self.remove_queue(queue)
-        if if_empty and queue.ready > 0:
-            raise AmqpError(406, f"{queue.name} not empty")
-        if if_unused and len(queue.dispatch.consumers) > 0:
-            raise AmqpError(406, f"{queue.name} in use")
+        queue.check_delete(if_unused, if_empty)
         return self.remove_queue(queue)
 
     def remove_queue(self, queue: Queue) -> i64:

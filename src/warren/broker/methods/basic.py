@@ -52,7 +52,7 @@ def consume(channel: Channel, method: Method) -> None:
     if "x-lease" in arguments:
         queue = queue.leases.view(arguments["x-lease"])
     priority = _priority(queue.name, arguments)
-    exclusive = method.bit("exclusive")
+    exclusive = method.bit("exclusive") and queue.kind == "classic"  # the other kinds do not know it
     if queue.exclusive_consumer is not None or (
         exclusive and (queue.dispatch.consumers or queue.dispatch.single_active)
     ):

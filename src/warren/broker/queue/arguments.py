@@ -31,6 +31,10 @@ def _integer(field: Field) -> str:
     return "" if field.kind in INTEGER_KINDS else f'"expected integer, got {type_name(field)}"'
 
 
+def _number(field: Field, table: Table) -> str:
+    return _integer(field)
+
+
 def _non_negative(field: Field, table: Table) -> str:
     problem = _integer(field)
     if not problem and integer(field) < 0:
@@ -126,7 +130,7 @@ _CHECKS: Final[list[tuple[str, Callable[[Field, Table], str]]]] = [
     ("x-queue-type", _queue_type),
     ("x-max-age", _age),
     ("x-stream-max-segment-size-bytes", _non_negative),
-    ("x-delivery-limit", _non_negative),
+    ("x-delivery-limit", _number),
     ("x-queue-version", _queue_version),
 ]
 

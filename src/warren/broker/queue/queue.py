@@ -23,6 +23,7 @@ from warren.broker.timers import Timer
 from warren.log.format import StoredMessage
 from warren.log.index import QueueIndex
 from warren.wire.fields import Table
+from warren.wire.replies import AmqpError
 
 if TYPE_CHECKING:
     from warren.broker.connection import Connection
@@ -318,6 +319,13 @@ class Queue(Destination):
     def check_purge(self) -> None:
         """Raise when this kind of queue cannot be purged."""
 
+    def check_delete(self, if_unused: bool, if_empty: bool) -> None:
+        """Raise when the flags of queue.delete forbid it."""
+        if if_empty and self.ready > 0:
+            raise AmqpError(406, f"{self.name} not empty")
+        if if_unused and len(self.dispatch.consumers) > 0:
+            raise AmqpError(406, f"{self.name} in use")
+
     def got(self, entry: Entry, no_ack: bool) -> None:
         """basic.get took this entry."""
         self.delivered += 1
@@ -456,7 +464,7 @@ class Queue(Destination):
         """Rejected without requeue: dead-lettered if there is where to, else gone."""
         self.unacked -= 1
         self.unacked_bytes -= entry.message.size
-        self._discard(entry, "rejected")
+        self.give_up(entry, "rejected")
 
     def _with_content(self, entry: Entry) -> None:
         """Of many outstanding deliveries only the address is kept: read the content back."""
@@ -467,7 +475,8 @@ class Queue(Destination):
             message.chunks = [record.body] if record.body else []
             message.absent = False
 
-    def _discard(self, entry: Entry, reason: str) -> None:
+    def give_up(self, entry: Entry, reason: str) -> None:
+        """It leaves the queue for this reason: dead-lettered if there is where to, else gone."""
         if self.settings.dead_letter_exchange is not None and not self.gone:
             self._with_content(entry)
             self.broker.dead_letters.add(self, entry, reason, True)
@@ -491,7 +500,7 @@ class Queue(Destination):
                 return
             self.ready -= 1
             self.ready_bytes -= entry.message.size
-            self._discard(entry, "maxlen")
+            self.give_up(entry, "maxlen")
 
     def expire_heads(self, now: i64) -> None:
         """Drop what expired at ``now`` or before from the head of each priority."""
@@ -503,7 +512,7 @@ class Queue(Destination):
                 fifo.pop()
                 self.ready -= 1
                 self.ready_bytes -= head.message.size
-                self._discard(head, "expired")
+                self.give_up(head, "expired")
         self.arm_head_expiry()
 
     def arm_head_expiry(self) -> None:

@@ -78,6 +78,9 @@ class StreamQueue(ReplayQueue):
     def check_purge(self) -> None:
         raise AmqpError(540, f"queue.purge not supported by stream queues {self.name}")
 
+    def check_delete(self, if_unused: bool, if_empty: bool) -> None:
+        """RabbitMQ does not look at the flags of a stream."""
+
     def check_consumer(self, consumer: Consumer) -> None:
         if consumer.prefetch == 0:
             raise AmqpError(406, f"consumer prefetch count is not set for '{self.name}'")
