@@ -177,7 +177,7 @@ def run(broker: DemoBroker, folder: Path, seconds: int, begun: float) -> int:
 
 def pipeline(spark: SparkSession, broker: DemoBroker, folder: Path, seconds: int, begun: float) -> int:
     from warren.spark.httpapi import HttpApi
-    from warren.spark.jobs.ingest import follow, start
+    from warren.spark.jobs.ingest import follow, start, stop_gently
     from warren.spark.jobs.summary import lines_of, plot, summary, text
     from warren.spark.options import parse
     from warren.spark.routing import route
@@ -203,8 +203,7 @@ def pipeline(spark: SparkSession, broker: DemoBroker, folder: Path, seconds: int
     publishing.join(30)
     tell(begun, "publisher stopped; waiting for the last reminders to fall due")
     time.sleep(DELAY_MS / 1000 + 0.5)
-    ingesting.stop()
-    follow(ingesting, None, 30)
+    stop_gently(ingesting)
     follow(start(spark, options, lake))  # what is left, to the end
     ingested = spark.read.parquet(lake)
     tell(begun, f"the lake holds {ingested.count():,} rows; what came in:")

@@ -108,6 +108,17 @@ class Streams:
 
     def _look(self, stream: str, spec: object, prefetch: int, patience: float) -> tuple[int, int] | None:
         """First and last offset delivered from there on, within a moment; None when nothing came."""
+        for attempt in range(self.options.retries + 1):
+            try:
+                return self._try(stream, spec, prefetch, patience)
+            except ConnectionClosed as closed:
+                # The broker went away: a restarted one is asked again (``connect`` waits for it).
+                self._connection = None
+                if attempt == self.options.retries:
+                    raise BrokerLost(f"the connection to {self.options.address} was lost: {closed}") from None
+        raise AssertionError("unreachable")
+
+    def _try(self, stream: str, spec: object, prefetch: int, patience: float) -> tuple[int, int] | None:
         channel = self._channel()
         try:
             consume(channel, stream, spec, prefetch)
@@ -127,9 +138,6 @@ class Streams:
             return (lowest, highest) if lowest >= 0 else None
         except ChannelClosed as closed:
             raise OptionError(f"'{stream}' cannot be read as a stream: {closed.text}") from None
-        except ConnectionClosed as closed:
-            self._connection = None
-            raise BrokerLost(f"the connection to {self.options.address} was lost: {closed}") from None
         finally:
             channel.close()
 

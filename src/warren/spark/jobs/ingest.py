@@ -75,7 +75,7 @@ def start(
 
 
 def follow(query: StreamingQuery, progress: Progress | None = None, timeout: float | None = None) -> Ingested:
-    """Wait for the query's end, telling how far it is. Interrupting stops it between two batches."""
+    """Wait for the query's end, telling how far it is. Interrupting lets the batch at hand finish, then stops."""
     done = Ingested()
     begun = time.monotonic()
     seen = -1
@@ -87,12 +87,20 @@ def follow(query: StreamingQuery, progress: Progress | None = None, timeout: flo
             if ended:
                 break
             if timeout is not None and time.monotonic() - begun > timeout:
-                query.stop()
+                stop_gently(query)
                 break
     except KeyboardInterrupt:
-        query.stop()
+        stop_gently(query)
     done.seconds = time.monotonic() - begun
     return done
+
+
+def stop_gently(query: StreamingQuery, patience: float = 60) -> None:
+    """Stop between two batches: stopping in the middle is safe too, but the batch's work would be done again."""
+    deadline = time.monotonic() + patience
+    while query.isActive and query.status["isTriggerActive"] and time.monotonic() < deadline:
+        time.sleep(0.05)
+    query.stop()
 
 
 def _count(step: Any, seen: int, done: Ingested, progress: Progress | None) -> int:
