@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from warren.broker.definitions import SECTIONS, Existing, InvalidDefinitions, parse
 from warren.broker.exchange.random import Randomness
+from warren.broker.exchange.types import create
 from warren.broker.plan import Plan
-from warren.broker.records import Resource
+from warren.broker.records import Exchange, Resource
 
 pytestmark = pytest.mark.pure
 
@@ -21,8 +22,10 @@ def existing() -> Existing:
     known = Existing()
     known.users.add("guest")
     known.vhosts.add("/")
-    for name in ("", "amq.topic", "amq.direct"):
-        known.exchanges.add(Resource("/", "exchange", name))
+    for name, type in (("", "direct"), ("amq.topic", "topic"), ("amq.match", "headers")):
+        resource = Resource("/", "exchange", name)
+        matcher = create(type, {}, Randomness(1))
+        known.exchanges[resource] = Exchange(resource, type, True, False, False, {}, matcher)
     return known
 
 
@@ -66,6 +69,11 @@ BINDING = {"source": "x", "vhost": "/", "destination": "q", "destination_type": 
          'bindings[0].destination_type: expected queue or exchange, got "z"'),
         ({"queues": [QUEUE], "bindings": [BINDING | {"source": ""}]},
          "bindings[0].source: the default exchange takes no bindings"),
+        ({"exchanges": [EXCHANGE | {"arguments": {"alternate-exchange": 5}}]},
+         "exchanges[0].arguments.alternate-exchange: expected a string"),
+        ({"parameters": [{"component": "vhost-limits", "vhost": "/", "name": "limits", "value": {"max-queues": 1}}],
+          "queues": [QUEUE, QUEUE, QUEUE | {"name": "second"}]},
+         "queues[2]: queue limit in vhost '/' (1) is reached"),
         ({"users": [{"name": "u", "password_hash": "x", "tags": ""}]}, "users[0].password_hash: not base64"),
         ({"users": [{"name": "u", "hashing_algorithm": "rot13"}]}, 'users[0].hashing_algorithm: unknown: "rot13"'),
         ({"users": [{"name": "u", "tags": [1]}]},
@@ -91,6 +99,19 @@ def test_what_is_wrong_is_named_by_position(document: dict[str, Any], problem: s
 def test_queue_arguments_are_checked_as_a_declare_would() -> None:
     (problem,) = problems({"queues": [QUEUE | {"arguments": {"x-message-ttl": -1}}]})
     assert problem.startswith("queues[0]: invalid arg 'x-message-ttl' for queue 'q' in vhost '/'")
+
+
+def test_bindings_are_checked_as_a_bind_would_on_old_exchanges_and_new() -> None:
+    wrong = {"arguments": {"x-match": "sometimes"}}
+    headers = EXCHANGE | {"type": "headers"}
+    for document in (
+        {"exchanges": [headers], "queues": [QUEUE], "bindings": [BINDING | wrong]},
+        {"queues": [QUEUE], "bindings": [BINDING | {"source": "amq.match"} | wrong]},
+        {"vhosts": [{"name": "new"}], "queues": [QUEUE | {"vhost": "new"}],
+         "bindings": [BINDING | {"source": "amq.match", "vhost": "new"} | wrong]},
+    ):  # fmt: skip
+        (problem,) = problems(document)
+        assert problem.startswith("bindings[0]: Invalid x-match field value")
 
 
 def test_all_problems_are_found_at_once_up_to_a_bound() -> None:

@@ -16,6 +16,7 @@ from warren.broker import passwords
 from warren.broker.access import Permission, Refused, TopicPermission
 from warren.broker.exchange.random import Randomness
 from warren.broker.exchange.types import create
+from warren.broker.part import Part, shown
 from warren.broker.plan import (
     Plan,
     PlannedBinding,
@@ -27,13 +28,11 @@ from warren.broker.plan import (
 )
 from warren.broker.policy import parse_policy
 from warren.broker.queue import arguments as queue_arguments
-from warren.broker.records import Exchange, Resource
+from warren.broker.records import Binding, Destination, Exchange, Resource
 from warren.broker.vhost import PREDECLARED
-from warren.wire.fields import Table, from_python
 from warren.wire.replies import AmqpError
 
 SHOWN: Final = 50  # problems reported at most
-LONGEST_NAME: Final = 255
 SECTIONS: Final = [
     "users", "vhosts", "permissions", "topic_permissions", "parameters", "global_parameters", "policies",
     "exchanges", "queues", "bindings",
@@ -55,99 +54,9 @@ class Existing:
     def __init__(self) -> None:
         self.users: Final[set[str]] = set()
         self.vhosts: Final[set[str]] = set()
-        self.exchanges: Final[set[Resource]] = set()
+        self.exchanges: Final[dict[Resource, Exchange]] = {}
         self.queues: Final[set[Resource]] = set()
-
-
-@final
-class Part:
-    """One object of a section, read key by key; what is wrong goes to the list of problems under its position."""
-
-    def __init__(self, position: str, value: dict[str, object], problems: list[str]) -> None:
-        self.position: Final = position
-        self.value: Final = value
-        self._problems: Final = problems
-
-    def wrong(self, key: str, problem: str) -> None:
-        self._problems.append(f"{self.position}.{key}: {problem}" if key else f"{self.position}: {problem}")
-
-    def text(self, key: str, required: bool = True, default: str = "") -> str:
-        value = self.value.get(key)
-        if isinstance(value, str):
-            return value
-        if value is None:
-            if required:
-                self.wrong(key, "missing")
-        else:
-            self.wrong(key, f"expected a string, got {shown(value)}")
-        return default
-
-    def name(self, key: str) -> str:
-        name = self.text(key)
-        if len(name.encode("utf-8", "surrogatepass")) > LONGEST_NAME:
-            self.wrong(key, f"longer than {LONGEST_NAME} bytes")
-        return name
-
-    def flag(self, key: str) -> bool:
-        value = self.value.get(key, False)
-        if isinstance(value, bool):
-            return value
-        self.wrong(key, f"expected true or false, got {shown(value)}")
-        return False
-
-    def object(self, key: str) -> dict[str, object]:
-        value = self.value.get(key)
-        if isinstance(value, dict):
-            return value
-        if value is not None and value != []:  # RabbitMQ writes an empty table as [] now and then
-            self.wrong(key, f"expected an object, got {shown(value)}")
-        return {}
-
-    def table(self, key: str) -> Table:
-        try:
-            return from_python(self.object(key))
-        except (ValueError, TypeError) as error:
-            self.wrong(key, str(error))
-            return {}
-
-    def tags(self, key: str) -> list[str]:
-        value = self.value.get(key)
-        if value is None:
-            return []
-        if isinstance(value, str):
-            return split_tags(value)
-        if isinstance(value, list) and all(isinstance(tag, str) for tag in value):
-            return [str(tag) for tag in value]
-        self.wrong(key, f"expected a list of strings or a comma-separated string, got {shown(value)}")
-        return []
-
-    def numbers(self, key: str) -> dict[str, int]:
-        numbers: dict[str, int] = {}
-        for name, value in self.object(key).items():
-            if isinstance(value, int) and not isinstance(value, bool):
-                numbers[name] = value
-            else:
-                self.wrong(f"{key}.{name}", f"expected a number, got {shown(value)}")
-        return numbers
-
-
-def split_tags(tags: str) -> list[str]:
-    return [tag.strip() for tag in tags.split(",") if tag.strip()]
-
-
-def shown(value: object) -> str:
-    """A wrong value, short enough to print."""
-    if value is None:
-        return "null"
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, str):
-        return '"' + value[:60] + '"'
-    if isinstance(value, list):
-        return "a list"
-    if isinstance(value, dict):
-        return "an object"
-    return str(value)[:60]
+        self.queue_limits: Final[dict[str, int]] = {}  # of vhosts that have one
 
 
 def parse(document: dict[str, object], vhost: str | None, existing: Existing, random: Randomness) -> Plan:
@@ -172,8 +81,12 @@ class Reader:
         # what there will be after the import, as far as it has been read
         self._users: Final = set(existing.users)
         self._vhosts: Final = set(existing.vhosts)
-        self._exchanges: Final = set(existing.exchanges)
+        self._exchanges: Final = dict(existing.exchanges)
         self._queues: Final = set(existing.queues)
+        self._queue_limits: Final = dict(existing.queue_limits)
+        self._queue_counts: Final[dict[str, int]] = {}
+        for queue in existing.queues:
+            self._queue_counts[queue.virtual_host] = self._queue_counts.get(queue.virtual_host, 0) + 1
 
     def read(self, document: dict[str, object]) -> None:
         for section in SECTIONS:
@@ -250,8 +163,11 @@ class Reader:
         tags = part.tags("tags") or metadata.tags("tags")
         queue_type = part.text("default_queue_type", False) or metadata.text("default_queue_type", False)
         self._vhosts.add(name)
-        for exchange in PREDECLARED:
-            self._exchanges.add(Resource(name, "exchange", exchange[0]))
+        for exchange, type, internal in PREDECLARED:
+            resource = Resource(name, "exchange", exchange)
+            if resource not in self._exchanges:
+                matcher = create(type, {}, self._random)
+                self._exchanges[resource] = Exchange(resource, type, True, False, internal, {}, matcher)
         self.plan.vhosts.append(
             PlannedVhost(name, description, tags, "" if queue_type == "undefined" else queue_type, part.flag("tracing"))
         )
@@ -292,8 +208,10 @@ class Reader:
         if component == "operator_policy":
             self.plan.operator_policies.append(parse_policy(vhost, name, part.object("value"), True))
         elif component == "vhost-limits":
+            numbers = part.numbers("value")
+            self._queue_limits[vhost] = numbers.get("max-queues", -1)
             limits: dict[str, object] = {}
-            limits.update(part.numbers("value"))
+            limits.update(numbers)
             self.plan.vhost_limits.append(PlannedParameter(component, vhost, name, limits))
         else:
             self.plan.parameters.append(PlannedParameter(component, vhost, name, value))
@@ -317,17 +235,18 @@ class Reader:
         planned = PlannedExchange(
             name, type, part.flag("durable"), part.flag("auto_delete"), part.flag("internal"), arguments
         )
-        exists = name in self._exchanges
-        self._exchanges.add(name)
-        if exists:
+        if name in self._exchanges:
             return
         if name.name == "" or name.name.startswith("amq."):
             part.wrong("name", f"{shown(name.name)} is reserved")
             return
+        alternate = arguments.get("alternate-exchange")
+        if alternate is not None and alternate.kind != "S":
+            part.wrong("arguments.alternate-exchange", "expected a string")
         matcher = create(type, arguments, self._random)
-        matcher.validate(
-            Exchange(name, type, planned.durable, planned.auto_delete, planned.internal, arguments, matcher)
-        )
+        exchange = Exchange(name, type, planned.durable, planned.auto_delete, planned.internal, arguments, matcher)
+        matcher.validate(exchange)
+        self._exchanges[name] = exchange
         self.plan.exchanges.append(planned)
 
     def _queue(self, part: Part) -> None:
@@ -342,6 +261,12 @@ class Reader:
                 part.wrong("name", "empty")
             return
         queue_arguments.validate(name, arguments, durable, False)
+        count = self._queue_counts.get(name.virtual_host, 0)
+        limit = self._queue_limits.get(name.virtual_host, -1)
+        if limit >= 0 and count >= limit:
+            part.wrong("", f"queue limit in vhost '{name.virtual_host}' ({limit}) is reached")
+            return
+        self._queue_counts[name.virtual_host] = count + 1
         self.plan.queues.append(PlannedQueue(name, durable, auto_delete, arguments))
 
     def _binding(self, part: Part) -> None:
@@ -359,8 +284,12 @@ class Reader:
         if kind != "queue" and kind != "exchange":
             part.wrong("destination_type", f"expected queue or exchange, got {shown(kind)}")
             return
-        if source not in self._exchanges:
-            part.wrong("source", f"no {source}")
-        if destination not in (self._queues if kind == "queue" else self._exchanges):
+        known = destination in self._queues if kind == "queue" else destination in self._exchanges
+        if not known:
             part.wrong("destination", f"no {destination}")
+        exchange = self._exchanges.get(source)
+        if exchange is None:
+            part.wrong("source", f"no {source}")
+            return
+        exchange.matcher.validate_binding(Binding(exchange, Destination(destination), key, arguments))
         self.plan.bindings.append(PlannedBinding(source, destination, key, arguments))

@@ -29,9 +29,10 @@ def existing(broker: Broker) -> Existing:
     for name, vhost in broker.vhosts.items():
         known.vhosts.add(name)
         for exchange in vhost.exchanges.values():
-            known.exchanges.add(exchange.name)
+            known.exchanges[exchange.name] = exchange
         for queue in vhost.queues.values():
             known.queues.add(queue.name)
+        known.queue_limits[name] = broker.access.vhost_limit(name, "max-queues")
     return known
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from warren.broker import parameters
-from warren.broker.definitions import split_tags
+from warren.broker.part import split_tags
 from warren.broker.vhost import VHost
 from warren.http.endpoint import ADMINISTRATOR, MANAGEMENT, Call, Endpoint, NoContent, put
 from warren.http.errors import bad_request, not_found
