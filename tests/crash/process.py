@@ -1,0 +1,92 @@
+"""`warren serve` as a process that may be killed at any moment and started again on the same folder.
+
+Also a copy of the sources with one wrong line in it, so that the crash test can show that it notices.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import warren
+
+START_SECONDS = 60
+
+
+def sources() -> Path:
+    """Where the package under test lives."""
+    return Path(next(iter(warren.__path__))).parent
+
+
+def planted(folder: Path, file: str, old: str, new: str) -> Path:
+    """A copy of the sources in which one line is wrong. Compiled modules stay behind: the copy runs as plain Python."""
+    target = folder / "src"
+    shutil.copytree(
+        sources() / "warren", target / "warren", ignore=shutil.ignore_patterns("*.so", "__pycache__", "_compiled.py")
+    )
+    path = target / "warren" / file
+    text = path.read_text()
+    assert text.count(old) == 1, f"{file} has {text.count(old)} lines to plant this fault in: {old!r}"
+    path.write_text(text.replace(old, new))
+    return target
+
+
+class BrokerProcess:
+    """One folder; `start`, `kill`, `start`, ..., `stop`."""
+
+    def __init__(self, folder: Path, source: Path | None = None, *arguments: str) -> None:
+        self.folder = folder
+        self.data = folder / "data"
+        self.arguments = arguments
+        self.source = source or sources()
+        self.process: subprocess.Popen[bytes] | None = None
+        self.url = ""
+        self.http_port = 0
+        self.starts = 0
+
+    @property
+    def log(self) -> str:
+        return (self.folder / "log").read_text(errors="replace")
+
+    def start(self) -> None:
+        self.starts += 1
+        ready = self.folder / "ready.json"
+        ready.unlink(missing_ok=True)
+        environment = {**os.environ, "PYTHONPATH": str(self.source)}
+        with open(self.folder / "log", "ab") as output:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "warren", "serve", "--port", "0", "--http-port", "0", "--ready-file", str(ready),
+                 "--data-dir", str(self.data), *self.arguments],
+                env=environment, cwd=self.folder, stdout=output, stderr=output, stdin=subprocess.DEVNULL,
+                start_new_session=True,
+            )  # fmt: skip
+        deadline = time.monotonic() + START_SECONDS
+        while not ready.exists():
+            if self.process.poll() is not None or time.monotonic() > deadline:
+                raise AssertionError(f"warren serve did not start ({self.starts}. start):\n{self.log[-3000:]}")
+            time.sleep(0.01)
+        told = json.loads(ready.read_text())
+        self.url = "amqp://guest:guest@{}/%2F".format(told["amqp"])
+        self.http_port = int(str(told["http"]).rpartition(":")[2])
+
+    def kill(self) -> None:
+        """As the kernel would in an emergency: no signal handler, no goodbye."""
+        assert self.process is not None
+        os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait(15)
+
+    def stop(self) -> None:
+        assert self.process is not None
+        self.process.terminate()
+        assert self.process.wait(30) == 0, self.log[-3000:]
+
+    def end(self) -> None:
+        """Whatever state it is in."""
+        if self.process is not None and self.process.poll() is None:
+            self.kill()
