@@ -20,10 +20,13 @@ OURS = (HERE, "defs-two")
 AT = quote(HERE, safe="")
 
 
+CLIENT = httpx.Client(timeout=30)  # making one loads certificates, which takes longer than a request
+
+
 def call(base: str, method: str, path: str, body: Any = None, user: tuple[str, str] = ("guest", "guest")) -> Any:
     content = json.dumps(body) if body is not None else None
     headers = {"content-type": "application/json", "connection": "close"}
-    response = httpx.request(method, f"{base}/api{path}", content=content, auth=user, headers=headers, timeout=30)
+    response = CLIENT.request(method, f"{base}/api{path}", content=content, auth=user, headers=headers)
     assert response.status_code < 300, f"{method} {path}: {response.status_code} {response.text}"
     return response.json() if response.content else None
 
@@ -176,3 +179,29 @@ def test_a_form_with_a_file_is_imported_too() -> None:
         )
         assert answer.status_code == 204
         assert call(broker.http_url, "GET", "/queues/%2F/uploaded")["durable"] is True
+
+
+def test_an_oversized_document_is_refused_and_a_large_one_is_imported_whole() -> None:
+    with Broker() as broker:
+        with httpx.Client(timeout=60, auth=("guest", "guest")) as client:
+            oversized = b'{"queues": [' + b" " * (33 << 20) + b"]}"
+            assert client.post(f"{broker.http_url}/api/definitions", content=oversized).status_code == 413
+            queues = [{"name": f"q{number}", "vhost": "/", "durable": True} for number in range(5000)]
+            wrong = {"queues": [*queues, {"name": "last", "vhost": "nowhere"}]}
+            answer = client.post(f"{broker.http_url}/api/definitions", json=wrong)
+            assert answer.json()["reason"] == 'queues[5000].vhost: no such vhost "nowhere"'
+            assert call(broker.http_url, "GET", "/overview")["object_totals"]["queues"] == 0
+            assert client.post(f"{broker.http_url}/api/definitions", json={"queues": queues}).status_code == 204
+            assert call(broker.http_url, "GET", "/overview")["object_totals"]["queues"] == 5000
+
+
+def test_a_documents_explosive_patterns_are_harmless() -> None:
+    evil = {"pattern": "(a+)+$", "definition": {"max-length": 1}}
+    document = {
+        "queues": [{"name": "a" * 240 + f"!{number}", "vhost": "/", "durable": False} for number in range(500)],
+        "policies": [{"vhost": "/", "name": f"p{number}", **evil} for number in range(3)],
+    }
+    with Broker() as broker:
+        answer = httpx.post(f"{broker.http_url}/api/definitions", json=document, auth=("guest", "guest"), timeout=20)
+        assert answer.status_code == 204
+        assert call(broker.http_url, "GET", "/queues?page=1&page_size=1&columns=policy")["items"] == [{"policy": None}]

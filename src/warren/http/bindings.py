@@ -11,7 +11,8 @@ from warren.http.errors import bad_request, not_found
 from warren.http.exchanges import DEFAULT
 from warren.http.fields import arguments_table
 from warren.http.listing import listing
-from warren.http.models import BindingDeclaration, BindingInfo
+from warren.http.models import BindingInfo
+from warren.http.requests import BindingDeclaration
 from warren.http.views import binding_info, default_binding, properties_key
 
 KINDS = {"q": "queue", "e": "exchange"}

@@ -13,7 +13,8 @@ from warren.http.endpoint import MANAGEMENT, VHOST, Call, Endpoint, NoContent, p
 from warren.http.errors import bad_request, not_found
 from warren.http.fields import arguments_table
 from warren.http.listing import listing, with_columns
-from warren.http.models import BindingInfo, ExchangeDeclaration, ExchangeInfo, Publication, Routed
+from warren.http.models import BindingInfo, ExchangeInfo, Routed
+from warren.http.requests import ExchangeDeclaration, Publication
 from warren.http.views import binding_info, default_binding, exchange_info
 from warren.wire.content import Properties
 from warren.wire.replies import AmqpError

@@ -10,7 +10,8 @@ from warren.broker.policy_keys import erlang_term
 from warren.http.bridge import Bridge
 from warren.http.endpoint import ADMINISTRATOR, MANAGEMENT, VHOST_VISIBLE, Call, Endpoint, NoContent
 from warren.http.errors import bad_request, not_found
-from warren.http.models import UserLimits, Value, VhostLimits
+from warren.http.models import UserLimits, VhostLimits
+from warren.http.requests import Value
 
 
 def _number(name: str, value: Any, known: tuple[str, ...], frame: str, component: str) -> int:

@@ -1,4 +1,4 @@
-"""The JSON of the management API as typed models: what requests say and what answers look like.
+"""The JSON of the management API as typed models: what answers look like (requests are in ``requests.py``).
 
 Names and shapes are RabbitMQ 3.10's. The OpenAPI description is generated from these (``openapi.py``). Where RabbitMQ
 reports what only an Erlang node has (reductions, garbage collection of a process), the field is left out.
@@ -21,99 +21,6 @@ class Rate(Struct):
 class Problem(Struct):
     error: str
     reason: Json
-
-
-# --- requests
-
-
-class QueueDeclaration(Struct):
-    durable: bool = False
-    auto_delete: bool = False
-    arguments: Object = {}
-    node: str | None = None
-
-
-class ExchangeDeclaration(Struct):
-    type: str = "direct"
-    durable: bool = False
-    auto_delete: bool = False
-    internal: bool = False
-    arguments: Object = {}
-
-
-class BindingDeclaration(Struct):
-    routing_key: str = ""
-    arguments: Object = {}
-
-
-class Publication(Struct):
-    routing_key: str
-    properties: Json
-    payload: str
-    payload_encoding: str
-
-
-class GetRequest(Struct):
-    count: int
-    ackmode: str
-    encoding: str
-    truncate: int | None = None
-
-
-class VhostDeclaration(Struct):
-    description: str | None = None
-    tags: Json = None
-    tracing: bool | None = None
-    default_queue_type: str | None = None
-
-
-class UserDeclaration(Struct):
-    tags: Json = None
-    password: str | None = None
-    password_hash: str | None = None
-    hashing_algorithm: str | None = None
-
-
-class UserNames(Struct):
-    users: list[str]
-
-
-class PermissionDeclaration(Struct):
-    configure: str
-    write: str
-    read: str
-
-
-class TopicPermissionDeclaration(Struct):
-    exchange: str
-    write: str
-    read: str
-
-
-class PolicyDeclaration(Struct):
-    pattern: Json
-    definition: Json
-    priority: Json = 0
-    apply_to: Json = field(name="apply-to", default="all")
-
-
-class Value(Struct):
-    value: Json
-
-
-class Name(Struct):
-    name: str
-
-
-class Settings(Struct):
-    """Limits of the node that may be changed while it runs (Warren's own)."""
-
-    memory_high_watermark: float | None = None
-    memory_limit: int | str | None = None
-    disk_free_limit: int | str | None = None
-
-
-# --- answers
 
 
 class Who(Struct):

@@ -11,8 +11,9 @@ from warren.http.bridge import Bridge
 from warren.http.endpoint import ADMINISTRATOR, MONITORING, Call, Endpoint, NoContent
 from warren.http.errors import ApiError, bad_request, not_found
 from warren.http.listing import with_columns
-from warren.http.models import ExchangeTypeInfo, Node, Object, Rate, Settings
+from warren.http.models import ExchangeTypeInfo, Node, Object, Rate
 from warren.http.overview import churn, contexts, exchange_types
+from warren.http.requests import Settings
 
 PAGE_SIZE = os.sysconf("SC_PAGE_SIZE")
 

@@ -13,7 +13,8 @@ from warren.http.bridge import ADMINISTRATOR, MONITORING, Bridge
 from warren.http.endpoint import ADMINISTRATOR as ADMINISTRATORS
 from warren.http.endpoint import MANAGEMENT, Call, Endpoint, NoContent
 from warren.http.listing import with_columns
-from warren.http.models import Context, ExchangeTypeInfo, Listener, Name, Object, ObjectTotals, Overview, Who
+from warren.http.models import Context, ExchangeTypeInfo, Listener, Object, ObjectTotals, Overview, Who
+from warren.http.requests import Name
 from warren.http.views import queue_totals, vhost_stats
 
 DESCRIPTIONS = {

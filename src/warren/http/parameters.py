@@ -8,7 +8,8 @@ from warren.broker.importing import set_vhost_limits
 from warren.broker.policy import parse_policy
 from warren.http.endpoint import POLICYMAKER, POLICYMAKER_VHOST, Call, Endpoint, NoContent, put
 from warren.http.errors import bad_request, not_authorised, not_found
-from warren.http.models import GlobalParameter, Parameter, Value
+from warren.http.models import GlobalParameter, Parameter
+from warren.http.requests import Value
 
 # components RabbitMQ knows when the plug-ins that bring them are on; kept here, acted on by nobody
 COMPONENTS = {"federation-upstream", "federation-upstream-set", "shovel", "federation"}

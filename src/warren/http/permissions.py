@@ -4,12 +4,8 @@ from __future__ import annotations
 
 from warren.http.endpoint import ADMINISTRATOR, Call, Endpoint, NoContent, put
 from warren.http.errors import bad_request, not_found
-from warren.http.models import (
-    PermissionDeclaration,
-    PermissionInfo,
-    TopicPermissionDeclaration,
-    TopicPermissionInfo,
-)
+from warren.http.models import PermissionInfo, TopicPermissionInfo
+from warren.http.requests import PermissionDeclaration, TopicPermissionDeclaration
 
 
 def _both_exist(call: Call) -> tuple[str, str]:

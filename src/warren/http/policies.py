@@ -19,7 +19,8 @@ from warren.http.endpoint import (
     put,
 )
 from warren.http.errors import bad_request, not_found
-from warren.http.models import PolicyDeclaration, PolicyInfo
+from warren.http.models import PolicyInfo
+from warren.http.requests import PolicyDeclaration
 
 
 def _handlers(operator: bool) -> dict[str, Handler]:

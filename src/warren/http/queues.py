@@ -12,7 +12,8 @@ from warren.http.endpoint import MANAGEMENT, VHOST, Call, Endpoint, NoContent, p
 from warren.http.errors import ApiError, bad_request, not_authorised, not_found
 from warren.http.fields import arguments_table
 from warren.http.listing import Pacer, listing, with_columns
-from warren.http.models import BindingInfo, GetRequest, MessageInfo, QueueDeclaration, QueueInfo
+from warren.http.models import BindingInfo, MessageInfo, QueueInfo
+from warren.http.requests import GetRequest, QueueDeclaration
 from warren.http.views import binding_info, consumer_info, default_binding, queue_info
 from warren.wire.fields import to_python
 from warren.wire.replies import AmqpError

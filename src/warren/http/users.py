@@ -7,7 +7,8 @@ from warren.broker.access import User
 from warren.http.endpoint import ADMINISTRATOR, Call, Endpoint, NoContent, put
 from warren.http.errors import bad_request, not_found
 from warren.http.listing import listing, with_columns
-from warren.http.models import PermissionInfo, TopicPermissionInfo, UserDeclaration, UserInfo, UserNames
+from warren.http.models import PermissionInfo, TopicPermissionInfo, UserInfo
+from warren.http.requests import UserDeclaration, UserNames
 from warren.http.vhosts import tags_of
 
 

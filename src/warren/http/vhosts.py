@@ -10,7 +10,8 @@ from warren.broker.vhost import VHost
 from warren.http.endpoint import ADMINISTRATOR, MANAGEMENT, Call, Endpoint, NoContent, put
 from warren.http.errors import bad_request, not_found
 from warren.http.listing import listing, with_columns
-from warren.http.models import PermissionInfo, TopicPermissionInfo, VhostDeclaration, VhostInfo
+from warren.http.models import PermissionInfo, TopicPermissionInfo, VhostInfo
+from warren.http.requests import VhostDeclaration
 from warren.http.views import vhost_info
 
 
