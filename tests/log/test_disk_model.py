@@ -27,7 +27,13 @@ Step = Callable[[World], None]
 def small(zero_ahead: bool = False) -> LogSettings:
     """Segments of about two batches, checkpoints at once, no waiting."""
     return LogSettings(
-        segment_bytes=700, checkpoint_bytes=1, retry_ms=1, chunk_bytes=64, zero_ahead=zero_ahead, slack_bytes=0
+        segment_bytes=700,
+        checkpoint_bytes=1,
+        retry_ms=1,
+        chunk_bytes=64,
+        zero_ahead=zero_ahead,
+        slack_bytes=0,
+        reserve_bytes=0,
     )
 
 

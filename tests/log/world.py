@@ -1,7 +1,8 @@
 """A broker in miniature over the log, with a model that remembers what every turn left behind.
 
 ``World`` does what a broker does with the log (publish, settle, move, define, drop, large bodies), keeps the state
-after every turn, and judges what a recovery finds: it must be the state after one turn, none before the last promised one.
+after every turn, and judges what a recovery finds: it must be the state after one turn, none before the last
+promised one.
 """
 
 from __future__ import annotations
@@ -163,8 +164,10 @@ class World(Listener):
         return int(self.log.end_turn(owed))
 
     def maintain(self) -> None:
+        rounds = 0
         while self.log.maintain(100):
-            pass
+            rounds += 1
+            assert rounds < 1000, "maintenance does not come to an end"
 
     # --- judgement
 

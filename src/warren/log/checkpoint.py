@@ -77,3 +77,24 @@ class Removal(Task):
     def work(self) -> None:
         for name in self.names:
             self.files.unlink(self.folder + "/" + name)
+
+
+@final
+class Reserve(Task):
+    """Hold room back. Written, not synced: a full disk takes it from the page cache as well."""
+
+    def __init__(self, number: i64, files: Files, path: str, length: i64) -> None:
+        super().__init__(number)
+        self.files: Final = files
+        self.path: Final = path
+        self.length: Final = length
+
+    def work(self) -> None:
+        descriptor = self.files.create(self.path)
+        try:
+            self.files.write(descriptor, [bytes(self.length)], 0)
+        except OSError:
+            self.files.unlink(self.path)
+            raise
+        finally:
+            self.files.close(descriptor)

@@ -169,7 +169,7 @@ def decode(data: bytes) -> Clean | None:
         if not refer_all(clean.segments, index):
             return None
     for segment in clean.segments.values():
-        segment.count_live_bytes()
+        segment.count_bytes()
     return clean
 
 

@@ -195,6 +195,9 @@ class Replace(Task):
                 files.write(descriptor, [data], at)
                 at += len(data)
             files.sync(descriptor)
+        except OSError:
+            files.unlink(beside)  # a full disk needs the room
+            raise
         finally:
             files.close(descriptor)
         files.rename(beside, f"{self.folder}/{self.name}")

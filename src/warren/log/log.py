@@ -41,7 +41,7 @@ from warren.log.recovery import Progress, Recovered, Recovery
 from warren.log.runner import Runner, Task
 from warren.log.segment import SIZE_CLAMP, SIZE_UNIT, Part, Segment
 from warren.log.settings import Listener, LogSettings
-from warren.log.tail import Commit, Tail
+from warren.log.tail import ZERO_AHEAD, Commit, Tail
 
 RECORD: Final = 0xFFFFFFFF
 READ_AHEAD: Final = 1 << 20  # the most read_many reads at once
@@ -59,7 +59,8 @@ class Log:
         self.worker: Runner = Runner()
         self.batch: i64 = found.state.batch + 1  # the open turn
         self.synced: i64 = found.state.batch
-        self.failing: bool = False
+        self.failing: bool = False  # nothing is promised: the disk fails, or has no room but what was held back
+        self.written: bool = True  # the last commit succeeded
         self.closed: bool = False
         self.reason: str = ""
         self.segments: Final = found.segments
@@ -77,7 +78,7 @@ class Log:
         self.tail: Final = Tail(
             folder, files, found.manifest.log_id, self.epoch, found.last_segment, found.last_part, found.last_end
         )
-        self.tail.zero_ahead = settings.zero_ahead
+        self.tail.zero_ahead = min(ZERO_AHEAD, settings.segment_bytes // 4) if settings.zero_ahead else 0
         self.maintenance: Final = Maintenance(self, found)
         self._lock: Final = lock
         self._owed: bool = False
@@ -436,6 +437,13 @@ class Log:
             self._submit(1)  # first the disk, then the news: the two overlap
         self.listener.synced(self.synced)
         if self.failing:
+            self.written = True
+            self._retry_at = self._now + self.settings.retry_ms
+            self.maintenance.restore_reserve()
+
+    def disk_is_well(self) -> None:
+        """Commits succeed, and the room held back for bad times is there again."""
+        if self.failing and self.written:
             self.failing = False
             self.listener.recovered_service()
             if self._owed and self.in_flight is None and self._between_turns():
@@ -464,6 +472,8 @@ class Log:
             return
         self.reason = commit.error
         self.failing = True
+        self.written = False
+        self.maintenance.reserve_given()
         self._retry_at = self._now + self.settings.retry_ms
         self.retained = batches
         between = self._between_turns()
@@ -493,7 +503,7 @@ class Log:
             return
         if self.failing:
             if now_ms >= self._retry_at:
-                self._submit(2)
+                self.retry()
             return
         if self.current.size() == 0:
             self._unsynced_since = 0
@@ -505,7 +515,11 @@ class Log:
     def retry(self) -> None:
         """Try a failed disk now."""
         if self.failing and self.in_flight is None and self._between_turns():
-            self._submit(2)
+            if self.retained or self.current.size() > 0:
+                self._submit(2)
+            else:
+                self._retry_at = self._now + self.settings.retry_ms
+                self.maintenance.restore_reserve()
 
     def flush(self) -> bool:
         """Between turns: wait until every closed turn is synced. False when the disk fails."""

@@ -13,7 +13,7 @@ from mypy_extensions import i16, i32, i64, u8
 
 from warren.log import clean
 from warren.log.batch import Sealed
-from warren.log.checkpoint import Checkpoint, LedgerBlock, Removal
+from warren.log.checkpoint import Checkpoint, LedgerBlock, Removal, Reserve
 from warren.log.compaction import Compaction, Replace
 from warren.log.format import LogCorrupt, seed
 from warren.log.index import QueueIndex
@@ -23,6 +23,7 @@ from warren.log.recovery import Recovery
 from warren.log.runner import Task
 from warren.log.segment import SIZE_CLAMP, SIZE_UNIT, Part, Segment, file_name, ledger_name
 from warren.log.state import LogState
+from warren.log.tail import RESERVE
 
 if TYPE_CHECKING:
     from warren.log.log import Log
@@ -56,6 +57,9 @@ class Maintenance:
         self.pinned: i64 = 0  # a backup is reading: nothing may be removed or replaced
         self.compaction: Compaction | None = None
         self.doubtful: Checkpoint | None = None  # has to be finished before anything else
+        self.fresh: bool = False  # a checkpoint was made for the compaction to come
+        self.reserved: bool = False  # room is held back
+        self.reserve_wanted: bool = False  # it was given to a full disk, and has to be there before service returns
         self.leftover: list[str] = []  # files to remove with the next ones
         self.not_before: i64 = 0  # after a failed task: when to try again
         self.problem: str = ""  # why the last task failed
@@ -125,13 +129,13 @@ class Maintenance:
         if self.busy or budget <= 0:
             return budget <= 0
         log = self.log
-        if log.failing or log._now < self.not_before or self.pinned > 0:
+        if not log.written or log._now < self.not_before or self.pinned > 0:
             return False
         if self.doubtful is not None:
             self._submit(self.doubtful)
             return True
         compaction = self.compaction
-        if compaction is not None:
+        if compaction is not None and not log.failing:
             self._compact(compaction, budget)
             return True
         if self._checkpoint_due():
@@ -139,11 +143,18 @@ class Maintenance:
             return True
         candidate = self._candidate()
         if candidate is None:
+            if not self.reserved and not self.reserve_wanted and self.checkpoints > 0:
+                if log.settings.reserve_bytes > 0:
+                    self._reserve()
+                    return True
             return False
-        if self._covered(candidate):
+        if log.failing and not self._removable(candidate):
+            return False  # what room is left is for settles and checkpoints
+        if self.fresh and self._covered(candidate) and not self._removable(candidate):
+            self.fresh = False
             self._begin_compaction(candidate)
         else:
-            self.checkpoint()
+            self.checkpoint()  # so that the compaction knows of all that has died
         return True
 
     def _checkpoint_due(self) -> bool:
@@ -190,13 +201,33 @@ class Maintenance:
                 continue
             if self._removable(segment):
                 return segment  # needs no more than a checkpoint
-            share = (size - segment.live_bytes) * 100 // size
+            if segment.compacted_at > self.state.batch:
+                continue  # records died during its last compaction and are not known to be on disk yet: no gain
+            share = segment.waste()
             if share > best_share:
                 best_share = share
                 best = segment
         if total <= 2 * live + self.log.settings.slack_bytes or best_share < 25:
             return None
         return best
+
+    # --- room held back
+
+    def reserve_given(self) -> None:
+        """A commit failed for good, and gave the reserve to the disk."""
+        self.reserve_wanted = self.reserve_wanted or self.reserved
+        self.reserved = False
+
+    def restore_reserve(self) -> None:
+        """A commit succeeded: hold room back again if it had been given away, and only then say all is well."""
+        if not self.reserve_wanted:
+            self.log.disk_is_well()
+        elif not self.busy:
+            self._reserve()
+
+    def _reserve(self) -> None:
+        log = self.log
+        self._submit(Reserve(log._task_number(), log.files, f"{log.folder}/{RESERVE}", log.settings.reserve_bytes))
 
     # --- checkpoints
 
@@ -255,6 +286,7 @@ class Maintenance:
             self.state.give_back(blocks)
             return
         self.checkpoints += 1
+        self.fresh = True
         self.manifest = task.manifest
         for entry in task.manifest.segments:
             segment = log.segments[entry.number]
@@ -326,8 +358,9 @@ class Maintenance:
         old.offsets = new_offsets
         old.sizes = new_sizes
         old.many = old_many
-        old.count_live_bytes()
+        old.count_bytes()
         old.generation += 1
+        old.compacted_at = old.dead_at
         old.parts = [Part(0, 0)]
         old.end = compaction.length
         old.ledger = 0
@@ -341,9 +374,14 @@ class Maintenance:
 
     def done(self, task: Task) -> None:
         self.busy = False
-        if task.error:
-            self._postpone(task.error)
-        if isinstance(task, Checkpoint):
+        if task.error and not (isinstance(task, Reserve) and self.reserve_wanted):
+            self._postpone(task.error)  # the reserve is asked for again by the log's own retries
+        if isinstance(task, Reserve):
+            self.reserved = not task.error
+            if self.reserved:
+                self.reserve_wanted = False
+                self.log.disk_is_well()
+        elif isinstance(task, Checkpoint):
             self._checkpointed(task)
         elif isinstance(task, Replace):
             self._compacted(task)

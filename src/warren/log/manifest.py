@@ -150,6 +150,9 @@ def write_beside(files: Files, folder: str, name: str, parts: list[bytes]) -> No
     try:
         files.write(descriptor, parts, 0)
         files.sync(descriptor)
+    except OSError:
+        files.unlink(f"{folder}/{name}.new")  # a full disk needs the room
+        raise
     finally:
         files.close(descriptor)
 

@@ -359,7 +359,7 @@ class Recovery:
                 self._set_references(segment, slot, record, len(held))
                 for queue, position, expiry, flags in held:
                     self._entry(queue, position, segment.number << 32 | record, expiry, flags)
-        segment.count_live_bytes()
+        segment.count_bytes()
 
     def _read_batch(self, segment: Segment, cursor: BatchCursor, holders: Holders) -> None:
         data = cursor.messages

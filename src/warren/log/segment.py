@@ -61,7 +61,9 @@ class Segment:
         self.sparse: bool = False
         self.numbers: vec[i32] = vec[i32]()  # record numbers, sparse segments only
         self.live: i64 = 0  # records somebody holds
-        self.live_bytes: i64 = 0  # of synced records, rounded up
+        self.record_bytes: i64 = 0  # of all synced records that are in the file
+        self.live_bytes: i64 = 0  # of those somebody holds; both rounded up a little
+        self.compacted_at: i64 = 0  # ``dead_at`` when it was last compacted
         self.dead_at: i64 = 0  # the open batch when a record last died
 
     def slot(self, record: i64) -> i64:
@@ -98,6 +100,7 @@ class Segment:
             units = SIZE_CLAMP
         self.offsets = append(self.offsets, i32(offset))
         self.sizes = append(self.sizes, i16(units))
+        self.record_bytes += units * SIZE_UNIT
         if self.references[slot] != u8(0):
             self.live_bytes += units * SIZE_UNIT
 
@@ -151,14 +154,25 @@ class Segment:
         """Sparse segments: the number of the record that is added next."""
         self.numbers = append(self.numbers, i32(record))
 
-    def count_live_bytes(self) -> None:
+    def count_bytes(self) -> None:
+        """Add up the sizes anew, after the tables were replaced."""
         total: i64 = 0
+        live: i64 = 0
         slot: i64 = 0
         while slot < len(self.sizes):
+            size = i64(self.sizes[slot]) * SIZE_UNIT
+            total += size
             if self.references[slot] != u8(0):
-                total += i64(self.sizes[slot]) * SIZE_UNIT
+                live += size
             slot += 1
-        self.live_bytes = total
+        self.record_bytes = total
+        self.live_bytes = live
+
+    def waste(self) -> i64:
+        """How much of it a compaction would give back, in percent."""
+        # of a file compacted before, only records that died since: its headers and rounding are there to stay
+        size = self.record_bytes if self.sparse else self.end + self.ledger
+        return 0 if size == 0 else (size - self.live_bytes) * 100 // size
 
     def offset(self, slot: i64) -> i64:
         return i64(self.offsets[slot]) & 0xFFFFFFFF

@@ -19,6 +19,7 @@ class LogSettings:
         retry_ms: i64 = 1000,
         zero_ahead: bool = True,
         slack_bytes: i64 = -1,
+        reserve_bytes: i64 = 4 << 20,
     ) -> None:
         self.segment_bytes = segment_bytes  # a segment is closed by the first batch that takes it past this
         self.sync_delay_ms = sync_delay_ms  # how long a batch that nobody waits for may stay unsynced
@@ -27,6 +28,7 @@ class LogSettings:
         self.checkpoint_bytes = checkpoint_bytes  # settles in memory before they go to the ledgers
         self.retry_ms = retry_ms  # how often a failed disk is tried again
         self.zero_ahead = zero_ahead
+        self.reserve_bytes = reserve_bytes  # room held back for a full disk
         # files may exceed twice the live data by this much before a segment is compacted
         self.slack_bytes = slack_bytes if slack_bytes >= 0 else 2 * segment_bytes
 

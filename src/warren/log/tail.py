@@ -29,6 +29,8 @@ from warren.log.format import (
 from warren.log.runner import Task
 from warren.log.segment import file_name
 
+RESERVE: Final = "reserve"  # room held back, so that a full disk can still take the settles that empty it
+PLAIN_COMMITS: Final = 100  # after a failure that many go without zeros: they may have been what did not fit
 ZERO_AHEAD: Final = 1 << 20  # small commits overwrite zeros: a sync then need not write the file's metadata
 SMALL_COMMIT: Final = 64 << 10  # larger ones are bound by bandwidth, and would pay for the zeros
 
@@ -41,7 +43,8 @@ class Tail:
         self.log_id: Final = log_id
         self.epoch: Final = epoch
         self.seed: Final = seed(log_id)
-        self.zero_ahead: bool = True
+        self.zero_ahead: i64 = ZERO_AHEAD  # bytes; 0: never
+        self.plain: i64 = 0  # commits to go before zeros are written again
         self.descriptor: int = -1
         # the last file with synced batches, and where they end: what the next file's header closes
         self.segment: i64 = segment
@@ -52,6 +55,24 @@ class Tail:
         self.open_part: i64 = 0
         self.base: i64 = 0
         self.zeroed: i64 = 0  # file offset up to which zeros or batches stand
+
+    def fail(self, give_reserve: bool) -> None:
+        """The open file is closed for good; what was written behind its end is given back, if the disk lets us.
+
+        So is the reserve, once publishing is about to be blocked: settles and the next checkpoint then find room.
+        """
+        self.plain = PLAIN_COMMITS
+        try:
+            if self.descriptor >= 0:
+                if self.open_segment == self.segment and self.open_part == self.part:
+                    self.files.truncate(self.descriptor, FILE_HEADER + self.end - self.base)
+                else:
+                    self.files.unlink(self.folder + "/" + file_name(self.open_segment, self.open_part))
+            if give_reserve:
+                self.files.unlink(self.folder + "/" + RESERVE)
+        except OSError:
+            pass
+        self.give_up()
 
     def give_up(self) -> None:
         """Never write to the open file again."""
@@ -110,12 +131,11 @@ class Tail:
             index += 1
         position = 0 if fresh else FILE_HEADER + begin - self.base
         finish = FILE_HEADER + at - self.base
-        if self.zero_ahead and finish > self.zeroed:
-            if finish - position <= SMALL_COMMIT:
-                parts.append(bytes(ZERO_AHEAD))
-                self.zeroed = finish + ZERO_AHEAD
-            else:
-                self.zeroed = finish
+        if self.plain > 0:
+            self.plain -= 1
+        elif self.zero_ahead > 0 and finish > self.zeroed and finish - position <= SMALL_COMMIT:
+            parts.append(bytes(self.zero_ahead))
+            self.zeroed = finish + self.zero_ahead
         self.files.write(self.descriptor, parts, position)
         self.files.sync(self.descriptor)
         if fresh:
@@ -169,5 +189,5 @@ class Commit(Task):
         try:
             self.tail.write(self)
         except Exception:
-            self.tail.give_up()
+            self.tail.fail(self.attempt > 1)
             raise

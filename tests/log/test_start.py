@@ -1,0 +1,223 @@
+"""What a start finds: after a clean stop, after a crash, after damage, and what it refuses."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.log.disk import SimulatedFiles
+from tests.log.world import World, found_state, same
+from warren.log.files import Files
+from warren.log.format import FILE_HEADER, LogCorrupt, LogError, LogVersion
+from warren.log.log import Log
+from warren.log.settings import LogSettings
+
+
+def small() -> LogSettings:
+    return LogSettings(segment_bytes=3000, checkpoint_bytes=500, zero_ahead=False)
+
+
+def filled(disk: Files, folder: str = "/data") -> World:
+    world = World(disk, small(), folder)
+    world.define("one", b"1")
+    for n in range(60):
+        world.publish(b"%d" % n * 40, 1 + n % 3)
+        if n % 2:
+            world.settle(1 + n % 3)
+        if n % 7 == 0:
+            world.move(1, 2)
+        world.deliver(1)
+        world.end_turn()
+        world.maintain()
+    return world
+
+
+class CountedFiles(SimulatedFiles):
+    def __init__(self, image: dict[str, bytes]) -> None:
+        super().__init__(image)
+        self.bytes_read: dict[str, int] = {}
+
+    def read(self, descriptor: int, length: int, offset: int) -> bytes:
+        data = super().read(descriptor, length, offset)
+        name = self.descriptors[descriptor][1]
+        self.bytes_read[name] = self.bytes_read.get(name, 0) + len(data)
+        return data
+
+
+def test_after_a_clean_stop_no_segment_is_scanned() -> None:
+    disk = SimulatedFiles()
+    world = filled(disk)
+    assert world.log.close(world.indexes())
+    again = CountedFiles(disk.synced_image())
+    log, recovered = Log.open("/data", again, small())
+    assert recovered.clean
+    segments = {name: count for name, count in again.bytes_read.items() if name.startswith("segment-")}
+    assert len(segments) > 3 and all(count <= 2 * FILE_HEADER for count in segments.values())
+    assert same(found_state(log, recovered), world.state, set())
+    assert recovered.next_message_id == world.message_id + 1
+
+
+def test_a_clean_stop_without_indexes_syncs_all_and_the_start_scans() -> None:
+    disk = SimulatedFiles()
+    world = filled(disk)
+    world.publish(b"last", 1)
+    world.end_turn(False)
+    assert world.log.close()
+    log, recovered = Log.open("/data", SimulatedFiles(disk.synced_image()), small())
+    assert not recovered.clean
+    assert same(found_state(log, recovered), world.state, set())
+
+
+def test_the_marker_of_a_clean_stop_counts_for_nothing_once_the_log_went_on() -> None:
+    disk = SimulatedFiles()
+    world = filled(disk)
+    world.log.close(world.indexes())
+    image = disk.synced_image()
+    second = World(SimulatedFiles(image), small())
+    second.log.append_one(10_000, b"header", b"new", "exchange", b"key", 2, 9, 1, 0, 0)
+    second.log.end_turn(True)
+    crashed = second.files.kept_image()  # type: ignore[attr-defined]
+    crashed["clean"] = image["clean"]  # its removal never reached the disk
+    log, recovered = Log.open("/data", SimulatedFiles(crashed), small())
+    assert not recovered.clean and len(recovered.queues[9]) == 1
+    assert recovered.next_message_id == 10_001
+
+
+@pytest.mark.parametrize("at", range(0, 400, 17))
+def test_a_damaged_marker_means_a_scan_and_nothing_worse(at: int) -> None:
+    disk = SimulatedFiles()
+    world = filled(disk)
+    world.log.close(world.indexes())
+    image = disk.synced_image()
+    damaged = bytearray(image["clean"])
+    damaged[at % len(damaged)] ^= 4
+    log, recovered = Log.open("/data", SimulatedFiles({**image, "clean": bytes(damaged)}), small())
+    assert not recovered.clean
+    assert same(found_state(log, recovered), world.state, set())
+
+
+def test_every_start_has_an_epoch_of_its_own() -> None:
+    disk = SimulatedFiles()
+    epochs = []
+    for _ in range(4):
+        world = World(disk, small())
+        epochs.append(int(world.recovered.epoch))
+        world.publish(b"x", 1)
+        world.end_turn()
+        disk = SimulatedFiles(disk.kept_image())
+    assert epochs == [1, 2, 3, 4]
+
+
+def test_a_torn_tail_is_cut_and_said() -> None:
+    disk = SimulatedFiles()
+    world = World(disk, small())
+    world.publish(b"kept", 1)
+    world.end_turn()
+    world.publish(b"torn", 1)
+    world.end_turn()
+    image = disk.synced_image()
+    name = "segment-0000000001.log"
+    image[name] = image[name][:-3]
+    log, recovered = Log.open("/data", SimulatedFiles(image), small())
+    assert found_state(log, recovered).queues == {1: {1: b"kept"}}
+    assert name in recovered.cut and "cut at offset" in recovered.cut
+
+
+def test_what_stands_behind_a_torn_batch_is_cut_even_if_it_checks() -> None:
+    """Two unsynced batches, the first torn: the second must not come back alone."""
+    from tests.log.test_turns import Held
+
+    disk = SimulatedFiles()
+    world = World(disk, small())
+    held = Held()
+    world.log.committer = held
+    world.publish(b"a", 1)
+    world.end_turn()
+    held.finish(world.log)
+    disk.fault = lambda kind, name: 5 if kind in ("sync", "truncate") else 0
+    world.publish(b"torn", 1)
+    world.end_turn()
+    held.finish(world.log)  # written, not synced; a second attempt waits in vain
+    image = disk.kept_image()
+    name = "segment-0000000001.log"
+    whole = image[name]
+    at = whole.index(b"torn")
+    # what the same process would have written next, had it not waited: the same batch again further on
+    batch = whole[whole.rindex(b"WBA1") :]
+    damaged = whole[:at] + b"TORN" + whole[at + 4 :] + batch
+    log, recovered = Log.open("/data", SimulatedFiles({**image, name: damaged}), small())
+    assert found_state(log, recovered).queues == {1: {1: b"a"}}
+
+
+def test_damage_before_the_synced_end_is_refused_with_file_offset_and_cure() -> None:
+    disk = SimulatedFiles()
+    world = World(disk, small())
+    for body in (b"first", b"second", b"third"):
+        world.publish(body, 1)
+        world.end_turn()
+    image = disk.synced_image()
+    name = "segment-0000000001.log"
+    at = image[name].index(b"first")
+    image[name] = image[name][:at] + b"FIRST" + image[name][at + 5 :]
+    with pytest.raises(LogCorrupt) as refused:
+        Log.open("/data", SimulatedFiles(image), small())
+    assert f"/data/{name}: offset 128:" in str(refused.value) and "warren log salvage" in str(refused.value)
+
+
+def test_a_missing_segment_or_manifest_is_refused_by_name() -> None:
+    disk = SimulatedFiles()
+    filled(disk)
+    image = disk.synced_image()
+    segments = sorted(name for name in image if name.endswith(".log"))
+    for name in [*segments[:-1], "manifest"]:
+        rest = {other: data for other, data in image.items() if other != name}
+        with pytest.raises(LogCorrupt) as refused:
+            Log.open("/data", SimulatedFiles(rest), small())
+        assert name in str(refused.value)
+
+
+def test_another_version_is_refused_by_name() -> None:
+    import zlib
+
+    disk = SimulatedFiles()
+    filled(disk)
+    image = disk.synced_image()
+    name = sorted(name for name in image if name.endswith(".log"))[-1]
+    data = image[name]
+    later = data[:8] + (7).to_bytes(4, "little") + zlib.crc32(data[16:FILE_HEADER], 7).to_bytes(4, "little") + data[16:]
+    with pytest.raises(LogVersion, match="format 7, this Warren reads format 1"):
+        Log.open("/data", SimulatedFiles({**image, name: later}), small())
+    data = image["manifest"]
+    later = data[:8] + (9).to_bytes(4, "little") + zlib.crc32(data[24:], 9).to_bytes(4, "little") + data[16:]
+    with pytest.raises(LogVersion, match="format 9, this Warren reads format 1"):
+        Log.open("/data", SimulatedFiles({**image, "manifest": later}), small())
+
+
+def test_a_second_broker_on_the_same_folder_is_refused(tmp_path: Path) -> None:
+    log, _ = Log.open(str(tmp_path), Files(), small())
+    with pytest.raises(LogError, match="in use by another broker"):
+        Log.open(str(tmp_path), Files(), small())
+    log.close()
+    Log.open(str(tmp_path), Files(), small())[0].close()
+
+
+def test_a_start_shows_its_progress() -> None:
+    disk = SimulatedFiles()
+    filled(disk)
+    seen: list[tuple[str, int, int]] = []
+    Log.open("/data", SimulatedFiles(disk.synced_image()), small(), lambda *step: seen.append(step))
+    assert len(seen) > 5 and seen[-1][1] == seen[-1][2]
+    assert [done for _, done, _ in seen] == sorted(done for _, done, _ in seen)
+
+
+def test_recovery_reads_only() -> None:
+    disk = SimulatedFiles()
+    filled(disk)
+    image = disk.kept_image()
+    image["segment-0000000099.log"] = b"being made"
+    changed: list[str] = []
+    again = SimulatedFiles(image)
+    again.observe = lambda kind, name: changed.append(kind)
+    Log.open("/data", again, small())
+    assert set(changed) <= {"unlink"}, "only garbage is removed"
