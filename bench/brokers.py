@@ -1,0 +1,119 @@
+"""The brokers under test, each on free loopback ports with a folder of its own, gone at the end."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+RABBITMQ_BIN = Path("/usr/lib/rabbitmq/bin")
+
+
+@dataclass
+class Running:
+    name: str
+    version: str
+    url: str
+    port: int
+    start_seconds: float
+
+
+@contextlib.contextmanager
+def warren() -> Iterator[Running]:
+    import warren as package
+
+    with tempfile.TemporaryDirectory(prefix="warren-bench-") as folder:
+        ready = Path(folder) / "ready"
+        began = time.monotonic()
+        command = [sys.executable, "-m", "warren", "serve", "--port", "0", "--http-port", "0", "--log-level", "warning"]
+        process = subprocess.Popen(
+            [*command, "--data-dir", f"{folder}/data", "--ready-file", str(ready)], stdout=subprocess.DEVNULL
+        )
+        try:
+            while not ready.exists():
+                if process.poll() is not None:
+                    raise RuntimeError("warren serve did not start")
+                time.sleep(0.005)
+            seconds = time.monotonic() - began
+            port = int(json.loads(ready.read_text())["amqp"].rsplit(":", 1)[1])
+            version = f"{package.__version__} ({package.build_info()})"
+            yield Running("Warren", version, f"amqp://guest:guest@127.0.0.1:{port}/", port, seconds)
+        finally:
+            process.terminate()
+            process.wait(20)
+
+
+def rabbitmq_installed() -> bool:
+    return (RABBITMQ_BIN / "rabbitmq-server").exists()
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@contextlib.contextmanager
+def rabbitmq() -> Iterator[Running]:
+    """A private node of Debian's package: own name, ports, cookie and folder, loopback only."""
+    port, distribution, epmd = _free_port(), _free_port(), _free_port()
+    folder = Path(tempfile.mkdtemp(prefix="rabbitmq-bench-"))
+    (folder / "rabbitmq.conf").write_text(f"listeners.tcp.1 = 127.0.0.1:{port}\n")
+    (folder / "enabled_plugins").write_text("[].\n")
+    environment = {
+        **os.environ,
+        "HOME": str(folder),
+        "ERL_EPMD_ADDRESS": "127.0.0.1",
+        "ERL_EPMD_PORT": str(epmd),
+        "RABBITMQ_NODENAME": f"bench{port}@localhost",
+        "RABBITMQ_NODE_PORT": str(port),
+        "RABBITMQ_NODE_IP_ADDRESS": "127.0.0.1",
+        "RABBITMQ_DIST_PORT": str(distribution),
+        "RABBITMQ_MNESIA_BASE": str(folder / "mnesia"),
+        "RABBITMQ_LOG_BASE": str(folder / "log"),
+        "RABBITMQ_CONFIG_FILE": str(folder / "rabbitmq"),
+        "RABBITMQ_ENABLED_PLUGINS_FILE": str(folder / "enabled_plugins"),
+        "RABBITMQ_PID_FILE": str(folder / "pid"),
+        "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS": "-kernel inet_dist_use_interface {127,0,0,1}",
+    }
+    as_user: list[str] = []
+    if os.geteuid() == 0:
+        shutil.chown(folder, "rabbitmq")
+        for path in folder.iterdir():
+            shutil.chown(path, "rabbitmq")
+        as_user = ["setpriv", "--reuid=rabbitmq", "--regid=rabbitmq", "--init-groups"]
+    began = time.monotonic()
+    process = subprocess.Popen(
+        [*as_user, str(RABBITMQ_BIN / "rabbitmq-server")],
+        env=environment, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
+    )  # fmt: skip
+    try:
+        while True:
+            with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
+                break
+            if process.poll() is not None or time.monotonic() - began > 90:
+                raise RuntimeError(f"RabbitMQ did not start; see {folder}/log")
+            time.sleep(0.1)
+        seconds = time.monotonic() - began
+        version = subprocess.run(
+            ["dpkg-query", "-W", "-f", "${Version}", "rabbitmq-server"], capture_output=True, text=True
+        ).stdout
+        yield Running("RabbitMQ", version, f"amqp://guest:guest@127.0.0.1:{port}/", port, seconds)
+    finally:
+        subprocess.run(
+            [*as_user, str(RABBITMQ_BIN / "rabbitmqctl"), "-q", "stop"], env=environment, cwd=folder,
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        )  # fmt: skip
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(30)
+        subprocess.run(["pkill", "-f", f"epmd.*{epmd}"], stderr=subprocess.DEVNULL)
+        shutil.rmtree(folder, ignore_errors=True)
