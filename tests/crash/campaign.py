@@ -35,7 +35,7 @@ class Campaign:
         self.definitions = Definitions()
         self.kills = 0
 
-    def run(self, kills: int, seconds: float) -> None:
+    def run(self, kills: int, seconds: float, check_every: int = 2) -> None:
         """Until so many kills or so much time, or until something is broken; a last check at the end."""
         until = time.monotonic() + seconds
         self.broker.start()
@@ -45,7 +45,7 @@ class Campaign:
                 self.work_and_kill()
                 self.broker.start()
                 # what is left in the queues every other time has lived through several crashes when it is read
-                if self.kills % 2 == 0 or self.kills == kills:
+                if self.kills % check_every == 0 or self.kills == kills:
                     self.check()
             if not self.ledger.broken:
                 self.check()
