@@ -1,0 +1,221 @@
+"""Looking at, checking, saving and copying a data folder: `warren log …` and the online backup."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import threading
+from pathlib import Path
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from tests.log.world import World, found_state, same
+from warren.cli.log import register
+from warren.log.backup import copy, plan, release
+from warren.log.files import Files
+from warren.log.log import Log
+from warren.log.salvage import Salvage
+from warren.log.settings import LogSettings
+
+SETTINGS = {"segment_bytes": 4000, "checkpoint_bytes": 500, "chunk_bytes": 500, "zero_ahead": False}
+
+
+def settings() -> LogSettings:
+    return LogSettings(**SETTINGS)  # type: ignore[arg-type]
+
+
+def filled(folder: Path, maintained: bool = True) -> World:
+    world = World(Files(), settings(), str(folder))
+    world.define("one", b"1")
+    for n in range(80):
+        world.publish(b"%03d" % n * 20, 1 + n % 3)
+        world.publish(b"shared %03d" % n, 1, 2)
+        if n % 2:
+            world.settle(1 + n % 3)
+        if n % 20 == 5:
+            world.publish_in_chunks([b"%d" % n * 400, b"end"], 3)
+        if n % 9 == 0:
+            world.move(1, 2)
+        world.deliver(1)
+        world.end_turn()
+        if maintained:
+            world.maintain()
+    world.define("two", b"2")
+    world.end_turn()
+    return world
+
+
+def warren(*arguments: str) -> tuple[int, str]:
+    app = typer.Typer()
+    register(app)
+    done = CliRunner().invoke(app, ["log", *arguments])
+    return done.exit_code, done.output
+
+
+@pytest.mark.parametrize("clean", [False, True])
+def test_inspect_and_verify_say_what_is_there_and_change_nothing(tmp_path: Path, clean: bool) -> None:
+    folder = tmp_path / "data"
+    world = filled(folder)
+    world.log.close(world.indexes() if clean else None)
+    before = {name: (folder / name).read_bytes() for name in os.listdir(folder)}
+    held = sum(len(entries) for entries in world.state.queues.values())
+    status, output = warren("inspect", str(folder), "--segment", str(max(world.log.segments)), "--definitions")
+    assert status == 0, output
+    assert f"held: {held}" in output and "queue 'two': b'2'" in output
+    assert f"last stop: {'clean' if clean else 'not clean'}" in output
+    status, output = warren("verify", str(folder))
+    assert status == 0 and f"{held} messages held: all of it checks" in output
+    assert {name: (folder / name).read_bytes() for name in os.listdir(folder)} == before
+
+
+def test_verify_finds_a_turned_bit_and_names_the_place(tmp_path: Path) -> None:
+    folder = tmp_path / "data"
+    world = filled(folder)
+    world.log.close(world.indexes())
+    path = folder / sorted(name for name in os.listdir(folder) if name.endswith(".log"))[1]
+    data = bytearray(path.read_bytes())
+    data[500] ^= 1
+    path.write_bytes(data)
+    status, output = warren("verify", str(folder))
+    assert status == 1 and str(path) in output and "warren log salvage" in output and len(output.splitlines()) == 1
+
+
+def test_a_running_brokers_folder_and_a_wrong_one_are_refused_in_one_line(tmp_path: Path) -> None:
+    folder = tmp_path / "data"
+    world = filled(folder)
+    status, output = warren("verify", str(folder))
+    assert status == 1 and "in use by a running broker" in output and "warren backup" in output
+    world.log.close()
+    for arguments in (("verify", str(tmp_path / "none")), ("inspect", str(tmp_path))):
+        status, output = warren(*arguments)
+        assert status == 1 and len(output.splitlines()) == 1
+    status, output = warren("salvage", str(folder), str(folder))
+    assert status == 1 and "not empty" in output
+
+
+def test_salvage_saves_everything_of_a_sound_folder(tmp_path: Path) -> None:
+    world = filled(tmp_path / "data")
+    world.log.close()
+    report = Salvage(str(tmp_path / "data"), str(tmp_path / "new"), Files()).run()
+    assert report.problems == [] and report.lost == []
+    log, recovered = Log.open(str(tmp_path / "new"), Files(), settings())
+    assert same(found_state(log, recovered), world.state, set())
+    assert recovered.next_message_id == world.message_id + 1
+    log.close()
+
+
+def test_salvage_passes_over_what_is_damaged_and_says_what_is_missing(tmp_path: Path) -> None:
+    folder = tmp_path / "data"
+    world = filled(folder, maintained=False)
+    world.log.close()
+    path = folder / "segment-0000000002.log"
+    data = bytearray(path.read_bytes())
+    lost = [
+        body for body in {b for q in world.state.queues.values() for b in q.values()} if body in bytes(data[900:1500])
+    ]
+    data[900:1500] = os.urandom(600)
+    path.write_bytes(data)
+    with pytest.raises(Exception, match="warren log salvage"):
+        Log.open(str(folder), Files(), settings())
+    status, output = warren("salvage", str(folder), str(tmp_path / "new"))
+    assert status == 0, output
+    assert "not readable: " in output and "segment-0000000002.log: offset" in output
+    assert "missing: segment-0000000002.log: records" in output
+    log, recovered = Log.open(str(tmp_path / "new"), Files(), settings())
+    found = found_state(log, recovered)
+    assert found.definitions == world.state.definitions
+    assert lost
+    for queue, entries in world.state.queues.items():
+        for position, body in entries.items():
+            got = found.queues.get(queue, {}).get(position)
+            assert got == body or (got is None and len(lost) < 30), (queue, position)
+    total = sum(len(entries) for entries in world.state.queues.values())
+    assert total - 20 < sum(len(entries) for entries in found.queues.values())
+    log.close()
+
+
+@pytest.mark.parametrize("name", ["manifest", "segment-0000000003.log"])
+def test_salvage_works_without_a_manifest_or_with_a_broken_header(tmp_path: Path, name: str) -> None:
+    folder = tmp_path / "data"
+    world = filled(folder, maintained=False)
+    shutil.copytree(folder, tmp_path / "crashed")
+    world.log.close()
+    path = tmp_path / "crashed" / name
+    data = bytearray(path.read_bytes())
+    data[20] ^= 255
+    path.write_bytes(data)
+    report = Salvage(str(tmp_path / "crashed"), str(tmp_path / "new"), Files()).run()
+    assert report.problems
+    log, recovered = Log.open(str(tmp_path / "new"), Files(), settings())
+    assert same(found_state(log, recovered), world.state, set())
+    log.close()
+
+
+def test_an_online_backup_is_the_state_of_one_moment_and_can_be_started_on(tmp_path: Path) -> None:
+    world = filled(tmp_path / "data")
+    world.publish(b"not closed yet", 1)  # an open turn is not in the backup
+    backup = plan(world.log)
+    assert backup is not None
+    expected = world.history[int(world.log.synced)]
+    world.end_turn()
+    copying = threading.Thread(
+        target=copy, args=(str(tmp_path / "data"), str(tmp_path / "backup"), Files(), backup), daemon=True
+    )
+    copying.start()
+    for n in range(200):  # the broker goes on, rolls, settles, wants to compact
+        world.publish(b"later %d" % n * 10, 2)
+        world.settle(1)
+        world.settle(2)
+        world.end_turn()
+        world.maintain()
+    removed = world.log.maintenance.removed
+    copying.join()
+    release(world.log)
+    world.maintain()
+    assert world.log.maintenance.removed > removed, "nothing is removed under a backup, all of it afterwards"
+    log, recovered = Log.open(str(tmp_path / "backup"), Files(), settings())
+    assert same(found_state(log, recovered), expected, set())
+    log.close()
+    world.check_reads()
+    world.log.close()
+
+
+def test_a_stopped_brokers_folder_is_copied_whole(tmp_path: Path) -> None:
+    folder = tmp_path / "data"
+    world = filled(folder)
+    world.log.close(world.indexes())
+    status, output = warren("backup", str(folder), str(tmp_path / "copy"))
+    assert status == 0 and "a copy a broker can be started on" in output
+    log, recovered = Log.open(str(tmp_path / "copy"), Files(), settings())
+    assert same(found_state(log, recovered), world.state, set())
+    log.close()
+    status, output = warren("backup", str(folder), str(tmp_path / "copy"))
+    assert status == 1 and "not empty" in output
+
+
+FIXTURE = Path(__file__).parent / "fixtures" / "format-1"
+
+
+def test_a_folder_written_by_format_1_is_read(tmp_path: Path) -> None:
+    """Written by the first version (see fixtures/make.py): every later one reads it, or refuses it by name."""
+    import json
+
+    folder = tmp_path / "data"
+    shutil.copytree(FIXTURE / "folder", folder)
+    expected = json.loads((FIXTURE / "expected.json").read_text())
+    log, recovered = Log.open(str(folder), Files(), LogSettings())
+    found = found_state(log, recovered)
+    assert {
+        str(queue): {str(position): body.decode() for position, body in entries.items()}
+        for queue, entries in found.queues.items()
+    } == expected["queues"]
+    assert {f"{kind}/{key}": value.decode() for (kind, key), value in found.definitions.items()} == expected[
+        "definitions"
+    ]
+    assert {str(queue): position for queue, position in found.delivered.items()} == expected["delivered"]
+    assert recovered.next_message_id == expected["next_message_id"]
+    log.append_one(recovered.next_message_id, b"header", b"new", "exchange", b"key", 2, 1, 10_000, 0, 0)
+    log.end_turn(True)
+    assert log.close()
