@@ -98,6 +98,8 @@ class Generator:
                 steps.append(self.tx_select(channel))
         while len(steps) < length:
             steps.append(self.step())
+            if "ttl" in self.families and len(steps) % 6 == 0:
+                steps.append(self.wait(self.channel()))
         return steps
 
     def step(self) -> Op:
@@ -116,7 +118,7 @@ class Generator:
         if "reply-to" in self.families:
             weights.append((6, self.direct_reply))
         if "ttl" in self.families:
-            weights.append((8, self.wait))
+            weights.append((40, self.publish))
         if "policy" in self.families:
             weights.append((6, self.policy))
         pick = self.random.choices([act for _, act in weights], [weight for weight, _ in weights])[0]

@@ -35,7 +35,7 @@ def tasks(first: int) -> Iterator[Task]:
 
 
 def tasks_with_time(first: int) -> Iterator[Task]:
-    return (Task(seed, WITH_TIME[seed % len(WITH_TIME)], 14) for seed in itertools.count(first))
+    return (Task(seed, WITH_TIME[seed % len(WITH_TIME)], 18) for seed in itertools.count(first))
 
 
 def report(pair: Pair, failures: list[Failure], tally: Tally) -> None:
