@@ -127,7 +127,7 @@ def settle_confirms(
 
 
 def consumer(queue: str) -> Callable[[Worker, Connection], None]:
-    """Acks most, requeues some, rejects what is to be dead-lettered, and learns what is on disk by confirmed markers."""
+    """Acks most, requeues some, rejects what is to be dead-lettered, and learns what is on disk by markers."""
 
     def work(self: Worker, connection: Connection) -> None:
         ledger = self.ledger

@@ -125,7 +125,7 @@ class Ledger:
                         self.fail(f"{name} has lost {body[:40]!r} on the way to its dead-letter queue")
 
     def forget(self, queues: list[str]) -> None:
-        """What is settled for good needs no memory, except that it must not come back: keep those of the last rounds."""
+        """What is settled for good needs no memory, except that it must not come back: keep the last ones."""
         with self.lock:
             gone = [key for key, copy in self.copies.items() if key[0] in queues and copy.settled]
             for key in gone[: max(0, len(gone) - 20_000)]:

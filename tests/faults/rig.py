@@ -167,7 +167,7 @@ class Rig:
         self.broker.shut_down("over")
         self.commit()
         self.log.flush()
-        indexes = {}
+        indexes = self.broker.delay.log_indexes()
         for vhost in self.broker.vhosts.values():
             for queue in vhost.queues.values():
                 if queue.durable:

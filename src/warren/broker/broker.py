@@ -52,6 +52,7 @@ from warren.wire.fields import Table
 from warren.wire.methods import Method
 from warren.wire.replies import AmqpError
 
+QUEUE_IDS: Final = 1000  # numbers for queues, reserved so many at a time
 RABBITMQ_VERSION: Final = "3.10.8"  # whose behaviour we show; clients look at it
 
 
@@ -150,6 +151,7 @@ class Broker:
         self._returned_leases: list[dict[str, object]] = []
         self._noted_quorum: bool = False
         self._next_queue_id: i64 = 1
+        self._queue_ids_reserved: i64 = 1  # the log knows that numbers below this one may be taken
         self._next_id: i64 = 1
         # counters
         self.unroutable: i64 = 0
@@ -180,6 +182,10 @@ class Broker:
                 store.load_queue(self, found, index, upto, recovered.clean, leases)
                 found.arm_head_expiry()
         self.delay.recover(recovered)
+        for id, index in recovered.queues.items():
+            if id not in by_id and not self.delay.knows(id):
+                self.notes.event("warning", "messages_without_queue", {"queue_id": id, "messages": len(index)})
+                self.log.drop_queue(id, index.addresses)
 
     def create_defaults(self, username: str, password: str) -> None:
         """The first start: a vhost and a user."""
@@ -196,6 +202,9 @@ class Broker:
             self._returned_leases.append(value)
         elif kind == "parameter":
             self.parameters[(str(value["component"]), str(value["vhost"]), str(value["name"]))] = value["value"]
+        elif kind == "counter":
+            self.saw_queue_id(int(str(value["next"])) - 1)
+            self._queue_ids_reserved = self._next_queue_id
         elif kind == "global_parameter":
             self.global_parameters[str(value["name"])] = value["value"]
             if value["name"] == "cluster_name":
@@ -464,8 +473,12 @@ class Broker:
         self.queue_gone(queue, False)
 
     def next_queue_id(self) -> i64:
+        """A number no queue ever had: the log would take the new one for the old."""
         id = self._next_queue_id
         self._next_queue_id = id + 1
+        if id >= self._queue_ids_reserved:
+            self._queue_ids_reserved = id + QUEUE_IDS
+            self.log.define("counter", "queue_id", b'{"next": %d}' % self._queue_ids_reserved)
         return id
 
     def saw_queue_id(self, id: i64) -> None:

@@ -373,6 +373,13 @@ class Delays:
                     schedule.recover(found)
         self._arm()
 
+    def knows(self, id: int) -> bool:
+        """Does a schedule go by this queue number in the log?"""
+        for schedule in self._schedules.values():
+            if schedule.id == id:
+                return True
+        return False
+
     def log_indexes(self) -> dict[int, QueueIndex]:
         """For the log to remember at a clean stop."""
         found: dict[int, QueueIndex] = {}
