@@ -6,6 +6,8 @@ Duty: the order of frames and sizes. The common case, all of it in one piece of 
 
 from __future__ import annotations
 
+from typing import Final
+
 from librt.strings import read_i16_be, read_i64_be
 from mypy_extensions import i64
 
@@ -15,6 +17,8 @@ from warren.broker.publish import Arrived
 from warren.wire.content import quick_properties
 from warren.wire.replies import AmqpError
 
+SMALL: Final = 1024  # pieces of a body below this size are joined
+JOIN_AT: Final = 256
 
 def content_header(channel: Channel, payload: bytes) -> None:
     method = channel.content_method
@@ -22,7 +26,9 @@ def content_header(channel: Channel, payload: bytes) -> None:
         raise AmqpError(505, "expected method frame, got non method frame instead")
     if channel.content_header is not None:
         raise unexpected_frame(channel, "header")
-    class_id: i64 = i64(read_i16_be(payload, 0))
+    class_id: i64 = i64(read_i16_be(payload, 0)) & 0xFFFF
+    if read_i16_be(payload, 2) != 0:  # the weight
+        raise unexpected_frame(channel, "header")
     if class_id != 60:
         raise AmqpError(
             505,
@@ -41,6 +47,7 @@ def content_header(channel: Channel, payload: bytes) -> None:
     channel.content_size = size
     channel.content_left = size
     channel.content_chunks = []
+    channel.content_small = 0
     if size == 0:
         _complete(channel)
 
@@ -53,10 +60,28 @@ def content_body(channel: Channel, payload: bytes) -> None:
         raise unexpected_frame(channel, "body")
     if len(payload) > channel.content_left:
         raise unexpected_frame(channel, "body")
+    if not payload:
+        return
     channel.content_left -= len(payload)
-    channel.content_chunks.append(payload)
+    _collect(channel, payload)
     if channel.content_left == 0:
         _complete(channel)
+
+
+def _collect(channel: Channel, payload: bytes) -> None:
+    """Keep a piece of the body. Small ones are joined, so that tiny frames cost no more memory than their octets."""
+    chunks = channel.content_chunks
+    chunks.append(payload)
+    if len(payload) >= SMALL:
+        channel.content_small = 0
+        return
+    channel.content_small += 1
+    if channel.content_small == JOIN_AT:
+        first: i64 = len(chunks) - JOIN_AT
+        joined = b"".join(chunks[first:])
+        del chunks[first:]
+        chunks.append(joined)
+        channel.content_small = 0
 
 
 def _complete(channel: Channel) -> None:

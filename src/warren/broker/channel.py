@@ -63,6 +63,7 @@ class Channel:
         self.content_arguments: bytes = b""
         self.content_header: bytes | None = None
         self.content_chunks: list[bytes] = []
+        self.content_small: i64 = 0  # how many of the last chunks are small and not joined yet
         self.content_size: i64 = 0
         self.content_left: i64 = 0
         # ordering

@@ -120,7 +120,7 @@ def _publish(connection: Connection, data: bytes, pos: i64, end: i64, n: i64, ch
         return -1
     if n - h < 22:
         return _wait(connection, h + 22 - pos)
-    if i64(read_i16_be(data, h + 7)) != 60:
+    if i64(read_i32_be(data, h + 7)) != 60 << 16:  # class and weight
         return -1
     size: i64 = read_i64_be(data, h + 11)
     if size < 0 or size > WAIT_BODY or size > connection.broker.max_message_size or size > connection.frame_limit:

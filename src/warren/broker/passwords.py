@@ -30,7 +30,7 @@ def digest(algorithm: str, salted: bytes) -> bytes:
 
 def hash_password(password: str, salt: bytes, algorithm: str = SHA256) -> str:
     """The stored form of a password; the four salt bytes are handed in (randomness is the caller's)."""
-    return base64.b64encode(salt + digest(algorithm, salt + password.encode())).decode()
+    return base64.b64encode(salt + digest(algorithm, salt + password.encode("utf-8", "surrogateescape"))).decode()
 
 
 def is_hash(password_hash: str) -> bool:
@@ -51,7 +51,7 @@ def matches(password: str, password_hash: str, algorithm: str) -> bool:
     if len(stored) <= 4:
         return False
     salt = stored[:4]
-    return hmac.compare_digest(stored[4:], digest(algorithm, salt + password.encode()))
+    return hmac.compare_digest(stored[4:], digest(algorithm, salt + password.encode("utf-8", "surrogateescape")))
 
 
 def new_salt() -> bytes:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from warren.broker.queue.queue import Queue
 
 CACHE_LIMIT: Final = 1024  # routes a connection remembers
+SWEEP_AT: Final = 4096  # names with dependents, before those without living ones are forgotten
 
 
 @final
@@ -39,11 +40,14 @@ class Dependents:
     def __init__(self) -> None:
         self._routes: dict[str, list[Route]] = {}
         self._limit: dict[str, int] = {}
+        self._sweep_at: i64 = SWEEP_AT
 
     def add(self, name: str, route: Route) -> None:
         routes = self._routes.get(name)
         if routes is None:
             self._routes[name] = [route]
+            if len(self._routes) >= self._sweep_at:
+                self._sweep()
             return
         routes.append(route)
         limit: i64 = self._limit.get(name, 256)
@@ -51,6 +55,18 @@ class Dependents:
             alive = [r for r in routes if r.valid]
             self._routes[name] = alive
             self._limit[name] = max(256, 2 * len(alive))
+
+    def _sweep(self) -> None:
+        """Forget names that no living route depends on: keys that were published to once."""
+        alive: dict[str, list[Route]] = {}
+        for name, routes in self._routes.items():
+            for route in routes:
+                if route.valid:
+                    alive[name] = routes
+                    break
+        self._routes = alive
+        self._limit = {name: limit for name, limit in self._limit.items() if name in alive}
+        self._sweep_at = max(SWEEP_AT, 2 * len(alive))
 
     def changed(self, name: str) -> None:
         routes = self._routes.pop(name, None)

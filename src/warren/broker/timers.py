@@ -5,7 +5,7 @@ Duty: order. Not here: an event loop; somebody calls ``run_due``.
 
 from __future__ import annotations
 
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 from typing import final
 
 from mypy_extensions import i64
@@ -27,17 +27,25 @@ class Timers:
     def __init__(self) -> None:
         self._heap: list[tuple[int, int, Timer]] = []
         self._tokens: i64 = 0
+        self._armed: i64 = 0  # live entries of the heap; the others were moved or cancelled
 
     def arm(self, timer: Timer, due: i64) -> None:
         """Set or move a timer. Arming it for the same time again costs nothing."""
         if timer.due == due:
             return
+        if timer.token == 0:
+            self._armed += 1
         self._tokens += 1
         timer.due = due
         timer.token = self._tokens
         heappush(self._heap, (due, self._tokens, timer))
+        if len(self._heap) > 64 + 2 * self._armed:  # a timer that is moved all the time must not fill the heap
+            self._heap = [entry for entry in self._heap if entry[2].token == entry[1]]
+            heapify(self._heap)
 
     def cancel(self, timer: Timer) -> None:
+        if timer.token != 0:
+            self._armed -= 1
         timer.due = -1
         timer.token = 0
 
@@ -57,6 +65,7 @@ class Timers:
         if due < 0 or due > now:
             return False
         timer = heappop(self._heap)[2]
+        self._armed -= 1
         timer.due = -1
         timer.token = 0
         timer.fire()
