@@ -138,14 +138,15 @@ class Queue(Destination):
 
     def apply_settings(self) -> None:
         """Arguments or policy changed: take the new limits into force, also on what waits here already."""
+        dropped = self.settings.overflow == DROP_HEAD
         self.settings = settings(self.arguments, self.policy_definition)
         s = self.settings
         self.eager = s.max_length >= 0 or s.max_bytes >= 0
         if s.ttl >= 0:
             self.expiring = True
         self.touch()
-        if self.eager and s.overflow == DROP_HEAD:
-            self._drop_heads()
+        if self.eager and (dropped or s.overflow == DROP_HEAD):
+            self._drop_heads()  # a new limit finds the old overflow behaviour still in force, as in RabbitMQ
 
     # -- publishing --------------------------------------------------------------------------------------------
 
@@ -203,6 +204,8 @@ class Queue(Destination):
             self.drain()
             if self.settings.overflow == DROP_HEAD:
                 self._drop_heads()
+        elif self.max_priority > 0:
+            self.drain()  # a waiting consumer gets each message as it comes; a later one must not overtake it
         if expires_at:
             if expires_at <= self.broker.now:  # a TTL of 0: a consumer takes it now, or it expires
                 self.drain()
@@ -298,7 +301,7 @@ class Queue(Destination):
                     entry.message = entry.message.without_content()
             dispatch.served(consumer)
         if self.expiring:
-            self.arm_head_expiry()
+            self.expire_heads(self.broker.now)
 
     def get(self) -> Entry | None:
         """Take the oldest message for basic.get; the answer waits for the log where a delivery would have."""
@@ -335,7 +338,7 @@ class Queue(Destination):
             self.unacked += 1
             self.unacked_bytes += entry.message.size
         if self.expiring:
-            self.arm_head_expiry()
+            self.expire_heads(self.broker.now)  # what comes to the head and is expired does not count any more
 
     def _take(self) -> Entry | None:
         """The next entry to deliver, out of the fifo; None when there is none or it must wait for the log."""
