@@ -30,6 +30,9 @@ class Desk:
         return self.channel
 
     def restart(self) -> None:
+        """Cleanly, after everything sent was processed."""
+        self.connection.flush()
+        self.broker.settle()
         with contextlib.suppress(Exception):
             self.connection.abort()
         self.broker.restart()

@@ -166,7 +166,10 @@ class Delays:
             message.batch = broker.log.batch
             if replaced is None:  # what replaces another message stays even if the disk fails: the other is gone
                 self._unsynced.append(Unsynced(broker.log.batch, schedule, request.due, key))
-        self.kept(schedule, request.due)
+        if replaced is None:
+            self.kept(schedule, request.due)
+        else:
+            self._arm()
 
     def _counts_as_routed(self, exchange: Exchange, message: Message) -> bool:
         """The honest answer to mandatory, where it is asked for: would the type inside route it now?"""
