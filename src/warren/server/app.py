@@ -118,7 +118,7 @@ class Server:
         broker.handshake_timeout = int(settings.handshake_timeout * 1000)
         broker.connection_max = settings.connection_max
         broker.consumer_timeout = int(settings.consumer_timeout * 1000)
-        broker.default_user_loopback_only = settings.default_user in settings.loopback_users
+        broker.loopback_users = list(settings.loopback_users)
         broker.alarms = Alarms(self._memory_used, self._disk_free, memory_total())
         if settings.memory_high_watermark <= 1:
             broker.alarms.set_memory_watermark(float(settings.memory_high_watermark))
@@ -131,8 +131,10 @@ class Server:
         broker.end_turn()
 
     def _load_extensions(self) -> None:
-        """Interceptors named in the configuration."""
+        """Interceptors and decorators named in the configuration."""
         broker = self.broker
+        for name in self.settings.decorators:
+            broker.decorators.load(name)
         broker.interceptors = load_interceptors(self.settings.interceptors, broker.node_name, self.clock)
 
     def _memory_used(self) -> int:

@@ -78,6 +78,9 @@ class Settings:
     interceptors: list[str] = _setting(
         [], names("MODULE:OBJECT names separated by commas, or none"), "channel interceptors to load, in order"
     )
+    decorators: list[str] = _setting(
+        [], names("MODULE:OBJECT names separated by commas, or none"), "exchange decorators to load, in order"
+    )
 
     log_level: str = _setting("info", choice("debug", "info", "warning", "error"), "least level that is logged")
     log_format: str = _setting("text", choice("text", "json"), "log lines as key=value or as JSON")
