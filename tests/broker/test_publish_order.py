@@ -1,4 +1,4 @@
-"""The stages of the publish path come in order: of two faults in one publish, the earlier stage is the one that speaks."""
+"""The stages of the publish path come in order: of two faults in one publish, the earlier stage speaks."""
 
 from __future__ import annotations
 

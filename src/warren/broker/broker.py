@@ -110,7 +110,7 @@ class Broker:
         self.consumer_max: i64 = 0
         self.consumer_timeout: i64 = 1_800_000
         self.default_user: str = "guest"
-        self.default_user_loopback_only: bool = True
+        self.loopback_users: list[str] = ["guest"]  # who may log in from this machine only
         # what exists
         self.store: Final = store.DefinitionStore(self)
         self.access: Final = Access(self.store)

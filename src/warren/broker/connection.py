@@ -79,7 +79,7 @@ class Connection:
         self.number: i64 = 0
         self.received: i64 = 0
         self.reading_paused: bool = False
-        self.deaf: bool = False  # where frames begin is lost: nothing more is read
+        self.deaf: bool = False  # nothing more is read: where frames begin is lost, or a login failed
         self.published: bool = False  # did the last input bring a publish?
         # output
         self.out: BytesWriter = BytesWriter()
@@ -127,7 +127,7 @@ class Connection:
                 self.close_with(AmqpError(541, ""))
                 self.at = len(data)
                 break
-        if self.at < len(data) and self.state < GONE:
+        if self.at < len(data) and self.state < GONE and not self.deaf:
             self._rest.append(data[self.at :] if self.at else data)
             self._rest_size = len(data) - self.at
         if self.broker.blocking and self.published:

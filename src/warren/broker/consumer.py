@@ -84,3 +84,5 @@ class Consumer:
             write_content(w, channel.number, message, connection.frame_max)
         connection.wrote()
         channel.delivered += 1
+        if self.queue.vhost.tracing:
+            channel.broker.firehose.delivered(channel, entry)

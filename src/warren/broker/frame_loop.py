@@ -89,7 +89,7 @@ def consume(connection: Connection, data: bytes) -> None:
         connection.at = end + 1
         _frame(connection, kind, number, data[pos + 7 : end])
         pos = connection.at
-        if connection.state >= GONE:
+        if connection.state >= GONE or connection.deaf:
             return
     connection.at = pos
 

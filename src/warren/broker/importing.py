@@ -77,7 +77,7 @@ def _who(broker: Broker, plan: Plan) -> None:
         vhost.tags = planned.tags
         vhost.default_queue_type = planned.default_queue_type
         if planned.tracing:
-            vhost.tracing = True
+            vhost.set_tracing(True)
         broker.store.put_vhost(vhost)
     for permission in plan.permissions:
         access.set_permissions(

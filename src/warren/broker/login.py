@@ -38,9 +38,7 @@ def authenticate(connection: Connection, mechanism: str, response: bytes) -> boo
     else:
         name, password = _plain(response) if mechanism == "PLAIN" else _amqplain(response)
         known = access.authenticate(name, password) is not None
-        if known and name == connection.broker.default_user and not connection.peer_is_loopback:
-            known = not connection.broker.default_user_loopback_only
-    if known:
+    if known and (connection.peer_is_loopback or name not in connection.broker.loopback_users):
         connection.username = name
         return True
     connection.broker.note_failed_login(connection, name)
@@ -57,6 +55,7 @@ def authenticate(connection: Connection, mechanism: str, response: bytes) -> boo
             )
         )
     connection.state = CLOSING
+    connection.deaf = True  # the wait is not cut short by an answer
     connection.broker.io_timers.arm(connection.deadline, connection.broker.io_now() + FAILED_LOGIN_WAIT)
     return False
 

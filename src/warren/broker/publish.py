@@ -29,7 +29,8 @@ from typing import TYPE_CHECKING, Final, final
 from mypy_extensions import i64
 
 from warren.broker import outcomes
-from warren.broker.exchange.walk import Routed
+from warren.broker.exchange.delayed import DelayedExchange, has_to_wait
+from warren.broker.exchange.walk import Routed, waiting_at
 from warren.broker.exchange.walk import route as walk
 from warren.broker.message import Message, Origin, message_from
 from warren.broker.records import BasicMessage, Content, Exchange, Resource
@@ -222,10 +223,11 @@ def remember(channel: Channel, vhost: VHost, arguments: bytes, route: Route) -> 
         return  # replies go to channels, not queues
     probe = BasicMessage(exchange.name, route.origin.routing_keys, EMPTY_CONTENT, 0, False)
     routed = walk(exchange, probe, vhost.exchanges, vhost.queues)
-    if not routed.cacheable or vhost.tracing:
+    if vhost.tracing:
         return
-    route.queues = queues_of(routed)
-    route.static = True
+    if routed.cacheable:  # else what was checked holds, but each message is routed for itself
+        route.queues = queues_of(routed)
+        route.static = True
     for queue in route.queues:
         if queue.keeps_all:
             route.logged = True
@@ -360,6 +362,10 @@ def find_queues(channel: Channel, exchange: Exchange, message: Message) -> Route
         for key in message.origin.routing_keys:
             if key.startswith(DIRECT_REPLY + "."):
                 channel.broker.deliver_reply(key, message)
+    if isinstance(exchange.matcher, DelayedExchange):
+        headers = Content(message.header(), b"").headers
+        if has_to_wait(headers, channel.broker.now):  # where to is asked when it is due
+            return waiting_at(exchange, headers)
     return walk(exchange, message.basic_message(vhost.name), vhost.exchanges, vhost.queues, False, channel.broker.now)
 
 

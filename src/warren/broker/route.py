@@ -68,6 +68,10 @@ class Dependents:
         self._limit = {name: limit for name, limit in self._limit.items() if name in alive}
         self._sweep_at = max(SWEEP_AT, 2 * len(alive))
 
+    def all_changed(self) -> None:
+        for name in list(self._routes):
+            self.changed(name)
+
     def changed(self, name: str) -> None:
         routes = self._routes.pop(name, None)
         if routes is not None:

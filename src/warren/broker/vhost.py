@@ -61,6 +61,12 @@ class VHost:
     def queue_name(self, name: str) -> Resource:
         return Resource(self.name, "queue", name)
 
+    def set_tracing(self, on: bool) -> None:
+        """Switch the firehose: every route is looked up again, as a traced publish takes the long way."""
+        self.tracing = on
+        self.exchange_routes.all_changed()
+        self.queue_routes.all_changed()
+
     # -- exchanges ---------------------------------------------------------------------------------------------
 
     def exchange(self, name: str) -> Exchange:

@@ -54,7 +54,7 @@ async def put_vhost(call: Call) -> object:
         if wanted.default_queue_type is not None:
             vhost.default_queue_type = wanted.default_queue_type
         if wanted.tracing is not None:
-            vhost.tracing = wanted.tracing
+            vhost.set_tracing(wanted.tracing)
         broker.store.put_vhost(vhost)
 
     await call.bridge.change(change)

@@ -67,6 +67,16 @@ def route(
     return routed
 
 
+def waiting_at(exchange: Exchange, headers: Table) -> Routed:
+    """What the walk says of a message that has to wait where it was published: for callers who know that it has."""
+    routed = Routed()
+    routed.visited.append(exchange)
+    routed.scheduled.append(exchange)
+    routed.headers = headers
+    routed.cacheable = False
+    return routed
+
+
 def _only_queues(found: list[Destination]) -> bool:
     for destination in found:
         if isinstance(destination, Exchange):
