@@ -18,15 +18,6 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def stream(broker: RunningBroker, name: str) -> str:
-    if broker.is_warren:
-        with channel(broker) as asking:
-            try:
-                asking.queue_declare(name, durable=True, arguments={"x-queue-type": "stream"})
-                asking.basic_qos(1)
-                asking.basic_consume(name, arguments={"x-stream-offset": "first"})
-            except Exception as error:  # the broker's streams come with a later step
-                pytest.skip(f"no streams in this Warren: {error}")
-        return name
     with channel(broker) as declaring:
         declaring.queue_declare(name, durable=True, arguments={"x-queue-type": "stream"})
     return name

@@ -29,7 +29,7 @@ from warren.spark.columns import Columns
 from warren.spark.compat import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 from warren.spark.connect import BrokerLost, connect
 from warren.spark.httpapi import HttpApi, Lease, LeaseExpired
-from warren.spark.options import Options
+from warren.spark.options import OptionError, Options
 from warren.spark.stream import BATCH_BYTES, BATCH_ROWS, STALLED
 
 if TYPE_CHECKING:
@@ -71,6 +71,32 @@ def take(api: HttpApi, queues: dict[str, int], owner: str, batch: int, size: int
         if leases:
             found[queue] = leases
     return found
+
+
+def taken(api: HttpApi, names: list[str], owner: str, batch: int) -> dict[str, list[Lease]]:
+    """The leases this batch already has: it was planned before, by an earlier action or a process that died."""
+    found: dict[str, list[Lease]] = {}
+    for queue in names:
+        leases = [lease for lease in api.leases(queue, owner) if lease.key.startswith(f"{batch}/")]
+        if leases:
+            found[queue] = sorted(leases, key=_number)
+    return found
+
+
+def _number(lease: Lease) -> int:
+    return int(lease.key.rpartition("/")[2])
+
+
+def waiting(options: Options, names: list[str]) -> dict[str, int]:
+    """How many messages are ready in each queue."""
+    connection = connect(options, "queue planning")
+    try:
+        channel = connection.channel()
+        return {name: channel.queue_declare(name, passive=True).int("message_count") for name in names}
+    except ChannelClosed as closed:
+        raise OptionError(f"queue cannot be read: {closed.text}") from None
+    finally:
+        connection.close()
 
 
 def read_lease(options: Options, schema: StructType, partition: LeasePartition) -> Iterator[pa.RecordBatch]:
@@ -134,7 +160,10 @@ class LeasedBatchReader(DataSourceReader):
     def partitions(self) -> Sequence[InputPartition]:
         api = HttpApi(self.options)
         names = api.names(stream=False)
-        leases = take(api, dict.fromkeys(names, EVERYTHING), self.owner, 0, None)
+        leases = taken(api, names, self.owner, 0)
+        if not leases:
+            ready = {name: min(count, EVERYTHING) for name, count in waiting(self.options, names).items()}
+            leases = take(api, {name: count for name, count in ready.items() if count}, self.owner, 0, None)
         found: list[InputPartition] = []
         for queue, held in leases.items():
             for lease in held:
@@ -172,31 +201,16 @@ class LeasedStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return ReadMaxRows(self.options.max_offsets_per_trigger or EVERYTHING)
 
     def prepareForTriggerAvailableNow(self) -> None:
-        connection = connect(self.options, "queue planning")
-        try:
-            channel = connection.channel()
-            names = self.api.names(stream=False)
-            self._left = {name: channel.queue_declare(name, passive=True).int("message_count") for name in names}
-        except ChannelClosed as closed:
-            raise BrokerLost(closed.text) from None
-        finally:
-            connection.close()
+        self._left = waiting(self.options, self.api.names(stream=False))
 
     def latestOffset(self, start: dict[str, Any] | None = None, limit: ReadLimit | None = None) -> dict[str, Any]:
         at = start or self._current or {"owner": uuid.uuid4().hex, "batch": 0, "leases": {}}
         self._renew()
         names = list(self._left) if self._left is not None else self.api.names(stream=False)
-        if not self._tidied:
-            self._tidy(names, at)
-        most = EVERYTHING
-        size = None
-        if not isinstance(limit, ReadAllAvailable):
-            most = self.options.max_offsets_per_trigger or EVERYTHING
-            size = self.options.max_bytes_per_trigger
-        share = max(1, most // max(1, len(names)))
-        wanted = {name: share if self._left is None else min(share, self._left[name]) for name in names}
         batch = int(at["batch"]) + 1
-        leases = take(self.api, {name: count for name, count in wanted.items() if count}, at["owner"], batch, size)
+        leases = {} if self._tidied else self._tidy(names, at)
+        if not leases:
+            leases = self._lease(names, at["owner"], batch, limit)
         if not leases and not at["leases"]:
             return at
         for queue, held in leases.items():
@@ -208,17 +222,29 @@ class LeasedStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._current = {"owner": at["owner"], "batch": batch, "leases": listed}
         return self._current
 
-    def _tidy(self, names: list[str], at: dict[str, Any]) -> None:
-        """After a restart: keep the leases of the batch at hand and of the next, let go of any other of this owner."""
+    def _lease(self, names: list[str], owner: str, batch: int, limit: ReadLimit | None) -> dict[str, list[Lease]]:
+        most = EVERYTHING
+        size = None
+        if not isinstance(limit, ReadAllAvailable):
+            most = self.options.max_offsets_per_trigger or EVERYTHING
+            size = self.options.max_bytes_per_trigger
+        share = max(1, most // max(1, len(names)))
+        ready = self._left if self._left is not None else waiting(self.options, names)
+        wanted = {name: min(share, ready.get(name, 0)) for name in names}
+        return take(self.api, {name: count for name, count in wanted.items() if count}, owner, batch, size)
+
+    def _tidy(self, names: list[str], at: dict[str, Any]) -> dict[str, list[Lease]]:
+        """After a restart: leases of the next batch are taken over, any other that no batch knows is let go."""
+        self._tidied = True
         known = {lease for held in at["leases"].values() for lease, _ in held}
-        following = f"{int(at['batch']) + 1}/"
+        following = int(at["batch"]) + 1
         for queue in names:
             for lease in self.api.leases(queue, at["owner"]):
-                if lease.id in known or lease.key.startswith(following):
+                if lease.id in known:
                     self._held.setdefault(queue, set()).add(lease.id)
-                else:
+                elif not lease.key.startswith(f"{following}/"):
                     self.api.release(queue, lease.id)
-        self._tidied = True
+        return taken(self.api, names, at["owner"], following)
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         self._current = end

@@ -34,7 +34,7 @@ BATCH_BYTES = 16 * 1024 * 1024
 ROWS_PER_PARTITION = 50_000
 MOST_PARTITIONS = 16  # unless minPartitions asks for more
 IDLE = 0.1  # seconds without a message after which the last chunk is taken to be read
-FIRST = 1.0  # seconds to wait for the first message of a stream that may be empty
+FIRST = 5.0  # seconds without any message after which a stream is taken to be empty: the broker never says so
 LOOKING = 0.5  # seconds at most to look for the end of a stream that is being written
 STALLED = 60.0  # seconds without a message in the middle of a range
 
@@ -77,7 +77,7 @@ class Streams:
     def end(self, stream: str) -> int:
         """One more than the last offset seen."""
         known = self._ends.get(stream)
-        found = self._look(stream, "last", 10_000, FIRST if known is None else IDLE)
+        found = self._look(stream, "last", 10_000, FIRST)
         if found:
             self._ends[stream] = max(found[1] + 1, known or 0)
         return self._ends.get(stream, 0)
@@ -123,11 +123,12 @@ class Streams:
         try:
             consume(channel, stream, spec, prefetch)
             lowest = highest = -1
-            stop = time.monotonic() + max(patience, LOOKING)
-            while time.monotonic() < stop:
+            stop = 0.0
+            while not stop or time.monotonic() < stop:
                 messages = channel.receive(patience if lowest < 0 else IDLE)
                 if not messages:
                     break
+                stop = stop or time.monotonic() + LOOKING
                 offsets = [stream_offset(message.header) for message in messages]
                 lowest = offsets[0] if lowest < 0 else lowest
                 highest = max(highest, offsets[-1])
