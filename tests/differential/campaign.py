@@ -19,8 +19,9 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from random import Random
 
+from tests.differential.connections import Address
 from tests.differential.differences import known
-from tests.differential.driver import Address, Driver
+from tests.differential.driver import Driver
 from tests.differential.generator import CORE, Generator
 from tests.differential.operations import Op, script
 from tests.differential.shrink import shrink
@@ -58,7 +59,8 @@ class Failure:
         wrong = broken_promises(self.warren)
         head = f"{self.task}\n" if self.task else ""
         return (f"{head}{script(self.sequence)}\n\n"
-                + side_by_side(("warren", "rabbitmq"), self.warren, self.rabbitmq, len(self.sequence) if at is None else at)
+                + side_by_side(("warren", "rabbitmq"), self.warren, self.rabbitmq,
+                    len(self.sequence) if at is None else at)
                 + ("\nbroken promises: " + "; ".join(wrong) if wrong else ""))
 
 
@@ -94,8 +96,8 @@ class Tally:
             return "\n".join(f"  {count:7}  {name}" for name, count in sorted(counter.items()))
 
         return (f"{self.sequences} sequences, {self.steps} steps, {self.on_open_channel} of them on an open channel, "
-                f"{self.skipped} with nothing to settle; {self.looked_again} looked at again, {self.undecided} of them open "
-                f"on RabbitMQ itself, {self.late} given up for lack of time\noperations\n{rows(self.operations)}\n"
+                f"{self.skipped} with nothing to settle; {self.looked_again} looked at again, {self.undecided} of them "
+                f"open on RabbitMQ itself, {self.late} given up for lack of time\noperations\n{rows(self.operations)}\n"
                 f"outcomes\n{rows(self.outcomes)}\nknown differences met\n{rows(self.differences) or '        none'}")
 
 
@@ -164,7 +166,8 @@ def agree(warren: Transcript, rabbitmq: Transcript, tally: Tally) -> bool:
     return not wrong and len(warren.steps) == len(rabbitmq.steps)
 
 
-def run_tasks(pairs: list[Pair], tasks: Iterable[Task], tally: Tally, stop_at: int = 1, seconds: float = 1e9) -> list[Failure]:
+def run_tasks(pairs: list[Pair], tasks: Iterable[Task], tally: Tally, stop_at: int = 1,
+    seconds: float = 1e9) -> list[Failure]:
     """Plays the tasks, each pair on its own thread, until `stop_at` failures or the time is up."""
     failures: list[Failure] = []
     lock = threading.Lock()

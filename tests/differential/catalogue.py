@@ -13,6 +13,7 @@ from tests.differential.values import (
     BAD_CONSUME_ARGUMENTS,
     BAD_EXPIRATIONS,
     BAD_WEIGHTS,
+    BAD_X_MATCH,
     CONSUME_ARGUMENTS,
     LENGTH_ARGUMENTS,
     MATCH_VALUES,
@@ -41,9 +42,11 @@ def arguments() -> list[list[Op]]:
     for each in (*LENGTH_ARGUMENTS, *PLAIN_ARGUMENTS):
         found.append([op("a1", "queue.declare", queue="q0", arguments=each), op("a1", "queue.declare", queue="q0"),
                       *[op("a1", "basic.publish", routing_key="q0", body=f"m{number}") for number in range(5)]])
-    consume = [op("a1", "basic.consume", queue="q0", arguments=each) for each in (*BAD_CONSUME_ARGUMENTS, *CONSUME_ARGUMENTS)]
+    consume = [op("a1", "basic.consume", queue="q0", arguments=each)
+        for each in (*BAD_CONSUME_ARGUMENTS, *CONSUME_ARGUMENTS)]
     values: list[Any] = [*TABLE_VALUES]
-    names = ("x-max-length", "x-overflow", "x-dead-letter-exchange", "x-single-active-consumer", "x-queue-type", "x-max-priority")
+    names = ("x-max-length", "x-overflow", "x-dead-letter-exchange", "x-single-active-consumer", "x-queue-type",
+        "x-max-priority")
     for name in names:
         found += chunks([step for each in values for step in (
             op("a1", "queue.declare", queue="q0", arguments={name: each}), op("a1", "queue.delete", queue="q0"))], 12)
@@ -57,10 +60,13 @@ def inequivalence() -> list[list[Op]]:
     found = []
     ways: tuple[dict[str, Any], ...] = (
         {}, {"durable": True}, {"auto_delete": True}, {"exclusive": True}, {"arguments": {"x-max-length": 5}},
-        {"arguments": {"x-max-length": Typed("l", 5)}}, {"arguments": {"x-max-length": 6}}, {"arguments": {"x-message-ttl": 600000}},
-        {"arguments": {"x-overflow": "drop-head"}}, {"arguments": {"x-queue-type": "classic"}}, {"arguments": {"other": 1}},
+        {"arguments": {"x-max-length": Typed("l", 5)}}, {"arguments": {"x-max-length": 6}},
+        {"arguments": {"x-message-ttl": 600000}},
+        {"arguments": {"x-overflow": "drop-head"}}, {"arguments": {"x-queue-type": "classic"}},
+        {"arguments": {"other": 1}},
         {"arguments": {"x-dead-letter-exchange": "x0"}}, {"arguments": {"x-single-active-consumer": True}},
-        {"arguments": {"x-max-priority": 3}}, {"arguments": {"x-queue-mode": "lazy"}}, {"arguments": {"x-expires": 600000}},
+        {"arguments": {"x-max-priority": 3}}, {"arguments": {"x-queue-mode": "lazy"}},
+        {"arguments": {"x-expires": 600000}},
     )
     for first in ways:
         steps = [op("a1", "queue.declare", queue="q0", **first)]
@@ -81,14 +87,19 @@ def inequivalence() -> list[list[Op]]:
 def properties() -> list[list[Op]]:
     """Each property value through a queue, and each wrong one."""
     found = [[op("a1", "queue.declare", queue="q0"), *[
-        op("a1", "basic.publish", routing_key="q0", properties={"headers": {"any": each}}, body="m") for each in TABLE_VALUES]]]
-    found += chunks([op("a1", "basic.publish", properties={"expiration": each}, body="m") for each in (*BAD_EXPIRATIONS, "0")], 12)
-    found += chunks([op("a1", "basic.publish", properties={"delivery_mode": each}, body="m") for each in (0, 1, 2, 3, 255)], 12)
+        op("a1", "basic.publish", routing_key="q0", properties={"headers": {"any": each}},
+            body="m") for each in TABLE_VALUES]]]
+    found += chunks([op("a1", "basic.publish", properties={"expiration": each}, body="m")
+        for each in (*BAD_EXPIRATIONS, "0")], 12)
+    found += chunks([op("a1", "basic.publish", properties={"delivery_mode": each}, body="m")
+        for each in (0, 1, 2, 3, 255)], 12)
     for name in ("CC", "BCC"):
-        found += chunks([op("a1", "basic.publish", properties={"headers": {name: each}}, body="m") for each in TABLE_VALUES], 12)
+        found += chunks([op("a1", "basic.publish", properties={"headers": {name: each}}, body="m")
+            for each in TABLE_VALUES], 12)
         found.append([op("a1", "queue.declare", queue="q0"), op("a1", "queue.declare", queue="q1"), *[
             op("a1", "basic.publish", routing_key="q0", properties={"headers": {name: each}}, body=f"m{number}")
-            for number, each in enumerate((["q1"], ["q1", "q0"], [], ["q9"], [1, "q1"], [[]], [Typed("x", "q1")], ["q1", "q1"]))]])
+            for number, each in enumerate((["q1"], ["q1", "q0"], [], ["q9"], [1, "q1"], [[]], [Typed("x", "q1")],
+                ["q1", "q1"]))]])
     return found
 
 
@@ -103,12 +114,13 @@ def matching() -> list[list[Op]]:
                 op("a1", "queue.bind", queue="q0", exchange="x0", arguments=arguments),
                 op("a1", "burst", steps=[op("a1", "basic.publish", exchange="x0", body=f"m{number}",
                                             properties={"headers": headers}) for number, headers in enumerate((
-                                                {}, *({"h": each} for each in MATCH_VALUES), {"x-h": 1}, {"h": 1, "g": "v"},
+                                                {}, *({"h": each} for each in MATCH_VALUES), {"x-h": 1},
+                                                {"h": 1, "g": "v"},
                                                 {"g": "v"}, {"h": 1, "x-h": 1}, {"h": 2, "x-h": 1}))]
                    + [op("a1", "basic.publish", exchange="x0", body="none")]),
             ])
     wrong = [op("a1", "queue.bind", queue="q0", exchange="amq.headers", arguments={"x-match": each})
-             for each in ("some", "", 1, None, True, [])]
+             for each in (*BAD_X_MATCH, None, True)]
     return [*found, [op("a1", "queue.declare", queue="q0"), *wrong]]
 
 
@@ -125,7 +137,8 @@ def hashing() -> list[list[Op]]:
 def hard_errors() -> list[list[Op]]:
     found = [[op("b1", "raw", what=each)] for each in RAW]
     others = [
-        op("b1", "exchange.declare", exchange="x0", type="no-such-type"), op("b1", "exchange.declare", exchange="x0", type=""),
+        op("b1", "exchange.declare", exchange="x0", type="no-such-type"),
+        op("b1", "exchange.declare", exchange="x0", type=""),
         op("b1", "basic.publish", immediate=True, body="now"), op("b1", "basic.recover", requeue=False),
         op("b1", "basic.recover-async", requeue=False), op("b1", "basic.qos", prefetch_size=10),
         op("b1", "channel.flow", active=False), op("b1", "channel.open"),
@@ -135,9 +148,11 @@ def hard_errors() -> list[list[Op]]:
 
 def faults_in_order() -> list[list[Op]]:
     """Two faults in one call: which one is named shows the order of the checks."""
-    wrong = {"user_id": "nobody", "expiration": "x", "headers": {"CC": 1}, "reply_to": "amq.rabbitmq.reply-to", "delivery_mode": 9}
+    wrong = {"user_id": "nobody", "expiration": "x", "headers": {"CC": 1}, "reply_to": "amq.rabbitmq.reply-to",
+        "delivery_mode": 9}
     names = list(wrong)
-    steps = [op("a1", "basic.publish", routing_key="q0", properties={name: wrong[name] for name in (one, other)}, body="m")
+    steps = [op("a1", "basic.publish", routing_key="q0", properties={name: wrong[name] for name in (one, other)},
+        body="m")
              for position, one in enumerate(names) for other in names[position + 1:]]
     steps += [op("a1", "basic.publish", exchange=exchange, properties={name: wrong[name]}, body="m")
               for exchange in ("x9", "amq.rabbitmq.trace") for name in names]

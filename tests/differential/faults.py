@@ -49,7 +49,8 @@ FAULTS = (
     Fault("the alternate exchange is asked although a queue was found", "routing", "broker/exchange/walk.py",
           "        if not found and exchange.alternate:\n", "        if exchange.alternate:\n"),
     Fault("a queue reached twice gets two copies", "routing", "broker/exchange/walk.py",
-          "        if destination in self.seen:\n", "        if isinstance(destination, Exchange) and destination in self.seen:\n"),
+          "        if destination in self.seen:\n",
+          "        if isinstance(destination, Exchange) and destination in self.seen:\n"),
     Fault("* matches no word", "routing", "broker/exchange/topic.py",
           "                    if star is not None:\n", "                    if star is None and star is not None:\n"),
     Fault("# matches only one word", "routing", "broker/exchange/topic.py",
@@ -97,7 +98,7 @@ def planted(fault: Fault, into: Path) -> None:
     path = into / "warren" / fault.file
     text = path.read_text()
     found = text.count(fault.old)
-    assert found == 1, f"'{fault.name}': {fault.file} has the line to be spoilt {found} times, not once: renew the fault"
+    assert found == 1, f"'{fault.name}': {fault.file} has the spoilt line {found} times, not once: renew the fault"
     path.write_text(text.replace(fault.old, fault.new))
 
 

@@ -14,58 +14,28 @@ transcript.py.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Callable
 from random import Random
 from typing import Any
 
+from tests.differential import families as special
+from tests.differential import mistakes, topology
+from tests.differential.guess import Guess
 from tests.differential.operations import Op, op
 from tests.differential.values import (
-    BAD_ARGUMENTS,
-    BAD_CONSUME_ARGUMENTS,
-    BAD_EXPIRATIONS,
-    BAD_WEIGHTS,
     CHANNELS,
     CONSUME_ARGUMENTS,
     EXCHANGES,
     KEYS,
-    LENGTH_ARGUMENTS,
     MATCH_VALUES,
-    PLAIN_ARGUMENTS,
     QUEUES,
     STANDARD_EXCHANGES,
     TABLE_VALUES,
-    TOPIC_KEYS,
-    WEIGHTS,
-    X_MATCH,
 )
 
 #: What a sequence may contain besides the core of the protocol.
 FAMILIES = ("length", "dead-letter", "priority", "single-active", "reply-to", "ttl", "policy", "permission")
 CORE = ("length",)
-
-
-@dataclass
-class QueueGuess:
-    values: dict[str, Any]
-    consumers: dict[str, str] = field(default_factory=dict)  # consumer tag -> channel
-
-
-@dataclass
-class Guess:
-    """What probably exists."""
-
-    queues: dict[str, QueueGuess] = field(default_factory=dict)
-    exchanges: dict[str, dict[str, Any]] = field(default_factory=dict)
-    bindings: list[tuple[str, dict[str, Any]]] = field(default_factory=list)  # (method, values) to unbind
-    mode: dict[str, str] = field(default_factory=dict)  # channel -> tx, confirm
-    consuming: dict[str, set[str]] = field(default_factory=dict)  # channel -> queues
-    holding: set[str] = field(default_factory=set)  # channels that may hold messages
-    shared_limit: set[str] = field(default_factory=set)  # channels with a prefetch over all their consumers
-    generated: int = 0
-    messages: int = 0
-    tags: int = 0
-    reply_consumers: set[str] = field(default_factory=set)
-    replies: int = 0
 
 
 class Generator:
@@ -84,12 +54,15 @@ class Generator:
 
     def sequence(self, length: int) -> list[Op]:
         steps: list[Op] = []
+        if "permission" in self.families:
+            self.channels = ["c1", *self.channels]
+            steps += special.permit(self)
         for _ in range(self.random.randint(1, 3)):
-            steps.append(self.declare_queue(self.channel(), new=True))
+            steps.append(topology.declare_queue(self, self.channel(), new=True))
         for _ in range(self.random.randint(0, 2)):
-            steps.append(self.declare_exchange(self.channel(), new=True))
+            steps.append(topology.declare_exchange(self, self.channel(), new=True))
         for _ in range(self.random.randint(0, 3)):
-            steps.append(self.bind(self.channel()))
+            steps.append(topology.bind(self, self.channel()))
         for channel in self.channels:
             chance = self.random.random()
             if chance < 0.45:
@@ -99,31 +72,22 @@ class Generator:
         while len(steps) < length:
             steps.append(self.step())
             if "ttl" in self.families and len(steps) % 6 == 0:
-                steps.append(self.wait(self.channel()))
+                steps.append(special.wait(self, self.channel()))
         return steps
 
     def step(self) -> Op:
         channel = self.channel()
         chance = self.random.random()
         if chance < self.errors:
-            return self.wrong(channel)
+            return mistakes.wrong(self, channel)
         if self.guess.mode.get(channel) == "tx" and chance < 0.25:
             return op(channel, self.random.choice(("tx.commit", "tx.commit", "tx.rollback")))
-        weights: list[tuple[int, Any]] = [
-            (30, self.publish), (10, self.burst), (10, self.get), (9, self.consume), (3, self.cancel), (14, self.settle),
-            (4, self.declare_queue), (3, self.declare_exchange), (6, self.bind), (2, self.unbind), (2, self.qos),
-            (1, self.recover), (1, self.purge), (2, self.delete_queue), (1, self.delete_exchange), (1, self.passive),
-            (1, self.tx_select), (1, self.confirm_select), (1, self.close), (1, self.odd),
-        ]
-        if "reply-to" in self.families:
-            weights.append((6, self.direct_reply))
-        if "ttl" in self.families:
-            weights.append((40, self.publish))
-        if "policy" in self.families:
-            weights.append((6, self.policy))
-        pick = self.random.choices([act for _, act in weights], [weight for weight, _ in weights])[0]
-        made: Op = pick(channel)
-        return made
+        acts = list(ACTS)
+        for family, more in OF_FAMILY.items():
+            if family in self.families:
+                acts += more
+        act = self.random.choices([act for _, act in acts], [weight for weight, _ in acts])[0]
+        return act(self, channel)
 
     # ------------------------------------------------------------------------------------- small choices
 
@@ -162,161 +126,6 @@ class Generator:
         return {name: True for name, chance in chances.items() if self.flip(chance)}
 
     # ---------------------------------------------------------------------------------------- topology
-
-    def queue_arguments(self) -> dict[str, Any]:
-        found: dict[str, Any] = {}
-        if self.flip(0.12):
-            found.update(self.random.choice(PLAIN_ARGUMENTS))
-        if "length" in self.families and self.flip(0.3):
-            found.update(self.random.choice(LENGTH_ARGUMENTS))
-        if "single-active" in self.families and self.flip(0.5):
-            found["x-single-active-consumer"] = self.flip(0.9)
-        if "priority" in self.families and self.flip(0.6):
-            found["x-max-priority"] = self.random.choice((1, 3, 9))
-        if "dead-letter" in self.families and self.flip(0.7):
-            found.update(self.dead_letter_arguments())
-            if self.flip(0.3) and "x-max-length" not in found:
-                found["x-max-length"] = self.random.choice((0, 1, 2))
-            if "x-max-length" in found and self.flip(0.3):
-                found["x-overflow"] = "reject-publish-dlx"
-        if "ttl" in self.families and self.flip(0.6):
-            found["x-message-ttl"] = self.random.choice((0, 500, 500, 600000))
-        if "ttl" in self.families and self.flip(0.1):
-            found["x-expires"] = 500
-        return found
-
-    def dead_letter_arguments(self) -> dict[str, Any]:
-        """Mostly to a next queue by name; also through exchanges, to nowhere, and back to itself."""
-        found: dict[str, Any] = {"x-dead-letter-exchange": self.random.choice(("", "", "", "x0", "x1", "x9"))}
-        if self.flip(0.75):
-            found["x-dead-letter-routing-key"] = self.random.choice((*QUEUES, "k", "a.b"))
-        return found
-
-    def declare_queue(self, channel: str, new: bool = False) -> Op:
-        known = self.guess.queues
-        if not new and self.flip(0.08):
-            values: dict[str, Any] = {"queue": "", **self.flags(exclusive=0.5, auto_delete=0.4, durable=0.3)}
-            self.guess.queues[f"gen:{self.guess.generated}"] = QueueGuess(values)
-            self.guess.generated += 1
-            return op(channel, "queue.declare", **values)
-        name = self.random.choice(QUEUES)
-        if name in known and not new:
-            values = dict(known[name].values)
-            if self.flip(0.12):
-                flag = self.random.choice(("durable", "exclusive", "auto_delete", "arguments"))
-                values[flag] = self.queue_arguments() if flag == "arguments" else not values.get(flag, False)
-            values.pop("nowait", None)
-            values.update(self.flags(nowait=0.1, passive=0.2))
-            return op(channel, "queue.declare", **values)
-        values = {"queue": name, **self.flags(durable=0.5, exclusive=0.08, auto_delete=0.12, nowait=0.06)}
-        arguments = self.queue_arguments()
-        if arguments:
-            values["arguments"] = arguments
-        if name not in known:
-            known[name] = QueueGuess(values)
-        return op(channel, "queue.declare", **values)
-
-    def exchange_arguments(self, type_: str) -> dict[str, Any]:
-        found: dict[str, Any] = {}
-        if self.flip(0.3):
-            found["alternate-exchange"] = self.random.choice((*EXCHANGES, "amq.fanout", "amq.direct"))
-        if type_ == "x-consistent-hash" and self.flip(0.5):
-            found.update(self.random.choice(({"hash-header": "h"}, {"hash-property": "message_id"},
-                                             {"hash-property": "correlation_id"}, {"hash-property": "timestamp"})))
-        if self.flip(0.05):
-            found["unknown"] = "kept"
-        return found
-
-    def declare_exchange(self, channel: str, new: bool = False) -> Op:
-        known = self.guess.exchanges
-        name = self.random.choice(EXCHANGES)
-        if name in known and not new:
-            values = dict(known[name])
-            if self.flip(0.12):
-                change = self.random.choice(("durable", "auto_delete", "internal", "type", "arguments"))
-                if change == "type":
-                    values["type"] = self.random.choice(("direct", "fanout", "topic", "headers"))
-                elif change == "arguments":
-                    values["arguments"] = self.exchange_arguments(values["type"])
-                else:
-                    values[change] = not values.get(change, False)
-            values.pop("nowait", None)
-            values.update(self.flags(nowait=0.1, passive=0.2))
-            return op(channel, "exchange.declare", **values)
-        type_ = self.random.choice(("direct", "direct", "fanout", "topic", "topic", "headers", "x-consistent-hash", "x-random"))
-        values = {"exchange": name, "type": type_, **self.flags(durable=0.4, auto_delete=0.15, internal=0.06, nowait=0.06)}
-        arguments = self.exchange_arguments(type_)
-        if arguments:
-            values["arguments"] = arguments
-        if name not in known:
-            known[name] = values
-        return op(channel, "exchange.declare", **values)
-
-    def binding_key(self, type_: str) -> str:
-        if type_ == "topic":
-            return self.random.choice(TOPIC_KEYS)
-        if type_ == "x-consistent-hash":
-            return self.random.choice(WEIGHTS)
-        return self.random.choice(KEYS)
-
-    def binding_arguments(self, type_: str) -> dict[str, Any]:
-        if type_ == "headers" and self.flip(0.9):
-            found: dict[str, Any] = {"x-match": self.random.choice(X_MATCH)} if self.flip(0.8) else {}
-            for name in ("h", "g", "x-h"):
-                if self.flip(0.5):
-                    found[name] = self.random.choice(MATCH_VALUES)
-            return found
-        return {"note": self.random.choice(TABLE_VALUES)} if self.flip(0.08) else {}
-
-    def bind(self, channel: str) -> Op:
-        source = self.exchange()
-        type_ = self.type_of(source)
-        values: dict[str, Any] = {"routing_key": self.binding_key(type_)}
-        arguments = self.binding_arguments(type_)
-        if arguments:
-            values["arguments"] = arguments
-        # Where the exchange itself chooses among its bindings, one binding keeps the choice the same on both.
-        chooses = type_ in ("x-random", "x-consistent-hash")
-        if chooses and any(each.get("exchange", each.get("source")) == source for _, each in self.guess.bindings):
-            return self.passive(channel)
-        if self.guess.exchanges and self.flip(0.25) and not chooses:
-            values = {"destination": self.random.choice(list(self.guess.exchanges)), "source": source, **values}
-            name = "exchange.bind"
-        else:
-            values = {"queue": self.queue(), "exchange": source, **values}
-            name = "queue.bind"
-        self.guess.bindings.append((name, values))
-        return op(channel, name, **values, **self.flags(nowait=0.1))
-
-    def unbind(self, channel: str) -> Op:
-        if self.guess.bindings and self.flip(0.85):
-            name, values = self.random.choice(self.guess.bindings)
-            return op(channel, name.replace("bind", "unbind"), **values)
-        return op(channel, "queue.unbind", queue=self.queue(), exchange=self.exchange(),
-                  routing_key=self.random.choice(KEYS))
-
-    def passive(self, channel: str) -> Op:
-        if self.flip(0.5):
-            return op(channel, "queue.declare", queue=self.known_queue(), passive=True)
-        return op(channel, "exchange.declare", exchange=self.exchange(), type="direct", passive=True)
-
-    def purge(self, channel: str) -> Op:
-        return op(channel, "queue.purge", queue=self.queue(), **self.flags(nowait=0.15))
-
-    def delete_queue(self, channel: str) -> Op:
-        name = self.queue()
-        flags = self.flags(if_unused=0.2, if_empty=0.2, nowait=0.1)
-        if not flags:
-            self.guess.queues.pop(name, None)
-        return op(channel, "queue.delete", queue=name, **flags)
-
-    def delete_exchange(self, channel: str) -> Op:
-        known = list(self.guess.exchanges)
-        name = self.random.choice(known) if known else "x0"
-        self.guess.exchanges.pop(name, None)
-        return op(channel, "exchange.delete", exchange=name, **self.flags(if_unused=0.3, nowait=0.1))
-
-    # --------------------------------------------------------------------------------------- publishing
 
     def properties(self) -> dict[str, Any]:
         found: dict[str, Any] = {}
@@ -378,7 +187,8 @@ class Generator:
         where = {"routing_key": self.known_queue()} if self.flip(0.6) else {
             "exchange": self.random.choice(STANDARD_EXCHANGES), "routing_key": self.random.choice(KEYS)}
         mode = {"properties": {"delivery_mode": 2}} if self.persistent and self.flip(0.5) else {}
-        return op(channel, "basic.publish", **where, **self.flags(mandatory=0.35), **mode, body=f"m{self.guess.messages}")
+        return op(channel, "basic.publish", **where, **self.flags(mandatory=0.35), **mode,
+            body=f"m{self.guess.messages}")
 
     def burst(self, channel: str) -> Op:
         """Several steps in one write: what the broker does when it has not been waited for. Not where dead letters
@@ -390,7 +200,7 @@ class Generator:
             return op(channel, "burst", steps=[self.sure_publish(channel) for _ in range(self.random.randint(2, 6))])
         steps = [self.publish(channel) for _ in range(self.random.randint(2, 6))]
         if self.flip(self.errors * 2):
-            steps.insert(self.random.randrange(len(steps)), self.bad_publish(channel))
+            steps.insert(self.random.randrange(len(steps)), mistakes.bad_publish(self, channel))
         if self.flip(0.25):
             # By name: RabbitMQ looks up "" before it notices that the channel is closing, and closes it twice.
             steps.append(op(channel, "basic.get", queue=self.known_queue(), **self.flags(no_ack=0.3)))
@@ -477,7 +287,7 @@ class Generator:
 
     def forget(self, channel: str) -> None:
         for guess in (self.guess.mode, self.guess.consuming):
-            guess.pop(channel, None)  # type: ignore[attr-defined]
+            guess.pop(channel, None)
         self.guess.holding.discard(channel)
         self.guess.shared_limit.discard(channel)
         self.guess.reply_consumers.discard(channel)
@@ -508,133 +318,19 @@ class Generator:
 
     # ---------------------------------------------------------------------------------------- bad calls
 
-    def bad_publish(self, channel: str) -> Op:
-        body = "bad"
-        queue = self.known_queue()
-        chance = self.random.randrange(9)
-        if chance == 0:
-            return op(channel, "basic.publish", exchange="x9", routing_key="k", body=body)
-        if chance == 1:
-            return op(channel, "basic.publish", exchange="amq.rabbitmq.trace", routing_key="k", body=body)
-        if chance in (2, 3):
-            wrong = self.random.choice(BAD_EXPIRATIONS)
-            return op(channel, "basic.publish", routing_key=queue, properties={"expiration": wrong}, body=body)
-        if chance == 4:
-            both = {"user_id": "nobody", **({"expiration": "abc"} if self.flip(0.5) else {})}
-            return op(channel, "basic.publish", routing_key=queue, properties=both, body=body)
-        if chance in (5, 6):
-            name = self.random.choice(("CC", "BCC"))
-            wrong_list = self.random.choice(("q0", 1, None, {"a": 1}, True, 1.5))
-            return op(channel, "basic.publish", routing_key=queue, properties={"headers": {name: wrong_list}}, body=body)
-        if chance == 7:
-            return op(channel, "basic.publish", routing_key=queue, body=body,
-                      properties={"reply_to": "amq.rabbitmq.reply-to"})
-        return op(channel, "basic.publish", exchange="x9", routing_key="k", body=body,
-                  properties={"user_id": "nobody", "expiration": "x", "headers": {"CC": 1}})
 
-    def wrong(self, channel: str) -> Op:
-        chance = self.random.random()
-        if chance < 0.25 and self.may_end(channel[0]):
-            for each in [each for each in CHANNELS if each[0] == channel[0]]:
-                self.forget(each)
-            return self.hard(channel)
-        if chance < 0.5:
-            return self.bad_publish(channel)
-        queue, exchange = self.known_queue(), self.exchange()
-        choices: list[Op] = [
-            op(channel, "basic.ack", delivery_tag=self.random.choice((99, 1, 2**63))),
-            op(channel, "basic.ack", delivery_tag=0), op(channel, "basic.ack", delivery_tag="settled"),
-            op(channel, "basic.ack", delivery_tag=99, multiple=True),
-            op(channel, "basic.nack", delivery_tag=0, requeue=True), op(channel, "basic.nack", delivery_tag=77),
-            op(channel, "basic.reject", delivery_tag=self.random.choice((0, 55, "settled"))),
-            op(channel, "basic.ack", delivery_tag=f"other:{self.channel()}"),
-            op(channel, "queue.declare", queue="q9", passive=True), op(channel, "queue.declare", queue="amq.own"),
-            op(channel, "queue.declare", queue="q3", arguments=self.random.choice(BAD_ARGUMENTS)),
-            op(channel, "queue.declare", queue="q3", arguments=self.random.choice(BAD_ARGUMENTS)),
-            op(channel, "queue.declare", queue="q3", arguments=self.random.choice(BAD_ARGUMENTS)),
-            op(channel, "exchange.declare", exchange="x9", type="direct", passive=True),
-            op(channel, "exchange.declare", exchange="amq.own", type="direct"),
-            op(channel, "exchange.declare", exchange="", type="direct"),
-            op(channel, "exchange.declare", exchange="amq.direct", type="fanout", durable=True),
-            op(channel, "exchange.declare", exchange="x3", type="direct", arguments={"alternate-exchange": 1}),
-            op(channel, "exchange.declare", exchange="x3", type="x-consistent-hash",
-               arguments={"hash-header": "h", "hash-property": "message_id"}),
-            op(channel, "exchange.declare", exchange="x3", type="x-consistent-hash", arguments={"hash-property": "nope"}),
-            op(channel, "exchange.delete", exchange="amq.topic"), op(channel, "exchange.delete", exchange=""),
-            op(channel, "exchange.bind", destination="", source=exchange), op(channel, "exchange.bind", source="x9",
-                                                                              destination="amq.direct"),
-            op(channel, "exchange.bind", source="", destination="amq.direct"),
-            op(channel, "exchange.bind", source="amq.direct", destination="x9"),
-            op(channel, "queue.bind", queue=queue, exchange="", routing_key="k"),
-            op(channel, "queue.unbind", queue=queue, exchange="", routing_key="k"),
-            op(channel, "queue.bind", queue=queue, exchange="x9"), op(channel, "queue.bind", queue="q9", exchange=exchange),
-            op(channel, "queue.bind", queue=queue, exchange="amq.headers", arguments={"x-match": self.random.choice(
-                ("some", 1, None))}),
-            op(channel, "queue.purge", queue="q9"), op(channel, "basic.get", queue="q9"),
-            op(channel, "basic.consume", queue="q9"), op(channel, "basic.consume", queue=queue, consumer_tag="wrong",
-                                                         arguments=self.random.choice(BAD_CONSUME_ARGUMENTS)),
-            op(channel, "queue.delete", queue=queue, if_empty=True, if_unused=True),
-            op(channel, "tx.commit"), op(channel, "tx.rollback"), op(channel, "tx.select"), op(channel, "confirm.select"),
-            op(channel, "basic.consume", queue="amq.rabbitmq.reply-to"),
-        ]
-        if self.type_of(exchange) == "x-consistent-hash":
-            choices += [op(channel, "queue.bind", queue=queue, exchange=exchange,
-                           routing_key=self.random.choice(BAD_WEIGHTS))] * 10
-        return self.random.choice(choices)
-
-    def hard(self, channel: str) -> Op:
-        """Ends the connection."""
-        tags = [tag for queue in self.guess.queues.values() for tag, at in queue.consumers.items() if at == channel and tag]
-        return self.random.choice((
-            op(channel, "exchange.declare", exchange="x3", type="no-such-type"),
-            op(channel, "basic.publish", routing_key=self.known_queue(), immediate=True, body="now"),
-            op(channel, "basic.recover", requeue=False), op(channel, "basic.recover-async", requeue=False),
-            op(channel, "basic.qos", prefetch_size=10), op(channel, "channel.flow", active=False),
-            op(channel, "channel.open"), op(channel, "raw", what=self.random.choice((
-                "unknown method", "header first", "body first", "method instead of header", "header of another class",
-                "too much body", "bad frame end", "unknown frame type", "closed channel", "truncated method"))),
-            op(channel, "basic.consume", queue=self.known_queue(), consumer_tag=self.random.choice(tags)) if tags else
-            op(channel, "channel.flow", active=False),
-        ))
-
-    # --------------------------------------------------------------------------------- by family
-
-    def direct_reply(self, channel: str) -> Op:
-        if channel not in self.guess.reply_consumers or self.flip(0.1):
-            self.guess.reply_consumers.add(channel)
-            self.guess.tags += 1
-            return op(channel, "basic.consume", queue="amq.rabbitmq.reply-to", consumer_tag=f"t{self.guess.tags - 1}",
-                      no_ack=True)
-        if self.guess.replies == 0 or self.flip(0.4):
-            self.guess.replies += 1
-            self.guess.messages += 1
-            return op(channel, "basic.publish", routing_key=self.known_queue(), body=f"m{self.guess.messages}",
-                      properties={"reply_to": "amq.rabbitmq.reply-to"})
-        if self.flip(0.3):
-            return op(channel, "basic.get", queue=self.known_queue(), no_ack=True)
-        self.guess.messages += 1
-        return op(channel, "basic.publish", routing_key=f"reply:{self.random.randrange(self.guess.replies)}",
-                  body=f"m{self.guess.messages}", **self.flags(mandatory=0.3))
-
-    def wait(self, channel: str) -> Op:
-        return op(channel, "wait", ms=900)
-
-    def policy(self, channel: str) -> Op:
-        if self.flip(0.25):
-            return op(channel, "http", verb="DELETE", path="/api/policies/{vhost}/{prefix}p0", body=None)
-        queues = self.flip(0.75)
-        definition: dict[str, Any] = {}
-        if queues:
-            choices = ({"max-length": 1}, {"max-length": 2, "overflow": "reject-publish"}, {"max-length-bytes": 6},
-                       {"message-ttl": 600000}, {"dead-letter-exchange": "x0"}, {"expires": 600000},
-                       {"dead-letter-exchange": "", "dead-letter-routing-key": "q1"}, {"max-length": 3})
-        else:
-            choices = ({"alternate-exchange": "x1"}, {"alternate-exchange": "amq.fanout"})  # type: ignore[assignment]
-        for each in self.random.sample(choices, self.random.choice((1, 1, 2))):
-            definition.update(each)
-        letter = "q" if queues else "x"
-        body = {"pattern": "^{prefix}" + letter + self.random.choice(("", "0", "[01]")), "definition": definition,
-                "apply-to": self.random.choice(("queues" if queues else "exchanges", "all")),
-                "priority": self.random.choice((0, 0, 5))}
-        return op(channel, "http", verb="PUT", path="/api/policies/{vhost}/{prefix}" + self.random.choice(("p0", "p1")),
-                  body=body)
+Act = Callable[[Generator, str], Op]
+#: What a step may be, and how often. Bad calls come on top (mistakes.py).
+ACTS: tuple[tuple[int, Act], ...] = (
+    (30, Generator.publish), (10, Generator.burst), (10, Generator.get), (9, Generator.consume), (3, Generator.cancel),
+    (14, Generator.settle), (4, topology.declare_queue), (3, topology.declare_exchange), (6, topology.bind),
+    (2, topology.unbind), (2, Generator.qos), (1, Generator.recover), (1, topology.purge), (2, topology.delete_queue),
+    (1, topology.delete_exchange), (1, topology.passive), (1, Generator.tx_select), (1, Generator.confirm_select),
+    (1, Generator.close), (1, Generator.odd),
+)
+OF_FAMILY: dict[str, tuple[tuple[int, Act], ...]] = {
+    "reply-to": ((6, special.direct_reply),),
+    "policy": ((6, special.policy),),
+    "ttl": ((40, Generator.publish),),
+    "permission": ((20, topology.declare_queue), (12, topology.declare_exchange), (12, topology.bind)),
+}

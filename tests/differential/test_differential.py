@@ -16,15 +16,18 @@ import pytest
 from tests.differential import catalogue
 from tests.differential.campaign import Failure, Pair, Tally, Task, run_tasks
 from tests.differential.coverage import missing
+from tests.differential.families import LIMITED
 from tests.differential.generator import CORE
 from tests.support.brokers import RunningBroker
 
 FIRST_SEED = int(os.environ.get("WARREN_DIFFERENTIAL_SEED", "1"))
 SEQUENCES = 520
 SEQUENCES_WITH_TIME = 24
+SEQUENCES_WITH_PERMISSIONS = 40
 #: Twenty sequences hold this mixture.
 MIXTURE: tuple[tuple[str, ...], ...] = (
-    *[CORE] * 11, ("dead-letter", "length"), ("dead-letter", "length"), ("priority", "length"), ("priority", "dead-letter"),
+    *[CORE] * 11, ("dead-letter", "length"), ("dead-letter", "length"), ("priority", "length"),
+    ("priority", "dead-letter"),
     ("single-active",), ("reply-to",), ("reply-to", "length"), ("policy", "length"), ("policy", "length"),
 )
 WITH_TIME: tuple[tuple[str, ...], ...] = (("ttl",), ("ttl", "dead-letter"), ("ttl", "length"), ("ttl", "priority"))
@@ -41,7 +44,8 @@ def tasks_with_time(first: int) -> Iterator[Task]:
 def report(pair: Pair, failures: list[Failure], tally: Tally) -> None:
     if failures:
         first = pair.shrunk(failures[0])
-        pytest.fail(f"{len(failures)} of {tally.sequences} sequences differ; the first, shrunk:\n{first.text()}", pytrace=False)
+        pytest.fail(f"{len(failures)} of {tally.sequences} sequences differ; the first, shrunk:\n{first.text()}",
+            pytrace=False)
 
 
 def test_random_clients_cannot_tell_warren_from_rabbitmq(
@@ -69,6 +73,22 @@ def test_messages_and_queues_expire_alike(warren: RunningBroker, rabbitmq: Runni
     finally:
         for pair in pairs:
             pair.close()
+
+
+def test_permissions_are_refused_alike(warren: RunningBroker, rabbitmq: RunningBroker) -> None:
+    """Connection c belongs to a user whose permissions and topic permissions change between its channels."""
+    for broker in (warren, rabbitmq):
+        broker.add_user(LIMITED, LIMITED)
+    pair, tally = Pair(warren, rabbitmq, users={"c": LIMITED}), Tally()
+    try:
+        wanted = itertools.islice((Task(seed, ("permission", "dead-letter"), 40)
+            for seed in itertools.count(FIRST_SEED)),
+                                  SEQUENCES_WITH_PERMISSIONS)
+        failures = run_tasks([pair], wanted, tally)
+        report(pair, failures, tally)
+        assert tally.outcomes["channel.close 403"] > SEQUENCES_WITH_PERMISSIONS
+    finally:
+        pair.close()
 
 
 def test_every_value_of_the_pools_is_treated_alike(warren: RunningBroker, rabbitmq: RunningBroker) -> None:

@@ -22,7 +22,8 @@ MESSAGES = 600
 class Room:
     """One exchange with three queues on one broker."""
 
-    def __init__(self, broker: RunningBroker, kind: str, keys: tuple[str, str, str], arguments: dict[str, object]) -> None:
+    def __init__(self, broker: RunningBroker, kind: str, keys: tuple[str, str, str],
+        arguments: dict[str, object]) -> None:
         self.link = Link(broker.port)
         self.prefix = fresh_prefix()
         self.exchange = f"{self.prefix}x0"
@@ -59,7 +60,8 @@ class Room:
         """(routing key, body) of every message, by queue."""
         found: dict[str, list[tuple[str, str]]] = {}
         for name in QUEUES:
-            count = self.call("queue.declare", "queue.declare-ok", queue=self.prefix + name, passive=True)["message_count"]
+            count = self.call("queue.declare", "queue.declare-ok", queue=self.prefix + name,
+                passive=True)["message_count"]
             assert isinstance(count, int)
             self.link.send(method(1, "basic.get", queue=self.prefix + name, no_ack=True) * count)
             assert self.link.pump(lambda count=count: len(self.link.events) == count)  # type: ignore[misc]
@@ -86,7 +88,8 @@ def test_x_random_puts_each_message_into_exactly_one_bound_queue(broker: Running
     room.close()
     bodies = Counter(body for each in found.values() for _, body in each)
     assert bodies == Counter(f"m{number}" for number in range(MESSAGES))
-    assert all(MESSAGES / 5 < len(each) < MESSAGES / 2 for each in found.values()), {name: len(found[name]) for name in found}
+    lengths = {name: len(messages) for name, messages in found.items()}
+    assert all(MESSAGES / 5 < each < MESSAGES / 2 for each in lengths.values()), lengths
 
 
 def test_x_consistent_hash_sends_a_key_always_to_the_same_queue_and_shares_by_weight(broker: RunningBroker) -> None:

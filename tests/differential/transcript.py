@@ -24,7 +24,7 @@ from tests.differential.operations import Op
 from tests.differential.state import Held
 
 if TYPE_CHECKING:
-    from tests.differential.driver import Run
+    from tests.differential.receiving import Receiving
 
 
 @dataclass
@@ -47,7 +47,7 @@ class Transcript:
     late: bool = False  # something may have expired between two steps: says nothing
 
 
-def describe(step: Step, run: Run) -> None:
+def describe(step: Step, run: Receiving) -> None:
     """Fills in the step's lines and counts, and hands the new deliveries to their channels."""
     words = run.words
     for name in sorted(run.channels):
@@ -93,7 +93,7 @@ def describe(step: Step, run: Run) -> None:
     step.lines += [f"WRONG {words.level(line)}" for line in step.wrong]
 
 
-def source(event: Event, run: Run, channel: str) -> str:
+def source(event: Event, run: Receiving, channel: str) -> str:
     """The process a delivery came from. A get is answered past what its queue has already sent."""
     if event.name == "basic.get-ok":
         return "get"
@@ -101,7 +101,7 @@ def source(event: Event, run: Run, channel: str) -> str:
     return consumer.queue if consumer else f"?{event.values['consumer_tag']}"
 
 
-def hold(run: Run, channel: str, events: list[Event], mixed: bool) -> None:
+def hold(run: Receiving, channel: str, events: list[Event], mixed: bool) -> None:
     state = run.channels[channel]
     for event in events:
         if event.name == "basic.deliver":

@@ -22,12 +22,15 @@ BAD_WEIGHTS = ("", "0", "-1", "x", "1.5")
 #: One of every wire type, and the numbers whose sign or width is easily lost.
 TABLE_VALUES: tuple[Any, ...] = (
     1, "1", True, False, None, 1.0, Typed("b", -1), Typed("b", 1), Typed("B", 200), Typed("s", -300), Typed("u", 60000),
-    Typed("i", 4000000000), Typed("l", 1), Typed("l", -5000000000), Typed("f", 0.5), Typed("d", 1.0), Typed("T", 1700000000),
+    Typed("i", 4000000000), Typed("l", 1), Typed("l", -5000000000), Typed("f", 0.5), Typed("d", 1.0),
+    Typed("T", 1700000000),
     Typed("x", "raw"), "", "text", {"inner": 1, "deep": {"er": [1, "two"]}}, [1, "two", None], [], {},
     Typed("D", b"\x02\x00\x00\x01\x3a"),
 )
 #: What headers bindings and messages compare.
-MATCH_VALUES: tuple[Any, ...] = (1, "1", True, None, 1.0, Typed("l", 1), Typed("b", 1), Typed("S", "v"), Typed("f", 1.0))
+MATCH_VALUES: tuple[Any, ...] = (1, "1", True, None, 1.0, Typed("l", 1), Typed("b", 1), Typed("S", "v"),
+    Typed("f", 1.0))
+BAD_X_MATCH: tuple[Any, ...] = ("some", "", 1, [])
 X_MATCH = ("all", "any", "all-with-x", "any-with-x")
 
 LENGTH_ARGUMENTS: tuple[dict[str, Any], ...] = (

@@ -13,7 +13,8 @@ from typing import Any
 from tests.differential.link import Event
 from tests.support.rawclient import PROPERTIES
 
-_NUMBERS = {"b": ">b", "B": ">B", "s": ">h", "u": ">H", "I": ">i", "i": ">I", "l": ">q", "T": ">Q", "f": ">f", "d": ">d"}
+_NUMBERS = {"b": ">b", "B": ">B", "s": ">h", "u": ">H", "I": ">i", "i": ">I", "l": ">q", "T": ">Q", "f": ">f",
+    "d": ">d"}
 _GENERATED = re.compile(r"amq\.(gen|ctag)-[A-Za-z0-9_-]{22}|amq\.rabbitmq\.(reply-to)\.[A-Za-z0-9_+/=.-]+")
 
 
