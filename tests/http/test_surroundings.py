@@ -102,6 +102,25 @@ def test_a_policy_is_live_on_what_exists_and_gone_when_deleted(api: Api) -> None
     assert (queue["policy"], queue["messages"]) == (None, 2)
 
 
+def test_the_firehose_is_turned_on_and_off_while_messages_flow(api: Api) -> None:
+    connection = pika.BlockingConnection(pika.ConnectionParameters(port=api.broker.port))
+    channel = connection.channel()
+    channel.confirm_delivery()
+    channel.queue_declare("traced")
+    channel.queue_declare("firehose")
+    channel.queue_bind("firehose", "amq.rabbitmq.trace", "#")
+    seen = []
+    for tracing in (False, True, False):
+        api.put("/vhosts/%2F", {"tracing": tracing})
+        channel.basic_publish("", "traced", b"")
+        channel.basic_get("traced", auto_ack=True)
+        api.put("/vhosts/%2F", {"tracing": False})
+        while (got := channel.basic_get("firehose", auto_ack=True))[0] is not None:
+            seen.append((tracing, got[0].routing_key))
+    connection.close()
+    assert seen == [(True, "publish."), (True, "deliver.traced")]
+
+
 def test_a_deleted_user_and_a_deleted_vhost_lose_their_connections(api: Api) -> None:
     api.put("/vhosts/short-lived", {})
     everything = {"configure": ".*", "write": ".*", "read": ".*"}
