@@ -99,7 +99,12 @@ class TransientStore:
 
     def _bytes(self, spill: SpillFile, offset: i64, length: i64) -> bytes:
         if spill is self.current and offset + length > self.written:
-            self.flush()
+            try:
+                self.flush()
+            except OSError:  # the disk is full: what it did not take is here
+                if offset >= self.written:
+                    start = offset - self.written
+                    return self.buffer.getvalue()[start : start + length]
         return self.files.read(spill.descriptor, length, offset)
 
     def get(self, handle: i64) -> StoredMessage:

@@ -20,6 +20,7 @@ from warren.broker import holder
 from warren.broker.message import Entry, Message, Origin, message_from, packed_keys_of, unpack_keys
 from warren.log.format import StoredMessage
 from warren.log.index import QueueIndex
+from warren.wire.content import quick_properties
 
 if TYPE_CHECKING:
     from warren.broker.queue.lease import Lease
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 
 PAGE: Final = 4096  # entries a page
 PAGE_IN: Final = 256  # entries read back at a time
+PAGE_IN_BYTES: Final = 4 << 20  # or fewer, of so many bytes; at least one
+PRIORITY_BIT: Final = 0x08  # of octet 12 of a content header: it has a priority
 
 REDELIVERED: Final = 1
 PERSISTENT: Final = 2
@@ -65,6 +68,7 @@ class Fifo:
         self._head: i64 = 0
         self._pages: list[Page] = []
         self._first_page: i64 = 0
+        self._resident: dict[int, Entry] = {}  # by position: entries in pages (with address 0) that no disk would take
         self.paged: i64 = 0  # entries in pages
         self.length: i64 = 0
         self._origin: Origin | None = None  # of the last message read back, shared with its likes
@@ -88,6 +92,11 @@ class Fifo:
         if not pages or len(pages[-1].addresses) >= PAGE:
             pages.append(Page())
         pages[-1].add(address, position, size << 8 | flags, expires_at)
+
+    def push_resident(self, entry: Entry) -> None:
+        """Behind what is paged out, but no disk takes it: it keeps its place in the pages and its content in memory."""
+        self._resident[entry.position] = entry
+        self.push_packed(0, entry.position, entry.message.size, 0, entry.expires_at)
 
     def peek(self) -> Entry | None:
         if self._returned:
@@ -156,6 +165,10 @@ class Fifo:
     def _lease_packed(self, lease: Lease, priority: i64) -> None:
         page = self._pages[self._first_page]
         i = page.start
+        if page.addresses[i] == 0:
+            self._page_in()
+            self.lease_head(lease, priority)
+            return
         meta = page.metas[i]
         expiries = page.expiries
         expires_at: i64 = 0 if expiries is None else expiries[i]
@@ -194,22 +207,33 @@ class Fifo:
         if end - start > PAGE_IN:
             end = start + PAGE_IN
         addresses: list[i64] = []
+        size: i64 = 0
         i: i64 = start
         while i < end:
-            addresses.append(page.addresses[i])
+            size += page.metas[i] >> 8
+            if size > PAGE_IN_BYTES and i > start:
+                end = i
+                break
+            if page.addresses[i]:
+                addresses.append(page.addresses[i])
             i += 1
-        stored = self._queue.read(addresses)
+        stored = self._queue.read(addresses) if addresses else []
         items: list[Entry | None] = []
         expiries = page.expiries
+        taken: i64 = 0
         i = start
-        for record in stored:
-            message = self._message(record, page.addresses[i])
-            entry = Entry(message, self._queue, page.positions[i])
-            meta = page.metas[i]
-            entry.redelivered = (meta & REDELIVERED) != 0
-            if expiries is not None:
-                entry.expires_at = expiries[i]
-            items.append(entry)
+        while i < end:
+            if page.addresses[i] == 0:
+                items.append(self._resident.pop(page.positions[i]))
+            else:
+                meta = page.metas[i]
+                message = self._message(stored[taken], page.addresses[i], (meta & PERSISTENT) != 0)
+                taken += 1
+                entry = Entry(message, self._queue, page.positions[i])
+                entry.redelivered = (meta & REDELIVERED) != 0
+                if expiries is not None:
+                    entry.expires_at = expiries[i]
+                items.append(entry)
             i += 1
         self.paged -= end - start
         page.start = end
@@ -219,7 +243,7 @@ class Fifo:
         self._head = 0
         self._queue.broker.windowed += len(items)
 
-    def _message(self, record: StoredMessage, address: i64) -> Message:
+    def _message(self, record: StoredMessage, address: i64, persistent: bool) -> Message:
         origin = self._origin
         keys = packed_keys_of(record)
         if origin is None or record.exchange != self._origin_exchange or keys != self._origin_keys:
@@ -229,8 +253,11 @@ class Fifo:
             self._origin_keys = keys
         body = record.body
         chunks = [body] if body else []
-        message = message_from(origin, record.message_id, record.header, chunks, len(body), address > 0)
+        header = record.header
+        message = message_from(origin, record.message_id, header, chunks, len(body), persistent)
         message.address = address if address > 0 else 0
+        if (header[12] & PRIORITY_BIT) != 0:
+            message.priority = quick_properties(header).priority
         return message
 
     def clear(self) -> None:
@@ -240,6 +267,7 @@ class Fifo:
         self._head = 0
         self._pages = []
         self._first_page = 0
+        self._resident = {}
         self.paged = 0
         self.length = 0
 
@@ -308,6 +336,7 @@ class Fifo:
                 else:
                     kept.append(item)
             i += 1
+        self._queue.broker.windowed -= len(self._items) - self._head - len(kept)
         self._items = kept
         self._head = 0
         p: i64 = len(self._pages) - 1

@@ -192,7 +192,10 @@ class Queue(Destination):
             fifo = self._fifo_of(message.priority)
         if expires_at:
             self.expiring = True
-        if fifo.paged > 0 or (fifo.length >= SMALL_WINDOW and self._should_page(fifo, message)):
+        if fifo.paged > 0 or (
+            (fifo.length >= SMALL_WINDOW or self.ready_bytes - message.size > WINDOW_BYTES)
+            and self._should_page(fifo, message)
+        ):
             self._page_out(fifo, message, position, expires_at)
         else:
             entry = Entry(message, self, position)
@@ -220,7 +223,8 @@ class Queue(Destination):
 
     def _should_page(self, fifo: Fifo, message: Message) -> bool:
         """Is this queue's window full, and may the content go?"""
-        if fifo.length < WINDOW and self.broker.windowed < MANY and self.ready_bytes < WINDOW_BYTES:
+        before = self.ready_bytes - message.size
+        if fifo.length < WINDOW and self.broker.windowed < MANY and before < WINDOW_BYTES:
             return False
         return self.holds(message) or self.broker.under_pressure
 
@@ -229,9 +233,15 @@ class Queue(Destination):
         address = message.address
         if not self.holds(message):
             origin = message.origin
-            address = -self.broker.transient.put(
-                message.id, message.header(), message.body(), origin.exchange, origin.packed_keys, origin.bcc
-            )
+            try:
+                address = -self.broker.transient.put(
+                    message.id, message.header(), message.body(), origin.exchange, origin.packed_keys, origin.bcc
+                )
+            except OSError:
+                entry = Entry(message, self, position)
+                entry.expires_at = expires_at
+                fifo.push_resident(entry)
+                return
         flags: i64 = (PERSISTENT if message.persistent else 0) | (MOVED if message.moved else 0)
         fifo.push_packed(address, position, message.size, flags, expires_at)
 
