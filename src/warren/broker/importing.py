@@ -58,7 +58,6 @@ def apply(broker: Broker, plan: Plan, username: str) -> None:
 
 def set_vhost_limits(broker: Broker, vhost: str, limits: dict[str, int]) -> None:
     broker.access.set_vhost_limits(vhost, limits)
-    broker.vhosts[vhost].limits = dict(limits)
 
 
 def _who(broker: Broker, plan: Plan) -> None:

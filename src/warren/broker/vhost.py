@@ -48,7 +48,6 @@ class VHost:
         self.description: str = ""
         self.tags: list[str] = []
         self.default_queue_type: str = ""
-        self.limits: dict[str, int] = {}  # max-connections, max-queues
         self.connections: i64 = 0
         self.exchange_routes: Final = Dependents()
         self.queue_routes: Final = Dependents()
@@ -168,7 +167,7 @@ class VHost:
             return queue
         resource = self.queue_name(name)
         queue_arguments.validate(resource, arguments, durable, exclusive_owner is not None, auto_delete)
-        limit = self.limits.get("max-queues", -1)
+        limit = self.broker.access.vhost_limit(self.name, "max-queues")
         if limit >= 0 and len(self.queues) >= limit:
             raise AmqpError(
                 406, f"cannot declare queue '{name}': queue limit in vhost '{self.name}' ({limit}) is reached"

@@ -37,8 +37,6 @@ class Bridge:
         self.broker: Broker = server.broker
         self.access: Access = server.broker.access
         self.rates = Rates(time.monotonic)
-        for name, vhost in self.broker.vhosts.items():  # limits are access's; the vhost keeps a copy for declares
-            vhost.limits = dict(self.access.vhost_limits.get(name, {}))
 
     # -- changing
 

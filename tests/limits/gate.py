@@ -1,0 +1,73 @@
+"""Coming to the broker's gate step by step, on the virtual clock.
+
+Duty: a client that does as much of the handshake as a test wants, and time that moves for the wire's timers too.
+"""
+
+from __future__ import annotations
+
+from tests.broker.harness import Client, Core
+from warren.wire.constants import PROTOCOL_HEADER
+from warren.wire.fields import Field, Table
+
+
+def advance(core: Core, milliseconds: int) -> None:
+    """Fire what becomes due of both kinds: the rules' timers and the wire's."""
+    broker = core.broker
+    end = core.clock.now_ms() + milliseconds
+    while True:
+        dues = [due for due in (broker.timers.next_due(), broker.io_timers.next_due()) if 0 <= due <= end]
+        if not dues:
+            break
+        core.clock.set_ms(max(min(dues), core.clock.now_ms()))
+        broker.begin_turn()
+        broker.run_timers()
+        broker.end_turn()
+    core.clock.set_ms(end)
+    core.turn()
+
+
+def arrive(core: Core, loopback: bool = True) -> Client:
+    """Connected, and nothing said yet."""
+    client = Client(core)
+    client.connection.peer_is_loopback = loopback
+    return client
+
+
+def log_in(
+    client: Client,
+    user: str = "guest",
+    password: str = "guest",
+    mechanism: str = "PLAIN",
+    response: bytes | None = None,
+    capabilities: tuple[str, ...] = ("authentication_failure_close",),
+) -> Client:
+    """Up to start-ok."""
+    table: Table = {name: Field("t", True) for name in capabilities}
+    client.feed(PROTOCOL_HEADER)
+    client.send(
+        "connection.start-ok", 0, client_properties={"capabilities": Field("F", table)}, mechanism=mechanism,
+        response=b"\0" + user.encode() + b"\0" + password.encode() if response is None else response, locale="en_US",
+    )
+    return client
+
+
+def tune(client: Client, channel_max: int = 2047, frame_max: int = 131072, heartbeat: int = 0) -> Client:
+    client.send("connection.tune-ok", 0, channel_max=channel_max, frame_max=frame_max, heartbeat=heartbeat)
+    return client
+
+
+def enter(client: Client, vhost: str = "/") -> Client:
+    client.send("connection.open", 0, virtual_host=vhost)
+    return client
+
+
+def knock(core: Core, user: str = "guest", password: str = "guest", vhost: str = "/", **tuning: int) -> Client:
+    """The whole handshake; what was said is kept."""
+    return enter(tune(log_in(arrive(core), user, password), **tuning), vhost)
+
+
+def refusal(client: Client) -> str:
+    """Code and text of the connection.close that came, "" when none did."""
+    closes = [got for got in client.take() if got.name == "connection.close"]
+    assert len(closes) <= 1
+    return f"{closes[0]['reply_code']} {closes[0]['reply_text']}" if closes else ""
