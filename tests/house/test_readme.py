@@ -45,11 +45,18 @@ def test_the_tour_of_the_readme_works_when_pasted(warren_command: Path) -> None:
     marker = "=== step ==="
     script = "".join(f"echo '{marker}'\n{commands}" for commands, _ in steps)
     with Broker() as broker:
+        http_url = broker.http_url.replace("://", "://guest:guest@")
         done = subprocess.run(
             ["bash", "-e"],
             input=script,
             cwd=REPOSITORY,
-            env={**os.environ, "WARREN_URL": broker.url, "PATH": f"{os.environ['PATH']}:{warren_command}"},
+            env={
+                **os.environ,
+                "WARREN_URL": broker.url,
+                "WARREN_HTTP_URL": http_url,
+                "WARREN_CTL_URL": http_url,
+                "PATH": f"{os.environ['PATH']}:{warren_command}",
+            },
             text=True,
             capture_output=True,
             timeout=120,
