@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import shutil
 import subprocess
@@ -11,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import warren
-from warren._build import LIBRARY, source_hash
+from warren._build import LIBRARY, pure_wanted, source_hash
 
 REPOSITORY = Path(__file__).parents[2]
 MODULE = "warren.wire.frames"
@@ -41,6 +42,14 @@ def copy(tmp_path: Path) -> Path:
     for library in package.parent.glob(f"{LIBRARY}.*"):
         shutil.copy(library, tmp_path)
     return tmp_path
+
+
+def test_what_was_installed_where_there_is_a_compiler_is_compiled() -> None:
+    """Else a slip that keeps mypyc from compiling would pass unnoticed: everything works, only slowly."""
+    installed = importlib.util.find_spec("warren._compiled") is not None
+    if not installed or pure_wanted() or shutil.which("cc") is None:
+        pytest.skip("a source tree, WARREN_PURE, or no C compiler")
+    assert warren.build_info().compiled, warren.build_info()
 
 
 @needs_compiled
