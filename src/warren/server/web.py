@@ -22,7 +22,7 @@ class WebServer:
     async def start(self, host: str, port: int) -> tuple[str, int]:
         """Bind now, so that a port in use is known; answer as soon as the app is loaded."""
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        sock = socket.socket(family)
+        sock = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)  # asyncio looks at it for TCP_NODELAY
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             sock.bind((host, port))
