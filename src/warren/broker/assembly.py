@@ -11,7 +11,7 @@ from typing import Final
 from librt.strings import read_i16_be, read_i64_be
 from mypy_extensions import i64
 
-from warren.broker import publish
+from warren.broker import large, publish
 from warren.broker.channel import Channel
 from warren.broker.publish import Arrived
 from warren.wire.content import quick_properties
@@ -50,6 +50,8 @@ def content_header(channel: Channel, payload: bytes) -> None:
     channel.content_small = 0
     if size == 0:
         _complete(channel)
+    else:
+        large.begin(channel, payload, size)
 
 
 def content_body(channel: Channel, payload: bytes) -> None:
@@ -64,6 +66,8 @@ def content_body(channel: Channel, payload: bytes) -> None:
         return
     channel.content_left -= len(payload)
     _collect(channel, payload)
+    if channel.content_handle:
+        large.collected(channel, channel.content_left == 0)
     if channel.content_left == 0:
         _complete(channel)
 
@@ -91,10 +95,15 @@ def _complete(channel: Channel) -> None:
     chunks = channel.content_chunks
     channel.content_method = None
     channel.content_header = None
-    channel.content_chunks = []
     channel.connection.published = True
     arrived = Arrived(b"", channel.number, len(header), header, chunks, channel.content_size)
-    publish.publish(channel, arguments, quick_properties(header), arrived)
+    channel.broker.arriving = channel
+    try:
+        publish.publish(channel, arguments, quick_properties(header), arrived)
+    finally:
+        channel.broker.arriving = None
+        large.abandon(channel)
+        channel.content_chunks = []
 
 
 def unexpected_frame(channel: Channel, got: str) -> AmqpError:

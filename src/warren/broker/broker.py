@@ -146,6 +146,7 @@ class Broker:
         self._charged: list[Connection] = []  # connections with credit outstanding
         self._ack_timeout: Final = AckTimeout(self)
         self.under_pressure: bool = False
+        self.arriving: Channel | None = None  # whose content was completed and is being published
         self.windowed: i64 = 0  # entries that queues hold in memory with their content
         self._stored_leases: list[dict[str, object]] = []
         self._returned_leases: list[dict[str, object]] = []

@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Final, final
 from librt.strings import BytesWriter
 from mypy_extensions import i64
 
+from warren.broker import large
 from warren.broker.acks import Unacked
 from warren.broker.confirms import Confirms
-from warren.broker.consumer import Consumer
+from warren.broker.consumer import LARGE_BODY, Consumer
 from warren.broker.mandatory import Mandatory
 from warren.broker.message import Entry, Message, write_content
 from warren.broker.records import Exchange, Resource
@@ -32,6 +33,17 @@ OPEN: Final = 0
 CLOSING: Final = 1  # we sent channel.close and wait for close-ok
 CROSSED: Final = 2  # the client's own close crossed ours; its close-ok may or may not come
 CLOSED: Final = 3
+
+
+@final
+class Held:
+    """Frames that wait for the log, with the message they announce if they do."""
+
+    def __init__(self, batch: i64, frames: bytes, even_failing: bool, message: Message | None) -> None:
+        self.batch: i64 = batch
+        self.frames: Final = frames
+        self.even_failing: bool = even_failing  # does it go out when the disk fails?
+        self.message: Final = message
 
 
 @final
@@ -63,11 +75,13 @@ class Channel:
         self.content_arguments: bytes = b""
         self.content_header: bytes | None = None
         self.content_chunks: list[bytes] = []
+        self.content_handle: i64 = 0  # where the log takes the pieces of a large body, 0 = nowhere
+        self.content_logged: i64 = 0  # how many of the chunks it has
         self.content_small: i64 = 0  # how many of the last chunks are small and not joined yet
         self.content_size: i64 = 0
         self.content_left: i64 = 0
         # ordering
-        self._held: list[tuple[int, bytes, bool]] = []  # (batch, frames, even if the disk fails?) that wait for the log
+        self._held: list[Held] = []  # what waits for the log
         self._owes: bool = False
         self._waits: bool = False
         # counters
@@ -83,7 +97,7 @@ class Channel:
         """Say something to the client, behind what is held."""
         if self._held:
             last = self._held[-1]
-            self._held.append((last[0], frames, last[2]))
+            self._held.append(Held(last.batch, frames, last.even_failing, None))
         else:
             self.connection.write(frames)
 
@@ -91,23 +105,45 @@ class Channel:
         """The same, but only when the log has what the method changed, and what it may have found there."""
         broker = self.broker
         if broker.log_waits():
-            self._hold(broker.log.batch, frames, False)
+            self._hold(Held(broker.log.batch, frames, False, None))
         elif broker.defined_batch > broker.log.synced:
-            self._hold(broker.defined_batch, frames, False)
+            self._hold(Held(broker.defined_batch, frames, False, None))
         else:
             self.reply(frames)
 
-    def reply_with_message(self, frames: bytes) -> None:
-        """An answer that carries a message waits for the log as a delivery does: not while the disk fails."""
-        self._hold(self.broker.log.batch, frames, True)
+    def reply_with_message(self, method: bytes, message: Message, waits: bool) -> None:
+        """An answer that carries a message may wait for the log as a delivery does: not while the disk fails."""
+        held = Held(self.broker.log.batch, method, True, message)
+        if waits:
+            self._hold(held)
+        elif self._held:
+            held.batch = self._held[-1].batch
+            held.even_failing = self._held[-1].even_failing
+            self._held.append(held)
+        else:
+            self._send(held)
 
-    def _hold(self, batch: i64, frames: bytes, even_failing: bool) -> None:
+    def _hold(self, held: Held) -> None:
         if not self._held:
             self.broker.gated.append(self)
-        elif self._held[-1][0] > batch:
-            batch = self._held[-1][0]
-        self._held.append((batch, frames, even_failing))
+        elif self._held[-1].batch > held.batch:
+            held.batch = self._held[-1].batch
+        self._held.append(held)
         self.broker.owed = True
+
+    def _send(self, held: Held) -> None:
+        connection = self.connection
+        message = held.message
+        if message is None:
+            if held.frames:
+                connection.write(held.frames)
+            return
+        connection.out.write(held.frames)
+        if message.size >= LARGE_BODY:
+            connection.write_large(self.number, message)
+        else:
+            write_content(connection.out, self.number, message, connection.frame_max)
+        connection.wrote()
 
     def log_failed(self) -> bool:
         """The disk fails: messages that waited for it go out. Says whether nothing is held any more."""
@@ -115,8 +151,8 @@ class Channel:
             return True
         held = self._held
         n: i64 = 0
-        while n < len(held) and held[n][2]:
-            self.connection.write(held[n][1])
+        while n < len(held) and held[n].even_failing:
+            self._send(held[n])
             n += 1
         del held[:n]
         if held:
@@ -134,9 +170,8 @@ class Channel:
             return True
         held = self._held
         n: i64 = 0
-        while n < len(held) and held[n][0] <= synced:
-            if held[n][1]:
-                self.connection.write(held[n][1])
+        while n < len(held) and held[n].batch <= synced:
+            self._send(held[n])
             n += 1
         del held[:n]
         if held:
@@ -389,6 +424,7 @@ class Channel:
         for consumer in consumers:
             consumer.queue.unsubscribe(consumer)
         self.confirms.waiting = []
+        large.abandon(self)
         self.content_chunks = []
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from mypy_extensions import i64
 
-from warren.broker import holder
+from warren.broker import holder, large
 from warren.broker.exchange.walk import Routed
 from warren.broker.message import Message
 from warren.broker.records import Exchange
@@ -177,7 +177,8 @@ def log_message(broker: Broker, message: Message, queues: list[Queue]) -> bool:
     """Write a message to the log, once for all queues that must not lose it. Says whether there is one."""
     log = broker.log
     origin = message.origin
-    if len(queues) == 1:
+    chunks = message.chunks
+    if len(queues) == 1 and (chunks is None or message.size <= large.LARGE):
         only = queues[0]
         if not only.logs(message):
             return False
@@ -200,6 +201,14 @@ def log_message(broker: Broker, message: Message, queues: list[Queue]) -> bool:
             holders.append(holder.pack(message.priority, message.size, False))
     if not ids:
         return False
+    if chunks is not None and message.size > large.LARGE:
+        message.address = log.append_body(
+            large.handle_of(broker, chunks), message.id, message.header(), origin.exchange, origin.packed_keys,
+            origin.bcc, ids, positions, expiries, holders,
+        )  # fmt: skip
+        message.batch = log.batch
+        broker.durable_change = True
+        return True
     message.address = log.append(
         message.id, message.header(), message.body(), origin.exchange, origin.packed_keys, origin.bcc,
         ids, positions, expiries, holders,

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Final, final
 
+from librt.strings import read_i64_be
 from mypy_extensions import i64
 
 from warren.broker import holder
@@ -202,7 +203,7 @@ def load_queue(
         redelivered = (packed & holder.REDELIVERED_BIT) != 0 or (not clean and position <= delivered_up_to)
         size = holder.size_of(packed)
         if size == holder.LARGE:
-            size = len(broker.log.read(index.addresses[i]).body)
+            size = read_i64_be(broker.log.read_head(index.addresses[i]).header, 4)
         if leased and position in leased:
             lease, slot = leased[position]
             flags = REDELIVERED if redelivered else 0

@@ -555,6 +555,16 @@ class Log:
             )
         return message
 
+    def read_head(self, address: i64) -> StoredMessage:
+        """The message without its body, when that is in chunks."""
+        data = self._record(address)
+        message = decode_message(data, 0)
+        if data[0] != CHUNKED:
+            return message
+        return StoredMessage(
+            message.message_id, message.header, b"", message.exchange, message.routing_keys, message.flags
+        )
+
     def read_many(self, addresses: list[int]) -> list[StoredMessage]:
         """The same for many: neighbours on disk are read at once."""
         found: list[StoredMessage] = []

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from librt.strings import BytesWriter
-
 from warren.broker.consumer import Consumer
 from warren.broker.equivalence import INTEGER_KINDS, integer
-from warren.broker.message import write_content
 from warren.broker.methods.names import queue_name
 from warren.broker.publish import DIRECT_REPLY
 from warren.broker.records import Resource
@@ -132,23 +129,16 @@ def get(channel: Channel, method: Method) -> None:
         channel.unacked.add(tag, entry)
     queue.got(entry, no_ack)
     message = entry.message
-    w = BytesWriter()
-    w.write(
-        method_frame(
-            channel.number,
-            "basic.get-ok",
-            delivery_tag=tag,
-            redelivered=entry.redelivered,
-            exchange=message.origin.exchange,
-            routing_key=message.origin.routing_keys[0],
-            message_count=queue.ready,
-        )
+    answer = method_frame(
+        channel.number,
+        "basic.get-ok",
+        delivery_tag=tag,
+        redelivered=entry.redelivered,
+        exchange=message.origin.exchange,
+        routing_key=message.origin.routing_keys[0],
+        message_count=queue.ready,
     )
-    write_content(w, channel.number, message, connection.frame_max)
-    if queue.promise_pending():
-        channel.reply_with_message(w.getvalue())
-    else:
-        channel.reply(w.getvalue())
+    channel.reply_with_message(answer, message, queue.promise_pending())
     channel.delivered += 1
     channel.broker.firehose.delivered(channel, entry)
 

@@ -217,6 +217,11 @@ class Fifo:
             if page.addresses[i]:
                 addresses.append(page.addresses[i])
             i += 1
+        if size > PAGE_IN_BYTES and len(addresses) == 1 and addresses[0] > 0:
+            self._items = [self._large(page, start)]
+            self._head = 0
+            self._queue.broker.windowed += 1
+            return
         stored = self._queue.read(addresses) if addresses else []
         items: list[Entry | None] = []
         expiries = page.expiries
@@ -242,6 +247,30 @@ class Fifo:
         self._items = items
         self._head = 0
         self._queue.broker.windowed += len(items)
+
+    def _large(self, page: Page, i: i64) -> Entry:
+        """One entry whose body is read in pieces and stays so."""
+        log = self._queue.broker.log
+        address = page.addresses[i]
+        meta = page.metas[i]
+        message = self._message(log.read_head(address), address, (meta & PERSISTENT) != 0)
+        pieces = [log.read_chunk(chunk) for chunk in log.body_parts(address)]
+        if pieces:
+            whole = message_from(
+                message.origin, message.id, message.header(), pieces, meta >> 8, message.persistent
+            )
+            whole.address = message.address
+            whole.priority = message.priority
+            message = whole
+        entry = Entry(message, self._queue, page.positions[i])
+        entry.redelivered = (meta & REDELIVERED) != 0
+        if page.expiries is not None:
+            entry.expires_at = page.expiries[i]
+        self.paged -= 1
+        page.start = i + 1
+        if page.start == len(page.addresses):
+            self._next_page()
+        return entry
 
     def _message(self, record: StoredMessage, address: i64, persistent: bool) -> Message:
         origin = self._origin
