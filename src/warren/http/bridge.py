@@ -16,7 +16,7 @@ from warren.broker.alarms import Alarms
 from warren.http import errors
 from warren.http.direct import PATIENCE, Direct
 from warren.http.rates import Rates
-from warren.server.app import tls_context
+from warren.server.tls import tls_context
 from warren.server.transport import ClientTransport
 
 if TYPE_CHECKING:

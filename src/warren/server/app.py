@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-import ssl
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -27,6 +26,7 @@ from warren.log.transient import TransientStore
 from warren.server.config import Settings
 from warren.server.logging import events
 from warren.server.memory import give_back, memory_total, resident_bytes
+from warren.server.tls import TlsListener, tls_context
 from warren.server.transport import ClientTransport
 
 TURN_BYTES = 1 << 20  # a turn ends after this much input at the latest
@@ -159,12 +159,9 @@ class Server:
         self.listeners.append(listener)
         self.amqp_address = listener.sockets[0].getsockname()[:2]
         if settings.tls_port is not None:
-            context = tls_context(settings)
-            tls = await self.loop.create_server(
-                protocol, settings.host, settings.tls_port, ssl=context, backlog=1024
-            )
+            tls = TlsListener(tls_context(settings), protocol, settings.handshake_timeout)
+            self.tls_address = tls.listen(settings.host, settings.tls_port)
             self.listeners.append(tls)
-            self.tls_address = tls.sockets[0].getsockname()[:2]
         if self._http_wanted:
             from warren.server.web import WebServer
 
@@ -315,20 +312,3 @@ class Server:
         """Run something that touches the broker as part of a turn."""
         self.begin()
         work()
-
-
-def tls_context(settings: Settings) -> ssl.SSLContext:
-    """TLS 1.2 or newer, with client certificates as configured."""
-    if settings.tls_cert is None:
-        raise OSError("tls_port needs tls_cert (and tls_key): the certificate the TLS listener shows")
-    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    context.minimum_version = ssl.TLSVersion.TLSv1_2
-    context.load_cert_chain(settings.tls_cert, settings.tls_key)
-    if settings.tls_ca is not None:
-        context.load_verify_locations(settings.tls_ca)
-    context.verify_mode = {
-        "none": ssl.CERT_NONE,
-        "peer": ssl.CERT_OPTIONAL,
-        "require": ssl.CERT_REQUIRED,
-    }[settings.tls_verify]
-    return context

@@ -1,0 +1,202 @@
+"""The TLS listener: who comes in with which certificate, and what happens to those who come the wrong way."""
+
+from __future__ import annotations
+
+import logging
+import socket
+import ssl
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pika
+import pytest
+
+from tests.limits.authority import Authority
+from tests.support.brokers import answers, free_ports, start_warren
+from warren.client import ConnectError, Connection
+from warren.testing import Broker
+
+
+@pytest.fixture(scope="module")
+def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
+    return Authority(tmp_path_factory.mktemp("authority"), "ours")
+
+
+@pytest.fixture(scope="module")
+def stranger(tmp_path_factory: pytest.TempPathFactory) -> Authority:
+    return Authority(tmp_path_factory.mktemp("stranger"), "theirs")
+
+
+@pytest.fixture(autouse=True)
+def everything_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+
+
+def tls_broker(authority: Authority, verify: str) -> Broker:
+    certificate, key = authority.issue("broker")
+    return Broker(
+        tls_port=0, tls_cert=certificate, tls_key=key, tls_ca=authority.certificate, tls_verify=verify,
+        handshake_timeout=1.0,
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def broker(authority: Authority) -> Iterator[Broker]:
+    with tls_broker(authority, "peer") as broker:
+        broker.call(lambda: broker.server.broker.access.add_user("amy", "amy", []))
+        broker.call(lambda: broker.server.broker.access.set_permissions("amy", "/", ".*", ".*", ".*"))
+        yield broker
+
+
+def tls_port(broker: Broker) -> int:
+    assert broker.server.tls_address is not None
+    return broker.server.tls_address[1]
+
+
+def trusting(authority: Authority, identity: tuple[Path, Path] | None = None) -> ssl.SSLContext:
+    context = ssl.create_default_context(cafile=str(authority.certificate))
+    if identity is not None:
+        context.load_cert_chain(*identity)
+    return context
+
+
+def use(connection: Connection) -> None:
+    with connection:
+        channel = connection.channel()
+        channel.queue_declare("tls", exclusive=True)
+        channel.basic_publish("", "tls", b"x" * 300_000)
+        connection.flush()
+        message = channel.basic_get("tls")
+        assert message is not None and message.body == b"x" * 300_000
+
+
+def wait_for(caplog: pytest.LogCaptureFixture, words: str) -> str:
+    """The log line with these words; the broker's thread may be a moment behind the socket."""
+    deadline = time.monotonic() + 5
+    while time.monotonic() < deadline:
+        for record in list(caplog.records):
+            if words in record.getMessage():
+                return record.getMessage()
+        time.sleep(0.01)
+    raise AssertionError(f"no line with {words!r}: {[record.getMessage() for record in caplog.records]}")
+
+
+def test_a_client_logs_in_with_a_password_over_tls(broker: Broker, authority: Authority) -> None:
+    use(Connection(port=tls_port(broker), ssl=trusting(authority)))
+
+
+def test_pika_talks_tls(broker: Broker, authority: Authority) -> None:
+    options = pika.SSLOptions(trusting(authority), "localhost")
+    connection = pika.BlockingConnection(
+        pika.ConnectionParameters("127.0.0.1", tls_port(broker), ssl_options=options)
+    )
+    channel = connection.channel()
+    channel.queue_declare("pika", exclusive=True)
+    channel.basic_publish("", "pika", b"hello")
+    assert channel.basic_get("pika")[2] == b"hello"
+    connection.close()
+
+
+def test_a_certificate_logs_its_common_name_in_with_external(broker: Broker, authority: Authority) -> None:
+    context = trusting(authority, authority.issue("amy"))
+    connection = Connection(port=tls_port(broker), ssl=context, mechanism="EXTERNAL", username="", password="")
+    users = broker.call(lambda: [each.username for each in broker.server.broker.connections])
+    assert "amy" in users
+    use(connection)
+
+
+def test_a_certificate_of_nobody_we_know_is_refused(broker: Broker, authority: Authority) -> None:
+    context = trusting(authority, authority.issue("nobody"))
+    with pytest.raises(ConnectError, match="Login was refused using authentication mechanism EXTERNAL"):
+        Connection(port=tls_port(broker), ssl=context, mechanism="EXTERNAL", username="", password="")
+
+
+def test_external_is_not_offered_without_a_certificate(broker: Broker, authority: Authority) -> None:
+    with pytest.raises(ConnectError, match="EXTERNAL"):
+        Connection(port=tls_port(broker), ssl=trusting(authority), mechanism="EXTERNAL", username="", password="")
+
+
+def test_a_certificate_of_another_authority_is_refused_and_logged(
+    broker: Broker, authority: Authority, stranger: Authority, caplog: pytest.LogCaptureFixture
+) -> None:
+    context = trusting(authority, stranger.issue("amy"))
+    with pytest.raises((ConnectError, OSError)):
+        Connection(port=tls_port(broker), ssl=context, mechanism="EXTERNAL", username="", password="", timeout=10)
+    line = wait_for(caplog, "tls_handshake_failed")
+    assert "peer=127.0.0.1:" in line and "CERTIFICATE_VERIFY_FAILED" in line
+
+
+def test_a_client_that_does_not_trust_our_authority_does_not_talk_to_us(
+    broker: Broker, stranger: Authority, caplog: pytest.LogCaptureFixture
+) -> None:
+    with pytest.raises((ConnectError, OSError), match="CERTIFICATE_VERIFY_FAILED"):
+        Connection(port=tls_port(broker), ssl=trusting(stranger))
+    assert "peer=127.0.0.1:" in wait_for(caplog, "tls_handshake_failed")
+
+
+def test_without_a_certificate_nobody_comes_in_where_one_is_required(authority: Authority) -> None:
+    with tls_broker(authority, "require") as broker:
+        with pytest.raises((ConnectError, OSError)):
+            Connection(port=tls_port(broker), ssl=trusting(authority), timeout=10)
+        use(Connection(port=tls_port(broker), ssl=trusting(authority, authority.issue("any"))))
+
+
+def test_a_plain_client_on_the_tls_port_is_ended_and_logged(
+    broker: Broker, caplog: pytest.LogCaptureFixture
+) -> None:
+    with socket.create_connection(("127.0.0.1", tls_port(broker)), timeout=5) as client:
+        client.sendall(b"AMQP\x00\x00\x09\x01")
+        while client.recv(1000):  # a TLS alert, then the end
+            pass
+    line = wait_for(caplog, "tls_handshake_failed")
+    assert "peer=127.0.0.1:" in line and "use the plain port" in line
+
+
+def test_a_tls_client_on_the_plain_port_is_ended_and_logged(
+    broker: Broker, authority: Authority, caplog: pytest.LogCaptureFixture
+) -> None:
+    with pytest.raises((ConnectError, OSError)):
+        Connection(port=broker.port, ssl=trusting(authority), timeout=10)
+    line = wait_for(caplog, "bad_protocol_header")
+    assert "peer=127.0.0.1:" in line and "use the TLS port" in line
+
+
+def test_whoever_says_nothing_on_the_tls_port_is_dropped_after_the_handshake_timeout(
+    broker: Broker, caplog: pytest.LogCaptureFixture
+) -> None:
+    with socket.create_connection(("127.0.0.1", tls_port(broker)), timeout=10) as client:
+        assert client.recv(1000) == b""
+    assert "peer=127.0.0.1:" in wait_for(caplog, "tls_handshake_ended")
+
+
+@pytest.mark.filterwarnings("ignore:ssl.TLSVersion:DeprecationWarning")
+def test_old_tls_versions_are_refused(broker: Broker, authority: Authority) -> None:
+    context = trusting(authority)
+    context.minimum_version = ssl.TLSVersion.MINIMUM_SUPPORTED
+    try:
+        context.maximum_version = ssl.TLSVersion.TLSv1_1
+    except ValueError:
+        pytest.skip("this OpenSSL knows no TLS 1.1 any more")
+    with pytest.raises((ConnectError, OSError)):
+        Connection(port=tls_port(broker), ssl=context, timeout=10)
+
+
+def test_the_served_process_talks_tls_too(authority: Authority) -> None:
+    certificate, key = authority.issue("broker")
+    [port] = free_ports(1)
+    with start_warren(
+        "--tls-port", str(port), "--tls-cert", str(certificate), "--tls-key", str(key), "--tls-ca",
+        str(authority.certificate), "--tls-verify", "peer",
+    ) as served:  # fmt: skip
+        assert answers(port)
+        use(Connection(port=port, ssl=trusting(authority)))
+        with socket.create_connection(("127.0.0.1", port), timeout=5) as client:
+            client.sendall(b"AMQP\x00\x00\x09\x01")
+            while client.recv(1000):
+                pass
+        served.add_user("amy", "amy")
+        context = trusting(authority, authority.issue("amy"))
+        use(Connection(port=port, ssl=context, mechanism="EXTERNAL", username="", password=""))
+        log = (served.folder / "log").read_text()
+        assert "tls_handshake_failed" in log and "use the plain port" in log
