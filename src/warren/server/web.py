@@ -20,7 +20,8 @@ class WebServer:
         self._socket: socket.socket | None = None
 
     async def start(self, host: str, port: int) -> tuple[str, int]:
-        """Bind now, so that a port in use is known; answer as soon as the app is loaded."""
+        """Bind now, so that a port in use is known; the app is loaded when somebody comes (it is a third of the memory
+        of an idle broker, and half of its start)."""
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         sock = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)  # asyncio looks at it for TCP_NODELAY
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -32,9 +33,15 @@ class WebServer:
         sock.listen(128)
         sock.setblocking(False)
         self._socket = sock
-        self._task = asyncio.get_running_loop().create_task(self._run(sock))
+        asyncio.get_running_loop().add_reader(sock.fileno(), self._somebody_came)
         address = sock.getsockname()
         return str(address[0]), int(address[1])
+
+    def _somebody_came(self) -> None:
+        assert self._socket is not None
+        loop = asyncio.get_running_loop()
+        loop.remove_reader(self._socket.fileno())
+        self._task = loop.create_task(self._run(self._socket))
 
     async def _run(self, sock: socket.socket) -> None:
         import uvicorn
@@ -64,6 +71,8 @@ class WebServer:
             except Exception as error:
                 events("http").exception("http.failed", error=repr(error))
         if self._socket is not None:
+            if self._task is None:
+                asyncio.get_running_loop().remove_reader(self._socket.fileno())
             self._socket.close()
 
 
