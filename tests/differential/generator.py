@@ -7,9 +7,9 @@ The generator draws from a plain ``random.Random``, so a sequence is a function 
 shrinking works on the finished list (shrink.py), which keeps every step readable on its own.
 
 RabbitMQ leaves some orders open (its queues and channels are processes). The generator stays away from the
-few that would make two runs of one RabbitMQ differ in content: one shared prefetch over several queues, and
-a connection that dies while two of its channels hold messages of one queue. Everything else is levelled in
-transcript.py.
+few that would make two runs of one RabbitMQ differ in content: one shared prefetch over several queues, a
+connection that dies while two of its channels hold messages of one queue, and dead letters beside a burst of
+publishes. Everything else is levelled in transcript.py.
 """
 
 from __future__ import annotations
@@ -205,6 +205,7 @@ class Generator:
             # By name: RabbitMQ looks up "" before it notices that the channel is closing, and closes it twice.
             steps.append(op(channel, "basic.get", queue=self.known_queue(), **self.flags(no_ack=0.3)))
             self.guess.holding.add(channel)
+            self.guess.got.add(channel)
         if self.flip(0.15):
             steps.append(op(channel, "basic.ack", delivery_tag="held:0"))
         if self.guess.mode.get(channel) == "tx" and self.flip(0.4):
@@ -215,6 +216,7 @@ class Generator:
 
     def get(self, channel: str) -> Op:
         self.guess.holding.add(channel)
+        self.guess.got.add(channel)
         return op(channel, "basic.get", queue=self.queue(), **self.flags(no_ack=0.3))
 
     def consume(self, channel: str) -> Op:
@@ -259,7 +261,8 @@ class Generator:
 
     def qos(self, channel: str) -> Op:
         values: dict[str, Any] = {"prefetch_count": self.random.choice((0, 1, 1, 2, 3, 10))}
-        if self.flip(0.3) and len(self.guess.consuming.get(channel, ())) <= 1:
+        # (RabbitMQ counts what basic.get holds when the shared limit comes, and never uncounts it.)
+        if self.flip(0.3) and len(self.guess.consuming.get(channel, ())) <= 1 and channel not in self.guess.got:
             values["global_"] = True
             self.guess.shared_limit.add(channel)
         return op(channel, "basic.qos", **values)
@@ -288,8 +291,8 @@ class Generator:
     def forget(self, channel: str) -> None:
         for guess in (self.guess.mode, self.guess.consuming):
             guess.pop(channel, None)
-        self.guess.holding.discard(channel)
-        self.guess.shared_limit.discard(channel)
+        for channels in (self.guess.holding, self.guess.got, self.guess.shared_limit):
+            channels.discard(channel)
         self.guess.reply_consumers.discard(channel)
 
     def close(self, channel: str) -> Op:

@@ -25,6 +25,7 @@ class Guess:
     mode: dict[str, str] = field(default_factory=dict)  # channel -> tx, confirm
     consuming: dict[str, set[str]] = field(default_factory=dict)  # channel -> queues
     holding: set[str] = field(default_factory=set)  # channels that may hold messages
+    got: set[str] = field(default_factory=set)  # channels that may hold messages from basic.get
     shared_limit: set[str] = field(default_factory=set)  # channels with a prefetch over all their consumers
     generated: int = 0
     messages: int = 0
