@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 FLUSH_AT: Final = 262144
 INITIAL_FRAME_MAX: Final = 8192
+OUTPUT_LIMIT: Final = 8 << 20  # bytes of answers that may wait for a client that does not read before it is not heard
 
 
 @final
@@ -84,6 +85,8 @@ class Connection:
         # output
         self.out: BytesWriter = BytesWriter()
         self.writable: bool = True
+        self.unsent: i64 = 0  # bytes written since the client stopped reading
+        self.choked: bool = False  # they are too many: nothing more is taken from it until it reads
         self._flushing: bool = False
         self.sent: i64 = 0
         # flow control and alarms
@@ -258,9 +261,17 @@ class Connection:
             self.out = BytesWriter()
         else:
             self.out.truncate(0)
-        self.sent += size
+        self._send(data)
+
+    def _send(self, data: bytes) -> None:
+        self.sent += len(data)
         if self.state < GONE:
             self.sink.write(data)
+            if not self.writable:
+                self.unsent += len(data)
+                if self.unsent >= OUTPUT_LIMIT and not self.choked:
+                    self.choked = True
+                    self.update_reading()
 
     def write_large(self, number: i64, message: Message) -> None:
         """A large body goes to the transport piece by piece, without being copied into the buffer."""
@@ -285,9 +296,7 @@ class Connection:
                 w.write(len(piece).to_bytes(4, "big"))
                 self.flush()
                 w = self.out
-                if self.state < GONE:
-                    self.sent += len(piece)
-                    self.sink.write(piece)
+                self._send(piece)
                 w.append(FRAME_END)
                 start += len(piece)
         self.wrote()
@@ -295,17 +304,22 @@ class Connection:
     def pause_writing(self) -> None:
         """The client does not read: nothing more is delivered to it, TCP holds the rest."""
         self.writable = False
+        self.unsent = 0
 
     def resume_writing(self) -> None:
         self.writable = True
         for channel in self.channels.values():
             channel.wake_consumers()
+        if self.choked:
+            self.choked = False
+            self.update_reading()
+            self.feed(b"")  # what had come already
 
     # -- reading on and off ------------------------------------------------------------------------------------
 
     def update_reading(self) -> None:
-        """Alarms and flow control decide together whether the client is read."""
-        pause = self.blocked or self.in_flow
+        """Alarms, flow control and answers it does not take decide together whether the client is read."""
+        pause = self.blocked or self.in_flow or self.choked
         if pause and not self.reading_paused:
             self.reading_paused = True
             self.sink.pause_reading()

@@ -50,6 +50,9 @@ def consume(connection: Connection, data: bytes) -> None:
             connection.at = n
             return
     while n - pos >= 8:
+        if connection.choked:
+            connection.need = 0
+            break
         head: i64 = i64(read_i32_be(data, pos))
         size: i64 = i64(read_i32_be(data, pos + 3))
         kind: i64 = (head >> 24) & 255
