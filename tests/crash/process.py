@@ -11,8 +11,10 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
+from typing import IO
 
 import warren
 
@@ -59,13 +61,14 @@ class BrokerProcess:
         ready = self.folder / "ready.json"
         ready.unlink(missing_ok=True)
         environment = {**os.environ, "PYTHONPATH": str(self.source)}
-        with open(self.folder / "log", "ab") as output:
-            self.process = subprocess.Popen(
-                [sys.executable, "-m", "warren", "serve", "--port", "0", "--http-port", "0", "--ready-file", str(ready),
-                 "--data-dir", str(self.data), *self.arguments],
-                env=environment, cwd=self.folder, stdout=output, stderr=output, stdin=subprocess.DEVNULL,
-                start_new_session=True,
-            )  # fmt: skip
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "warren", "serve", "--port", "0", "--http-port", "0", "--ready-file", str(ready),
+             "--data-dir", str(self.data), *self.arguments],
+            env=environment, cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+            stdin=subprocess.DEVNULL, start_new_session=True,
+        )  # fmt: skip
+        # through a pipe: the broker must be able to speak when it may not write to files
+        threading.Thread(target=self._keep_log, args=(self.process.stdout,), daemon=True).start()
         deadline = time.monotonic() + START_SECONDS
         while not ready.exists():
             if self.process.poll() is not None or time.monotonic() > deadline:
@@ -74,6 +77,11 @@ class BrokerProcess:
         told = json.loads(ready.read_text())
         self.url = "amqp://guest:guest@{}/%2F".format(told["amqp"])
         self.http_port = int(str(told["http"]).rpartition(":")[2])
+
+    def _keep_log(self, output: IO[bytes]) -> None:
+        with open(self.folder / "log", "ab", buffering=0) as file:
+            for line in output:
+                file.write(line)
 
     def kill(self) -> None:
         """As the kernel would in an emergency: no signal handler, no goodbye."""
