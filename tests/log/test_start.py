@@ -221,3 +221,22 @@ def test_recovery_reads_only() -> None:
     again.observe = lambda kind, name: changed.append(kind)
     Log.open("/data", again, small())
     assert set(changed) <= {"unlink"}, "only garbage is removed"
+
+
+def test_zeros_written_ahead_by_a_killed_process_are_given_back(tmp_path: Path) -> None:
+    import os
+
+    world = World(Files(), LogSettings(), str(tmp_path))
+    world.publish(b"x", 1)
+    world.end_turn()
+    path = tmp_path / "segment-0000000001.log"
+    assert path.stat().st_size > 1 << 20
+    os.close(world.log._lock)  # as after a kill
+    again = World(Files(), LogSettings(), str(tmp_path))
+    again.publish(b"y", 1)
+    again.end_turn()
+    assert path.stat().st_size < 1000
+    again.log.close()
+    log, recovered = Log.open(str(tmp_path), Files(), LogSettings())
+    assert len(recovered.queues[1]) == 2
+    log.close()

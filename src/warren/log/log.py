@@ -76,7 +76,14 @@ class Log:
         self.next_task: i64 = 1
         self.reader: Final = Reader(folder, files)
         self.tail: Final = Tail(
-            folder, files, found.manifest.log_id, self.epoch, found.last_segment, found.last_part, found.last_end
+            folder,
+            files,
+            found.manifest.log_id,
+            self.epoch,
+            found.last_segment,
+            found.last_part,
+            found.last_base,
+            found.last_end,
         )
         self.tail.zero_ahead = min(ZERO_AHEAD, settings.segment_bytes // 4) if settings.zero_ahead else 0
         self.maintenance: Final = Maintenance(self, found)

@@ -87,6 +87,7 @@ class Recovery:
         self.garbage: list[str] = []
         self.last_segment: i64 = 0  # the end of the log
         self.last_part: i64 = 0
+        self.last_base: i64 = 0
         self.last_end: i64 = 0
         self.highest: i64 = 0  # highest segment number any file has
         self.done_bytes: i64 = 0
@@ -238,7 +239,8 @@ class Recovery:
         self.chunked = found.chunked
         self.recovered.queues = found.queues
         self.recovered.clean = True
-        self.last_part = m.segments[-1].parts[-1][0] if m.segments else 0
+        if m.segments:
+            self.last_part, self.last_base = m.segments[-1].parts[-1]
         self._finish()
         return True
 
@@ -281,6 +283,7 @@ class Recovery:
                 found.end = cursor.at
             self.last_segment = found.number
             self.last_part = parts[-1].part
+            self.last_base = parts[-1].base
             self.last_end = found.end
             cursor.close()
         state.segment = self.last_segment

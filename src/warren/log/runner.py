@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from queue import SimpleQueue
 from typing import Final
 
 from mypy_extensions import i64, mypyc_attr
@@ -56,41 +57,35 @@ class ThreadRunner(Runner):
 
     def __init__(self, post: Callable[[int], object], name: str) -> None:
         self.post: Final = post
-        self.wake: Final = threading.Semaphore(0)
-        self.idle: Final = threading.Event()
-        self.idle.set()
-        self.task: Task | None = None
-        self.stopping: bool = False
+        self.tasks: Final[SimpleQueue[Task | None]] = SimpleQueue()
+        self.idle: Final = threading.Lock()  # held while a task is under way
         self.thread: Final = threading.Thread(target=self.loop, name=name, daemon=True)
         self.thread.start()
 
     def submit(self, task: Task) -> bool:
-        self.idle.clear()
-        self.task = task
-        self.wake.release()
+        self.idle.acquire()
+        self.tasks.put(task)
         return False
 
     def loop(self) -> None:
         while True:
-            self.wake.acquire()
-            task = self.task
+            task = self.tasks.get()
             if task is None:
                 return
-            self.task = None
             number = int(task.number)
             task.run()
             task = None
-            self.idle.set()
+            self.idle.release()
             try:
                 self.post(number)
             except RuntimeError:
                 return  # the loop is closed: nobody is left to tell
 
     def wait(self) -> None:
-        self.idle.wait()
+        self.idle.acquire()
+        self.idle.release()
 
     def stop(self) -> None:
-        self.idle.wait()
-        if self.thread.is_alive():
-            self.wake.release()
-            self.thread.join()
+        self.wait()
+        self.tasks.put(None)
+        self.thread.join()
