@@ -97,10 +97,14 @@ class Transaction:
             for queue in p.queues:
                 if queue.gone or not (queue.eager or queue.failed):
                     continue
-                if queue.would_refuse(length.get(queue, 0), size.get(queue, 0), p.message.size):
+                taken = queue.appetite()  # consumers that wait take these at once
+                if length.get(queue, 0) >= taken and queue.would_refuse(
+                    length.get(queue, 0) - taken, size.get(queue, 0), p.message.size
+                ):
                     self._refuse()
                 length[queue] = length.get(queue, 0) + 1
-                size[queue] = size.get(queue, 0) + p.message.size
+                if length[queue] > taken:
+                    size[queue] = size.get(queue, 0) + p.message.size
 
     def _refuse(self) -> None:
         self.rollback()

@@ -34,6 +34,7 @@ WINDOW: Final = 8192  # entries kept with their content; beyond it a logged mess
 WINDOW_BYTES: Final = 16 << 20  # the same by size
 SMALL_WINDOW: Final = 256  # when all queues together have many in memory
 MANY: Final = 100_000
+UNLIMITED: Final = 1 << 40
 EVERYTHING: Final = 0x7FFFFFFFFFFFFFFF
 LEAD: Final = 65536  # how far ahead the log is told that deliveries may have gone
 
@@ -571,6 +572,16 @@ class Queue(Destination):
             self.touch()
             if self.auto_delete and self.had_consumer and not self.gone:
                 self.vhost.remove_queue(self)
+
+    def appetite(self) -> i64:
+        """How many more messages the consumers would take at once."""
+        total: i64 = 0
+        for consumer in self.dispatch.consumers:
+            if consumer.active and consumer.can_take():
+                if consumer.prefetch == 0 or consumer.no_ack:
+                    return UNLIMITED
+                total += consumer.prefetch - consumer.unacked
+        return total
 
     def wake(self, consumer: Consumer) -> None:
         """A consumer may be able to take messages again."""
