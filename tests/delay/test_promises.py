@@ -349,6 +349,49 @@ def test_what_the_disk_refused_is_nacked_and_does_not_wait(tmp_path: Path) -> No
         assert broker.call(lambda: int(delay.total())) == 1
 
 
+def test_an_honest_exchange_returns_a_mandatory_message_that_the_disk_refused(tmp_path: Path) -> None:
+    disk = FaultyDisk()
+    with Broker(clock="virtual", data_dir=tmp_path, disk=disk) as broker, Connection(broker.url, timeout=20) as c:
+        channel = c.channel()
+        arguments = {"x-delayed-type": "fanout", "x-delayed-mandatory": "honest"}
+        channel.exchange_declare("d", DELAYED, durable=True, arguments=arguments)
+        channel.queue_declare("q", durable=True)
+        channel.queue_bind("q", "d", "")
+        channel.confirm_select()
+        disk.fail("sync")
+        properties = Properties(headers=from_python({"x-delay": 1000}), delivery_mode=2)
+        channel.basic_publish("d", "k", b"refused", properties, mandatory=True)
+        kinds: list[type] = []
+        while len(kinds) < 2:
+            c.flush()
+            c.read(5)
+            kinds += [type(event) for event in channel.take_events()]
+        assert kinds == [Returned, Nacked]
+        disk.repair()
+
+
+def test_large_messages_make_smaller_slices(desk: Desk) -> None:
+    desk.exchange()
+    desk.queue()
+    body = "x" * (1 << 20)
+    for _ in range(70):
+        desk.publish(body, 1000)
+    desk.waiting()
+    server = desk.broker.server
+
+    def first_slice() -> int:
+        desk.broker._clock.set_ms(desk.broker._clock.now_ms() + 5000)  # type: ignore[attr-defined]
+        server.begin()
+        server.broker.begin_turn()
+        server.broker.run_timers()
+        server.end_turn()
+        return int(server.broker.delay.total())
+
+    assert desk.broker.call(first_slice) == 70 - 32
+    desk.advance(0)
+    assert len(desk.take()) == 70
+
+
 # --- time
 
 

@@ -32,7 +32,9 @@ if TYPE_CHECKING:
     from warren.broker.channel import Channel
 
 SCRATCH: Final = "delayed"  # where a durable exchange remembers the id of its schedule
-SLICE: Final = 256  # messages fired before the turn ends
+SLICE: Final = 256  # messages fired before the turn ends ...
+GROUP: Final = 32  # ... read from the log so many at a time ...
+SLICE_BYTES: Final = 4 << 20  # ... or fewer, when they are as large as this together
 
 
 @final
@@ -245,20 +247,23 @@ class Delays:
         """Deliver what is due, in order of due time, a bounded number of messages; the rest in the next turn."""
         now = self._broker.now
         left: i64 = SLICE
-        while left > 0:
+        room: i64 = SLICE_BYTES
+        while left > 0 and room > 0:
             first = self._earliest()
             if first is None or first.index.first_due() > now:
                 break
             until = self._next_but(first)
             if until < 0 or until > now:
                 until = now
-            pairs = first.take_due(until, left)
+            pairs = first.take_due(until, left if left < GROUP else GROUP)
             left -= len(pairs)
-            self._fire_all(first, pairs)
+            room -= self._fire_all(first, pairs)
         self._arm()
-        self.slice_full = left <= 0
+        self.slice_full = left <= 0 or room <= 0
 
-    def _fire_all(self, schedule: Schedule, pairs: list[tuple[int, int]]) -> None:
+    def _fire_all(self, schedule: Schedule, pairs: list[tuple[int, int]]) -> i64:
+        """Fire these; the size of their bodies."""
+        size: i64 = 0
         stored: list[StoredMessage] = []
         try:
             stored = schedule.read_many(pairs)
@@ -268,6 +273,7 @@ class Delays:
         problems: i64 = 0
         for due, key in pairs:
             if stored:
+                size += len(stored[i].body)
                 problems += self._fire_one(schedule, due, key, stored[i])
             else:
                 problems += self._fire_unread(schedule, due, key)
@@ -277,6 +283,7 @@ class Delays:
                 "vhost": schedule.vhost.name, "exchange": schedule.exchange.name.name, "messages": int(problems),
             }  # fmt: skip
             self._broker.notes.event("warning", "delayed_undeliverable", fields)
+        return size
 
     def _fire_unread(self, schedule: Schedule, due: i64, key: i64) -> i64:
         """Some message of a slice cannot be read: each by itself, so that the others are delivered."""

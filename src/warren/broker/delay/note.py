@@ -16,7 +16,6 @@ from typing import Final, final
 from librt.strings import BytesWriter, read_i64_be, write_i64_be
 from mypy_extensions import i64
 
-from warren.broker.message import shortstr
 from warren.log.format import StoredMessage
 
 VERSION: Final = 1
@@ -50,8 +49,15 @@ class Note:
         write_i64_be(out, self.sequence_number)
         write_i64_be(out, self.scheduled_at)
         write_i64_be(out, self.deliveries)
-        out.write(shortstr(self.publisher))
-        out.write(shortstr(self.name))
+        publisher = self.publisher.encode("utf-8", "surrogateescape")
+        out.append(len(publisher))
+        out.write(publisher)
+        if self.name:
+            name = self.name.encode("utf-8", "surrogateescape")
+            out.append(len(name))
+            out.write(name)
+        else:
+            out.append(0)
         return out.getvalue()
 
 
