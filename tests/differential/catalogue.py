@@ -72,6 +72,21 @@ def inequivalence() -> list[list[Op]]:
         steps = [op("a1", "queue.declare", queue="q0", **first)]
         steps += [op("a2", "queue.declare", queue="q0", **second) for second in ways]
         found.append([*steps, op("b1", "queue.declare", queue="q0", **first)])
+    # which of several differences is named
+    rest: dict[str, Any] = {
+        "x-expires": 600000, "x-message-ttl": 600000, "x-dead-letter-exchange": "x0", "x-dead-letter-routing-key": "k",
+        "x-max-length": 5, "x-max-length-bytes": 50, "x-max-priority": 3, "x-overflow": "drop-head",
+        "x-queue-mode": "lazy",
+        "x-queue-version": 1, "x-single-active-consumer": True,
+    }
+    pairs = [{one: rest[one], other: rest[other]} for one in rest for other in rest if one < other]
+    found += [[op("a1", "queue.declare", queue="q0"), *each] for each in chunks(
+        [op("a1", "queue.declare", queue="q0", arguments=each) for each in pairs], 12)]
+    flags: list[dict[str, Any]] = [{"durable": True, "auto_delete": True},
+        {"durable": True, "arguments": {"x-max-length": 1}},
+             {"auto_delete": True, "arguments": {"x-max-length": 1}}, {"exclusive": True, "durable": True}]
+    found.append([op("a1", "queue.declare", queue="q0"),
+        *[op("a1", "queue.declare", queue="q0", **each) for each in flags]])
     kinds: tuple[dict[str, Any], ...] = (
         {"type": "direct"}, {"type": "fanout"}, {"type": "topic"}, {"type": "headers"}, {"type": "x-consistent-hash"},
         {"type": "x-random"}, {"type": "direct", "durable": True}, {"type": "direct", "auto_delete": True},

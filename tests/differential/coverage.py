@@ -24,7 +24,7 @@ OUTCOMES = (
     "exchange.delete-ok",
     "channel.flow-ok", "channel.close-ok", "access.request-ok", "channel.close 403", "channel.close 404",
     "channel.close 405",
-    "channel.close 406", "connection.close 501", "connection.close 502", "connection.close 503", "connection.close 504",
+    "channel.close 406", "connection.close 501", "connection.close 503", "connection.close 504",
     "connection.close 505", "connection.close 530", "connection.close 540",
 )
 
