@@ -21,6 +21,7 @@ from warren.http import auth, metrics, openapi, page
 from warren.http.bridge import Bridge
 from warren.http.endpoint import Call, Endpoint, Json, NoContent
 from warren.http.errors import ApiError, not_found, of_amqp
+from warren.http.listing import short_list
 from warren.http.table import ENDPOINTS
 from warren.wire.replies import AmqpError
 
@@ -110,7 +111,10 @@ class Api:
             if name.startswith("{")
         }
         auth.authorise(endpoint.level, user, path.get("vhost"), self._bridge)
-        result = await endpoint.handler(Call(request, self._bridge, user, path))
+        call = Call(request, self._bridge, user, path)
+        result = await endpoint.handler(call)
+        if endpoint.method == "GET" and isinstance(result, list):
+            result = short_list(call.query, result)
         return answer(result)
 
     def _problem(self, error: Exception, request: Request) -> Response:

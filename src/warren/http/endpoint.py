@@ -95,16 +95,36 @@ def typed(model: type[Model], values: dict[str, Any]) -> Model:
                 raise bad_request(f"[{{key_missing,{name}}}]")
             continue
         value = values[name]
-        if field.type is bool and not isinstance(value, bool):
-            raise bad_request(["not_boolean", value])
-        if field.type is int and (isinstance(value, bool) or not isinstance(value, int)):
-            raise bad_request(["not_integer", value])
+        if field.type is bool:
+            values[name] = _boolean(value)
+        if field.type is int:
+            values[name] = _integer(value)
         if field.type is str and not isinstance(value, str):
             raise bad_request(["not_a_string", name])
     try:
         return msgspec.convert(values, model)
     except msgspec.ValidationError as error:
         raise bad_request(str(error)) from None
+
+
+def _boolean(value: object) -> bool:
+    """rabbitmqadmin sends ``"true"``, and RabbitMQ takes it."""
+    if value in ("true", "false"):
+        return value == "true"
+    if isinstance(value, bool):
+        return value
+    raise bad_request(["not_boolean", value])
+
+
+def _integer(value: object) -> int:
+    if isinstance(value, str) and len(value) < 20:
+        try:
+            return int(value, 10)
+        except ValueError:
+            raise bad_request(["not_integer", value]) from None
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value
+    raise bad_request(["not_integer", value])
 
 
 Answer = Response | msgspec.Struct | dict[str, Any] | list[Any] | None

@@ -92,6 +92,18 @@ def with_columns(call: Call, shown: msgspec.Struct) -> Any:
     return choose(msgspec.to_builtins(shown), columns) if columns else shown
 
 
+def short_list(query: dict[str, str], rows: list[Any]) -> list[Any]:
+    """A list that is never long (policies, permissions, parameters): sorted and cut to the wanted columns."""
+    columns, sort = _columns(query), query.get("sort", "")
+    if not columns and not sort:
+        return rows
+    shown = [msgspec.to_builtins(row) for row in rows]
+    if sort:
+        path = sort.split(".")
+        shown.sort(key=lambda row: _order(_at(row, path)), reverse=query.get("sort_reverse") == "true")
+    return [choose(row, columns) for row in shown] if columns else shown
+
+
 class PageWanted:
     def __init__(self, number: int, size: int) -> None:
         self.number = number

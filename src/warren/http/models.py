@@ -321,6 +321,11 @@ class QueueInfo(Struct):
     consumer_details: list[ConsumerInfo] | UnsetType = UNSET
     incoming: list[Object] | UnsetType = UNSET
     deliveries: list[Object] | UnsetType = UNSET
+    # quorum queues only, in RabbitMQ's words; the last two say plainly what one node can promise
+    leader: str | UnsetType = UNSET
+    online: list[str] | UnsetType = UNSET
+    members: int | UnsetType = UNSET
+    replicated: bool | UnsetType = UNSET
 
 
 class MessageInfo(Struct):

@@ -145,6 +145,10 @@ def queue_info(bridge: Bridge, queue: Queue) -> QueueInfo:
         message_bytes_persistent=ready_bytes + unacked_bytes if queue.durable else 0,
         message_stats=queue_stats(bridge, queue) if queue.published or queue.delivered else UNSET,
         owner_pid_details=UNSET if queue.exclusive_owner is None else _owner(queue.exclusive_owner),
+        leader=bridge.node if queue.kind == "quorum" else UNSET,
+        online=[bridge.node] if queue.kind == "quorum" else UNSET,
+        members=1 if queue.kind == "quorum" else UNSET,
+        replicated=False if queue.kind == "quorum" else UNSET,
     )
 
 
