@@ -411,6 +411,7 @@ class Channel:
         self.consumers.clear()
         if self.tx is not None:
             self.tx.rollback()
+            self.tx = None
         entries = self.unacked.take_up_to(0)
         for consumer in consumers:
             consumer.cancelled = True

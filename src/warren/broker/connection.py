@@ -234,6 +234,8 @@ class Connection:
         self.state = GONE
         self.broker.io_timers.cancel(self.heartbeat_timer)
         self.broker.io_timers.cancel(self.deadline)
+        self.heartbeat_timer.release()
+        self.deadline.release()
         self.sink.close()
         self.broker.connection_gone(self, reason)
 

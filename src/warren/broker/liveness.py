@@ -21,7 +21,7 @@ class Heartbeat(Timer):
 
     def __init__(self, connection: Connection) -> None:
         super().__init__()
-        self._connection: Final = connection
+        self._connection: Connection | None = connection
         self._sent: i64 = -1
         self._received: i64 = -1
         self._idle: i64 = 0
@@ -29,7 +29,7 @@ class Heartbeat(Timer):
 
     def fire(self) -> None:
         connection = self._connection
-        if connection.state >= GONE:
+        if connection is None or connection.state >= GONE:
             return
         if connection.sent == self._sent:
             connection.write(HEARTBEAT_FRAME)
@@ -48,6 +48,10 @@ class Heartbeat(Timer):
             self._received = connection.received
         connection.arm_heartbeat()
 
+    def release(self) -> None:
+        """The connection is gone: let go of it, so that it is freed without the garbage collector."""
+        self._connection = None
+
 
 @final
 class Deadline(Timer):
@@ -55,10 +59,16 @@ class Deadline(Timer):
 
     def __init__(self, connection: Connection) -> None:
         super().__init__()
-        self._connection: Final = connection
+        self._connection: Connection | None = connection
 
     def fire(self) -> None:
         connection = self._connection
+        if connection is None:
+            return
         if connection.state < RUNNING:
             connection.broker.note("warning", "handshake_timeout", connection)
         connection.lost("timeout")
+
+    def release(self) -> None:
+        """As above."""
+        self._connection = None

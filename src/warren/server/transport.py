@@ -58,6 +58,7 @@ class ClientTransport(Sink):
             self._server.begin()
             self._connection.lost("the client went away" if error is None else str(error))
             self._server.fed(0)
+            self._connection = None  # they hold each other
 
     def pause_writing(self) -> None:
         if self._connection is not None:

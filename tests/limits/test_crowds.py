@@ -1,0 +1,98 @@
+"""A real broker process and many clients: a thousand at once, five thousand one after the other."""
+
+from __future__ import annotations
+
+import contextlib
+import resource
+import sys
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from tests.limits.crowd import Member, come_and_go, descriptors, resident
+from tests.support import rawclient
+from tests.support.brokers import RunningBroker, start_warren
+
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")]
+
+CONNECTIONS = 1000
+CHANNELS = 10
+
+
+@pytest.fixture
+def broker() -> Iterator[RunningBroker]:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft < 2 * CONNECTIONS:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (min(4 * CONNECTIONS, hard), hard))
+    with start_warren() as broker:
+        broker.http("GET", "/api/overview")  # the HTTP side is loaded by its first use
+        settled(lambda: descriptors(broker))
+        yield broker
+
+
+def settled(measure: Callable[[], int]) -> int:
+    """What is measured, once it has been the same for a quarter of a second (sockets close a moment later)."""
+    deadline = time.monotonic() + 20
+    found, since = measure(), time.monotonic()
+    while time.monotonic() - since < 0.25 and time.monotonic() < deadline:
+        time.sleep(0.02)
+        if (now := measure()) != found:
+            found, since = now, time.monotonic()
+    return found
+
+
+def test_a_thousand_connections_with_ten_channels_each_all_work(broker: RunningBroker) -> None:
+    before = descriptors(broker)
+    with contextlib.ExitStack() as stack:
+        crowd = []
+        for _ in range(CONNECTIONS):
+            member = Member(broker.port)
+            stack.callback(member.close)
+            member.greet(CHANNELS)
+            crowd.append(member)
+        last_ok = rawclient.method(CHANNELS, "channel.open-ok")
+        for member in crowd:
+            member.read_until(last_ok)
+        assert descriptors(broker) - before == CONNECTIONS
+        status, overview = broker.http("GET", "/api/overview")
+        assert status == 200 and isinstance(overview, dict)
+        assert overview["object_totals"]["connections"] == CONNECTIONS
+        assert overview["object_totals"]["channels"] == CONNECTIONS * CHANNELS
+        for number in range(0, CONNECTIONS, 40):
+            queue, body = f"q{number}", b"body of %d" % number
+            for channel in (1, CHANNELS):
+                crowd[number].socket.sendall(
+                    rawclient.method(channel, "queue.declare", queue=queue, exclusive=True)
+                    + rawclient.publish(channel, "", queue, body)
+                    + rawclient.method(channel, "basic.get", queue=queue, no_ack=True)
+                )
+                crowd[number].read_until(rawclient.frame(rawclient.BODY, channel, body))
+    assert settled(lambda: descriptors(broker)) == before
+
+
+def test_five_thousand_connects_and_closes_leave_nothing_behind(broker: RunningBroker) -> None:
+    for _ in range(500):  # the first ones fill caches
+        come_and_go(broker.port)
+    before, open_before = resident(broker), settled(lambda: descriptors(broker))
+    started = time.monotonic()
+    for _ in range(5000):
+        come_and_go(broker.port)
+    print(f"\n5,000 connections in {time.monotonic() - started:.1f} s, memory {before >> 20} MiB before, "
+          f"{resident(broker) >> 20} MiB after")
+    assert settled(lambda: descriptors(broker)) == open_before
+    assert resident(broker) < 1.1 * before
+
+
+def test_connections_cut_without_a_word_leave_nothing_behind(broker: RunningBroker) -> None:
+    before = descriptors(broker)
+    crowd = [Member(broker.port) for _ in range(300)]
+    for member in crowd:
+        member.greet(1)
+    for member in crowd:
+        member.read_until(rawclient.method(1, "channel.open-ok"))
+        member.socket.sendall(rawclient.method(1, "queue.declare", queue="", exclusive=True))
+    for member in crowd:
+        member.close()
+    assert settled(lambda: descriptors(broker)) == before
+    assert broker.http("GET", "/api/queues") == (200, [])
