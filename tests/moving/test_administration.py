@@ -123,3 +123,14 @@ def test_a_failed_health_check_is_a_503_with_its_reason(api: Api) -> None:
     assert failed.status_code == 503
     assert failed.json()["status"] == "failed" and failed.json()["missing"] == 1
     assert api.get(f"/health/checks/port-listener/{api.broker.port}") == {"status": "ok", "port": api.broker.port}
+
+
+def test_a_default_queue_type_leaves_queues_alone_that_it_cannot_take(api: Api) -> None:
+    api.put("/vhosts/mixed", {"default_queue_type": "quorum"})
+    api.put("/permissions/mixed/guest", {"configure": ".*", "write": ".*", "read": ".*"})
+    with pika.BlockingConnection(pika.ConnectionParameters(port=api.broker.port, virtual_host="mixed")) as client:
+        channel = client.channel()
+        channel.queue_declare("transient")
+        name = channel.queue_declare("", exclusive=True).method.queue
+        types = {one["name"]: one["type"] for one in api.get("/queues/mixed")}
+        assert types == {"transient": "classic", name: "classic"}

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 from warren.broker.methods.names import exchange_argument, queue_name, refuse_default_exchange, strip
 from warren.broker.publish import DIRECT_REPLY
-from warren.broker.queue.arguments import QUORUM, STREAM, queue_type
+from warren.broker.queue.arguments import CLASSIC, QUORUM, STREAM, queue_type
 from warren.broker.records import Binding
+from warren.wire.fields import Field, Table
 from warren.wire.methods import Method, method_frame
 from warren.wire.replies import AmqpError
 
@@ -29,7 +30,7 @@ def declare(channel: Channel, method: Method) -> None:
 def _declare(channel: Channel, method: Method, name: str) -> None:
     connection = channel.connection
     vhost = connection.open_vhost()
-    arguments = method.table("arguments")
+    arguments = _with_default_type(vhost.default_queue_type, method)
     owner = connection if method.bit("exclusive") else None
     if not name:
         type = queue_type(arguments)
@@ -47,6 +48,19 @@ def _declare(channel: Channel, method: Method, name: str) -> None:
     )
     channel.last_queue = name
     _declared(channel, method, queue)
+
+
+def _with_default_type(default: str, method: Method) -> Table:
+    """The type the vhost names for queues that name none, where that type takes the queue's flags."""
+    arguments = method.table("arguments")
+    if default not in (CLASSIC, QUORUM, STREAM) or "x-queue-type" in arguments:
+        return arguments
+    plain = method.bit("durable") and not method.bit("exclusive") and not method.bit("auto_delete")
+    if default != CLASSIC and not plain:
+        return arguments
+    augmented = dict(arguments)
+    augmented["x-queue-type"] = Field("S", default)
+    return augmented
 
 
 def _declare_passive(channel: Channel, method: Method, name: str) -> None:
