@@ -354,3 +354,21 @@ def test_after_a_failing_disk_the_next_start_succeeds_even_if_it_never_recovered
     client.open(1, "confirm.select")
     client.publish("", "q", b"new")
     assert client.names() == ["basic.ack"]
+
+
+def test_a_stream_takes_back_all_of_several_failed_batches(tmp_path: Path) -> None:
+    world = Failing(tmp_path, held=True)
+    world.client.declare("s", arguments={"x-queue-type": "stream"})
+    world.client.publish("", "s", b"kept")
+    world.rig.commit()
+    world.client.told()
+    for number in range(3):
+        world.client.publish("", "s", b"unlucky %d" % number, mandatory=number == 2)
+    world.disk.fail("sync")
+    world.rig.commit()
+    assert [name for name in world.client.names() if name != "connection.blocked"] == ["basic.return", "basic.nack"]
+    assert world.client.ready("s") == 1
+    world.repair()
+    world.client.publish("", "s", b"next")
+    world.rig.commit()
+    assert world.again().queue("s").ready == 2
