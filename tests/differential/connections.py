@@ -32,6 +32,7 @@ class Connections:
         self.vhost = vhost
         self.users = users or {}
         self.pause = 0.0
+        self.patience = 10.0  # seconds for an answer; where none comes, that is the finding
         self.links: dict[str, Link] = {}
         self.probing: set[str] = set()  # links whose probe channel is open
 

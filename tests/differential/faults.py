@@ -69,7 +69,7 @@ FAULTS = (
     Fault("prefetch allows one more", "settling", "broker/consumer.py",
           "self.unacked >= self.prefetch", "self.unacked > self.prefetch"),
     Fault("get counts itself among what is left", "settling", "broker/methods/basic.py",
-          "            message_count=queue.ready,\n", "            message_count=queue.ready + 1,\n"),
+          "message_count=queue.ready,\n", "message_count=queue.ready + 1,\n"),
     Fault("rollback forgets the acknowledged deliveries", "transactions", "broker/transaction.py",
           "            self._channel.unacked.put_back(tagged)\n", "            pass\n"),
     Fault("commit rejects what was to be requeued", "transactions", "broker/transaction.py",

@@ -38,7 +38,7 @@ class Receiving:
         self.automatic: set[str] = set()  # consumer tags that acknowledge by themselves
         self.timed_out = False
 
-    def wait(self, connection: str, until: Any, what: str, seconds: float = 10.0) -> bool:
+    def wait(self, connection: str, until: Any, what: str) -> bool:
         """Reads one connection until a condition on the digested events holds."""
         link = self.driver.links[connection]
 
@@ -46,10 +46,10 @@ class Receiving:
             self.digest(connection, link)
             return bool(until())
 
-        if link.pump(reached, seconds) or not link.alive:
+        if link.pump(reached, self.driver.patience) or not link.alive:
             self.digest(connection, link)
             return True
-        self.time_out(f"{connection}: no answer to {what} in {seconds:.0f} s")
+        self.time_out(f"{connection}: no answer to {what} in {self.driver.patience:.0f} s")
         return False
 
     def time_out(self, what: str) -> None:

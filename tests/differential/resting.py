@@ -145,7 +145,7 @@ class Resting(Receiving):
                 self.digest(connection, link)
             return any(each.channel == PROBE and each.name in wanted for each in link.events)
 
-        if not link.pump(came):
+        if not link.pump(came, self.driver.patience):
             self.time_out(f"{connection}: no answer to a probe for {reply}")
             return None
         found = next(each for each in link.events if each.channel == PROBE and each.name in wanted)

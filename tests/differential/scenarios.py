@@ -55,6 +55,7 @@ ROUTING = [
     publish("a1", "elsewhere", "m7", "x0", mandatory=True, properties={"headers": {"h": 1, "g": "v"}}),
     publish("a1", "elsewhere", "m8", "x0", mandatory=True, properties={"headers": {"h": "1"}}),
     publish("a1", "a.b", "m11", "x0", properties={"headers": {"h": 1, "g": "v"}}),
+    publish("a1", "x.c", "m12", "x0", properties={"headers": {"h": 1, "g": "v"}}),
     op("a1", "exchange.bind", destination="x0", source="x2", routing_key="a.b.c"),
     publish("a1", "a.b.c", "m9", "x0"),
     op("a1", "queue.unbind", queue="q0", exchange="x0", routing_key="a.*"),

@@ -38,6 +38,7 @@ def test_a_planted_fault_is_caught(fault: Fault, rabbitmq: RunningBroker) -> Non
     expected = judgement(fault.scenario)
     with start_faulty(fault) as broker:
         driver = Driver(broker)
+        driver.patience = 2.0
         mine = driver.run(SCENARIOS[fault.scenario], fresh_prefix())
         driver.close()
     assert not agree(mine, expected, Tally()), f"nobody noticed that {fault.name}"
