@@ -533,6 +533,7 @@ class Broker:
         if channel is not None and channel.reply_consumer is not None:
             consumer = channel.reply_consumer
             consumer.deliver(Entry(message, consumer.queue, 0))
+            channel.reuse_delivery_tag()
 
     # -- connections -------------------------------------------------------------------------------------------
 

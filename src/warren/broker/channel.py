@@ -278,6 +278,10 @@ class Channel:
         self._delivery_tag += 1
         return self._delivery_tag
 
+    def reuse_delivery_tag(self) -> None:
+        """A direct reply carries the next tag but does not use it up, as in RabbitMQ."""
+        self._delivery_tag -= 1
+
     def can_deliver(self) -> bool:
         if self._held or not self.connection.writable or self.state != OPEN:
             return False

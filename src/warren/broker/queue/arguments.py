@@ -126,12 +126,12 @@ _CHECKS: Final[list[tuple[str, Callable[[Field, Table], str]]]] = [
     ("x-max-priority", _max_priority),
     ("x-overflow", _overflow),
     ("x-queue-mode", _mode),
+    ("x-queue-version", _queue_version),
     ("x-single-active-consumer", _bool),
     ("x-queue-type", _queue_type),
     ("x-max-age", _age),
     ("x-stream-max-segment-size-bytes", _non_negative),
     ("x-delivery-limit", _number),
-    ("x-queue-version", _queue_version),
 ]
 
 # what is compared when a queue is declared again
