@@ -2,8 +2,9 @@
 
 Duty: collect deliveries and turn them into record batches with exactly the schema Spark asked for. Properties are
 decoded once per distinct header, not once per message: messages of one publisher mostly share theirs, and in a stream
-they differ in nothing but ``x-stream-offset``, which is cut out before comparing. Columns nobody asked for are not
-decoded at all. Not here: the socket, and what to read (``stream.py``, ``leased.py``, ``plain.py``).
+they differ in nothing but ``x-stream-offset``, which is left out of the comparison. Where all headers are equally long
+they are compared as one block of octets, without a step of Python per message. Columns nobody asked for are not
+collected. Not here: the socket, and what to read (``stream.py``, ``leased.py``, ``plain.py``).
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ OFFSET_HEADER = "x-stream-offset"
 # How the header stands in a content header's table: name as a short string, then a signed 64 bit number.
 OFFSET_MARK = b"\x0fx-stream-offsetl"
 OFFSET_AT = len(OFFSET_MARK)
+BODY_SIZE = slice(4, 12)  # of a content header: differs with the body, says nothing about properties
 REMEMBERED = 4096  # distinct headers; beyond it the memory starts afresh
 PROPERTY_NAMES = tuple(name for name, _ in PROPERTIES)
 MICROSECONDS = 1_000_000
@@ -39,6 +41,30 @@ def stream_offset(header: bytes) -> int:
     return int.from_bytes(header[at + OFFSET_AT : at + OFFSET_AT + 8], "big", signed=True)
 
 
+def stream_offsets(headers: list[bytes]) -> list[int]:
+    """The offsets of many deliveries."""
+    block = _block(headers)
+    if block is None:
+        return [stream_offset(header) for header in headers]
+    at = headers[0].find(OFFSET_MARK)
+    # The same place in every header, unless somebody publishes headers of one length and different order.
+    if at < 0 or (block[:, at : at + OFFSET_AT] != block[0, at : at + OFFSET_AT]).any():
+        return [stream_offset(header) for header in headers]
+    numbers: list[int] = block[:, at + OFFSET_AT : at + OFFSET_AT + 8].copy().view(">i8").ravel().tolist()
+    return numbers
+
+
+def _block(headers: list[bytes]) -> Any:
+    """Headers of one length as a table of octets, a row each; None when their lengths differ."""
+    import numpy
+
+    size = len(headers[0]) if headers else 0
+    joined = b"".join(headers)
+    if not size or len(joined) != size * len(headers) or set(map(len, headers)) != {size}:
+        return None
+    return numpy.frombuffer(joined, numpy.uint8).reshape(len(headers), size)
+
+
 class Columns:
     """Deliveries collected for one record batch after another."""
 
@@ -47,8 +73,8 @@ class Columns:
 
         self.arrow: pa.Schema = to_arrow_schema(schema, timezone="UTC")
         self.queue = queue
-        names = set(self.arrow.names)
-        self.wanted = [name for name in PROPERTY_NAMES if name in names]
+        self.names = set(self.arrow.names)
+        self.wanted = [name for name in PROPERTY_NAMES if name in self.names]
         self._memory: dict[bytes, tuple[Any, ...]] = {}
         self._start()
 
@@ -67,31 +93,32 @@ class Columns:
     def extend(self, messages: list[Message], offsets: list[int] | None = None) -> None:
         """Many at once, as ``Channel.receive`` gives them."""
         bodies = [message.body for message in messages]
-        self.exchanges += [message.exchange for message in messages]
-        self.routing_keys += [message.routing_key for message in messages]
-        self.redelivered += [message.redelivered for message in messages]
-        self.headers += [message.header for message in messages]
         self.bodies += bodies
-        self.offsets += [-1] * len(messages) if offsets is None else offsets
         self.bytes += sum(map(len, bodies))
+        names = self.names
+        if "exchange" in names:
+            self.exchanges += [message.exchange for message in messages]
+        if "routing_key" in names:
+            self.routing_keys += [message.routing_key for message in messages]
+        if "redelivered" in names:
+            self.redelivered += [message.redelivered for message in messages]
+        if self.wanted:
+            self.headers += [message.header for message in messages]
+        if "offset" in names:
+            self.offsets += [-1] * len(messages) if offsets is None else offsets
 
     def take(self) -> pa.RecordBatch:
         """What was collected, as one record batch; collecting starts afresh."""
         import pyarrow as pa
 
         count = len(self.bodies)
-        properties = self._decoded() if self.wanted else []
+        properties = self._properties(count) if self.wanted else {}
         arrays: list[pa.Array] = []
         for field in self.arrow:
-            if field.name in self.wanted:
-                index = self.wanted.index(field.name)
-                column = [values[index] for values in properties]
-                if not any(value is not None for value in column):
-                    arrays.append(pa.nulls(count, field.type))
-                else:
-                    arrays.append(pa.array(column, field.type))
+            if field.name in properties:
+                arrays.append(properties[field.name])
             elif field.name == "queue":
-                arrays.append(pa.array([self.queue] * count, field.type))
+                arrays.append(pa.repeat(pa.scalar(self.queue, field.type), count))
             elif field.name == "exchange":
                 arrays.append(pa.array(self.exchanges, field.type))
             elif field.name == "routing_key":
@@ -107,21 +134,68 @@ class Columns:
         self._start()
         return batch
 
-    def _decoded(self) -> list[tuple[Any, ...]]:
+    # --- properties
+
+    def _properties(self, count: int) -> dict[str, pa.Array]:
+        """A column for every property asked for: the distinct values, spread over the rows by their number."""
+        import pyarrow as pa
+
+        distinct, numbers = self._distinct()
+        found: dict[str, pa.Array] = {}
+        spread = None
+        for index, name in enumerate(self.wanted):
+            kind = self.arrow.field(name).type
+            values = [each[index] for each in distinct]
+            if all(value is None for value in values):
+                found[name] = pa.nulls(count, kind)
+                continue
+            column = pa.array(values, kind)
+            if len(distinct) < count or numbers is not None:
+                if spread is None:
+                    spread = pa.array([0] * count if numbers is None else numbers, pa.int32())
+                column = column.take(spread)
+            found[name] = column
+        return found
+
+    def _distinct(self) -> tuple[list[tuple[Any, ...]], list[int] | None]:
+        """The distinct property values, and which of them each row has (None: all rows the first)."""
+        headers = self.headers
+        if self._all_alike():
+            return [self._decode(headers[0])], None
         memory = self._memory
-        decoded: list[tuple[Any, ...]] = []
-        for header in self.headers:
+        places: dict[bytes, int] = {}
+        distinct: list[tuple[Any, ...]] = []
+        numbers: list[int] = []
+        for header in headers:
             at = header.find(OFFSET_MARK)
-            # Without the body size in front, and without the offset.
             key = header[12:] if at < 0 else header[12:at] + header[at + OFFSET_AT + 8 :]
-            values = memory.get(key)
-            if values is None:
-                values = self._decode(header)
-                if len(memory) >= REMEMBERED:
-                    memory.clear()
-                memory[key] = values
-            decoded.append(values)
-        return decoded
+            place = places.get(key)
+            if place is None:
+                values = memory.get(key)
+                if values is None:
+                    values = self._decode(header)
+                    if len(memory) >= REMEMBERED:
+                        memory.clear()
+                    memory[key] = values
+                place = places[key] = len(distinct)
+                distinct.append(values)
+            numbers.append(place)
+        return distinct, numbers
+
+    def _all_alike(self) -> bool:
+        """Whether the headers differ in nothing but body size and stream offset."""
+        headers = self.headers
+        if len(headers) < 2:
+            return len(headers) == 1
+        block = _block(headers)
+        if block is None:
+            return False
+        same = (block == block[0]).all(axis=0)
+        same[BODY_SIZE] = True
+        at = headers[0].find(OFFSET_MARK)
+        if at >= 0:
+            same[at + OFFSET_AT : at + OFFSET_AT + 8] = True
+        return bool(same.all())
 
     def _decode(self, header: bytes) -> tuple[Any, ...]:
         properties = decode_properties(header)

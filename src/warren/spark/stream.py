@@ -20,7 +20,7 @@ from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader, Inp
 from pyspark.sql.types import StructType
 
 from warren.client import Channel, ChannelClosed, ClientError, Connection, ConnectionClosed, Field
-from warren.spark.columns import Columns, stream_offset
+from warren.spark.columns import Columns, stream_offsets
 from warren.spark.compat import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 from warren.spark.connect import BrokerLost, connect
 from warren.spark.httpapi import HttpApi
@@ -129,7 +129,7 @@ class Streams:
                 if not messages:
                     break
                 stop = stop or time.monotonic() + LOOKING
-                offsets = [stream_offset(message.header) for message in messages]
+                offsets = stream_offsets([message.header for message in messages])
                 lowest = offsets[0] if lowest < 0 else lowest
                 highest = max(highest, offsets[-1])
                 self._sizes[stream] = sum(len(message.body) for message in messages) / len(messages)
@@ -197,7 +197,7 @@ def read_range(options: Options, schema: StructType, partition: StreamPartition)
                     )
                 channel.basic_ack(int(messages[-1].delivery_tag), multiple=True)
                 lost = 0
-                offsets = [stream_offset(message.header) for message in messages]
+                offsets = stream_offsets([message.header for message in messages])
                 if offsets[0] > at and at == partition.start:
                     _check_gap(options, partition, offsets[0])
                 if offsets[0] < at or offsets[-1] >= partition.end:

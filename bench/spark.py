@@ -1,0 +1,242 @@
+"""`python -m bench.spark`: the Spark pipeline's figures, beside RabbitMQ's and beside a Parquet scan as the floor.
+
+    --rows N      messages read and written (100 bytes each)     --route N   messages routed over 10,000 bindings
+    --only a,b    of: stream, leased, write, route, floor        --no-rabbitmq
+
+Rows per second of the median of --reps runs, in local[2], session start and planning of the first run left out. Reading
+counts rows into Spark's no-op sink with all columns; `body` alone as well, because a schema given by hand is what a
+user in a hurry gives.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import statistics
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from bench import brokers
+from warren.client import Connection, Properties
+from warren.spark.demo import start_broker
+from warren.spark.sessions import session
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+NAMES = ("floor", "stream", "leased", "write", "route")
+BODY = b"x" * 100
+
+
+def noop(df: DataFrame) -> None:
+    df.write.format("noop").mode("overwrite").save()
+
+
+def timed(reps: int, work: Callable[[], None]) -> float:
+    taken = []
+    for _ in range(reps):
+        began = time.perf_counter()
+        work()
+        taken.append(time.perf_counter() - began)
+    return statistics.median(taken)
+
+
+@dataclass
+class Target:
+    """A broker under test."""
+
+    name: str
+    url: str
+    http_port: int
+
+
+class Figures:
+    def __init__(self) -> None:
+        self.lines: list[dict[str, Any]] = []
+
+    def add(self, what: str, broker: str, rows: int, seconds: float) -> None:
+        self.lines.append({"what": what, "broker": broker, "rows": rows, "seconds": seconds, "rate": rows / seconds})
+        print(f"{what:<34} {broker:<9} {rows:>11,} rows {seconds:>8.2f} s {rows / seconds:>12,.0f} rows/s", flush=True)
+
+
+def address(url: str, http_port: int) -> dict[str, str]:
+    host, port = url.rpartition("@")[2].strip("/").split(":")
+    return {"host": host, "port": port.split("/")[0], "httpPort": str(http_port)}
+
+
+def fill(url: str, queue: str, rows: int, stream: bool) -> None:
+    with Connection(url) as connection:
+        channel = connection.channel()
+        channel.queue_declare(queue, durable=True, arguments={"x-queue-type": "stream"} if stream else {})
+        channel.confirm_select()
+        for start in range(0, rows, 10_000):
+            channel.publish_many("", queue, [BODY] * min(10_000, rows - start), Properties(delivery_mode=2))
+            channel.wait_for_confirms(120)
+
+
+def remove(url: str, queue: str) -> None:
+    with Connection(url) as connection:
+        connection.channel().queue_delete(queue)
+
+
+def reading(spark: SparkSession, figures: Figures, broker: Target, rows: int, reps: int, kind: str) -> None:
+    queue = f"bench-{kind}"
+    fill(broker.url, queue, rows, kind == "stream")
+    options = {**address(broker.url, broker.http_port), "stream" if kind == "stream" else "queue": queue}
+    plain = spark.read.format("amqp").options(**options, minPartitions="2")
+    bodies = spark.read.format("amqp").schema("body binary").options(**options, minPartitions="2")
+    noop(plain.load())
+    name = "read a stream" if kind == "stream" else "read a leased queue"
+    whole, only = plain.load(), bodies.load()
+    figures.add(name, broker.name, rows, timed(reps, lambda: noop(whole)))
+    if kind == "leased":
+        remove(broker.url, queue)  # the leases of the first DataFrame hold the messages
+        fill(broker.url, queue, rows, False)
+    figures.add(f"{name}, body only", broker.name, rows, timed(reps, lambda: noop(only)))
+    remove(broker.url, queue)
+
+
+def writing(spark: SparkSession, figures: Figures, broker: Target, rows: int, reps: int) -> None:
+    queue = "bench-write"
+    with Connection(broker.url) as connection:
+        connection.channel().queue_declare(queue, durable=True)
+    options = address(broker.url, broker.http_port)
+    del options["httpPort"]
+    df = spark.range(0, rows, numPartitions=2).selectExpr("cast(repeat('x', 100) as binary) as body")
+
+    def write() -> None:
+        df.write.format("amqp").options(**options, exchange="", routingKey=queue).mode("append").save()
+
+    spark.range(10).selectExpr("'x' as body").write.format("amqp").options(
+        **options, exchange="", routingKey=queue
+    ).mode("append").save()
+    figures.add("write, confirms and mandatory", broker.name, rows, timed(reps, write))
+    remove(broker.url, queue)
+
+
+def floor(spark: SparkSession, figures: Figures, folder: Path, rows: int, reps: int) -> None:
+    path = str(folder / "floor")
+    spark.range(0, rows, numPartitions=2).selectExpr(
+        "'bench' as queue", "'' as exchange", "'bench' as routing_key", "id as offset", "false as redelivered",
+        "2 as delivery_mode", "cast(repeat('x', 100) as binary) as body",
+    ).write.parquet(path)  # fmt: skip
+    noop(spark.read.parquet(path))
+    figures.add("Parquet scan of the same rows", "-", rows, timed(reps, lambda: noop(spark.read.parquet(path))))
+
+
+def definitions(bindings: int) -> dict[str, Any]:
+    """A topic exchange with most of the bindings, and one of every other kind."""
+    queues = [f"q{n}" for n in range(1000)]
+    listed = [
+        {"source": "events", "vhost": "/", "destination": queues[n % 1000], "destination_type": "queue",
+         "routing_key": f"site{n % 100}.sensor{n // 100}.{'*' if n % 3 else '#'}", "arguments": {}}
+        for n in range(bindings - 200)
+    ]  # fmt: skip
+    listed += [
+        {"source": "direct", "vhost": "/", "destination": queues[n], "destination_type": "queue",
+         "routing_key": f"key{n}", "arguments": {}} for n in range(100)
+    ]  # fmt: skip
+    listed += [
+        {"source": "heads", "vhost": "/", "destination": queues[n], "destination_type": "queue", "routing_key": "",
+         "arguments": {"x-match": "all", "tenant": str(n)}} for n in range(97)
+    ]  # fmt: skip
+    listed.append({"source": "direct", "vhost": "/", "destination": "events", "destination_type": "exchange",
+                   "routing_key": "key1", "arguments": {}})  # fmt: skip
+    listed.append({"source": "strays", "vhost": "/", "destination": "q0", "destination_type": "queue",
+                   "routing_key": "", "arguments": {}})  # fmt: skip
+    listed.append({"source": "later", "vhost": "/", "destination": "q1", "destination_type": "queue",
+                   "routing_key": "remind", "arguments": {}})  # fmt: skip
+    kinds: tuple[tuple[str, str, dict[str, str]], ...] = (
+        ("events", "topic", {"alternate-exchange": "strays"}),
+        ("direct", "direct", {}),
+        ("heads", "headers", {}),
+        ("strays", "fanout", {}),
+        ("later", "x-delayed-message", {"x-delayed-type": "direct"}),
+    )
+    return {
+        "vhosts": [{"name": "/"}],
+        "queues": [{"name": name, "vhost": "/"} for name in queues],
+        "exchanges": [{"name": n, "vhost": "/", "type": kind, "arguments": a} for n, kind, a in kinds],
+        "bindings": listed,
+    }
+
+
+def routing(spark: SparkSession, figures: Figures, folder: Path, rows: int, reps: int) -> None:
+    from warren.spark.routing import route
+
+    path = str(folder / "messages")
+    spark.range(0, rows, numPartitions=4).selectExpr(
+        "case when id % 20 = 0 then 'direct' when id % 20 = 1 then 'heads' when id % 50 = 2 then 'later' "
+        "else 'events' end as exchange",
+        "case when id % 20 = 0 then concat('key', id % 200) when id % 50 = 2 then 'remind' "
+        "else concat('site', pmod(hash(id), 100), '.sensor', pmod(hash(id + 1), 210), '.v', pmod(hash(id + 2), 10)) "
+        "end as routing_key",
+        "case when id % 20 = 1 then map('tenant', cast(id % 150 as string)) "
+        "when id % 50 = 2 then map('x-delay', cast(1000 + id % 7 as string)) end as headers",
+        "if(id % 50 = 2, map('x-delay', 'l'), null) as header_types",
+    ).write.parquet(path)  # fmt: skip
+    df = spark.read.parquet(path)
+    noop(df)
+    scan = timed(reps, lambda: noop(spark.read.parquet(path)))
+    figures.add("Parquet scan of the messages", "-", rows, scan)
+    described = definitions(10_000)
+
+    def work() -> None:
+        route(df, described).groupBy("outcome").count().collect()
+
+    work()
+    taken = timed(reps, work)
+    figures.add("route, 10,000 bindings, counted", "-", rows, taken)
+    print(f"{'':<34} {scan / taken:.0%} of the scan's rate", flush=True)
+    distinct = df.select("exchange", "routing_key").distinct().count()
+    print(f"{'':<34} {distinct:,} distinct (exchange, key)", flush=True)
+    figures.add("route, result written as Parquet", "-", rows, timed(
+        1, lambda: route(df, described).write.mode("overwrite").parquet(str(folder / "routed"))))  # fmt: skip
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m bench.spark", description=__doc__)
+    parser.add_argument("--rows", type=int, default=1_000_000)
+    parser.add_argument("--route", type=int, default=10_000_000)
+    parser.add_argument("--reps", type=int, default=3)
+    parser.add_argument("--only", default=",".join(NAMES))
+    parser.add_argument("--no-rabbitmq", action="store_true")
+    parser.add_argument("--raw", type=Path)
+    options = parser.parse_args()
+    wanted = options.only.split(",")
+    figures = Figures()
+    with contextlib.ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="warren-bench-")))
+        spark = session("local[2]", settings={"spark.driver.memory": "3g"})
+        stack.callback(spark.stop)
+        if "floor" in wanted:
+            floor(spark, figures, folder, options.rows, options.reps)
+        if "route" in wanted:
+            routing(spark, figures, folder, options.route, options.reps)
+        up: list[Target] = []
+        if {"stream", "leased", "write"} & set(wanted):
+            own = start_broker(folder)
+            stack.callback(own.stop)
+            up.append(Target("Warren", own.url, own.http_port))
+            if not options.no_rabbitmq and brokers.rabbitmq_installed():
+                other = stack.enter_context(brokers.rabbitmq())
+                up.append(Target("RabbitMQ", other.url, 15672))
+        for broker in up:
+            rows = options.rows if broker.name == "Warren" else options.rows // 5  # RabbitMQ is the limit there
+            if "stream" in wanted:
+                reading(spark, figures, broker, rows, options.reps, "stream")
+            if "leased" in wanted and broker.name == "Warren":
+                reading(spark, figures, broker, rows, options.reps, "leased")
+            if "write" in wanted:
+                writing(spark, figures, broker, rows, options.reps)
+    if options.raw:
+        options.raw.write_text(json.dumps(figures.lines, indent=1))
+
+
+if __name__ == "__main__":
+    main()
