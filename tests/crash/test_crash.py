@@ -73,6 +73,20 @@ WRONG = [
         "            position, index.addresses[i ^ 1 if i ^ 1 < len(index) else i], size,",
         "of the same publisher",
     ),
+    (
+        "a dead letter also stays where it was",
+        "broker/queue/queue.py",
+        "            self.broker.dead_letters.add(self, entry, reason, True)\n",
+        "            self.broker.dead_letters.add(self, entry, reason, True)\n            return\n",
+        "dead-letter queue",
+    ),
+    (
+        "a transaction is committed without its acknowledgements",
+        "broker/transaction.py",
+        "                channel.settle(entries)\n",
+        "                pass\n",
+        "not what it acknowledged",
+    ),
 ]
 
 
