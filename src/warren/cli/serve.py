@@ -13,7 +13,8 @@ import json
 import os
 import signal
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -25,6 +26,7 @@ from warren.server.config import TABLE, Settings, SettingsError, load
 
 if TYPE_CHECKING:
     from warren.server.app import Server
+    from warren.server.notify import Supervisor
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -32,12 +34,13 @@ def main(arguments: Sequence[str]) -> int:
         print(usage())
         return 0
     try:
-        settings = load(read_flags(arguments))
+        flags = read_flags(arguments)
+        settings = load(flags)
         check_data_folder(settings.data_dir)
         process.raise_descriptor_limit()
         process.settle_malloc()
         with asyncio.Runner(loop_factory=process.loop_factory()) as runner:
-            runner.run(serve(settings))
+            runner.run(serve(settings, lambda: load(flags)))
     except (SettingsError, CannotStart) as error:
         print(f"warren: {error}", file=sys.stderr)
         return 1
@@ -83,25 +86,37 @@ def usage() -> str:
     return "\n".join(lines)
 
 
-async def serve(settings: Settings) -> None:
+async def serve(settings: Settings, reread: Callable[[], Settings]) -> None:
     """Run until a signal arrives. Raises CannotStart, with nothing left behind, when it cannot."""
     from warren.server.app import Server
     from warren.server.logging import configure, events
+    from warren.server.notify import Supervisor
 
-    configure(settings.log_level, settings.log_format)
+    try:
+        configure(settings.log_level, settings.log_format, file=settings.log_file)
+    except OSError as error:
+        raise CannotStart(f"the log file {settings.log_file} cannot be written ({error.strerror}): name another one "
+                          "with --log-file") from None  # fmt: skip
+    supervisor = Supervisor()
     stop = asyncio.Event()
     reason = ["shutdown"]
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, _on_signal, number, reason, stop)
+    loop.add_signal_handler(signal.SIGHUP, _do_nothing)  # too early to reload, and no reason to die
     server = Server(settings)
     await _start(server, settings)
+    on_hangup = Hangup(server, supervisor, reread, _has_terminal(), lambda: _on_signal(signal.SIGHUP, reason, stop))
+    loop.add_signal_handler(signal.SIGHUP, on_hangup.run)
     process.settle_garbage()
     print(start_block(server, settings), flush=True)
     try:
         with _ready_file(server, settings):
+            supervisor.ready(_listening_at(server))
+            supervisor.keep_alive()
             await stop.wait()
     finally:
+        supervisor.stopping(reason[0])
         events("server").info("server.stopping", reason=reason[0])
         await server.stop(reason[0])
         events("server").info("server.stopped")
@@ -110,6 +125,51 @@ async def serve(settings: Settings) -> None:
 def _on_signal(number: int, reason: list[str], stop: asyncio.Event) -> None:
     reason[0] = f"broker shut down by {signal.Signals(number).name}"
     stop.set()
+
+
+def _do_nothing() -> None:
+    return None
+
+
+def _has_terminal() -> bool:
+    try:
+        os.close(os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY))
+    except OSError:
+        return False
+    return True
+
+
+@dataclass
+class Hangup:
+    """SIGHUP reloads. If it came because the terminal the broker ran in was closed, it stops, as it always did."""
+
+    server: Server
+    supervisor: Supervisor
+    reread: Callable[[], Settings]
+    had_terminal: bool
+    stop: Callable[[], None]
+
+    def run(self) -> None:
+        from warren.server.logging import events
+        from warren.server.reload import reload
+
+        if self.had_terminal and not _has_terminal():
+            self.stop()
+            return
+        self.supervisor.reloading()
+        try:
+            result = reload(self.server, self.reread())
+        except (SettingsError, OSError) as error:  # ssl.SSLError is an OSError
+            events("server").error("server.reload_refused", reason=str(error), hint="nothing was changed")
+        else:
+            events("server").info("server.reloaded", changed=",".join(result.changed) or "nothing")
+            if result.needs_restart:
+                events("server").warning("server.needs_restart", settings=",".join(result.needs_restart))
+        self.supervisor.ready(_listening_at(self.server))
+
+
+def _listening_at(server: Server) -> str:
+    return f"listening on {_address(server.amqp_address)}"
 
 
 async def _start(server: Server, settings: Settings) -> None:

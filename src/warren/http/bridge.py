@@ -9,15 +9,13 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from warren.broker.access import Access, User
 from warren.broker.alarms import Alarms
 from warren.http import errors
 from warren.http.direct import PATIENCE, Direct
 from warren.http.rates import Rates
-from warren.server.tls import tls_context
-from warren.server.transport import ClientTransport
 
 if TYPE_CHECKING:
     from warren.broker.broker import Broker
@@ -76,15 +74,7 @@ class Bridge:
         server = self.server
         if server.listeners:
             return
-        loop: Any = asyncio.get_running_loop()  # the transport is duck-typed, which the stubs do not allow
-        host, port = server.amqp_address
-        server.listeners.append(await loop.create_server(lambda: ClientTransport(server), host, port, backlog=1024))
-        if server.tls_address is not None:
-            host, port = server.tls_address
-            context = tls_context(server.settings)
-            server.listeners.append(
-                await loop.create_server(lambda: ClientTransport(server), host, port, ssl=context, backlog=1024)
-            )
+        await server.listen_for_clients()
 
     @property
     def listening(self) -> bool:

@@ -24,6 +24,7 @@ from warren.log.runner import Runner, ThreadRunner
 from warren.log.settings import LogSettings
 from warren.log.transient import TransientStore
 from warren.server.config import Settings
+from warren.server.limits import set_memory_limit, set_offers
 from warren.server.logging import events
 from warren.server.memory import give_back, memory_total, resident_bytes
 from warren.server.tls import TlsListener, tls_context
@@ -71,6 +72,7 @@ class Server:
         self.transports: set[ClientTransport] = set()
         self.listeners: list[Any] = []
         self.amqp_address: tuple[str, int] = (settings.host, settings.port)
+        self.tls: TlsListener | None = None
         self.tls_address: tuple[str, int] | None = None
         self.http_address: tuple[str, int] = (settings.host, settings.http_port)
         self.broker: Broker
@@ -111,19 +113,9 @@ class Server:
         worker = ThreadRunner(self._post, "warren-maintain")
         self._runners = [committer, worker]
         log.attach(LogListener(broker), committer, worker)
-        broker.max_message_size = settings.max_message_size
-        broker.channel_max = settings.channel_max
-        broker.frame_max = settings.frame_max
-        broker.heartbeat = settings.heartbeat
-        broker.handshake_timeout = int(settings.handshake_timeout * 1000)
-        broker.connection_max = settings.connection_max
-        broker.consumer_timeout = int(settings.consumer_timeout * 1000)
-        broker.loopback_users = list(settings.loopback_users)
+        set_offers(broker, settings)
         broker.alarms = Alarms(self._memory_used, self._disk_free, memory_total())
-        if settings.memory_high_watermark <= 1:
-            broker.alarms.set_memory_watermark(float(settings.memory_high_watermark))
-        else:
-            broker.alarms.set_memory_limit(int(settings.memory_high_watermark))
+        set_memory_limit(broker.alarms, settings)
         broker.alarms.set_disk_limit(settings.disk_free_limit)
         self._load_extensions()
         broker.recover(recovered)
@@ -153,20 +145,24 @@ class Server:
         events("log").info("log.recovering", what=what, done=done, total=total)
 
     async def _listen(self) -> None:
-        settings = self.settings
-        protocol: Any = lambda: ClientTransport(self)  # noqa: E731 (duck-typed, so it has no type asyncio would know)
-        listener = await self.loop.create_server(protocol, settings.host, settings.port, backlog=1024)
-        self.listeners.append(listener)
-        self.amqp_address = listener.sockets[0].getsockname()[:2]
-        if settings.tls_port is not None:
-            tls = TlsListener(tls_context(settings), protocol, settings.handshake_timeout)
-            self.tls_address = tls.listen(settings.host, settings.tls_port)
-            self.listeners.append(tls)
+        await self.listen_for_clients()
         if self._http_wanted:
             from warren.server.web import WebServer
 
             self._http = WebServer(self)
-            self.http_address = await self._http.start(settings.host, settings.http_port)
+            self.http_address = await self._http.start(self.settings.host, self.settings.http_port)
+
+    async def listen_for_clients(self) -> None:
+        """AMQP, and AMQP over TLS. Called again after ``stop_app``, it listens where it listened before."""
+        settings = self.settings
+        protocol: Any = lambda: ClientTransport(self)  # noqa: E731 (duck-typed, so it has no type asyncio would know)
+        listener = await self.loop.create_server(protocol, *self.amqp_address, backlog=1024)
+        self.listeners.append(listener)
+        self.amqp_address = listener.sockets[0].getsockname()[:2]
+        if settings.tls_port is not None:
+            self.tls = TlsListener(tls_context(settings), protocol, settings.handshake_timeout)
+            self.tls_address = self.tls.listen(*(self.tls_address or (settings.host, settings.tls_port)))
+            self.listeners.append(self.tls)
 
     async def stop(self, reason: str) -> None:
         """Tell clients, wait a little for them, sync everything, let go of the folder."""

@@ -84,6 +84,7 @@ class Settings:
 
     log_level: str = _setting("info", choice("debug", "info", "warning", "error"), "least level that is logged")
     log_format: str = _setting("text", choice("text", "json"), "log lines as key=value or as JSON")
+    log_file: Path | None = _setting(None, path(), "file the log is appended to; standard error unless given")
     sources: dict[str, str] = field(default_factory=dict, repr=False, compare=False)
 
     def __post_init__(self) -> None:

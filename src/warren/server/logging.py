@@ -13,8 +13,10 @@ from __future__ import annotations
 
 import json
 import logging
+import logging.handlers
 import sys
 import time
+from pathlib import Path
 from typing import IO
 
 ROOT = "warren"
@@ -83,16 +85,27 @@ class JsonFormat(logging.Formatter):
         return json.dumps(entry, default=str, ensure_ascii=False)
 
 
-def configure(level: str, format: str, stream: IO[str] | None = None) -> None:
-    """Send the events of the whole process to `stream` (standard error), at or above `level`."""
-    handler = logging.StreamHandler(sys.stderr if stream is None else stream)
+def configure(level: str, format: str, stream: IO[str] | None = None, file: Path | None = None) -> None:
+    """Send the events of the whole process to `file`, else to `stream` (standard error), at or above `level`.
+
+    A file that was moved away is made anew before the next line, so that log rotation needs no signal.
+    """
+    handler: logging.Handler
+    if file is not None:
+        handler = logging.handlers.WatchedFileHandler(file, encoding="utf-8")
+    else:
+        handler = logging.StreamHandler(sys.stderr if stream is None else stream)
     handler.setFormatter(JsonFormat() if format == "json" else TextFormat())
+    before = list(logging.getLogger(ROOT).handlers)
     for name in (ROOT, "uvicorn", "asyncio"):
         logger = logging.getLogger(name)
         logger.handlers = [handler]
         logger.propagate = False
         # What a library tells about its own start and stop is noise beside ours.
         logger.setLevel(_LEVELS[level] if name == ROOT else max(_LEVELS[level], logging.WARNING))
+    for old in before:
+        if isinstance(old, logging.FileHandler):
+            old.close()
 
 
 def _time(record: logging.LogRecord) -> str:

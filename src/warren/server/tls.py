@@ -36,6 +36,10 @@ class TlsListener:
         address = listener.getsockname()
         return str(address[0]), int(address[1])
 
+    def renew(self, context: ssl.SSLContext) -> None:
+        """Certificates for whoever shakes hands from now on; connections that are there keep theirs."""
+        self._context = context
+
     def close(self) -> None:
         for task in (self._accepting, *self._shaking):
             if task is not None:
