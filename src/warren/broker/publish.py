@@ -370,9 +370,11 @@ def find_queues(channel: Channel, exchange: Exchange, message: Message) -> Route
 
 
 def queues_of(routed: Routed) -> list[Queue]:
+    queues: list[Queue] = []
+    if not routed.queues:
+        return queues
     from warren.broker.queue.queue import Queue as QueueClass
 
-    queues: list[Queue] = []
     for destination in routed.queues:
         if isinstance(destination, QueueClass):
             queues.append(destination)

@@ -43,6 +43,9 @@ class DueIndex:
     def __init__(self) -> None:
         self._blocks: list[Block] = []
         self._count: i64 = 0
+        # nothing stands behind this pair (it may be gone itself)
+        self._last_due: i64 = -1
+        self._last_key: i64 = -1
 
     def __len__(self) -> int:
         return self._count
@@ -51,17 +54,12 @@ class DueIndex:
         """Take a pair in. It must not be there already."""
         self._count += 1
         blocks = self._blocks
-        if not blocks:
-            blocks.append(Block(array("q", (due,)), array("q", (key,))))
+        if not blocks or due > self._last_due or (due == self._last_due and key > self._last_key):
+            self._append(due, key)
             return
         number = self._find(due, key)
-        if number == len(blocks):  # behind everything: the last block fills up, then a new one begins
-            last = blocks[-1]
-            if len(last.dues) < BLOCK:
-                last.dues.append(due)
-                last.keys.append(key)
-            else:
-                blocks.append(Block(array("q", (due,)), array("q", (key,))))
+        if number == len(blocks):
+            self._append(due, key)
             return
         block = blocks[number]
         at = block.place(due, key)
@@ -69,6 +67,18 @@ class DueIndex:
         block.keys.insert(at, key)
         if len(block.dues) > BLOCK:
             self._split(number)
+
+    def _append(self, due: i64, key: i64) -> None:
+        """Behind everything: the last block fills up, then a new one begins."""
+        self._last_due = due
+        self._last_key = key
+        if self._blocks:
+            last = self._blocks[-1]
+            if len(last.dues) < BLOCK:
+                last.dues.append(due)
+                last.keys.append(key)
+                return
+        self._blocks.append(Block(array("q", (due,)), array("q", (key,))))
 
     def _split(self, number: i64) -> None:
         block = self._blocks[number]
@@ -150,11 +160,6 @@ class DueIndex:
         blocks = self._blocks
         low: i64 = 0
         high: i64 = len(blocks)
-        if high > 0:  # most arrivals go to the end
-            last = blocks[high - 1]
-            last_due: i64 = last.dues[-1]
-            if last_due < due or (last_due == due and i64(last.keys[-1]) < key):
-                return high
         while low < high:
             middle = (low + high) >> 1
             block = blocks[middle]

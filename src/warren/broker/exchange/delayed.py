@@ -23,7 +23,6 @@ IMMEDIATE: Final = -1
 # No cap a user could meet (73 million years); it keeps now + delay within 64 bits.
 LONGEST: Final = 1 << 61
 _INTEGERS: Final = "bBsuIilL"
-_WAITING: Final = ("x-delay-cancel", "x-delay-every", "x-delay-cron")
 # arguments of the exchange and what they may say
 _CHOICES: Final = {
     "x-delayed-mandatory": ["rabbitmq", "honest"],
@@ -86,9 +85,8 @@ def deliver_at_of(headers: Table) -> i64:
 
 def has_to_wait(headers: Table, now_ms: i64) -> bool:
     """Whether a delayed exchange keeps this message at the given time, or does as it says (``delay/request.py``)."""
-    for name in _WAITING:
-        if name in headers:
-            return True
+    if "x-delay-cancel" in headers or "x-delay-every" in headers or "x-delay-cron" in headers:
+        return True
     if "x-delay" in headers:
         return delay_of(headers) > 0
     return deliver_at_of(headers) > now_ms
