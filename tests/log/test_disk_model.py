@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 import errno
+import os
 import random
 from collections.abc import Callable
 
@@ -230,6 +231,9 @@ def test_a_turned_bit_in_synced_data_is_never_taken_for_data() -> None:
     assert outcomes["refused"] > 100 and outcomes["cut"] > 0
 
 
+# `make soak` sets more
+EXAMPLES = int(os.environ.get("WARREN_LOG_EXAMPLES", "60"))
+
 OPERATIONS = st.sampled_from(
     [
         lambda w: w.publish(b"%d" % w.message_id * 20, 1 + w.message_id % 4),
@@ -256,7 +260,9 @@ OPERATIONS = st.sampled_from(
 )
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(
+    max_examples=EXAMPLES, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+)
 @given(
     st.lists(OPERATIONS, min_size=20, max_size=150),
     st.integers(0, 2**32),

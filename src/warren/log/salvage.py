@@ -136,7 +136,7 @@ class Salvage:
             log_ids[int(header.log_id)] = log_ids.get(int(header.log_id), 0) + 1
             headers.append(header)
         if not self.has_manifest and log_ids:
-            self.manifest.log_id = max(log_ids, key=lambda one: log_ids[one])
+            self.manifest.log_id = max((count, log_id) for log_id, count in log_ids.items())[1]
         for header in headers:
             if header.log_id != self.manifest.log_id:
                 continue
@@ -223,7 +223,8 @@ class Salvage:
                     else:
                         expected = self._classify(number, cursor.messages, holders, expected)
                 cursor.close()
-            holders.resolve() if not copying else None
+            if not copying:
+                holders.resolve()
 
     def _classify(self, number: int, data: bytes, holders: Holders, expected: i64) -> i64:
         at: i64 = 0
@@ -268,6 +269,17 @@ class Salvage:
                     return
                 pieces.append(piece)
             body = b"".join(pieces)
+        ids: list[int] = []
+        positions: list[int] = []
+        expiries: list[int] = []
+        flags: list[int] = []
+        for queue, position, expiry, flag in held:
+            ids.append(queue)
+            positions.append(position)
+            expiries.append(expiry)
+            flags.append(flag)
+            queues.add(queue)
+        # no comprehension among these arguments: mypyc 2.4 would let go of ``message`` before the call
         log.append(
             message.message_id,
             message.header,
@@ -275,13 +287,11 @@ class Salvage:
             message.exchange,
             message.routing_keys,
             message.flags,
-            [one[0] for one in held],
-            [one[1] for one in held],
-            [one[2] for one in held],
-            [one[3] for one in held],
+            ids,
+            positions,
+            expiries,
+            flags,
         )
-        for one in held:
-            queues.add(one[0])
         self.report.messages += 1
         self.waiting_bytes += len(body) + HOLDER
         if self.waiting_bytes > TURN_BYTES:
