@@ -1,0 +1,61 @@
+"""Definitions exported from a RabbitMQ with the plugin, taken over as they are."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import httpx
+
+from tests.delay.desk import Desk
+
+# As `rabbitmqctl export_definitions` writes them, shortened to what matters here.
+EXPORTED = {
+    "rabbit_version": "3.10.8", "rabbitmq_version": "3.10.8", "product_name": "RabbitMQ", "product_version": "3.10.8",
+    "users": [], "permissions": [], "topic_permissions": [], "parameters": [], "global_parameters": [],
+    "vhosts": [{"name": "/"}],
+    "policies": [{"vhost": "/", "name": "ae", "pattern": "^later$", "apply-to": "exchanges",
+                  "definition": {"alternate-exchange": "amq.fanout"}, "priority": 0}],
+    "queues": [{"name": "q", "vhost": "/", "durable": True, "auto_delete": False, "arguments": {}}],
+    "exchanges": [{"name": "later", "vhost": "/", "type": "x-delayed-message", "durable": True, "auto_delete": False,
+                   "internal": False, "arguments": {"x-delayed-type": "topic"}}],
+    "bindings": [{"source": "later", "vhost": "/", "destination": "q", "destination_type": "queue",
+                  "routing_key": "a.#", "arguments": {}}],
+}  # fmt: skip
+
+
+def post(desk: Desk) -> httpx.Response:
+    url = f"{desk.broker.http_url}/api/definitions"
+    return httpx.post(url, json=EXPORTED, auth=("guest", "guest"), timeout=20)
+
+
+def test_definitions_of_the_plugin_are_taken_over(desk: Desk) -> None:
+    assert post(desk).status_code == 204
+    desk.queue("alternate", "amq.fanout")
+    desk.publish("x", 1000, key="a.b", exchange="later")
+    desk.publish("y", 1000, key="b.a", exchange="later")
+    desk.advance(1000)
+    assert desk.take() == ["x"] and desk.take("alternate") == ["y"]
+
+
+def test_importing_them_again_keeps_what_waits(desk: Desk) -> None:
+    assert post(desk).status_code == 204
+    desk.publish("x", 1000, key="a.b", exchange="later")
+    assert desk.waiting("later") == 1
+    assert post(desk).status_code == 204
+    desk.restart()
+    assert desk.waiting("later") == 1
+    url = f"{desk.broker.http_url}/api/definitions"
+    exported = httpx.get(url, auth=("guest", "guest"), timeout=20).json()
+    assert EXPORTED["exchanges"][0] in exported["exchanges"]  # type: ignore[index]
+
+
+def test_the_page_names_every_header_and_argument_there_is() -> None:
+    root = Path(__file__).parents[2]
+    source = "".join(
+        path.read_text()
+        for path in [*(root / "src/warren/broker/delay").glob("*.py"), root / "src/warren/broker/exchange/delayed.py"]
+    )
+    names = set(re.findall(r'"(x-(?:delay|deliver|dead-letter)[a-z-]*)"', source)) - {"x-delay-"}
+    page = (root / "docs/delayed.md").read_text()
+    assert len(names) > 10 and [name for name in sorted(names) if f"`{name}" not in page] == []
