@@ -60,7 +60,11 @@ class BrokerProcess:
         self.starts += 1
         ready = self.folder / "ready.json"
         ready.unlink(missing_ok=True)
-        environment = {**os.environ, "PYTHONPATH": str(self.source)}
+        # the tests' own variables are no settings of the broker
+        environment = {key: value for key, value in os.environ.items() if not key.startswith("WARREN_")}
+        if "WARREN_PURE" in os.environ:
+            environment["WARREN_PURE"] = os.environ["WARREN_PURE"]
+        environment["PYTHONPATH"] = str(self.source)
         self.process = subprocess.Popen(
             [sys.executable, "-m", "warren", "serve", "--port", "0", "--http-port", "0", "--ready-file", str(ready),
              "--data-dir", str(self.data), *self.arguments],
