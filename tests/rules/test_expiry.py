@@ -1,0 +1,229 @@
+"""Time (spec §11): TTL of queue, message and policy, at the head only; queues that nobody uses."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+
+from tests.broker.harness import Client, Core
+from tests.rules.desk import consume, delivered, drain, fill, get, headers, queue
+from warren.broker.policy import parse_policy
+from warren.wire.content import Properties, content_frames, encode_header
+from warren.wire.methods import method_frame
+
+pytestmark = pytest.mark.pure
+
+
+@pytest.fixture
+def core(tmp_path: Path) -> Core:
+    return Core(tmp_path)
+
+
+@pytest.fixture
+def client(core: Core) -> Client:
+    client = core.client()
+    client.call("queue.declare", queue="dead")
+    return client
+
+
+def declare(client: Client, name: str, **arguments: object) -> None:
+    """Underscores stand for dashes; what dies goes to ``dead``."""
+    wanted = {"x-" + key.replace("_", "-"): value for key, value in arguments.items()}
+    wanted |= {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dead"}
+    assert client.call("queue.declare", queue=name, arguments=wanted).name == "queue.declare-ok"
+
+
+def policy(core: Core, pattern: str, **definition: object) -> None:
+    value = {"pattern": pattern, "definition": {key.replace("_", "-"): v for key, v in definition.items()}}
+    core.broker.policies.set(parse_policy("/", "p", value | {"apply-to": "queues", "priority": 0}, False))
+    core.broker.begin_turn()
+    core.broker.policies_changed(core.broker.vhosts["/"])
+    core.broker.end_turn()
+
+
+def test_a_message_lives_as_long_as_its_queue_says_and_not_a_millisecond_longer(core: Core, client: Client) -> None:
+    declare(client, "q", message_ttl=1000)
+    fill(client, "q", "a")
+    core.advance(999)
+    assert queue(core, "q").ready == 1
+    core.advance(1)
+    assert queue(core, "q").ready == 0
+    assert drain(client, "dead") == ["a"]
+
+
+def test_the_shorter_of_queue_and_message_counts(core: Core, client: Client) -> None:
+    declare(client, "q", message_ttl=1000)
+    fill(client, "q", "short", expiration="10")
+    fill(client, "q", "long", expiration="100000")
+    core.advance(10)
+    assert drain(client, "dead") == ["short"]
+    core.advance(990)
+    assert drain(client, "dead") == ["long"]
+
+
+def test_only_the_head_expires_so_a_short_one_waits_behind_a_long_one(core: Core, client: Client) -> None:
+    declare(client, "q")
+    fill(client, "q", "long", expiration="1000")
+    fill(client, "q", "short", expiration="10")
+    core.advance(500)
+    assert queue(core, "q").ready == 2
+    core.advance(500)
+    assert drain(client, "dead") == ["long", "short"]
+
+
+def test_a_message_expired_behind_the_head_is_not_delivered(core: Core, client: Client) -> None:
+    declare(client, "q")
+    fill(client, "q", "first")
+    fill(client, "q", "expired", expiration="10")
+    fill(client, "q", "last")
+    core.advance(20)
+    assert get(client, "q", no_ack=True) == "first"
+    assert get(client, "q", no_ack=True) == "last"
+    assert drain(client, "dead") == ["expired"]
+
+
+def test_a_ttl_of_0_is_delivered_now_or_never(core: Core, client: Client) -> None:
+    declare(client, "q", message_ttl=0)
+    fill(client, "q", "never")
+    consume(client, "q", no_ack=True)
+    fill(client, "q", "now")
+    assert delivered(client) == ["now"]
+    assert drain(client, "dead") == ["never"]
+
+
+def test_what_is_with_a_consumer_does_not_expire_but_does_when_it_comes_back(core: Core, client: Client) -> None:
+    declare(client, "q", message_ttl=100)
+    fill(client, "q", "a")
+    get(client, "q")
+    core.advance(1000)
+    assert queue(core, "q").unacked == 1
+    client.send("basic.nack", delivery_tag=1, requeue=True)
+    core.advance(1)
+    assert drain(client, "dead") == ["a"]
+
+
+def test_the_expiration_of_a_message_is_not_shown_on_its_dead_letter_but_remembered(core: Core, client: Client) -> None:
+    declare(client, "q")
+    fill(client, "q", "a", expiration="10")
+    core.advance(10)
+    dead = client.call("basic.get", queue="dead")
+    assert dead.properties is not None and dead.properties.expiration is None
+    [death] = headers(dead)["x-death"]  # type: ignore[misc]
+    assert death["original-expiration"] == "10" and death["reason"] == "expired"
+
+
+def test_a_policys_ttl_counts_for_what_arrives_from_then_on(core: Core, client: Client) -> None:
+    declare(client, "q")
+    fill(client, "q", "before")
+    policy(core, "^q$", message_ttl=100)
+    fill(client, "q", "after")
+    core.advance(100)
+    assert get(client, "q", no_ack=True) == "before"
+    assert get(client, "q", no_ack=True) == ""
+    assert drain(client, "dead") == ["after"]
+
+
+def test_the_smaller_of_policy_and_argument_counts(core: Core, client: Client) -> None:
+    declare(client, "q", message_ttl=1000)
+    policy(core, "^q$", message_ttl=50)
+    fill(client, "q", "a")
+    core.advance(50)
+    assert drain(client, "dead") == ["a"]
+
+
+def test_each_priority_has_its_own_head(core: Core, client: Client) -> None:
+    declare(client, "q", max_priority=5)
+    fill(client, "q", "high", priority=5)
+    fill(client, "q", "low", priority=1, expiration="10")
+    core.advance(10)
+    assert drain(client, "dead") == ["low"]
+
+
+def expire_many(core: Core, client: Client, count: int) -> None:
+    """Messages with TTLs in any order, one queue per thousand milliseconds: each dies when due, in order."""
+    chance = random.Random(7)
+    ttls = [chance.randrange(1, 1_000_000) for _ in range(count)]
+    spread = 20
+    for n in range(spread):
+        declare(client, f"q{n}")
+    start = core.clock.now_ms()
+    ttls.sort()
+    for at in range(0, count, 1000):
+        data = []
+        for n in range(at, min(at + 1000, count)):
+            header = encode_header(Properties(expiration=str(ttls[n])), 8)
+            data.append(method_frame(1, "basic.publish", routing_key=f"q{n % spread}"))
+            data.append(content_frames(1, header, b"%08d" % n, 131072))
+        client.feed(b"".join(data))
+    died = 0
+    consume(client, "dead", no_ack=True)
+    for step in range(1, 101):
+        core.advance(start + step * 10_000 - core.clock.now_ms())
+        client._collect()
+        for got in client.take():
+            assert ttls[int(got.body)] <= step * 10_000
+            died += 1
+        assert died == sum(ttl <= step * 10_000 for ttl in ttls)
+    assert died == count
+
+
+def test_three_thousand_messages_expire_when_due_and_in_order(core: Core, client: Client) -> None:
+    expire_many(core, client, 3_000)
+
+
+@pytest.mark.soak
+def test_a_million_messages_expire_when_due_and_in_order(core: Core, client: Client) -> None:
+    expire_many(core, client, 1_000_000)
+
+
+# -- queues nobody uses --------------------------------------------------------------------------------------------
+
+
+def gone(core: Core, name: str) -> bool:
+    return name not in core.broker.vhosts["/"].queues
+
+
+def test_a_queue_nobody_uses_goes_exactly_when_due(core: Core, client: Client) -> None:
+    declare(client, "q", expires=1000)
+    core.advance(999)
+    assert not gone(core, "q")
+    core.advance(1)
+    assert gone(core, "q")
+
+
+@pytest.mark.parametrize("use", ["declare", "passive", "get", "consume and leave"])
+def test_using_a_queue_starts_its_time_again(core: Core, client: Client, use: str) -> None:
+    declare(client, "q", expires=1000)
+    core.advance(900)
+    if use == "declare":
+        declare(client, "q", expires=1000)
+    elif use == "passive":
+        client.call("queue.declare", queue="q", passive=True)
+    elif use == "get":
+        client.call("basic.get", queue="q")
+    else:
+        consume(client, "q")
+        core.advance(50_000)
+        client.call("basic.cancel", consumer_tag="c")
+    core.advance(999)
+    assert not gone(core, "q")
+    core.advance(1)
+    assert gone(core, "q")
+
+
+def test_publishing_is_no_use_of_a_queue(core: Core, client: Client) -> None:
+    declare(client, "q", expires=1000)
+    core.advance(900)
+    fill(client, "q", "a")
+    core.advance(100)
+    assert gone(core, "q")
+    assert drain(client, "dead") == [], "what a deleted queue held is not dead-lettered"
+
+
+def test_a_queue_with_a_consumer_does_not_go(core: Core, client: Client) -> None:
+    declare(client, "q", expires=1000)
+    consume(client, "q")
+    core.advance(1_000_000)
+    assert not gone(core, "q")
