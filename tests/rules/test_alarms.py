@@ -1,0 +1,232 @@
+"""Alarms and credit (spec §8): who is not read, who is told, who goes on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.broker.harness import Client, Core
+from tests.faults.rig import Client as RigClient
+from tests.faults.rig import HeldRunner, Rig
+from tests.limits.gate import advance
+from tests.rules.desk import consume, delivered, fill
+from warren.broker.alarms import Alarms
+from warren.broker.flow import CREDIT
+
+pytestmark = pytest.mark.pure
+
+MIB = 1 << 20
+
+
+class Machine:
+    """Memory and disk as the test wants them."""
+
+    def __init__(self) -> None:
+        self.used = 0
+        self.free = 1 << 40
+
+    def memory_used(self) -> int:
+        return self.used
+
+    def disk_free(self) -> int:
+        return self.free
+
+
+@pytest.fixture
+def machine() -> Machine:
+    return Machine()
+
+
+@pytest.fixture
+def core(tmp_path: Path, machine: Machine) -> Core:
+    core = Core(tmp_path)
+    core.broker.alarms = Alarms(machine.memory_used, machine.disk_free, 1000)
+    return core
+
+
+def look(core: Core, *clients: Client) -> None:
+    core.broker.begin_turn()
+    core.broker.update_alarms()
+    core.broker.end_turn()
+    for client in clients:
+        client._collect()
+
+
+@pytest.fixture
+def client(core: Core) -> Client:
+    client = core.client()
+    client.call("queue.declare", queue="q")
+    client.take()
+    return client
+
+
+def test_a_publisher_is_blocked_after_it_publishes_and_told_once_per_episode(
+    core: Core, machine: Machine, client: Client
+) -> None:
+    machine.used = 500
+    look(core, client)
+    assert client.story() == [] and not client.sink.paused
+    fill(client, "q", "a")
+    blocked = client.take()
+    assert [got.name for got in blocked] == ["connection.blocked"] and blocked[0]["reason"] == "low on memory"
+    assert client.sink.paused
+    fill(client, "q", "b")  # had come already
+    machine.free = 0
+    look(core, client)
+    assert client.story() == []
+    machine.used = 0
+    look(core, client)
+    assert client.story() == [] and client.sink.paused, "the disk is still low"
+    machine.free = 1 << 40
+    look(core, client)
+    assert client.story() == ["connection.unblocked"] and not client.sink.paused
+    machine.free = 0
+    look(core, client)
+    fill(client, "q", "c")
+    assert client.take()[0]["reason"] == "low on disk"
+
+
+def test_both_reasons_are_named(core: Core, machine: Machine, client: Client) -> None:
+    machine.used, machine.free = 500, 0
+    look(core, client)
+    fill(client, "q", "a")
+    assert client.take()[0]["reason"] == "low on disk & memory"
+
+
+def test_a_client_without_the_capability_is_held_and_told_nothing(core: Core, machine: Machine) -> None:
+    client = core.client(**{"connection.blocked": False})
+    machine.used = 500
+    look(core, client)
+    client.publish("", "q", b"a")
+    assert client.sink.paused and client.take() == []
+    machine.used = 0
+    look(core, client)
+    assert not client.sink.paused and client.take() == []
+
+
+def test_whoever_only_consumes_is_neither_held_nor_told_and_drains_on(
+    core: Core, machine: Machine, client: Client
+) -> None:
+    consumer = core.client()
+    fill(client, "q", *"abc")
+    machine.used = 500
+    look(core, client)
+    fill(client, "q", "d")
+    consume(consumer, "q", prefetch=1)
+    seen = []
+    for tag in range(1, 5):
+        seen += delivered(consumer)
+        consumer.send("basic.ack", delivery_tag=tag)
+    assert seen == list("abcd")
+    assert not consumer.sink.paused
+    assert consumer.call("queue.declare", queue="new").name == "queue.declare-ok"
+
+
+def test_what_was_sent_before_the_alarm_was_known_is_taken(core: Core, machine: Machine, client: Client) -> None:
+    client.call("confirm.select")
+    client.take()
+    machine.used = 500
+    look(core, client)
+    fill(client, "q", "a")
+    assert sorted(client.story()) == ["ack 1", "connection.blocked"]
+    assert core.broker.vhosts["/"].queues["q"].ready == 1
+
+
+def test_a_blocked_client_that_goes_leaves_nothing(core: Core, machine: Machine, client: Client) -> None:
+    machine.used = 500
+    look(core, client)
+    fill(client, "q", "a")
+    core.broker.begin_turn()
+    client.connection.lost("cut")
+    core.broker.end_turn()
+    machine.used = 0
+    look(core)
+    assert core.broker.connections == []
+
+
+def test_a_blocked_client_misses_no_heartbeats(core: Core, machine: Machine, client: Client) -> None:
+    client.connection.heartbeat = 10
+    client.connection.arm_heartbeat()
+    machine.used = 500
+    look(core, client)
+    fill(client, "q", "a")
+    advance(core, 600_000)
+    assert not client.sink.closed
+
+
+# -- credit --------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def rig(tmp_path: Path) -> Rig:
+    return Rig(tmp_path, held=True)
+
+
+def publisher(rig: Rig, queue: str) -> RigClient:
+    client = rig.client()
+    client.open()
+    client.declare(queue)
+    client.call("confirm.select")
+    client.told()
+    return client
+
+
+def test_a_flood_stops_being_read_until_the_log_has_caught_up(rig: Rig) -> None:
+    client = publisher(rig, "q")
+    sent = 0
+    while client.wire.reading:
+        client.publish("", "q", b"x" * 100_000)
+        sent += 100_000
+        assert sent < 4 * CREDIT, "nobody stops it"
+    assert CREDIT // 2 < sent <= CREDIT + 100_000
+    assert client.connection.in_flow
+    rig.commit()
+    assert client.wire.reading and not client.connection.in_flow
+    assert client.connection.flow_until > rig.clock.now_ms(), "shown as flow a little longer"
+    client.publish("", "q", b"x")
+    rig.commit()
+    assert [told.name for told in client.told()][-1] == "basic.ack"
+
+
+def test_a_slow_publisher_beside_a_flood_is_served_all_the_while(rig: Rig) -> None:
+    flood, slow = publisher(rig, "flood"), publisher(rig, "slow")
+    while flood.wire.reading:
+        flood.publish("", "flood", b"x" * 500_000)
+    for n in range(20):
+        slow.publish("", "slow", b"%d" % n)
+        assert slow.wire.reading and not slow.connection.in_flow
+    rig.commit()
+    assert sum(told.name == "basic.ack" for told in slow.told()) >= 1
+    assert slow.ready("slow") == 20
+
+
+def test_small_messages_use_credit_too(rig: Rig) -> None:
+    client = publisher(rig, "q")
+    batch = b"".join(client.published("", "q", b"x") for _ in range(1000))
+    for _ in range(100):
+        if not client.wire.reading:
+            break
+        client.feed(batch)
+    assert not client.wire.reading
+
+
+def test_transient_messages_and_consumers_use_no_credit(rig: Rig) -> None:
+    client = publisher(rig, "q")
+    for _ in range(200):
+        client.publish("", "q", b"x" * 100_000, delivery_mode=1)
+    assert client.wire.reading and not client.connection.in_flow
+
+
+def test_a_flood_while_an_alarm_is_on_is_read_again_when_both_are_over(rig: Rig) -> None:
+    client = publisher(rig, "q")
+    rig.broker.blocking = "low on memory"
+    while not client.connection.in_flow:
+        client.publish("", "q", b"x" * 500_000)
+    rig.commit()
+    assert not client.wire.reading, "the alarm is still on"
+    rig.broker.begin_turn()
+    rig.broker.update_alarms()
+    rig.broker.end_turn()
+    assert client.wire.reading
+    assert isinstance(rig.committer, HeldRunner)
