@@ -20,6 +20,7 @@ from warren.wire.replies import AmqpError
 SMALL: Final = 1024  # pieces of a body below this size are joined
 JOIN_AT: Final = 256
 
+
 def content_header(channel: Channel, payload: bytes) -> None:
     method = channel.content_method
     if method is None:

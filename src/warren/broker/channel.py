@@ -77,6 +77,7 @@ class Channel:
         self.content_chunks: list[bytes] = []
         self.content_handle: i64 = 0  # where the log takes the pieces of a large body, 0 = nowhere
         self.content_logged: i64 = 0  # how many of the chunks it has
+        self.content_logged_bytes: i64 = 0
         self.content_small: i64 = 0  # how many of the last chunks are small and not joined yet
         self.content_size: i64 = 0
         self.content_left: i64 = 0

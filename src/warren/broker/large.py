@@ -37,6 +37,7 @@ def begin(channel: Channel, header: bytes, size: i64) -> None:
         if queue.durable:
             channel.content_handle = broker.log.begin_body()
             channel.content_logged = 0
+            channel.content_logged_bytes = 0
             return
 
 
@@ -44,17 +45,14 @@ def collected(channel: Channel, last: bool) -> None:
     """A piece of the body came: log what there is, if it is enough or the last of it."""
     chunks = channel.content_chunks
     first = channel.content_logged
-    size: i64 = 0
-    i: i64 = first
-    while i < len(chunks):
-        size += len(chunks[i])
-        i += 1
+    size: i64 = channel.content_size - channel.content_left - channel.content_logged_bytes
     if size == 0 or (size < LARGE and not last):
         return
     piece = chunks[first] if len(chunks) == first + 1 else b"".join(chunks[first:])
     del chunks[first:]
     chunks.append(piece)
     channel.content_logged = len(chunks)
+    channel.content_logged_bytes += size
     channel.content_small = 0
     channel.broker.log.body_chunk(channel.content_handle, piece)
     channel.connection.charge(channel.broker.log.batch, size)
