@@ -9,6 +9,8 @@ import pytest
 
 from warren.spark.path import Facts, PublishPath
 from warren.spark.routing import InputError, load_definitions, route
+from warren.wire.methods import Method
+from warren.wire.replies import AmqpError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -204,3 +206,37 @@ def test_the_function_is_importable_from_the_package_without_starting_spark() ->
     import warren.spark
 
     assert warren.spark.route is route
+
+
+class Rerouting:
+    """What sends everything for `old` to `orders`, and refuses what is for `forbidden`."""
+
+    name = "rerouting"
+    applies_to = ("basic.publish",)
+
+    def intercept(self, method: Method, channel: object) -> Method:
+        if method.str("exchange") == "forbidden":
+            raise AmqpError(403, "not this one")
+        if method.str("exchange") == "old":
+            return Method(method.spec, {**method.values, "exchange": "orders", "routing_key": "new"})
+        return method
+
+
+rerouting = Rerouting()
+
+
+def test_interceptors_of_the_broker_run_first() -> None:
+    path = PublishPath(DEFINITIONS, interceptors=["tests.spark.test_route:rerouting", "timestamp"])
+    assert sorted(path.judge(Facts("/", None, "old", "k")).queues) == ["audit", "orders"]
+    refused = path.judge(Facts("/", None, "forbidden", "k"))
+    assert (refused.outcome, refused.code, refused.text) == ("refused", 403, "ACCESS_REFUSED - not this one")
+    assert path.judge(Facts("/", None, "", "orders")).outcome == "confirmed"
+
+
+def test_definitions_that_make_no_sense_are_told_in_one_line(spark: SparkSession) -> None:
+    df = spark.createDataFrame([("", "k")], "exchange string, routing_key string")
+    broken = {**DEFINITIONS, "bindings": [binding("orders", "nowhere", "k")]}
+    with pytest.raises(InputError, match="nowhere"):
+        route(df, broken)
+    with pytest.raises(InputError, match="interceptor"):
+        route(df, DEFINITIONS, interceptors=["no.such:thing"])

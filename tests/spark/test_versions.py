@@ -27,6 +27,8 @@ def test_the_lowest_supported_spark_passes_too(tmp_path: Path) -> None:
     environment.pop("SPARK_HOME", None)
     files = [str(ROOT / "tests" / "spark" / name) for name in FILES]
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-x", "--timeout", "0", "-k", NOT_THERE, *files], env=environment, cwd=ROOT
+        [sys.executable, "-m", "pytest", "-q", "-x", "--timeout", "0", "-k", NOT_THERE, *files],
+        env=environment,
+        cwd=ROOT,
     )
     assert done.returncode == 0

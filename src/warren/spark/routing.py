@@ -22,7 +22,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from warren.spark.path import Facts, PublishPath, Relevance
+from warren.broker.extensions import ExtensionError
+from warren.spark.path import Facts, PublishPath
+from warren.spark.relevance import Relevance
 
 if TYPE_CHECKING:
     from pyarrow import RecordBatch
@@ -72,13 +74,17 @@ def route(
     """Every row of ``df`` with what the broker would have made of publishing it.
 
     ``vhost``, ``user`` and ``mandatory`` stand in for missing columns; without any user nothing is refused for lack of
-    permission. ``interceptors`` are import names (``package.module:object``), looked up where the work is done.
+    permission. ``interceptors`` are named as in the broker's configuration and looked up where the work is done; they
+    see the exchange, the key, and those headers and properties that routing looks at.
     """
     from pyspark.sql import functions as F
 
     loaded = load_definitions(definitions)
     # Built here once too: faults in the definitions are the caller's, not a failed task.
-    path = PublishPath(loaded, max_message_size=max_message_size, interceptors=interceptors)
+    try:
+        path = PublishPath(loaded, max_message_size=max_message_size, interceptors=interceptors)
+    except (ValueError, ExtensionError) as error:
+        raise InputError(str(error)) from None
     relevance = path.relevance()
     for needed in ("exchange", "routing_key"):
         if needed not in df.columns:
