@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from warren.cli import _ctl_checks as checks
 from warren.cli import _ctl_objects as objects
 from warren.cli import _ctl_settings as settings
 from warren.cli import _ctl_who as who
@@ -84,6 +85,23 @@ VERBS = _table(
     (objects.start_app, 0, 0, ""),
     (objects.ping, 0, 0, ""),
     (objects.status, 0, 0, ""),
+    (checks.await_startup, 0, 0, "[-t SECONDS]"),
+    (checks.check_running, 0, 0, ""),
+    (checks.is_running, 0, 0, ""),
+    (checks.is_booting, 0, 0, ""),
+    (checks.alarms, 0, 0, ""),
+    (checks.check_alarms, 0, 0, ""),
+    (checks.check_local_alarms, 0, 0, ""),
+    (checks.check_virtual_hosts, 0, 0, ""),
+    (checks.listeners, 0, 0, ""),
+    (checks.check_port_connectivity, 0, 0, ""),
+    (checks.check_port_listener, 1, 1, "PORT"),
+    (checks.check_protocol_listener, 1, 1, "PROTOCOL"),
+    (checks.check_if_node_is_quorum_critical, 0, 0, ""),
+    (checks.check_if_node_is_mirror_sync_critical, 0, 0, ""),
+    (checks.node_health_check, 0, 0, ""),
+    (checks.server_version, 0, 0, ""),
+    (checks.eval, 0, None, "EXPRESSION: says what to use instead"),
     (objects.export_definitions, 0, 1, "[FILE | -]"),
     (objects.import_definitions, 0, 1, "[FILE | -]"),
 )
