@@ -16,9 +16,8 @@ import base64
 import fnmatch
 import http.client
 import json
-import ssl
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import quote
 
@@ -60,12 +59,10 @@ class HttpApi:
 
     def _call(self, method: str, path: str, body: object) -> tuple[int, Any]:
         options = self.options
-        connection: http.client.HTTPConnection
-        context = tls_context(options)
-        if isinstance(context, ssl.SSLContext) and options.http_port != 15672:
+        connection = http.client.HTTPConnection(self.host, options.http_port, timeout=30)
+        if options.http_tls:
+            context = tls_context(replace(options, tls=True))
             connection = http.client.HTTPSConnection(self.host, options.http_port, timeout=30, context=context)
-        else:
-            connection = http.client.HTTPConnection(self.host, options.http_port, timeout=30)
         login = base64.b64encode(f"{options.username}:{options.password()}".encode()).decode()
         headers = {"Authorization": f"Basic {login}"}
         payload = None

@@ -22,7 +22,7 @@ CONNECTION = (
 )  # fmt: skip
 READ = (
     "queue", "stream", "startingOffsets", "endingOffsets", "maxOffsetsPerTrigger", "maxBytesPerTrigger",
-    "minPartitions", "failOnDataLoss", "leases", "leaseTtl", "httpHost", "httpPort", "prefetchCount",
+    "minPartitions", "failOnDataLoss", "leases", "leaseTtl", "httpHost", "httpPort", "httpTls", "prefetchCount",
 )  # fmt: skip
 WRITE = (
     "exchange", "routingKey", "mandatory", "persistent", "confirmTimeout", "maxOutstanding", "unroutable",
@@ -68,6 +68,7 @@ class Options:
     lease_ttl_ms: int = 7 * 24 * 3600 * 1000
     http_host: str | None = None
     http_port: int = 15672
+    http_tls: bool = False
     prefetch_count: int = 5000
     # writing
     exchange: str | None = None
@@ -151,7 +152,7 @@ def _checked(given: dict[str, str], writing: bool) -> Options:
             values[target] = _integer(name, given[name], least)
     for name, target in (
         ("tls", "tls"), ("tlsVerify", "tls_verify"), ("failOnDataLoss", "fail_on_data_loss"),
-        ("mandatory", "mandatory"), ("persistent", "persistent"),
+        ("httpTls", "http_tls"), ("mandatory", "mandatory"), ("persistent", "persistent"),
     ):  # fmt: skip
         if name in given:
             values[target] = _boolean(name, given[name])

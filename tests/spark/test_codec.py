@@ -1,0 +1,131 @@
+"""Deliveries into columns and columns into headers: nothing lost on the way, with no Spark running."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from warren.client import Field, Message, Properties
+from warren.spark import options
+from warren.spark.headers import HeaderError, from_maps, to_maps
+from warren.wire.content import decode_properties, encode_header
+
+pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+pytest.importorskip("pyspark", reason="PySpark is not installed")
+
+TEXT = st.text(st.characters(codec="utf-8", exclude_characters="\x00"), max_size=20)
+SCALARS = st.one_of(
+    st.builds(Field, st.just("S"), TEXT), st.builds(Field, st.just("t"), st.booleans()),
+    st.builds(Field, st.just("I"), st.integers(-(2**31), 2**31 - 1)),
+    st.builds(Field, st.just("l"), st.integers(-(2**63), 2**63 - 1)),
+    st.builds(Field, st.just("b"), st.integers(-128, 127)), st.builds(Field, st.just("u"), st.integers(0, 65535)),
+    st.builds(Field, st.just("T"), st.integers(0, 2**40)), st.builds(Field, st.just("x"), st.binary(max_size=9)),
+    st.builds(Field, st.just("d"), st.floats(allow_nan=False)), st.just(Field("V", None)),
+    st.just(Field("D", Decimal("1.25"))), st.just(Field("S", b"\xff\xfe")),
+)  # fmt: skip
+FIELDS = st.recursive(
+    SCALARS,
+    lambda inner: st.one_of(
+        st.builds(Field, st.just("A"), st.lists(inner, max_size=3)),
+        st.builds(
+            Field, st.just("F"), st.dictionaries(TEXT.filter(lambda text: not text.startswith("!")), inner, max_size=3)
+        ),
+    ),
+    max_leaves=6,
+)
+
+
+@given(st.dictionaries(TEXT, FIELDS, max_size=5))
+def test_headers_survive_as_text(table: dict[str, Field]) -> None:
+    texts, types = to_maps(table)
+    assert all(value is None or isinstance(value, str) for value in texts.values())
+    assert from_maps(texts, types) == table
+
+
+def test_a_header_that_does_not_fit_its_type_is_named() -> None:
+    with pytest.raises(HeaderError, match="header 'n' is 'many', which is no value of type l"):
+        from_maps({"n": "many"}, {"n": "l"})
+
+
+def schema(*names: str) -> Any:
+    from pyspark.sql import types as T
+
+    from warren.spark.schema import READ_COLUMNS
+
+    kinds = {
+        "string": T.StringType(), "bigint": T.LongType(), "boolean": T.BooleanType(), "int": T.IntegerType(),
+        "timestamp": T.TimestampType(), "binary": T.BinaryType(),
+        "map<string,string>": T.MapType(T.StringType(), T.StringType()),
+    }  # fmt: skip
+    return T.StructType([T.StructField(n, kinds[k]) for n, k in READ_COLUMNS if not names or n in names])
+
+
+def delivery(number: int, properties: Properties, offset: int | None = None) -> Message:
+    if offset is not None:
+        properties = properties.copy()
+        properties.headers = {**(properties.headers or {}), "x-stream-offset": Field("l", offset)}
+    return Message(number, False, "x", "k", encode_header(properties, 3), b"abc")
+
+
+def test_headers_that_are_alike_and_headers_that_are_not_give_the_same_columns() -> None:
+    from warren.spark.columns import Columns, stream_offsets
+
+    one = Properties(headers={"a": Field("I", 1)}, message_id="m1", timestamp=5)
+    two = Properties(headers={"a": Field("I", 1)}, message_id="m2", timestamp=6)
+    for group in ([one] * 5, [one, two, one], [one, Properties(), two]):
+        messages = [delivery(n, properties, 100 + n) for n, properties in enumerate(group)]
+        offsets = stream_offsets([message.header for message in messages])
+        columns = Columns(schema(), "q")
+        columns.extend(messages, offsets)
+        rows = columns.take().to_pylist()
+        assert [row["offset"] for row in rows] == [100 + n for n in range(len(group))]
+        assert [row["message_id"] for row in rows] == [properties.message_id for properties in group]
+        expected = [[("a", "1")] if properties.headers else None for properties in group]
+        assert [row["headers"] for row in rows] == expected
+        assert all(row["queue"] == "q" and row["body"] == b"abc" for row in rows)
+
+
+def test_property_octets_that_are_no_utf8_do_not_stop_a_read() -> None:
+    from warren.spark.columns import Columns
+
+    odd = Properties(message_id=b"\xff".decode("utf-8", "surrogateescape"), timestamp=2**64 - 1)
+    columns = Columns(schema("message_id", "timestamp"), "q")
+    columns.extend([delivery(1, odd)])
+    assert columns.take().to_pylist() == [{"message_id": "\ufffd", "timestamp": None}]
+
+
+@given(
+    st.lists(
+        st.fixed_dictionaries({}, optional={
+            "content_type": TEXT, "priority": st.integers(0, 255), "correlation_id": TEXT, "message_id": TEXT,
+            "timestamp": st.integers(0, 2**33), "app_id": TEXT, "delivery_mode": st.integers(1, 2),
+        }), min_size=1, max_size=6,
+    )
+)  # fmt: skip
+def test_rows_encode_to_the_headers_the_wire_code_would_write(rows: list[dict[str, Any]]) -> None:
+    from warren.spark.encode import encode
+
+    kinds = {
+        "content_type": pa.string(), "priority": pa.int32(), "correlation_id": pa.string(), "message_id": pa.string(),
+        "timestamp": pa.int64(), "app_id": pa.string(), "delivery_mode": pa.int32(),
+    }  # fmt: skip
+    arrays = {name: pa.array([row.get(name) for row in rows], kind) for name, kind in kinds.items()}
+    batch = pa.RecordBatch.from_pydict({**arrays, "body": pa.array([b"abc"] * len(rows), pa.binary())})
+    encoded = encode(batch, "x", "k", True, "job-0-", 0)
+    for number, (row, header) in enumerate(zip(rows, encoded.headers, strict=True)):
+        wanted = Properties(**{"delivery_mode": 2, "message_id": f"job-0-{number}", **row})
+        if any(isinstance(value, str) and len(value.encode()) > 255 for value in row.values()):
+            assert number in encoded.faults
+        else:
+            assert decode_properties(header) == wanted and header == encode_header(wanted, 3)
+
+
+def test_every_option_is_in_the_documentation() -> None:
+    text = (Path(__file__).parents[2] / "docs" / "spark.md").read_text()
+    known = [*options.CONNECTION, *options.READ, *options.WRITE]
+    assert [name for name in known if f"`{name}`" not in text] == []
