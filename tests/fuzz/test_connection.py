@@ -58,7 +58,22 @@ class World:
         broker.end_turn()
         self.core.advance(10)
         assert broker.connections == [self.bystander.connection]
+        self.assert_nothing_is_left_of_it()
         return GENERATED.sub(lambda found: b"amq." + found.group(1) + b"x" * 22, bytes(sink.data))
+
+    def assert_nothing_is_left_of_it(self) -> None:
+        """What a client held goes back with it: the books of every queue are balanced."""
+        broker = self.core.broker
+        assert not broker.reply_channels and not broker.dirty and not broker.owing and not broker.overfull
+        for queue in broker.vhosts["/"].queues.values():
+            assert queue.dispatch.consumers == [] and queue.exclusive_consumer is None
+            assert queue.exclusive_owner is None, "an exclusive queue outlived its connection"
+            if queue.kind == "stream":
+                continue
+            assert (queue.unacked, queue.unacked_bytes) == (0, 0)
+            assert queue.ready == sum(fifo.length for fifo in queue._fifos)
+            assert queue.ready >= 0 and queue.ready_bytes >= 0
+            assert queue.ready > 0 or queue.ready_bytes == 0
 
     def assert_bystander_works(self) -> None:
         self.sent += 1

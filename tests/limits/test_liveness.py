@@ -153,6 +153,17 @@ def test_a_client_that_never_answers_the_close_is_dropped_after_half_a_minute(co
     assert client.sink.closed
 
 
+def test_or_after_its_heartbeat_timeout_if_that_is_shorter(core: Core) -> None:
+    client = beating(core, 7)
+    core.broker.begin_turn()
+    client.connection.shut(320, "by hand")
+    core.broker.end_turn()
+    advance(core, 6_999)
+    assert not client.sink.closed
+    advance(core, 1)
+    assert client.sink.closed
+
+
 def test_after_a_lost_frame_boundary_the_socket_goes_after_three_seconds(core: Core) -> None:
     client = core.client()
     client.feed(b"\x01\x00\x01\x00\x00\x00\x01xX")

@@ -190,6 +190,8 @@ class Connection:
         )
         self.flush()
         grace: i64 = 3000 if self.deaf else 30000
+        if not self.deaf and 0 < self.heartbeat * 1000 < grace:
+            grace = self.heartbeat * 1000
         self.broker.io_timers.arm(self.deadline, self.broker.io_now() + grace)
 
     def shut(self, code: i64, reason: str) -> None:
