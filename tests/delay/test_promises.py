@@ -281,6 +281,22 @@ def test_a_dead_letter_with_a_senseless_delay_does_not_wait(desk: Desk) -> None:
     assert desk.take() == ["x"]
 
 
+def test_a_stream_takes_what_fires_whether_persistent_or_not(desk: Desk) -> None:
+    desk.exchange()
+    desk.queue("s", x_queue_type="stream")
+    desk.publish("persistent", 1000)
+    desk.publish("transient", 1000, persistent=False)
+    desk.advance(1000)
+    for _ in range(2):
+        channel = desk.connection.channel()
+        channel.basic_qos(10)
+        channel.basic_consume("s", arguments={"x-stream-offset": "first"})
+        messages = [channel.next_message(timeout=10) for _ in range(2)]
+        assert [bytes(one.body) for one in messages if one is not None] == [b"persistent", b"transient"]
+        assert [one.routing_key for one in messages if one is not None] == ["k", "k"]
+        desk.restart()
+
+
 # --- the log
 
 
@@ -429,7 +445,7 @@ def test_messages_of_several_exchanges_leave_in_order_of_due_time(desk: Desk) ->
         desk.channel.queue_bind("q", name, "k")
     wanted = []
     for number in range(60):
-        delay = (number * 37) % 50
+        delay = (number * 37) % 5
         desk.publish(f"{delay} {number}", 1000 + delay, exchange="abc"[number % 3])
         wanted.append((delay, number))
     desk.advance(2000)

@@ -252,10 +252,17 @@ class Delays:
             first = self._earliest()
             if first is None or first.index.first_due() > now:
                 break
-            until = self._next_but(first)
-            if until < 0 or until > now:
-                until = now
-            pairs = first.take_due(until, left if left < GROUP else GROUP)
+            until = now
+            most: i64 = left if left < GROUP else GROUP
+            other = self._next_but(first)
+            if other >= 0 and other <= now:
+                # up to the next message of another exchange; at the same due time they take turns as they arrived
+                if other == first.index.first_due():
+                    until = other
+                    most = 1
+                else:
+                    until = other - 1
+            pairs = first.take_due(until, most)
             left -= len(pairs)
             room -= self._fire_all(first, pairs)
         self._arm()
