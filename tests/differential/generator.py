@@ -195,8 +195,8 @@ class Generator:
         travel: whether they or the rest of the write reach a queue first is open."""
         if {"dead-letter", "policy", "ttl"} & set(self.families):
             return self.publish(channel)
-        if channel in self.guess.consuming:
-            # Nothing here may end the channel: it is open whether it would see its own messages before its end.
+        if channel in self.guess.consuming or channel in self.guess.holding:
+            # Nothing here may end the channel: what it holds would come back among what it has just published.
             return op(channel, "burst", steps=[self.sure_publish(channel) for _ in range(self.random.randint(2, 6))])
         steps = [self.publish(channel) for _ in range(self.random.randint(2, 6))]
         if self.flip(self.errors * 2):
