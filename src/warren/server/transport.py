@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 HIGH_WATER = 1 << 20  # bytes of output the transport buffers before deliveries to this client stop
 LOW_WATER = 1 << 18
+LINGER = 3.0  # seconds that a closed connection has to take what was written to it
 
 
 class ClientTransport(Sink):
@@ -77,6 +78,8 @@ class ClientTransport(Sink):
 
     def close(self) -> None:
         self._transport.close()
+        if self._transport.get_write_buffer_size() > 0:  # a client that does not read would keep its socket for ever
+            self._server.loop.call_later(LINGER, self._transport.abort)
 
     def pause_reading(self) -> None:
         if not self._transport.is_closing():

@@ -1,0 +1,41 @@
+"""A client that stops reading and is closed does not keep its socket."""
+
+from __future__ import annotations
+
+import socket
+import time
+
+import pytest
+
+from tests.limits.crowd import GREETING
+from tests.support import rawclient
+from warren.testing import Broker
+
+MIB = 1 << 20
+
+
+@pytest.mark.parametrize("reads", [False, True])
+def test_a_closed_client_has_a_moment_to_take_what_was_written_and_no_more(reads: bool) -> None:
+    with Broker() as broker, socket.create_connection(("127.0.0.1", broker.port), timeout=10) as client:
+        client.sendall(GREETING + rawclient.method(1, "channel.open"))
+        client.sendall(rawclient.publish(1, "", "nowhere", b"x" * MIB, mandatory=True) * 6)  # 6 MiB come back
+        broker.settle()
+        server = broker.server
+
+        def close() -> int:
+            server.begin()
+            [connection] = server.broker.connections
+            connection.lost("by hand")
+            return len(server.transports)
+
+        assert broker.call(close) == 1
+        got = 0
+        if reads:
+            while chunk := client.recv(MIB):
+                got += len(chunk)
+            assert got > MIB, "what was written before the close still comes"
+        started = time.monotonic()
+        while broker.call(lambda: len(server.transports)) and time.monotonic() - started < 10:
+            time.sleep(0.05)
+        assert broker.call(lambda: len(server.transports)) == 0
+        assert time.monotonic() - started < 6
