@@ -477,3 +477,21 @@ def test_a_backlog_is_fired_in_slices_that_leave_room_for_others(desk: Desk) -> 
 
     assert desk.broker.call(slices) == [SLICE, SLICE, SLICE, 10]
     assert len(desk.take()) == count
+
+
+def test_hundreds_of_secret_keys_stay_secret(desk: Desk) -> None:
+    """Also when the message, read back from the log, is dead-lettered and tells where it was sent."""
+    desk.exchange()
+    desk.queue("q", key="k299", x_dead_letter_exchange="amq.fanout")
+    desk.queue("dead", "amq.fanout")
+    desk.publish("x", 1000, key="a", BCC=[f"k{number}" for number in range(300)])
+    desk.restart()
+    desk.advance(1000)
+    desk.restart()
+    message = desk.channel.basic_get("q")
+    assert message is not None
+    desk.channel.basic_reject(message.delivery_tag, requeue=False)
+    dead = desk.channel.basic_get("dead", no_ack=True)
+    assert dead is not None and dead.properties.headers is not None
+    death = dead.properties.headers["x-death"].value[0].value  # type: ignore[index]
+    assert [key.value for key in death["routing-keys"].value] == ["a"]

@@ -22,6 +22,11 @@ if TYPE_CHECKING:
     from warren.broker.queue.queue import Queue
 
 
+# a record's flags: how many keys came from BCC, and above that the length of a schedule's note
+BCC_MASK: Final = 0xFFFFF
+NOTE_SHIFT: Final = 20
+
+
 def shortstr(text: str) -> bytes:
     raw = text.encode("utf-8", "surrogateescape")
     return bytes((len(raw),)) + raw
@@ -39,9 +44,14 @@ class Origin:
         self.packed_keys: Final = b"".join([shortstr(key) for key in routing_keys])  # as the log keeps them
 
 
+def bcc_of(stored: StoredMessage) -> i64:
+    """How many of the keys, at the end, nobody may see."""
+    return stored.flags & BCC_MASK
+
+
 def packed_keys_of(stored: StoredMessage) -> bytes:
     """The routing keys in a record, without the note that a schedule may have put behind them (delay/note.py)."""
-    note = stored.flags >> 8
+    note = stored.flags >> NOTE_SHIFT
     return stored.routing_keys[: len(stored.routing_keys) - note] if note else stored.routing_keys
 
 

@@ -17,7 +17,7 @@ from warren.broker.delay import browse
 from warren.broker.delay.note import CONFIRM, MANDATORY, PERSISTENT, REPEATS, note_of
 from warren.broker.delay.schedule import Schedule
 from warren.broker.exchange.delayed import LONGEST
-from warren.broker.message import packed_keys_of, unpack_keys
+from warren.broker.message import bcc_of, packed_keys_of, unpack_keys
 from warren.broker.records import Content
 from warren.http.endpoint import VHOST, Call, Endpoint, NoContent
 from warren.http.errors import ApiError, bad_request, not_authorised
@@ -150,7 +150,7 @@ def describe(waiting: browse.Waiting, most_bytes: int | None) -> DelayedMessage 
         exchange_type=exchange.type,
         exchange_arguments=to_python(exchange.arguments),
         published_to=stored.exchange,
-        routing_keys=keys[: len(keys) - (stored.flags & 255)],
+        routing_keys=keys[: len(keys) - bcc_of(stored)],
         due=_moment(waiting.due),
         due_ms=int(waiting.due),
         scheduled=_moment(note.scheduled_at),

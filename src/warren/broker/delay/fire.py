@@ -18,7 +18,7 @@ from warren.broker.delay.note import PERSISTENT, REPEATS, Note, note_of
 from warren.broker.delay.request import CATCH_UP, Request, read
 from warren.broker.delay.schedule import Schedule
 from warren.broker.exchange.walk import route as walk
-from warren.broker.message import Message, Origin, message_from, packed_keys_of, unpack_keys
+from warren.broker.message import Message, Origin, bcc_of, message_from, packed_keys_of, unpack_keys
 from warren.broker.publish import queues_of, read_expiration
 from warren.broker.records import Content
 from warren.log.format import StoredMessage
@@ -48,7 +48,7 @@ class Firing:
         keys = packed_keys_of(stored)
         origin = self._origin
         if origin is None or stored.exchange != self._exchange or keys != self._keys:
-            origin = Origin(stored.exchange, unpack_keys(keys), stored.flags & 255)
+            origin = Origin(stored.exchange, unpack_keys(keys), bcc_of(stored))
             self._origin = origin
             self._exchange = stored.exchange
             self._keys = keys

@@ -2,7 +2,7 @@
 
 The note stands behind the routing keys in the message's record, and the record's flags say how long it is:
 
-    keys note                      flags = number of BCC keys | length of the note << 8
+    keys note                      flags = number of BCC keys | length of the note << 20
     note = version(1) bits(1) sequence number(8) scheduled at(8) deliveries so far(8) publisher id
                                    (the last two as short strings)
 
@@ -16,6 +16,7 @@ from typing import Final, final
 from librt.strings import BytesWriter, read_i64_be, write_i64_be
 from mypy_extensions import i64
 
+from warren.broker.message import NOTE_SHIFT
 from warren.log.format import StoredMessage
 
 VERSION: Final = 1
@@ -64,7 +65,7 @@ class Note:
 def note_of(stored: StoredMessage) -> Note:
     """The note in a record; an empty one when there is none that we can read."""
     note = Note()
-    length = stored.flags >> 8
+    length = stored.flags >> NOTE_SHIFT
     data = stored.routing_keys[len(stored.routing_keys) - length :] if length else b""
     if len(data) < FIXED + 2 or data[0] != VERSION:
         return note

@@ -20,7 +20,7 @@ from mypy_extensions import i64
 
 from warren.broker.delay.index import DueIndex
 from warren.broker.delay.note import NAMED, Note, note_of
-from warren.broker.message import Message
+from warren.broker.message import NOTE_SHIFT, Message
 from warren.broker.records import Exchange
 from warren.log.format import StoredMessage
 from warren.log.index import QueueIndex
@@ -68,7 +68,7 @@ class Schedule:
         extra = note.encode()
         origin = message.origin
         keys = origin.packed_keys + extra
-        flags = origin.bcc | len(extra) << 8
+        flags = origin.bcc | len(extra) << NOTE_SHIFT
         broker = self.broker
         key: i64
         if self.durable:

@@ -17,7 +17,7 @@ from librt.vecs import append, vec
 from mypy_extensions import i64
 
 from warren.broker import holder
-from warren.broker.message import Entry, Message, Origin, message_from, packed_keys_of, unpack_keys
+from warren.broker.message import Entry, Message, Origin, bcc_of, message_from, packed_keys_of, unpack_keys
 from warren.log.format import StoredMessage
 from warren.log.index import QueueIndex
 from warren.wire.content import quick_properties
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from warren.broker.queue.lease import Lease
     from warren.broker.queue.queue import Queue
 
-PAGE: Final = 4096  # entries a page
+PAGE: Final = 1024  # entries a page
 PAGE_IN: Final = 256  # entries read back at a time
 PAGE_IN_BYTES: Final = 4 << 20  # or fewer, of so many bytes; at least one
 PRIORITY_BIT: Final = 0x08  # of octet 12 of a content header: it has a priority
@@ -42,7 +42,8 @@ class Page:
 
     def __init__(self) -> None:
         self.addresses: vec[i64] = vec[i64](capacity=PAGE)
-        self.positions: vec[i64] = vec[i64](capacity=PAGE)
+        self._first: i64 = 0  # position of the first entry; the others follow it one by one, unless
+        self._positions: vec[i64] | None = None  # they do not, and stand here
         self.metas: vec[i64] = vec[i64](capacity=PAGE)  # size << 8 | flags
         self.expiries: vec[i64] | None = None  # only when some entry expires
         self.start: i64 = 0
@@ -54,9 +55,38 @@ class Page:
             self.expiries = append(self.expiries, expires_at)
         elif self.expiries is not None:
             self.expiries = append(self.expiries, 0)
+        self._add_position(position)
         self.addresses = append(self.addresses, address)
-        self.positions = append(self.positions, position)
         self.metas = append(self.metas, meta)
+
+    def _add_position(self, position: i64) -> None:
+        count: i64 = len(self.addresses)
+        if self._positions is None:
+            if count == 0:
+                self._first = position
+                return
+            if position == self._first + count:
+                return
+            known = vec[i64](capacity=PAGE)
+            i: i64 = 0
+            while i < count:
+                known = append(known, self._first + i)
+                i += 1
+            self._positions = known
+        self._positions = append(self._positions, position)
+
+    def position(self, i: i64) -> i64:
+        positions = self._positions
+        return self._first + i if positions is None else positions[i]
+
+    def replace(self, other: Page) -> None:
+        """Hold what the other one holds."""
+        self.addresses = other.addresses
+        self._first = other._first
+        self._positions = other._positions
+        self.metas = other.metas
+        self.expiries = other.expiries
+        self.start = other.start
 
 
 @final
@@ -172,7 +202,7 @@ class Fifo:
         meta = page.metas[i]
         expiries = page.expiries
         expires_at: i64 = 0 if expiries is None else expiries[i]
-        lease.add(page.addresses[i], page.positions[i], meta >> 8, priority, meta & REDELIVERED, expires_at)
+        lease.add(page.addresses[i], page.position(i), meta >> 8, priority, meta & REDELIVERED, expires_at)
         page.start = i + 1
         self.paged -= 1
         self.length -= 1
@@ -229,12 +259,12 @@ class Fifo:
         i = start
         while i < end:
             if page.addresses[i] == 0:
-                items.append(self._resident.pop(page.positions[i]))
+                items.append(self._resident.pop(page.position(i)))
             else:
                 meta = page.metas[i]
                 message = self._message(stored[taken], page.addresses[i], (meta & PERSISTENT) != 0)
                 taken += 1
-                entry = Entry(message, self._queue, page.positions[i])
+                entry = Entry(message, self._queue, page.position(i))
                 entry.redelivered = (meta & REDELIVERED) != 0
                 if expiries is not None:
                     entry.expires_at = expiries[i]
@@ -262,7 +292,7 @@ class Fifo:
             whole.address = message.address
             whole.priority = message.priority
             message = whole
-        entry = Entry(message, self._queue, page.positions[i])
+        entry = Entry(message, self._queue, page.position(i))
         entry.redelivered = (meta & REDELIVERED) != 0
         if page.expiries is not None:
             entry.expires_at = page.expiries[i]
@@ -276,7 +306,7 @@ class Fifo:
         origin = self._origin
         keys = packed_keys_of(record)
         if origin is None or record.exchange != self._origin_exchange or keys != self._origin_keys:
-            origin = Origin(record.exchange, unpack_keys(keys), record.flags & 255)
+            origin = Origin(record.exchange, unpack_keys(keys), bcc_of(record))
             self._origin = origin
             self._origin_exchange = record.exchange
             self._origin_keys = keys
@@ -335,7 +365,7 @@ class Fifo:
                 expiries = page.expiries
                 if page.addresses[j] > 0:
                     index.add(
-                        page.positions[j],
+                        page.position(j),
                         page.addresses[j],
                         0 if expiries is None else expiries[j],
                         holder.pack(priority, meta >> 8, (meta & REDELIVERED) != 0),
@@ -400,15 +430,11 @@ class Fifo:
                 self.paged -= 1
                 self.length -= 1
             else:
-                left.add(address, page.positions[i], meta, 0 if page.expiries is None else page.expiries[i])
+                left.add(address, page.position(i), meta, 0 if page.expiries is None else page.expiries[i])
             i += 1
         if not waiting:
             return -1
-        page.addresses = left.addresses
-        page.positions = left.positions
-        page.metas = left.metas
-        page.expiries = left.expiries
-        page.start = 0
+        page.replace(left)
         return size
 
 

@@ -15,7 +15,7 @@ from mypy_extensions import i64
 
 from warren.broker import holder
 from warren.broker.access import store_key
-from warren.broker.message import Entry, Origin, message_from, unpack_keys
+from warren.broker.message import Entry, Origin, bcc_of, message_from, packed_keys_of, unpack_keys
 from warren.broker.timers import Timer
 from warren.log.format import StoredMessage
 from warren.log.index import QueueIndex
@@ -376,7 +376,7 @@ class Leases:
 
 def entry_from(queue: Queue, record: StoredMessage, address: i64, position: i64) -> Entry:
     """A queue entry from what was stored."""
-    origin = Origin(record.exchange, unpack_keys(record.routing_keys), record.flags & 255)
+    origin = Origin(record.exchange, unpack_keys(packed_keys_of(record)), bcc_of(record))
     body = record.body
     message = message_from(
         origin, record.message_id, record.header, [body] if body else [], len(body), address > 0

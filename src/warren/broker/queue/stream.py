@@ -14,7 +14,7 @@ from librt.vecs import append, vec
 from mypy_extensions import i64
 
 from warren.broker import holder
-from warren.broker.message import Message, Origin, message_from, packed_keys_of, unpack_keys
+from warren.broker.message import Message, Origin, bcc_of, message_from, packed_keys_of, unpack_keys
 from warren.broker.queue.replay import ReplayQueue
 from warren.broker.queue.stream_header import with_stream_offset
 from warren.log.index import QueueIndex
@@ -300,7 +300,7 @@ class StreamQueue(ReplayQueue):
             origin = self._origin
             keys = packed_keys_of(record)
             if origin is None or record.exchange != self._origin_exchange or keys != self._origin_keys:
-                origin = Origin(record.exchange, unpack_keys(keys), record.flags & 255)
+                origin = Origin(record.exchange, unpack_keys(keys), bcc_of(record))
                 self._origin = origin
                 self._origin_exchange = record.exchange
                 self._origin_keys = keys
