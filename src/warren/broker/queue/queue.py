@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 
 WINDOW: Final = 8192  # entries kept with their content; beyond it a logged message is a page entry
 WINDOW_BYTES: Final = 16 << 20  # the same by size
-SMALL_WINDOW: Final = 256  # when all queues together have many in memory
-MANY: Final = 100_000
+SMALL_WINDOW: Final = 64  # when all queues together have many in memory
+MANY: Final = 65_536
 UNLIMITED: Final = 1 << 40
 EVERYTHING: Final = 0x7FFFFFFFFFFFFFFF
 LEAD: Final = 65536  # how far ahead the log is told that deliveries may have gone
