@@ -14,6 +14,7 @@ from tests.broker.harness import Client, Core
 from tests.fuzz.conversations import method_with_table, nested
 from warren.broker.channel import Channel
 from warren.broker.connection import Connection
+from warren.server.config import Settings, SettingsError
 from warren.wire.content import Properties, content_frames, encode_header
 from warren.wire.methods import method_frame
 
@@ -251,3 +252,11 @@ def test_a_persistent_body_in_tiny_frames_takes_time_in_proportion(client: Clien
         took.append(time.process_time() - started)
     assert client.call("basic.get", queue="d").body == b"x" * size
     assert took[-1] < 5 * min(took) + 0.1, took
+
+
+def test_the_largest_message_may_be_set_from_1_byte_to_2_gib() -> None:
+    for size in (1, 2 * GIB):
+        assert Settings(max_message_size=size).max_message_size == size
+    for size in (0, 2 * GIB + 1):
+        with pytest.raises(SettingsError, match=f"max_message_size: {size} is not allowed"):
+            Settings(max_message_size=size)
