@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Final, final
 from librt.vecs import append, vec
 from mypy_extensions import i64
 
+from warren.broker import large
 from warren.broker.delay.index import DueIndex
 from warren.broker.delay.note import NAMED, Note, note_of
 from warren.broker.message import NOTE_SHIFT, Message
@@ -72,10 +73,17 @@ class Schedule:
         broker = self.broker
         key: i64
         if self.durable:
-            key = broker.log.append_one(
-                message.id, message.header(), message.body(), origin.exchange, keys, flags,
-                self.id, 0, due, NAMED if note.name else 0,
-            )  # fmt: skip
+            named = NAMED if note.name else 0
+            chunks = message.chunks
+            if chunks is not None and message.size > large.LARGE:
+                key = broker.log.append_body(
+                    large.handle_of(broker, chunks), message.id, message.header(), origin.exchange, keys, flags,
+                    [self.id], [0], [due], [named],
+                )  # fmt: skip
+            else:
+                key = broker.log.append_one(
+                    message.id, message.header(), message.body(), origin.exchange, keys, flags, self.id, 0, due, named
+                )
             broker.durable_change = True
         else:
             key = self._keep_transient(message, keys, flags)
