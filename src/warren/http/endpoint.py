@@ -141,6 +141,7 @@ class Endpoint:
     body: type | None = None
     answer: Any = None
     status: int = 200  # when it went well
+    unwell: Any = None  # what comes with 503 where that is an answer and no failure (health checks)
     listing: bool = False  # takes page, page_size, name, use_regex, sort, sort_reverse, columns
 
     @property

@@ -6,9 +6,9 @@ import ssl
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from warren.http.endpoint import MANAGEMENT, VHOST, Call, Endpoint, Json
+from warren.http.endpoint import MANAGEMENT, VHOST, Call, Endpoint, Handler, Json
 from warren.http.errors import bad_request
-from warren.http.models import Status
+from warren.http.models import Status, Unwell
 from warren.wire.content import Properties
 
 UNITS = {"days": 1, "weeks": 7, "months": 30, "years": 365}
@@ -98,23 +98,26 @@ async def aliveness(call: Call) -> object:
 
 CHECKS = "/health/checks"
 
+
+def _check(path: str, handler: Handler, summary: str, level: str = MANAGEMENT) -> Endpoint:
+    return Endpoint("GET", path, level, handler, summary, answer=Status, unwell=Unwell)
+
+
 ENDPOINTS = [
-    Endpoint("GET", f"{CHECKS}/alarms", MANAGEMENT, alarms, "No alarm in the cluster", answer=Status),
-    Endpoint("GET", f"{CHECKS}/local-alarms", MANAGEMENT, alarms, "No alarm on the node", answer=Status),
-    Endpoint("GET", f"{CHECKS}/virtual-hosts", MANAGEMENT, fine, "All vhosts are up", answer=Status),
-    Endpoint("GET", f"{CHECKS}/port-listener/{{port}}", MANAGEMENT, port_listener, "Something listens on the port"),
-    Endpoint(
-        "GET", f"{CHECKS}/protocol-listener/{{protocol}}", MANAGEMENT, protocol_listener, "The protocol is served"
+    _check(f"{CHECKS}/alarms", alarms, "No alarm in the cluster"),
+    _check(f"{CHECKS}/local-alarms", alarms, "No alarm on the node"),
+    _check(f"{CHECKS}/virtual-hosts", fine, "All vhosts are up"),
+    _check(f"{CHECKS}/port-listener/{{port}}", port_listener, "Something listens on the port"),
+    _check(f"{CHECKS}/protocol-listener/{{protocol}}", protocol_listener, "The protocol is served"),
+    _check(
+        f"{CHECKS}/certificate-expiration/{{within}}/{{unit}}", certificate_expiration,
+        "No certificate expires within that time",
     ),
-    Endpoint(
-        "GET", f"{CHECKS}/certificate-expiration/{{within}}/{{unit}}", MANAGEMENT, certificate_expiration,
-        "No certificate expires within that time", answer=Status,
-    ),
-    Endpoint("GET", f"{CHECKS}/node-is-mirror-sync-critical", MANAGEMENT, single_node, "One node", answer=Status),
-    Endpoint("GET", f"{CHECKS}/node-is-quorum-critical", MANAGEMENT, single_node, "One node", answer=Status),
-    Endpoint("GET", f"{CHECKS}/is-in-service", MANAGEMENT, in_service, "The node takes clients", answer=Status),
-    Endpoint("GET", f"{CHECKS}/ready-to-serve-clients", MANAGEMENT, in_service, "The same", answer=Status),
-    Endpoint("GET", "/aliveness-test/{vhost}", VHOST, aliveness, "A message goes in and comes out", answer=Status),
-    Endpoint("GET", "/healthchecks/node", MANAGEMENT, fine, "The node answers", answer=Status),
-    Endpoint("GET", "/healthchecks/node/{node}", MANAGEMENT, fine, "The node answers", answer=Status),
+    _check(f"{CHECKS}/node-is-mirror-sync-critical", single_node, "One node"),
+    _check(f"{CHECKS}/node-is-quorum-critical", single_node, "One node"),
+    _check(f"{CHECKS}/is-in-service", in_service, "The node takes clients"),
+    _check(f"{CHECKS}/ready-to-serve-clients", in_service, "The same"),
+    _check("/aliveness-test/{vhost}", aliveness, "A message goes in and comes out", VHOST),
+    _check("/healthchecks/node", fine, "The node answers"),
+    _check("/healthchecks/node/{node}", fine, "The node answers"),
 ]  # fmt: skip

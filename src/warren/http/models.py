@@ -33,6 +33,13 @@ class Status(Struct, omit_defaults=True):
     reason: str | UnsetType = UNSET
 
 
+class Unwell(Struct):
+    """A health check that failed; some say more, such as what is missing."""
+
+    status: str
+    reason: str
+
+
 class QueueTotals(Struct):
     messages: int
     messages_details: Rate

@@ -16,14 +16,14 @@ LISTING = {
     "use_regex": "true: name is a regular expression",
     "sort": "field to sort by; a.b is b within a",
     "sort_reverse": "true: largest first",
-    "columns": "fields wanted, separated by commas",
+    "columns": "fields wanted, separated by commas; only these come, also where the schema requires more",
 }
 
 
 def description(endpoints: list[Endpoint], version: str) -> dict[str, Any]:
     models: list[Any] = [Problem, Page]
     for endpoint in endpoints:
-        models.extend(model for model in (endpoint.body, endpoint.answer) if model is not None)
+        models.extend(model for model in (endpoint.body, endpoint.answer, endpoint.unwell) if model is not None)
     schemas, components = msgspec.json.schema_components(models, ref_template="#/components/schemas/{name}")
     schema_of = {repr(model): schema for model, schema in zip(models, schemas, strict=True)}
     paths: dict[str, dict[str, Any]] = {}
@@ -56,6 +56,12 @@ def _operation(endpoint: Endpoint, schema_of: dict[str, Any]) -> dict[str, Any]:
     responses = {str(endpoint.status): went_well, "400": problem, "401": problem, "404": problem}
     if endpoint.status == 201 and endpoint.method == "PUT":
         responses["204"] = {"description": "It was there already"}
+    if endpoint.unwell is not None:
+        responses["503"] = {"description": "Not well", "content": _json(schema_of[repr(endpoint.unwell)])}
+    elif endpoint.method != "GET":
+        responses["503"] = {**problem, "description": "Not written yet; it may still be"}
+    if endpoint.body is not None:
+        responses["413"] = {**problem, "description": "The body is too large"}
     parameters = [
         {"name": segment[1:-1], "in": "path", "required": True, "schema": {"type": "string"}}
         for segment in endpoint.segments
