@@ -18,8 +18,6 @@ from warren.wire.constants import FRAME_METHOD, PROTOCOL_HEADER
 from warren.wire.frames import FrameReader
 from warren.wire.replies import REPLIES
 
-pytestmark = pytest.mark.pure
-
 CASES = 1200
 CLOSE, CLOSE_OK, CHANNEL_CLOSE = (10, 50), (10, 51), (20, 40)
 GENERATED = re.compile(rb"amq\.(gen-|ctag-|rabbitmq\.reply-to\.)[A-Za-z0-9_-]{22}")
