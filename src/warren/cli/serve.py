@@ -116,6 +116,7 @@ async def serve(settings: Settings, reread: Callable[[], Settings]) -> None:
             supervisor.keep_alive()
             await stop.wait()
     finally:
+        loop.add_signal_handler(signal.SIGHUP, _do_nothing)  # too late to reload
         supervisor.stopping(reason[0])
         events("server").info("server.stopping", reason=reason[0])
         await server.stop(reason[0])
