@@ -88,6 +88,7 @@ def batch_1(w: World) -> None:
 def batch_2(w: World) -> None:
     w.publish(b"c" * 120, 2)
     w.publish(b"d" * 10, 3, w.passing)
+    w.deliver(w.passing)
     w.settle(1)
     w.deliver(2)
 
@@ -278,6 +279,7 @@ OPERATIONS = st.sampled_from(
         lambda w: w.publish(b"%d" % w.message_id * 20, w.passing),
         lambda w: w.drop_passing(),
         lambda w: w.deliver(1),
+        lambda w: w.deliver(w.passing),
         lambda w: w.define(f"q{w.message_id % 5}", b"%d" % w.message_id),
         lambda w: w.undefine(f"q{w.message_id % 5}"),
         lambda w: w.end_turn(),

@@ -165,6 +165,23 @@ def test_damage_before_the_synced_end_is_refused_with_file_offset_and_cure() -> 
     assert f"/data/{name}: offset 128:" in str(refused.value) and "warren log salvage" in str(refused.value)
 
 
+def test_damage_at_the_end_of_a_segment_is_refused_once_a_later_one_closed_it() -> None:
+    disk = SimulatedFiles()
+    world = World(disk, small())
+    while world.log.active.number < 3:
+        world.publish(b"x" * 500, 1)
+        world.end_turn()
+    world.publish(b"y", 1)
+    world.end_turn()
+    image = disk.synced_image()
+    for name in ("segment-0000000001.log", "segment-0000000002.log"):
+        damaged = {**image, name: image[name][:-1] + bytes([image[name][-1] ^ 1])}
+        with pytest.raises(LogCorrupt, match=f"{name}: offset"):
+            Log.open("/data", SimulatedFiles(damaged), small())
+        with pytest.raises(LogCorrupt, match=f"{name}: offset"):
+            Log.open("/data", SimulatedFiles({**image, name: image[name][:-700]}), small())
+
+
 def test_a_missing_segment_or_manifest_is_refused_by_name() -> None:
     disk = SimulatedFiles()
     filled(disk)
