@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -52,7 +53,11 @@ def drive(tmp_path: Path, options: dict[str, str], deadly: int) -> int:
         [sys.executable, str(program), json.dumps(options), str(tmp_path / "lake"), str(tmp_path / "checkpoint"),
          str(deadly)], start_new_session=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
     )  # fmt: skip
-    return process.wait(200)
+    try:
+        return process.wait(200)
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
 
 
 def numbers(spark: SparkSession, lake: Path) -> list[int]:

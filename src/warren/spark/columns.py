@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from warren.spark.compat import arrow_schema
 from warren.spark.headers import to_maps
 from warren.spark.schema import PROPERTIES
 from warren.wire.content import decode_properties
@@ -69,9 +70,7 @@ class Columns:
     """Deliveries collected for one record batch after another."""
 
     def __init__(self, schema: StructType, queue: str) -> None:
-        from pyspark.sql.pandas.types import to_arrow_schema
-
-        self.arrow: pa.Schema = to_arrow_schema(schema, timezone="UTC")
+        self.arrow = arrow_schema(schema)
         self.queue = queue
         self.names = set(self.arrow.names)
         self.wanted = [name for name in PROPERTY_NAMES if name in self.names]

@@ -68,9 +68,16 @@ def running_session() -> SparkSession | None:
 
 def register(spark: SparkSession) -> None:
     """Make format("amqp") known to this session; needed only where the package is shipped and not installed."""
+    from pyspark.errors import AnalysisException
+
     from warren.spark.source import AmqpDataSource
 
-    spark.dataSource.register(AmqpDataSource)
+    try:
+        spark.dataSource.register(AmqpDataSource)
+    except AnalysisException as error:
+        # Spark 4.0 refuses what it has found by itself already.
+        if "DATA_SOURCE_ALREADY_EXISTS" not in str(error):
+            raise
 
 
 def _submitted() -> bool:

@@ -21,6 +21,7 @@ import pyspark.sql.datasource as api
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
+from warren.spark.compat import arrow_schema
 from warren.spark.options import OptionError, Options
 from warren.spark.publisher import Chunk, Publisher
 from warren.spark.schema import WRITE_COLUMNS
@@ -152,9 +153,8 @@ else:  # Spark 4.0 hands rows to streaming sinks
 
 def _batches(rows: Iterator[Any], schema: StructType, size: int = 2500) -> Iterator[pa.RecordBatch]:
     import pyarrow
-    from pyspark.sql.pandas.types import to_arrow_schema
 
-    arrow = to_arrow_schema(schema, timezone="UTC")
+    arrow = arrow_schema(schema)
     held: list[tuple[Any, ...]] = []
     for row in rows:
         held.append(tuple(row))
