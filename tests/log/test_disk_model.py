@@ -9,7 +9,6 @@ from __future__ import annotations
 import copy
 import errno
 import itertools
-import os
 import random
 from collections.abc import Callable
 
@@ -151,10 +150,6 @@ def test_every_crash_point_of_the_short_history_recovers_what_was_promised() -> 
     assert points.points > 40 and points.judged > 300
 
 
-# how long the sequences of all orders are; `make soak` sets more
-LENGTH = int(os.environ.get("WARREN_LOG_LENGTH", "2"))
-
-
 def fault_points() -> list[tuple[int, str]]:
     """Every operation of the short history that may fail."""
     disk = SimulatedFiles()
@@ -201,9 +196,18 @@ def test_every_failing_operation_at_every_crash_point_loses_nothing_promised(sha
         assert same(found_state(log, recovered), world.state, set()), f"operation {at}"
 
 
-def test_every_order_of_these_batches_survives_every_crash_point_and_a_failed_sync() -> None:
+def test_every_order_of_two_of_these_batches_survives_every_crash_point_and_a_failed_sync() -> None:
+    every_order(2)
+
+
+@pytest.mark.soak
+def test_every_order_of_four_of_these_batches_survives_every_crash_point_and_a_failed_sync() -> None:
+    every_order(4)
+
+
+def every_order(longest: int) -> None:
     """All sequences of up to so many of the six batches, each once sound and once with its middle sync failing."""
-    for length in range(1, LENGTH + 1):
+    for length in range(1, longest + 1):
         for number, batches in enumerate(itertools.product(BATCHES, repeat=length)):
             syncs = 0
             for failing in (False, True):
@@ -261,9 +265,6 @@ def test_a_turned_bit_in_synced_data_is_never_taken_for_data() -> None:
     assert outcomes["refused"] > 100 and outcomes["cut"] > 0
 
 
-# `make soak` sets more
-EXAMPLES = int(os.environ.get("WARREN_LOG_EXAMPLES", "40"))
-
 OPERATIONS = st.sampled_from(
     [
         lambda w: w.publish(b"%d" % w.message_id * 20, 1 + w.message_id % 4),
@@ -291,18 +292,33 @@ OPERATIONS = st.sampled_from(
 )
 
 
-@settings(
-    max_examples=EXAMPLES, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
-)
-@given(
+HISTORIES = (
     st.lists(OPERATIONS, min_size=20, max_size=150),
     st.integers(0, 2**32),
     st.sets(st.integers(5, 250), max_size=6),
     st.integers(0, 2),
 )
+SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large]
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=SLOW)
+@given(*HISTORIES)
 def test_long_random_histories_survive_crashes_and_faults(
     operations: list[Step], seed: int, faults: set[int], restarts: int
 ) -> None:
+    live_through(operations, seed, faults, restarts)
+
+
+@pytest.mark.soak
+@settings(max_examples=20_000, deadline=None, suppress_health_check=SLOW)
+@given(*HISTORIES)
+def test_very_many_random_histories_survive_crashes_and_faults(
+    operations: list[Step], seed: int, faults: set[int], restarts: int
+) -> None:
+    live_through(operations, seed, faults, restarts)
+
+
+def live_through(operations: list[Step], seed: int, faults: set[int], restarts: int) -> None:
     rng = random.Random(seed)
     disk = SimulatedFiles()
     world = World(disk, small())
