@@ -217,7 +217,14 @@ def test_purge_leaves_what_is_outstanding(core: Core, client: Client) -> None:
 
 # -- the structure behind it ---------------------------------------------------------------------------------------
 
-ENTRY = Entry(Message(Origin("", [""]), 1, b"", 0, 0, 0, False), None, 0)  # type: ignore[arg-type]
+
+@pytest.fixture(scope="module")
+def entry(tmp_path_factory: pytest.TempPathFactory) -> Entry:
+    core = Core(tmp_path_factory.mktemp("entry"))
+    core.client().call("queue.declare", queue="q")
+    return Entry(Message(Origin("", [""]), 1, b"", 0, 0, 0, False), queue(core, "q"), 0)
+
+
 OPERATIONS = st.one_of(
     st.tuples(st.just("add"), st.integers(1, 200)),
     st.tuples(st.just("take"), st.integers(0, 400)),
@@ -228,18 +235,18 @@ OPERATIONS = st.one_of(
 
 @settings(max_examples=300, deadline=None)
 @given(st.lists(OPERATIONS, max_size=60))
-def test_outstanding_tags_are_what_a_plain_dictionary_says(operations: list[tuple[str, int]]) -> None:
+def test_outstanding_tags_are_what_a_plain_dictionary_says(entry: Entry, operations: list[tuple[str, int]]) -> None:
     unacked, model, tag = Unacked(), dict[int, Entry](), 0
     taken: list[tuple[int, Entry]] = []
     for what, number in operations:
         if what == "add":
             tag += number if number > 150 else 1
-            unacked.add(tag, ENTRY)
-            model[tag] = ENTRY
+            unacked.add(tag, entry)
+            model[tag] = entry
         elif what == "take":
             assert (unacked.take(number) is not None) == (model.pop(number, None) is not None)
             if number:
-                taken.append((number, ENTRY))
+                taken.append((number, entry))
         elif what == "up to":
             gone = [t for t in model if number == 0 or t <= number]
             assert len(unacked.take_up_to(number)) == len(gone)
