@@ -216,7 +216,7 @@ class Run(Resting):
 
         path = fill(op.values["path"])
         status, answer = self.driver.broker.http(op.values["verb"], path, fill(op.values["body"]))
-        if "/policies/" in path:
+        if "policies/" in path:
             self.policies.add(path)
         self.step.lines.append(f"HTTP {status} {self.words.level(str(answer))}")
 

@@ -41,12 +41,20 @@ QUEUE_POLICIES: tuple[dict[str, Any], ...] = (
     {"dead-letter-exchange": "x0"}, {"expires": 600000}, {"max-length": 3},
     {"dead-letter-exchange": "", "dead-letter-routing-key": "q1"},
 )
+#: An operator's limit and a user's: the smaller one counts.
+OPERATOR_POLICIES: tuple[dict[str, Any], ...] = (
+    {"max-length": 2}, {"max-length": 5}, {"max-length-bytes": 4}, {"message-ttl": 600000, "max-length": 1})
 EXCHANGE_POLICIES: tuple[dict[str, Any], ...] = ({"alternate-exchange": "x1"}, {"alternate-exchange": "amq.fanout"})
 
 
 def policy(g: Generator, channel: str) -> Op:
     if g.flip(0.25):
         return op(channel, "http", verb="DELETE", path="/api/policies/{vhost}/{prefix}p0", body=None)
+    if g.flip(0.2):
+        return op(channel, "http", verb=g.random.choice(("PUT", "PUT", "DELETE")),
+                  path="/api/operator-policies/{vhost}/{prefix}o0", body={
+                      "pattern": "^{prefix}q", "definition": dict(g.random.choice(OPERATOR_POLICIES)),
+                      "apply-to": "queues", "priority": 0})
     queues = g.flip(0.75)
     pool = QUEUE_POLICIES if queues else EXCHANGE_POLICIES
     definition: dict[str, Any] = {}
