@@ -225,3 +225,23 @@ def test_a_full_disk_is_emptied_by_consumers_alone(disk: Disk) -> None:
         return isinstance(confirming.take_events()[-1], Acked)
 
     until(accepted)
+
+
+def test_a_broker_stopped_on_a_failing_disk_ends_and_starts_again_with_what_it_promised(disk: Disk) -> None:
+    broker = disk.broker
+    connection = Connection(broker.url)
+    channel = connection.channel()
+    channel.confirm_select()
+    channel.queue_declare("q", durable=True)
+    publish(channel, "q", range(50))
+    assert all(isinstance(event, Acked) for event in settled(channel))
+    disk.fail()
+    more, _ = until_refused(channel, "q", 50)
+    assert broker.process is not None
+    broker.process.terminate()
+    broker.process.wait(30)
+    if isinstance(disk, Full):
+        disk.repair()
+    broker.start()
+    with Connection(broker.url) as again:
+        assert [int(message.body) for message in everything(again, "q")] == [*range(50), *more]
