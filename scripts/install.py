@@ -39,13 +39,16 @@ def pip(*arguments: str) -> None:
             shown = line.strip()
             if shown.startswith(SHOWN):
                 print("  " + (shown if len(shown) < 110 else shown[:107] + "..."), flush=True)
-    if process.wait():
-        fail()
+    status = process.wait()
+    if status:
+        fail(status)
 
 
-def fail() -> None:
+def fail(status: int) -> None:
     text = LOG.read_text()
-    if any(sign in text for sign in UNREACHABLE):
+    if status < 0:
+        cure = f"pip was ended by signal {-status}; if nobody did that, the machine ran out of memory"
+    elif any(sign in text for sign in UNREACHABLE):
         cure = "the package registry cannot be reached: check the network, or pip's index-url, and run make again"
     else:
         errors = [line.strip() for line in text.splitlines() if "error" in line.lower()]
