@@ -39,7 +39,7 @@ def write(df, batch):
 df = spark.readStream.format("amqp").options(**options).load()
 query = (df.writeStream.foreachBatch(write).option("checkpointLocation", checkpoint)
          .trigger(availableNow=True).start())
-query.awaitTermination(120)
+query.awaitTermination(300)
 spark.stop()
 """
 
@@ -54,7 +54,7 @@ def drive(tmp_path: Path, options: dict[str, str], deadly: int) -> int:
          str(deadly)], start_new_session=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
     )  # fmt: skip
     try:
-        return process.wait(200)
+        return process.wait(400)
     finally:
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
@@ -102,7 +102,7 @@ def slowly(body):
 df = spark.readStream.format("amqp").options(**options).load().select(slowly("body").alias("body"))
 query = (df.writeStream.format("parquet").option("path", lake).option("checkpointLocation", lake + "/_checkpoint")
          .trigger(availableNow=True).start())
-query.awaitTermination(200)
+query.awaitTermination(400)
 spark.stop()
 """
 
@@ -123,7 +123,7 @@ def test_a_killed_executor_loses_and_repeats_nothing(
     with start_cluster(tmp_path) as cluster:
 
         def kill_one() -> None:
-            deadline = time.monotonic() + 120
+            deadline = time.monotonic() + 240
             # once tasks write, so that one is lost in the middle
             while time.monotonic() < deadline and not killed:
                 writing = list((lake).glob("part-*")) if lake.exists() else []
@@ -135,7 +135,7 @@ def test_a_killed_executor_loses_and_repeats_nothing(
 
         killer = threading.Thread(target=kill_one)
         killer.start()
-        done = cluster.submit(program, repr(options), str(lake))
+        done = cluster.submit(program, repr(options), str(lake), timeout=500)
         killer.join()
         assert done.returncode == 0, done.stderr[-3000:]
     assert killed
@@ -187,7 +187,7 @@ def test_a_broker_killed_and_restarted_under_a_running_query_loses_and_repeats_n
         df.writeStream.format("parquet").option("path", lake).option("checkpointLocation", lake + "/_checkpoint")
         .trigger(processingTime="500 milliseconds").start()
     )  # fmt: skip
-    deadline = time.monotonic() + 120
+    deadline = time.monotonic() + 240
     try:
         while not query.recentProgress and time.monotonic() < deadline:
             time.sleep(0.1)

@@ -33,7 +33,7 @@ def session(
     builder = SparkSession.builder.appName(name)
     if master is not None:
         builder = builder.master(master)
-    elif "MASTER" not in os.environ and "SPARK_MASTER" not in os.environ and not _submitted():
+    elif not _submitted():
         builder = builder.master("local[2]")
     defaults = {
         "spark.ui.enabled": "false",

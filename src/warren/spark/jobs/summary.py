@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from warren.spark.requirements import RequirementMissing
+
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
@@ -175,7 +177,10 @@ def _rates(lines: Sequence[Line]) -> str:
 
 def plot(lines: Sequence[Line], path: str) -> None:
     """Messages per window, stacked by outcome, as a PNG."""
-    import matplotlib
+    try:
+        import matplotlib
+    except ImportError:
+        raise RequirementMissing("the plot needs matplotlib and it is not installed: pip install matplotlib") from None
 
     matplotlib.use("Agg")
     from matplotlib import pyplot
