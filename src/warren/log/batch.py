@@ -23,6 +23,7 @@ from warren.log.format import (
     SETTLE,
     SETTLE_RUN,
     UNDEFINE,
+    message_size,
 )
 
 KEEP_BUFFER: Final = 8 << 20  # a larger buffer is given back rather than kept for the next batch
@@ -47,6 +48,12 @@ class Sealed:
         if index + 1 < len(self.offsets):
             return i64(self.offsets[index + 1]) - i64(self.offsets[index])
         return len(self.messages) - i64(self.offsets[index])
+
+    def record(self, number: i64) -> bytes:
+        """The bytes of one of its records."""
+        index = number - self.first_record
+        at = i64(self.offsets[index])
+        return self.messages[at : at + self.size_of(index)]
 
 
 @final
@@ -197,11 +204,12 @@ class OpenBatch:
             self.changes.truncate(0)
         return sealed
 
-    def bytes_from(self, at: i64) -> bytes:
-        """The messages so far, for reading the one at ``at``; copied only when it has grown past the last copy."""
+    def record(self, number: i64) -> bytes:
+        """The bytes of one of its records."""
+        at = i64(self.offsets[number - self.first_record])
         if at >= len(self.copied):
-            self.copied = self.messages.getvalue()
-        return self.copied
+            self.copied = self.messages.getvalue()  # once for many reads
+        return self.copied[at : at + message_size(self.copied, at)]
 
 
 def hollowed(sealed: Sealed, dead: vec[bool]) -> Sealed:

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from typing import Final, final
 
-from librt.strings import read_i32_le
 from librt.vecs import append, vec
 from mypy_extensions import i64
 
@@ -23,23 +22,20 @@ from warren.log.batch import OpenBatch, Sealed, hollowed
 from warren.log.files import Files
 from warren.log.format import (
     BATCH_HEADER,
-    CHUNK_FIXED,
     CHUNKED,
     MESSAGE,
-    LogCorrupt,
     LogError,
     StoredMessage,
-    decode_message,
-    message_size,
 )
 from warren.log.index import QueueIndex
 from warren.log.maintenance import Maintenance
 from warren.log.manifest import NAME as MANIFEST
 from warren.log.manifest import replace
 from warren.log.reader import Reader
+from warren.log.reading import Reading
 from warren.log.recovery import Progress, Recovered, Recovery
 from warren.log.runner import Runner, Task
-from warren.log.segment import SIZE_CLAMP, SIZE_UNIT, Part, Segment
+from warren.log.segment import Part, Segment
 from warren.log.settings import Listener, LogSettings
 from warren.log.tail import ZERO_AHEAD, Commit, Tail
 
@@ -75,6 +71,7 @@ class Log:
         self.tasks: dict[int, Task] = {}
         self.next_task: i64 = 1
         self.reader: Final = Reader(folder, files)
+        self.reading: Final = Reading(self, self.reader)
         self.tail: Final = Tail(
             folder,
             files,
@@ -286,7 +283,7 @@ class Log:
 
     def enqueue(self, address: i64, queue_id: i64, position: i64, expiry: i64, holder_flags: i64) -> None:
         """A logged message enters a further queue. Before it is settled in the one it leaves."""
-        if not self._find(address >> 32).hold(address & RECORD):
+        if not self.find(address >> 32).hold(address & RECORD):
             raise LogError(f"message {address:#x} is gone: nothing holds it any more")
         self.current.enqueue(queue_id, address, position, expiry, holder_flags)
 
@@ -546,121 +543,33 @@ class Log:
 
     def read(self, address: i64) -> StoredMessage:
         """The message, from memory while it is not synced, else from disk."""
-        data = self._record(address)
-        message = decode_message(data, 0)
-        if data[0] == CHUNKED:
-            parts: list[bytes] = []
-            for chunk in self.body_parts(address):
-                parts.append(self.read_chunk(chunk))
-            return StoredMessage(
-                message.message_id,
-                message.header,
-                b"".join(parts),
-                message.exchange,
-                message.routing_keys,
-                message.flags,
-            )
-        return message
-
-    def read_head(self, address: i64) -> StoredMessage:
-        """The message without its body, when that is in chunks."""
-        data = self._record(address)
-        message = decode_message(data, 0)
-        if data[0] != CHUNKED:
-            return message
-        return StoredMessage(
-            message.message_id, message.header, b"", message.exchange, message.routing_keys, message.flags
-        )
+        return self.reading.read(address)
 
     def read_many(self, addresses: list[int]) -> list[StoredMessage]:
         """The same for many: neighbours on disk are read at once."""
-        found: list[StoredMessage] = []
-        count: i64 = len(addresses)
-        i: i64 = 0
-        while i < count:
-            i = self._read_run(addresses, i, found)
-        return found
-
-    def _read_run(self, addresses: list[int], first: i64, found: list[StoredMessage]) -> i64:
-        """Read the run of neighbours that begins at ``first``; the index behind it."""
-        address: i64 = addresses[first]
-        segment = self._find(address >> 32)
-        slot = segment.slot(address & RECORD)
-        if slot < 0 or slot >= len(segment.offsets) or i64(segment.sizes[slot]) == SIZE_CLAMP:
-            found.append(self.read(address))
-            return first + 1
-        begin = segment.offset(slot)
-        end = begin + i64(segment.sizes[slot]) * SIZE_UNIT
-        wanted = end - begin
-        last = first
-        while last + 1 < len(addresses):
-            following: i64 = addresses[last + 1]
-            if following >> 32 != segment.number or following <= addresses[last]:
-                break
-            slot = segment.slot(following & RECORD)
-            if slot < 0 or slot >= len(segment.offsets) or i64(segment.sizes[slot]) == SIZE_CLAMP:
-                break
-            size = i64(segment.sizes[slot]) * SIZE_UNIT
-            reach = segment.offset(slot) + size
-            if reach - begin > READ_AHEAD or reach - begin > 2 * (wanted + size) + 4096:
-                break
-            wanted += size
-            end = reach
-            last += 1
-        data = self.reader.read(segment, begin, end - begin)
-        while first <= last:
-            address = addresses[first]
-            at = segment.offset(segment.slot(address & RECORD)) - begin
-            if at + 35 > len(data) or data[at] != MESSAGE or at + message_size(data, at) > len(data):
-                found.append(self.read(address))  # chunked, in another part, or not what it should be: read says
-            elif i64(read_i32_le(data, at + 1)) != address & RECORD:
-                raise LogCorrupt(f"message {address:#x}: another record stands in its place; run `warren log verify`")
-            else:
-                found.append(decode_message(data, at))
-            first += 1
-        return first
+        return self.reading.read_many(addresses)
 
     def body_parts(self, address: i64) -> vec[i64]:
         """The chunks of a long body, empty for any other message."""
         return self.chunked.get(address, vec[i64]())
 
     def read_chunk(self, address: i64) -> bytes:
-        data = self._record(address)
-        return data[CHUNK_FIXED:]
+        """One piece of a long body, so that it need not be joined."""
+        return self.reading.read_chunk(address)
 
-    def _record(self, address: i64) -> bytes:
-        """The bytes of one record, no more."""
-        segment = self._find(address >> 32)
-        record = address & RECORD
-        slot = segment.slot(record)
-        if slot < 0:
-            raise LogError(f"message {address:#x} is gone")
-        if slot >= len(segment.offsets):
-            return self._unsynced_record(segment.number, record)
-        units = i64(segment.sizes[slot])
-        offset = segment.offset(slot)
-        data = self.reader.read(segment, offset, units * SIZE_UNIT)
-        size = message_size(data, 0) if len(data) >= CHUNK_FIXED else 0
-        if size > len(data) and units == SIZE_CLAMP:
-            data = self.reader.read(segment, offset, size)
-        if size == 0 or size > len(data) or i64(read_i32_le(data, 1)) != record:
-            raise LogCorrupt(f"message {address:#x}: another record stands in its place; run `warren log verify`")
-        return data[:size]
-
-    def _unsynced_record(self, segment: i64, record: i64) -> bytes:
+    def unsynced(self, segment: i64, record: i64) -> bytes:
+        """The bytes of a record that is not on disk yet."""
         commit = self.in_flight
         if commit is not None:
             for sealed in commit.batches:
                 if sealed.segment == segment and record < sealed.first_record + len(sealed.offsets):
-                    return record_of(sealed, record)
+                    return sealed.record(record)
         for sealed in self.retained:
             if sealed.segment == segment and record < sealed.first_record + len(sealed.offsets):
-                return record_of(sealed, record)
-        at = i64(self.current.offsets[record - self.current.first_record])
-        data = self.current.bytes_from(at)
-        return data[at : at + message_size(data, at)]
+                return sealed.record(record)
+        return self.current.record(record)
 
-    def _find(self, number: i64) -> Segment:
+    def find(self, number: i64) -> Segment:
         segment = self._segment
         if segment.number == number:
             return segment
@@ -671,7 +580,7 @@ class Log:
         return found
 
     def _release(self, address: i64) -> None:
-        segment = self._find(address >> 32)
+        segment = self.find(address >> 32)
         if segment.release(address & RECORD):
             segment.dead_at = self.batch
             if self.chunked and int(address) in self.chunked:
@@ -679,10 +588,10 @@ class Log:
 
     def release_chunk(self, address: i64) -> None:
         """What killed it is synced already, or it never belonged to a message."""
-        self._find(address >> 32).release(address & RECORD)
+        self.find(address >> 32).release(address & RECORD)
 
     def is_synced(self, address: i64) -> bool:
-        segment = self._find(address >> 32)
+        segment = self.find(address >> 32)
         return segment.slot(address & RECORD) < len(segment.offsets)
 
     def forget_segment(self, number: i64) -> None:
@@ -724,9 +633,3 @@ def packed(addresses: vec[i64]) -> bytes:
     for address in addresses:
         out += int(address).to_bytes(8, "little")
     return out
-
-
-def record_of(sealed: Sealed, record: i64) -> bytes:
-    index = record - sealed.first_record
-    at = i64(sealed.offsets[index])
-    return sealed.messages[at : at + sealed.size_of(index)]
