@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import quote
 
-from warren.spark.connect import BrokerLost, tls_context
+from warren.spark.connect import FIRST_PAUSE, LONGEST_PAUSE, BrokerLost, tls_context
 from warren.spark.options import OptionError, Options, is_pattern
 
 
@@ -43,7 +43,7 @@ class HttpApi:
 
     def call(self, method: str, path: str, body: object = None) -> tuple[int, Any]:
         """Status and decoded JSON; tries again when nobody listens."""
-        pause = 0.2
+        pause = FIRST_PAUSE
         for attempt in range(self.options.retries + 1):
             try:
                 return self._call(method, path, body)
@@ -54,7 +54,7 @@ class HttpApi:
                         f"(options httpHost, httpPort): {error}"
                     ) from None
             time.sleep(pause)
-            pause *= 2
+            pause = min(pause * 2, LONGEST_PAUSE)
         raise AssertionError("unreachable")
 
     def _call(self, method: str, path: str, body: object) -> tuple[int, Any]:
