@@ -545,6 +545,10 @@ class Log:
         """The message, from memory while it is not synced, else from disk."""
         return self.reading.read(address)
 
+    def read_head(self, address: i64) -> StoredMessage:
+        """The message without joining a long body."""
+        return self.reading.read_head(address)
+
     def read_many(self, addresses: list[int]) -> list[StoredMessage]:
         """The same for many: neighbours on disk are read at once."""
         return self.reading.read_many(addresses)
