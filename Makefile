@@ -37,7 +37,7 @@ test: $(TESTED)
 	$(BIN)/python -m pytest $(ARGS)
 
 test-pure: $(TESTED)
-	WARREN_PURE=1 $(BIN)/python -m pytest -q -m pure
+	WARREN_PURE=1 $(BIN)/python -m pytest -q -m 'pure and not soak'
 
 soak: $(TESTED)
 	$(BIN)/python -m pytest -m soak --timeout 0 $(ARGS)
