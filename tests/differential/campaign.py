@@ -74,6 +74,7 @@ class Tally:
     skipped: int = 0
     looked_again: int = 0
     undecided: int = 0
+    unsteady: int = 0  # of these: RabbitMQ did the same each time, Warren did not
     late: int = 0
     operations: Counter[str] = field(default_factory=Counter)
     outcomes: Counter[str] = field(default_factory=Counter)
@@ -97,7 +98,8 @@ class Tally:
 
         return (f"{self.sequences} sequences, {self.steps} steps, {self.on_open_channel} of them on an open channel, "
                 f"{self.skipped} with nothing to settle; {self.looked_again} looked at again, {self.undecided} of them "
-                f"open on RabbitMQ itself, {self.late} given up for lack of time\noperations\n{rows(self.operations)}\n"
+                f"open ({self.unsteady} only on Warren), {self.late} given up for lack of time\n"
+                f"operations\n{rows(self.operations)}\n"
                 f"outcomes\n{rows(self.outcomes)}\nknown differences met\n{rows(self.differences) or '        none'}")
 
 
@@ -142,6 +144,7 @@ class Pair:
             seen.append((one, other))
             if any(agree(each, judge, tally) for each, _ in seen for _, judge in seen):
                 tally.undecided += 1
+                tally.unsteady += not differ([judge for _, judge in seen])
                 return None
         if len(seen) == 1:
             tally.late += 1
@@ -156,6 +159,10 @@ class Pair:
         small = shrink(failure.sequence, self.fails, seconds)
         again = self.compare(failure.task, small, Tally())
         return again or failure
+
+
+def differ(transcripts: list[Transcript]) -> bool:
+    return any(first_difference(transcripts[0], each) is not None for each in transcripts[1:])
 
 
 def agree(warren: Transcript, rabbitmq: Transcript, tally: Tally) -> bool:
@@ -201,7 +208,7 @@ def run_tasks(pairs: list[Pair], tasks: Iterable[Task], tally: Tally, stop_at: i
 
 
 def merge(total: Tally, part: Tally) -> None:
-    for name in ("sequences", "steps", "on_open_channel", "skipped", "looked_again", "undecided", "late"):
+    for name in ("sequences", "steps", "on_open_channel", "skipped", "looked_again", "undecided", "unsteady", "late"):
         setattr(total, name, getattr(total, name) + getattr(part, name))
     for name in ("operations", "outcomes", "differences"):
         getattr(total, name).update(getattr(part, name))

@@ -32,6 +32,7 @@ class Connections:
         self.vhost = vhost
         self.users = users or {}
         self.pause = 0.0
+        self.linger = 0.08 if broker.name == "warren" else 0.0  # see Resting.may_wait_for_the_disk
         self.patience = 10.0  # seconds for an answer; where none comes, that is the finding
         self.links: dict[str, Link] = {}
         self.probing: set[str] = set()  # links whose probe channel is open

@@ -35,6 +35,7 @@ class Receiving:
         self.policies: set[str] = set()
         self.step: Step
         self.batch = 0
+        self.rested: dict[str, tuple[int, int]] = {}  # depths at the end of the last step
         self.automatic: set[str] = set()  # consumer tags that acknowledge by themselves
         self.timed_out = False
 
