@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from warren.http import (
+    backup,
     bindings,
     connections,
     definitions,
@@ -23,8 +24,8 @@ from warren.http import (
 from warren.http.endpoint import Endpoint
 
 MODULES = [
-    overview, nodes, vhosts, limits, users, permissions, policies, parameters, definitions, exchanges, queues, leases,
-    bindings, connections, health, delayed,
+    overview, backup, nodes, vhosts, limits, users, permissions, policies, parameters, definitions, exchanges, queues,
+    leases, bindings, connections, health, delayed,
 ]  # fmt: skip
 
 ENDPOINTS: list[Endpoint] = [endpoint for module in MODULES for endpoint in module.ENDPOINTS]
