@@ -62,6 +62,8 @@ class Campaign:
         for worker in workers:
             worker.start()
         time.sleep(rng.uniform(0.2, 1.2))
+        for worker in workers:
+            worker.killed = True
         self.broker.kill()
         self.kills += 1
         for worker in workers:

@@ -16,7 +16,7 @@ from warren.client.errors import Timeout
 from warren.wire.content import Properties
 
 PERSISTENT = Properties(delivery_mode=2)
-GONE = (ConnectionClosed, ConnectError, ChannelClosed, Timeout, OSError)
+GONE = (ConnectionClosed, ConnectError, Timeout, OSError)
 
 #: exchange, routing key and the queues a message published there enters
 ROUTES = (
@@ -53,14 +53,16 @@ class Worker(threading.Thread):
         self.ledger = ledger
         self.random = random.Random(seed)
         self.work = work
+        self.killed = False  # the broker, from now on
         self.error: BaseException | None = None
 
     def run(self) -> None:
         try:
             connection = Connection(self.url, timeout=20)
             self.work(self, connection)
-        except GONE:
-            pass  # killed
+        except GONE as error:
+            if not self.killed:
+                self.error = error
         except BaseException as error:
             self.error = error
 
