@@ -50,3 +50,11 @@ def test_a_consumer_with_a_prefetch_takes_no_more_than_that(client: Client) -> N
     for body in (b"1", b"2", b"3", b"4"):
         client.publish("", "q", body)
     assert client.call("tx.commit").name == "channel.close"
+
+
+def test_a_queue_that_takes_nothing_refuses_even_with_a_waiting_consumer(client: Client) -> None:
+    client.open(2)
+    client.send("queue.declare", 2, queue="none", arguments={"x-max-length": 0, "x-overflow": "reject-publish"})
+    client.send("basic.consume", 2, queue="none", no_ack=True)
+    client.publish("", "none", b"lost?")
+    assert client.call("tx.commit").name == "channel.close"

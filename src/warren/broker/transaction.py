@@ -98,9 +98,7 @@ class Transaction:
                 if queue.gone or not (queue.eager or queue.failed):
                     continue
                 taken = queue.appetite()  # consumers that wait take these at once
-                if length.get(queue, 0) >= taken and queue.would_refuse(
-                    length.get(queue, 0) - taken, size.get(queue, 0), p.message.size
-                ):
+                if queue.would_refuse(max(0, length.get(queue, 0) - taken), size.get(queue, 0), p.message.size):
                     self._refuse()
                 length[queue] = length.get(queue, 0) + 1
                 if length[queue] > taken:
