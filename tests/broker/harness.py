@@ -11,6 +11,7 @@ Everything a client sends is handled when it is sent; what it got is in ``receiv
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -30,6 +31,9 @@ from warren.wire.content import Properties, content_frames, decode_properties, e
 from warren.wire.fields import Field, Table, from_python
 from warren.wire.frames import FrameReader
 from warren.wire.methods import Method, decode_method, method_frame
+
+KEPT_OPEN = 32  # cores whose files stay open: more than any one test uses
+_OPEN: list[Core] = []
 
 
 class QuickFiles(Files):
@@ -94,6 +98,14 @@ class Core:
         self.files = files or QuickFiles()
         self.clock = VirtualClock()
         self.start()
+        _OPEN.append(self)
+        if len(_OPEN) > KEPT_OPEN:
+            _OPEN.pop(0).close()
+
+    def close(self) -> None:
+        """Let go of the files; a run of thousands of tests would hold thousands otherwise."""
+        with contextlib.suppress(Exception):
+            self.log.close(None)
 
     def start(self) -> None:
         log, recovered = Log.open(str(self.folder), self.files, LogSettings(), None)
