@@ -180,6 +180,9 @@ def run(broker: RunningBroker, seed: int, count: int = 40) -> list[Sent]:
         path = PublishPath(town.definitions())
         town.raze(building)
     verdicts = [path.judge(message.facts()) for message in sent]
+    for message, verdict in zip(sent, verdicts, strict=True):
+        if message.headers is None and message.user_id is None and message.expiration is None:
+            assert path.judge_plain("/", "guest", message.exchange, message.routing_key) == verdict
     compare(sent, [(v.outcome, v.queues, v.code, v.text) for v in verdicts])
     return sent
 

@@ -11,8 +11,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from warren.broker.access import Access, NoStore, Refused
 from warren.broker.clock import SystemClock
@@ -38,8 +37,7 @@ IMPERSONATOR = "impersonator"
 EMPTY = Content(encode_header(Properties(), 0), b"")
 
 
-@dataclass(frozen=True, slots=True)
-class Facts:
+class Facts(NamedTuple):
     """Everything about a message that a verdict can depend on. ``headers`` is the fingerprint of ``routing.py``."""
 
     vhost: str
@@ -56,10 +54,9 @@ class Facts:
     timestamp: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
+class Verdict(NamedTuple):
     outcome: str
-    queues: list[str] = field(default_factory=list)
+    queues: list[str]
     code: int | None = None
     text: str | None = None
     delay_ms: int | None = None
@@ -76,6 +73,8 @@ class PublishPath:
         self.interceptors = load_interceptors(interceptors, "warren@localhost", SystemClock())
         self.router = Router.from_definitions(definitions)
         self.access = load_access(definitions)
+        # (vhost, user, exchange) -> what the stages that look at nothing else said: a refusal, or the way is open
+        self._gates: dict[tuple[str, str | None, str], Verdict | tuple[Topology, Exchange]] = {}
 
     def relevance(self) -> Relevance:
         return relevance(self.router.vhosts)
@@ -87,18 +86,54 @@ class PublishPath:
         except AmqpError as refusal:
             return Verdict(REFUSED, [], refusal.code, refusal.text)
 
-    def _walk(self, facts: Facts) -> Verdict:
-        vhost = self.router.vhosts.get(facts.vhost)
+    def judge_plain(self, vhost: str, user: str | None, exchange: str, routing_key: str) -> Verdict:
+        """The same for a message of which nothing else matters: most are, so the same stages are not walked again."""
+        gate = self._gates.get((vhost, user, exchange))
+        if gate is None:
+            gate = self._gate(vhost, user, exchange)
+        if isinstance(gate, Verdict):
+            return gate
+        topology, found = gate
+        if user is not None and found.type == "topic":
+            try:
+                self._check_topic(user, found, [routing_key])
+            except AmqpError as refusal:
+                return Verdict(REFUSED, [], refusal.code, refusal.text)
+        message = BasicMessage(found.name, [routing_key], EMPTY, 0, False)
+        queues = [queue.name.name for queue in walk(found, message, topology.exchanges, topology.queues).queues]
+        return Verdict(CONFIRMED if queues else UNROUTABLE, queues)
+
+    def _gate(self, vhost: str, user: str | None, exchange: str) -> Verdict | tuple[Topology, Exchange]:
+        gate: Verdict | tuple[Topology, Exchange]
+        try:
+            topology = self._vhost(vhost)
+            gate = topology, self._exchange(topology, user, Resource(vhost, EXCHANGE, exchange))
+        except AmqpError as refusal:
+            gate = Verdict(REFUSED, [], refusal.code, refusal.text)
+        self._gates[(vhost, user, exchange)] = gate
+        return gate
+
+    def _vhost(self, name: str) -> Topology:
+        vhost = self.router.vhosts.get(name)
         if vhost is None:
-            raise AmqpError(530, f"vhost {facts.vhost} not found")
-        exchange_name, routing_key = self._intercepted(facts)
-        self._check_size(facts.size)
-        name = Resource(facts.vhost, EXCHANGE, exchange_name.replace("\r", "").replace("\n", ""))
-        self._check_write(facts.user, name)
+            raise AmqpError(530, f"vhost {name} not found")
+        return vhost
+
+    def _exchange(self, vhost: Topology, user: str | None, name: Resource) -> Exchange:
+        """Write permission, exchange lookup, internal."""
+        self._check_write(user, name)
         exchange = vhost.exchanges.get(name.name)
         if exchange is None:
             raise AmqpError(404, f"no {name}")
         refuse_internal(exchange)
+        return exchange
+
+    def _walk(self, facts: Facts) -> Verdict:
+        vhost = self._vhost(facts.vhost)
+        exchange_name, routing_key = self._intercepted(facts)
+        self._check_size(facts.size)
+        name = Resource(facts.vhost, EXCHANGE, exchange_name.replace("\r", "").replace("\n", ""))
+        exchange = self._exchange(vhost, facts.user, name)
         self._check_topic(facts.user, exchange, [routing_key])
         if facts.reply_to == DIRECT_REPLY:
             raise AmqpError(406, "fast reply consumer does not exist")

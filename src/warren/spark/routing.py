@@ -247,28 +247,18 @@ class Judge:
             delays: list[int | None] = []
             dues: list[int | None] = []
             nothing = [None] * batch.num_rows
-            for exchange, key, vhost, user, headers, user_id, expiration, size, reply_to, mid, cid, ts in zip(
-                columns["exchange"],
-                columns["routing_key"],
-                *[columns.get(name, nothing) for name in OPTIONAL],
-                strict=True,
-            ):
-                verdict = path.judge(
-                    Facts(
-                        self.vhost if vhost is None else vhost,
-                        self.user if user is None else user,
-                        exchange,
-                        key,
-                        headers,
-                        user_id,
-                        expiration,
-                        size or 0,
-                        reply_to,
-                        mid,
-                        cid,
-                        ts,
-                    )  # fmt: skip
-                )
+            plain = not path.interceptors.of_methods and not path.interceptors.of_messages
+            others = [columns.get(name, nothing) for name in OPTIONAL]
+            for exchange, key, *rest in zip(columns["exchange"], columns["routing_key"], *others, strict=True):
+                vhost = self.vhost if rest[0] is None else rest[0]
+                user = self.user if rest[1] is None else rest[1]
+                if plain and rest[2:] == NOTHING and "\n" not in exchange and "\r" not in exchange:
+                    verdict = path.judge_plain(vhost, user, exchange, key)
+                else:
+                    headers, user_id, expiration, size, *properties = rest[2:]
+                    verdict = path.judge(
+                        Facts(vhost, user, exchange, key, headers, user_id, expiration, size or 0, *properties)
+                    )
                 verdicts.append(verdict.outcome)
                 queues.append(verdict.queues)
                 codes.append(verdict.code)
@@ -291,6 +281,8 @@ OPTIONAL = (
     "vhost", "user", "headers", "user_id", "expiration", "body_size", "reply_to", "message_id", "correlation_id",
     "timestamp",
 )  # fmt: skip
+
+NOTHING = [None] * (len(OPTIONAL) - 2)
 
 # One router per worker process, not per task: building one costs more than routing a small batch.
 _paths: dict[str, PublishPath] = {}
