@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from warren.spark.path import Facts, PublishPath
-from warren.spark.routing import InputError, load_definitions, route
+from warren.spark.routing import InputError, load_definitions, route, unpack
+from warren.wire.fields import Field
 from warren.wire.methods import Method
 from warren.wire.replies import AmqpError
 
@@ -190,9 +191,17 @@ def test_wrong_input_is_told_in_one_line(spark: SparkSession, tmp_path: Any) -> 
         load_definitions("{}")
 
 
+def test_a_fingerprint_reads_back_as_the_headers_it_was_made_of() -> None:
+    names = ("CC", "n", "text", "void", "gone")
+    headers = unpack('A,5:["a"]l,2:42,6:a:1,-~,~-', names)
+    assert headers == {
+        "CC": Field("A", [Field("S", "a")]), "n": Field("l", 42), "text": Field("S", "a:1,-~"), "void": Field("V", None)
+    }  # fmt: skip
+
+
 def test_only_exchanges_that_look_at_headers_make_headers_relevant() -> None:
     relevance = PublishPath(DEFINITIONS).relevance()
-    assert relevance.headers == {"colour", "number", "x-match", "x-delay", "x-deliver-at"}
+    assert relevance.headers == {"colour", "number", "x-delay", "x-deliver-at"}
     assert set(relevance.header_exchanges) == {"colours", "delayed", "honest", "amq.headers", "amq.match"}
     assert "inner" in relevance.key_ignored and "orders" not in relevance.key_ignored
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import random
 import uuid
 from dataclasses import dataclass, field
@@ -61,11 +60,7 @@ class Sent:
     queues: list[str] = field(default_factory=list)
 
     def facts(self) -> Facts:
-        fingerprint = None
-        if self.headers is not None:
-            texts, types = to_maps(self.headers)
-            fingerprint = json.dumps([{"n": n, "v": v, "t": types.get(n)} for n, v in texts.items()])
-        return Facts("/", "guest", self.exchange, self.routing_key, fingerprint, self.user_id, self.expiration)
+        return Facts("/", "guest", self.exchange, self.routing_key, self.headers, self.user_id, self.expiration)
 
 
 class Town:

@@ -9,7 +9,6 @@ A verdict is about routing: it does not know how full a queue is (``x-overflow``
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -22,7 +21,6 @@ from warren.broker.exchange.walk import route as walk
 from warren.broker.interceptor import ChannelView, load_interceptors
 from warren.broker.publish import DIRECT_REPLY, read_expiration, refuse_internal
 from warren.broker.records import EXCHANGE, BasicMessage, Content, Exchange, Resource
-from warren.spark.headers import from_maps
 from warren.spark.relevance import Relevance, relevance
 from warren.wire.content import Properties, Quick, encode_header
 from warren.wire.fields import Table
@@ -38,13 +36,13 @@ EMPTY = Content(encode_header(Properties(), 0), b"")
 
 
 class Facts(NamedTuple):
-    """Everything about a message that a verdict can depend on. ``headers`` is the fingerprint of ``routing.py``."""
+    """Everything about a message that a verdict can depend on."""
 
     vhost: str
     user: str | None
     exchange: str
     routing_key: str
-    headers: str | None = None
+    headers: Table | None = None
     user_id: str | None = None
     expiration: str | None = None
     size: int = 0
@@ -141,7 +139,7 @@ class PublishPath:
         quick = Quick()
         quick.expiration = facts.expiration
         read_expiration(quick)
-        headers = parse_fingerprint(facts.headers)
+        headers = facts.headers
         keys = routing_keys_of(routing_key, headers)
         if len(keys) > 1:
             self._check_topic(facts.user, exchange, keys[1:])
@@ -236,17 +234,6 @@ def load_access(definitions: Mapping[str, Any]) -> Access:
             except Refused as refused:
                 raise ValueError(f"the definitions hold a permission that makes no sense: {refused.reason}") from None
     return access
-
-
-def parse_fingerprint(text: str | None) -> Table | None:
-    """The headers of a fingerprint: a JSON list of name, text and wire letter."""
-    if text is None:
-        return None
-    entries = json.loads(text)
-    return from_maps(
-        {entry["n"]: entry.get("v") for entry in entries},
-        {entry["n"]: entry["t"] for entry in entries if entry.get("t")},
-    )
 
 
 def _honest(exchange: Exchange) -> bool:

@@ -41,7 +41,7 @@ def relevance(vhosts: Mapping[str, Topology]) -> Relevance:
                 by_headers.add(here)
             if inner == "headers":
                 for binding in exchange.bindings_out.values():
-                    names.update(binding.arguments)
+                    names.update(name for name in binding.arguments if name != "x-match")
                 by_headers.add(here)
             elif inner == "x-consistent-hash":
                 by_key.add(here)

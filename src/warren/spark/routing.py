@@ -23,8 +23,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from warren.broker.extensions import ExtensionError
+from warren.spark.headers import from_maps
 from warren.spark.path import Facts, PublishPath
 from warren.spark.relevance import Relevance
+from warren.wire.fields import Table
 
 if TYPE_CHECKING:
     from pyarrow import RecordBatch
@@ -182,31 +184,52 @@ def _fingerprint(df: DataFrame, relevance: Relevance) -> Column:
     if not isinstance(kind, MapType) or kind.keyType.simpleString() != "string":
         raise InputError(f"column 'headers' is {kind.simpleString()}; expected a map from string")
     headers = F.col("headers")
-    types = F.col("header_types") if "header_types" in df.columns else F.lit(None)
-    texts = kind.valueType.simpleString() == "string"
-    always = F.array(*[F.lit(name) for name in relevance.always])
-    looked_at = F.array(*[F.lit(name) for name in sorted(relevance.headers)])
-    sensitive = F.col("exchange").isin(*relevance.header_exchanges) if relevance.header_exchanges else F.lit(False)
+    names = fingerprint_names(relevance)
 
-    def chosen(names: Column) -> Column:
-        entries = F.filter(F.array_sort(F.map_entries(headers)), lambda entry: F.array_contains(names, entry["key"]))
-        picked = F.transform(
-            entries,
-            lambda entry: F.struct(
-                entry["key"].alias("n"),
-                (entry["value"] if texts else entry["value"].cast("string")).alias("v"),
-                (types[entry["key"]] if "header_types" in df.columns else F.lit(_wire_kind(kind))).alias("t"),
-            ),
-        )
-        return F.when(F.size(entries) > 0, F.to_json(picked))
+    # Lookups by name and no higher-order functions: those would take the whole scan out of Spark's generated code.
+    def packed(name: str) -> Column:
+        value = headers[name].cast("string")
+        letter: Column = F.lit(_wire_kind(kind) or "")
+        if "header_types" in df.columns:
+            letter = F.coalesce(F.col("header_types")[name], letter)
+        text = F.coalesce(F.concat(F.length(value).cast("string"), F.lit(":"), value), F.lit("~"))
+        return F.when(F.map_contains_key(headers, name), F.concat(letter, F.lit(","), text)).otherwise(F.lit("-"))
 
-    everything = F.array_distinct(F.concat(always, looked_at))
-    found = (
-        F.when(sensitive, chosen(everything)).otherwise(chosen(always))
-        if relevance.header_exchanges
-        else chosen(always)
-    )
-    return F.when(headers.isNotNull() & (F.size(headers) > 0), found)
+    present = F.lit(False)
+    for name in relevance.always:
+        present = present | F.map_contains_key(headers, name)
+    if relevance.header_exchanges:
+        present = present | F.col("exchange").isin(*relevance.header_exchanges)
+    text = F.concat(*[packed(name) for name in names])
+    return F.when(headers.isNotNull() & present, F.nullif(text, F.lit("-" * len(names))))
+
+
+def fingerprint_names(relevance: Relevance) -> tuple[str, ...]:
+    return (*relevance.always, *sorted(relevance.headers.difference(relevance.always)))
+
+
+def unpack(text: str, names: tuple[str, ...]) -> Table:
+    """The headers of a fingerprint: for each name ``-`` (absent), or wire letter, comma, and ``~`` or length:text."""
+    texts: dict[str, str | None] = {}
+    types: dict[str, str] = {}
+    at = 0
+    for name in names:
+        if text[at] == "-":
+            at += 1
+            continue
+        comma = text.index(",", at)
+        if comma > at:
+            types[name] = text[at:comma]
+        at = comma + 1
+        if text[at] == "~":
+            texts[name] = None
+            at += 1
+            continue
+        colon = text.index(":", at)
+        start = colon + 1
+        at = start + int(text[at:colon])
+        texts[name] = text[start:at]
+    return from_maps(texts, types)
 
 
 def _wire_kind(kind: Any) -> str | None:
@@ -238,6 +261,7 @@ class Judge:
         import pyarrow as pa
 
         path = _path(self.definitions, self.max_message_size, self.interceptors)
+        names = fingerprint_names(path.relevance())
         for batch in batches:
             columns = {name: batch.column(index).to_pylist() for index, name in enumerate(self.names)}
             verdicts: list[str] = []
@@ -255,7 +279,8 @@ class Judge:
                 if plain and rest[2:] == NOTHING and "\n" not in exchange and "\r" not in exchange:
                     verdict = path.judge_plain(vhost, user, exchange, key)
                 else:
-                    headers, user_id, expiration, size, *properties = rest[2:]
+                    packed, user_id, expiration, size, *properties = rest[2:]
+                    headers = None if packed is None else unpack(packed, names)
                     verdict = path.judge(
                         Facts(vhost, user, exchange, key, headers, user_id, expiration, size or 0, *properties)
                     )
