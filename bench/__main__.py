@@ -1,76 +1,69 @@
-"""`make bench ARGS="--only a,b --reps 3"`: run, print as it goes, write docs/benchmarks.md."""
+"""`make bench ARGS="flow growth --reps 5"`: measure, print as it goes, write docs/benchmarks.md.
+
+Sections: flow (all scenarios beside RabbitMQ), growth, overload, delayed, cores, spark; all of them when none is
+named. Each leaves its raw figures in bench/results/, and the page is written from all that is there: sections may be
+measured on different days, and say so.
+"""
 
 from __future__ import annotations
 
 import argparse
-import contextlib
+import datetime
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from bench import brokers, extras, report
+from bench import cores, delayed, extras, flow, growth, overload, report
 from bench.scenarios import SCENARIOS
-from warren.bench.run import BenchFailed, run
+
+RESULTS = Path(__file__).parent / "results"
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="make bench", description=__doc__)
-    parser.add_argument("--only", help="scenarios, comma separated: " + ",".join(s.name for s in SCENARIOS))
+    sections: dict[str, Callable[[], dict[str, Any]]] = {
+        "flow": lambda: flow.measure(options.reps, not options.no_rabbitmq, only),
+        "growth": lambda: growth.measure(only, options.scale, options.reps),
+        "overload": lambda: overload.measure(),
+        "delayed": lambda: delayed.measure(int(10_000_000 * options.scale), 10_000, 20),
+        "cores": lambda: cores.measure(options.reps),
+        "spark": lambda: spark(options.scale, options.reps, not options.no_rabbitmq),
+    }
+    parser = argparse.ArgumentParser(
+        prog="make bench", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("sections", nargs="*", metavar="SECTION", help=", ".join(sections))
+    parser.add_argument("--only", help="of a section, comma separated: " + ",".join(s.name for s in SCENARIOS))
     parser.add_argument("--reps", type=int, default=3)
+    parser.add_argument("--scale", type=float, default=1.0, help="smaller is quicker: 0.1 is a tenth of the messages")
     parser.add_argument("--no-rabbitmq", action="store_true")
-    parser.add_argument("--raw", type=Path, help="also write the raw figures here, as JSON")
     parser.add_argument("--no-report", action="store_true", help="print only")
     options = parser.parse_args()
-    wanted = options.only.split(",") if options.only else [s.name for s in SCENARIOS]
-    unknown = [name for name in wanted if name not in {s.name for s in SCENARIOS}]
+    only = options.only.split(",") if options.only else None
+    unknown = [name for name in options.sections if name not in sections]
     if unknown:
-        parser.error(f"--only: no scenario {', '.join(unknown)}")
-    chosen = [s for s in SCENARIOS if s.name in wanted]
-    runs: dict[str, dict[str, list[dict[str, Any]]]] = {s.name: {} for s in chosen}
-    with contextlib.ExitStack() as stack:
-        up = [stack.enter_context(brokers.warren())]
-        if options.no_rabbitmq:
-            pass
-        elif brokers.rabbitmq_installed():
-            up.append(stack.enter_context(brokers.rabbitmq()))
-        else:
-            print("RabbitMQ is not installed (Debian: apt-get install rabbitmq-server): Warren alone")
-        more = {
-            broker.name: {"start to listening, s": broker.start_seconds, "idle, MB": extras.idle_bytes(broker) / 1e6}
-            for broker in up
-        }
-        for scenario in chosen:
-            print(f"{scenario.name}: {scenario.what}", flush=True)
-            for _ in range(options.reps):
-                for broker in up:
-                    try:
-                        record = run(broker.url, scenario.workload)
-                    except BenchFailed as error:
-                        print(f"  {broker.name} failed: {error}", flush=True)
-                        continue
-                    runs[scenario.name].setdefault(broker.name, []).append(record)
-            for broker in up:
-                for label, path in report.cpu_paths(scenario):
-                    cells = report.column(runs[scenario.name].get(broker.name, []), path)
-                    print(f"  {broker.name:<9}{label:<6} CPU s/M {report.spread(cells)}", flush=True)
-        for broker in up:
-            for name, measure in (("connections", extras.connections), ("declares", extras.declares)):
-                try:
-                    more[broker.name].update(measure(broker))
-                except Exception as error:
-                    print(f"  {broker.name} {name}: {error}")
-        facts = {
-            "versions": {broker.name: broker.version for broker in up},
-            "sync_ms": extras.fdatasync_ms("."),
-            "reps": options.reps,
-            **extras.machine(),
-        }
-    if options.raw:
-        options.raw.write_text(json.dumps({"facts": facts, "runs": runs, "extras": more}, indent=1))
-    print(json.dumps(more, indent=1))
+        parser.error(f"no section {', '.join(unknown)}; there are {', '.join(sections)}")
+    for name in options.sections or list(sections):
+        print(f"== {name}", flush=True)
+        found = sections[name]()
+        if found and not options.no_report:
+            record = {"date": datetime.date.today().isoformat(), **extras.machine(), "figures": found}
+            RESULTS.mkdir(exist_ok=True)
+            (RESULTS / f"{name}.json").write_text(json.dumps(record, indent=1) + "\n")
     if not options.no_report:
-        report.write(Path("docs"), chosen, runs, facts, more)
+        report.write(Path("docs"), RESULTS)
         print("written: docs/benchmarks.md")
+
+
+def spark(scale: float, reps: int, with_rabbitmq: bool) -> dict[str, Any]:
+    try:
+        import pyspark  # noqa: F401
+    except ImportError:
+        print("PySpark is not installed (pip install '.[spark]'): left out")
+        return {}
+    from bench import spark as section
+
+    return section.measure(int(1_000_000 * scale), int(10_000_000 * scale), reps, with_rabbitmq)
 
 
 if __name__ == "__main__":

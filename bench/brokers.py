@@ -11,7 +11,9 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+import urllib.request
+from base64 import b64encode
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,6 +27,11 @@ class Running:
     url: str
     port: int
     start_seconds: float
+    add_limited_user: Callable[[], None]  # user `limited`, who may publish only keys that begin with `bench.`
+
+    @property
+    def limited_url(self) -> str:
+        return f"amqp://limited:limited@127.0.0.1:{self.port}/"
 
 
 @contextlib.contextmanager
@@ -44,12 +51,27 @@ def warren() -> Iterator[Running]:
                     raise RuntimeError("warren serve did not start")
                 time.sleep(0.005)
             seconds = time.monotonic() - began
-            port = int(json.loads(ready.read_text())["amqp"].rsplit(":", 1)[1])
+            addresses = json.loads(ready.read_text())
+            port = int(addresses["amqp"].rsplit(":", 1)[1])
+            api = f"http://127.0.0.1:{addresses['http'].rsplit(':', 1)[1]}/api"
             version = f"{package.__version__} ({package.build_info()})"
-            yield Running("Warren", version, f"amqp://guest:guest@127.0.0.1:{port}/", port, seconds)
+            url = f"amqp://guest:guest@127.0.0.1:{port}/"
+            yield Running("Warren", version, url, port, seconds, lambda: _limit_over_http(api))
         finally:
             process.terminate()
             process.wait(20)
+
+
+def _limit_over_http(api: str) -> None:
+    for path, value in (
+        ("users/limited", {"password": "limited", "tags": ""}),
+        ("permissions/%2F/limited", {"configure": ".*", "write": ".*", "read": ".*"}),
+        ("topic-permissions/%2F/limited", {"exchange": "amq.topic", "write": "^bench[.]", "read": ".*"}),
+    ):
+        request = urllib.request.Request(f"{api}/{path}", json.dumps(value).encode(), method="PUT")
+        request.add_header("Authorization", "Basic " + b64encode(b"guest:guest").decode())
+        request.add_header("Content-Type", "application/json")
+        urllib.request.urlopen(request).close()
 
 
 def rabbitmq_installed() -> bool:
@@ -107,7 +129,19 @@ def rabbitmq() -> Iterator[Running]:
         version = subprocess.run(
             ["dpkg-query", "-W", "-f", "${Version}", "rabbitmq-server"], capture_output=True, text=True
         ).stdout
-        yield Running("RabbitMQ", version, f"amqp://guest:guest@127.0.0.1:{port}/", port, seconds)
+
+        def control(*words: str) -> None:
+            subprocess.run(
+                [*as_user, str(RABBITMQ_BIN / "rabbitmqctl"), "-q", *words], env=environment, cwd=folder,
+                stdout=subprocess.DEVNULL, check=True,
+            )  # fmt: skip
+
+        def add_limited_user() -> None:
+            control("add_user", "limited", "limited")
+            control("set_permissions", "limited", ".*", ".*", ".*")
+            control("set_topic_permissions", "limited", "amq.topic", "^bench[.]", ".*")
+
+        yield Running("RabbitMQ", version, f"amqp://guest:guest@127.0.0.1:{port}/", port, seconds, add_limited_user)
     finally:
         subprocess.run(
             [*as_user, str(RABBITMQ_BIN / "rabbitmqctl"), "-q", "stop"], env=environment, cwd=folder,

@@ -1,16 +1,14 @@
 """Delayed messages: memory per waiting message, speed of scheduling against plain publishing, lateness.
 
-    python -m bench.delayed --messages 10000000 --rate 10000 --seconds 30
-
 Scheduling and plain publishing are the same persistent messages with confirms, by the same client; their ratio is the
 figure. Lateness is measured in the consumer: arrival minus the due time it was sent with, on one machine and clock.
 """
 
 from __future__ import annotations
 
-import argparse
 import threading
 import time
+from typing import Any
 
 from bench.brokers import Running, warren
 from warren.bench import process
@@ -118,20 +116,14 @@ def lateness(broker: Running, rate: int, seconds: float) -> dict[str, float]:
     return {"p50 ms": late[count // 2], "p99 ms": late[count * 99 // 100], "most ms": late[-1], "least ms": late[0]}
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m bench.delayed", description=__doc__)
-    parser.add_argument("--messages", type=int, default=1_000_000)
-    parser.add_argument("--rate", type=int, default=10_000)
-    parser.add_argument("--seconds", type=float, default=20)
-    options = parser.parse_args()
+def measure(messages: int, rate: int, seconds: float) -> dict[str, Any]:
+    found: dict[str, Any] = {"messages": messages, "rate": rate}
     with warren() as broker:
-        print(broker.version)
-        for name, value in memory_and_speed(broker, options.messages).items():
-            print(f"{name:<28}{value:12,.2f}", flush=True)
+        found["memory"] = memory_and_speed(broker, messages)
+        for name, value in found["memory"].items():
+            print(f"  {name:<28}{value:12,.2f}", flush=True)
     with warren() as broker:
-        for name, value in lateness(broker, options.rate, options.seconds).items():
-            print(f"lateness at {options.rate} a second, {name:<10}{value:12,.2f}", flush=True)
-
-
-if __name__ == "__main__":
-    main()
+        found["lateness"] = lateness(broker, rate, seconds)
+        for name, value in found["lateness"].items():
+            print(f"  lateness at {rate} a second, {name:<10}{value:12,.2f}", flush=True)
+    return found

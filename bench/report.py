@@ -1,25 +1,27 @@
-"""docs/benchmarks.md and its plots, from the raw figures of a run."""
+"""docs/benchmarks.md and its plots, from the raw figures in bench/results/."""
 
 from __future__ import annotations
 
-import datetime
+import json
 import statistics
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from bench.scenarios import Scenario
+from bench.growth import WHY
+from bench.scenarios import SCENARIOS, Scenario
 
 HEAD = """# Benchmarks
 
-Measured by `make bench` on {date}: {cpu}, {cores} cores, {reps} runs of each, brokers in turn.
-{versions}
-One `fdatasync` of 1 KiB took {sync:.2f} ms (median) in the same run.
+Written by `make bench` from `bench/results/`; `make bench ARGS="flow --reps 5"` measures one section anew.
+How a figure came about, and where the time goes: [profiling.md](profiling.md); more cores: [cores.md](cores.md).
 
 CPU seconds of the broker per million messages are the figure to trust: they move far less than messages a second when
-something else runs on the machine. Each cell is min / **median** / max. Lower is better.
+something else runs on the machine. A cell with three numbers is min / **median** / max.
 The load is made by `warren bench`, in Python on the same machine, so messages a second show what the load could make,
 not what the broker could take.
 """
+Record = dict[str, Any]
 
 
 def spread(values: list[float], digits: int = 2) -> str:
@@ -29,84 +31,197 @@ def spread(values: list[float], digits: int = 2) -> str:
     return f"{low:.{digits}f} / **{middle:.{digits}f}** / {high:.{digits}f}"
 
 
-def figure(record: dict[str, Any], path: str) -> float | None:
+def figure(record: Record, path: str) -> float | None:
     value: Any = record
     for part in path.split("/"):
         value = value.get(part) if isinstance(value, dict) else None
     return float(value) if isinstance(value, (int, float)) else None
 
 
-def column(records: list[dict[str, Any]], path: str) -> list[float]:
+def column(records: list[Record], path: str) -> list[float]:
     return [value for record in records if (value := figure(record, path)) is not None]
 
 
-def cpu_paths(scenario: Scenario) -> list[tuple[str, str]]:
-    if scenario.workload.fill:
+def cpu_paths(fill: bool) -> list[tuple[str, str]]:
+    if fill:
         return [("fill", "fill/cpu_s_per_million"), ("drain", "drain/cpu_s_per_million")]
     return [("", "cpu_s_per_million")]
 
 
-def write(
-    folder: Path,
-    scenarios: list[Scenario],
-    runs: dict[str, dict[str, list[dict[str, Any]]]],
-    facts: dict[str, Any],
-    extras: dict[str, dict[str, float]],
-) -> None:
-    brokers = list(facts["versions"])
+def table(head: list[str], rows: list[list[str]]) -> list[str]:
+    return [f"| {' | '.join(row)} |" for row in (head, ["---"] * len(head), *rows)] + [""]
+
+
+def write(folder: Path, results: Path) -> None:
+    lines = [HEAD]
+    for name, section in SECTIONS.items():
+        file = results / f"{name}.json"
+        if file.exists():
+            record = json.loads(file.read_text())
+            lines += section(record["figures"], record, folder)
+    (folder / "benchmarks.md").write_text("\n".join(lines).rstrip() + "\n")
+
+
+def measured(record: Record) -> str:
+    return f"Measured on {record['date']}: {record['cpu']}, {record['cores']} cores."
+
+
+# --- the sections
+
+
+def flow(figures: Record, record: Record, folder: Path) -> list[str]:
+    runs, extras = figures["runs"], figures["extras"]
+    brokers = list(figures["versions"])
+    scenarios = [scenario for scenario in SCENARIOS if scenario.name in runs]
+    versions = "; ".join(f"{name} {version}" for name, version in figures["versions"].items())
     lines = [
-        HEAD.format(
-            date=datetime.date.today().isoformat(),
-            cpu=facts["cpu"],
-            cores=facts["cores"],
-            reps=facts["reps"],
-            versions="\n".join(f"- {name} {version}" for name, version in facts["versions"].items()),
-            sync=facts["sync_ms"],
-        ),
-        "## CPU seconds per million messages\n",
-        "| scenario | " + " | ".join(brokers) + " | ratio | goal |",
-        "|---|" + "---|" * (len(brokers) + 2),
+        "## CPU seconds per million messages",
+        "",
+        f"{measured(record)} {versions}. {figures['reps']} runs of each, brokers in turn."
+        f" One `fdatasync` of 1 KiB took {figures['sync_ms']:.2f} ms (median of the same run).",
+        "",
     ]
+    rows = []
     for scenario in scenarios:
-        for label, path in cpu_paths(scenario):
+        for label, path in cpu_paths(scenario.workload.fill):
             cells = [column(runs[scenario.name].get(name, []), path) for name in brokers]
             ratio = "–"
             if len(cells) > 1 and cells[0] and cells[1] and statistics.median(cells[0]):
                 ratio = f"{statistics.median(cells[1]) / statistics.median(cells[0]):.1f}×"
             title = f"`{scenario.name}` {scenario.what}" + (f" ({label})" if label else "")
             goal = "–" if scenario.goal is None else f"{scenario.goal:g}"
-            lines.append(f"| {title} | " + " | ".join(spread(cell) for cell in cells) + f" | {ratio} | {goal} |")
-    lines += ["", "## Latency, milliseconds\n", "| scenario | " + " | ".join(brokers) + " |",
-              "|---|" + "---|" * len(brokers)]  # fmt: skip
+            rows.append([title, *(spread(cell) for cell in cells), ratio, goal])
+    lines += table(["scenario", *brokers, "ratio", "goal"], rows)
+    lines += ["![CPU per million messages](benchmarks.png)", "", "## Latency, milliseconds", ""]
+    rows = []
     for scenario in scenarios:
         for kind in ("latency_ms", "confirm_ms"):
             for part in ("p50", "p99"):
                 cells = [column(runs[scenario.name].get(name, []), f"{kind}/{part}") for name in brokers]
                 if any(cells):
                     title = f"`{scenario.name}` {scenario.what}: {kind[:-3]} {part}"
-                    lines.append(f"| {title} | " + " | ".join(spread(cell, 3) for cell in cells) + " |")
-    lines += ["", "## Connections, declares, idle\n", "| | " + " | ".join(brokers) + " |",
-              "|---|" + "---|" * len(brokers)]  # fmt: skip
-    for key in extras[brokers[0]]:
-        lines.append(f"| {key} | " + " | ".join(f"{extras[name].get(key, 0):,.2f}" for name in brokers) + " |")
-    lines += ["", "![CPU per million messages](benchmarks.png)", ""]
-    (folder / "benchmarks.md").write_text("\n".join(lines))
-    plot(folder / "benchmarks.png", scenarios, runs, brokers)
+                    rows.append([title, *(spread(cell, 3) for cell in cells)])
+    lines += table(["scenario", *brokers], rows)
+    lines += ["## Connections, declares, idle", ""]
+    rows = [[key, *(f"{extras[name].get(key, 0):,.2f}" for name in brokers)] for key in extras[brokers[0]]]
+    lines += table(["", *brokers], rows)
+    _bars(folder / "benchmarks.png", scenarios, runs, brokers)
+    return lines
 
 
-def plot(path: Path, scenarios: list[Scenario], runs: dict[str, dict[str, list[dict[str, Any]]]],
-         brokers: list[str]) -> None:  # fmt: skip
+def growth(figures: Record, record: Record, folder: Path) -> list[str]:
+    lines = ["## How cost grows", "", measured(record), "", "![How cost grows](growth.png)", ""]
+    for axis, points in figures.items():
+        lines += [f"### {axis}", "", WHY[axis], ""]
+        rows = [
+            [f"{p['at']:,}", f"{p['rate']:,.0f}", f"{p['cpu_s_per_million']:.2f}", f"{p['resident_mb']:.0f}"]
+            for p in points
+        ]
+        lines += table([axis, "messages/s", "CPU s per million", "broker memory, MB"], rows)
+    _curves(folder / "growth.png", figures)
+    return lines
+
+
+def overload(figures: Record, record: Record, folder: Path) -> list[str]:
+    disk = figures["disk_bytes_per_second"]
+    lines = [
+        "## Overload",
+        "",
+        f"{measured(record)} A disk of {disk / 1e6:.0f} MB/s, publishers that offer {figures['offered_times_disk']:.0f}"
+        f" times as much for {figures['seconds']:.0f} s, and a slow publisher beside them that waits for each confirm.",
+        "",
+    ]
+    rows = [
+        [f"slow publisher's confirm, {when}", ", ".join(f"{k} {v:.1f}" for k, v in figures[key].items()) + " ms"]
+        for when, key in (
+            ("before", "slow_confirm_quiet_ms"),
+            ("during the flood", "slow_confirm_flooded_ms"),
+            ("after the flood's last confirm", "slow_confirm_after_ms"),
+        )
+    ]
+    rows += [
+        ["flood confirmed", f"{figures['confirmed_per_second']:,.0f}/s"],
+        ["broker memory, at most", f"{figures['resident_most'] / 1e6:.0f} of {figures['watermark'] / 1e6:.0f} MB"],
+        ["confirmed, then the process was killed in a second flood", f"{figures['confirmed']:,}"],
+        ["of those missing afterwards", f"{figures['confirmed_but_missing']:,}"],
+    ]
+    return lines + table(["", ""], rows)
+
+
+def delayed(figures: Record, record: Record, folder: Path) -> list[str]:
+    memory, late = figures["memory"], figures["lateness"]
+    lines = ["## Delayed messages", "", f"{measured(record)} {figures['messages']:,} scheduled, 256 B, persistent.", ""]
+    rows = [
+        ["memory per waiting message", f"{memory['bytes per waiting message']:.1f} B"],
+        [f"broker memory with {figures['messages']:,} waiting", f"{memory['resident MB']:.0f} MB"],
+        ["scheduled with confirms", f"{memory['scheduled per s']:,.0f}/s"],
+        ["the same published plainly", f"{memory['plain per s']:,.0f}/s (scheduling is {memory['ratio']:.2f} of it)"],
+        [
+            f"lateness at {figures['rate']:,} due a second",
+            f"p50 {late['p50 ms']:.1f} ms, p99 {late['p99 ms']:.1f} ms, most {late['most ms']:.1f} ms",
+        ],
+    ]
+    return lines + table(["", ""], rows)
+
+
+def cores(figures: Record, record: Record, folder: Path) -> list[str]:
+    lines = ["## Cores", "", f"{measured(record)} What it means: [cores.md](cores.md).", ""]
+    rows = [
+        [f"`{name}` {one['what']}", f"{one['main']:.2f}", f"{one['total']:.2f}", f"{one['gain']:.2f}×"]
+        for name, one in figures["threads"].items()
+    ]
+    lines += table(["scenario", "main thread, CPU s/M", "all threads", "a second core gains at most"], rows)
+    rows = [
+        [f"`{name}` {one['what']}", f"{one['hop']:.2f}", f"{one['broker']:.2f}"]
+        for name, one in figures["hops"].items()
+    ]
+    return lines + table(["scenario", "one more hop between processes, CPU s/M", "broker behind it"], rows)
+
+
+def spark(figures: Record, record: Record, folder: Path) -> list[str]:
+    lines = ["## Spark", "", f"{measured(record)} Spark {figures['spark']}, `local[2]`, 100 B bodies.", ""]
+    rows = [[one["what"], one["broker"], f"{one['rows']:,}", f"{one['rate']:,.0f}"] for one in figures["lines"]]
+    lines += table(["job", "broker", "rows", "rows a second"], rows)
+    rates = {one["what"]: one["rate"] for one in figures["lines"] if one["broker"] == "-"}
+    scan, routed = rates.get("Parquet scan of the messages"), rates.get("route, 10,000 bindings, counted")
+    if scan and routed:
+        lines += [f"`route` runs at {routed / scan:.0%} of the rate of the Parquet scan of the same columns.", ""]
+    return lines
+
+
+SECTIONS: dict[str, Callable[[Record, Record, Path], list[str]]] = {
+    "flow": flow,
+    "growth": growth,
+    "overload": overload,
+    "delayed": delayed,
+    "cores": cores,
+    "spark": spark,
+}
+
+
+# --- plots
+
+
+def _pyplot() -> Any:
     try:
         import matplotlib
     except ImportError:
         print("no plot: matplotlib is missing (pip install matplotlib)")
-        return
+        return None
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
-    labels, values = [], {name: [] for name in brokers}
+    return pyplot
+
+
+def _bars(path: Path, scenarios: list[Scenario], runs: dict[str, dict[str, list[Record]]], brokers: list[str]) -> None:
+    pyplot = _pyplot()
+    if pyplot is None:
+        return
+    labels: list[str] = []
+    values: dict[str, list[float]] = {name: [] for name in brokers}
     for scenario in scenarios:
-        for label, cpu in cpu_paths(scenario):
+        for label, cpu in cpu_paths(scenario.workload.fill):
             labels.append(scenario.name + (f" {label}" if label else ""))
             for name in brokers:
                 cells = column(runs[scenario.name].get(name, []), cpu)
@@ -122,3 +237,22 @@ def plot(path: Path, scenarios: list[Scenario], runs: dict[str, dict[str, list[d
     axes.legend()
     shown.tight_layout()
     shown.savefig(path, dpi=110)
+
+
+def _curves(path: Path, figures: Record) -> None:
+    pyplot = _pyplot()
+    if pyplot is None:
+        return
+    shown, grid = pyplot.subplots(len(figures), 3, figsize=(12, 2.6 * len(figures)), squeeze=False)
+    kinds = (
+        ("rate", "messages a second"), ("cpu_s_per_million", "CPU s per million"), ("resident_mb", "broker memory, MB")
+    )  # fmt: skip
+    for row, (axis, points) in zip(grid, figures.items(), strict=True):
+        for cell, (key, label) in zip(row, kinds, strict=True):
+            cell.plot([p["at"] for p in points], [p[key] for p in points], marker="o")
+            cell.set_xscale("symlog")
+            cell.set_ylim(bottom=0)
+            cell.set_xlabel(axis)
+            cell.set_ylabel(label)
+    shown.tight_layout()
+    shown.savefig(path, dpi=90)

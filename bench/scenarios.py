@@ -13,6 +13,7 @@ class Scenario:
     what: str
     workload: Workload
     goal: float | None = None  # broker CPU seconds per million messages (deliveries for the fanout)
+    limited: bool = False  # run by a user with topic permissions
 
 
 LIKE_LIFE = {
@@ -63,12 +64,12 @@ SCENARIOS = [
         ),
     ),
     Scenario(
-        "r", "as in life: 1 KiB, headers, ids, reply_to, 200 topic keys, TTL and dead letters, manual acks",
+        "r", "as in life: 1 KiB, headers, ids, reply_to, 200 keys, topic permissions, TTL, dead letters, acks",
         Workload(
-            messages=200_000, size=1024, exchange_type="topic", keys=200, ack_every=10, prefetch=500,
-            properties=LIKE_LIFE,
+            messages=200_000, size=1024, exchange_type="topic", exchange="amq.topic", keys=200, ack_every=10,
+            prefetch=500, properties=LIKE_LIFE,
             queue_arguments={"x-message-ttl": 600_000, "x-dead-letter-exchange": "amq.fanout"},
         ),
-        6.0,
+        6.0, limited=True,
     ),
 ]  # fmt: skip

@@ -1,7 +1,4 @@
-"""`python -m bench.spark`: the Spark pipeline's figures, beside RabbitMQ's and beside a Parquet scan as the floor.
-
-    --rows N      messages read and written (100 bytes each)     --route N   messages routed over 10,000 bindings
-    --only a,b    of: stream, leased, write, route, floor        --no-rabbitmq
+"""The Spark pipeline's figures, beside RabbitMQ's and beside a Parquet scan as the floor.
 
 Rows per second of the median of --reps runs, in local[2], session start and planning of the first run left out. Reading
 counts rows into Spark's no-op sink with all columns; `body` alone as well, because a schema given by hand is what a
@@ -10,9 +7,7 @@ user in a hurry gives.
 
 from __future__ import annotations
 
-import argparse
 import contextlib
-import json
 import statistics
 import tempfile
 import time
@@ -201,44 +196,30 @@ def routing(spark: SparkSession, figures: Figures, folder: Path, rows: int, reps
         1, lambda: route(df, described).write.mode("overwrite").parquet(str(folder / "routed"))))  # fmt: skip
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m bench.spark", description=__doc__)
-    parser.add_argument("--rows", type=int, default=1_000_000)
-    parser.add_argument("--route", type=int, default=10_000_000)
-    parser.add_argument("--reps", type=int, default=3)
-    parser.add_argument("--only", default=",".join(NAMES))
-    parser.add_argument("--no-rabbitmq", action="store_true")
-    parser.add_argument("--raw", type=Path)
-    options = parser.parse_args()
-    wanted = options.only.split(",")
+def measure(rows: int, routed: int, reps: int, with_rabbitmq: bool, only: tuple[str, ...] = NAMES) -> dict[str, Any]:
     figures = Figures()
     with contextlib.ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="warren-bench-")))
         spark = session("local[2]", settings={"spark.driver.memory": "3g"})
         stack.callback(spark.stop)
-        if "floor" in wanted:
-            floor(spark, figures, folder, options.rows, options.reps)
-        if "route" in wanted:
-            routing(spark, figures, folder, options.route, options.reps)
+        if "floor" in only:
+            floor(spark, figures, folder, rows, reps)
+        if "route" in only:
+            routing(spark, figures, folder, routed, reps)
         up: list[Target] = []
-        if {"stream", "leased", "write"} & set(wanted):
+        if {"stream", "leased", "write"} & set(only):
             own = start_broker(folder)
             stack.callback(own.stop)
             up.append(Target("Warren", own.url, own.http_port))
-            if not options.no_rabbitmq and brokers.rabbitmq_installed():
+            if with_rabbitmq and brokers.rabbitmq_installed():
                 other = stack.enter_context(brokers.rabbitmq())
                 up.append(Target("RabbitMQ", other.url, 15672))
         for broker in up:
-            rows = options.rows if broker.name == "Warren" else options.rows // 5  # RabbitMQ is the limit there
-            if "stream" in wanted:
-                reading(spark, figures, broker, rows, options.reps, "stream")
-            if "leased" in wanted and broker.name == "Warren":
-                reading(spark, figures, broker, rows, options.reps, "leased")
-            if "write" in wanted:
-                writing(spark, figures, broker, rows, options.reps)
-    if options.raw:
-        options.raw.write_text(json.dumps(figures.lines, indent=1))
-
-
-if __name__ == "__main__":
-    main()
+            here = rows if broker.name == "Warren" else rows // 5  # RabbitMQ is the limit there
+            if "stream" in only:
+                reading(spark, figures, broker, here, reps, "stream")
+            if "leased" in only and broker.name == "Warren":
+                reading(spark, figures, broker, here, reps, "leased")
+            if "write" in only:
+                writing(spark, figures, broker, here, reps)
+        return {"lines": figures.lines, "spark": spark.version}

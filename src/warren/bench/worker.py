@@ -22,7 +22,7 @@ STAMP = struct.Struct("!q")
 
 
 def exchange_name(prefix: str, workload: Workload) -> str:
-    return f"{prefix}.x" if workload.exchange_type else ""
+    return (workload.exchange or f"{prefix}.x") if workload.exchange_type else ""
 
 
 def queue_name(prefix: str, number: int) -> str:
@@ -51,7 +51,7 @@ def properties_of(workload: Workload) -> Properties:
 def set_up(url: str, prefix: str, workload: Workload) -> None:
     with Connection(url) as connection:
         channel = connection.channel()
-        if workload.exchange_type:
+        if workload.exchange_type and not workload.exchange:
             arguments = {"x-delayed-type": "direct"} if workload.exchange_type == "x-delayed-message" else {}
             channel.exchange_declare(
                 exchange_name(prefix, workload), workload.exchange_type, durable=workload.durable, arguments=arguments
@@ -74,7 +74,7 @@ def tear_down(url: str, prefix: str, workload: Workload) -> None:
         channel = connection.channel()
         for number in range(workload.queues):
             channel.queue_delete(queue_name(prefix, number))
-        if workload.exchange_type:
+        if workload.exchange_type and not workload.exchange:
             channel.exchange_delete(exchange_name(prefix, workload))
 
 

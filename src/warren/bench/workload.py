@@ -15,6 +15,7 @@ class Workload:
     consumers: int = 1
     queues: int = 1
     exchange_type: str = ""  # "" = the default exchange; direct, fanout, topic
+    exchange: str = ""  # one of that type which is there already; else one is made, and deleted at the end
     bindings: int = 0  # further topic bindings beside those that match
     keys: int = 1  # routing keys a publisher goes through
     persistent: bool = False
@@ -39,6 +40,8 @@ class Workload:
                 found.append(f"{name}: {getattr(self, name)}; allowed: 0 or more")
         if self.exchange_type not in ("", "direct", "fanout", "topic", "headers", "x-delayed-message"):
             found.append(f"exchange: {self.exchange_type!r}; allowed: direct, fanout, topic, headers or nothing")
+        if self.exchange and not self.exchange_type:
+            found.append(f"exchange {self.exchange!r} without its type; say which: direct, fanout, topic, headers")
         if self.prefetch and self.ack_every > self.prefetch:
             found.append(f"ack_every {self.ack_every} is more than prefetch {self.prefetch}: nothing would be acked")
         return found

@@ -15,13 +15,13 @@ from warren.broker.channel import CLOSED, CLOSING, Channel
 from warren.broker.flow import SHOWN_FOR, Credit
 from warren.broker.frame_loop import NO_PROPERTIES, consume
 from warren.broker.liveness import Deadline, Heartbeat
-from warren.broker.message import Message
+from warren.broker.message import Message, write_header_frame
 from warren.broker.records import Resource
 from warren.broker.route import Route
 from warren.broker.sink import Sink
 from warren.broker.states import CLOSING as CLOSING_CONNECTION
 from warren.broker.states import GONE, HEADER, RUNNING
-from warren.wire.constants import FRAME_BODY, FRAME_END, FRAME_HEADER
+from warren.wire.constants import FRAME_BODY, FRAME_END
 from warren.wire.content import Quick
 from warren.wire.fields import Table
 from warren.wire.methods import method_frame
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from warren.broker.vhost import VHost
 
 FLUSH_AT: Final = 262144
+JOIN: Final = 4096  # so little input is cheaper to join to an unfinished frame than to take apart
 INITIAL_FRAME_MAX: Final = 8192
 OUTPUT_LIMIT: Final = 8 << 20  # bytes of answers that may wait for a client that does not read before it is not heard
 
@@ -84,6 +85,8 @@ class Connection:
         self.published: bool = False  # did the last input bring a publish?
         # output
         self.out: BytesWriter = BytesWriter()
+        self._parts: list[bytes] = []  # large bodies and what goes between them; ``out`` comes behind
+        self._parts_size: i64 = 0
         self.writable: bool = True
         self.unsent: i64 = 0  # bytes written since the client stopped reading
         self.choked: bool = False  # they are too many: nothing more is taken from it until it reads
@@ -106,17 +109,34 @@ class Connection:
         self.received += len(data)
         if self.state >= GONE or self.deaf:
             return
-        if self._rest:
-            self._rest.append(data)
-            self._rest_size += len(data)
-            if self._rest_size < self.need:
-                return
-            data = b"".join(self._rest)
-            self._rest.clear()
         if self._access_generation != self.broker.access.generation:
             self._forget_routes()
-        self.at = 0
         self.published = False
+        start: i64 = 0
+        while self._rest and not self.choked:
+            # only what the unfinished frame lacks is joined to it: the rest of the input is not copied
+            lacking: i64 = self.need - self._rest_size
+            if lacking > len(data) - start:
+                break
+            if lacking < 0 or len(data) - start - lacking < JOIN:  # below 0: it was choked with whole frames left
+                lacking = len(data) - start
+            self._rest.append(data[start : start + lacking] if lacking < len(data) else data)
+            start += lacking
+            joined = b"".join(self._rest)
+            self._rest.clear()
+            self._take(joined, 0)
+        if self._rest:
+            self._keep(data, start)
+        elif start < len(data):
+            self._take(data, start)
+        if self.broker.blocking and self.published:
+            self.block()
+
+    def _take(self, data: bytes, start: i64) -> None:
+        """The frames in ``data`` from ``start`` on; what is left of it is kept."""
+        if self.state >= GONE or self.deaf:
+            return
+        self.at = start
         while True:
             try:
                 consume(self, data)
@@ -131,10 +151,13 @@ class Connection:
                 self.at = len(data)
                 break
         if self.at < len(data) and self.state < GONE and not self.deaf:
-            self._rest.append(data[self.at :] if self.at else data)
-            self._rest_size = len(data) - self.at
-        if self.broker.blocking and self.published:
-            self.block()
+            self._rest_size = 0
+            self._keep(data, self.at)
+
+    def _keep(self, data: bytes, start: i64) -> None:
+        if start < len(data):
+            self._rest.append(data[start:] if start else data)
+            self._rest_size += len(data) - start
 
     # -- errors ------------------------------------------------------------------------------------------------
 
@@ -252,12 +275,15 @@ class Connection:
         if not self._flushing:
             self._flushing = True
             self.broker.flushing.append(self)
-        if len(self.out) >= FLUSH_AT:
+        if len(self.out) + self._parts_size >= FLUSH_AT:
             self.flush()
 
     def flush(self) -> None:
         self._flushing = False
         size: i64 = len(self.out)
+        if self._parts:
+            self._flush_parts(size)
+            return
         if size == 0:
             return
         data = self.out.getvalue()
@@ -265,28 +291,52 @@ class Connection:
             self.out = BytesWriter()
         else:
             self.out.truncate(0)
-        self._send(data)
-
-    def _send(self, data: bytes) -> None:
-        self.sent += len(data)
+        self.sent += size
         if self.state < GONE:
             self.sink.write(data)
-            if not self.writable:
-                self.unsent += len(data)
-                if self.unsent >= OUTPUT_LIMIT and not self.choked:
-                    self.choked = True
-                    self.update_reading()
+            self._count_unsent(size)
+
+    def _flush_parts(self, size: i64) -> None:
+        parts = self._parts
+        if size > 0:
+            parts.append(self.out.getvalue())
+            self.out.truncate(0)
+        size += self._parts_size
+        self._parts = []
+        self._parts_size = 0
+        self.sent += size
+        if self.state < GONE:
+            self.sink.write_all(parts)
+            self._count_unsent(size)
+
+    def _count_unsent(self, size: i64) -> None:
+        if not self.writable:
+            self.unsent += size
+            if self.unsent >= OUTPUT_LIMIT and not self.choked:
+                self.choked = True
+                self.update_reading()
+
+    def _part(self, data: bytes) -> None:
+        """Behind what was written so far comes this, as it is."""
+        size: i64 = len(self.out)
+        if size > 0:
+            self._parts.append(self.out.getvalue())
+            self.out.truncate(0)
+        self._parts.append(data)
+        self._parts_size += size + len(data)
+        if self._parts_size >= FLUSH_AT:
+            self.flush()
 
     def write_large(self, number: i64, message: Message) -> None:
-        """A large body goes to the transport piece by piece, without being copied into the buffer."""
-        w = self.out
-        header = message.header()
-        w.append(FRAME_HEADER)
-        w.write(bytes(((number >> 8) & 255, number & 255)))
-        w.write(len(header).to_bytes(4, "big"))
-        w.write(header)
-        w.append(FRAME_END)
+        """A large body goes to the transport as it is, without being copied into the buffer."""
+        frames = message.frames
         room: i64 = self.frame_max - 8
+        if frames and number == message.channel and message.size <= room and message.header_size <= room:
+            self._part(frames)
+            self.wrote()
+            return
+        w = self.out
+        write_header_frame(w, number, message.header())
         chunks = message.chunks
         if chunks is None:
             chunks = [message.body()]
@@ -298,9 +348,8 @@ class Connection:
                 w.append(FRAME_BODY)
                 w.write(bytes(((number >> 8) & 255, number & 255)))
                 w.write(len(piece).to_bytes(4, "big"))
-                self.flush()
+                self._part(piece)
                 w = self.out
-                self._send(piece)
                 w.append(FRAME_END)
                 start += len(piece)
         self.wrote()

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from warren.broker.channel import Channel
     from warren.broker.queue.queue import Queue
 
-LARGE_BODY: Final = 65536  # from here on bodies go to the transport without being copied into the output buffer
+LARGE_BODY: Final = 8192  # from here on bodies go to the transport without being copied into the output buffer
 
 
 @final

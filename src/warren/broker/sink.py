@@ -10,6 +10,10 @@ class Sink:
     def write(self, data: bytes) -> None:
         raise NotImplementedError
 
+    def write_all(self, parts: list[bytes]) -> None:
+        """The parts one behind the other; a transport that can gather them copies nothing."""
+        self.write(b"".join(parts))
+
     def close(self) -> None:
         """Close after what was written has gone out."""
         raise NotImplementedError

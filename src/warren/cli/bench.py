@@ -19,7 +19,8 @@ def bench(
     publishers: Annotated[int, typer.Option("--producers", "-x", help="publishers")] = 1,
     consumers: Annotated[int, typer.Option("--consumers", "-y", help="consumers; 0 publishes only")] = 1,
     queues: Annotated[int, typer.Option("--queues", "-q")] = 1,
-    exchange: Annotated[str, typer.Option("--exchange", "-e", help="direct, fanout or topic; else the default")] = "",
+    kind: Annotated[str, typer.Option("--type", "-t", help="exchange type: direct, fanout or topic")] = "",
+    exchange: Annotated[str, typer.Option("--exchange", "-e", help="an exchange of that type that is there")] = "",
     bindings: Annotated[int, typer.Option(help="further topic bindings that match nothing")] = 0,
     keys: Annotated[int, typer.Option(help="routing keys a publisher goes through")] = 1,
     persistent: Annotated[bool, typer.Option("--persistent")] = False,
@@ -38,7 +39,7 @@ def bench(
 
     workload = Workload(
         messages=messages, size=size, publishers=publishers, consumers=consumers, queues=queues,
-        exchange_type=exchange, bindings=bindings, keys=keys, persistent=persistent, durable=durable,
+        exchange_type=kind, exchange=exchange, bindings=bindings, keys=keys, persistent=persistent, durable=durable,
         confirms=confirms, mandatory=mandatory, ack_every=ack_every, prefetch=prefetch, rate=rate, fill=fill,
     )  # fmt: skip
     try:

@@ -316,6 +316,11 @@ class Channel:
         """How many published messages the broker has not answered for."""
         return self._inbox.unconfirmed.count
 
+    @property
+    def confirmed_up_to(self) -> int:
+        """Every message up to this number was answered for; further ones may have been, out of order."""
+        return int(self._inbox.unconfirmed.low)
+
     def wait_for_confirms(self, timeout: float | None = None) -> list[int]:
         """Wait until every published message is confirmed. Returns the numbers that were nacked since the last time."""
         deadline = None if timeout is None else time.monotonic() + timeout

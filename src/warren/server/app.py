@@ -246,8 +246,8 @@ class Server:
             other = self.broker.timers.next_due()
             if other >= 0 and (due < 0 or other < due):
                 due = other
-        if due == self._timer_due:
-            return
+        if due == self._timer_due or (self._timer_due >= 0 and (due < 0 or self._timer_due < due)):
+            return  # the timer that is armed fires first, finds nothing, and arms the next
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

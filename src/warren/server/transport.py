@@ -76,6 +76,9 @@ class ClientTransport(Sink):
     def write(self, data: bytes) -> None:
         self._transport.write(data)
 
+    def write_all(self, parts: list[bytes]) -> None:
+        self._transport.writelines(parts)
+
     def close(self) -> None:
         self._transport.close()
         if self._transport.get_write_buffer_size() > 0:  # a client that does not read would keep its socket for ever
@@ -99,6 +102,8 @@ class ClientTransport(Sink):
 
 
 def _is_loopback(address: str) -> bool:
+    if address.startswith("127.") or address == "::1":
+        return True  # nearly always one of these, when it is
     try:
         return ipaddress.ip_address(address.split("%")[0]).is_loopback
     except ValueError:

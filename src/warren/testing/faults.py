@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import os
 import threading
+import time
 
 from warren.log.files import Files
 
@@ -73,3 +74,75 @@ class FaultyDisk(Files):
                 self._failing[operation] = (error, times - 1)
             self.failures += 1
         raise OSError(error, os.strerror(error))
+
+
+class SlowDisk(Files):
+    """A disk that takes so many bytes a second, and has nothing of a file before that file's sync is over.
+
+    What was written and not synced lives in this process only: kill it, and the write is gone, as in a power cut.
+    """
+
+    def __init__(self, bytes_per_second: float) -> None:
+        super().__init__()
+        self.bytes_per_second = bytes_per_second
+        self.written = 0  # bytes that have arrived
+        self._lock = threading.Lock()
+        self._pending: dict[int, list[tuple[int, bytes]]] = {}  # by inode, in the order written
+
+    def write(self, descriptor: int, parts: list[bytes], offset: int) -> None:
+        data = b"".join(parts)
+        with self._lock:
+            self._pending.setdefault(os.fstat(descriptor).st_ino, []).append((offset, data))
+
+    def read(self, descriptor: int, length: int, offset: int) -> bytes:
+        with self._lock:
+            data = super().read(descriptor, length, offset)
+            image = bytearray(data)
+            for at, piece in self._pending.get(os.fstat(descriptor).st_ino, ()):
+                start, end = max(at, offset), min(at + len(piece), offset + length)
+                if start >= end:
+                    continue
+                if len(image) < end - offset:
+                    image.extend(bytes(end - offset - len(image)))
+                image[start - offset : end - offset] = piece[start - at : end - at]
+            return bytes(image)
+
+    def size(self, descriptor: int) -> int:
+        with self._lock:
+            status = os.fstat(descriptor)
+            ends = [at + len(piece) for at, piece in self._pending.get(status.st_ino, ())]
+            return max([status.st_size, *ends])
+
+    def sync(self, descriptor: int) -> None:
+        inode = os.fstat(descriptor).st_ino
+        with self._lock:
+            pieces = list(self._pending.get(inode, ()))
+        total = sum(len(piece) for _, piece in pieces)
+        time.sleep(total / self.bytes_per_second)
+        with self._lock:
+            self._arrive(descriptor, inode, pieces)
+            self.written += total
+        super().sync(descriptor)
+
+    def truncate(self, descriptor: int, length: int) -> None:
+        with self._lock:
+            inode = os.fstat(descriptor).st_ino
+            self._arrive(descriptor, inode, self._pending.get(inode, []))
+            super().truncate(descriptor, length)
+
+    def unlink(self, path: str) -> None:
+        with self._lock:
+            try:
+                self._pending.pop(os.stat(path).st_ino, None)
+            except FileNotFoundError:
+                return
+            super().unlink(path)
+
+    def _arrive(self, descriptor: int, inode: int, pieces: list[tuple[int, bytes]]) -> None:
+        for offset, piece in pieces:
+            super().write(descriptor, [piece], offset)
+        left = self._pending.get(inode, [])[len(pieces) :]
+        if left:
+            self._pending[inode] = left
+        else:
+            self._pending.pop(inode, None)
