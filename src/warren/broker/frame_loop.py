@@ -19,7 +19,7 @@ from warren.broker.channel import CROSSED, OPEN, Channel
 from warren.broker.message import Message
 from warren.broker.methods import handshake
 from warren.broker.methods.table import handler
-from warren.broker.publish import LOOKED_AT, Arrived
+from warren.broker.publish import Arrived
 from warren.broker.states import CLOSING, GONE, HEADER, RUNNING
 from warren.wire import frames
 from warren.wire.constants import FRAME_BODY, FRAME_END, FRAME_HEADER, FRAME_HEARTBEAT, FRAME_METHOD
@@ -162,16 +162,19 @@ def _publish(connection: Connection, data: bytes, pos: i64, end: i64, n: i64, ch
     content = data[h : last + 1]
     connection.published = True
     properties = NO_PROPERTIES
+    ordinary = True
     if header_size > 14 or read_i16_be(data, h + 19) != 0:
         properties = _properties(connection, data, h + 19, header_end, content[7 : 7 + header_size])
+        ordinary = connection.last_ordinary
     if (
         route is not None
         and route.valid
-        and (properties.flags & LOOKED_AT) == 0
+        and ordinary
         and route.static
         and channel.is_plain()
     ):
-        message = Message(route.origin, connection.broker.next_id(), content, number, header_size, size, False)
+        persistent = properties.delivery_mode == 2
+        message = Message(route.origin, connection.broker.next_id(), content, number, header_size, size, persistent)
         publish.publish_plain(channel, route, message)
     else:
         connection.last_arguments = b""
@@ -183,7 +186,9 @@ def _properties(connection: Connection, data: bytes, start: i64, end: i64, heade
     """What the publish path asks of the properties; publishers repeat themselves, so the last is remembered."""
     given = data[start:end]
     if given != connection.last_given:
+        connection.last_given = b""
         connection.last_properties = quick_properties(header)
+        connection.last_ordinary = publish.is_ordinary(connection.last_properties)
         connection.last_given = given
     return connection.last_properties
 

@@ -38,9 +38,7 @@ from warren.broker.route import CACHE_LIMIT, Route
 from warren.wire.content import (
     FLAG_DELIVERY_MODE,
     FLAG_EXPIRATION,
-    FLAG_HEADERS,
     FLAG_PRIORITY,
-    FLAG_REPLY_TO,
     FLAG_USER_ID,
     MARK_DELAY_OTHER,
     Properties,
@@ -56,9 +54,8 @@ if TYPE_CHECKING:
     from warren.broker.queue.queue import Queue
     from warren.broker.vhost import VHost
 
-# properties that some stage must look at; a message without them needs no more than its publish frame
-SPECIAL: Final = FLAG_HEADERS | FLAG_REPLY_TO | FLAG_EXPIRATION | FLAG_USER_ID
-LOOKED_AT: Final = SPECIAL | FLAG_DELIVERY_MODE | FLAG_PRIORITY
+# properties that some stage always looks at; headers and reply-to only with certain values
+LOOKED_AT: Final = FLAG_EXPIRATION | FLAG_USER_ID | FLAG_PRIORITY
 DIRECT_REPLY: Final = "amq.rabbitmq.reply-to"
 MAX_EXPIRATION: Final = 315_360_000_000
 _DELAY_HEADERS: Final = 4 | 8 | 16  # bits of scan_headers
@@ -90,15 +87,15 @@ class Arrived:
 def publish(channel: Channel, arguments: bytes, properties: Quick, arrived: Arrived) -> None:
     """One message through all stages: the publish frame's arguments, what was read of its properties, its content."""
     route = known_route(channel, arguments, arrived.size)
-    if route.static and (properties.flags & LOOKED_AT) == 0 and channel.is_plain():
-        publish_plain(channel, route, arrived.message(route.origin, channel.broker.next_id(), False))
+    if route.static and is_ordinary(properties) and channel.is_plain():
+        persistent = properties.delivery_mode == 2
+        publish_plain(channel, route, arrived.message(route.origin, channel.broker.next_id(), persistent))
         return
     check_reply_to(channel, properties)
     check_user_id(channel, properties)
     expiration = read_expiration(properties)
     seq = channel.take_seqno(route.mandatory)
-    persistent = properties.delivery_mode == 2
-    message = read_routing_keys(channel, route, arrived, properties, persistent)
+    message = read_routing_keys(channel, route, arrived, properties, properties.delivery_mode == 2)
     message.expiration = expiration
     message.priority = properties.priority if properties.priority > 0 else 0
     check_delivery_mode(properties)
@@ -118,10 +115,21 @@ def publish(channel: Channel, arguments: bytes, properties: Quick, arrived: Arri
     outcomes.publish(channel, message, queues, routed, route.mandatory, seq)
 
 
+def is_ordinary(properties: Quick) -> bool:
+    """Has no stage anything to do with these properties? Then a message needs no more than its publish frame."""
+    flags = properties.flags
+    if (flags & LOOKED_AT) != 0 or properties.marks != 0:
+        return False
+    if (flags & FLAG_DELIVERY_MODE) != 0 and not 1 <= properties.delivery_mode <= 2:
+        return False
+    reply_to = properties.reply_to
+    return reply_to is None or not reply_to.startswith(DIRECT_REPLY)
+
+
 def publish_plain(channel: Channel, route: Route, message: Message) -> None:
     """The message has no property that any stage looks at, and its route is known: straight to the queues."""
     seq: i64 = 0
-    if channel.numbered or route.mandatory or route.logged:
+    if channel.numbered or route.mandatory or route.logged or message.persistent:
         seq = channel.take_seqno(route.mandatory)
         outcomes.publish(channel, message, route.queues, None, route.mandatory, seq)
         return
