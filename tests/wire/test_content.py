@@ -162,3 +162,29 @@ def test_a_copy_shares_nothing_that_changes() -> None:
     copy.priority = 4
     assert original == Properties(headers=from_python({"a": 1}), priority=3)
     assert copy != original
+
+
+@pytest.mark.parametrize(
+    ("headers", "delay"),
+    [
+        ([("x-delay", Field("I", 7))], 7),
+        ([("x-delay", Field("l", 1 << 40))], 1 << 40),
+        ([("a", Field("S", "x-delay")), ("x-delay", Field("I", 7)), ("b", Field("t", True))], 7),
+        ([("x-delay", Field("I", 0))], -1),
+        ([("x-delay", Field("I", -5))], -1),
+        ([("x-delay", Field("l", -5))], -1),
+        ([("x-delay", Field("S", "7"))], -1),
+        ([("x-delay", Field("B", 7))], -1),
+        ([("x-delays", Field("I", 7))], -1),
+        ([("a", Field("F", {"x-delay": Field("I", 7)}))], -1),
+    ],
+)
+def test_a_delay_that_is_a_plain_number_is_read_at_a_glance(headers: list[tuple[str, Field]], delay: int) -> None:
+    assert quick_properties(encode_header(Properties(headers=dict(headers)), 0)).delay == delay
+
+
+def test_a_delay_given_twice_takes_more_than_a_glance() -> None:
+    one = b"\x07x-delayI\x00\x00\x00\x05"
+    table = len(one * 2).to_bytes(4, "big") + one * 2
+    header = b"\x00\x3c\x00\x00" + bytes(8) + b"\x20\x00" + table
+    assert quick_properties(header).delay == -1

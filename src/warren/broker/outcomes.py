@@ -51,6 +51,15 @@ def publish(
     settle(channel, message, queues, outcome, mandatory, seq)
 
 
+def schedule(channel: Channel, message: Message, exchange: Exchange, delay: i64, mandatory: bool, seq: i64) -> None:
+    """Keep a message at a delayed exchange, which asks for nothing but a delay, and tell its publisher."""
+    channel.published += 1
+    outcome = channel.broker.delay.keep_for(channel, message, exchange, delay, mandatory, seq)
+    if message.batch:
+        channel.connection.charge(message.batch, message.size)
+    settle(channel, message, [], outcome, mandatory, seq)
+
+
 def settle(channel: Channel, message: Message, queues: list[Queue], outcome: i64, mandatory: bool, seq: i64) -> None:
     """Turn an outcome into what the publisher is told. The only function that does."""
     confirms = channel.confirms

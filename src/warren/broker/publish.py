@@ -40,6 +40,7 @@ from warren.wire.content import (
     FLAG_EXPIRATION,
     FLAG_PRIORITY,
     FLAG_USER_ID,
+    MARK_DELAY,
     MARK_DELAY_OTHER,
     Properties,
     Quick,
@@ -101,6 +102,10 @@ def publish(channel: Channel, arguments: bytes, properties: Quick, arrived: Arri
     check_delivery_mode(properties)
     if channel.broker.interceptors.of_messages:
         message = channel.broker.amend(channel, message)
+    if properties.delay > 0 and properties.marks == MARK_DELAY and channel.is_plain() and waits_at(route.exchange):
+        tap(channel, message, [])
+        outcomes.schedule(channel, message, route.exchange, properties.delay, route.mandatory, seq)
+        return
     routed = None
     queues = route.queues
     if not route.static or message.origin is not route.origin or (properties.marks & _DELAY_HEADERS) != 0:
@@ -375,6 +380,11 @@ def find_queues(channel: Channel, exchange: Exchange, message: Message) -> Route
         if has_to_wait(headers, channel.broker.now):  # where to is asked when it is due
             return waiting_at(exchange, headers)
     return walk(exchange, message.basic_message(vhost.name), vhost.exchanges, vhost.queues, False, channel.broker.now)
+
+
+def waits_at(exchange: Exchange) -> bool:
+    """Does a message with a delay wait here, whatever its keys?"""
+    return isinstance(exchange.matcher, DelayedExchange)
 
 
 def queues_of(routed: Routed) -> list[Queue]:

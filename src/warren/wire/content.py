@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from typing import Final, final
 
-from librt.strings import BytesWriter, read_i64_be, write_i16_be, write_i32_be, write_i64_be
+from librt.strings import BytesWriter, read_i32_be, read_i64_be, write_i16_be, write_i32_be, write_i64_be
 from mypy_extensions import i16, i32, i64
 
 from warren.wire.constants import CLASS_BASIC, FRAME_BODY, FRAME_END, FRAME_HEADER, FRAME_OVERHEAD
@@ -259,6 +259,7 @@ class Quick:
     def __init__(self) -> None:
         self.flags: i64 = 0
         self.marks: i64 = 0  # special headers, as scan_headers says
+        self.delay: i64 = -1  # x-delay, when it is there once and a positive 32- or 64-bit number, as nearly always
         self.delivery_mode: i64 = 0  # 0 when absent
         self.priority: i64 = -1  # -1 when absent
         self.expiration: str | None = None
@@ -293,6 +294,8 @@ def _fill_quick(quick: Quick, header: bytes, flags: i64) -> None:
     if flags & FLAG_HEADERS:
         stop = longstr_end(header, at, end)
         quick.marks = _scan(header, at + 4, stop)
+        if quick.marks & MARK_DELAY:
+            quick.delay = _delay(header, at + 4, stop)
         at = stop
     if flags & FLAG_DELIVERY_MODE:
         need(at, 1, end)
@@ -362,6 +365,25 @@ def _scan(data: bytes, at: i64, end: i64) -> i64:
         if letter == 70 or letter == 65:  # F A
             check_value(data, stop, at, 0)
     return marks
+
+
+def _delay(data: bytes, at: i64, end: i64) -> i64:
+    """The value of x-delay in a table that was scanned; -1 when it takes more than a look."""
+    found: i64 = -1
+    while at < end:
+        stop = shortstr_end(data, at, end)
+        if stop - at == 8 and data[at + 1 : stop] == b"x-delay":
+            letter: i64 = data[stop]
+            if found != -1:
+                return -1
+            if letter == 73:  # I
+                found = i64(read_i32_be(data, stop + 1))
+            elif letter == 108:  # l
+                found = read_i64_be(data, stop + 1)
+            if found <= 0:
+                return -1
+        at = value_end(data, stop, end)
+    return found
 
 
 def _mark(data: bytes, at: i64, size: i64) -> i64:

@@ -15,9 +15,10 @@ from mypy_extensions import i64
 
 from warren.broker import outcomes
 from warren.broker.delay.fire import Firing
-from warren.broker.delay.note import CONFIRM, MANDATORY, PERSISTENT, REPEATS, Note, note_of
+from warren.broker.delay.note import CONFIRM, MANDATORY, PERSISTENT, REPEATS, Note, encode, note_of
 from warren.broker.delay.request import Request, read, read_due
 from warren.broker.delay.schedule import Schedule
+from warren.broker.exchange.delayed import LONGEST
 from warren.broker.exchange.walk import Routed
 from warren.broker.exchange.walk import route as walk
 from warren.broker.message import Message
@@ -66,6 +67,8 @@ class Delays:
         self._timer: Final = EarliestDue(self)
         self._firing: Final = Firing(broker)
         self._unsynced: list[Unsynced] = []
+        self._publisher: str = ""  # who published last, and the same in bytes
+        self._publisher_name: bytes = b""
         self.slice_full: bool = False  # more is due: whoever runs the timers should end the turn first
         # counters
         self.scheduled: i64 = 0
@@ -134,6 +137,34 @@ class Delays:
             elif outcome == outcomes.NO_ROUTE:
                 outcome = outcomes.SCHEDULED
         return outcome
+
+    def keep_for(
+        self, channel: Channel, message: Message, exchange: Exchange, delay: i64, mandatory: bool, seq: i64
+    ) -> i64:
+        """``schedule`` for a message published straight to a delayed exchange that asks for nothing but a delay."""
+        broker = self._broker
+        due = broker.now + (delay if delay < LONGEST else LONGEST)
+        bits: i64 = PERSISTENT if message.persistent else 0
+        if mandatory:
+            bits |= MANDATORY
+        if channel.confirms.selected:
+            bits |= CONFIRM
+        username = channel.connection.username
+        if username != self._publisher:
+            self._publisher = username
+            self._publisher_name = username.encode("utf-8", "surrogateescape")
+        schedule = self.open_schedule(exchange)
+        key = schedule.store(message, encode(bits, seq, broker.now, 0, self._publisher_name, b""), 0, due)
+        schedule.index.add(due, key)
+        self.scheduled += 1
+        exchange.messages_in += 1
+        if schedule.durable:
+            message.batch = broker.log.batch
+            self._unsynced.append(Unsynced(broker.log.batch, schedule, due, key))
+        self.kept(schedule, due)
+        if not mandatory or self._counts_as_routed(exchange, message):
+            return outcomes.KEPT
+        return outcomes.SCHEDULED
 
     def _keep(
         self, channel: Channel | None, message: Message, exchange: Exchange, request: Request, mandatory: bool, seq: i64

@@ -44,22 +44,25 @@ class Note:
         return (self.bits & bit) != 0
 
     def encode(self) -> bytes:
-        out = BytesWriter()
-        out.append(VERSION)
-        out.append(int(self.bits))
-        write_i64_be(out, self.sequence_number)
-        write_i64_be(out, self.scheduled_at)
-        write_i64_be(out, self.deliveries)
         publisher = self.publisher.encode("utf-8", "surrogateescape")
-        out.append(len(publisher))
-        out.write(publisher)
-        if self.name:
-            name = self.name.encode("utf-8", "surrogateescape")
-            out.append(len(name))
-            out.write(name)
-        else:
-            out.append(0)
-        return out.getvalue()
+        name = self.name.encode("utf-8", "surrogateescape")
+        return encode(self.bits, self.sequence_number, self.scheduled_at, self.deliveries, publisher, name)
+
+
+def encode(
+    bits: i64, sequence_number: i64, scheduled_at: i64, deliveries: i64, publisher: bytes, name: bytes
+) -> bytes:
+    out = BytesWriter()
+    out.append(VERSION)
+    out.append(int(bits))
+    write_i64_be(out, sequence_number)
+    write_i64_be(out, scheduled_at)
+    write_i64_be(out, deliveries)
+    out.append(len(publisher))
+    out.write(publisher)
+    out.append(len(name))
+    out.write(name)
+    return out.getvalue()
 
 
 def note_of(stored: StoredMessage) -> Note:

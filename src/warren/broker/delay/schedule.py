@@ -66,29 +66,28 @@ class Schedule:
 
     def keep(self, message: Message, note: Note, due: i64) -> i64:
         """Take a message in until it is due; its key. For the log it is part of this turn."""
-        extra = note.encode()
+        key = self.store(message, note.encode(), NAMED if note.name else 0, due)
+        self._enter(due, key, note)
+        return key
+
+    def store(self, message: Message, extra: bytes, named: i64, due: i64) -> i64:
+        """The data alone, with its note: its key."""
         origin = message.origin
         keys = origin.packed_keys + extra
         flags = origin.bcc | len(extra) << NOTE_SHIFT
         broker = self.broker
-        key: i64
         if self.durable:
-            named = NAMED if note.name else 0
+            broker.durable_change = True
             chunks = message.chunks
             if chunks is not None and message.size > large.LARGE:
-                key = broker.log.append_body(
+                return broker.log.append_body(
                     large.handle_of(broker, chunks), message.id, message.header(), origin.exchange, keys, flags,
                     [self.id], [0], [due], [named],
                 )  # fmt: skip
-            else:
-                key = broker.log.append_one(
-                    message.id, message.header(), message.body(), origin.exchange, keys, flags, self.id, 0, due, named
-                )
-            broker.durable_change = True
-        else:
-            key = self._keep_transient(message, keys, flags)
-        self._enter(due, key, note)
-        return key
+            return broker.log.append_one(
+                message.id, message.header(), message.body(), origin.exchange, keys, flags, self.id, 0, due, named
+            )
+        return self._keep_transient(message, keys, flags)
 
     def _keep_transient(self, message: Message, keys: bytes, flags: i64) -> i64:
         header = message.header()
