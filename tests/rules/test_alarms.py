@@ -12,7 +12,7 @@ from tests.faults.rig import HeldRunner, Rig
 from tests.limits.gate import advance
 from tests.rules.desk import consume, delivered, fill
 from warren.broker.alarms import Alarms
-from warren.broker.flow import CREDIT
+from warren.broker.flow import AT_FIRST, CREDIT, LEAST, Allowance
 
 pytestmark = pytest.mark.pure
 
@@ -179,7 +179,7 @@ def test_a_flood_stops_being_read_until_the_log_has_caught_up(rig: Rig) -> None:
         client.publish("", "q", b"x" * 100_000)
         sent += 100_000
         assert sent < 4 * CREDIT, "nobody stops it"
-    assert CREDIT // 2 < sent <= CREDIT + 100_000
+    assert AT_FIRST // 2 < sent <= AT_FIRST + 100_000
     assert client.connection.in_flow
     rig.commit()
     assert client.wire.reading and not client.connection.in_flow
@@ -199,6 +199,49 @@ def test_a_slow_publisher_beside_a_flood_is_served_all_the_while(rig: Rig) -> No
     rig.commit()
     assert sum(told.name == "basic.ack" for told in slow.told()) >= 1
     assert slow.ready("slow") == 20
+
+
+def test_credit_grows_on_a_quick_disk_up_to_its_limit() -> None:
+    allowance = Allowance()
+    for batch in range(1, 10):
+        allowance.charge(batch, 1 << 20, batch * 100)
+        allowance.synced(batch, batch * 100 + 5, True)
+    assert allowance.limit == CREDIT
+
+
+def test_credit_does_not_grow_when_nobody_runs_out_of_it() -> None:
+    allowance = Allowance()
+    allowance.charge(1, 1 << 20, 0)
+    allowance.synced(1, 5, False)
+    assert allowance.limit == AT_FIRST
+
+
+def test_credit_shrinks_on_a_slow_disk_so_that_others_do_not_wait_behind_a_flood() -> None:
+    allowance = Allowance()
+    for batch in range(1, 10):
+        allowance.charge(batch, 4 << 20, batch * 1000)
+        allowance.synced(batch, batch * 1000 + 800, True)
+    assert allowance.limit == LEAST
+
+
+def test_a_disk_whose_every_sync_is_slow_is_not_starved_of_data() -> None:
+    """There the time is not in the bytes: writing less would only be slower."""
+    allowance = Allowance()
+    for batch in range(1, 20):
+        allowance.charge(batch, 1000, batch * 1000)
+        allowance.synced(batch, batch * 1000 + 200, False)
+    for batch in range(20, 40):
+        allowance.charge(batch, 8 << 20, batch * 1000)
+        allowance.synced(batch, batch * 1000 + 240, True)
+    assert allowance.limit == CREDIT
+
+
+def test_several_batches_synced_together_count_from_the_first() -> None:
+    allowance = Allowance()
+    allowance.charge(1, 1 << 20, 0)
+    allowance.charge(2, 1 << 20, 300)
+    allowance.synced(2, 310, True)
+    assert allowance.limit == AT_FIRST // 2
 
 
 def test_small_messages_use_credit_too(rig: Rig) -> None:

@@ -30,6 +30,7 @@ from warren.broker.decorator import DecoratorRegistry, decorators_for
 from warren.broker.delay.delays import Delays
 from warren.broker.exchange.random import Randomness
 from warren.broker.firehose import Firehose
+from warren.broker.flow import Allowance
 from warren.broker.interceptor import ChannelView, Interceptors
 from warren.broker.message import Entry, Message, Origin, message_from
 from warren.broker.notes import Notes
@@ -144,6 +145,7 @@ class Broker:
         self.alarms: Alarms | None = None  # set by whoever can measure memory and disk
         self.blocking: str = ""  # why publishers are blocked now, "" when they are not
         self._charged: list[Connection] = []  # connections with credit outstanding
+        self.allowance: Final = Allowance()
         self._ack_timeout: Final = AckTimeout(self)
         self.under_pressure: bool = False
         self.arriving: Channel | None = None  # whose content was completed and is being published
@@ -297,6 +299,10 @@ class Broker:
 
     def _give_credit(self, batch: i64) -> None:
         still: list[Connection] = []
+        used_up = False
+        for connection in self._charged:
+            used_up = used_up or connection.in_flow
+        self.allowance.synced(batch, self.now, used_up)
         for connection in self._charged:
             if not connection.give_credit(batch):
                 still.append(connection)

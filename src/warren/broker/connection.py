@@ -98,7 +98,7 @@ class Connection:
         self.told_blocked: bool = False
         self.in_flow: bool = False  # the log is behind: credit is used up
         self.flow_until: i64 = 0
-        self._credit: Final = Credit()
+        self._credit: Final = Credit(broker.allowance)
         self._charged: bool = False
         self.heartbeat_timer: Final = Heartbeat(self)
         self.deadline: Final = Deadline(self)
@@ -386,7 +386,7 @@ class Connection:
         if not self._charged:
             self._charged = True
             self.broker.charged(self)
-        if not self._credit.take(batch, size) and not self.in_flow:
+        if not self._credit.take(batch, size, self.broker.now) and not self.in_flow:
             self.in_flow = True
             self.update_reading()
 

@@ -32,7 +32,8 @@ from warren.log.segment import file_name
 RESERVE: Final = "reserve"  # room held back, so that a full disk can still take the settles that empty it
 PLAIN_COMMITS: Final = 100  # after a failure that many go without zeros: they may have been what did not fit
 ZERO_AHEAD: Final = 1 << 20  # small commits overwrite zeros: a sync then need not write the file's metadata
-SMALL_COMMIT: Final = 64 << 10  # larger ones are bound by bandwidth, and would pay for the zeros
+SMALL_COMMIT: Final = 64 << 10  # larger ones are bound by bandwidth, and would pay for the zeros ...
+BUSY_COMMITS: Final = 20  # ... and so would small ones between them
 
 
 @final
@@ -135,9 +136,11 @@ class Tail:
             index += 1
         position = 0 if fresh else FILE_HEADER + begin - self.base
         finish = FILE_HEADER + at - self.base
-        if self.plain > 0:
+        if finish - position > SMALL_COMMIT:
+            self.plain = max(self.plain, BUSY_COMMITS)
+        elif self.plain > 0:
             self.plain -= 1
-        elif self.zero_ahead > 0 and finish > self.zeroed and finish - position <= SMALL_COMMIT:
+        elif self.zero_ahead > 0 and finish > self.zeroed:
             parts.append(bytes(self.zero_ahead))
             self.zeroed = finish + self.zero_ahead
         self.files.write(self.descriptor, parts, position)
