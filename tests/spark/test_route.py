@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from warren.spark.path import Facts, PublishPath
-from warren.spark.routing import InputError, load_definitions, route, unpack
+from warren.spark.routing import InputError, _fingerprint, fingerprint_names, load_definitions, route, unpack
 from warren.wire.fields import Field
 from warren.wire.methods import Method
 from warren.wire.replies import AmqpError
@@ -191,12 +191,41 @@ def test_wrong_input_is_told_in_one_line(spark: SparkSession, tmp_path: Any) -> 
         load_definitions("{}")
 
 
-def test_a_fingerprint_reads_back_as_the_headers_it_was_made_of() -> None:
-    names = ("CC", "n", "text", "void", "gone")
-    headers = unpack('A,5:["a"]l,2:42,6:a:1,-~,~-', names)
-    assert headers == {
-        "CC": Field("A", [Field("S", "a")]), "n": Field("l", 42), "text": Field("S", "a:1,-~"), "void": Field("V", None)
+@pytest.mark.parametrize("others", [1, 30])
+@pytest.mark.parametrize("typed", [True, False])
+def test_a_fingerprint_reads_back_as_the_headers_it_was_made_of(spark: SparkSession, others: int, typed: bool) -> None:
+    definitions = {
+        **DEFINITIONS,
+        "bindings": [
+            *DEFINITIONS["bindings"],
+            *(
+                {"source": "colours", "vhost": "/", "destination": "red", "destination_type": "queue",
+                 "routing_key": "", "arguments": {f"other{n}": "x"}} for n in range(others)
+            ),
+        ],
     }  # fmt: skip
+    relevance = PublishPath(definitions).relevance()
+    rows = [
+        ("colours", {"colour": 'a:1,-"~', "number": "42", "other0": None, "strange": "x"}, {"number": "l"}),
+        ("colours", {"strange": "x"}, None),
+        ("colours", {}, None),
+        ("colours", None, None),
+        ("inner", {"colour": "red"}, None),
+        ("inner", {"colour": "red", "CC": '["a"]'}, {"CC": "A"}),
+    ]
+    schema = "exchange string, headers map<string,string>, header_types map<string,string>"
+    df = spark.createDataFrame(rows, schema)
+    if not typed:
+        df = df.drop("header_types")
+    names = fingerprint_names(relevance)
+    texts = [row[0] for row in df.select(_fingerprint(df, relevance)).collect()]
+    found = [unpack(text, names) if text else None for text in texts]
+    first = {"colour": Field("S", 'a:1,-"~'), "number": Field("l", 42) if typed else Field("S", "42"),
+             "other0": Field("V", None)}  # fmt: skip
+    assert found[0] == first
+    assert found[1:5] == [{}, {}, None, None]
+    assert found[5] is not None and found[5]["colour"] == Field("S", "red")
+    assert found[5]["CC"] == (Field("A", [Field("S", "a")]) if typed else Field("S", '["a"]'))
 
 
 def test_only_exchanges_that_look_at_headers_make_headers_relevant() -> None:

@@ -36,6 +36,7 @@ ADDED = ("outcome", "queues", "reply_code", "reply_text", "scheduled_until")
 VERDICT = "`verdict` string, `queues` array<string>, `code` int, `text` string, `delay_ms` bigint, `due_ms` bigint"
 # 11 digits are always below the longest expiration the broker takes, so these need no second look.
 PLAIN_EXPIRATION = "^[0-9]{1,11}$"
+FEW_NAMES = 12
 SALTS = 1009  # how many different throws of the dice equal messages to an x-random exchange get
 REPLY_TO = "amq.rabbitmq.reply-to"
 
@@ -107,8 +108,8 @@ def route(
 
     same: Column = F.lit(True)
     for name in names:
-        equal = F.col(name).eqNullSafe(F.col(f"{name}_"))
-        same = same & equal
+        mine, judged = F.col(name), F.col(f"{name}_")
+        same = same & (mine == judged if name in NEVER_NULL else mine.eqNullSafe(judged))
     joined = keyed.join(F.broadcast(verdicts), same, "left")
 
     wanted = F.coalesce(F.col("mandatory"), F.lit(mandatory)) if "mandatory" in df.columns else F.lit(mandatory)
@@ -134,6 +135,7 @@ def route(
     )
 
 
+NEVER_NULL = ("__exchange", "__routing_key", "__headers")  # plain equality is one comparison where null-safe is two
 VERDICT_NAMES = ("verdict", "queues", "code", "text", "delay_ms", "due_ms")
 
 
@@ -176,7 +178,7 @@ def _facts(df: DataFrame, relevance: Relevance, user: str | None, max_message_si
 
 
 def _fingerprint(df: DataFrame, relevance: Relevance) -> Column:
-    """The headers a verdict can depend on, as one canonical text; null for nearly every message."""
+    """The headers a verdict can depend on, as one canonical text (JSON); empty for nearly every message."""
     from pyspark.sql import functions as F
     from pyspark.sql.types import MapType
 
@@ -185,23 +187,26 @@ def _fingerprint(df: DataFrame, relevance: Relevance) -> Column:
         raise InputError(f"column 'headers' is {kind.simpleString()}; expected a map from string")
     headers = F.col("headers")
     names = fingerprint_names(relevance)
+    types = F.col("header_types") if "header_types" in df.columns else None
 
-    # Lookups by name and no higher-order functions: those would take the whole scan out of Spark's generated code.
-    def packed(name: str) -> Column:
-        value = headers[name].cast("string")
-        letter: Column = F.lit(_wire_kind(kind) or "")
-        if "header_types" in df.columns:
-            letter = F.coalesce(F.col("header_types")[name], letter)
-        text = F.coalesce(F.concat(F.length(value).cast("string"), F.lit(":"), value), F.lit("~"))
-        return F.when(F.map_contains_key(headers, name), F.concat(letter, F.lit(","), text)).otherwise(F.lit("-"))
+    def letter(name: Column | str) -> Column:
+        """Of a header that is there; null without one."""
+        own = F.when(F.map_contains_key(headers, name), F.lit(_wire_kind(kind) or ""))
+        return own if types is None else F.coalesce(types[name], own)
 
+    if len(names) <= FEW_NAMES:
+        # Lookups by name, a value and a letter each. Larger and the JVM would not compile the code that Spark makes of
+        # it; with higher-order functions Spark would make none, for the whole scan.
+        text = F.to_json(F.array(*[part for name in names for part in (headers[name].cast("string"), letter(name))]))
+    else:
+        found = F.array_sort(F.filter(F.map_keys(headers), lambda name: name.isin(*names)))
+        text = F.to_json(F.transform(found, lambda name: F.array(name, headers[name].cast("string"), letter(name))))
     present = F.lit(False)
     for name in relevance.always:
         present = present | F.map_contains_key(headers, name)
     if relevance.header_exchanges:
         present = present | F.col("exchange").isin(*relevance.header_exchanges)
-    text = F.concat(*[packed(name) for name in names])
-    return F.when(headers.isNotNull() & present, F.nullif(text, F.lit("-" * len(names))))
+    return F.when(headers.isNotNull() & present, text).otherwise("")
 
 
 def fingerprint_names(relevance: Relevance) -> tuple[str, ...]:
@@ -209,27 +214,14 @@ def fingerprint_names(relevance: Relevance) -> tuple[str, ...]:
 
 
 def unpack(text: str, names: tuple[str, ...]) -> Table:
-    """The headers of a fingerprint: for each name ``-`` (absent), or wire letter, comma, and ``~`` or length:text."""
-    texts: dict[str, str | None] = {}
-    types: dict[str, str] = {}
-    at = 0
-    for name in names:
-        if text[at] == "-":
-            at += 1
-            continue
-        comma = text.index(",", at)
-        if comma > at:
-            types[name] = text[at:comma]
-        at = comma + 1
-        if text[at] == "~":
-            texts[name] = None
-            at += 1
-            continue
-        colon = text.index(":", at)
-        start = colon + 1
-        at = start + int(text[at:colon])
-        texts[name] = text[start:at]
-    return from_maps(texts, types)
+    """The headers of a fingerprint: value and letter for each name in turn, or triples with the name."""
+    found: list[Any] = json.loads(text)
+    if len(names) <= FEW_NAMES:
+        found = [(name, *found[2 * at : 2 * at + 2]) for at, name in enumerate(names)]
+    there = [(name, value, letter) for name, value, letter in found if letter is not None]
+    return from_maps(
+        {name: value for name, value, _ in there}, {name: letter for name, _, letter in there if letter}
+    )
 
 
 def _wire_kind(kind: Any) -> str | None:
@@ -276,6 +268,8 @@ class Judge:
             for exchange, key, *rest in zip(columns["exchange"], columns["routing_key"], *others, strict=True):
                 vhost = self.vhost if rest[0] is None else rest[0]
                 user = self.user if rest[1] is None else rest[1]
+                if rest[2] == "":
+                    rest[2] = None
                 if plain and rest[2:] == NOTHING and "\n" not in exchange and "\r" not in exchange:
                     verdict = path.judge_plain(vhost, user, exchange, key)
                 else:
