@@ -15,9 +15,10 @@ import contextlib
 from dataclasses import dataclass
 from pathlib import Path
 
-from warren.broker.broker import Broker, LogListener
+from warren.broker.broker import Broker
 from warren.broker.clock import VirtualClock
 from warren.broker.connection import Connection
+from warren.broker.durability import LogListener
 from warren.broker.exchange.random import Randomness
 from warren.broker.notes import Notes
 from warren.broker.sink import Sink

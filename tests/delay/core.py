@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from warren.broker.broker import Broker, LogListener
+from warren.broker.broker import Broker
 from warren.broker.channel import Channel
 from warren.broker.clock import VirtualClock
 from warren.broker.connection import RUNNING, Connection
 from warren.broker.delay.schedule import Schedule
+from warren.broker.durability import LogListener
 from warren.broker.exchange.random import Randomness
 from warren.broker.notes import Notes
 from warren.broker.sink import Sink

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from warren.broker.broker import Broker, LogListener
+from warren.broker.broker import Broker
 from warren.broker.clock import VirtualClock
+from warren.broker.durability import LogListener
 from warren.broker.exchange.random import Randomness
 from warren.broker.notes import Notes
 from warren.broker.queue.queue import Queue

@@ -56,6 +56,44 @@ def test_metrics_have_rabbitmqs_names_and_true_values(api: Api) -> None:
     assert values("/metrics")["rabbitmq_connections"] == 0
 
 
+def test_counters_only_grow_also_when_queues_go(api: Api) -> None:
+    def found() -> dict[str, float]:
+        text = api.client.get(f"{api.broker.http_url}/metrics").text
+        families = text_string_to_metric_families(text)
+        return {sample.name: sample.value for family in families for sample in family.samples}
+
+    names = ("queue_declared", "queue_created", "queue_deleted")
+    churned = [api.get("/overview")["churn_rates"][name] for name in names]
+    before = found()
+    connection = pika.BlockingConnection(pika.ConnectionParameters(port=api.broker.port))
+    channel = connection.channel()
+    for _ in range(2):
+        channel.queue_declare("passing")
+    channel.exchange_declare("later", "x-delayed-message", arguments={"x-delayed-type": "direct"})
+    waits = pika.BasicProperties(headers={"x-delay": 3_600_000})
+    channel.basic_publish("later", "passing", b"", waits)
+    for _ in range(3):
+        channel.basic_publish("", "passing", b"")
+    for tag in range(1, 3):
+        channel.basic_get("passing")
+        channel.basic_ack(tag)
+    channel.queue_delete("passing")
+    after = found()
+    grown = {name: after[name] - before[name] for name in after if name in before}
+    assert grown["rabbitmq_queues_declared_total"] == 2
+    assert grown["rabbitmq_queues_created_total"] == 1
+    assert grown["rabbitmq_queues_deleted_total"] == 1
+    assert grown["rabbitmq_global_messages_routed_total"] == 3
+    assert grown["rabbitmq_global_messages_delivered_total"] == 2
+    assert grown["rabbitmq_global_messages_acknowledged_total"] == 2
+    assert grown["warren_delayed_messages"] == 1 and grown["warren_delayed_scheduled_total"] == 1
+    churn = [api.get("/overview")["churn_rates"][name] for name in names]
+    assert [now - then for now, then in zip(churn, churned, strict=True)] == [2, 1, 1]
+    channel.exchange_delete("later")
+    assert found()["warren_delayed_messages"] == 0
+    connection.close()
+
+
 def references(value: Any) -> set[str]:
     if isinstance(value, dict):
         own = {value["$ref"]} if "$ref" in value else set()

@@ -10,14 +10,12 @@ from __future__ import annotations
 import base64
 import os
 import platform
-from collections.abc import Callable
 from typing import Final, final
 
-from librt.vecs import append, vec
 from mypy_extensions import i64
 
 from warren import __version__
-from warren.broker import outcomes, store
+from warren.broker import outcomes, reports, start, store
 from warren.broker.access import Access, store_key
 from warren.broker.ack_timeout import AckTimeout
 from warren.broker.alarms import Alarms
@@ -28,9 +26,9 @@ from warren.broker.consumer import Consumer
 from warren.broker.dead_letter import DeadLetters
 from warren.broker.decorator import DecoratorRegistry, decorators_for
 from warren.broker.delay.delays import Delays
+from warren.broker.durability import Durability
 from warren.broker.exchange.random import Randomness
 from warren.broker.firehose import Firehose
-from warren.broker.flow import Allowance
 from warren.broker.interceptor import ChannelView, Interceptors
 from warren.broker.message import Entry, Message, Origin, message_from
 from warren.broker.notes import Notes
@@ -44,10 +42,10 @@ from warren.broker.records import Binding, Exchange, Resource
 from warren.broker.sink import Sink
 from warren.broker.states import GONE, RUNNING
 from warren.broker.timers import Timers
+from warren.broker.totals import Totals
 from warren.broker.vhost import VHost
 from warren.log.log import Log
 from warren.log.recovery import Recovered
-from warren.log.settings import Listener
 from warren.log.transient import TransientStore
 from warren.wire.fields import Table
 from warren.wire.methods import Method
@@ -55,23 +53,6 @@ from warren.wire.replies import AmqpError
 
 QUEUE_IDS: Final = 1000  # numbers for queues, reserved so many at a time
 RABBITMQ_VERSION: Final = "3.10.8"  # whose behaviour we show; clients look at it
-
-
-@final
-class LogListener(Listener):
-    """What the log says, handed to the broker."""
-
-    def __init__(self, broker: Broker) -> None:
-        self._broker: Final = broker
-
-    def synced(self, batch: i64) -> None:
-        self._broker.synced(batch)
-
-    def failed(self, batch: i64, reason: str) -> None:
-        self._broker.batch_failed(batch, reason)
-
-    def recovered_service(self) -> None:
-        self._broker.log_recovered()
 
 
 @final
@@ -128,67 +109,36 @@ class Broker:
         self.firehose: Final = Firehose(self)
         self.dead_letters: Final = DeadLetters(self)
         self.delay: Final = Delays(self)
+        self.durability: Final = Durability(self)
         # the turn
         self.dirty: list[Queue] = []
         self.overfull: list[Queue] = []
         self.owing: list[Channel] = []
-        self.waiting: list[Channel] = []
-        self.gated: list[Channel] = []
         self.flushing: list[Connection] = []
         self.cancelled: list[Consumer] = []  # consumers to be told that their queue is gone
-        self._queues_waiting: list[Queue] = []
-        self._when_synced: list[tuple[int, Callable[[], None]]] = []
         self.owed: bool = False
         self.durable_change: bool = False
         self.defined_batch: i64 = 0  # the last batch of the log that defines or undefines something
         self.log_failing: bool = False
         self.alarms: Alarms | None = None  # set by whoever can measure memory and disk
         self.blocking: str = ""  # why publishers are blocked now, "" when they are not
-        self._charged: list[Connection] = []  # connections with credit outstanding
-        self.allowance: Final = Allowance()
         self._ack_timeout: Final = AckTimeout(self)
         self.under_pressure: bool = False
         self.arriving: Channel | None = None  # whose content was completed and is being published
         self.windowed: i64 = 0  # entries that queues hold in memory with their content
-        self._stored_leases: list[dict[str, object]] = []
-        self._returned_leases: list[dict[str, object]] = []
         self._noted_quorum: bool = False
         self._next_queue_id: i64 = 1
         self._queue_ids_reserved: i64 = 1  # the log knows that numbers below this one may be taken
         self._next_id: i64 = 1
         # counters
         self.unroutable: i64 = 0
-        self.channels_opened: i64 = 0
-        self.channels_closed: i64 = 0
-        self.connections_opened: i64 = 0
-        self.connections_closed: i64 = 0
+        self.totals: Final = Totals(self)
 
     # -- start -------------------------------------------------------------------------------------------------
 
     def recover(self, recovered: Recovered) -> None:
         """Take up what the log found."""
-        self._next_id = (recovered.epoch << 40) + 1
-        store.load_definitions(self, recovered.definitions)
-        by_id: dict[int, Queue] = {}
-        for vhost in self.vhosts.values():
-            for queue in vhost.queues.values():
-                by_id[queue.id] = queue
-        for value in self._returned_leases:
-            owner = by_id.get(int(str(value["queue"])))
-            if owner is not None:
-                owner.leases.remember_returned(str(value["id"]))
-        for id, index in recovered.queues.items():
-            found = by_id.get(id)
-            if found is not None:
-                leases = [value for value in self._stored_leases if value["queue"] == id]
-                upto = recovered.delivered_up_to.get(id, 0)
-                store.load_queue(self, found, index, upto, recovered.clean, leases)
-                found.arm_head_expiry()
-        self.delay.recover(recovered)
-        for id, index in recovered.queues.items():
-            if id not in by_id and not self.delay.knows(id):
-                self.notes.event("warning", "messages_without_queue", {"queue_id": id, "messages": len(index)})
-                self.log.drop_queue(id, index.addresses)
+        start.recover(self, recovered)
 
     def create_defaults(self, username: str, password: str) -> None:
         """The first start: a vhost and a user."""
@@ -197,23 +147,6 @@ class Broker:
         self.default_user = username
         self._ack_timeout.start()
         self.access.create_defaults(username, password, "/")
-
-    def load_other(self, kind: str, value: dict[str, object]) -> None:
-        if kind == "lease":
-            self._stored_leases.append(value)
-        elif kind == "lease_returned":
-            self._returned_leases.append(value)
-        elif kind == "parameter":
-            self.parameters[(str(value["component"]), str(value["vhost"]), str(value["name"]))] = value["value"]
-        elif kind == "counter":
-            self.saw_queue_id(int(str(value["next"])) - 1)
-            self._queue_ids_reserved = self._next_queue_id
-        elif kind == "global_parameter":
-            self.global_parameters[str(value["name"])] = value["value"]
-            if value["name"] == "cluster_name":
-                self.cluster_name = str(value["value"])
-        else:
-            self.notes.event("warning", "unknown_definition", {"kind": kind})
 
     # -- the turn ----------------------------------------------------------------------------------------------
 
@@ -281,100 +214,6 @@ class Broker:
         changed = self.durable_change
         self.durable_change = False
         return changed
-
-    def waits_for_log(self, queue: Queue) -> None:
-        """Deliveries of this queue wait until the log has its promise."""
-        self.owed = True
-        if queue not in self._queues_waiting:
-            self._queues_waiting.append(queue)
-
-    def when_synced(self, callback: Callable[[], None]) -> None:
-        """Call back when everything up to now is on disk (HTTP answers wait this way)."""
-        self.owed = True
-        self._when_synced.append((self.log.batch, callback))
-
-    def charged(self, connection: Connection) -> None:
-        """The connection has credit outstanding."""
-        self._charged.append(connection)
-
-    def _give_credit(self, batch: i64) -> None:
-        still: list[Connection] = []
-        used_up = False
-        for connection in self._charged:
-            used_up = used_up or connection.in_flow
-        self.allowance.synced(batch, self.now, used_up)
-        for connection in self._charged:
-            if not connection.give_credit(batch):
-                still.append(connection)
-        self._charged = still
-
-    def synced(self, batch: i64) -> None:
-        """Batches up to this one are on disk."""
-        self.delay.synced(batch)
-        if self._charged:
-            self._give_credit(batch)
-        if self.waiting:
-            for channel in self.waiting:
-                outcomes.synced(channel, batch)
-            self.waiting = [channel for channel in self.waiting if channel.waited()]
-        if self.gated:
-            self.gated = [channel for channel in self.gated if not channel.release(batch)]
-        if self._queues_waiting:
-            still: list[Queue] = []
-            for queue in self._queues_waiting:
-                if queue.promise_kept():
-                    queue.mark_dirty()
-                else:
-                    still.append(queue)
-            self._queues_waiting = still
-        if self._when_synced:
-            waiting = self._when_synced
-            self._when_synced = [item for item in waiting if item[0] > batch]
-            for number, callback in waiting:
-                if number <= batch:
-                    callback()
-
-    def batch_failed(self, batch: i64, reason: str) -> None:
-        """The log could not write: take back what nobody has seen, nack what was waiting, say why."""
-        self.log_failing = True
-        self.notes.event("error", "log_write_failed", {"reason": reason, "batch": int(batch)})
-        taken: dict[int, int] = {}  # address -> from how many queues
-        for vhost in self.vhosts.values():
-            for queue in vhost.queues.values():
-                if queue.durable:
-                    for address in queue.take_back(self.log.synced + 1):
-                        self.log.settle(queue.id, address)
-                        taken[address] = taken.get(address, 0) + 1
-        self.delay.batch_failed(batch)
-        self._give_credit(batch)
-        for channel in self.waiting:
-            outcomes.batch_failed(channel, batch, taken)
-        self.waiting = [channel for channel in self.waiting if channel.waited()]
-        self.gated = [channel for channel in self.gated if not channel.log_failed()]
-        for queue in self._queues_waiting:  # consumers go on, whatever the disk does
-            queue.mark_dirty()
-        self.update_alarms()
-
-    def log_recovered(self) -> None:
-        self.log_failing = False
-        self.notes.event("info", "log_recovered", {})
-        self.update_alarms()
-
-    def purge_from_log(self, queue: Queue) -> None:
-        self.log.purge(queue.id, _as_vec(queue.logged_addresses()))
-        self.durable_change = True
-
-    def drop_from_log(self, queue: Queue) -> None:
-        """A durable queue goes: everything it still holds, waiting or with consumers."""
-        addresses = queue.logged_addresses()
-        addresses.extend(queue.leases.addresses())
-        for connection in self.connections:
-            for channel in connection.channels.values():
-                for entry in channel.unacked.entries():
-                    if entry.queue is queue and entry.message.address:
-                        addresses.append(entry.message.address)
-        self.log.drop_queue(queue.id, _as_vec(addresses))
-        self.durable_change = True
 
     # -- vhosts and what they hold -----------------------------------------------------------------------------
 
@@ -470,7 +309,7 @@ class Broker:
 
     def queue_gone(self, queue: Queue, deleted: bool) -> None:
         """Tell the publishers that wait for it."""
-        for channel in list(self.waiting):
+        for channel in list(self.durability.waiting):
             outcomes.queue_lost(channel, queue, deleted)
 
     def fail_queue(self, queue: Queue) -> None:
@@ -491,6 +330,15 @@ class Broker:
     def saw_queue_id(self, id: i64) -> None:
         if id >= self._next_queue_id:
             self._next_queue_id = id + 1
+
+    def queue_ids_are_taken_below(self, next: i64) -> None:
+        """What the log was told before: numbers below this one may have been used."""
+        self.saw_queue_id(next - 1)
+        self._queue_ids_reserved = self._next_queue_id
+
+    def epoch_begins(self, epoch: i64) -> None:
+        """Message ids begin anew with each start, behind all of the starts before."""
+        self._next_id = (epoch << 40) + 1
 
     def next_id(self) -> i64:
         """A message id, unique across restarts."""
@@ -547,22 +395,22 @@ class Broker:
         connection = Connection(self, sink, peer, peer_port, host, port)
         self.connections.append(connection)
         self.open_connections += 1
-        self.connections_opened += 1
+        self.totals.connections_opened += 1
         self.io_timers.arm(connection.deadline, self.io_now() + self.handshake_timeout)
         return connection
 
     def connection_opened(self, connection: Connection) -> None:
         self._users[connection.username] = self._users.get(connection.username, 0) + 1
-        self.note("info", "connection_opened", connection)
+        reports.about("info", "connection_opened", connection)
 
     def connection_gone(self, connection: Connection, reason: str) -> None:
         self.connections.remove(connection)
         self.open_connections -= 1
-        self.connections_closed += 1
+        self.totals.connections_closed += 1
         if connection.vhost is not None:
             connection.vhost.connections -= 1
             self._users[connection.username] = self._users.get(connection.username, 1) - 1
-            self.note("info", "connection_closed", connection)
+            reports.about("info", "connection_closed", connection)
 
     def connections_of(self, username: str) -> int:
         return self._users.get(username, 0)
@@ -601,49 +449,6 @@ class Broker:
             for connection in self.connections:
                 connection.unblock()
 
-    # -- telling the operator ----------------------------------------------------------------------------------
-
-    def note(self, level: str, event: str, connection: Connection) -> None:
-        vhost = connection.vhost
-        self.notes.event(
-            level,
-            event,
-            {
-                "connection": connection.name,
-                "user": connection.username,
-                "vhost": "" if vhost is None else vhost.name,
-            },
-        )
-
-    def note_error(self, scope: str, connection: Connection, channel: i64, error: AmqpError) -> None:
-        self.notes.event(
-            "error",
-            scope + "_error",
-            {"connection": connection.name, "channel": int(channel), "code": error.code, "text": error.text},
-        )
-
-    def note_failed_login(self, connection: Connection, username: str) -> None:
-        self.notes.event(
-            "warning",
-            "login_refused",
-            {"peer": f"{connection.peer}:{connection.peer_port}", "user": username, "mechanism": connection.mechanism},
-        )
-
-    def note_bad_header(self, connection: Connection, header: bytes) -> None:
-        hint = ""
-        if header.startswith((b"GET ", b"POST", b"HEAD", b"PUT ")):
-            hint = "an HTTP client on the AMQP port: the management API is on the HTTP port"
-        elif header[:1] == b"\x16":
-            hint = "a TLS client on the plain port: use the TLS port"
-        self.notes.event(
-            "warning",
-            "bad_protocol_header",
-            {"peer": f"{connection.peer}:{connection.peer_port}", "header": repr(header), "hint": hint},
-        )
-
-    def crashed(self, connection: Connection, error: Exception) -> None:
-        self.notes.crash("internal_error", {"connection": connection.name}, error)
-
     # -- end ---------------------------------------------------------------------------------------------------
 
     def shut_down(self, reason: str) -> None:
@@ -652,10 +457,3 @@ class Broker:
             if connection.state >= RUNNING and connection.state < GONE:
                 connection.shut(320, reason)
         self.end_turn()
-
-
-def _as_vec(addresses: list[i64]) -> vec[i64]:
-    out = vec[i64](capacity=len(addresses))
-    for address in addresses:
-        out = append(out, address)
-    return out

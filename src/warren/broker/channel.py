@@ -126,7 +126,7 @@ class Channel:
 
     def _hold(self, held: Held) -> None:
         if not self._held:
-            self.broker.gated.append(self)
+            self.broker.durability.gated.append(self)
         elif self._held[-1].batch > held.batch:
             held.batch = self._held[-1].batch
         self._held.append(held)
@@ -200,7 +200,7 @@ class Channel:
         self.broker.owed = True
         if not self._waits:
             self._waits = True
-            self.broker.waiting.append(self)
+            self.broker.durability.waiting.append(self)
 
     def waited(self) -> bool:
         """After a sync: does anything wait still? If not, leave the list."""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final, final
 from librt.strings import BytesWriter
 from mypy_extensions import i64
 
+from warren.broker import reports
 from warren.broker.channel import CLOSED, CLOSING, Channel
 from warren.broker.flow import SHOWN_FOR, Credit
 from warren.broker.frame_loop import NO_PROPERTIES, consume
@@ -98,7 +99,7 @@ class Connection:
         self.told_blocked: bool = False
         self.in_flow: bool = False  # the log is behind: credit is used up
         self.flow_until: i64 = 0
-        self._credit: Final = Credit(broker.allowance)
+        self._credit: Final = Credit(broker.durability.allowance)
         self._charged: bool = False
         self.heartbeat_timer: Final = Heartbeat(self)
         self.deadline: Final = Deadline(self)
@@ -147,7 +148,7 @@ class Connection:
                     self.at = len(data)
                     break
             except Exception as error:
-                self.broker.crashed(self, error)
+                reports.crashed(self, error)
                 self.close_with(AmqpError(541, ""))
                 self.at = len(data)
                 break
@@ -173,7 +174,7 @@ class Connection:
 
     def close_channel(self, channel: Channel, error: AmqpError) -> None:
         """Server-side channel.close; everything on the channel is ignored until close-ok."""
-        self.broker.note_error("channel", self, channel.number, error)
+        reports.error("channel", self, channel.number, error)
         channel.flush_confirms()
         channel.content_method = None
         channel.content_header = None
@@ -197,7 +198,7 @@ class Connection:
         if self.state == HEADER:
             self.lost("refused")
             return
-        self.broker.note_error("connection", self, self.number, error)
+        reports.error("connection", self, self.number, error)
         for channel in list(self.channels.values()):
             channel.flush_confirms()
         self.terminate()
@@ -235,7 +236,7 @@ class Connection:
         channel.state = CLOSED
         self.channels.pop(channel.number, None)
         self.last_channel = None
-        self.broker.channels_closed += 1
+        self.broker.totals.channels_closed += 1
 
     def terminate(self) -> None:
         """Channels end, exclusive queues go."""
@@ -243,7 +244,7 @@ class Connection:
             channel.state = CLOSED
         for channel in list(self.channels.values()):
             channel.terminate()
-            self.broker.channels_closed += 1
+            self.broker.totals.channels_closed += 1
         self.channels.clear()
         self.last_channel = None
         for queue in list(self.exclusive_queues):
@@ -385,7 +386,7 @@ class Connection:
         """A message of this connection goes to the log."""
         if not self._charged:
             self._charged = True
-            self.broker.charged(self)
+            self.broker.durability.charged(self)
         if not self._credit.take(batch, size, self.broker.now) and not self.in_flow:
             self.in_flow = True
             self.update_reading()

@@ -237,7 +237,7 @@ def _open_channel(connection: Connection, number: i64, kind: i64, payload: bytes
     connection.broker.check_channel_limits(connection)
     connection.channels[number] = Channel(number, connection)
     connection.last_channel = None
-    connection.broker.channels_opened += 1
+    connection.broker.totals.channels_opened += 1
     connection.write(method_frame(number, "channel.open-ok"))
 
 

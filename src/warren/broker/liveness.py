@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final, final
 
 from mypy_extensions import i64
 
+from warren.broker import reports
 from warren.broker.states import GONE, RUNNING
 from warren.broker.timers import Timer
 
@@ -40,7 +41,7 @@ class Heartbeat(Timer):
             if connection.received == self._received and not connection.reading_paused:
                 self._idle += 1
                 if self._idle >= 2:
-                    connection.broker.note("warning", "missed_heartbeats", connection)
+                    reports.about("warning", "missed_heartbeats", connection)
                     connection.lost("missed heartbeats from client, timeout: " + str(connection.heartbeat) + "s")
                     return
             else:
@@ -66,7 +67,7 @@ class Deadline(Timer):
         if connection is None:
             return
         if connection.state < RUNNING:
-            connection.broker.note("warning", "handshake_timeout", connection)
+            reports.about("warning", "handshake_timeout", connection)
         connection.lost("timeout")
 
     def release(self) -> None:

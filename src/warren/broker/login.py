@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from warren.broker import reports
 from warren.broker.states import CLOSING
 from warren.wire.fields import decode_entries
 from warren.wire.methods import method_frame
@@ -41,7 +42,7 @@ def authenticate(connection: Connection, mechanism: str, response: bytes) -> boo
     if known and (connection.peer_is_loopback or name not in connection.broker.loopback_users):
         connection.username = name
         return True
-    connection.broker.note_failed_login(connection, name)
+    reports.failed_login(connection, name)
     if connection.authentication_failure_close:
         connection.write(
             method_frame(

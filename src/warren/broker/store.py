@@ -129,8 +129,14 @@ def _binding_value(vhost: VHost, binding: Binding) -> dict[str, object]:
 # -- at start ----------------------------------------------------------------------------------------------------
 
 
-def load_definitions(broker: Broker, definitions: dict[tuple[str, str], bytes]) -> None:
-    """Everything durable but messages, in the order in which it depends on one another."""
+def load_definitions(
+    broker: Broker, definitions: dict[tuple[str, str], bytes]
+) -> list[tuple[str, dict[str, object]]]:
+    """Everything durable but messages, in the order in which it depends on one another.
+
+    Returns what belongs to neither vhosts, nor access, nor policies, with its kind.
+    """
+    others: list[tuple[str, dict[str, object]]] = []
     by_kind: dict[str, list[dict[str, object]]] = {}
     for (kind, _), raw in definitions.items():
         value = json.loads(raw)
@@ -149,7 +155,7 @@ def load_definitions(broker: Broker, definitions: dict[tuple[str, str], bytes]) 
     for kind, values in by_kind.items():
         for value in values:
             if not broker.access.load(kind, value) and not broker.policies.load(kind, value):
-                broker.load_other(kind, value)
+                others.append((kind, value))
     for value in exchanges:
         owner = broker.vhosts[str(value["vhost"])]
         exchange = owner.restore_exchange(
@@ -182,6 +188,7 @@ def load_definitions(broker: Broker, definitions: dict[tuple[str, str], bytes]) 
         destination = owner.queues.get(name) if value["kind"] == "queue" else owner.exchanges.get(name)
         if source is not None and destination is not None:
             owner.restore_binding(source, destination, str(value["key"]), _unpack(value["arguments"]))
+    return others
 
 
 def load_queue(

@@ -160,6 +160,7 @@ class VHost:
         arguments: Table,
         username: str,
     ) -> Queue:
+        self.broker.totals.queues_declared += 1
         queue = self.queues.get(name)
         if queue is not None:
             self.check_equivalent(queue, durable, exclusive_owner, auto_delete, arguments)
@@ -174,6 +175,7 @@ class VHost:
             )
         if exclusive_owner is not None:
             durable = False  # an exclusive queue goes with its connection, so it is recorded as transient
+        self.broker.totals.queues_created += 1
         queue = self.add_queue(resource, self.broker.next_queue_id(), durable, exclusive_owner, auto_delete, arguments)
         if durable:
             self.broker.store_queue(self, queue)
@@ -243,6 +245,7 @@ class VHost:
         for consumer in list(queue.dispatch.consumers):
             consumer.channel.queue_deleted(consumer)
         self.broker.queue_gone(queue, True)
+        self.broker.totals.queue_deleted(queue)
         return count
 
     # -- bindings ----------------------------------------------------------------------------------------------

@@ -71,7 +71,9 @@ def _metrics(bridge: Bridge, queues: list[tuple[str, str, list[int]]], per_objec
     broker = bridge.broker
     alarms = bridge.alarms
     connections = bridge.open_connections()
-    every = [queue for vhost in broker.vhosts.values() for queue in vhost.queues.values()]
+    totals = broker.totals
+    delay = broker.delay
+    routed, delivered, acknowledged, redelivered = totals.messages()
 
     def gauge(name: str, text: str, value: float) -> Metric:
         return GaugeMetricFamily(name, text, value=value)
@@ -103,10 +105,13 @@ def _metrics(bridge: Bridge, queues: list[tuple[str, str, list[int]]], per_objec
     yield gauge("rabbitmq_consumers", "Consumers currently connected", sum(values[3] for _, _, values in queues))
     yield gauge("rabbitmq_queues", "Queues available", len(queues))
     yield gauge("rabbitmq_exchanges", "Exchanges", sum(len(vhost.exchanges) for vhost in broker.vhosts.values()))
-    yield counter("rabbitmq_connections_opened", "Total connections opened", int(broker.connections_opened))
-    yield counter("rabbitmq_connections_closed", "Total connections closed", int(broker.connections_closed))
-    yield counter("rabbitmq_channels_opened", "Total channels opened", int(broker.channels_opened))
-    yield counter("rabbitmq_channels_closed", "Total channels closed", int(broker.channels_closed))
+    yield counter("rabbitmq_connections_opened", "Total connections opened", int(totals.connections_opened))
+    yield counter("rabbitmq_connections_closed", "Total connections closed", int(totals.connections_closed))
+    yield counter("rabbitmq_channels_opened", "Total channels opened", int(totals.channels_opened))
+    yield counter("rabbitmq_channels_closed", "Total channels closed", int(totals.channels_closed))
+    yield counter("rabbitmq_queues_declared", "Total queues declared", int(totals.queues_declared))
+    yield counter("rabbitmq_queues_created", "Total queues created", int(totals.queues_created))
+    yield counter("rabbitmq_queues_deleted", "Total queues deleted", int(totals.queues_deleted))
     for number, (name, text) in enumerate(QUEUE_GAUGES.items()):
         if per_object:
             family = GaugeMetricFamily(name, text, labels=["vhost", "queue"])
@@ -115,26 +120,10 @@ def _metrics(bridge: Bridge, queues: list[tuple[str, str, list[int]]], per_objec
             yield family
         else:
             yield gauge(name, text, sum(values[number] for _, _, values in queues))
-    yield by_protocol(
-        "rabbitmq_global_messages_routed",
-        "Total messages routed to queues",
-        sum(int(queue.published) for queue in every),
-    )
-    yield by_protocol(
-        "rabbitmq_global_messages_delivered",
-        "Total messages delivered to consumers",
-        sum(int(queue.delivered) for queue in every),
-    )
-    yield by_protocol(
-        "rabbitmq_global_messages_acknowledged",
-        "Total messages acknowledged by consumers",
-        sum(int(queue.acked) for queue in every),
-    )
-    yield by_protocol(
-        "rabbitmq_global_messages_redelivered",
-        "Total messages given back by consumers",
-        sum(int(queue.requeued) for queue in every),
-    )
+    yield by_protocol("rabbitmq_global_messages_routed", "Total messages routed to queues", routed)
+    yield by_protocol("rabbitmq_global_messages_delivered", "Total messages delivered to consumers", delivered)
+    yield by_protocol("rabbitmq_global_messages_acknowledged", "Total messages acknowledged by consumers", acknowledged)
+    yield by_protocol("rabbitmq_global_messages_redelivered", "Total messages given back by consumers", redelivered)
     yield by_protocol("rabbitmq_global_messages_unroutable", "Total messages no queue took", int(broker.unroutable))
     files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     yield gauge("rabbitmq_process_open_fds", "Open file descriptors", open_files())
@@ -146,5 +135,14 @@ def _metrics(bridge: Bridge, queues: list[tuple[str, str, list[int]]], per_objec
         yield gauge("rabbitmq_disk_space_available_limit_bytes", "Free disk low watermark", int(alarms.disk_limit))
         yield gauge("rabbitmq_alarms_memory_used_watermark", "is 1 if the memory alarm is in effect", alarms.memory)
         yield gauge("rabbitmq_alarms_free_disk_space_watermark", "is 1 if the disk alarm is in effect", alarms.disk)
+    yield gauge("warren_delayed_messages", "Messages waiting at delayed exchanges", int(delay.total()))
+    yield counter("warren_delayed_scheduled", "Total messages scheduled", int(delay.scheduled))
+    yield counter("warren_delayed_delivered", "Total delayed messages that a queue took when due", int(delay.delivered))
+    yield counter("warren_delayed_cancelled", "Total delayed messages cancelled", int(delay.cancelled))
+    yield counter("warren_delayed_undeliverable", "Total delayed messages no queue took", int(delay.undeliverable))
+    in_flow = sum(1 for one in connections if one.in_flow)
+    yield gauge("warren_connections_in_flow", "Connections not read until the log has caught up", in_flow)
+    allowed = int(broker.durability.allowance.limit)
+    yield gauge("warren_credit_bytes", "Bytes that a connection may have on the way to the disk", allowed)
     yield gauge("warren_log_synced_batch", "Number of the last batch of the log on disk", int(broker.log.synced))
     yield gauge("warren_log_failing", "is 1 while the log cannot be written", broker.log_failing)

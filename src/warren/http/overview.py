@@ -43,15 +43,15 @@ def contexts(bridge: Bridge) -> list[Context]:
 
 
 def churn(bridge: Bridge) -> Object:
-    broker = bridge.broker
+    totals = bridge.broker.totals
     counters = {
-        "connection_created": int(broker.connections_opened),
-        "connection_closed": int(broker.connections_closed),
-        "channel_created": int(broker.channels_opened),
-        "channel_closed": int(broker.channels_closed),
-        "queue_declared": 0,
-        "queue_created": 0,
-        "queue_deleted": 0,
+        "connection_created": int(totals.connections_opened),
+        "connection_closed": int(totals.connections_closed),
+        "channel_created": int(totals.channels_opened),
+        "channel_closed": int(totals.channels_closed),
+        "queue_declared": int(totals.queues_declared),
+        "queue_created": int(totals.queues_created),
+        "queue_deleted": int(totals.queues_deleted),
     }
     return bridge.rates.stats("churn", counters)
 

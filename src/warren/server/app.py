@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from warren.broker.alarms import Alarms
-from warren.broker.broker import Broker, LogListener
+from warren.broker.broker import Broker
 from warren.broker.clock import Clock, SystemClock, VirtualClock
+from warren.broker.durability import LogListener
 from warren.broker.exchange.random import Randomness
 from warren.broker.interceptor import load_interceptors
 from warren.broker.notes import Notes
@@ -301,7 +302,7 @@ class Server:
                 future.set_result(None)
 
         self.begin()
-        self.broker.when_synced(done)
+        self.broker.durability.when_synced(done)
         return future
 
     def call(self, work: Callable[[], object]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from warren.broker import login
+from warren.broker import login, reports
 from warren.broker.states import CLOSING, NAMES, OPENING, RUNNING, STARTING, TUNING
 from warren.wire.constants import PROTOCOL_HEADER
 from warren.wire.fields import Field, Table
@@ -49,7 +49,7 @@ def protocol_header(connection: Connection, header: bytes) -> bool:
             )
         )
         return True
-    connection.broker.note_bad_header(connection, header)
+    reports.bad_header(connection, header)
     connection.write(PROTOCOL_HEADER)
     connection.lost("bad protocol header")
     return False

@@ -386,7 +386,7 @@ class Queue(Destination):
             self._promised = self.next_position + LEAD
             self.broker.log.delivered_up_to(self.id, self._promised)
             self._promise_batch = self.broker.log.batch
-            self.broker.waits_for_log(self)
+            self.broker.durability.holds_up(self)
 
     def _may_deliver(self, head: Entry) -> bool:
         """Has the log's promise for this position reached the disk? (so that after a crash it comes back flagged)"""
@@ -405,7 +405,7 @@ class Queue(Destination):
             self.promise()
         if self.broker.log_failing:
             return True
-        self.broker.waits_for_log(self)
+        self.broker.durability.holds_up(self)
         return False
 
     def _moving(self, head: Entry) -> bool:
@@ -417,7 +417,7 @@ class Queue(Destination):
             return False
         if self._delivered_limit == EVERYTHING:  # basic.get: the answer waits instead
             return False
-        broker.waits_for_log(self)
+        broker.durability.holds_up(self)
         return True
 
     def promise_pending(self) -> bool:
@@ -595,7 +595,7 @@ class Queue(Destination):
         """Drop what is ready; what is with consumers stays. Returns how many."""
         count = self.ready
         if self.durable and count:
-            self.broker.purge_from_log(self)
+            self.broker.durability.purge(self)
         self._clear()
         if self._head_expiry.due >= 0:
             self.broker.timers.cancel(self._head_expiry)
@@ -604,7 +604,7 @@ class Queue(Destination):
     def stop(self) -> None:
         """The queue is deleted: no timers, nothing waits. Its consumers are told by the vhost."""
         if self.durable:
-            self.broker.drop_from_log(self)
+            self.broker.durability.drop(self)
         self.leases.drop()
         self.gone = True
         self.broker.timers.cancel(self._head_expiry)

@@ -122,7 +122,7 @@ class StreamQueue(ReplayQueue):
             open_batches[-1] = (message.batch, int(offset + 1))
         else:
             open_batches.append((message.batch, int(offset + 1)))
-            self.broker.waits_for_log(self)
+            self.broker.durability.holds_up(self)
 
     def _add(self, offset: i64, address: i64, time: i64, size: i64) -> None:
         pages = self._pages
