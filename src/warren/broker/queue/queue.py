@@ -1,7 +1,8 @@
 """A classic queue: takes messages, keeps them in order, hands them to consumers.
 
 Duty: the life of an entry in this queue, from ``publish`` to ``settle``. Left to others: order (``fifo.py``), whose
-turn it is (``dispatch.py``), arguments (``arguments.py``), what a dead letter looks like (``dead_letter.py``).
+turn it is (``dispatch.py``), when a delivery has to wait for the log (``promise.py``), arguments (``arguments.py``),
+what a dead letter looks like (``dead_letter.py``).
 
 Invariants: an entry is in exactly one place: waiting here, or outstanding on a channel (``acks.py``), or gone.
 Everything that changes what the log knows happens within one turn, so it lands in one batch.
@@ -18,6 +19,7 @@ from warren.broker.queue.arguments import DROP_HEAD, REJECT_PUBLISH_DLX, QueueSe
 from warren.broker.queue.dispatch import Dispatch
 from warren.broker.queue.fifo import MOVED, PERSISTENT, Fifo
 from warren.broker.queue.lease import Lease, Leases
+from warren.broker.queue.promise import EVERYTHING, Promise
 from warren.broker.records import Binding, Destination, Resource
 from warren.broker.timers import Timer
 from warren.log.format import StoredMessage
@@ -35,8 +37,6 @@ WINDOW_BYTES: Final = 16 << 20  # the same by size
 SMALL_WINDOW: Final = 64  # when all queues together have many in memory
 MANY: Final = 65_536
 UNLIMITED: Final = 1 << 40
-EVERYTHING: Final = 0x7FFFFFFFFFFFFFFF
-LEAD: Final = 65536  # how far ahead the log is told that deliveries may have gone
 
 
 @final
@@ -115,10 +115,7 @@ class Queue(Destination):
         self.ready_bytes: i64 = 0
         self.unacked: i64 = 0
         self.unacked_bytes: i64 = 0
-        # what has been promised to the log about deliveries (durable queues only)
-        self._delivered_limit: i64 = 0
-        self._promised: i64 = 0
-        self._promise_batch: i64 = 0
+        self._promise: Final = Promise(self)
         self._head_expiry: Final = HeadExpiry(self)
         self._expiry: Final = QueueExpiry(self)
         self.eager: bool = False  # must each publish be settled before the next? (limits)
@@ -317,11 +314,11 @@ class Queue(Destination):
     def get(self) -> Entry | None:
         """Take the oldest message for basic.get; the answer waits for the log where a delivery would have."""
         self.touch()
-        self.promise()
-        limit = self._delivered_limit
-        self._delivered_limit = EVERYTHING
+        self._promise.renew()
+        limit = self._promise.limit
+        self._promise.limit = EVERYTHING
         entry = self._take()
-        self._delivered_limit = limit
+        self._promise.limit = limit
         return entry
 
     def check_consumer(self, consumer: Consumer) -> None:
@@ -362,63 +359,16 @@ class Queue(Destination):
                 fifo = self._first_fifo()
         if self.durable:
             head = fifo.peek()
-            if head is None or (head.position > self._delivered_limit and not self._may_deliver(head)):
+            promise = self._promise
+            if head is None or (head.position > promise.limit and not promise.covers(head)):
                 return None
-            if self.moved_batch > self.broker.log.synced and self._moving(head):
+            if self.moved_batch > self.broker.log.synced and promise.limit != EVERYTHING and promise.moving(head):
                 return None
         entry = fifo.pop()
         if entry is not None:
             self.ready -= 1
             self.ready_bytes -= entry.message.size
         return entry
-
-    def _first_fifo(self) -> Fifo:
-        i: i64 = len(self._fifos) - 1
-        while i > 0:
-            if self._fifos[i].length > 0:
-                return self._fifos[i]
-            i -= 1
-        return self._fifo
-
-    def promise(self) -> None:
-        """A consumer is here: tell the log ahead of time how far deliveries may go."""
-        if self.durable and self._promised < self.next_position + LEAD // 2:
-            self._promised = self.next_position + LEAD
-            self.broker.log.delivered_up_to(self.id, self._promised)
-            self._promise_batch = self.broker.log.batch
-            self.broker.durability.holds_up(self)
-
-    def _may_deliver(self, head: Entry) -> bool:
-        """Has the log's promise for this position reached the disk? (so that after a crash it comes back flagged)"""
-        log = self.broker.log
-        if not self.holds(head.message) or head.redelivered:
-            return True  # it does not survive a crash, or is flagged already
-        if self._promise_batch and log.synced >= self._promise_batch:
-            self._delivered_limit = self._promised
-            self._promise_batch = 0
-        if head.position <= self._delivered_limit:
-            return True
-        if head.message.batch and head.message.batch >= self._promise_batch and self._promise_batch:
-            return True  # promise and message reach the disk together or in this order
-        if head.position > self._promised - LEAD // 4 or not self._promise_batch:
-            self._promised = 0
-            self.promise()
-        if self.broker.log_failing:
-            return True
-        self.broker.durability.holds_up(self)
-        return False
-
-    def _moving(self, head: Entry) -> bool:
-        """A message that moved here inside the broker is delivered when the move is on disk: were it delivered
-        before, a crash could undo the move and it would be delivered once more, without a flag."""
-        message = head.message
-        broker = self.broker
-        if not message.moved or message.batch <= broker.log.synced or not self.holds(message) or broker.log_failing:
-            return False
-        if self._delivered_limit == EVERYTHING:  # basic.get: the answer waits instead
-            return False
-        broker.durability.holds_up(self)
-        return True
 
     def promise_pending(self) -> bool:
         """Must an answer that carries a message wait for the log?"""
@@ -429,10 +379,15 @@ class Queue(Destination):
 
     def promise_kept(self) -> bool:
         """The log synced: may deliveries that waited for it go on? False while it is still open."""
-        if self._promise_batch and self.broker.log.synced >= self._promise_batch:
-            self._delivered_limit = self._promised
-            self._promise_batch = 0
-        return self._promise_batch == 0
+        return self._promise.kept()
+
+    def _first_fifo(self) -> Fifo:
+        i: i64 = len(self._fifos) - 1
+        while i > 0:
+            if self._fifos[i].length > 0:
+                return self._fifos[i]
+            i -= 1
+        return self._fifo
 
     # -- settling ----------------------------------------------------------------------------------------------
 
@@ -558,7 +513,7 @@ class Queue(Destination):
             self.exclusive_consumer = consumer
         self.dispatch.add(consumer)
         self.touch()
-        self.promise()
+        self._promise.renew()
         self.mark_dirty()
 
     def unsubscribe(self, consumer: Consumer) -> None:
@@ -636,7 +591,7 @@ class Queue(Destination):
             self.unacked_bytes += size
         if self.expiring:
             self.arm_head_expiry()
-        self.promise()
+        self._promise.renew()
 
     def _priority_of(self, fifo: Fifo) -> i64:
         i: i64 = 0
