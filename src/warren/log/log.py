@@ -29,8 +29,7 @@ from warren.log.format import (
 )
 from warren.log.index import QueueIndex
 from warren.log.maintenance import Maintenance
-from warren.log.manifest import NAME as MANIFEST
-from warren.log.manifest import replace
+from warren.log.opening import take_over
 from warren.log.reader import Reader
 from warren.log.reading import Reading
 from warren.log.recovery import Progress, Recovered, Recovery
@@ -96,25 +95,8 @@ class Log:
     def open(
         folder: str, files: Files, settings: LogSettings, progress: Progress | None = None
     ) -> tuple[Log, Recovered]:
-        files.make_folder(folder)
-        try:
-            lock = files.lock(folder + "/lock")
-        except BlockingIOError:
-            raise LogError(f"{folder} is in use by another broker: stop it, or use another data folder") from None
-        found = Recovery(folder, files, progress)
-        try:
-            found.run()
-            if found.fresh:
-                replace(files, folder, MANIFEST, [found.manifest.encode()])
-            else:
-                found.recovered.epoch += 1  # an epoch per start
-            for name in found.garbage:
-                files.unlink(f"{folder}/{name}")
-        except BaseException:
-            files.close(lock)
-            raise
-        log = Log(folder, files, settings, lock, found)
-        return log, found.recovered
+        lock, found = take_over(folder, files, progress)
+        return Log(folder, files, settings, lock, found), found.recovered
 
     def attach(self, listener: Listener, committer: Runner, worker: Runner) -> None:
         """Whom to tell, and who does the disk work: commits, and everything else (ledgers, compaction)."""

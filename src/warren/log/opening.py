@@ -1,0 +1,53 @@
+"""Taking over a data folder: locked, recovered, made durable, tidied.
+
+Duty: the disk work of a start, in the order that survives a crash in the middle of it. What the folder stands for is
+``recovery``'s to say.
+"""
+
+from __future__ import annotations
+
+from warren.log.files import Files
+from warren.log.format import LogError
+from warren.log.manifest import NAME as MANIFEST
+from warren.log.manifest import replace
+from warren.log.recovery import Progress, Recovery
+from warren.log.segment import file_name
+
+
+def take_over(folder: str, files: Files, progress: Progress | None) -> tuple[int, Recovery]:
+    """The lock's descriptor, and what was found."""
+    files.make_folder(folder)
+    try:
+        lock = files.lock(folder + "/lock")
+    except BlockingIOError:
+        raise LogError(f"{folder} is in use by another broker: stop it, or use another data folder") from None
+    found = Recovery(folder, files, progress)
+    try:
+        found.run()
+        if found.fresh:
+            replace(files, folder, MANIFEST, [found.manifest.encode()])
+        else:
+            if not found.recovered.clean:
+                _make_durable(folder, files, found)
+            found.recovered.epoch += 1  # an epoch per start
+        for name in found.garbage:
+            files.unlink(f"{folder}/{name}")
+    except BaseException:
+        files.close(lock)
+        raise
+    return lock, found
+
+
+def _make_durable(folder: str, files: Files, found: Recovery) -> None:
+    """A killed process may have left its last commit, and names, in the page cache only; recovery read them there.
+
+    The next header and the next manifest call them synced, and leftovers go because they are there: so they must be.
+    Only the last file can be behind, as no later one is begun before it is synced.
+    """
+    if found.last_segment > 0:
+        descriptor = files.open(folder + "/" + file_name(found.last_segment, found.last_part), False)
+        try:
+            files.sync(descriptor)
+        finally:
+            files.close(descriptor)
+    files.sync_folder(folder)
