@@ -1,9 +1,11 @@
 """A disk that forgets: the file layer of the disk model.
 
 It keeps, for every file, what is durable and what was written since the last sync, and the same for names in the
-folder. ``images`` gives the folders that a power cut at this moment may leave behind: any subset of the unsynced
-writes, each whole, torn or with a bit turned, and any subset of the unsynced names. A failed sync leaves its writes in
-doubt for good: a later sync that succeeds does not bring them back. Directories are flat; ``folder`` is ignored.
+folder. ``images`` gives some of the folders that a power cut at this moment may leave: any subset of the unsynced
+writes, each whole, torn or with a bit turned, and any subset of the unsynced names (``cuts.py``: all of them). A killed
+process leaves everything as it is, unsynced writes included: the next log is opened on the same disk. A failed sync
+leaves its writes in doubt for good: a later sync that succeeds does not bring them back. Directories are flat;
+``folder`` is ignored.
 """
 
 from __future__ import annotations
@@ -30,6 +32,10 @@ class Inode:
         self.pending.append((offset, data))
         # what is overwritten is dirty again: the older bytes cannot come back
         self.doubtful = [w for w in self.doubtful if not (offset <= w[0] and w[0] + len(w[1]) <= offset + len(data))]
+
+    def unsynced(self) -> list[Write]:
+        """What a power cut may keep or not, in the order in which it was written."""
+        return self.doubtful + self.pending
 
     def sync(self) -> None:
         image = bytearray(self.durable)
@@ -188,17 +194,19 @@ class SimulatedFiles(Files):
         """What a killed process leaves: the page cache survives."""
         return {name: bytes(inode.current) for name, inode in self.names_now.items()}
 
+    def inodes(self) -> list[Inode]:
+        """Every file that may have a name after a power cut."""
+        named = [*self.durable_names.values(), *(inode for _, inode in self.name_changes if inode is not None)]
+        return list({id(inode): inode for inode in named}.values())
+
     def images(self, limit: int, rng: random.Random) -> Iterator[dict[str, bytes]]:
         """Folders a power cut now may leave. All of them when there are at most ``limit``, else that many at random.
 
         All subsets of whole writes and names come first, then torn and flipped ones.
         """
         seen: set[int] = set()
-        inodes: list[Inode] = []
-        for inode in [*self.durable_names.values(), *(i for _, i in self.name_changes if i is not None)]:
-            if (inode.pending or inode.doubtful) and inode not in inodes:
-                inodes.append(inode)
-        writes = [(inode, write) for inode in inodes for write in inode.doubtful + inode.pending]
+        inodes = [inode for inode in self.inodes() if inode.unsynced()]
+        writes = [(inode, write) for inode in inodes for write in inode.unsynced()]
         whole = [range(2)] * len(writes)
         choices: Iterator[tuple[int, ...]]
         total = 2 ** (len(writes) + len(self.name_changes))

@@ -1,79 +1,42 @@
-"""The disk model: whatever a power cut leaves of the unsynced writes, recovery finds what was promised.
+"""The disk model: whatever a crash leaves of the unsynced writes, recovery finds what was promised.
 
-Exhaustive over short histories (every operation of the disk is a crash point; every write, sync and creation fails
-once), random over long ones. ``disk.py`` is the disk, ``world.py`` the miniature broker and the judge.
+The short history is six batches over three segments, with rolls, checkpoints, a compaction and removals. Exhaustive
+about it, in every run of the tests, at every operation of the disk and behind the last one:
+- All subsets of the unsynced writes and names; with them each write torn at every byte (either end of it missing) and
+  with a bit turned in every byte. No two writes are ever in doubt together there, so nothing is left out.
+- The same with zeros written ahead.
+- Every operation failing once, and three times in a row: all subsets; each single write torn and turned every 64 bytes,
+  whatever becomes of the others.
+- A second crash, in the recovery or the next batch: all subsets of both, and the first with each write torn and turned
+  every 64 bytes.
+- A process killed at every operation, which keeps the unsynced writes unsynced, and started again before the power
+  goes: all subsets.
+- Every order of up to two of the batches, sound and with each of its syncs failing: all subsets.
+
+Under ``soak``: the failing operations with each single write torn and turned at every byte; every order of up to six
+of the batches, and of up to four with each sync failing. Two writes damaged together after a fault, and long
+histories, are left to chance (``test_random_histories.py``). ``disk.py`` is the disk, ``cuts.py`` says what a crash may
+leave, ``crash_points.py`` watches, ``world.py`` is the miniature broker and the judge.
 """
 
 from __future__ import annotations
 
-import copy
 import errno
 import itertools
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
+from tests.log.crash_points import CrashPoints, Images, Recoveries, Violation, small
+from tests.log.cuts import Image, damaged, whole
 from tests.log.disk import SimulatedFiles
-from tests.log.world import World, found_state, judge, same
+from tests.log.world import World, found_state, judge, restarted, same
 from warren.log.format import LogCorrupt
 from warren.log.log import Log
 from warren.log.settings import LogSettings
 
 Step = Callable[[World], None]
-
-
-def small(zero_ahead: bool = False) -> LogSettings:
-    """Segments of about two batches, checkpoints at once, no waiting."""
-    return LogSettings(
-        segment_bytes=700,
-        checkpoint_bytes=1,
-        retry_ms=1,
-        chunk_bytes=64,
-        zero_ahead=zero_ahead,
-        slack_bytes=0,
-        reserve_bytes=0,
-    )
-
-
-class Violation(BaseException):
-    """A promise broken, seen from inside the log's own disk work, which catches ordinary exceptions."""
-
-
-class CrashPoints:
-    """Judges every image a power cut could leave at every operation of the disk."""
-
-    def __init__(self, disk: SimulatedFiles, limit: int, seed: int) -> None:
-        self.disk = disk
-        self.limit = limit
-        self.rng = random.Random(seed)
-        self.world: World | None = None
-        self.judged = 0
-        self.points = 0
-        self.seen: set[int] = set()
-        disk.observe = self.look
-
-    def look(self, kind: str, name: str) -> None:
-        world = self.world
-        self.points += 1
-        if world is None:
-            return
-        for image in self.disk.images(self.limit, self.rng):
-            key = hash((tuple(sorted(image.items())), world.promised))
-            if key in self.seen:
-                continue
-            self.seen.add(key)
-            self.judge(image, world, f"before {kind} {name} (operation {self.disk.operations})")
-
-    def judge(self, image: dict[str, bytes], world: World, where: str) -> None:
-        self.judged += 1
-        try:
-            log, recovered = Log.open("/data", SimulatedFiles(image), small())
-            judge(found_state(log, recovered), world.history, world.promised, world.lost)
-        except (AssertionError, LogCorrupt) as error:
-            raise Violation(f"{where}: {error}") from error
 
 
 # six batches over three segments and more: a roll every second batch, sharing, moves, a drop, chunks, and maintenance
@@ -118,6 +81,14 @@ def batch_6(w: World) -> None:
 BATCHES: list[Step] = [batch_1, batch_2, batch_3, batch_4, batch_5, batch_6]
 
 
+def whole_and_damaged(step: int) -> Images:
+    def images(disk: SimulatedFiles) -> Iterator[Image]:
+        yield from whole(disk)
+        yield from damaged(disk, step)
+
+    return images
+
+
 def run_history(world: World, batches: list[Step]) -> None:
     now = 0
     for batch in batches:
@@ -128,6 +99,14 @@ def run_history(world: World, batches: list[Step]) -> None:
         world.log.tick(now)
     world.log.tick(now + 10)
     world.maintain()
+
+
+def watched(points: CrashPoints, batches: list[Step], settings: LogSettings | None = None) -> World:
+    """The history from an empty folder to its end, every crash point judged."""
+    points.world = world = World(points.disk, small() if settings is None else settings)
+    run_history(world, batches)
+    points.look("the end", "")
+    return world
 
 
 def test_the_short_history_has_a_roll_a_compaction_and_a_removal() -> None:
@@ -141,100 +120,180 @@ def test_the_short_history_has_a_roll_a_compaction_and_a_removal() -> None:
     world.check_reads()
 
 
-def test_every_crash_point_of_the_short_history_recovers_what_was_promised() -> None:
+@pytest.mark.parametrize("zero_ahead", [False, True])
+def test_every_crash_point_of_the_short_history_recovers_what_was_promised(zero_ahead: bool) -> None:
+    points = CrashPoints(SimulatedFiles(), whole_and_damaged(1))
+    world = watched(points, BATCHES, small(zero_ahead))
+    assert world.promised == 6
+    assert points.at_once == 1, "more than one write could be damaged at once: enumerate them together"
+    assert points.points > 80 and points.judged > 8_000
+
+
+def fault_points() -> list[int]:
+    """Every operation of the short history: each may fail."""
     disk = SimulatedFiles()
-    points = CrashPoints(disk, limit=128, seed=1)
-    points.world = World(disk, small())
-    run_history(points.world, BATCHES)
-    assert points.world.promised == 6
-    assert points.points > 40 and points.judged > 300
-
-
-def fault_points() -> list[tuple[int, str]]:
-    """Every operation of the short history that may fail."""
-    disk = SimulatedFiles()
-    found: list[tuple[int, str]] = []
-
-    def note(kind: str, name: str) -> int:
-        found.append((disk.operations, kind))
-        return 0
-
     world = World(disk, small())
-    disk.fault = note
+    first = disk.operations
     run_history(world, BATCHES)
-    return found
+    return list(range(first, disk.operations))
 
 
 @pytest.mark.parametrize("length", [1, 3])
-@pytest.mark.parametrize("share", range(4))
-def test_every_failing_operation_at_every_crash_point_loses_nothing_promised(share: int, length: int) -> None:
+def test_every_failing_operation_at_every_crash_point_loses_nothing_promised(length: int) -> None:
+    every_failure(length, 64)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("length", [1, 3])
+def test_every_failing_operation_and_every_damaged_byte_loses_nothing_promised(length: int) -> None:
+    every_failure(length, 1)
+
+
+def every_failure(length: int, step: int) -> None:
     """One operation fails (or three in a row, so that the second attempt fails too); then every crash point."""
-    operations = [at for at, _ in fault_points()]
-    for at in operations[share::4]:
+    recoveries = Recoveries()
+    judged = 0
+    for at in fault_points():
         disk = SimulatedFiles()
-        points = CrashPoints(disk, limit=6, seed=at)
+        points = CrashPoints(disk, whole_and_damaged(step), recoveries)
         failed: list[int] = []
 
         def fault(kind: str, name: str, at: int = at, disk: SimulatedFiles = disk, failed: list[int] = failed) -> int:
-            if at <= disk.operations < at + length:
+            # ``operations`` counts this one already
+            if at < disk.operations <= at + length:
                 failed.append(disk.operations)
                 return errno.EIO
             return 0
 
-        points.world = world = World(disk, small())
         disk.fault = fault
         try:
-            run_history(world, BATCHES)
+            world = watched(points, BATCHES)
         except Violation as error:
             raise AssertionError(f"operation {at} fails {length} times: {error}") from error
         assert failed
+        judged += points.judged
         # the disk is well again: service is back, everything is promised, memory and disk agree
         assert world.log.flush() or (world.log.retry() is None and world.log.flush())
         assert not world.log.failing
         world.check_reads()
         log, recovered = Log.open("/data", SimulatedFiles(disk.kept_image()), small())
         assert same(found_state(log, recovered), world.state, set()), f"operation {at}"
+    print(f"{judged} folders judged, {len(recoveries.found)} different ones")
 
 
-def test_every_order_of_two_of_these_batches_survives_every_crash_point_and_a_failed_sync() -> None:
-    every_order(2)
+def after_a_crash(w: World) -> None:
+    w.publish(b"z" * 100, 1, 2)
+    w.settle(2)
+    w.define("three", b"3")
+
+
+def go_on(points: CrashPoints, before: World) -> None:
+    """A new process on this disk: recovery and one more batch, every crash point judged."""
+    world = restarted(before, World(points.disk, small()))
+    points.world = world
+    run_history(world, [after_a_crash])
+    points.look("the end", "")
+    world.check_reads()
+
+
+def test_a_second_crash_in_recovery_or_the_next_batch_loses_nothing_promised() -> None:
+    recoveries = Recoveries()
+    again: dict[int, CrashPoints] = {}
+    first_images = whole_and_damaged(64)
+
+    def crash(disk: SimulatedFiles) -> Iterator[Image]:
+        for image in first_images(disk):
+            before = first.world
+            key = hash((frozenset(image.items()), 0 if before is None else before.promised))
+            if before is not None and key not in again:
+                again[key] = points = CrashPoints(SimulatedFiles(image), whole, recoveries, before)
+                go_on(points, before)
+            yield image
+
+    first = CrashPoints(SimulatedFiles(), crash, recoveries)
+    watched(first, BATCHES)
+    assert len(again) > 50
+    assert sum(points.judged for points in again.values()) > 3_000
+
+
+class Killed(BaseException):
+    """The process ends here; the page cache lives on."""
+
+
+@pytest.mark.parametrize("zero_ahead", [False, True])
+def test_a_power_cut_after_a_killed_process_was_started_again_loses_nothing_promised(zero_ahead: bool) -> None:
+    """What recovery reads may be in the page cache only: whoever builds on it must make it durable first."""
+    recoveries = Recoveries()
+    for at in fault_points():
+        disk = SimulatedFiles()
+        world = World(disk, small(zero_ahead))
+
+        def kill(kind: str, name: str, at: int = at, disk: SimulatedFiles = disk) -> None:
+            if disk.operations == at:
+                raise Killed
+
+        disk.observe = kill
+        try:
+            run_history(world, BATCHES)
+        except Killed:
+            pass
+        try:
+            go_on(CrashPoints(disk, whole, recoveries, world), world)
+        except Violation as error:
+            raise AssertionError(f"killed before operation {at}: {error}") from error
+
+
+def test_every_order_of_two_of_these_batches_survives_every_crash_point_and_every_failed_sync() -> None:
+    every_order(2, True)
 
 
 @pytest.mark.soak
-def test_every_order_of_four_of_these_batches_survives_every_crash_point_and_a_failed_sync() -> None:
-    every_order(4)
+def test_every_order_of_four_of_these_batches_survives_every_crash_point_and_every_failed_sync() -> None:
+    every_order(4, True)
 
 
-def every_order(longest: int) -> None:
-    """All sequences of up to so many of the six batches, each once sound and once with its middle sync failing."""
+@pytest.mark.soak
+def test_every_order_of_six_of_these_batches_survives_every_crash_point() -> None:
+    every_order(6, False)
+
+
+def every_order(longest: int, failing: bool) -> None:
+    """All sequences of up to so many of the six batches, sound; then with each of their syncs failing in turn."""
+    recoveries = Recoveries()
+    runs = judged = 0
     for length in range(1, longest + 1):
-        for number, batches in enumerate(itertools.product(BATCHES, repeat=length)):
+        for batches in itertools.product(BATCHES, repeat=length):
+            failed = 0  # none
             syncs = 0
-            for failing in (False, True):
-                disk = SimulatedFiles()
-                points = CrashPoints(disk, limit=4, seed=number)
-                points.world = World(disk, small())
-                seen = [0]
-
-                def fault(kind: str, name: str, seen: list[int] = seen, at: int = syncs // 2 * failing) -> int:
-                    seen[0] += kind == "sync"
-                    return errno.EIO if kind == "sync" and seen[0] == at else 0
-
-                disk.fault = fault
-                try:
-                    run_history(points.world, list(batches))
-                except Violation as error:
-                    raise AssertionError(f"{[batch.__name__ for batch in batches]}: {error}") from error
-                syncs = seen[0]
-                assert points.world.promised >= length
+            while failed <= syncs:
+                points = CrashPoints(SimulatedFiles(), whole, recoveries)
+                syncs = with_a_failed_sync(points, list(batches), failed)
+                failed += 1
+                runs += 1
+                judged += points.judged
+                if not failing:
+                    break
+    print(f"{runs} histories, {judged} folders judged, {len(recoveries.found)} different ones")
 
 
-def test_zeros_written_ahead_change_nothing() -> None:
-    disk = SimulatedFiles()
-    points = CrashPoints(disk, limit=6, seed=3)
-    points.world = World(disk, small(zero_ahead=True))
-    run_history(points.world, BATCHES[:3])
-    assert points.world.promised == 3
+def with_a_failed_sync(points: CrashPoints, batches: list[Step], failed: int) -> int:
+    """How many syncs there were; this one of them, from 1, fails."""
+    seen = 0
+
+    def fault(kind: str, name: str) -> int:
+        nonlocal seen
+        if kind != "sync" or points.world is None:
+            return 0
+        seen += 1
+        return errno.EIO if seen == failed else 0
+
+    points.disk.fault = fault
+    try:
+        world = watched(points, batches)
+    except Violation as error:
+        raise AssertionError(f"{[batch.__name__ for batch in batches]}, sync {failed} fails: {error}") from error
+    assert world.promised >= len(batches)
+    return seen
 
 
 def test_a_turned_bit_in_synced_data_is_never_taken_for_data() -> None:
@@ -263,90 +322,3 @@ def test_a_turned_bit_in_synced_data_is_never_taken_for_data() -> None:
             turn = judge(found, world.history, world.promised - 1, world.lost)
             outcomes["unharmed" if turn == world.promised else "cut"] += 1
     assert outcomes["refused"] > 100 and outcomes["cut"] > 0
-
-
-OPERATIONS = st.sampled_from(
-    [
-        lambda w: w.publish(b"%d" % w.message_id * 20, 1 + w.message_id % 4),
-        lambda w: w.publish(b"%d" % w.message_id * 20, 1 + w.message_id % 4),
-        lambda w: w.publish(b"%d" % w.message_id * 30, 1, 2, 3),
-        lambda w: w.publish_in_chunks([b"%d" % w.message_id * 10, b"." * 20], 1 + w.message_id % 4),
-        lambda w: w.settle(1 + w.message_id % 4),
-        lambda w: w.settle(1 + w.message_id % 3),
-        lambda w: w.settle(1, max(w.state.queues.get(1, {}), default=None)),
-        lambda w: w.move(1 + w.message_id % 4, 1 + (w.message_id + 1) % 4),
-        lambda w: w.purge(2),
-        lambda w: w.publish(b"%d" % w.message_id * 20, w.passing, 1),
-        lambda w: w.publish(b"%d" % w.message_id * 20, w.passing),
-        lambda w: w.drop_passing(),
-        lambda w: w.deliver(1),
-        lambda w: w.deliver(w.passing),
-        lambda w: w.define(f"q{w.message_id % 5}", b"%d" % w.message_id),
-        lambda w: w.undefine(f"q{w.message_id % 5}"),
-        lambda w: w.end_turn(),
-        lambda w: w.end_turn(),
-        lambda w: w.end_turn(False),
-        lambda w: w.maintain(),
-        lambda w: w.log.tick(w.log._now + 60),
-    ]
-)
-
-
-HISTORIES = (
-    st.lists(OPERATIONS, min_size=20, max_size=150),
-    st.integers(0, 2**32),
-    st.sets(st.integers(5, 250), max_size=6),
-    st.integers(0, 2),
-)
-SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large]
-
-
-@settings(max_examples=40, deadline=None, suppress_health_check=SLOW)
-@given(*HISTORIES)
-def test_long_random_histories_survive_crashes_and_faults(
-    operations: list[Step], seed: int, faults: set[int], restarts: int
-) -> None:
-    live_through(operations, seed, faults, restarts)
-
-
-@pytest.mark.soak
-@settings(max_examples=20_000, deadline=None, suppress_health_check=SLOW)
-@given(*HISTORIES)
-def test_very_many_random_histories_survive_crashes_and_faults(
-    operations: list[Step], seed: int, faults: set[int], restarts: int
-) -> None:
-    live_through(operations, seed, faults, restarts)
-
-
-def live_through(operations: list[Step], seed: int, faults: set[int], restarts: int) -> None:
-    rng = random.Random(seed)
-    disk = SimulatedFiles()
-    world = World(disk, small())
-    for _ in range(restarts + 1):
-        points = CrashPoints(disk, limit=2, seed=seed)
-        points.world = world
-        disk.fault = lambda kind, name, disk=disk: errno.ENOSPC if disk.operations in faults else 0
-        for operation in operations:
-            operation(world)
-            if rng.random() < 0.2:
-                world.check_reads()
-        world.end_turn(rng.random() < 0.5)
-        image = rng.choice(list(disk.images(8, rng)))
-        disk = SimulatedFiles(image)
-        world = restarted(world, disk)
-
-
-def restarted(before: World, disk: SimulatedFiles) -> World:
-    """Go on from what a crash left; the model becomes what was found, once it has been judged."""
-    world = World(disk, small())
-    found = found_state(world.log, world.recovered)
-    judge(found, before.history, before.promised, before.lost)
-    world.state = found
-    world.history = {int(world.log.batch) - 1: copy.deepcopy(found)}
-    world.positions = dict(before.positions)
-    world.passing = before.passing + 1
-    world.message_id = max(world.message_id, before.message_id)
-    for queue, index in world.recovered.queues.items():
-        for position, address in zip(index.positions, index.addresses, strict=True):
-            world.addresses[(queue, int(position))] = int(address)
-    return world

@@ -240,3 +240,18 @@ def judge(found: State, history: dict[int, State], promised: int, lost: set[byte
         f"{history[promised].queues} {history[promised].definitions} {history[promised].delivered}"
         + (f"; it is the older turn {older[-1]}" if older else "")
     )
+
+
+def restarted(before: World, world: World) -> World:
+    """Go on from what a crash left; the model becomes what was found, once it has been judged."""
+    found = found_state(world.log, world.recovered)
+    judge(found, before.history, before.promised, before.lost)
+    world.state = found
+    world.history = {int(world.log.batch) - 1: copy.deepcopy(found)}
+    world.positions = dict(before.positions)
+    world.passing = before.passing + 1
+    world.message_id = max(world.message_id, before.message_id)
+    for queue, index in world.recovered.queues.items():
+        for position, address in zip(index.positions, index.addresses, strict=True):
+            world.addresses[(queue, int(position))] = int(address)
+    return world
