@@ -1,0 +1,101 @@
+"""A broker that is away is asked again with growing pauses; one that comes back is read on from where it was lost."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+
+import pytest
+
+from tests.spark.support import address, channel, publish, reading
+from tests.support.brokers import RunningBroker, free_ports
+from warren.spark.connect import BrokerLost, connect
+from warren.spark.options import parse
+
+pytest.importorskip("pyspark", reason="PySpark is not installed")
+pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+
+
+@contextmanager
+def cutting_proxy(target: int, after: int) -> Iterator[tuple[int, list[int]]]:
+    """A port that leads to the broker; its first connection is cut after that many octets from the broker.
+
+    Yields the port and a list that grows by one with each connection.
+    """
+    listener = socket.create_server(("127.0.0.1", 0))
+    seen: list[int] = []
+    open_sockets: list[socket.socket] = [listener]
+
+    def pump(source: socket.socket, sink: socket.socket, budget: int | None) -> None:
+        with suppress(OSError):
+            while data := source.recv(4096):
+                sink.sendall(data)
+                if budget is not None and (budget := budget - len(data)) <= 0:
+                    break
+        for each in (source, sink):
+            with suppress(OSError):
+                each.shutdown(socket.SHUT_RDWR)
+
+    def accept() -> None:
+        with suppress(OSError):
+            while True:
+                client, _ = listener.accept()
+                server = socket.create_connection(("127.0.0.1", target))
+                open_sockets.extend((client, server))
+                seen.append(len(seen))
+                threading.Thread(target=pump, args=(client, server, None), daemon=True).start()
+                budget = after if len(seen) == 1 else None
+                threading.Thread(target=pump, args=(server, client, budget), daemon=True).start()
+
+    threading.Thread(target=accept, daemon=True).start()
+    try:
+        yield listener.getsockname()[1], seen
+    finally:
+        for each in open_sockets:
+            with suppress(OSError):
+                each.shutdown(socket.SHUT_RDWR)
+            each.close()
+
+
+def test_pauses_between_attempts_grow_and_the_last_failure_names_the_broker() -> None:
+    (nobody,) = free_ports(1)
+    pauses: list[float] = []
+    options = parse({"stream": "s", "host": "127.0.0.1", "port": str(nobody), "retries": "7"})
+    with pytest.raises(BrokerLost, match=rf"no connection to the broker at 127.0.0.1:{nobody} after 8 attempts"):
+        connect(options, "test", pauses.append)
+    assert pauses == [0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 10.0]
+
+
+def test_a_refused_login_is_not_tried_again(broker: RunningBroker) -> None:
+    pauses: list[float] = []
+    options = parse({**address(broker), "stream": "s", "username": "nobody", "password": "wrong"})
+    with pytest.raises(BrokerLost, match="refused the connection"):
+        connect(options, "test", pauses.append)
+    assert pauses == []
+
+
+@pytest.mark.parametrize("kind", ["stream", "queue"])
+def test_a_connection_cut_in_the_middle_of_a_read_loses_and_repeats_nothing(
+    warren: RunningBroker, name: str, kind: str
+) -> None:
+    from pyspark.sql.types import BinaryType, StructField, StructType
+
+    from warren.spark.leased import LeasePartition, read_lease
+    from warren.spark.stream import StreamPartition, read_range
+
+    with channel(warren) as declaring:
+        declaring.queue_declare(name, durable=True, arguments={"x-queue-type": "stream"} if kind == "stream" else {})
+    publish(warren, name, [b"%100d" % number for number in range(5000)])
+    schema = StructType([StructField("body", BinaryType())])
+    with cutting_proxy(warren.port, 200_000) as (port, connections):
+        options = parse({**reading(warren), "port": str(port), kind: name})
+        if kind == "stream":
+            tables = list(read_range(options, schema, StreamPartition(name, 0, 5000)))
+        else:
+            _, lease = warren.http("POST", f"/api/queues/%2F/{name}/leases", {"count": 5000})
+            assert isinstance(lease, dict)
+            tables = list(read_lease(options, schema, LeasePartition(name, str(lease["id"]), 5000)))
+    assert len(connections) == 2
+    assert [int(row["body"]) for table in tables for row in table.to_pylist()] == list(range(5000))
