@@ -43,6 +43,8 @@ def bench(
         confirms=confirms, mandatory=mandatory, ack_every=ack_every, prefetch=prefetch, rate=rate, fill=fill,
     )  # fmt: skip
     try:
+        if workload.problems():
+            raise BenchFailed("; ".join(workload.problems()))
         figures = _with_progress(url, workload, run, quiet=as_json)
     except BenchFailed as error:
         typer.echo(f"warren bench: {error}", err=True)

@@ -1,0 +1,133 @@
+"""`warren bench` and `make bench`: what they say is true of what flowed, and nonsense is refused in a line."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from bench.growth import AXES, WHY, main_flow
+from bench.scenarios import SCENARIOS
+
+from bench import report
+from warren.bench.run import BenchFailed, percentiles, run
+from warren.bench.workload import Workload
+from warren.client import Connection
+from warren.testing import Broker
+
+
+@pytest.fixture(scope="module")
+def broker() -> Iterator[Broker]:
+    with Broker() as running:
+        yield running
+
+
+def left(broker: Broker) -> list[str]:
+    return broker.call(lambda: sorted(broker.server.broker.vhosts["/"].queues))
+
+
+SHAPES = {
+    "the default exchange": Workload(messages=300),
+    "confirms and acks": Workload(
+        messages=300, persistent=True, durable=True, confirms=50, ack_every=10, prefetch=20, mandatory=True
+    ),
+    "one confirm at a time": Workload(messages=20, confirms=1),
+    "a fanout": Workload(messages=100, exchange_type="fanout", queues=3),
+    "topic keys on an exchange that is there": Workload(
+        messages=200, exchange_type="topic", exchange="amq.topic", queues=2, keys=7, bindings=20
+    ),
+    "several of each": Workload(messages=300, publishers=2, consumers=2, queues=2),
+    "a rate": Workload(messages=200, rate=2000, size=32),
+    "fill and drain": Workload(messages=300, fill=True),
+    "publishing alone": Workload(messages=300, consumers=0),
+}
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_every_message_of_a_run_is_accounted_for_and_nothing_is_left_behind(broker: Broker, shape: str) -> None:
+    workload = SHAPES[shape]
+    figures = run(broker.url, workload, timeout=120)
+    assert figures["messages"] == workload.messages
+    assert figures["received"] == workload.deliveries
+    assert figures["returned"] == figures["nacked"] == 0
+    costs = figures["fill"] if workload.fill else figures
+    assert costs["rate"] > 0 and costs["cpu_s_per_million"] >= 0
+    assert ("latency_ms" in figures) == (workload.rate > 0)
+    assert ("confirm_ms" in figures) == (workload.confirms == 1)
+    assert left(broker) == []
+
+
+def test_an_exchange_that_was_there_is_still_there(broker: Broker) -> None:
+    run(broker.url, SHAPES["topic keys on an exchange that is there"])
+    with Connection(broker.url) as connection:
+        connection.channel().exchange_declare("amq.topic", "topic", passive=True)
+
+
+@pytest.mark.parametrize(
+    ("workload", "said"),
+    [
+        (Workload(messages=0), "messages: 0; allowed: 1 or more"),
+        (Workload(size=-1), "size: -1; allowed: 0 or more"),
+        (Workload(exchange_type="round"), "exchange: 'round'"),
+        (Workload(exchange="amq.topic"), "exchange 'amq.topic' without its type"),
+        (Workload(prefetch=5, ack_every=10), "ack_every 10 is more than prefetch 5"),
+    ],
+)
+def test_nonsense_is_refused_with_what_would_be_right(broker: Broker, workload: Workload, said: str) -> None:
+    with pytest.raises(BenchFailed, match=said):
+        run(broker.url, workload)
+
+
+def test_no_broker_is_one_line() -> None:
+    with pytest.raises(BenchFailed, match="the broker at 127.0.0.1:1 cannot be used"):
+        run("amqp://guest:guest@127.0.0.1:1/", Workload())
+
+
+def test_the_command_prints_figures_for_people_and_for_programs(broker: Broker) -> None:
+    command = [sys.executable, "-m", "warren", "bench", "--url", broker.url, "-n", "200", "-t", "fanout", "-q", "2"]
+    shown = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert "messages/s" in shown and "200 published, 400 received, 0 returned, 0 nacked" in shown
+    figures = json.loads(subprocess.run([*command, "--json"], capture_output=True, text=True, check=True).stdout)
+    assert figures["received"] == 400
+    wrong = subprocess.run([*command, "-t", "round"], capture_output=True, text=True)
+    assert wrong.returncode == 1 and wrong.stderr.startswith("warren bench: exchange: 'round'")
+
+
+def test_percentiles_are_of_the_values_in_milliseconds() -> None:
+    found = percentiles([n * 1_000_000 for n in range(1, 1001)])
+    assert (found["p50"], found["p99"], found["max"]) == (501, 991, 1000)
+
+
+def test_each_scenario_has_a_name_of_its_own_and_makes_sense() -> None:
+    assert len({scenario.name for scenario in SCENARIOS}) == len(SCENARIOS)
+    assert [problem for scenario in SCENARIOS for problem in scenario.workload.problems()] == []
+
+
+@pytest.mark.parametrize("axis", AXES)
+def test_every_axis_of_growth_can_be_measured_and_says_why(broker: Broker, axis: str) -> None:
+    from bench.brokers import Running
+
+    running = Running("Warren", "", broker.url, broker.port, 0.0, lambda: None)
+    for value in AXES[axis][:2]:
+        point = main_flow(axis, value, running, 0.01)
+        assert point["at"] == value and point["rate"] > 0 and point["resident_mb"] > 1
+    assert WHY[axis]
+    assert left(broker) == []
+
+
+def test_the_page_is_written_from_whatever_figures_there_are(tmp_path: Path) -> None:
+    results = Path(report.__file__).parent / "results"
+    kept = sorted(results.glob("*.json"))
+    assert [file.stem for file in kept if file.stem not in report.SECTIONS] == []
+    (tmp_path / "results").mkdir()
+    report.write(tmp_path, tmp_path / "results")
+    assert (tmp_path / "benchmarks.md").read_text().startswith("# Benchmarks")
+    for file in kept:
+        shutil.copy(file, tmp_path / "results")
+        report.write(tmp_path, tmp_path / "results")
+    page = (tmp_path / "benchmarks.md").read_text()
+    assert page.count("\n## ") >= len(kept)
