@@ -1,13 +1,12 @@
 """The log: the only durable home of messages and definitions.
 
-Duty: the turn's operations (``append`` … ``end_turn``), what is committed when, what a failed disk means, and reading
-by address. The bytes are ``batch``'s, the writing ``tail``'s, the start ``recovery``'s, space ``maintenance``'s.
+Duty: what the broker calls: the turn's operations (``append`` … ``end_turn``), who holds which record, and the doors to
+the rest. The bytes are ``batch``'s; what is committed when ``commits``'; a failed disk ``outage``'s; reading by address
+``reading``'s; the start ``opening``'s; space ``maintenance``'s.
 
 Invariants:
 - Everything between two ``end_turn`` calls reaches the disk in one checksummed batch, or not at all.
 - Nothing here blocks or does I/O during a turn, except ``read`` of what is on disk.
-- At most one commit is in flight; what arrives meanwhile is the next batch.
-- ``Listener.synced(n)`` is called only after a sync that covers turn n.
 - An address never changes. 0 is no address: segments count from 1.
 """
 
@@ -18,15 +17,10 @@ from typing import Final, final
 from librt.vecs import append, vec
 from mypy_extensions import i64
 
-from warren.log.batch import OpenBatch, Sealed, hollowed
+from warren.log.batch import OpenBatch
+from warren.log.commits import Commits
 from warren.log.files import Files
-from warren.log.format import (
-    BATCH_HEADER,
-    CHUNKED,
-    MESSAGE,
-    LogError,
-    StoredMessage,
-)
+from warren.log.format import CHUNKED, MESSAGE, LogError, StoredMessage
 from warren.log.index import QueueIndex
 from warren.log.maintenance import Maintenance
 from warren.log.opening import take_over
@@ -34,12 +28,11 @@ from warren.log.reader import Reader
 from warren.log.reading import Reading
 from warren.log.recovery import Progress, Recovered, Recovery
 from warren.log.runner import Runner, Task
-from warren.log.segment import Part, Segment
+from warren.log.segment import Segment
 from warren.log.settings import Listener, LogSettings
 from warren.log.tail import ZERO_AHEAD, Commit, Tail
 
 RECORD: Final = 0xFFFFFFFF
-READ_AHEAD: Final = 1 << 20  # the most read_many reads at once
 
 
 @final
@@ -54,10 +47,7 @@ class Log:
         self.worker: Runner = Runner()
         self.batch: i64 = found.state.batch + 1  # the open turn
         self.synced: i64 = found.state.batch
-        self.failing: bool = False  # nothing is promised: the disk fails, or has no room but what was held back
-        self.written: bool = True  # the last commit succeeded
         self.closed: bool = False
-        self.reason: str = ""
         self.segments: Final = found.segments
         self.chunked: Final = found.chunked  # address of a chunked message -> its chunks
         self.bodies: dict[int, vec[i64]] = {}  # bodies arriving in chunks
@@ -65,8 +55,6 @@ class Log:
         self.active: Segment = Segment(found.highest + 1)  # where records are appended
         self.segments[self.active.number] = self.active
         self.current: Final = OpenBatch()
-        self.in_flight: Commit | None = None
-        self.retained: list[Sealed] = []  # failed batches, waiting for the disk
         self.tasks: dict[int, Task] = {}
         self.next_task: i64 = 1
         self.reader: Final = Reader(folder, files)
@@ -82,13 +70,9 @@ class Log:
             found.last_end,
         )
         self.tail.zero_ahead = min(ZERO_AHEAD, settings.segment_bytes // 4) if settings.zero_ahead else 0
+        self.commits: Final = Commits(self)
         self.maintenance: Final = Maintenance(self, found)
         self._lock: Final = lock
-        self._owed: bool = False
-        self._closed_size: i64 = 0  # of the open batch, when the last turn ended
-        self._unsynced_since: i64 = 0  # 0: nothing waits; else the time of the first tick that saw it
-        self._retry_at: i64 = 0
-        self._now: i64 = 0
         self._segment: Segment = self.active  # the last one looked up
 
     @staticmethod
@@ -329,53 +313,38 @@ class Log:
         """Close the turn; its number. ``owed``: somebody waits for its sync, so commit as soon as may be."""
         number = self.batch
         self.batch = number + 1
-        if owed:
-            self._owed = True
-        size = self.current.size()
-        self._closed_size = size
-        if self.in_flight is None and not self.failing:
-            if size > 0:
-                if self._owed or size >= self.settings.commit_bytes:
-                    self._submit(1)
-            elif self.synced == number - 1:
-                self.synced = number  # an empty turn owes the disk nothing
-                if owed:
-                    self._owed = False
-                    self.listener.synced(number)
+        self.commits.turn_ended(number, owed)
         return number
 
-    # --- commits
+    # --- the disk
 
-    def _submit(self, attempt: i64) -> None:
-        """Hand everything closed to the committer."""
-        batches = self.retained
-        self.retained = []
-        if self.current.size() > 0:
-            batches.append(self.current.seal(self.active.number, self.batch - 1))
-            self._closed_size = 0
-            self._roll(batches)
-        if batches:
-            self._start(batches, attempt)
+    @property
+    def in_flight(self) -> Commit | None:
+        return self.commits.in_flight
 
-    def _start(self, batches: list[Sealed], attempt: i64) -> None:
-        self._owed = False
-        self._unsynced_since = 0
-        commit = Commit(self._task_number(), self.tail, batches, attempt)
-        self.in_flight = commit
-        self.run(self.committer, commit)
+    @property
+    def failing(self) -> bool:
+        """Nothing is promised: the disk fails, or has no room but what was held back."""
+        return self.commits.outage.failing
 
-    def _roll(self, batches: list[Sealed]) -> None:
-        """The batch just sealed may have filled the segment: later records belong to the next one."""
-        active = self.active
-        size = active.end
-        for sealed in batches:
-            if sealed.segment == active.number:
-                size += BATCH_HEADER + len(sealed.messages) + len(sealed.changes)
-        if size >= self.settings.segment_bytes:
-            self.active = Segment(active.number + 1)
-            self.segments[self.active.number] = self.active
+    @property
+    def reason(self) -> str:
+        """Why the disk failed last."""
+        return self.commits.outage.reason
 
-    def _task_number(self) -> i64:
+    def tick(self, now_ms: i64) -> None:
+        """Time passes: sync what has waited long enough, and try a failed disk again."""
+        self.commits.tick(now_ms)
+
+    def retry(self) -> None:
+        """Try a failed disk now."""
+        self.commits.outage.retry()
+
+    def flush(self) -> bool:
+        """Between turns: wait until every closed turn is synced. False when the disk fails."""
+        return self.commits.flush()
+
+    def task_number(self) -> i64:
         number = self.next_task
         self.next_task += 1
         return number
@@ -392,134 +361,9 @@ class Log:
         if task is None:
             return  # flush() was faster than the post
         if isinstance(task, Commit):
-            self._committed(task)
+            self.commits.done(task)
         else:
             self.maintenance.done(task)
-
-    def _committed(self, commit: Commit) -> None:
-        self.in_flight = None
-        for segment, part, base in commit.opened:
-            self.segments[segment].parts.append(Part(part, base))
-        done = commit.done
-        if done > 0:
-            i: i64 = 0
-            while i < done:
-                self._place(commit.batches[i])
-                i += 1
-            last = commit.batches[done - 1].number
-            if last > self.synced:
-                self.synced = last
-        if done < len(commit.batches):
-            self._failed(commit, commit.batches[done:])
-            return
-        if self.current.size() == 0:
-            self.synced = self.batch - 1  # turns without a trace
-            self._owed = False
-        elif (
-            not self.failing
-            and self._between_turns()
-            and (self._owed or self.current.size() >= self.settings.commit_bytes)
-        ):
-            self._submit(1)  # first the disk, then the news: the two overlap
-        self.listener.synced(self.synced)
-        if self.failing:
-            self.written = True
-            self._retry_at = self._now + self.settings.retry_ms
-            self.maintenance.restore_reserve()
-
-    def disk_is_well(self) -> None:
-        """Commits succeed, and the room held back for bad times is there again."""
-        if self.failing and self.written:
-            self.failing = False
-            self.listener.recovered_service()
-            if self._owed and self.in_flight is None and self._between_turns():
-                self._submit(1)
-
-    def _between_turns(self) -> bool:
-        """Nothing was logged since the last ``end_turn``: what is open may be sealed."""
-        return self.current.size() == self._closed_size
-
-    def _place(self, sealed: Sealed) -> None:
-        """A batch is synced: its records can be read from disk now."""
-        segment = self.segments[sealed.segment]
-        base = sealed.at + BATCH_HEADER
-        count: i64 = len(sealed.offsets)
-        i: i64 = 0
-        while i < count:
-            segment.place(base + i64(sealed.offsets[i]), sealed.size_of(i))
-            i += 1
-        segment.end = base + len(sealed.messages) + len(sealed.changes)
-        self.maintenance.synced(sealed, segment.end)
-
-    def _failed(self, commit: Commit, batches: list[Sealed]) -> None:
-        if commit.attempt == 1:
-            # once more, whole, to a new file
-            self._start(batches, 2)
-            return
-        self.reason = commit.error
-        self.failing = True
-        self.written = False
-        self.maintenance.reserve_given()
-        self._retry_at = self._now + self.settings.retry_ms
-        self.retained = batches
-        between = self._between_turns()
-        self.listener.failed(self.batch - 1, commit.error)
-        if between:
-            self._closed_size = self.current.size()  # what the listener settled belongs to the failed turns
-        self.maintenance.release_unsynced()
-        for i in range(len(self.retained)):
-            self.retained[i] = self._hollow(self.retained[i])
-
-    def _hollow(self, sealed: Sealed) -> Sealed:
-        segment = self.segments[sealed.segment]
-        dead = vec[bool]()
-        any_dead = False
-        i: i64 = 0
-        while i < len(sealed.offsets):
-            gone = segment.holders(sealed.first_record + i) == 0
-            dead = append(dead, gone)
-            any_dead = any_dead or gone
-            i += 1
-        return hollowed(sealed, dead) if any_dead else sealed
-
-    def tick(self, now_ms: i64) -> None:
-        """Time passes: sync what has waited long enough, and try a failed disk again."""
-        self._now = now_ms
-        if self.in_flight is not None or not self._between_turns():
-            return
-        if self.failing:
-            if now_ms >= self._retry_at:
-                self.retry()
-            return
-        if self.current.size() == 0:
-            self._unsynced_since = 0
-        elif self._unsynced_since == 0:
-            self._unsynced_since = now_ms
-        elif now_ms - self._unsynced_since >= self.settings.sync_delay_ms:
-            self._submit(1)
-
-    def retry(self) -> None:
-        """Try a failed disk now."""
-        if self.failing and self.in_flight is None and self._between_turns():
-            if self.retained or self.current.size() > 0:
-                self._submit(2)
-            else:
-                self._retry_at = self._now + self.settings.retry_ms
-                self.maintenance.restore_reserve()
-
-    def flush(self) -> bool:
-        """Between turns: wait until every closed turn is synced. False when the disk fails."""
-        while True:
-            commit = self.in_flight
-            if commit is not None:
-                self.committer.wait()
-                self.done(commit.number)
-            elif self.failing:
-                return False
-            elif self.current.size() > 0 and self._between_turns():
-                self._submit(1)
-            else:
-                return True
 
     # --- reading
 
@@ -542,18 +386,6 @@ class Log:
     def read_chunk(self, address: i64) -> bytes:
         """One piece of a long body, so that it need not be joined."""
         return self.reading.read_chunk(address)
-
-    def unsynced(self, segment: i64, record: i64) -> bytes:
-        """The bytes of a record that is not on disk yet."""
-        commit = self.in_flight
-        if commit is not None:
-            for sealed in commit.batches:
-                if sealed.segment == segment and record < sealed.first_record + len(sealed.offsets):
-                    return sealed.record(record)
-        for sealed in self.retained:
-            if sealed.segment == segment and record < sealed.first_record + len(sealed.offsets):
-                return sealed.record(record)
-        return self.current.record(record)
 
     def find(self, number: i64) -> Segment:
         segment = self._segment
@@ -601,7 +433,7 @@ class Log:
         if self.closed:
             return True
         self.closed = True
-        if not self._between_turns():
+        if not self.commits.between_turns():
             self.end_turn(False)
         good = self.flush()
         if good:

@@ -129,7 +129,7 @@ class Maintenance:
         if self.busy or budget <= 0:
             return budget <= 0
         log = self.log
-        if not log.written or log._now < self.not_before or self.pinned > 0:
+        if not log.commits.outage.written or log.commits.now < self.not_before or self.pinned > 0:
             return False
         if self.doubtful is not None:
             self._submit(self.doubtful)
@@ -221,13 +221,13 @@ class Maintenance:
     def restore_reserve(self) -> None:
         """A commit succeeded: hold room back again if it had been given away, and only then say all is well."""
         if not self.reserve_wanted:
-            self.log.disk_is_well()
+            self.log.commits.outage.end()
         elif not self.busy:
             self._reserve()
 
     def _reserve(self) -> None:
         log = self.log
-        self._submit(Reserve(log._task_number(), log.files, f"{log.folder}/{RESERVE}", log.settings.reserve_bytes))
+        self._submit(Reserve(log.task_number(), log.files, f"{log.folder}/{RESERVE}", log.settings.reserve_bytes))
 
     # --- checkpoints
 
@@ -249,7 +249,7 @@ class Maintenance:
                 name = ledger_name(number, found.generation)
                 blocks.append(LedgerBlock(number, name, found.ledger, block(changes)))
         manifest = self._manifest(removed, blocks)
-        self._submit(Checkpoint(log._task_number(), log.files, log.folder, blocks, manifest, removed))
+        self._submit(Checkpoint(log.task_number(), log.files, log.folder, blocks, manifest, removed))
 
     def _manifest(self, removed: list[int], blocks: list[LedgerBlock]) -> Manifest:
         state = self.state
@@ -306,7 +306,7 @@ class Maintenance:
             self.state.pending.pop(number, None)
         self.state.forget_cache()
         if names:
-            self._submit(Removal(log._task_number(), log.files, log.folder, names))
+            self._submit(Removal(log.task_number(), log.files, log.folder, names))
 
     # --- compaction
 
@@ -324,7 +324,7 @@ class Maintenance:
     def _compact(self, compaction: Compaction, budget: i64) -> None:
         try:
             if compaction.step(budget):
-                self._submit(compaction.task(self.log._task_number()))
+                self._submit(compaction.task(self.log.task_number()))
         except (OSError, LogCorrupt) as error:
             self.compaction = None
             self._postpone(str(error))
@@ -380,7 +380,7 @@ class Maintenance:
             self.reserved = not task.error
             if self.reserved:
                 self.reserve_wanted = False
-                self.log.disk_is_well()
+                self.log.commits.outage.end()
         elif isinstance(task, Checkpoint):
             self._checkpointed(task)
         elif isinstance(task, Replace):
@@ -388,7 +388,7 @@ class Maintenance:
 
     def _postpone(self, problem: str) -> None:
         self.problem = problem
-        self.not_before = self.log._now + self.log.settings.retry_ms
+        self.not_before = self.log.commits.now + self.log.settings.retry_ms
 
     def wait(self) -> None:
         """Until the worker has nothing to do."""

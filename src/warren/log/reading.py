@@ -1,7 +1,7 @@
 """Reading messages by address: from memory while they are not synced, from disk afterwards, many at a time.
 
 Duty: address -> message. What stands where is the segments' tables', the files are ``reader``'s, and what is not
-synced yet is the log's own.
+synced yet is ``commits``'.
 """
 
 from __future__ import annotations
@@ -126,7 +126,7 @@ class Reading:
         if slot < 0:
             raise LogError(f"message {address:#x} is gone")
         if slot >= len(segment.offsets):
-            return self.log.unsynced(segment.number, record)
+            return self.log.commits.record(segment.number, record)
         units = i64(segment.sizes[slot])
         offset = segment.offset(slot)
         data = self.reader.read(segment, offset, units * SIZE_UNIT)
