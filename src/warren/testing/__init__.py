@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from warren.testing.broker import Broker as Broker
     from warren.testing.faults import FaultyDisk as FaultyDisk
+    from warren.testing.faults import SlowDisk as SlowDisk
 
-__all__ = ["Broker", "FaultyDisk"]
+__all__ = ["Broker", "FaultyDisk", "SlowDisk"]
 
 
 def __getattr__(name: str) -> object:
@@ -27,8 +28,8 @@ def __getattr__(name: str) -> object:
         from warren.testing.broker import Broker
 
         return Broker
-    if name == "FaultyDisk":
-        from warren.testing.faults import FaultyDisk
+    if name in ("FaultyDisk", "SlowDisk"):
+        from warren.testing import faults
 
-        return FaultyDisk
+        return getattr(faults, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
