@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 from warren.cli._api import DATA, UNAVAILABLE, Failure, segment
-from warren.cli._ctl_call import Call, Result, columns_of, expect, json_argument
-from warren.cli._ctl_output import Table
+from warren.cli._ctl_call import Call, Misuse, Result, columns_of, expect, json_argument, no_such_user
+from warren.cli._ctl_output import Facts, Table, compact
 
 
 def add_vhost(call: Call) -> Result:
@@ -28,16 +27,33 @@ def delete_vhost(call: Call) -> Result:
 def list_vhosts(call: Call) -> Result:
     known = ["name", "tracing", "description", "tags", "default_queue_type", "cluster_state"]
     columns = columns_of(call, ["name"], known)
-    return Table(columns, call.api.get("/vhosts"), "Listing vhosts ...")
+    rows = call.api.get("/vhosts")
+    for row in rows:
+        row["cluster_state"] = f"[{{{call.node}, running}}]"
+        row["default_queue_type"] = row.get("default_queue_type") or "undefined"
+    return Table(columns, rows)
+
+
+def set_vhost_tags(call: Call) -> Result:
+    name, *tags = call.arguments
+    found = call.api.ask("GET", call.path("vhosts", name))
+    expect(found, Failure(f'Virtual host "{name}" does not exist', DATA))
+    expect(call.api.ask("PUT", call.path("vhosts", name), {"tags": ",".join(tags)}))
+    return None
+
+
+def _limits(text: str) -> dict[str, Any]:
+    limits = json_argument(text)
+    if not isinstance(limits, dict):
+        raise Failure("limits should be a JSON object", UNAVAILABLE)
+    return limits
 
 
 def set_vhost_limits(call: Call) -> Result:
-    limits = json_argument(call.arguments[0])
-    if not isinstance(limits, dict):
-        raise Failure("limits should be a JSON object", DATA)
+    limits = _limits(call.arguments[0])
+    call.known_vhost()
     for name, value in limits.items():
-        answer = call.api.ask("PUT", f"/vhost-limits/{call.at}/{segment(name)}", {"value": value})
-        expect(answer, Failure(f"Virtual host '{call.vhost}' does not exist", DATA, plain=True))
+        expect(call.api.ask("PUT", f"/vhost-limits/{call.at}/{segment(name)}", {"value": value}))
     return None
 
 
@@ -51,16 +67,18 @@ def clear_vhost_limits(call: Call) -> Result:
 def list_vhost_limits(call: Call) -> Result:
     if "global" in call.options:
         rows = [{"vhost": one["vhost"], "limits": one["value"]} for one in call.api.get("/vhost-limits")]
-        return Table(["vhost", "limits"], rows, "Listing limits for all vhosts ...", json_columns={"limits"})
+        return Table(["vhost", "limits"], rows, {"limits"})
+    call.known_vhost()
     found = call.api.get(f"/vhost-limits/{call.at}")
-    return json.dumps(found[0]["value"] if found else {}, separators=(",", ":"))
+    if not found:
+        return Facts("", [])
+    text = compact(found[0]["value"])
+    return Facts(text, {"node": call.node, "result": "ok", "value": text})
 
 
 def set_user_limits(call: Call) -> Result:
-    user, text = call.arguments
-    limits = json_argument(text)
-    if not isinstance(limits, dict):
-        raise Failure("limits should be a JSON object", DATA)
+    user, limits = call.arguments[0], _limits(call.arguments[1])
+    expect(call.api.ask("GET", call.path("users", user)), no_such_user(user))
     for name, value in limits.items():
         expect(call.api.ask("PUT", f"/user-limits/{segment(user)}/{segment(name)}", {"value": value}))
     return None
@@ -68,19 +86,20 @@ def set_user_limits(call: Call) -> Result:
 
 def clear_user_limits(call: Call) -> Result:
     user, wanted = call.arguments
-    if call.api.ask("GET", f"/user-limits/{segment(user)}").status == 404:
-        raise Failure(f'{{:no_such_user, "{user}"}}', UNAVAILABLE)
+    expect(call.api.ask("GET", call.path("users", user)), no_such_user(user))
     for name in ("max-connections", "max-channels") if wanted == "all" else (wanted,):
         expect(call.api.ask("DELETE", f"/user-limits/{segment(user)}/{segment(name)}"))
     return None
 
 
 def list_user_limits(call: Call) -> Result:
+    """Of one user, ``guest`` unless another is named, as rabbitmqctl has it; of all with ``--global``."""
     rows = [{"user": one["user"], "limits": one["value"]} for one in call.api.get("/user-limits")]
-    if "user" in call.options:
-        limits: Any = next((row["limits"] for row in rows if row["user"] == call.options["user"]), {})
-        return json.dumps(limits, separators=(",", ":"))
-    return Table(["user", "limits"], rows, "Listing limits for all users ...", json_columns={"limits"})
+    if "global" in call.options:
+        return Table(["user", "limits"], rows, {"limits"})
+    user = call.options.get("user", "guest")
+    expect(call.api.ask("GET", call.path("users", user)), no_such_user(user))
+    return compact(next((row["limits"] for row in rows if row["user"] == user), {}))
 
 
 def set_parameter(call: Call) -> Result:
@@ -99,8 +118,10 @@ def clear_parameter(call: Call) -> Result:
 
 def list_parameters(call: Call) -> Result:
     rows = [one for one in call.api.get("/parameters") if one["vhost"] == call.vhost]
-    title = f"Listing runtime parameters for vhost \"{call.vhost}\" ..."
-    return Table(["component", "name", "value"], rows, title, "", {"value"})
+    for row in rows:
+        if row["component"] == "operator_policy":  # stored as a parameter; in rabbitmqctl's order of keys
+            row["value"] = {key: row["value"][key] for key in ("pattern", "definition", "priority", "apply-to")}
+    return Table(["component", "name", "value"], rows, {"value"})
 
 
 def set_global_parameter(call: Call) -> Result:
@@ -117,7 +138,7 @@ def clear_global_parameter(call: Call) -> Result:
 
 def list_global_parameters(call: Call) -> Result:
     rows = call.api.get("/global-parameters")
-    return Table(["name", "value"], rows, "Listing global runtime parameters ...", None, {"value"})
+    return Table(["name", "value"], rows, {"value"})
 
 
 def set_cluster_name(call: Call) -> Result:
@@ -134,7 +155,7 @@ def _set_policy(call: Call, prefix: str) -> Result:
     try:
         number = int(priority)
     except ValueError:
-        raise Failure(f"priority should be a number, actually was {priority}", DATA) from None
+        raise Misuse(f"Invalid options for this command:\n--priority : {priority}") from None
     body = {
         "pattern": pattern,
         "definition": json_argument(definition),
@@ -173,11 +194,9 @@ POLICY = ["vhost", "name", "pattern", "apply-to", "definition", "priority"]
 
 def list_policies(call: Call) -> Result:
     call.known_vhost()
-    title = f"Listing policies for vhost \"{call.vhost}\" ..."
-    return Table(POLICY, call.api.get(f"/policies/{call.at}"), title, None, {"definition"})
+    return Table(POLICY, call.api.get(f"/policies/{call.at}"), {"definition"})
 
 
 def list_operator_policies(call: Call) -> Result:
     call.known_vhost()
-    title = f"Listing operator policy overrides for vhost \"{call.vhost}\" ..."
-    return Table(POLICY, call.api.get(f"/operator-policies/{call.at}"), title, None, {"definition"})
+    return Table(POLICY, call.api.get(f"/operator-policies/{call.at}"), {"definition"})

@@ -5,18 +5,34 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from warren.cli._api import DATA, SOFTWARE, UNAVAILABLE, Failure, segment
-from warren.cli._ctl_call import Call, Result, expect, no_user
-from warren.cli._ctl_output import Table
+from warren.cli._api import DATA, NO_USER, SOFTWARE, UNAVAILABLE, Failure, segment
+from warren.cli._ctl_call import Call, Result, expect, no_such_user, no_user
+from warren.cli._ctl_output import Facts, Table
+
+DONE = (
+    "Done. Don't forget to grant the user permissions to some virtual hosts! "
+    "See 'warren ctl help set_permissions' to learn more."
+)
+
+
+def _password(call: Call) -> str:
+    """The second argument, or a line of standard input."""
+    if len(call.arguments) > 1:
+        return call.arguments[1]
+    if not call.quiet:
+        sys.stdout.write("Password: \n")
+    line = sys.stdin.readline()
+    if not line:
+        raise Failure("Password is not provided via argument or stdin", SOFTWARE)
+    return line.rstrip("\n")
 
 
 def add_user(call: Call) -> Result:
-    name = call.arguments[0]
-    password = call.arguments[1] if len(call.arguments) > 1 else sys.stdin.readline().rstrip("\n")
+    name, password = call.arguments[0], _password(call)
     if call.api.ask("GET", call.path("users", name)).status == 200:
         raise Failure(f'User "{name}" already exists', SOFTWARE)
     expect(call.api.ask("PUT", call.path("users", name), {"password": password, "tags": ""}))
-    return None
+    return None if call.quiet else Facts(DONE, {"message": DONE, "node": call.node, "status": "ok"})
 
 
 def delete_user(call: Call) -> Result:
@@ -32,8 +48,7 @@ def _user(call: Call, name: str) -> dict[str, Any]:
 
 
 def change_password(call: Call) -> Result:
-    name = call.arguments[0]
-    password = call.arguments[1] if len(call.arguments) > 1 else sys.stdin.readline().rstrip("\n")
+    name, password = call.arguments[0], _password(call)
     tags = _user(call, name)["tags"]
     expect(call.api.ask("PUT", call.path("users", name), {"password": password, "tags": tags}))
     return None
@@ -55,7 +70,7 @@ def set_user_tags(call: Call) -> Result:
 
 
 def authenticate_user(call: Call) -> Result:
-    name, password = call.arguments
+    name, password = call.arguments[0], _password(call)
     answer = call.api.ask("GET", "/whoami", user=(name, password))
     if answer.status == 401 and answer.reason == "Login failed":
         raise Failure(
@@ -64,72 +79,77 @@ def authenticate_user(call: Call) -> Result:
     return "Success"
 
 
+def hash_password(call: Call) -> Result:
+    """Not in 3.10's rabbitmqctl, but in its API and in later tools."""
+    return str(call.api.get(call.path("auth/hash_password", call.arguments[0]))["ok"])
+
+
 def list_users(call: Call) -> Result:
     rows = [{"user": one["name"], "tags": one["tags"]} for one in call.api.get("/users")]
-    return Table(["user", "tags"], rows, "Listing users ...")
+    return Table(["user", "tags"], rows)
+
+
+def _granted(call: Call, kind: str, user: str, body: dict[str, str]) -> Result:
+    _known(call, user)
+    expect(call.api.ask("PUT", f"/{kind}/{call.at}/{segment(user)}", body))
+    return None
+
+
+def _known(call: Call, user: str) -> None:
+    """Both are there; rabbitmqctl looks for the user first."""
+    if call.api.ask("GET", call.path("users", user)).status == 404:
+        raise Failure(f"User {user} does not exist", NO_USER)
+    if call.api.ask("GET", f"/vhosts/{call.at}").status == 404:
+        raise Failure(f"Virtual host {call.vhost} does not exist", UNAVAILABLE)
 
 
 def set_permissions(call: Call) -> Result:
     user, configure, write, read = call.arguments
-    _user(call, user)
-    body = {"configure": configure, "write": write, "read": read}
-    answer = call.api.ask("PUT", f"/permissions/{call.at}/{segment(user)}", body)
-    if answer.reason == "vhost_or_user_not_found":
-        raise Failure(f"Virtual host {call.vhost} does not exist", UNAVAILABLE)
-    expect(answer)
-    return None
+    return _granted(call, "permissions", user, {"configure": configure, "write": write, "read": read})
 
 
 def clear_permissions(call: Call) -> Result:
     user = call.arguments[0]
-    _user(call, user)
-    call.known_vhost()
+    _known(call, user)
     call.api.ask("DELETE", f"/permissions/{call.at}/{segment(user)}")
     return None
 
 
 def list_permissions(call: Call) -> Result:
     call.known_vhost()
-    rows = call.api.get(f"/vhosts/{call.at}/permissions")
-    return Table(["user", "configure", "write", "read"], rows, f"Listing permissions for vhost \"{call.vhost}\" ...")
+    return Table(["user", "configure", "write", "read"], call.api.get(f"/vhosts/{call.at}/permissions"))
 
 
 def list_user_permissions(call: Call) -> Result:
-    answer = call.api.ask("GET", call.path("users", call.arguments[0]) + "/permissions")
-    expect(answer, no_user(call.arguments[0]))
-    return Table(["vhost", "configure", "write", "read"], answer.body, "Listing permissions for user ...")
+    return Table(["vhost", "configure", "write", "read"], _of_user(call, "permissions"))
+
+
+def _of_user(call: Call, kind: str) -> list[dict[str, Any]]:
+    user = call.arguments[0]
+    answer = call.api.ask("GET", call.path("users", user) + f"/{kind}")
+    expect(answer, no_such_user(user))
+    found: list[dict[str, Any]] = answer.body
+    return found
 
 
 def set_topic_permissions(call: Call) -> Result:
     user, exchange, write, read = call.arguments
-    _user(call, user)
-    body = {"exchange": exchange, "write": write, "read": read}
-    answer = call.api.ask("PUT", f"/topic-permissions/{call.at}/{segment(user)}", body)
-    if answer.reason == "vhost_or_user_not_found":
-        raise Failure(f"Virtual host {call.vhost} does not exist", UNAVAILABLE)
-    expect(answer)
-    return None
+    return _granted(call, "topic-permissions", user, {"exchange": exchange, "write": write, "read": read})
 
 
 def clear_topic_permissions(call: Call) -> Result:
     user, *exchange = call.arguments
-    _user(call, user)
-    call.known_vhost()
+    _known(call, user)
     path = f"/topic-permissions/{call.at}/{segment(user)}"
     call.api.ask("DELETE", path + (f"/{segment(exchange[0])}" if exchange else ""))
     return None
 
 
-TOPIC = ["user", "exchange", "write", "read"]
-
-
 def list_topic_permissions(call: Call) -> Result:
     call.known_vhost()
-    rows = call.api.get(f"/vhosts/{call.at}/topic-permissions")
-    return Table(TOPIC, rows, f"Listing topic permissions for vhost \"{call.vhost}\" ...", "")
+    return Table(["user", "exchange", "write", "read"], call.api.get(f"/vhosts/{call.at}/topic-permissions"))
 
 
 def list_user_topic_permissions(call: Call) -> Result:
-    answer = call.api.ask("GET", call.path("users", call.arguments[0]) + "/topic-permissions")
-    expect(answer, no_user(call.arguments[0]))
-    return Table(["vhost", "exchange", "write", "read"], answer.body, "Listing topic permissions ...", "")
+    """A table without a header row, as rabbitmqctl has it."""
+    return Table(["vhost", "exchange", "write", "read"], _of_user(call, "topic-permissions"), headless=True)

@@ -7,14 +7,17 @@ Options may stand anywhere, as rabbitmqctl has them. The broker is found by ``--
 
 from __future__ import annotations
 
+import difflib
 import os
 import sys
 from typing import TYPE_CHECKING
 
 from warren.cli._api import USAGE, Api, Failure
-from warren.cli._ctl_call import Call
-from warren.cli._ctl_output import Table, show
-from warren.cli._ctl_verbs import VERBS
+from warren.cli._ctl_absent import ABSENT, refuse
+from warren.cli._ctl_banners import banner
+from warren.cli._ctl_call import Call, Misuse, Unsaid
+from warren.cli._ctl_output import MACHINE, show
+from warren.cli._ctl_verbs import VERBS, Verb
 
 if TYPE_CHECKING:
     import typer
@@ -24,7 +27,7 @@ DEFAULT_URL = "http://guest:guest@127.0.0.1:15672"
 # option -> (name, takes a value)
 OPTIONS = {
     "-p": ("vhost", True), "--vhost": ("vhost", True),
-    "-q": ("quiet", False), "--quiet": ("quiet", False), "-s": ("quiet", False), "--silent": ("silent", False),
+    "-q": ("quiet", False), "--quiet": ("quiet", False), "-s": ("silent", False), "--silent": ("silent", False),
     "-n": ("node", True), "--node": ("node", True), "-l": ("longnames", False), "--longnames": ("longnames", False),
     "-t": ("timeout", True), "--timeout": ("timeout", True),
     "--formatter": ("formatter", True), "--no-table-headers": ("no-table-headers", False),
@@ -35,6 +38,9 @@ OPTIONS = {
     "--global": ("global", False), "--limit": ("limit", True), "--per-connection-delay": ("delay", True),
     "--user": ("user", True), "--description": ("description", True), "--tags": ("tags", True),
     "--default-queue-type": ("default-queue-type", True),
+    "--unit": ("unit", True), "--within": ("within", True), "--pid": ("pid", True), "-P": ("pid", True),
+    "--number": ("number", True), "-N": ("number", True), "--duration": ("duration", True), "-d": ("duration", True),
+    "--address-family": ("address-family", True), "--all": ("all", False), "--details": ("details", False),
     "--online": ("online", False), "--offline": ("offline", False), "--local": ("local", False),
 }  # fmt: skip
 
@@ -66,24 +72,50 @@ def main(arguments: list[str]) -> int:
 
 def run(arguments: list[str]) -> str | None:
     words, options = parse(arguments)
-    if not words or words[0] == "help" or "help" in options:
-        return overview()
+    if not words and "help" not in options:
+        raise Failure(overview(), USAGE, plain=True)
+    if words[:1] in ([], ["help"]):
+        return VERBS[words[1]].help if len(words) > 1 and words[1] in VERBS else overview()
+    if words[0] in ABSENT:
+        raise refuse(words[0])
     verb = VERBS.get(words[0])
     if verb is None:
-        raise Failure(f"Command '{words[0]}' not found.\n\n{overview()}", USAGE, plain=True)
-    if len(words) - 1 < verb.least or (verb.most is not None and len(words) - 1 > verb.most):
-        problem = "not enough arguments" if len(words) - 1 < verb.least else "too many arguments"
-        raise Failure(
-            f"Error (argument validation): {problem}.\nArguments given:\n\t{' '.join(arguments)}\n\n"
-            f"Usage\n\nwarren ctl {verb.help}", USAGE, plain=True,
-        )  # fmt: skip
+        raise Failure(unknown(words[0]), USAGE, plain=True)
+    if "help" in options:
+        return f"warren ctl {verb.help}"
+    try:
+        return answer(verb, words, options)
+    except Misuse as misuse:
+        given = " ".join(_without_url(arguments))
+        raise Failure(f"{misuse.text}\nArguments given:\n\t{given}\n\nUsage\n\nwarren ctl {verb.help}",
+                      misuse.status, plain=True) from None  # fmt: skip
+
+
+def answer(verb: Verb, words: list[str], options: dict[str, str]) -> str:
+    """Ask the broker; the line that says what is being done comes before its answer, good or bad."""
+    if len(words) - 1 < verb.least:
+        raise Misuse("not enough arguments.")
+    if verb.most is not None and len(words) - 1 > verb.most:
+        raise Misuse("too many arguments.")
+    if "unknown" in options:
+        raise Misuse(f"Invalid options for this command:\n{options['unknown']} : ")
+    formatter = options.get("formatter", "table")
     api = Api(options.get("url") or os.environ.get("WARREN_CTL_URL") or DEFAULT_URL, _seconds(options))
-    result = verb.run(Call(api, words[1:], options.get("vhost", "/"), options, arguments))
-    if isinstance(result, Table):
-        quiet = "quiet" in options or "silent" in options
-        headers = "no-table-headers" not in options and "silent" not in options
-        return show(result, options.get("formatter", "table"), headers, quiet)
-    return result
+    call = Call(api, words[1:], options.get("vhost", "/"), options)
+    said = not call.quiet and formatter not in MACHINE
+    try:
+        result = verb.run(call)
+    except Failure as failure:
+        if said and not isinstance(failure, Unsaid):
+            sys.stdout.write(banner(verb.name, call))
+        raise
+    text = show(result, formatter, "no-table-headers" not in options and "silent" not in options)
+    return (banner(verb.name, call) + text).removesuffix("\n") if said else text
+
+
+def unknown(word: str) -> str:
+    near = difflib.get_close_matches(word, VERBS, 1, 0.8)
+    return f"\nCommand '{word}' not found. \n" + (f"Did you mean '{near[0]}'? \n" if near else "\n" + overview())
 
 
 def parse(arguments: list[str]) -> tuple[list[str], dict[str, str]]:
@@ -107,10 +139,18 @@ def parse(arguments: list[str]) -> tuple[list[str], dict[str, str]]:
                 value = rest.pop(0)
             options[option] = value
         elif word.startswith("--"):
-            raise Failure(f"Invalid options for this command: {word}", USAGE)
+            options["unknown"] = word  # told with the verb's usage
         else:
             words.append(word)
     return words, options
+
+
+def _without_url(arguments: list[str]) -> list[str]:
+    """The arguments as they would be given to rabbitmqctl."""
+    kept = list(arguments)
+    if "--url" in kept:
+        del kept[kept.index("--url") : kept.index("--url") + 2]
+    return kept
 
 
 def _seconds(options: dict[str, str]) -> float:

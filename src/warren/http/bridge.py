@@ -60,12 +60,16 @@ class Bridge:
 
     # -- taking clients
 
-    async def stop_listening(self) -> None:
-        """No new AMQP clients; those that are there are told to go."""
+    def suspend_listening(self) -> None:
+        """No new AMQP clients; those that are there stay."""
         server = self.server
         for listener in server.listeners:
             listener.close()
         server.listeners.clear()
+
+    async def stop_listening(self) -> None:
+        """No new AMQP clients; those that are there are told to go."""
+        self.suspend_listening()
         self.begin()
         self.broker.shut_down("stopped by an administrator")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import resource
 from pathlib import Path
@@ -13,8 +14,14 @@ from warren.http.errors import ApiError, bad_request, not_found
 from warren.http.listing import with_columns
 from warren.http.models import ExchangeTypeInfo, Node, Object, Rate
 from warren.http.overview import churn, contexts, exchange_types
-from warren.http.requests import Settings
+from warren.http.requests import LogLevel, Settings
+from warren.server.config import TABLE
+from warren.server.logging import ROOT
 
+LEVELS = {
+    "debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR,
+    "critical": logging.CRITICAL, "none": logging.CRITICAL + 1,
+}  # fmt: skip
 PAGE_SIZE = os.sysconf("SC_PAGE_SIZE")
 
 
@@ -51,6 +58,7 @@ def node_info(bridge: Bridge) -> Node:
     free = free_disk(bridge) if alarms is None else int(alarms.disk_free)
     descriptors = open_files()
     rates = bridge.rates
+    settings = bridge.server.settings
     return Node(
         name=bridge.node,
         type="disc",
@@ -87,8 +95,8 @@ def node_info(bridge: Bridge) -> Node:
         ],
         applications=[{"name": "warren", "description": "Warren", "version": broker.version}],
         contexts=contexts(bridge),
-        log_files=[],
-        db_dir=str(Path(bridge.server.settings.data_dir).absolute()),
+        log_files=[] if settings.log_file is None else [str(settings.log_file.absolute())],
+        db_dir=str(Path(settings.data_dir).absolute()),
         config_files=[],
         net_ticktime=60,
         enabled_plugins=["rabbitmq_management"],
@@ -132,6 +140,8 @@ async def change_limits(call: Call) -> NoContent:
             alarms.set_memory_limit(_size(wanted.memory_limit))
         if wanted.disk_free_limit is not None:
             alarms.set_disk_limit(_size(wanted.disk_free_limit))
+        if wanted.disk_free_limit_mem_relative is not None:
+            alarms.set_disk_limit(int(alarms.memory_total * max(0.0, wanted.disk_free_limit_mem_relative)))
     except ValueError as error:
         raise bad_request(str(error)) from None
     call.bridge.broker.update_alarms()
@@ -151,6 +161,37 @@ async def start_app(call: Call) -> NoContent:
     return NoContent()
 
 
+async def suspend_listeners(call: Call) -> NoContent:
+    """Take no new clients; those that are there stay."""
+    this_node(call)
+    call.bridge.suspend_listening()
+    return NoContent()
+
+
+async def environment(call: Call) -> Object:
+    """Warren's own: every setting with the value it runs with; passwords are not told."""
+    this_node(call)
+    settings = call.bridge.server.settings
+    return {name: _told(name, getattr(settings, name)) for name in TABLE}
+
+
+def _told(name: str, value: object) -> object:
+    if name == "default_pass":
+        return "(hidden)"
+    return value if value is None or isinstance(value, bool | int | float | str | list) else str(value)
+
+
+async def log_level(call: Call) -> NoContent:
+    """Warren's own: what rabbitmqctl's set_log_level does; until the next start or reload."""
+    this_node(call)
+    wanted = await call.body(LogLevel)
+    level = LEVELS.get(wanted.level)
+    if level is None:
+        raise bad_request("invalid log level")
+    logging.getLogger(ROOT).setLevel(level)
+    return NoContent()
+
+
 def _size(value: int | str) -> int:
     return parse_size(value) if isinstance(value, str) else max(0, value)
 
@@ -165,4 +206,14 @@ ENDPOINTS = [
     ),
     Endpoint("POST", "/nodes/{node}/stop_app", ADMINISTRATOR, stop_app, "Take no AMQP clients any more", status=204),
     Endpoint("POST", "/nodes/{node}/start_app", ADMINISTRATOR, start_app, "Take AMQP clients again", status=204),
+    Endpoint(
+        "POST", "/nodes/{node}/suspend_listeners", ADMINISTRATOR, suspend_listeners, "Take no new AMQP clients",
+        status=204,
+    ),
+    Endpoint("POST", "/nodes/{node}/resume_listeners", ADMINISTRATOR, start_app, "Take new ones again", status=204),
+    Endpoint("GET", "/nodes/{node}/environment", ADMINISTRATOR, environment, "The settings it runs with"),
+    Endpoint(
+        "PUT", "/nodes/{node}/log_level", ADMINISTRATOR, log_level, "Log more or less from now on", body=LogLevel,
+        status=204,
+    ),
 ]  # fmt: skip

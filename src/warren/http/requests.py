@@ -92,3 +92,10 @@ class Settings(Struct):
     memory_high_watermark: float | None = None
     memory_limit: int | str | None = None
     disk_free_limit: int | str | None = None
+    disk_free_limit_mem_relative: float | None = None
+
+
+class LogLevel(Struct):
+    """Warren's own: the least level that is logged from now on."""
+
+    level: str

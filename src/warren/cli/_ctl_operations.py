@@ -1,0 +1,94 @@
+"""Verbs of ``warren ctl`` that do something to queues, connections and definitions."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from warren.cli._api import DATA, SOFTWARE, UNAVAILABLE, USAGE, Failure, segment
+from warren.cli._ctl_call import Call, Result, expect
+from warren.cli._ctl_output import Facts
+
+
+def purge_queue(call: Call) -> Result:
+    answer = call.api.ask("DELETE", f"/queues/{call.at}/{segment(call.arguments[0])}/contents")
+    expect(answer, Failure("not_found", UNAVAILABLE))
+    return None
+
+
+def delete_queue(call: Call) -> Result:
+    path = f"/queues/{call.at}/{segment(call.arguments[0])}"
+    found = call.api.ask("GET", path + "?columns=messages_ready")
+    expect(found, Failure("Queue not found", USAGE))
+    conditions = "&".join(f"{name}=true" for name in ("if-empty", "if-unused") if name in call.options)
+    answer = call.api.ask("DELETE", f"{path}?{conditions}")
+    if answer.status == 400 and conditions:
+        raise Failure("Queue is not empty" if "empty" in answer.reason else "Queue is in use", USAGE)
+    expect(answer, Failure("Queue not found", USAGE))
+    return f"Queue was successfully deleted with {found.body.get('messages_ready', 0)} ready messages"
+
+
+def _trace(call: Call, on: bool) -> Result:
+    call.known_vhost()
+    expect(call.api.ask("PUT", f"/vhosts/{call.at}", {"tracing": on}))
+    return f"Trace {'enabled' if on else 'disabled'} for vhost {call.vhost}"
+
+
+def trace_on(call: Call) -> Result:
+    return _trace(call, True)
+
+
+def trace_off(call: Call) -> Result:
+    return _trace(call, False)
+
+
+def close_connection(call: Call) -> Result:
+    name, reason = call.arguments
+    answer = call.api.ask("DELETE", call.path("connections", name), headers={"x-reason": reason})
+    expect(answer, Failure(f"no connection {name}", UNAVAILABLE))
+    return None
+
+
+def _close(call: Call, found: list[dict[str, Any]], reason: str) -> Result:
+    for one in found:
+        call.api.ask("DELETE", call.path("connections", one["name"]), headers={"x-reason": reason})
+    return f"Closed {len(found)} connections"
+
+
+def close_all_connections(call: Call) -> Result:
+    found = call.api.get("/connections")
+    if "global" not in call.options:
+        found = [one for one in found if one["vhost"] == call.vhost]
+    if "limit" in call.options and call.options["limit"].isdigit() and int(call.options["limit"]) > 0:
+        found = found[: int(call.options["limit"])]
+    return _close(call, found, call.arguments[0])
+
+
+def close_all_user_connections(call: Call) -> Result:
+    user, reason = call.arguments
+    _close(call, [one for one in call.api.get("/connections") if one["user"] == user], reason)
+    return None
+
+
+def export_definitions(call: Call) -> Result:
+    definitions = call.api.get("/definitions")
+    text = json.dumps(definitions)
+    if not call.arguments or call.arguments[0] == "-":
+        return Facts(text, definitions)
+    try:
+        Path(call.arguments[0]).write_text(text)
+    except OSError as error:
+        raise Failure(f"cannot write {call.arguments[0]}: {error.strerror}", SOFTWARE) from None
+    return None
+
+
+def import_definitions(call: Call) -> Result:
+    try:
+        data = sys.stdin.buffer.read() if not call.arguments or call.arguments[0] == "-" else (
+            Path(call.arguments[0]).read_bytes())  # fmt: skip
+    except OSError as error:
+        raise Failure(f"cannot read {call.arguments[0]}: {error.strerror}", SOFTWARE) from None
+    expect(call.api.ask("POST", "/definitions", data), status=DATA)
+    return None

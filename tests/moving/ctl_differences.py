@@ -1,0 +1,62 @@
+"""Where `warren ctl` differs from rabbitmqctl on purpose. The guide tells of these (`docs/moving-from-rabbitmq.md`)."""
+
+from __future__ import annotations
+
+import re
+
+NAMES = "a name that other verbs take, not an Erlang process identifier"
+COUNTED = "counted in another way, or not at all"
+RUN = "differs from run to run"
+ARGUMENTS = "an object in JSON, not a list of names, AMQP types and values"
+
+#: Verb -> column -> why its values are not compared, only that there are as many.
+OWN_COLUMNS: dict[str, dict[str, str]] = {
+    "list_queues": {
+        "pid": NAMES, "owner_pid": NAMES, "memory": COUNTED, "disk_reads": COUNTED, "disk_writes": COUNTED,
+        "head_message_timestamp": "not told", "arguments": ARGUMENTS,
+    },
+    "list_bindings": {"arguments": ARGUMENTS},
+    "list_connections": {
+        "pid": NAMES, "peer_port": RUN, "connected_at": RUN, "recv_cnt": COUNTED, "recv_oct": COUNTED,
+        "send_cnt": COUNTED, "send_oct": COUNTED, "peer_host": "a text in JSON, not a list of four numbers",
+    },
+    "list_channels": {"pid": NAMES, "connection": NAMES},
+    "list_consumers": {"channel_pid": NAMES, "arguments": ARGUMENTS},
+    "list_vhosts": {"description": "the vhost that is there from the start has none"},
+}  # fmt: skip
+
+#: Columns of the above whose plain form is RabbitMQ's; only JSON differs.
+ONLY_IN_JSON = {ARGUMENTS, "a text in JSON, not a list of four numbers"}
+
+#: Rows that only RabbitMQ has.
+OWN_LINES = re.compile("internal_cluster_id")
+
+_BOX = "a cell of a box is printed as in the plain table, not as Erlang prints the term"
+_CRASH = "the real tool crashes"
+#: Case -> why only its exit status and its streams are compared, or not even these.
+OWN_WORDS: dict[str, str] = {
+    "list_bindings --formatter pretty_table": _BOX,
+    "list_users --formatter pretty_table": _BOX,
+    "list_connections --formatter pretty_table": _BOX,
+    "list_channels --formatter pretty_table": _BOX,
+    "list_consumers --formatter pretty_table": _BOX,
+    "list_vhost_limits --formatter pretty_table": "no box around nothing",
+    "list_hashes": "the hash functions of Python",
+    "ping": "there is no epmd to be registered with",
+    "check_port_listener 1": "there is no port for clustering to be listed",
+    "check_protocol_listener mqtt": "there is no port for clustering to be listed",
+    "node_health_check": "says nothing of its deprecation",
+    "wait --pid 1": "there is no Erlang distribution to wait for",
+    "wait NOFILE -t 1": "the broker's name is not known before it is there",
+    "close_connection nonsense bye": "connections have names, which may be anything",
+    "list_vhosts -q name tags description": "the vhost that is there from the start has no description",
+    "bogus": "lists the verbs of warren ctl",
+}
+#: Case -> why even the exit status differs.
+OWN_STATUS: dict[str, str] = {
+    "list_vhost_limits -p v1 --formatter csv": _CRASH,
+    "list_user_limits --formatter csv": _CRASH,
+    "list_user_limits --user u1 --formatter csv": _CRASH,
+    "delete_queue q.exclusive": "an exclusive queue belongs to its connection: close that one",
+    "trace_on -p nov": "a vhost that does not exist is told, not traced",
+}
