@@ -127,6 +127,30 @@ wait --pid 1
 wait NOFILE -t 1
 """
 
+#: Answers that are no tables, for programs to read; their keys are compared.
+_TOLD = """
+status --formatter json
+cluster_status --formatter json
+memory_breakdown --formatter json
+listeners --formatter json
+log_location --formatter json
+"""
+
+#: The same, and equal to the letter.
+_TOLD_EQUALLY = """
+alarms --formatter json
+is_running --formatter json
+is_booting --formatter json
+server_version --formatter json
+check_running --formatter json
+check_alarms --formatter json
+check_local_alarms --formatter json
+check_virtual_hosts --formatter json
+ping --formatter json
+add_user --formatter json u9 p9
+list_users -q --formatter json
+"""
+
 _WRONG = """
 bogus
 list_queuez
@@ -269,8 +293,8 @@ check_running
 
 #: What only rabbitmq-diagnostics has; everything else is asked of rabbitmqctl.
 DIAGNOSTICS = {
-    "alarms", "discover_peers", "is_running", "is_booting", "listeners", "quorum_status", "stream_status",
-    "resolve_hostname", "server_version",
+    "alarms", "discover_peers", "is_running", "is_booting", "listeners", "log_location", "memory_breakdown",
+    "quorum_status", "stream_status", "resolve_hostname", "server_version",
 }  # fmt: skip
 
 
@@ -280,7 +304,11 @@ def _lines(text: str) -> list[str]:
 
 FORMATTED = [f"{line} {form}" for line in _lines(_LOOKING) if line not in _UNFORMATTED for form in FORMATS]
 ALL_COLUMNS = [f"{verb} -q {' '.join(columns)}" for verb, columns in COLUMNS.items()]
-CASES = _lines(_LOOKING) + FORMATTED + ALL_COLUMNS + _lines(_ASKING) + _lines(_WRONG) + _lines(_CHANGING)
+TOLD = _lines(_TOLD)
+CASES = [
+    *_lines(_LOOKING), *FORMATTED, *ALL_COLUMNS, *_lines(_ASKING), *TOLD, *_lines(_TOLD_EQUALLY), *_lines(_WRONG),
+    *_lines(_CHANGING),
+]  # fmt: skip
 
 
 def tool(case: str) -> str:

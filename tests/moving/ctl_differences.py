@@ -60,3 +60,17 @@ OWN_STATUS: dict[str, str] = {
     "delete_queue q.exclusive": "an exclusive queue belongs to its connection: close that one",
     "trace_on -p nov": "a vhost that does not exist is told, not traced",
 }
+
+#: Verb -> keys of its JSON that only an Erlang node has.
+OWN_KEYS: dict[str, set[str]] = {
+    "status": {
+        "enabled_plugin_file", "raft_data_directory", "release_series_support_status",
+        "vm_memory_high_watermark_setting",
+    },
+    "memory_breakdown": set(
+        """allocated_unused atom binary code connection_channels connection_other connection_readers connection_writers
+        metrics mgmt_db mnesia msg_index other_ets other_proc plugins queue_procs queue_slave_procs quorum_ets
+        quorum_queue_dlx_procs quorum_queue_procs reserved_unallocated stream_queue_coordinator_procs
+        stream_queue_procs stream_queue_replica_reader_procs""".split()
+    ),
+}  # fmt: skip

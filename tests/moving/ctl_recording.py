@@ -1,7 +1,7 @@
-"""Writes down what rabbitmqctl and rabbitmq-diagnostics 3.10 answer:  python -m tests.moving.ctl_recording [VERB ...]
+"""Writes down what rabbitmqctl and rabbitmq-diagnostics 3.10 answer:  python -m tests.moving.ctl_recording [CASE ...]
 
-The real tools take most of a second for a call, so the ordinary run compares `warren ctl` with this recording. Verbs
-renew their cases alone; without one everything is asked anew (some minutes).
+The real tools take most of a second for a call, so the ordinary run compares `warren ctl` with this recording. Named
+cases, or all of a named verb, are renewed alone; without a name everything is asked anew (some minutes).
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from tests.moving.ctl_topology import topology
 from tests.support.brokers import RABBITMQ_BIN, RunningBroker, _rabbitmq_uid, start_rabbitmq
 
 RECORDED = Path(__file__).parent / "recorded" / "ctl.json"
+VERBS = RECORDED.with_name("verbs.json")
 Answer = list[int | str]  # exit status, standard output, standard error
 
 
@@ -50,6 +51,15 @@ def ask(broker: RunningBroker, case: str) -> Answer:
     return [done.returncode, out.replace("rabbitmqctl help", "warren ctl help"), err.partition("\n\nUsage\n")[0]]
 
 
+def verbs_of() -> dict[str, list[str]]:
+    """Every verb that the real tools tell of in their help."""
+    found = {}
+    for name in ("rabbitmqctl", "rabbitmq-diagnostics"):
+        text = subprocess.run([str(RABBITMQ_BIN / name), "help"], capture_output=True, text=True, check=True).stdout
+        found[name] = re.findall(r"^   (\w+) ", text, re.MULTILINE)
+    return found
+
+
 def record(only: list[str]) -> None:
     answers: dict[str, list[Answer]] = json.loads(RECORDED.read_text()) if RECORDED.exists() else {}
     with start_rabbitmq(("rabbitmq_management",)) as broker:
@@ -61,9 +71,10 @@ def record(only: list[str]) -> None:
         asked: dict[str, list[Answer]] = {}
         with topology(http, broker.port):
             for case in CASES:
-                if not only or case.split()[0] in only:
+                if not only or case in only or case.split()[0] in only:
                     asked.setdefault(case, []).append(ask(broker, case))
     answers = {case: asked.get(case, answers.get(case, [])) for case in dict.fromkeys(CASES)}
+    VERBS.write_text(json.dumps(verbs_of(), indent=1) + "\n")
     RECORDED.write_text(json.dumps(answers, indent=1, ensure_ascii=False) + "\n")
     print(f"{sum(len(one) for one in asked.values())} answers recorded")
 

@@ -13,7 +13,11 @@ def add_vhost(call: Call) -> Result:
     body: dict[str, str] = {key: call.options[key] for key in ("description", "tags") if key in call.options}
     if "default-queue-type" in call.options:
         body["default_queue_type"] = call.options["default-queue-type"]
-    expect(call.api.ask("PUT", call.path("vhosts", call.arguments[0]), body))
+    answer = call.api.ask("PUT", call.path("vhosts", call.arguments[0]), body)
+    expect(answer)
+    if answer.status == 201:  # the API lets in who adds a vhost; rabbitmqctl lets in nobody
+        me = call.api.get("/whoami")["name"]
+        expect(call.api.ask("DELETE", call.path("permissions", call.arguments[0], me)))
     return None
 
 

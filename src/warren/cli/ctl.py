@@ -75,14 +75,14 @@ def run(arguments: list[str]) -> str | None:
     if not words and "help" not in options:
         raise Failure(overview(), USAGE, plain=True)
     if words[:1] in ([], ["help"]):
-        return VERBS[words[1]].help if len(words) > 1 and words[1] in VERBS else overview()
+        return help_of(words[1]) if len(words) > 1 else overview()
     if words[0] in ABSENT:
         raise refuse(words[0])
     verb = VERBS.get(words[0])
     if verb is None:
         raise Failure(unknown(words[0]), USAGE, plain=True)
     if "help" in options:
-        return f"warren ctl {verb.help}"
+        return help_of(verb.name)
     try:
         return answer(verb, words, options)
     except Misuse as misuse:
@@ -161,6 +161,12 @@ def _seconds(options: dict[str, str]) -> float:
         return max(0.1, float(text))
     except ValueError:
         raise Failure(f"timeout should be a number of seconds, not {text}", USAGE) from None
+
+
+def help_of(word: str) -> str:
+    if word in ABSENT:
+        raise refuse(word)
+    return f"warren ctl {VERBS[word].help}" if word in VERBS else unknown(word)
 
 
 def overview() -> str:
