@@ -134,3 +134,13 @@ def test_a_default_queue_type_leaves_queues_alone_that_it_cannot_take(api: Api) 
         name = channel.queue_declare("", exclusive=True).method.queue
         types = {one["name"]: one["type"] for one in api.get("/queues/mixed")}
         assert types == {"transient": "classic", name: "classic"}
+
+
+def test_who_adds_a_vhost_over_http_may_use_it_at_once_as_in_rabbitmq(api: Api) -> None:
+    api.put("/vhosts/added", {})
+    assert api.get("/vhosts/added/permissions") == [
+        {"user": "guest", "vhost": "added", "configure": ".*", "write": ".*", "read": ".*"}
+    ]
+    api.put("/permissions/added/guest", {"configure": "", "write": "", "read": ""})
+    api.put("/vhosts/added", {"description": "changed"})
+    assert api.get("/permissions/added/guest")["configure"] == "", "changing a vhost grants nothing"

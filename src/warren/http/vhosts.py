@@ -56,6 +56,8 @@ async def put_vhost(call: Call) -> object:
         if wanted.tracing is not None:
             vhost.set_tracing(wanted.tracing)
         broker.store.put_vhost(vhost)
+        if not existed:  # who adds one may use it
+            call.bridge.access.set_permissions(call.user.name, name, ".*", ".*", ".*")
 
     await call.bridge.change(change)
     return put(existed)
