@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, final
 
-from librt.vecs import append, vec
+from librt.vecs import append
 from mypy_extensions import i64
 
 from warren.broker import outcomes
@@ -139,25 +139,19 @@ class Durability:
     # -- whole queues ------------------------------------------------------------------------------------------
 
     def purge(self, queue: Queue) -> None:
-        self._broker.log.purge(queue.id, _as_vec(queue.logged_addresses()))
+        self._broker.log.purge(queue.id, queue.logged_addresses())
         self._broker.durable_change = True
 
     def drop(self, queue: Queue) -> None:
         """A durable queue goes: everything it still holds, waiting or with consumers."""
         broker = self._broker
         addresses = queue.logged_addresses()
-        addresses.extend(queue.leases.addresses())
+        for address in queue.leases.addresses():
+            addresses = append(addresses, address)
         for connection in broker.connections:
             for channel in connection.channels.values():
                 for entry in channel.unacked.entries():
                     if entry.queue is queue and entry.message.address:
-                        addresses.append(entry.message.address)
-        broker.log.drop_queue(queue.id, _as_vec(addresses))
+                        addresses = append(addresses, entry.message.address)
+        broker.log.drop_queue(queue.id, addresses)
         broker.durable_change = True
-
-
-def _as_vec(addresses: list[i64]) -> vec[i64]:
-    out = vec[i64](capacity=len(addresses))
-    for address in addresses:
-        out = append(out, address)
-    return out

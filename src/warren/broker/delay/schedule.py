@@ -178,27 +178,22 @@ class Schedule:
     def cancel_all(self) -> i64:
         """Everything that waits here goes. Returns how many."""
         count: i64 = len(self.index)
+        addresses = vec[i64]()
+        pairs = self.index.after(-1, 0, SLICE)
+        while pairs:
+            for _, key in pairs:
+                if self.durable:
+                    addresses = append(addresses, key)
+                else:
+                    self.release(key)
+            pairs = self.index.after(pairs[-1][0], pairs[-1][1], SLICE)
         if self.durable:
-            addresses = vec[i64]()
-            for key in self.keys():
-                addresses = append(addresses, key)
             self.broker.log.drop_queue(self.id, addresses)
             self.broker.durable_change = True
-        else:
-            for key in self.keys():
-                self.release(key)
         self.index.clear()
         self._names.clear()
         self._named.clear()
         return count
-
-    def keys(self) -> list[int]:
-        found: list[int] = []
-        pairs = self.index.after(-1, 0, SLICE)
-        while pairs:
-            found.extend([key for _, key in pairs])
-            pairs = self.index.after(pairs[-1][0], pairs[-1][1], SLICE)
-        return found
 
     def recover(self, found: QueueIndex) -> None:
         """What the log found for this schedule at start."""

@@ -330,23 +330,34 @@ class Fifo:
         self.paged = 0
         self.length = 0
 
-    def addresses(self) -> list[i64]:
-        """Of everything that waits; 0 for what is in memory only."""
-        out: list[i64] = []
+    def logged(self, out: vec[i64]) -> vec[i64]:
+        """Where the log keeps what waits here, behind ``out``. Packed: there may be many millions."""
         for entry in self._returned:
-            out.append(entry.message.address if self._queue.holds(entry.message) else 0)
+            if self._queue.holds(entry.message):
+                out = append(out, entry.message.address)
         i: i64 = self._head
         while i < len(self._items):
             item = self._items[i]
-            if item is not None:
-                out.append(item.message.address if self._queue.holds(item.message) else 0)
+            if item is not None and self._queue.holds(item.message):
+                out = append(out, item.message.address)
             i += 1
         for page in self._pages[self._first_page :]:
             j: i64 = page.start
             while j < len(page.addresses):
-                out.append(page.addresses[j])
+                if page.addresses[j] > 0:
+                    out = append(out, page.addresses[j])
                 j += 1
         return out
+
+    def free_transient(self) -> None:
+        """Nobody will read what waits here: give back its room in the transient store."""
+        transient = self._queue.broker.transient
+        for page in self._pages[self._first_page :]:
+            j: i64 = page.start
+            while j < len(page.addresses):
+                if page.addresses[j] < 0:
+                    transient.free(-page.addresses[j])
+                j += 1
 
     def fill_index(self, index: QueueIndex, priority: i64) -> None:
         """What the log is to remember of this fifo at a clean stop."""

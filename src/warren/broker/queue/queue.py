@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, final
 
+from librt.vecs import vec
 from mypy_extensions import i64
 
 from warren.broker.message import Entry, Message
@@ -568,9 +569,7 @@ class Queue(Destination):
 
     def _clear(self) -> None:
         for fifo in self._fifos:
-            for address in fifo.addresses():
-                if address < 0:
-                    self.broker.transient.free(-address)
+            fifo.free_transient()
             fifo.clear()
         self.ready = 0
         self.ready_bytes = 0
@@ -601,13 +600,11 @@ class Queue(Destination):
             i += 1
         return 0
 
-    def logged_addresses(self) -> list[i64]:
+    def logged_addresses(self) -> vec[i64]:
         """Where the log keeps what waits here."""
-        addresses: list[i64] = []
+        addresses = vec[i64]()
         for fifo in self._fifos:
-            for address in fifo.addresses():
-                if address > 0:
-                    addresses.append(address)
+            addresses = fifo.logged(addresses)
         return addresses
 
     def index(self) -> QueueIndex:

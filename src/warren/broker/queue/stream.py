@@ -336,12 +336,12 @@ class StreamQueue(ReplayQueue):
         self.ready = 0
         self.ready_bytes = 0
 
-    def logged_addresses(self) -> list[i64]:
-        addresses: list[i64] = []
+    def logged_addresses(self) -> vec[i64]:
+        addresses = vec[i64]()
         for page in self._pages:
             i: i64 = self._first - page.first if self._first > page.first else 0
             while i < len(page.addresses):
-                addresses.append(page.addresses[i])
+                addresses = append(addresses, page.addresses[i])
                 i += 1
         return addresses
 
