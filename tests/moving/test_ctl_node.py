@@ -106,6 +106,7 @@ def test_suspended_listeners_keep_the_clients_that_are_there_and_take_no_new_one
     with pika.BlockingConnection(pika.ConnectionParameters(port=broker.port)) as connection:
         channel = connection.channel()
         assert run("suspend_listeners")[0] == 0
+        assert run("check_running")[0] == 69
         channel.queue_declare("still-served", auto_delete=True)
         with pytest.raises(pika.exceptions.AMQPConnectionError):
             pika.BlockingConnection(pika.ConnectionParameters(port=broker.port))

@@ -7,6 +7,9 @@ import re
 from pathlib import Path
 
 from tests.differential.differences import KNOWN
+from tests.moving import ctl_differences
+from warren.cli._ctl_absent import ABSENT
+from warren.cli._ctl_verbs import VERBS
 from warren.server.config import TABLE
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -16,9 +19,11 @@ GUIDE = (DOCS / "moving-from-rabbitmq.md").read_text()
 def test_every_link_leads_somewhere_and_every_named_test_is_there() -> None:
     links = re.findall(r"\[([^\]]+)\]\(([^)]+)\)", GUIDE)
     assert len(links) > 30
+    slugs = {re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in re.findall("^#+ (.*)$", GUIDE, re.M)}
     for text, target in links:
-        path = DOCS / target
+        path = DOCS / target.partition("#")[0]
         assert path.exists(), target
+        assert "#" not in target or target.partition("#")[2] in slugs, target
         if text.startswith("`test_"):
             assert f"def {text.strip('`')}(" in path.read_text(), f"{text} is not in {target}"
 
@@ -34,3 +39,23 @@ def test_every_difference_the_differential_tests_allow_is_told() -> None:
             "a refused commit applies nothing": "`partial tx completion`) applies nothing"}  # fmt: skip
     assert {one.name for one in KNOWN} == set(told), "a new difference: tell it in the guide"
     assert all(words in GUIDE for words in told.values())
+
+
+def verbs_in(heading: str) -> set[str]:
+    """The words in code type of the first table behind a heading row."""
+    (table,) = re.findall(rf"\| {heading} \|.*\n\|[-|]+\n((?:\|.*\n)+)", GUIDE)
+    return {word for code in re.findall(r"`([^`]+)`", table) for word in code.split()}
+
+
+def test_every_verb_is_told_to_be_there_to_differ_or_not_to_be_there() -> None:
+    there, differs, absent = (verbs_in(one) for one in ("there, as in RabbitMQ", "there, but differs", "not there"))
+    assert set(VERBS) - there - differs == set()
+    assert set(ABSENT) - absent == set()
+    assert not set(ABSENT) & (there | differs)
+
+
+def test_every_verb_that_answers_differently_is_told_to_differ() -> None:
+    cases = (*ctl_differences.OWN_WORDS, *ctl_differences.OWN_STATUS, *ctl_differences.OWN_COLUMNS,
+             *ctl_differences.OWN_KEYS)  # fmt: skip
+    differing = {case.split()[0] for case in cases} & set(VERBS)
+    assert differing - verbs_in("there, but differs") == set()
