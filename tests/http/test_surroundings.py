@@ -11,7 +11,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from tests.http.conftest import Api
 from warren.http.table import ENDPOINTS
-from warren.testing import Broker
+from warren.testing import Broker, FaultyDisk
 
 
 def test_the_page_needs_nothing_from_elsewhere_and_shows_no_names_to_strangers(api: Api) -> None:
@@ -203,3 +203,20 @@ def test_what_was_answered_is_there_after_a_restart(tmp_path: Any) -> None:
         assert api.get("/vhosts/kept")["description"] == "d"
         assert api.get("/global-parameters/kept")["value"] == {"a": 1}
         assert api.get("/cluster-name") == {"name": "kept"}
+
+
+def test_a_change_that_cannot_be_written_is_answered_503_with_the_cause_and_kept(monkeypatch: Any) -> None:
+    monkeypatch.setattr("warren.http.patience.LOOK_AGAIN", 0.2)
+    disk = FaultyDisk()
+    with Broker(disk=disk) as broker, httpx.Client(base_url=broker.http_url, auth=("guest", "guest")) as client:
+        disk.fail("sync")
+        asked: dict[str, Any] = {"queues/%2F/q": {"durable": True}, "users/somebody": {"password": "p", "tags": ""}}
+        for path, body in asked.items():
+            refused = client.put(f"/api/{path}", json=body)
+            assert refused.status_code == 503, refused.text
+            assert "Input/output error" in refused.json()["reason"]
+        disk.repair()
+        answers = (client.put("/api/users/another", json={"password": "p", "tags": ""}) for _ in range(200))
+        assert next(answer.status_code for answer in answers if answer.status_code != 503) in (201, 204)
+        assert client.get("/api/users/somebody").status_code == 200
+        assert client.get("/api/queues/%2F/q").status_code == 200

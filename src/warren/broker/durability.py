@@ -50,6 +50,7 @@ class Durability:
         self._queues: list[Queue] = []  # deliveries wait there
         self._callbacks: list[tuple[int, Callable[[], None]]] = []
         self._charged: list[Connection] = []  # with credit outstanding
+        self.problem: str = ""  # why the log cannot be written, "" while it can
 
     # -- waiting -----------------------------------------------------------------------------------------------
 
@@ -101,6 +102,7 @@ class Durability:
         broker = self._broker
         log = broker.log
         broker.log_failing = True
+        self.problem = reason
         broker.notes.event("error", "log_write_failed", {"reason": reason, "batch": int(batch)})
         taken: dict[int, int] = {}  # address -> from how many queues
         for vhost in broker.vhosts.values():
@@ -122,6 +124,7 @@ class Durability:
     def recovered(self) -> None:
         broker = self._broker
         broker.log_failing = False
+        self.problem = ""
         broker.notes.event("info", "log_recovered", {})
         broker.update_alarms()
 

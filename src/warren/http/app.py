@@ -6,7 +6,6 @@ description stand beside it.
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
@@ -125,9 +124,6 @@ class Api:
         if isinstance(error, ApiError):
             headers = {"www-authenticate": auth.REALM} if error.status == 401 else None
             return Json({"error": error.error, "reason": error.reason}, status_code=error.status, headers=headers)
-        if isinstance(error, (TimeoutError, asyncio.TimeoutError)):
-            reason = "the log has not written the change yet; it may still do so"
-            return Json({"error": "timeout", "reason": reason}, status_code=503)
         self._bridge.broker.notes.crash("http_error", {"method": request.method, "path": request.url.path}, error)
         return Json({"error": "internal_error", "reason": "see the broker's log"}, status_code=500)
 

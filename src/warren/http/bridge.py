@@ -6,7 +6,6 @@ answered when the log has them (``committed``).
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -14,7 +13,8 @@ from typing import TYPE_CHECKING
 from warren.broker.access import Access, User
 from warren.broker.alarms import Alarms
 from warren.http import errors
-from warren.http.direct import PATIENCE, Direct
+from warren.http.direct import Direct
+from warren.http.patience import written
 from warren.http.rates import Rates
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class Bridge:
 
     async def committed(self) -> None:
         """Wait until every change so far is on disk."""
-        await asyncio.wait_for(self.server.committed(), PATIENCE)
+        await written(self.broker, self.server.committed())
 
     async def change(self, work: Callable[[], None]) -> None:
         """Do something as one turn and wait until it is on disk."""

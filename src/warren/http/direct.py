@@ -16,6 +16,7 @@ from warren.broker.channel import Channel
 from warren.broker.connection import Connection
 from warren.broker.sink import Sink
 from warren.broker.states import GONE, RUNNING
+from warren.http.patience import written
 from warren.wire.constants import FRAME_BODY, FRAME_HEADER, FRAME_METHOD
 from warren.wire.content import Properties, body_size, content_frames, decode_properties, encode_header
 from warren.wire.frames import Frame, FrameReader
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from warren.server.app import Server
 
 NUMBER = 1  # the only channel
-PATIENCE = 60.0  # seconds to wait for the log before giving up on an answer
 
 
 def refusal(close: Method) -> AmqpError:
@@ -163,7 +163,7 @@ class Direct(Sink):
             if self._connection.state >= GONE:
                 raise AmqpError(541, "")
             self._arrived.clear()
-            await asyncio.wait_for(self._arrived.wait(), PATIENCE)
+            await written(self._server.broker, self._arrived.wait())
         event = self._events.popleft()
         if event.method.name in ("channel.close", "connection.close"):
             raise refusal(event.method)
