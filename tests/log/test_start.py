@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from pathlib import Path
 
 import pytest
@@ -238,6 +239,17 @@ def test_recovery_reads_only() -> None:
     again.observe = lambda kind, name: changed.append(kind)
     Log.open("/data", again, small())
     assert changed == ["sync", "sync_folder", "unlink"], "what was read is made durable, then garbage is removed"
+
+
+def test_a_start_on_a_failing_disk_names_the_folder_and_the_next_one_succeeds() -> None:
+    disk = SimulatedFiles()
+    world = filled(disk)
+    failing = SimulatedFiles(disk.kept_image())
+    failing.fault = lambda kind, name: errno.EIO if kind == "sync" else 0
+    with pytest.raises(LogError, match="/data: cannot sync"):
+        Log.open("/data", failing, small())
+    failing.fault = lambda kind, name: 0
+    assert same(found_state(*Log.open("/data", failing, small())), world.state, set())
 
 
 def test_zeros_written_ahead_by_a_killed_process_are_given_back(tmp_path: Path) -> None:

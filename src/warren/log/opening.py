@@ -32,6 +32,9 @@ def take_over(folder: str, files: Files, progress: Progress | None) -> tuple[int
             found.recovered.epoch += 1  # an epoch per start
         for name in found.garbage:
             files.unlink(f"{folder}/{name}")
+    except OSError as error:
+        files.close(lock)
+        raise LogError(f"{folder}: {error.strerror or error}: a start needs a disk that works") from error
     except BaseException:
         files.close(lock)
         raise
