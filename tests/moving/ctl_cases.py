@@ -219,6 +219,14 @@ set_vhost_tags
 await_online_nodes
 await_online_nodes x
 authenticate_user u1
+list_users --priority 1
+list_users -x
+environment nope
+export_definitions
+export_definitions /no-such-folder/file
+import_definitions /no-such-file
+set_disk_free_limit 50MB extra
+set_vm_memory_high_watermark 0.4 extra
 """
 
 _CHANGING = """
@@ -283,6 +291,7 @@ delete_queue q.plain --if-unused
 suspend_listeners
 resume_listeners
 close_all_user_connections nobody bye
+close_all_connections -p v1 --global --limit 1 bye
 close_all_connections bye
 close_all_user_connections guest bye
 stop_app

@@ -41,7 +41,7 @@ Answers = dict[str, list[Answer]]
 def run(broker: Broker, case: str) -> Answer:
     """One call of `warren ctl`, settled like the recording."""
     http_port = int(broker.http_url.rpartition(":")[2])
-    folder = Path("/no-such-folder")
+    folder = Path("/nowhere")
     out, err = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err), pytest.MonkeyPatch.context() as patch:
         patch.setattr("sys.stdin", io.StringIO())

@@ -171,3 +171,23 @@ def test_help_tells_of_one_verb_or_of_all(run: Run) -> None:
     status, text, _ = run("help")
     assert status == 0 and all(f"   {verb}" in text for verb in VERBS)
     assert ctl.main([]) == 64
+
+
+def test_an_unknown_formatter_or_option_is_refused_before_anything_is_done(run: Run) -> None:
+    assert run("add_user", "kept", "secret")[0] == 0
+    assert run("delete_user", "kept", "--formatter", "erlang")[0] == 64
+    assert run("delete_user", "kept", "--if-empty")[0] == 64
+    assert run("delete_user", "kept") == (0, "", "")
+
+
+def test_the_address_with_its_password_is_not_repeated_in_an_error(run: Run) -> None:
+    assert "guest:guest" not in run("delete_user", "one", "two")[2]
+    assert "guest:guest" not in run("delete_user", "--url=http://guest:guest@127.0.0.1:1")[2]
+
+
+def test_definitions_go_to_standard_output_with_nothing_before_them(
+    broker: Broker, capsys: pytest.CaptureFixture[str]
+) -> None:
+    url = broker.http_url.replace("http://", "http://guest:guest@")
+    assert ctl.main(["export_definitions", "-", "--url", url]) == 0
+    assert "users" in json.loads(capsys.readouterr().out)

@@ -1,8 +1,8 @@
 """What ``warren ctl`` says before an answer, unless it is to be quiet: rabbitmqctl's lines.
 
 Fields in braces: an argument by its place, ``vhost``, ``node`` (asked of the broker), ``rest`` (the arguments behind
-the first, in brackets), or an option's name. A key with an option, a last argument or ``+1`` (two arguments) behind the
-verb is taken before the verb alone.
+the first, in brackets), or an option's name. A key with an option, a last argument or a number behind the verb
+(``+1``: one argument beside the first) is taken before the verb alone.
 """
 
 from __future__ import annotations
@@ -76,8 +76,10 @@ BANNERS = {
     "close_all_connections": "Closing all connections in vhost {vhost}, reason: {0}...",
     "close_all_connections --global": "Closing all connections to node {node} (across all vhosts), reason: {0}...",
     "close_all_user_connections": "Closing connections of user {0}, reason: {1}...",
-    "export_definitions": "Exporting definitions ...",
-    "import_definitions": "Importing definitions ...",
+    "export_definitions": 'Exporting definitions in JSON to a file at "{0}" ...',
+    "export_definitions -": "",  # the answer is the document
+    "import_definitions": "Importing definitions in JSON from standard input ...",
+    "import_definitions +0": 'Importing definitions in JSON from a file at "{0}" ...',
     "set_vm_memory_high_watermark": "Setting memory threshold on {node} to {0} ...",
     "set_vm_memory_high_watermark +1": "Setting memory threshold on {node} to {1} bytes ...",
     "set_disk_free_limit": "Setting disk free limit on {node} to {0} bytes ...",
@@ -130,9 +132,9 @@ BANNERS = {
 def banner(verb: str, call: Call) -> str:
     """The line with its end, or nothing for a verb that says nothing first."""
     narrower = [f"{verb} --{name}" for name in call.options] + [f"{verb} {one}" for one in call.arguments[-1:]]
-    narrower += [f"{verb} +1"] if len(call.arguments) > 1 else []
-    found = next((BANNERS[key] for key in (*narrower, verb) if key in BANNERS), None)
-    if found is None:
+    narrower += [f"{verb} +{len(call.arguments) - 1}"]
+    found = next((BANNERS[key] for key in (*narrower, verb) if key in BANNERS), "")
+    if not found:
         return ""
     fields: dict[str, object] = {
         "vhost": call.vhost,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from warren.cli._api import SOFTWARE, UNAVAILABLE, Failure
-from warren.cli._ctl_call import Call, Result, Unsaid, bad_argument, expect
+from warren.cli._ctl_call import Call, Misuse, Result, Unsaid, bad_argument, expect
 
 LEVELS = ("debug", "info", "warning", "error", "critical", "none")
 
@@ -28,6 +28,8 @@ def _fraction(text: str) -> float:
 def set_vm_memory_high_watermark(call: Call) -> Result:
     if call.arguments[0] == "absolute" and len(call.arguments) == 2:
         return _limits(call, {"memory_limit": call.arguments[1]})
+    if len(call.arguments) > 1:
+        raise Misuse("too many arguments.")
     fraction = _fraction(call.arguments[0])
     if not 0 <= fraction <= 1:
         raise bad_argument("The threshold should be a fraction between 0.0 and 1.0")
@@ -37,6 +39,8 @@ def set_vm_memory_high_watermark(call: Call) -> Result:
 def set_disk_free_limit(call: Call) -> Result:
     if call.arguments[0] == "mem_relative" and len(call.arguments) == 2:
         return _limits(call, {"disk_free_limit_mem_relative": _fraction(call.arguments[1])})
+    if len(call.arguments) > 1:
+        raise Misuse("too many arguments.")
     return _limits(call, {"disk_free_limit": call.arguments[0]})
 
 

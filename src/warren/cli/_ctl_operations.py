@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from warren.cli._api import DATA, SOFTWARE, UNAVAILABLE, USAGE, Failure, segment
-from warren.cli._ctl_call import Call, Result, expect
+from warren.cli._ctl_call import Call, Misuse, Result, bad_argument, expect
 from warren.cli._ctl_output import Facts
 
 
@@ -72,23 +72,35 @@ def close_all_user_connections(call: Call) -> Result:
     return None
 
 
+def _document(call: Call) -> Path | None:
+    """The file that is named; None is standard input or output."""
+    if call.options.get("format", "json").lower() != "json":
+        raise Misuse("Formatter should be json: there is no Erlang term format here")
+    return None if call.arguments in ([], ["-"]) else Path(call.arguments[0])
+
+
 def export_definitions(call: Call) -> Result:
+    file = _document(call)
+    if file is not None and not file.parent.is_dir():
+        raise bad_argument(f"Directory {file.parent} does not exist")
     definitions = call.api.get("/definitions")
     text = json.dumps(definitions)
-    if not call.arguments or call.arguments[0] == "-":
+    if file is None:
         return Facts(text, definitions)
     try:
-        Path(call.arguments[0]).write_text(text)
+        file.write_text(text)
     except OSError as error:
-        raise Failure(f"cannot write {call.arguments[0]}: {error.strerror}", SOFTWARE) from None
+        raise Failure(f"cannot write {file}: {error.strerror}", SOFTWARE) from None
     return None
 
 
 def import_definitions(call: Call) -> Result:
+    file = _document(call)
+    if file is not None and not file.exists():
+        raise bad_argument(f"File {file} does not exist")
     try:
-        data = sys.stdin.buffer.read() if not call.arguments or call.arguments[0] == "-" else (
-            Path(call.arguments[0]).read_bytes())  # fmt: skip
+        data = sys.stdin.buffer.read() if file is None else file.read_bytes()
     except OSError as error:
-        raise Failure(f"cannot read {call.arguments[0]}: {error.strerror}", SOFTWARE) from None
+        raise Failure(f"cannot read {file}: {error.strerror}", SOFTWARE) from None
     expect(call.api.ask("POST", "/definitions", data), status=DATA)
     return None

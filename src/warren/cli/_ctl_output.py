@@ -6,8 +6,6 @@ import json
 from dataclasses import dataclass, field
 from typing import Any
 
-from warren.cli._api import USAGE, Failure
-
 FORMATTERS = ("table", "pretty_table", "csv", "json")
 MACHINE = ("csv", "json")  # formats that a program reads: nothing is printed before the answer
 
@@ -55,8 +53,6 @@ def cell(table: Table, column: str, value: Any) -> str:
 
 def show(answer: Table | Facts | str | None, formatter: str, headers: bool) -> str:
     """The answer in the format asked for."""
-    if formatter not in FORMATTERS:
-        raise Failure(f"unknown formatter {formatter}: {', '.join(FORMATTERS)}", USAGE)
     if not isinstance(answer, Table):
         return _other(answer, formatter)
     if formatter == "json":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -28,6 +29,11 @@ class Verb:
     @property
     def name(self) -> str:
         return self.run.__name__
+
+    @property
+    def options(self) -> set[str]:
+        """The options of this verb alone: those in its usage."""
+        return set(re.findall(r"--([\w-]+)", self.usage))
 
     @property
     def help(self) -> str:
@@ -80,7 +86,7 @@ VERBS = _table(
     (settings.clear_operator_policy, 1, 1, "[-p VHOST] NAME"),
     (settings.list_operator_policies, 0, 0, "[-p VHOST]"),
     (lists.list_queues, 0, None, "[-p VHOST] [--online] [--offline] [--local] [COLUMN ...]"),
-    (lists.list_unresponsive_queues, 0, None, COLUMNS),
+    (lists.list_unresponsive_queues, 0, None, "[-p VHOST] [--local] [--queue-timeout MS] [COLUMN ...]"),
     (lists.list_exchanges, 0, None, COLUMNS),
     (lists.list_bindings, 0, None, COLUMNS),
     (lists.list_connections, 0, None, "[COLUMN ...]"),
@@ -91,10 +97,10 @@ VERBS = _table(
     (operations.trace_on, 0, 0, "[-p VHOST]"),
     (operations.trace_off, 0, 0, "[-p VHOST]"),
     (operations.close_connection, 2, 2, "NAME REASON"),
-    (operations.close_all_connections, 1, 1, "[-p VHOST] [--global] [--limit N] REASON"),
+    (operations.close_all_connections, 1, 1, "[-p VHOST] [--global] [--limit N] [--per-connection-delay MS] REASON"),
     (operations.close_all_user_connections, 2, 2, "USER REASON"),
-    (operations.export_definitions, 0, 1, "[FILE | -]"),
-    (operations.import_definitions, 0, 1, "[FILE | -]"),
+    (operations.export_definitions, 1, 1, "FILE | - [--format json]"),
+    (operations.import_definitions, 0, 1, "[FILE | -] [--format json] [--skip-if-unchanged]"),
     (node.set_vm_memory_high_watermark, 1, 2, "FRACTION | absolute SIZE"),
     (node.set_disk_free_limit, 1, 2, "SIZE | mem_relative FRACTION"),
     (node.set_log_level, 1, 1, "LEVEL"),
@@ -133,14 +139,14 @@ VERBS = _table(
     (checks.node_health_check, 0, 0, ""),
     (host.version, 0, 0, ""),
     (host.server_version, 0, 0, ""),
-    (host.erlang_version, 0, 0, ""),
+    (host.erlang_version, 0, 0, "[--details]"),
     (host.list_hashes, 0, 0, ""),
-    (host.cipher_suites, 0, 0, ""),
+    (host.cipher_suites, 0, 0, "[--all] [--format openssl]"),
     (host.tls_versions, 0, 0, ""),
     (host.os_env, 0, 0, ""),
     (host.resolve_hostname, 1, 1, "NAME [--address-family IPv4|IPv6]"),
     (host.discover_peers, 0, 0, ""),
-    (host.log_location, 0, 0, ""),
+    (host.log_location, 0, 0, "[--all]"),
     (host.log_tail, 0, 0, "[--number N]"),
     (host.log_tail_stream, 0, 0, "[--duration SECONDS]"),
     (host.rotate_logs, 0, 0, ""),

@@ -16,7 +16,7 @@ from warren.cli._api import USAGE, Api, Failure
 from warren.cli._ctl_absent import ABSENT, refuse
 from warren.cli._ctl_banners import banner
 from warren.cli._ctl_call import Call, Misuse, Unsaid
-from warren.cli._ctl_output import MACHINE, show
+from warren.cli._ctl_output import FORMATTERS, MACHINE, show
 from warren.cli._ctl_verbs import VERBS, Verb
 
 if TYPE_CHECKING:
@@ -24,24 +24,20 @@ if TYPE_CHECKING:
 
 DEFAULT_URL = "http://guest:guest@127.0.0.1:15672"
 
-# option -> (name, takes a value)
-OPTIONS = {
-    "-p": ("vhost", True), "--vhost": ("vhost", True),
-    "-q": ("quiet", False), "--quiet": ("quiet", False), "-s": ("silent", False), "--silent": ("silent", False),
-    "-n": ("node", True), "--node": ("node", True), "-l": ("longnames", False), "--longnames": ("longnames", False),
-    "-t": ("timeout", True), "--timeout": ("timeout", True),
-    "--formatter": ("formatter", True), "--no-table-headers": ("no-table-headers", False),
-    "--url": ("url", True),
-    "--priority": ("priority", True), "--apply-to": ("apply-to", True),
-    "--if-empty": ("if-empty", False), "-e": ("if-empty", False),
-    "--if-unused": ("if-unused", False), "-u": ("if-unused", False),
-    "--global": ("global", False), "--limit": ("limit", True), "--per-connection-delay": ("delay", True),
-    "--user": ("user", True), "--description": ("description", True), "--tags": ("tags", True),
-    "--default-queue-type": ("default-queue-type", True),
-    "--unit": ("unit", True), "--within": ("within", True), "--pid": ("pid", True), "-P": ("pid", True),
-    "--number": ("number", True), "-N": ("number", True), "--duration": ("duration", True), "-d": ("duration", True),
-    "--address-family": ("address-family", True), "--all": ("all", False), "--details": ("details", False),
-    "--online": ("online", False), "--offline": ("offline", False), "--local": ("local", False),
+#: Options that every verb takes; others are named in the usage of the verbs they belong to.
+GENERAL = {"vhost", "quiet", "silent", "node", "longnames", "timeout", "formatter", "no-table-headers", "url"}
+FLAGS = {
+    "quiet", "silent", "longnames", "no-table-headers", "if-empty", "if-unused", "global", "online", "offline", "local",
+    "skip-if-unchanged", "all", "details",
+}  # fmt: skip
+VALUED = {
+    "vhost", "node", "timeout", "formatter", "url", "priority", "apply-to", "limit", "per-connection-delay", "format",
+    "queue-timeout", "user", "description", "tags", "default-queue-type", "unit", "within", "pid", "number", "duration",
+    "address-family",
+}  # fmt: skip
+SHORT = {
+    "-p": "vhost", "-q": "quiet", "-s": "silent", "-n": "node", "-l": "longnames", "-t": "timeout", "-e": "if-empty",
+    "-u": "if-unused", "-P": "pid", "-N": "number", "-d": "duration",
 }  # fmt: skip
 
 
@@ -97,9 +93,12 @@ def answer(verb: Verb, words: list[str], options: dict[str, str]) -> str:
         raise Misuse("not enough arguments.")
     if verb.most is not None and len(words) - 1 > verb.most:
         raise Misuse("too many arguments.")
-    if "unknown" in options:
-        raise Misuse(f"Invalid options for this command:\n{options['unknown']} : ")
+    strange = options.keys() - GENERAL - verb.options
+    if strange:
+        raise Misuse(f"Invalid options for this command:\n{options.get('unknown', '--' + min(strange))} : ")
     formatter = options.get("formatter", "table")
+    if formatter not in FORMATTERS:
+        raise Misuse(f"unknown formatter {formatter}: {', '.join(FORMATTERS)}")
     api = Api(options.get("url") or os.environ.get("WARREN_CTL_URL") or DEFAULT_URL, _seconds(options))
     call = Call(api, words[1:], options.get("vhost", "/"), options)
     said = not call.quiet and formatter not in MACHINE
@@ -128,17 +127,20 @@ def parse(arguments: list[str]) -> tuple[list[str], dict[str, str]]:
         if word == "--":
             words += rest
             break
-        name, equals, value = word.partition("=")
         if word in ("-h", "--help"):
             options["help"] = ""
-        elif name in OPTIONS and (not equals or name.startswith("--")):
-            option, takes_value = OPTIONS[name]
-            if takes_value and not equals:
+            continue
+        given, equals, value = word.partition("=")
+        name = SHORT.get(word) or (given[2:] if given.startswith("--") else "")
+        if name in FLAGS:
+            options[name] = ""
+        elif name in VALUED:
+            if not equals:
                 if not rest:
-                    raise Failure(f"option {name} needs a value", USAGE)
+                    raise Failure(f"option {word} needs a value", USAGE)
                 value = rest.pop(0)
-            options[option] = value
-        elif word.startswith("--"):
+            options[name] = value
+        elif word.startswith("--") or (len(word) == 2 and word[0] == "-" and word[1].isalpha()):
             options["unknown"] = word  # told with the verb's usage
         else:
             words.append(word)
@@ -146,8 +148,8 @@ def parse(arguments: list[str]) -> tuple[list[str], dict[str, str]]:
 
 
 def _without_url(arguments: list[str]) -> list[str]:
-    """The arguments as they would be given to rabbitmqctl."""
-    kept = list(arguments)
+    """The arguments as they would be given to rabbitmqctl; the address has a password in it."""
+    kept = [word for word in arguments if not word.startswith("--url=")]
     if "--url" in kept:
         del kept[kept.index("--url") : kept.index("--url") + 2]
     return kept
