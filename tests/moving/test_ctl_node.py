@@ -70,7 +70,7 @@ def test_a_report_has_everything_in_one(broker: Broker, run: Run) -> None:
     status, text, _ = run("report")
     assert status == 0
     for title in ("Status of node", "Cluster status of node", "Application environment", "Listing connections",
-                  "Listing users", "Listing queues for vhost /", "Listing policies for vhost /"):  # fmt: skip
+                  "Listing users", "Listing queues for vhost /", "Listing policies for vhost \"/\""):  # fmt: skip
         assert title in text
 
 

@@ -7,18 +7,20 @@ from __future__ import annotations
 
 import os
 import ssl
+from collections.abc import Callable
 from typing import Any
 
 from warren.cli import _ctl_flags as flags
 from warren.cli import _ctl_lists as lists
 from warren.cli import _ctl_settings as settings
 from warren.cli import _ctl_who as who
+from warren.cli._ctl_banners import banner
 from warren.cli._ctl_call import Call, Misuse, Result
 from warren.cli._ctl_output import Facts, show
 
 PURPOSES = {"amqp": "AMQP 0-9-1", "amqp/ssl": "AMQP 0-9-1 over TLS", "http": "HTTP API"}
 UNITS = {"bytes": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12}
-KINDS = (("mem_alarm", "Memory", "memory"), ("disk_free_alarm", "Free disk space", "disk"))
+KINDS = (("mem_alarm", "Memory"), ("disk_free_alarm", "Free disk space"))
 
 
 def node_of(call: Call) -> dict[str, Any]:
@@ -27,7 +29,7 @@ def node_of(call: Call) -> dict[str, Any]:
 
 
 def alarms_of(node: dict[str, Any]) -> list[str]:
-    return [f"{name} alarm on node {node['name']}" for key, name, _ in KINDS if node[key]]
+    return [f"{name} alarm on node {node['name']}" for key, name in KINDS if node[key]]
 
 
 def listeners_of(call: Call) -> list[dict[str, Any]]:
@@ -42,7 +44,7 @@ def listeners_of(call: Call) -> list[dict[str, Any]]:
 
 
 def listener_line(one: dict[str, Any]) -> str:
-    return ("Interface: {interface}, port: {port}, protocol: {protocol}, purpose: {purpose}").format(**one)
+    return "Interface: {interface}, port: {port}, protocol: {protocol}, purpose: {purpose}".format(**one)
 
 
 def _section(title: str, *lines: str) -> str:
@@ -156,7 +158,7 @@ def cluster_status(call: Call) -> Result:
 
 
 def memory_breakdown(call: Call) -> Result:
-    """One kind: Python does not tell what its memory is used for. `warren_memory` metrics and docs/memory tell more."""
+    """One figure: Python does not tell what its memory is used for."""
     unit, factor = _unit(call)
     total = call.api.get(call.node_path("memory"))["memory"]["total"]["rss"]
     data = {"other_system": {"bytes": total, "percentage": 100.0}}
@@ -184,17 +186,22 @@ def alarms(call: Call) -> Result:
 
 def report(call: Call) -> Result:
     """The verbs that look, one after the other, as RabbitMQ's report has them."""
-    parts = [(f"Status of node {call.node} ...", status), (f"Cluster status of node {call.node} ...", cluster_status),
-             (f"Application environment of node {call.node} ...", environment),
-             ("Listing connections ...", lists.list_connections), ("Listing channels ...", lists.list_channels),
-             ("Listing users ...", who.list_users), ("Listing vhosts ...", settings.list_vhosts)]  # fmt: skip
-    texts = [f"{title}\n{show(verb(call), 'table', True)}" for title, verb in parts]
+    texts = [_part(verb, call) for verb in ABOUT_THE_NODE]
     for vhost in call.api.get("/vhosts"):
         inside = Call(call.api, [], vhost["name"], call.options)
-        for noun, verb in (
-            ("queues", lists.list_queues), ("exchanges", lists.list_exchanges), ("bindings", lists.list_bindings),
-            ("consumers", lists.list_consumers), ("permissions", who.list_permissions),
-            ("policies", settings.list_policies), ("parameters", settings.list_parameters),
-        ):  # fmt: skip
-            texts.append(f"Listing {noun} for vhost {vhost['name']} ...\n{show(verb(inside), 'table', True)}")
+        texts += [_part(verb, inside) for verb in ABOUT_A_VHOST]
     return "\n\n".join(texts)
+
+
+def _part(verb: Callable[[Call], Result], call: Call) -> str:
+    return (banner(verb.__name__, call) + show(verb(call), "table", True)).rstrip("\n")
+
+
+ABOUT_THE_NODE = (
+    status, cluster_status, environment, lists.list_connections, lists.list_channels, who.list_users,
+    settings.list_vhosts,
+)  # fmt: skip
+ABOUT_A_VHOST = (
+    lists.list_queues, lists.list_exchanges, lists.list_bindings, lists.list_consumers, who.list_permissions,
+    settings.list_policies, settings.list_operator_policies, settings.list_parameters,
+)  # fmt: skip
