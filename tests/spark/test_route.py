@@ -255,6 +255,8 @@ class Rerouting:
     def intercept(self, method: Method, channel: object) -> Method:
         if method.str("exchange") == "forbidden":
             raise AmqpError(403, "not this one")
+        if method.str("routing_key") == "to-colours":
+            return Method(method.spec, {**method.values, "exchange": "colours"})
         if method.str("exchange") == "old":
             return Method(method.spec, {**method.values, "exchange": "orders", "routing_key": "new"})
         return method
@@ -269,6 +271,28 @@ def test_interceptors_of_the_broker_run_first() -> None:
     refused = path.judge(Facts("/", None, "forbidden", "k"))
     assert (refused.outcome, refused.code, refused.text) == ("refused", 403, "ACCESS_REFUSED - not this one")
     assert path.judge(Facts("/", None, "", "orders")).outcome == "confirmed"
+
+
+def test_what_an_interceptor_reroutes_is_judged_by_its_key_and_headers(spark: SparkSession) -> None:
+    red = {"colour": "red"}
+    df = spark.createDataFrame(
+        [("nowhere", "to-colours", red), ("strays", "to-colours", red), ("strays", "other", red), ("old", "k", None)],
+        "exchange string, routing_key string, headers map<string,string>",
+    )
+    routed = route(df, DEFINITIONS, interceptors=["tests.spark.test_route:rerouting"])
+    found = {(row.exchange, row.routing_key): sorted(row.queues) for row in routed.collect()}
+    assert found == {
+        ("nowhere", "to-colours"): ["red"], ("strays", "to-colours"): ["red"], ("strays", "other"): ["lost"],
+        ("old", "k"): ["audit", "orders"],
+    }  # fmt: skip
+
+
+def test_a_type_without_its_header_is_no_header(spark: SparkSession) -> None:
+    df = spark.createDataFrame(
+        [("colours", "k", {"colour": "red"}, {"number": "l"})],
+        "exchange string, routing_key string, headers map<string,string>, header_types map<string,string>",
+    )
+    assert [row.queues for row in route(df, DEFINITIONS).collect()] == [["red"]]
 
 
 def test_definitions_that_make_no_sense_are_told_in_one_line(spark: SparkSession) -> None:

@@ -75,7 +75,7 @@ class PublishPath:
         self._gates: dict[tuple[str, str | None, str], Verdict | tuple[Topology, Exchange]] = {}
 
     def relevance(self) -> Relevance:
-        return relevance(self.router.vhosts)
+        return relevance(self.router.vhosts, rerouted=bool(self.interceptors.of_methods))
 
     def judge(self, facts: Facts) -> Verdict:
         """The stages of ``broker/publish.py`` in their order; the first that refuses decides."""

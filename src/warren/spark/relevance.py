@@ -23,9 +23,10 @@ class Relevance:
     key_ignored: tuple[str, ...]  # from these, only exchanges that do not look at keys can be reached
     random: tuple[str, ...]  # from these, x-random can be reached: equal messages get different verdicts
     hashed_by: dict[str, tuple[str, ...]]  # property -> exchanges from which a hash over it can be reached
+    rerouted: bool  # an interceptor may send any message to any exchange, so the names above say nothing
 
 
-def relevance(vhosts: Mapping[str, Topology]) -> Relevance:
+def relevance(vhosts: Mapping[str, Topology], rerouted: bool = False) -> Relevance:
     names: set[str] = set()
     by_headers: set[Place] = set()
     by_key: set[Place] = set()
@@ -62,9 +63,10 @@ def relevance(vhosts: Mapping[str, Topology]) -> Relevance:
         ("BCC", "CC"),
         _names(_sources(vhosts, by_headers)),
         # Only names that ignore keys in every vhost: the table may not say which vhost a message is for.
-        tuple(sorted(every.difference(_names(_sources(vhosts, by_key))))),
+        () if rerouted else tuple(sorted(every.difference(_names(_sources(vhosts, by_key))))),
         _names(_sources(vhosts, by_chance)),
         {key: _names(_sources(vhosts, found)) for key, found in hashed.items()},
+        rerouted,
     )
 
 

@@ -168,13 +168,20 @@ def _facts(df: DataFrame, relevance: Relevance, user: str | None, max_message_si
         facts["reply_to"] = F.when(F.col("reply_to") == REPLY_TO, F.col("reply_to"))
     if relevance.random:
         plain = [F.col(f"`{field.name}`") for field in df.schema.fields if "map<" not in field.dataType.simpleString()]
-        facts["salt"] = F.when(F.col("exchange").isin(*relevance.random), F.pmod(F.xxhash64(*plain), F.lit(SALTS)))
+        facts["salt"] = F.when(_reaches(relevance, relevance.random), F.pmod(F.xxhash64(*plain), F.lit(SALTS)))
     for name in ("message_id", "correlation_id", "timestamp"):
         exchanges = relevance.hashed_by.get(name, ())
         if name in have and exchanges:
             value = F.unix_seconds("timestamp").cast("string") if name == "timestamp" else F.col(name)
-            facts[name] = F.when(F.col("exchange").isin(*exchanges), value)
+            facts[name] = F.when(_reaches(relevance, exchanges), value)
     return facts
+
+
+def _reaches(relevance: Relevance, exchanges: tuple[str, ...]) -> Column:
+    """Whether a message begins at one of these, as far as its exchange column tells."""
+    from pyspark.sql import functions as F
+
+    return F.lit(True) if relevance.rerouted else F.col("exchange").isin(*exchanges)
 
 
 def _fingerprint(df: DataFrame, relevance: Relevance) -> Column:
@@ -190,9 +197,9 @@ def _fingerprint(df: DataFrame, relevance: Relevance) -> Column:
     types = F.col("header_types") if "header_types" in df.columns else None
 
     def letter(name: Column | str) -> Column:
-        """Of a header that is there; null without one."""
-        own = F.when(F.map_contains_key(headers, name), F.lit(_wire_kind(kind) or ""))
-        return own if types is None else F.coalesce(types[name], own)
+        """Of a header that is there; null without one, whatever its type is said to be."""
+        own = F.lit(_wire_kind(kind) or "")
+        return F.when(F.map_contains_key(headers, name), own if types is None else F.coalesce(types[name], own))
 
     if len(names) <= FEW_NAMES:
         # Lookups by name, a value and a letter each. Larger and the JVM would not compile the code that Spark makes of
@@ -205,7 +212,7 @@ def _fingerprint(df: DataFrame, relevance: Relevance) -> Column:
     for name in relevance.always:
         present = present | F.map_contains_key(headers, name)
     if relevance.header_exchanges:
-        present = present | F.col("exchange").isin(*relevance.header_exchanges)
+        present = present | _reaches(relevance, relevance.header_exchanges)
     return F.when(headers.isNotNull() & present, text).otherwise("")
 
 
