@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 import warren.spark
-from tests.spark.support import address, channel, depth, drain, publish, reading
+from tests.spark.support import address, channel, depth, drain, finished, publish, reading
 from tests.spark.test_route import DEFINITIONS
 from tests.support.brokers import RunningBroker
 from warren.spark.jobs.summary import lines_of, plot, text
@@ -58,6 +58,27 @@ def test_publish_tells_what_became_of_every_row(
     table = {row.message_id: (row.outcome, row.reply_code) for row in spark.read.parquet(outcomes).collect()}
     assert len(table) == 100 and table["m-0"] == ("returned", 312) and table["m-1"] == ("confirmed", None)
     assert len(drain(broker, queue)) == 90
+
+
+def test_a_streaming_publish_counts_every_outcome_in_the_querys_progress(
+    spark: SparkSession, broker: RunningBroker, queue: str, tmp_path: Path
+) -> None:
+    rows, outcomes = str(tmp_path / "rows"), str(tmp_path / "outcomes")
+    key = f"if(id % 10 = 0, '{queue}-nobody', '{queue}') as routing_key"
+    spark.range(50).selectExpr("cast(id as string) as body", key).write.json(rows)
+    df = spark.readStream.schema("body string, routing_key string").json(rows)
+    published = warren.spark.publish_stream(df, {**address(broker), "exchange": ""})
+    query = finished(
+        published.where("outcome <> 'confirmed'").writeStream.format("parquet").option("path", outcomes)
+        .option("checkpointLocation", str(tmp_path / "checkpoint")).trigger(availableNow=True).start()
+    )  # fmt: skip
+    counts = [step["observedMetrics"]["amqp"].asDict() for step in query.recentProgress if step["observedMetrics"]]
+    assert counts == [{"confirmed": 45, "returned": 5, "nacked": 0, "refused": 0, "invalid": 0}]
+    assert [(row.outcome, row.reply_code) for row in spark.read.parquet(outcomes).collect()] == [("returned", 312)] * 5
+    ids = {message.properties.message_id or "" for message in drain(broker, queue)}
+    assert len(ids) == 45 and all(each.startswith(f"{query.id}-0-") for each in ids)
+    with pytest.raises(ValueError, match="publish_stream is for streaming tables"):
+        warren.spark.publish_stream(spark.read.json(rows), {**address(broker), "exchange": ""})
 
 
 def test_what_was_ingested_can_be_published_again_unchanged(
@@ -140,13 +161,14 @@ def test_the_commands_do_what_the_functions_do(
 
 
 def test_wrong_input_ends_a_command_with_one_line(spark: SparkSession, tmp_path: Path) -> None:
+    lake = tmp_path / "lake"
     cases: list[tuple[list[object], str]] = [
         (["route", "table", "--definitions", tmp_path / "none.json"], "definitions file"),
-        (["ingest", "lake"], "give exactly one of the options 'queue' and 'stream'"),
-        (["ingest", "lake", "--queue", "q", "--port", "9", "--host", "127.0.0.1", "-o", "retries=0"], "no connection"),
+        (["ingest", lake], "give exactly one of the options 'queue' and 'stream'"),
+        (["ingest", lake, "--queue", "q", "--port", "9", "--host", "127.0.0.1", "-o", "retries=0"], "no connection"),
         (["publish", tmp_path / "none", "--outcomes", "o", "--exchange", ""], "there is no"),
         (["summary", tmp_path / "none"], "there is no"),
-        (["ingest", "lake", "--queue", "q", "-o", "colour=red"], "unknown option 'colour'"),
+        (["ingest", lake, "--queue", "q", "-o", "colour=red"], "unknown option 'colour'"),
     ]
     for arguments, words in cases:
         done = command(*arguments)

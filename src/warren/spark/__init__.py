@@ -12,6 +12,7 @@ from typing import Any
 _HOMES = {
     "ingest": "warren.spark.jobs.ingest",
     "publish": "warren.spark.jobs.publish",
+    "publish_stream": "warren.spark.jobs.publish",
     "route": "warren.spark.routing",
     "summary": "warren.spark.jobs.summary",
     "session": "warren.spark.sessions",

@@ -1,6 +1,7 @@
 """publish: a table to an exchange, with confirms and mandatory, and a table of what became of every row.
 
-Duty: publishing from Spark's tasks and writing one outcome per row. Not here: the publishing itself (``publisher.py``).
+Duty: publishing from Spark's tasks and one outcome per row, of a table or, with counts in the query's progress, of a
+stream of rows. Not here: the publishing itself (``publisher.py``).
 """
 
 from __future__ import annotations
@@ -11,13 +12,15 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from warren.spark.options import Options, parse
-from warren.spark.publisher import Publisher
+from warren.spark.publisher import CONFIRMED, INVALID, NACKED, REFUSED, RETURNED, Publisher
+from warren.spark.routing import InputError
 from warren.spark.sink import check_target, check_write_schema, id_prefix
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame
 
+ALL_OUTCOMES = (CONFIRMED, RETURNED, NACKED, REFUSED, INVALID)
 OUTCOMES = (
     "message_id string, exchange string, routing_key string, body_size bigint, outcome string, reply_code int, "
     "reply_text string, published_at timestamp"
@@ -32,15 +35,33 @@ def publish(df: DataFrame, options: Mapping[str, str], outcomes: str) -> dict[st
     from pyspark.sql import functions as F
 
     checked = parse(options, writing=True)
-    known = [name for name in df.columns if name in WRITABLE]
-    chosen = df.select(*known)
-    check_write_schema(chosen.schema)
-    check_target(chosen.schema, checked)
     job = checked.batch_key or uuid.uuid4().hex[:16]
     path = f"{outcomes.rstrip('/')}/job={job}"
-    chosen.mapInArrow(Publishing(checked, job), OUTCOMES).write.mode("overwrite").parquet(path)
+    _published(df, checked, job).write.mode("overwrite").parquet(path)
     counted = df.sparkSession.read.parquet(path).groupBy("outcome").agg(F.count("*").alias("rows")).collect()
     return {row["outcome"]: int(row["rows"]) for row in counted}
+
+
+def publish_stream(df: DataFrame, options: Mapping[str, str]) -> DataFrame:
+    """Outcomes of a streaming ``df``, whose query publishes the rows and counts each outcome in its progress.
+
+    Write what it gives to any sink; ``query.lastProgress["observedMetrics"]["amqp"]`` has the counts of the batch.
+    Spark gives a Python sink no such place, so ``format("amqp")`` cannot do it.
+    """
+    from pyspark.sql import functions as F
+
+    if not df.isStreaming:  # its every action would publish again
+        raise InputError("publish_stream is for streaming tables; publish is for others")
+    published = _published(df, parse(options, writing=True), "stream")
+    counts = [F.count_if(F.col("outcome") == outcome).alias(outcome) for outcome in ALL_OUTCOMES]
+    return published.observe("amqp", *counts)
+
+
+def _published(df: DataFrame, options: Options, job: str) -> DataFrame:
+    chosen = df.select(*[name for name in df.columns if name in WRITABLE])
+    check_write_schema(chosen.schema)
+    check_target(chosen.schema, options)
+    return chosen.mapInArrow(Publishing(options, job), OUTCOMES)
 
 
 class Publishing:
