@@ -12,6 +12,7 @@ import pytest
 from tests.spark.support import address, channel, publish, reading
 from tests.support.brokers import RunningBroker, free_ports
 from warren.spark.connect import BrokerLost, connect
+from warren.spark.httpapi import HttpApi
 from warren.spark.options import parse
 
 pytest.importorskip("pyspark", reason="PySpark is not installed")
@@ -99,3 +100,13 @@ def test_a_connection_cut_in_the_middle_of_a_read_loses_and_repeats_nothing(
             tables = list(read_lease(options, schema, LeasePartition(name, str(lease["id"]), 5000)))
     assert len(connections) == 2
     assert [int(row["body"]) for table in tables for row in table.to_pylist()] == list(range(5000))
+
+
+def test_an_http_api_in_trouble_is_not_taken_for_a_broker_without_leases(monkeypatch: pytest.MonkeyPatch) -> None:
+    api = HttpApi(parse({"queue": "q"}))
+    for status, expected in ((200, True), (404, False)):
+        monkeypatch.setattr(api, "call", lambda *_, status=status: (status, []))
+        assert api.has_leases() is expected
+    monkeypatch.setattr(api, "call", lambda *_: (503, {"reason": "starting"}))
+    with pytest.raises(BrokerLost, match="the leases of queue 'q' cannot be listed: 503 starting"):
+        api.has_leases()

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from warren.spark import requirements
+from warren.spark.errors import one_line
 from warren.spark.requirements import RequirementMissing, check_java, check_python_packages, java_major
 
 
@@ -63,3 +64,24 @@ def test_a_pyspark_below_4_is_named_with_its_version(monkeypatch: pytest.MonkeyP
     pytest.importorskip("pyspark", reason="PySpark is not installed")
     with pytest.raises(RequirementMissing, match=r"needs pyspark 4.0 or newer and 3.5.1 is installed"):
         check_python_packages()
+
+
+@pytest.mark.parametrize(
+    ("said", "line"),
+    [
+        ("PySparkRuntimeError: [PYTHON_VERSION_MISMATCH] Python in worker has different version: 3.12 than that in "
+         "driver: 3.11.", "the workers run another Python than the driver: set PYSPARK_PYTHON"),
+        ("ModuleNotFoundError: No module named 'warren'", "the workers have no package warren: install it there"),
+        ("warren.spark.connect.BrokerLost: no connection to h:1", "no connection to h:1"),
+    ],
+)  # fmt: skip
+def test_a_cluster_unlike_ours_is_told_in_one_line(said: str, line: str) -> None:
+    told = one_line(RuntimeError(f"Job aborted.\nTraceback (most recent call last):\n{said}\n\tat org.apache.spark"))
+    assert told.startswith(line) and "\n" not in told
+
+
+def test_the_words_for_another_python_are_sparks_own() -> None:
+    errors = pytest.importorskip("pyspark.errors", reason="PySpark is not installed")
+    versions = {"worker_version": "3.12", "driver_version": "3.11"}
+    raised = errors.PySparkRuntimeError(errorClass="PYTHON_VERSION_MISMATCH", messageParameters=versions)
+    assert one_line(raised).startswith("the workers run another Python than the driver")

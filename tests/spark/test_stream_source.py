@@ -142,8 +142,6 @@ def test_several_streams_by_list_and_by_pattern(spark: SparkSession, broker: Run
 def test_offsets_that_retention_took_fail_the_query_or_are_skipped_as_asked(
     spark: SparkSession, broker: RunningBroker, name: str, tmp_path: Path
 ) -> None:
-    if broker.is_warren:
-        pytest.skip("needs retention, whose timing differs: see the broker's own stream tests")
     arguments = {"x-queue-type": "stream", "x-max-length-bytes": 20_000, "x-stream-max-segment-size-bytes": 10_000}
     with channel(broker) as declaring:
         declaring.queue_declare(name, durable=True, arguments=arguments)

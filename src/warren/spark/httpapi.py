@@ -112,9 +112,11 @@ class HttpApi:
         return f"/api/queues/{quote(self.options.virtual_host, safe='')}/{quote(queue, safe='')}/leases"
 
     def has_leases(self) -> bool:
-        """False for a Warren older than leases. No answer at all is an error: to go on without would lose a promise."""
+        """False for a Warren older than leases. No answer, or another, is an error: to go on would lose a promise."""
         name = next(iter(self.names(stream=False)))
-        status, _ = self.call("GET", self._leases(name))
+        status, answer = self.call("GET", self._leases(name))
+        if status not in (200, 404):
+            raise BrokerLost(f"the leases of queue '{name}' cannot be listed: {status} {_reason(answer)}")
         return status == 200
 
     def lease(self, queue: str, count: int, owner: str, key: str, size: int | None = None) -> Lease | None:
