@@ -139,6 +139,7 @@ def test_connections_are_listed_and_closed_with_a_reason(api: Api, run) -> None:
         connection.process_data_events(5)
     assert (closed.value.reply_code, closed.value.reply_text) == (320, "CONNECTION_FORCED - go away")
     assert run("close_all_connections", "bye") == (0, "Closed 0 connections\n", "")
+    assert run("close_all_connections", "bye", "--per-connection-delay", "x")[0] == 64
 
 
 def test_limits_of_the_node_change_while_it_runs(api: Api, run) -> None:  # type: ignore[no-untyped-def]

@@ -13,6 +13,7 @@ from pathlib import Path
 import pika
 import pytest
 
+from tests.limits.authority import Authority
 from tests.moving.ctl_recording import VERBS as REAL_VERBS
 from warren.cli import ctl
 from warren.cli._ctl_absent import ABSENT
@@ -191,3 +192,16 @@ def test_definitions_go_to_standard_output_with_nothing_before_them(
     url = broker.http_url.replace("http://", "http://guest:guest@")
     assert ctl.main(["export_definitions", "-", "--url", url]) == 0
     assert "users" in json.loads(capsys.readouterr().out)
+
+
+def test_a_certificate_that_is_about_to_expire_fails_the_check(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    certificate, key = Authority(tmp_path, "ours").issue("localhost")  # valid for a day
+    with Broker(tls_port=0, tls_cert=str(certificate), tls_key=str(key)) as secure:
+        url = secure.http_url.replace("http://", "http://guest:guest@")
+        check = ["-q", "check_certificate_expiration", "--url", url]
+        assert ctl.main(check) == 69
+        assert "expire within 4 weeks" in capsys.readouterr().err
+        assert ctl.main([*check, "--unit", "days", "--within", "0"]) == 0
+        assert ctl.main(["-q", "check_protocol_listener", "amqp/ssl", "--url", url]) == 0

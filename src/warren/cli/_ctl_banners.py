@@ -141,7 +141,7 @@ def banner(verb: str, call: Call) -> str:
         "rest": "[" + ", ".join(call.arguments[1:]) + "]",
         "priority": call.options.get("priority", "0"),
         "user": call.options.get("user", "guest"),
-        "timeout": call.options.get("timeout", "60.0"),
+        "timeout": _seconds(call.options.get("timeout", "60")),
         "patience": call.options.get("timeout", "300"),
         "family": call.options.get("address-family", "IPv4"),
         "number": call.options.get("number", "50"),
@@ -149,3 +149,7 @@ def banner(verb: str, call: Call) -> str:
     if "{node}" in found:
         fields["node"] = call.node
     return found.format(*call.arguments, **fields) + "\n"
+
+
+def _seconds(given: str) -> str:
+    return str(float(given)) if given.isdigit() else given

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -52,7 +53,11 @@ def close_connection(call: Call) -> Result:
 
 
 def _close(call: Call, found: list[dict[str, Any]], reason: str) -> Result:
-    for one in found:
+    pause = call.options.get("per-connection-delay", "0")
+    if not pause.isdigit():
+        raise Misuse(f"Invalid options for this command:\n--per-connection-delay : {pause}")
+    for number, one in enumerate(found):
+        time.sleep(int(pause) / 1000 if number else 0)
         call.api.ask("DELETE", call.path("connections", one["name"]), headers={"x-reason": reason})
     return f"Closed {len(found)} connections"
 
