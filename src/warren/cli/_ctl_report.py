@@ -10,7 +10,6 @@ import ssl
 from collections.abc import Callable
 from typing import Any
 
-from warren.cli import _ctl_flags as flags
 from warren.cli import _ctl_lists as lists
 from warren.cli import _ctl_settings as settings
 from warren.cli import _ctl_who as who
@@ -131,14 +130,14 @@ def status(call: Call) -> Result:
 def cluster_status(call: Call) -> Result:
     """One node, always: it is the disk node, it runs, and there is nothing to be parted from."""
     node, overview, told = node_of(call), call.api.get("/overview"), listeners_of(call)
-    name = str(node["name"])
+    name, flags = str(node["name"]), call.api.get("/feature-flags")
     version = {
         "erlang_version": overview["erlang_full_version"], "rabbitmq_name": overview["product_name"],
         "rabbitmq_version": overview["rabbitmq_version"],
     }  # fmt: skip
     data = {
         "alarms": alarms_of(node), "cluster_name": overview["cluster_name"], "disk_nodes": [name],
-        "feature_flags": flags.flags(), "listeners": {name: told},
+        "feature_flags": flags, "listeners": {name: told},
         "maintenance_status": {name: "not under maintenance"}, "partitions": {}, "ram_nodes": [],
         "running_nodes": [name], "versions": {name: version},
     }  # fmt: skip
@@ -152,7 +151,7 @@ def cluster_status(call: Call) -> Result:
         _section("Alarms", *alarms_of(node)),
         _section("Network Partitions"),
         _section("Listeners", *(f"Node: {name}, i{listener_line(one)[1:]}" for one in told)),
-        _section("Feature flags", *(f"Flag: {one['name']}, state: {one['state']}" for one in flags.flags())),
+        _section("Feature flags", *(f"Flag: {one['name']}, state: {one['state']}" for one in flags)),
     ]  # fmt: skip
     return Facts("\n\n".join(sections), data)
 

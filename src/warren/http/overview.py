@@ -147,7 +147,6 @@ ENDPOINTS = [
     Endpoint(
         "GET", "/auth/hash_password/{password}", ADMINISTRATORS, password_hash, "A password as it would be stored"
     ),
-    Endpoint("GET", "/feature-flags", ADMINISTRATORS, empty_list, "Feature flags: none, everything is on"),
     Endpoint("GET", "/deprecated-features", ADMINISTRATORS, empty_list, "Deprecated features: none"),
     Endpoint("GET", "/deprecated-features/used", ADMINISTRATORS, empty_list, "Deprecated features in use: none"),
     Endpoint("POST", "/rebalance/queues", ADMINISTRATORS, nothing_to_do, "Nothing to do on one node", status=204),

@@ -9,6 +9,7 @@ from warren.http import (
     definitions,
     delayed,
     exchanges,
+    flags,
     health,
     leases,
     limits,
@@ -25,7 +26,7 @@ from warren.http.endpoint import Endpoint
 
 MODULES = [
     overview, backup, nodes, vhosts, limits, users, permissions, policies, parameters, definitions, exchanges, queues,
-    leases, bindings, connections, health, delayed,
+    leases, bindings, connections, health, flags, delayed,
 ]  # fmt: skip
 
 ENDPOINTS: list[Endpoint] = [endpoint for module in MODULES for endpoint in module.ENDPOINTS]
