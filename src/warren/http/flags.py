@@ -1,5 +1,7 @@
-"""/feature-flags: none to turn on. What RabbitMQ 3.10's stand for is built in, so each is shown as enabled, and enabling
-one changes nothing."""
+"""/feature-flags: none to turn on. What RabbitMQ 3.10's stand for is built in, so each is shown as enabled.
+
+Enabling one changes nothing.
+"""
 
 from __future__ import annotations
 
