@@ -5,21 +5,17 @@ from __future__ import annotations
 import os
 import uuid
 from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.spark.support import QUICK_JVM, ROOT
 from tests.support.brokers import RunningBroker, broker, rabbitmq, warren  # noqa: F401  (fixtures)
 from warren.spark.requirements import RequirementMissing, check
 from warren.spark.sessions import session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-ROOT = Path(__file__).parents[2]
-# For programs that live a minute: compiling well takes longer than running what was compiled badly.
-QUICK_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
