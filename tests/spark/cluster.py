@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
+import shutil
 import signal
 import subprocess
 import sys
+import tarfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -14,27 +17,44 @@ from pathlib import Path
 
 import pyspark
 
+from tests.spark.support import QUICK_JVM
 from tests.support.brokers import answers, free_ports
 
 SPARK = Path(pyspark.__file__).parent
 SOURCE = Path(__file__).parents[2] / "src"
+PACKED = "environment"
+NEEDED = (
+    "warren", "pyspark_amqp", "librt", "mypy_extensions", "regex",
+    "pyarrow", "pandas", "numpy", "dateutil", "pytz", "six",
+)  # fmt: skip
 
 
 @dataclass
 class Cluster:
     master: str
     folder: Path
+    bare: bool = False
     processes: list[subprocess.Popen[bytes]] = field(default_factory=list)
 
     def environment(self) -> dict[str, str]:
-        return environment(self.folder)
+        return environment(self.folder, self.bare)
 
-    def submit(self, program: Path, *arguments: str, timeout: float = 240) -> subprocess.CompletedProcess[str]:
+    def submit(
+        self, program: Path, *arguments: str, timeout: float = 240, options: tuple[str, ...] = ()
+    ) -> subprocess.CompletedProcess[str]:
         """Run a driver program with spark-submit on the cluster."""
+        settings = {
+            "spark.ui.enabled": "false",
+            "spark.driver.host": "127.0.0.1",
+            "spark.driver.bindAddress": "127.0.0.1",
+            "spark.driver.extraJavaOptions": QUICK_JVM,
+            "spark.executor.extraJavaOptions": QUICK_JVM,
+            "spark.sql.shuffle.partitions": "2",
+        }
+        said = [part for key, value in settings.items() for part in ("--conf", f"{key}={value}")]
         return subprocess.run(
             [str(SPARK / "bin" / "spark-submit"), "--master", self.master, "--executor-memory", "512m",
-             "--executor-cores", "1", "--conf", "spark.ui.enabled=false", "--conf", "spark.driver.host=127.0.0.1",
-             "--conf", "spark.driver.bindAddress=127.0.0.1", str(program), *arguments],
+             "--executor-cores", "1", *said, *options, str(program), *arguments],
             env=self.environment(), capture_output=True, text=True, timeout=timeout, cwd=self.folder,
         )  # fmt: skip
 
@@ -44,16 +64,47 @@ class Cluster:
         return [pid for pid in running("CoarseGrainedExecutorBackend") if parent(pid) in ours]
 
 
-def environment(folder: Path) -> dict[str, str]:
-    return {
-        **os.environ,
-        "SPARK_HOME": str(SPARK),
+def environment(folder: Path, bare: bool) -> dict[str, str]:
+    """Our Python and our source on every worker; `bare`: none of it, all there is comes in a packed environment."""
+    ours = {
         "PYSPARK_PYTHON": sys.executable,
         "PYSPARK_DRIVER_PYTHON": sys.executable,
         "PYTHONPATH": os.pathsep.join([str(SOURCE), str(SPARK.parent)]),
+    }
+    packed = {"PYSPARK_PYTHON": f"./{PACKED}/bin/python", "PYTHONPATH": ""}
+    inherited = {name: value for name, value in os.environ.items() if name not in ours}
+    return {
+        **inherited,
+        **(packed if bare else ours),
+        "SPARK_HOME": str(SPARK),
         "SPARK_WORKER_DIR": str(folder / "work"),
         "SPARK_LOCAL_IP": "127.0.0.1",
+        "SPARK_DAEMON_JAVA_OPTS": QUICK_JVM,
     }
+
+
+def pack(folder: Path) -> Path:
+    """An environment as venv-pack makes one, unpacked in `folder` for the driver, and the archive for the workers."""
+    root = folder / PACKED
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(root)], check=True)
+    (there,) = root.glob("lib/python*/site-packages")
+    without = shutil.ignore_patterns("__pycache__", "tests", "include")
+    for name in NEEDED:
+        found = importlib.util.find_spec(name)
+        assert found is not None, name
+        if found.submodule_search_locations:
+            home = Path(next(iter(found.submodule_search_locations)))
+            shutil.copytree(home, there / name, ignore=without)
+        else:
+            home = Path(str(found.origin))
+            shutil.copy(home, there)
+        libraries = home.parent / f"{name}.libs"
+        if libraries.exists():
+            shutil.copytree(libraries, there / libraries.name)
+    archive = folder / f"{PACKED}.tar.gz"
+    with tarfile.open(archive, "w:gz", compresslevel=1) as packing:
+        packing.add(root, ".")
+    return archive
 
 
 def running(word: str) -> list[int]:
@@ -75,10 +126,10 @@ def parent(pid: int) -> int:
 
 
 @contextmanager
-def start_cluster(folder: Path, workers: int = 2) -> Iterator[Cluster]:
+def start_cluster(folder: Path, workers: int = 2, bare: bool = False) -> Iterator[Cluster]:
     port, master_ui, *worker_uis = free_ports(2 + workers)
-    cluster = Cluster(f"spark://127.0.0.1:{port}", folder)
-    env = environment(folder)
+    cluster = Cluster(f"spark://127.0.0.1:{port}", folder, bare)
+    env = environment(folder, bare)
     launcher = str(SPARK / "bin" / "spark-class")
     log = open(folder / "cluster.log", "wb")
 

@@ -32,12 +32,35 @@ spark.stop()
 """
 
 
-def test_a_real_cluster_reads_writes_and_routes(rabbitmq: RunningBroker, name: str, tmp_path: Path) -> None:
+# The workers have nothing but the archive; where each of them found the package comes back.
+PACKED_PROGRAM = PROGRAM.replace(
+    "spark.stop()",
+    """
+def home(_):
+    import warren
+    return [warren.__file__]
+homes = spark.sparkContext.parallelize(range(2), 2).mapPartitions(home).collect()
+with open(out + ".homes", "w") as file:
+    json.dump(homes, file)
+spark.stop()
+""",
+)
+
+
+@pytest.fixture(params=["installed", pytest.param("packed", marks=pytest.mark.soak)])
+def packed(request: pytest.FixtureRequest) -> bool:
+    """Whether the workers have the package, or get all of Python with spark-submit."""
     try:
         check()
     except RequirementMissing as missing:
         pytest.skip(str(missing))
-    from tests.spark.cluster import start_cluster
+    return bool(request.param == "packed")
+
+
+def test_a_real_cluster_reads_writes_and_routes(
+    rabbitmq: RunningBroker, name: str, tmp_path: Path, packed: bool
+) -> None:
+    from tests.spark.cluster import PACKED, pack, start_cluster
 
     stream, queue = f"{name}-stream", f"{name}-queue"
     with channel(rabbitmq) as declaring:
@@ -45,11 +68,16 @@ def test_a_real_cluster_reads_writes_and_routes(rabbitmq: RunningBroker, name: s
         declaring.queue_declare(queue, durable=True)
     publish(rabbitmq, stream, [b"%d" % number for number in range(2000)])
     program = tmp_path / "program.py"
-    program.write_text(PROGRAM)
-    with start_cluster(tmp_path) as cluster:
-        out = tmp_path / "out.json"
-        done = cluster.submit(program, rabbitmq.host, str(rabbitmq.port), stream, queue, str(out))
+    program.write_text(PACKED_PROGRAM if packed else PROGRAM)
+    shipped = ("--archives", f"{pack(tmp_path)}#{PACKED}") if packed else ()
+    out = tmp_path / "out.json"
+    with start_cluster(tmp_path, bare=packed) as cluster:
+        arguments = (rabbitmq.host, str(rabbitmq.port), stream, queue, str(out))
+        done = cluster.submit(program, *arguments, options=shipped)
         assert done.returncode == 0, done.stderr[-3000:]
+    if packed:
+        homes = json.loads(Path(f"{out}.homes").read_text())
+        assert homes and all(str(tmp_path / "work") in home and f"/{PACKED}/lib/" in home for home in homes), homes
     found = json.loads(out.read_text())
     assert found == {"read": 2000, "confirmed": 2000, "executors": 2}
     assert sorted(int(message.body) for message in drain(rabbitmq, queue)) == list(range(2000))
