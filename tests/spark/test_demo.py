@@ -9,7 +9,7 @@ from warren.spark import demo
 
 @pytest.mark.slow
 def test_the_demo_ends_with_agreement(spark: object, capsys: pytest.CaptureFixture[str]) -> None:
-    status = demo.main(seconds=5)
+    status = demo.main(seconds=3)
     shown = capsys.readouterr()
     assert status == 0, shown.out + shown.err
     assert "they agree" in shown.out and "returned 312" in shown.out and "scheduled" in shown.out

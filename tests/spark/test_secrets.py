@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import warren
-from tests.spark.support import QUICK_JVM, ROOT, channel
+from tests.spark.support import QUICK_JVM, channel
 from tests.support.brokers import RunningBroker
 from warren.spark.options import OptionError, parse
 
@@ -22,8 +22,7 @@ from warren.spark import session
 folder, host, port, queue = sys.argv[1:]
 spark = session("local[1]", settings={"spark.eventLog.enabled": "true", "spark.eventLog.dir": folder + "/events",
                                       "spark.eventLog.compress": "false",
-                                      "spark.driver.extraJavaOptions": "QUICK-JVM",
-                                      "spark.python.daemon.module": "tests.spark.daemon"}, quiet=False)
+                                      "spark.driver.extraJavaOptions": "QUICK-JVM"}, quiet=False)
 spark.sparkContext.setLogLevel("INFO")
 where = dict(host=host, port=port, username="spark-secret")
 opened = dict(where, password="SECRET-HERE")
@@ -62,7 +61,7 @@ def test_the_password_shows_nowhere(rabbitmq: RunningBroker, name: str, tmp_path
     # The program itself names the password (as a user's would); it must not come back from anywhere else.
     program.write_text(PROGRAM)
     package = Path(warren.__file__).parents[1]
-    path = os.pathsep.join(filter(None, [str(ROOT), str(package), os.environ.get("PYTHONPATH")]))
+    path = os.pathsep.join(filter(None, [str(package), os.environ.get("PYTHONPATH")]))
     environment = {**os.environ, "AMQP_SECRET": SECRET, "PYTHONPATH": path}
     done = subprocess.run(
         [sys.executable, str(program), str(tmp_path), rabbitmq.host, str(rabbitmq.port), name],

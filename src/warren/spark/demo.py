@@ -193,8 +193,8 @@ def pipeline(spark: SparkSession, broker: DemoBroker, folder: Path, seconds: int
     publishing.start()
     ingesting = start(spark, options, lake, continuous=True, interval="2 seconds")
     stop = time.monotonic() + seconds
-    while time.monotonic() < stop:
-        time.sleep(2)
+    while (left := stop - time.monotonic()) > 0:
+        time.sleep(min(2, left))
         rows = sum(int(step["numInputRows"]) for step in ingesting.recentProgress)
         tell(begun, f"published {published.confirmed:,}, returned {published.returned:,}, in the lake {rows:,}")
         if not ingesting.isActive or not publishing.is_alive():
