@@ -35,6 +35,7 @@ def settled(text: str, node: str, port: int, http_port: int, folder: Path) -> st
     text = re.sub(r"\x1b\[[0-9;]*m", "", text)
     text = re.sub(r"\x1b\(0(.*?)\x1b\(B", lambda found: found[1].translate(DRAWN), text)
     text = re.sub(r"rabbitmq-cluster-id-[\w-]+", "CLUSTER", text)
+    text = re.sub(rf"{node.partition('@')[0]}@(?!localhost)[\w.-]+", "CLUSTER", text)  # named after the machine
     text = text.replace(node, "NODE").replace(str(folder), "FOLDER")
     text = re.sub(r"127\.0\.0\.1:\d+ -> 127\.0\.0\.1:\d+", "CLIENT -> SERVER", text)
     text = re.sub(r"<NODE\.[\d.]+>", "PID", re.sub(r"#PID<[\d.]+>", "PID", text))
