@@ -54,7 +54,7 @@ def warren() -> Iterator[Running]:
             addresses = json.loads(ready.read_text())
             port = int(addresses["amqp"].rsplit(":", 1)[1])
             api = f"http://127.0.0.1:{addresses['http'].rsplit(':', 1)[1]}/api"
-            version = f"{package.__version__}, {package.build_info().split(', from ')[0]}"  # not where it lies
+            version = f"{package.__version__}, {str(package.build_info()).split(', from ')[0]}"  # not where it lies
             url = f"amqp://guest:guest@127.0.0.1:{port}/"
             yield Running("Warren", version, url, port, seconds, lambda: _limit_over_http(api))
         finally:
