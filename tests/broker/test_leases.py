@@ -9,6 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
+from warren.cli.ctl import main
 from warren.client import ChannelClosed, Connection
 from warren.client import Properties as Basic
 from warren.testing import Broker
@@ -243,3 +244,29 @@ def test_reading_a_lease_needs_read_permission_on_the_queue(broker: Broker) -> N
     answer = httpx.post(f"{broker.http_url}/api/queues/%2F/q/leases", json={"count": 1}, auth=("eve", "eve"))
     assert answer.status_code == 401
     assert q.counts() == (1, 0)
+
+
+def test_purging_and_deleting_say_how_many_messages_are_leased(
+    broker: Broker, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    def ctl(*words: str) -> str:
+        assert main(["--url", f"http://guest:guest@127.0.0.1:{broker.http_port}", "-q", *words]) == 0
+        return capsys.readouterr().out.strip()
+
+    q = Queue(broker)
+    q.publish("a", "b", "c")
+    assert q.http.delete("/contents").headers["warren-leased"] == "0"
+    assert ctl("purge_queue", "q") == ""
+    q.publish("a", "b", "c", "d")
+    lease = q.lease(count=3)
+    assert q.http.delete("/contents").headers["warren-leased"] == "3"
+    assert "queue_purged_around_leases" in caplog.text and "leased=3" in caplog.text
+    assert ctl("purge_queue", "q") == "3 leased messages stay with their leases"
+    assert q.counts() == (0, 3) and len(q.read(lease["id"], 3)) == 3
+    q.publish("e")
+    assert ctl("delete_queue", "q") == "Queue was successfully deleted with 1 ready messages and 3 leased ones"
+    assert "queue_deleted_with_leases" in caplog.text
+    again = Queue(broker)
+    again.publish("a", "b")
+    again.lease(count=2)
+    assert again.http.delete("").headers["warren-leased"] == "2"

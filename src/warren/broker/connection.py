@@ -72,6 +72,7 @@ class Connection:
         self.last_route: Route | None = None
         self.last_given: bytes = b""
         self.last_properties: Quick = NO_PROPERTIES
+        self.last_delay: i64 = -1  # the delay they ask for, if they are ordinary but for that
         self.last_ordinary: bool = True  # has no stage of the publish path anything to do with them?
         self.last_number: i64 = 0
         self.last_channel: Channel | None = None

@@ -176,6 +176,17 @@ def _publish(connection: Connection, data: bytes, pos: i64, end: i64, n: i64, ch
         persistent = properties.delivery_mode == 2
         message = Message(route.origin, connection.broker.next_id(), content, number, header_size, size, persistent)
         publish.publish_plain(channel, route, message)
+    elif (
+        not ordinary
+        and connection.last_delay > 0
+        and route is not None
+        and route.valid
+        and route.waits
+        and channel.is_plain()
+    ):
+        persistent = properties.delivery_mode == 2
+        message = Message(route.origin, connection.broker.next_id(), content, number, header_size, size, persistent)
+        publish.schedule_plain(channel, route, message, connection.last_delay)
     else:
         connection.last_arguments = b""
         publish.publish(channel, arguments, properties, Arrived(content, number, header_size, b"", [], size))
@@ -189,6 +200,7 @@ def _properties(connection: Connection, data: bytes, start: i64, end: i64, heade
         connection.last_given = b""
         connection.last_properties = quick_properties(header)
         connection.last_ordinary = publish.is_ordinary(connection.last_properties)
+        connection.last_delay = publish.delay_alone(connection.last_properties)
         connection.last_given = given
     return connection.last_properties
 

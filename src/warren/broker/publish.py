@@ -92,6 +92,11 @@ def publish(channel: Channel, arguments: bytes, properties: Quick, arrived: Arri
         persistent = properties.delivery_mode == 2
         publish_plain(channel, route, arrived.message(route.origin, channel.broker.next_id(), persistent))
         return
+    if route.waits and delay_alone(properties) > 0 and channel.is_plain():
+        persistent = properties.delivery_mode == 2
+        message = arrived.message(route.origin, channel.broker.next_id(), persistent)
+        schedule_plain(channel, route, message, properties.delay)
+        return
     check_reply_to(channel, properties)
     check_user_id(channel, properties)
     expiration = read_expiration(properties)
@@ -102,10 +107,6 @@ def publish(channel: Channel, arguments: bytes, properties: Quick, arrived: Arri
     check_delivery_mode(properties)
     if channel.broker.interceptors.of_messages:
         message = channel.broker.amend(channel, message)
-    if properties.delay > 0 and properties.marks == MARK_DELAY and channel.is_plain() and waits_at(route.exchange):
-        tap(channel, message, [])
-        outcomes.schedule(channel, message, route.exchange, properties.delay, route.mandatory, seq)
-        return
     routed = None
     queues = route.queues
     if not route.static or message.origin is not route.origin or (properties.marks & _DELAY_HEADERS) != 0:
@@ -122,13 +123,30 @@ def publish(channel: Channel, arguments: bytes, properties: Quick, arrived: Arri
 
 def is_ordinary(properties: Quick) -> bool:
     """Has no stage anything to do with these properties? Then a message needs no more than its publish frame."""
+    return properties.marks == 0 and _ordinary_but_for_headers(properties)
+
+
+def delay_alone(properties: Quick) -> i64:
+    """The delay that these properties ask for, when they are ordinary but for that; else -1."""
+    if properties.marks != MARK_DELAY or not _ordinary_but_for_headers(properties):
+        return -1
+    return properties.delay
+
+
+def _ordinary_but_for_headers(properties: Quick) -> bool:
     flags = properties.flags
-    if (flags & LOOKED_AT) != 0 or properties.marks != 0:
+    if (flags & LOOKED_AT) != 0:
         return False
     if (flags & FLAG_DELIVERY_MODE) != 0 and not 1 <= properties.delivery_mode <= 2:
         return False
     reply_to = properties.reply_to
     return reply_to is None or not reply_to.startswith(DIRECT_REPLY)
+
+
+def schedule_plain(channel: Channel, route: Route, message: Message, delay: i64) -> None:
+    """No stage has anything to do but the delayed exchange it was published to."""
+    seq = channel.take_seqno(route.mandatory)
+    outcomes.schedule(channel, message, route.exchange, delay, route.mandatory, seq)
 
 
 def publish_plain(channel: Channel, route: Route, message: Message) -> None:
@@ -238,6 +256,7 @@ def remember(channel: Channel, vhost: VHost, arguments: bytes, route: Route) -> 
     routed = walk(exchange, probe, vhost.exchanges, vhost.queues)
     if vhost.tracing:
         return
+    route.waits = isinstance(exchange.matcher, DelayedExchange)
     if routed.cacheable:  # else what was checked holds, but each message is routed for itself
         route.queues = queues_of(routed)
         route.static = True
@@ -380,11 +399,6 @@ def find_queues(channel: Channel, exchange: Exchange, message: Message) -> Route
         if has_to_wait(headers, channel.broker.now):  # where to is asked when it is due
             return waiting_at(exchange, headers)
     return walk(exchange, message.basic_message(vhost.name), vhost.exchanges, vhost.queues, False, channel.broker.now)
-
-
-def waits_at(exchange: Exchange) -> bool:
-    """Does a message with a delay wait here, whatever its keys?"""
-    return isinstance(exchange.matcher, DelayedExchange)
 
 
 def queues_of(routed: Routed) -> list[Queue]:

@@ -29,6 +29,7 @@ class Route:
         self.mandatory: Final = mandatory
         self.queues: list[Queue] = []
         self.logged: bool = False  # does some queue log even transient messages?
+        self.waits: bool = False  # is it a delayed exchange, where a message with a delay waits whatever its keys?
         self.static: bool = False  # do ``queues`` hold for every message without special properties?
         self.valid: bool = True
 

@@ -6,6 +6,7 @@ import base64
 import json
 import urllib.error
 import urllib.request
+from collections.abc import Mapping
 from typing import Any
 from urllib.parse import quote, unquote, urlsplit
 
@@ -27,9 +28,10 @@ class Failure(Exception):
 
 
 class Answer:
-    def __init__(self, status: int, body: Any) -> None:
+    def __init__(self, status: int, body: Any, headers: Mapping[str, str]) -> None:
         self.status = status
         self.body = body
+        self.headers = headers
 
     @property
     def reason(self) -> str:
@@ -68,9 +70,9 @@ class Api:
             request.add_header(name, value)
         try:
             with urllib.request.urlopen(request, timeout=self._timeout) as response:
-                return Answer(response.status, _json(response.read()))
+                return Answer(response.status, _json(response.read()), _lower(response.headers))
         except urllib.error.HTTPError as error:
-            return Answer(error.code, _json(error.read()))
+            return Answer(error.code, _json(error.read()), _lower(error.headers))
         except (OSError, TimeoutError) as error:
             reason = getattr(error, "reason", error)
             raise Failure(f"unable to reach the broker at {self.address}: {reason}", UNAVAILABLE) from None
@@ -84,6 +86,10 @@ class Api:
 
     def get(self, path: str) -> Any:
         return self.checked("GET", path)
+
+
+def _lower(headers: Any) -> dict[str, str]:
+    return {str(name).lower(): str(value) for name, value in headers.items()}
 
 
 def _json(data: bytes) -> Any:

@@ -16,7 +16,8 @@ from warren.cli._ctl_output import Facts
 def purge_queue(call: Call) -> Result:
     answer = call.api.ask("DELETE", f"/queues/{call.at}/{segment(call.arguments[0])}/contents")
     expect(answer, Failure("not_found", UNAVAILABLE))
-    return None
+    held = answer.headers.get("warren-leased", "0")
+    return None if held == "0" else f"{held} leased messages stay with their leases"
 
 
 def delete_queue(call: Call) -> Result:
@@ -28,7 +29,9 @@ def delete_queue(call: Call) -> Result:
     if answer.status == 400 and conditions:
         raise Failure("Queue is not empty" if "empty" in answer.reason else "Queue is in use", USAGE)
     expect(answer, Failure("Queue not found", USAGE))
-    return f"Queue was successfully deleted with {found.body.get('messages_ready', 0)} ready messages"
+    held = answer.headers.get("warren-leased", "0")
+    leased = "" if held == "0" else f" and {held} leased ones"
+    return f"Queue was successfully deleted with {found.body.get('messages_ready', 0)} ready messages{leased}"
 
 
 def _trace(call: Call, on: bool) -> Result:

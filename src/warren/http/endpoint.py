@@ -155,8 +155,8 @@ class Created(Response):
 
 
 class NoContent(Response):
-    def __init__(self) -> None:
-        super().__init__(status_code=204)
+    def __init__(self, headers: dict[str, str] | None = None) -> None:
+        super().__init__(status_code=204, headers=headers)
 
 
 def put(existed: bool) -> Response:

@@ -79,20 +79,26 @@ async def put_queue(call: Call) -> object:
     return put(existed)
 
 
+def leased(queue: Queue) -> dict[str, str]:
+    """Said when a queue is purged or deleted: how many of its messages are leased. A purge leaves them alone."""
+    return {"warren-leased": str(int(queue.leases.messages()))}
+
+
 async def delete_queue(call: Call) -> NoContent:
     vhost, queue = existing(call)
+    said = leased(queue)
     async with call.bridge.direct(call.user, vhost) as channel:
         await channel.call(
             "queue.delete", queue=queue.name.name, if_unused=call.flag("if-unused"), if_empty=call.flag("if-empty")
         )
-    return NoContent()
+    return NoContent(said)
 
 
 async def purge(call: Call) -> NoContent:
     vhost, queue = existing(call)
     async with call.bridge.direct(call.user, vhost) as channel:
         await channel.call("queue.purge", queue=queue.name.name)
-    return NoContent()
+    return NoContent(leased(queue))
 
 
 async def bindings(call: Call) -> list[BindingInfo]:

@@ -550,6 +550,7 @@ class Queue(Destination):
     def purge(self) -> i64:
         """Drop what is ready; what is with consumers stays. Returns how many."""
         count = self.ready
+        self._note_leased("queue_purged_around_leases")
         if self.durable and count:
             self.broker.durability.purge(self)
         self._clear()
@@ -559,6 +560,7 @@ class Queue(Destination):
 
     def stop(self) -> None:
         """The queue is deleted: no timers, nothing waits. Its consumers are told by the vhost."""
+        self._note_leased("queue_deleted_with_leases")
         if self.durable:
             self.broker.durability.drop(self)
         self.leases.drop()
@@ -566,6 +568,13 @@ class Queue(Destination):
         self.broker.timers.cancel(self._head_expiry)
         self.broker.timers.cancel(self._expiry)
         self._clear()
+
+    def _note_leased(self, event: str) -> None:
+        leased = self.leases.messages()
+        if leased:
+            self.broker.notes.event(
+                "warning", event, {"queue": str(self.name), "messages": int(self.ready), "leased": int(leased)}
+            )
 
     def _clear(self) -> None:
         for fifo in self._fifos:
