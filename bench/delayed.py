@@ -126,12 +126,15 @@ def lateness(broker: Running, rate: int, seconds: float) -> dict[str, float]:
 
 def measure(messages: int, rate: int, seconds: float) -> dict[str, Any]:
     found: dict[str, Any] = {"messages": messages, "rate": rate}
+    runs = []
+    for _ in range(ROUNDS):  # first: behind the other the disk would still be writing
+        with warren() as broker:
+            runs.append(lateness(broker, rate, seconds))
+    found["lateness"] = sorted(runs, key=lambda one: one["p99 ms"])[ROUNDS // 2]
+    for name, value in found["lateness"].items():
+        print(f"  lateness at {rate} a second, {name:<10}{value:12,.2f}", flush=True)
     with warren() as broker:
         found["memory"] = memory_and_speed(broker, messages)
         for name, value in found["memory"].items():
             print(f"  {name:<28}{value:12,.2f}", flush=True)
-    with warren() as broker:
-        found["lateness"] = lateness(broker, rate, seconds)
-        for name, value in found["lateness"].items():
-            print(f"  lateness at {rate} a second, {name:<10}{value:12,.2f}", flush=True)
     return found
