@@ -47,12 +47,24 @@ def main() -> None:
         print(f"== {name}", flush=True)
         found = sections[name]()
         if found and not options.no_report:
-            record = {"date": datetime.date.today().isoformat(), **extras.machine(), "figures": found}
-            RESULTS.mkdir(exist_ok=True)
-            (RESULTS / f"{name}.json").write_text(json.dumps(record, indent=1) + "\n")
+            keep(name, found, partial=only is not None)
     if not options.no_report:
         report.write(Path("docs"), RESULTS)
         print("written: docs/benchmarks.md")
+
+
+def keep(name: str, found: dict[str, Any], partial: bool) -> None:
+    """The raw figures of a section; a part of them, measured anew, joins the rest."""
+    file = RESULTS / f"{name}.json"
+    if partial and file.exists():
+        before = json.loads(file.read_text())["figures"]
+        if "runs" in found:
+            found["runs"] = {**before["runs"], **found["runs"]}
+        else:
+            found = {**before, **found}
+    record = {"date": datetime.date.today().isoformat(), **extras.machine(), "figures": found}
+    RESULTS.mkdir(exist_ok=True)
+    file.write_text(json.dumps(record, indent=1) + "\n")
 
 
 def spark(scale: float, reps: int, with_rabbitmq: bool) -> dict[str, Any]:

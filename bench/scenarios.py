@@ -55,6 +55,10 @@ SCENARIOS = [
         Workload(messages=200_000, size=16, exchange_type="topic", queues=10, bindings=1000), 2.0,
     ),
     Scenario("f", "fill 500 k x 100 B, then drain", Workload(messages=500_000, size=100, fill=True), 1.0),
+    Scenario(
+        "fp", "the same, persistent",
+        Workload(messages=500_000, size=100, fill=True, persistent=True, durable=True, ack_every=50, prefetch=500),
+    ),
     Scenario("g", "latency at 5,000/s, 16 B transient", Workload(messages=30_000, size=16, rate=5000)),
     Scenario(
         "gp", "latency at 5,000/s, 1 KiB persistent with confirms",
