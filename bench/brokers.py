@@ -11,11 +11,11 @@ import subprocess
 import sys
 import tempfile
 import time
-import urllib.request
-from base64 import b64encode
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+
+from warren.cli._api import Api
 
 RABBITMQ_BIN = Path("/usr/lib/rabbitmq/bin")
 
@@ -53,7 +53,7 @@ def warren() -> Iterator[Running]:
             seconds = time.monotonic() - began
             addresses = json.loads(ready.read_text())
             port = int(addresses["amqp"].rsplit(":", 1)[1])
-            api = f"http://127.0.0.1:{addresses['http'].rsplit(':', 1)[1]}/api"
+            api = Api(f"http://guest:guest@127.0.0.1:{addresses['http'].rsplit(':', 1)[1]}", 30)
             version = f"{package.__version__}, {str(package.build_info()).split(', from ')[0]}"  # not where it lies
             url = f"amqp://guest:guest@127.0.0.1:{port}/"
             yield Running("Warren", version, url, port, seconds, lambda: _limit_over_http(api))
@@ -62,16 +62,13 @@ def warren() -> Iterator[Running]:
             process.wait(20)
 
 
-def _limit_over_http(api: str) -> None:
+def _limit_over_http(api: Api) -> None:
     for path, value in (
         ("users/limited", {"password": "limited", "tags": ""}),
         ("permissions/%2F/limited", {"configure": ".*", "write": ".*", "read": ".*"}),
         ("topic-permissions/%2F/limited", {"exchange": "amq.topic", "write": "^bench[.]", "read": ".*"}),
     ):
-        request = urllib.request.Request(f"{api}/{path}", json.dumps(value).encode(), method="PUT")
-        request.add_header("Authorization", "Basic " + b64encode(b"guest:guest").decode())
-        request.add_header("Content-Type", "application/json")
-        urllib.request.urlopen(request).close()
+        api.checked("PUT", f"/{path}", value)
 
 
 def rabbitmq_installed() -> bool:

@@ -7,18 +7,16 @@ own. `run` says what happened and judges nothing; `tests/faults/test_overload.py
 from __future__ import annotations
 
 import contextlib
-import json
 import multiprocessing
 import os
 import signal
 import tempfile
 import time
-import urllib.request
-from base64 import b64encode
 from typing import Any
 
 from warren.bench import process
 from warren.bench.run import percentiles
+from warren.cli._api import Api
 from warren.client import Connection, Properties
 
 CONTEXT = multiprocessing.get_context("spawn")
@@ -94,10 +92,7 @@ class Slow:
 
 
 def states(http_port: int) -> list[str]:
-    request = urllib.request.Request(f"http://127.0.0.1:{http_port}/api/connections")
-    request.add_header("Authorization", "Basic " + b64encode(b"guest:guest").decode())
-    with urllib.request.urlopen(request) as answer:
-        return [one["state"] for one in json.load(answer)]
+    return [one["state"] for one in Api(f"http://guest:guest@127.0.0.1:{http_port}", 60).get("/connections")]
 
 
 def run(

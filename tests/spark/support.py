@@ -13,6 +13,7 @@ from tests.support.brokers import RunningBroker
 from warren.client import Channel, Connection, Message, Properties
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
 ROOT = Path(__file__).parents[2]
@@ -84,3 +85,16 @@ def skip_if_one_batch_a_run() -> None:
 
 
 Row = dict[str, Any]
+
+
+def available_now(spark: SparkSession, options: dict[str, str], lake: Path, checkpoint: Path) -> list[int]:
+    """AvailableNow into Parquet, to the end; how many rows each of its batches had."""
+    counts: list[int] = []
+    for _ in range(runs()):
+        df = spark.readStream.format("amqp").options(**options).load()
+        query = finished(
+            df.writeStream.format("parquet").option("path", str(lake)).option("checkpointLocation", str(checkpoint))
+            .trigger(availableNow=True).start()
+        )  # fmt: skip
+        counts += [step["numInputRows"] for step in query.recentProgress if step["numInputRows"]]
+    return counts

@@ -11,6 +11,7 @@ from urllib.parse import quote
 import pytest
 
 from tests.spark.support import (
+    available_now,
     channel,
     depth,
     finished,
@@ -55,19 +56,6 @@ def let_go(broker: RunningBroker, queue: str) -> list[str]:
     return ids
 
 
-def run(spark: SparkSession, options: dict[str, str], lake: Path, checkpoint: Path) -> list[int]:
-    """AvailableNow into Parquet, to the end; how many rows each of its batches had."""
-    counts: list[int] = []
-    for _ in range(runs()):
-        df = spark.readStream.format("amqp").options(**options).load()
-        query = finished(
-            df.writeStream.format("parquet").option("path", str(lake)).option("checkpointLocation", str(checkpoint))
-            .trigger(availableNow=True).start()
-        )  # fmt: skip
-        counts += [step["numInputRows"] for step in query.recentProgress if step["numInputRows"]]
-    return counts
-
-
 def test_available_now_takes_what_was_there_in_bounded_batches_and_settles_all_of_it(
     spark: SparkSession, warren: RunningBroker, queue: str, tmp_path: Path
 ) -> None:
@@ -75,11 +63,11 @@ def test_available_now_takes_what_was_there_in_bounded_batches_and_settles_all_o
     lake, checkpoint = tmp_path / "lake", tmp_path / "checkpoint"
     options = {**reading(warren), "queue": queue, "maxOffsetsPerTrigger": "40"}
     publish(warren, queue, bodies(100))
-    assert run(spark, options, lake, checkpoint) == [40, 40, 20]
+    assert available_now(spark, options, lake, checkpoint) == [40, 40, 20]
     assert numbers(spark.read.parquet(str(lake))) == list(range(100))
     assert depth(warren, queue) == 0 and held(warren, queue) == []
     publish(warren, queue, bodies(5, 100))
-    assert run(spark, options, lake, checkpoint) == [5]
+    assert available_now(spark, options, lake, checkpoint) == [5]
     assert numbers(spark.read.parquet(str(lake))) == list(range(105))
     assert held(warren, queue) == []
 
@@ -146,7 +134,7 @@ def test_a_lease_that_ran_out_fails_the_query_and_is_named(
     with pytest.raises(Exception, match="the driver dies here"):
         query.awaitTermination(90)
     with pytest.raises(Exception, match=rf"lease ({'|'.join(let_go(warren, queue))}) "):
-        run(spark, options, tmp_path / "lake", tmp_path / "checkpoint")
+        available_now(spark, options, tmp_path / "lake", tmp_path / "checkpoint")
 
 
 def test_a_lease_that_runs_out_between_reading_and_settling_fails_the_query_and_is_named(
@@ -179,15 +167,15 @@ def test_leases_that_no_batch_knows_are_let_go_after_a_restart(
 ) -> None:
     options = {**reading(warren), "queue": queue}
     publish(warren, queue, bodies(10))
-    run(spark, options, tmp_path / "lake", tmp_path / "checkpoint")
+    available_now(spark, options, tmp_path / "lake", tmp_path / "checkpoint")
     offsets = sorted((tmp_path / "checkpoint" / "offsets").glob("[0-9]*"), key=lambda path: int(path.name))
     owner = json.loads(offsets[-1].read_text().splitlines()[-1])["owner"]
     publish(warren, queue, bodies(10, 10))
     stranded = {"count": 4, "ttl_ms": 600_000, "owner": owner, "key": "99/0"}
     status, _ = warren.http("POST", f"/api/queues/%2F/{quote(queue)}/leases", stranded)
     assert status == 201
-    run(spark, options, tmp_path / "lake", tmp_path / "checkpoint")
-    run(spark, options, tmp_path / "lake", tmp_path / "checkpoint")
+    available_now(spark, options, tmp_path / "lake", tmp_path / "checkpoint")
+    available_now(spark, options, tmp_path / "lake", tmp_path / "checkpoint")
     assert numbers(spark.read.parquet(str(tmp_path / "lake"))) == list(range(20))
 
 

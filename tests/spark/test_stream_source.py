@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.spark.support import channel, finished, publish, reading, runs, skip_if_one_batch_a_run
+from tests.spark.support import available_now, channel, publish, reading, skip_if_one_batch_a_run
 from tests.support.brokers import RunningBroker
 from warren.client import Field, Properties
 
@@ -87,19 +87,6 @@ def test_only_the_columns_asked_for_are_read(spark: SparkSession, broker: Runnin
     assert df.columns == ["offset", "body"] and numbers(df) == [0, 1, 2]
 
 
-def run(spark: SparkSession, options: dict[str, str], lake: Path, checkpoint: Path) -> list[int]:
-    """AvailableNow into Parquet, to the end; how many rows each of its batches had."""
-    counts: list[int] = []
-    for _ in range(runs()):
-        df = spark.readStream.format("amqp").options(**options).load()
-        query = finished(
-            df.writeStream.format("parquet").option("path", str(lake)).option("checkpointLocation", str(checkpoint))
-            .trigger(availableNow=True).start()
-        )  # fmt: skip
-        counts += [step["numInputRows"] for step in query.recentProgress if step["numInputRows"]]
-    return counts
-
-
 def test_available_now_drains_to_where_it_started_in_bounded_batches_and_goes_on_from_there(
     spark: SparkSession, broker: RunningBroker, stream: str, tmp_path: Path
 ) -> None:
@@ -107,11 +94,11 @@ def test_available_now_drains_to_where_it_started_in_bounded_batches_and_goes_on
     lake, checkpoint = tmp_path / "lake", tmp_path / "checkpoint"
     options = {**reading(broker), "stream": stream, "maxOffsetsPerTrigger": "40"}
     publish(broker, stream, bodies(100))
-    assert run(spark, options, lake, checkpoint) == [40, 40, 20]
+    assert available_now(spark, options, lake, checkpoint) == [40, 40, 20]
     assert numbers(spark.read.parquet(str(lake))) == list(range(100))
     publish(broker, stream, bodies(10, 100))
-    assert run(spark, options, lake, checkpoint) == [10]
-    assert run(spark, options, lake, checkpoint) == []
+    assert available_now(spark, options, lake, checkpoint) == [10]
+    assert available_now(spark, options, lake, checkpoint) == []
     assert numbers(spark.read.parquet(str(lake))) == list(range(110))
 
 
@@ -122,12 +109,12 @@ def test_a_batch_that_was_written_but_not_committed_is_read_again_the_same(
     lake, checkpoint = tmp_path / "lake", tmp_path / "checkpoint"
     options = {**reading(broker), "stream": stream, "maxOffsetsPerTrigger": "30"}
     publish(broker, stream, bodies(60))
-    run(spark, options, lake, checkpoint)
+    available_now(spark, options, lake, checkpoint)
     commits = sorted((checkpoint / "commits").glob("[0-9]*"), key=lambda path: int(path.name))
     commits[-1].unlink()  # as if the driver had died before this was written
     (checkpoint / "commits" / f".{commits[-1].name}.crc").unlink(missing_ok=True)
     publish(broker, stream, bodies(15, 60))
-    run(spark, options, lake, checkpoint)
+    available_now(spark, options, lake, checkpoint)
     assert numbers(spark.read.parquet(str(lake))) == list(range(75))
 
 
@@ -186,6 +173,6 @@ def test_the_checkpoint_holds_nothing_but_offsets(
     spark: SparkSession, broker: RunningBroker, stream: str, tmp_path: Path
 ) -> None:
     publish(broker, stream, bodies(3))
-    run(spark, {**reading(broker), "stream": stream}, tmp_path / "lake", tmp_path / "checkpoint")
+    available_now(spark, {**reading(broker), "stream": stream}, tmp_path / "lake", tmp_path / "checkpoint")
     lines = (tmp_path / "checkpoint" / "offsets" / "0").read_text().splitlines()
     assert json.loads(lines[-1]) == {"streams": {stream: 3}}

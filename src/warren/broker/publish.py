@@ -19,7 +19,8 @@
     outcome                 outcomes.py: the only place that returns, acks or nacks
 
 The stages up to the topic permission, and the routing of a message with ordinary properties, depend on nothing but the
-publish frame: their result is remembered as a ``Route`` (route.py) and an identical publish starts behind them.
+publish frame: their result is remembered as a ``Route`` (route.py) and an identical publish starts behind them. With
+properties that no later stage looks at (``is_ordinary``), or nothing but a delay (``delay_alone``), it goes right on.
 """
 
 from __future__ import annotations
@@ -42,6 +43,7 @@ from warren.wire.content import (
     FLAG_USER_ID,
     MARK_DELAY,
     MARK_DELAY_OTHER,
+    MARK_DELIVER_AT,
     Properties,
     Quick,
     encode_header,
@@ -59,7 +61,7 @@ if TYPE_CHECKING:
 LOOKED_AT: Final = FLAG_EXPIRATION | FLAG_USER_ID | FLAG_PRIORITY
 DIRECT_REPLY: Final = "amq.rabbitmq.reply-to"
 MAX_EXPIRATION: Final = 315_360_000_000
-_DELAY_HEADERS: Final = 4 | 8 | 16  # bits of scan_headers
+_DELAY_HEADERS: Final = MARK_DELAY | MARK_DELAY_OTHER | MARK_DELIVER_AT
 
 
 @final

@@ -156,12 +156,7 @@ class Delays:
         schedule = self.open_schedule(exchange)
         key = schedule.store(message, encode(bits, seq, broker.now, 0, self._publisher_name, b""), 0, due)
         schedule.index.add(due, key)
-        self.scheduled += 1
-        exchange.messages_in += 1
-        if schedule.durable:
-            message.batch = broker.log.batch
-            self._unsynced.append(Unsynced(broker.log.batch, schedule, due, key))
-        self.kept(schedule, due)
+        self._entered(schedule, message, due, key, False)
         if not mandatory or self._counts_as_routed(exchange, message):
             return outcomes.KEPT
         return outcomes.SCHEDULED
@@ -193,16 +188,21 @@ class Delays:
             schedule.release(replaced[1])
             self.cancelled += 1
         key = schedule.keep(message, note, request.due)
+        self._entered(schedule, message, request.due, key, replaced is not None)
+
+    def _entered(self, schedule: Schedule, message: Message, due: i64, key: i64, replaces: bool) -> None:
+        """A message waits: count it, remember it until its batch is on disk, look after the timer."""
         self.scheduled += 1
-        exchange.messages_in += 1
+        schedule.exchange.messages_in += 1
         if schedule.durable:
-            message.batch = broker.log.batch
-            if replaced is None:  # what replaces another message stays even if the disk fails: the other is gone
-                self._unsynced.append(Unsynced(broker.log.batch, schedule, request.due, key))
-        if replaced is None:
-            self.kept(schedule, request.due)
-        else:
+            batch = self._broker.log.batch
+            message.batch = batch
+            if not replaces:  # what replaces another message stays even if the disk fails: the other is gone
+                self._unsynced.append(Unsynced(batch, schedule, due, key))
+        if replaces:
             self._arm()
+        else:
+            self.kept(schedule, due)
 
     def _counts_as_routed(self, exchange: Exchange, message: Message) -> bool:
         """The honest answer to mandatory, where it is asked for: would the type inside route it now?"""
