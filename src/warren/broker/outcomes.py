@@ -32,10 +32,18 @@ KEPT: Final = 5  # the same, and it counts as routed
 
 
 def publish(
-    channel: Channel, message: Message, queues: list[Queue], routed: Routed | None, mandatory: bool, seq: i64
+    channel: Channel,
+    exchange: Exchange,
+    message: Message,
+    queues: list[Queue],
+    routed: Routed | None,
+    mandatory: bool,
+    seq: i64,
 ) -> None:
     """Deliver a message to its queues and tell its publisher, now or when the log has it."""
     channel.published += 1
+    exchange.messages_in += 1
+    exchange.messages_out += len(queues)
     broker = channel.broker
     outcome = offer(broker, message, queues)
     if routed is not None and routed.scheduled:
@@ -48,22 +56,26 @@ def publish(
             outcome = WAITING
     if message.batch:
         channel.connection.charge(message.batch, message.size)
-    settle(channel, message, queues, outcome, mandatory, seq)
+    settle(channel, exchange, message, queues, outcome, mandatory, seq)
 
 
 def schedule(channel: Channel, message: Message, exchange: Exchange, delay: i64, mandatory: bool, seq: i64) -> None:
     """Keep a message at a delayed exchange, which asks for nothing but a delay, and tell its publisher."""
     channel.published += 1
+    exchange.messages_in += 1
     outcome = channel.broker.delay.keep_for(channel, message, exchange, delay, mandatory, seq)
     if message.batch:
         channel.connection.charge(message.batch, message.size)
-    settle(channel, message, [], outcome, mandatory, seq)
+    settle(channel, exchange, message, [], outcome, mandatory, seq)
 
 
-def settle(channel: Channel, message: Message, queues: list[Queue], outcome: i64, mandatory: bool, seq: i64) -> None:
+def settle(
+    channel: Channel, exchange: Exchange, message: Message, queues: list[Queue], outcome: i64, mandatory: bool, seq: i64
+) -> None:
     """Turn an outcome into what the publisher is told. The only function that does."""
     confirms = channel.confirms
     if outcome == NO_ROUTE:
+        exchange.messages_unroutable += 1
         channel.broker.unroutable += 1
         if mandatory:
             channel.basic_return(message, 312, "NO_ROUTE")
@@ -91,11 +103,6 @@ def settle(channel: Channel, message: Message, queues: list[Queue], outcome: i64
         else:
             confirms.ack(seq)
         channel.owes()
-
-
-def unroutable(channel: Channel, exchange: Exchange, message: Message, mandatory: bool, seq: i64) -> None:
-    exchange.messages_unroutable += 1
-    settle(channel, message, [], NO_ROUTE, mandatory, seq)
 
 
 def any_accepted(queues: list[Queue], message: Message) -> bool:

@@ -118,9 +118,9 @@ def publish(channel: Channel, arguments: bytes, properties: Quick, arrived: Arri
             channel.broker.delay.check(channel, routed)
     tap(channel, message, queues)
     if channel.tx is not None:
-        channel.tx.publish(message, queues, routed, route.mandatory, seq)
+        channel.tx.publish(route.exchange, message, queues, routed, route.mandatory, seq)
         return
-    outcomes.publish(channel, message, queues, routed, route.mandatory, seq)
+    outcomes.publish(channel, route.exchange, message, queues, routed, route.mandatory, seq)
 
 
 def is_ordinary(properties: Quick) -> bool:
@@ -156,14 +156,16 @@ def publish_plain(channel: Channel, route: Route, message: Message) -> None:
     seq: i64 = 0
     if channel.numbered or route.mandatory or route.logged or message.persistent:
         seq = channel.take_seqno(route.mandatory)
-        outcomes.publish(channel, message, route.queues, None, route.mandatory, seq)
+        outcomes.publish(channel, route.exchange, message, route.queues, None, route.mandatory, seq)
         return
     channel.published += 1
-    route.exchange.messages_in += 1
+    exchange = route.exchange
+    exchange.messages_in += 1
     queues = route.queues
     if not queues:
-        outcomes.unroutable(channel, route.exchange, message, False, 0)
+        outcomes.settle(channel, exchange, message, queues, outcomes.NO_ROUTE, False, 0)
         return
+    exchange.messages_out += len(queues)
     for queue in queues:
         if queue.eager and queue.refuses(message):
             queue.refused(message)

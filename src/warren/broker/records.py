@@ -125,7 +125,9 @@ class Exchange(Destination):
         self.alternate: str = ""  # name of the alternate exchange in force (argument beats policy); "" = none
         self.bindings_out: dict[object, Binding] = {}  # identity -> binding with this exchange as source
         self.bindings_in: dict[object, Binding] = {}  # identity -> binding with this exchange as destination
-        self.messages_in: i64 = 0
+        # counted at the exchange that was published to, not at those behind it
+        self.messages_in: i64 = 0  # publishes; those of a transaction when it commits
+        self.messages_out: i64 = 0  # once for each queue; what waited in a delayed exchange when it is due
         self.messages_unroutable: i64 = 0
 
 

@@ -14,7 +14,7 @@ from mypy_extensions import i64
 from warren.broker import outcomes
 from warren.broker.exchange.walk import Routed
 from warren.broker.message import Entry, Message
-from warren.broker.records import Delivery
+from warren.broker.records import Delivery, Exchange
 from warren.wire.replies import AmqpError
 
 if TYPE_CHECKING:
@@ -28,7 +28,16 @@ REJECT: Final = 2
 
 @final
 class BufferedPublish:
-    def __init__(self, message: Message, queues: list[Queue], routed: Routed | None, mandatory: bool, seq: i64) -> None:
+    def __init__(
+        self,
+        exchange: Exchange,
+        message: Message,
+        queues: list[Queue],
+        routed: Routed | None,
+        mandatory: bool,
+        seq: i64,
+    ) -> None:
+        self.exchange: Final = exchange
         self.message: Final = message
         self.queues: Final = queues
         self.routed: Final = routed
@@ -44,9 +53,15 @@ class Transaction:
         self._acks: list[tuple[int, list[tuple[int, Entry]]]] = []  # (what, deliveries with their tags)
 
     def publish(
-        self, message: Message, queues: list[Queue], routed: Routed | None, mandatory: bool, seq: i64
+        self,
+        exchange: Exchange,
+        message: Message,
+        queues: list[Queue],
+        routed: Routed | None,
+        mandatory: bool,
+        seq: i64,
     ) -> None:
-        self._publishes.append(BufferedPublish(message, queues, routed, mandatory, seq))
+        self._publishes.append(BufferedPublish(exchange, message, queues, routed, mandatory, seq))
 
     def settle(self, what: i64, tagged: list[tuple[int, Entry]]) -> None:
         self._acks.append((what, tagged))
@@ -79,7 +94,7 @@ class Transaction:
         for p in publishes:
             queues = [queue for queue in p.queues if not queue.gone]
             p.message.moved = True  # with the rest of its transaction or not at all: a failing disk takes no part back
-            outcomes.publish(channel, p.message, queues, p.routed, p.mandatory, 0)
+            outcomes.publish(channel, p.exchange, p.message, queues, p.routed, p.mandatory, 0)
         for what, tagged in acks:
             entries = [entry for _, entry in tagged]
             if what == ACK:

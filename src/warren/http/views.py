@@ -7,7 +7,7 @@ import hashlib
 from datetime import UTC, datetime
 from urllib.parse import quote_plus
 
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET
 
 from warren.broker.channel import Channel
 from warren.broker.connection import Connection
@@ -43,11 +43,10 @@ STILL = Rate()
 
 
 def exchange_info(bridge: Bridge, exchange: Exchange) -> ExchangeInfo:
-    messages = int(exchange.messages_in)
     name = exchange.name.name
-    stats: dict[str, object] | UnsetType = UNSET
-    if messages:
-        stats = bridge.rates.stats((exchange.name.virtual_host, "exchange", name), {"publish_in": messages})
+    counters = {"publish_in": int(exchange.messages_in), "publish_out": int(exchange.messages_out)}
+    counted = {one: count for one, count in counters.items() if count}  # as RabbitMQ: what never happened is left out
+    key = (exchange.name.virtual_host, "exchange", name)
     return ExchangeInfo(
         name=name,
         vhost=exchange.name.virtual_host,
@@ -57,7 +56,7 @@ def exchange_info(bridge: Bridge, exchange: Exchange) -> ExchangeInfo:
         internal=exchange.internal,
         arguments=to_python(exchange.arguments),
         user_who_performed_action="rmq-internal" if name == "" or name.startswith("amq.") else "",
-        message_stats=stats,
+        message_stats=bridge.rates.stats(key, counted) if counted else UNSET,
         policy=UNSET if exchange.policy is None else exchange.policy,
         messages_delayed=int(bridge.broker.delay.waiting(exchange)) if exchange.type == DELAYED else UNSET,
     )

@@ -193,7 +193,6 @@ class Delays:
     def _entered(self, schedule: Schedule, message: Message, due: i64, key: i64, replaces: bool) -> None:
         """A message waits: count it, remember it until its batch is on disk, look after the timer."""
         self.scheduled += 1
-        schedule.exchange.messages_in += 1
         if schedule.durable:
             batch = self._broker.log.batch
             message.batch = batch

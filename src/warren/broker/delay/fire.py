@@ -81,6 +81,7 @@ class Firing:
         sent.moved = True
         routed = walk(exchange, record, vhost.exchanges, vhost.queues, True, broker.now)
         queues = queues_of(routed)
+        exchange.messages_out += len(queues)
         problem = ""
         if not queues:
             problem = UNROUTABLE
