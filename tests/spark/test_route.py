@@ -2,19 +2,38 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from warren.spark.path import Facts, PublishPath
-from warren.spark.routing import InputError, _fingerprint, fingerprint_names, load_definitions, route, unpack
+from warren.spark.routing import InputError, load_definitions, route, route_files
+from warren.spark.routing.path import Facts, PublishPath
+from warren.spark.routing.table import _fingerprint, fingerprint_names, unpack
 from warren.wire.fields import Field
 from warren.wire.methods import Method
 from warren.wire.replies import AmqpError
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
+
+    Routing = Callable[..., DataFrame]
+
+
+@pytest.fixture(params=["table", "files"])
+def routing(request: pytest.FixtureRequest, spark: SparkSession, tmp_path: Path) -> Routing:
+    """Both ways over a table: as a DataFrame, and as files that hold the same rows."""
+    if request.param == "table":
+        return route
+
+    def by_files(df: DataFrame, definitions: Any, **options: Any) -> DataFrame:
+        path = str(tmp_path / f"table-{len(list(tmp_path.iterdir()))}")
+        df.write.parquet(path)
+        return route_files(spark, path, definitions, **options)
+
+    return by_files
 
 
 def exchange(name: str, type: str, internal: bool = False, **arguments: Any) -> dict[str, Any]:
@@ -140,10 +159,10 @@ def rows() -> list[tuple[Any, ...]]:
     return [(number, *[case.get(name) for name in names], NOON) for number, (case, _) in enumerate(CASES)]
 
 
-def test_every_row_gets_the_verdict_of_the_publish_path(spark: SparkSession) -> None:
+def test_every_row_gets_the_verdict_of_the_publish_path(spark: SparkSession, routing: Routing) -> None:
     # Each message thrice, so that verdicts are really shared between rows.
     df = spark.createDataFrame(rows() * 3, SCHEMA).repartition(3)
-    routed = route(df, DEFINITIONS, max_message_size=1000)
+    routed = routing(df, DEFINITIONS, max_message_size=1000)
     found = sorted(routed.collect(), key=lambda row: row.id)
     assert len(found) == 3 * len(CASES)
     for row in found:
@@ -152,30 +171,30 @@ def test_every_row_gets_the_verdict_of_the_publish_path(spark: SparkSession) -> 
             outcome, sorted(queues), code, text), case  # fmt: skip
 
 
-def test_a_delayed_message_says_when_it_is_due(spark: SparkSession) -> None:
+def test_a_delayed_message_says_when_it_is_due(spark: SparkSession, routing: Routing) -> None:
     df = spark.createDataFrame(
         [("delayed", "k", {"x-delay": "5000"}, {"x-delay": "l"}, NOON),
          ("delayed", "k", {"x-deliver-at": "1900000000"}, {"x-deliver-at": "T"}, NOON)],
         "exchange string, routing_key string, headers map<string,string>, header_types map<string,string>, "
         "published_at timestamp",
     )  # fmt: skip
-    epoch = route(df, DEFINITIONS).selectExpr("unix_millis(scheduled_until) as at").orderBy("at").collect()
+    epoch = routing(df, DEFINITIONS).selectExpr("unix_millis(scheduled_until) as at").orderBy("at").collect()
     assert [row["at"] for row in epoch] == [int(NOON.timestamp() * 1000) + 5000, 1_900_000_000_000]
 
 
-def test_without_mandatory_the_unroutable_is_confirmed_and_goes_nowhere(spark: SparkSession) -> None:
+def test_without_mandatory_the_unroutable_is_confirmed_and_goes_nowhere(spark: SparkSession, routing: Routing) -> None:
     df = spark.createDataFrame(
         [("orders", "old", True), ("orders", "old", False)], "exchange string, routing_key string, mandatory boolean"
     )
-    found = {row.mandatory: (row.outcome, row.queues, row.reply_code) for row in route(df, DEFINITIONS).collect()}
+    found = {row.mandatory: (row.outcome, row.queues, row.reply_code) for row in routing(df, DEFINITIONS).collect()}
     assert found == {True: ("returned", [], 312), False: ("confirmed", [], None)}
     plain = df.drop("mandatory")
-    assert {row.outcome for row in route(plain, DEFINITIONS, mandatory=False).collect()} == {"confirmed"}
+    assert {row.outcome for row in routing(plain, DEFINITIONS, mandatory=False).collect()} == {"confirmed"}
 
 
-def test_a_table_of_exchange_and_key_alone_is_enough(spark: SparkSession) -> None:
+def test_a_table_of_exchange_and_key_alone_is_enough(spark: SparkSession, routing: Routing) -> None:
     df = spark.createDataFrame([("orders", "new"), (None, "orders")], "exchange string, routing_key string")
-    assert [sorted(row.queues) for row in route(df, DEFINITIONS).orderBy("routing_key").collect()] == [
+    assert [sorted(row.queues) for row in routing(df, DEFINITIONS).orderBy("routing_key").collect()] == [
         ["audit", "orders"], ["orders"]]  # fmt: skip
 
 
@@ -273,13 +292,13 @@ def test_interceptors_of_the_broker_run_first() -> None:
     assert path.judge(Facts("/", None, "", "orders")).outcome == "confirmed"
 
 
-def test_what_an_interceptor_reroutes_is_judged_by_its_key_and_headers(spark: SparkSession) -> None:
+def test_what_an_interceptor_reroutes_is_judged_by_its_key_and_headers(spark: SparkSession, routing: Routing) -> None:
     red = {"colour": "red"}
     df = spark.createDataFrame(
         [("nowhere", "to-colours", red), ("strays", "to-colours", red), ("strays", "other", red), ("old", "k", None)],
         "exchange string, routing_key string, headers map<string,string>",
     )
-    routed = route(df, DEFINITIONS, interceptors=["tests.spark.test_route:rerouting"])
+    routed = routing(df, DEFINITIONS, interceptors=["tests.spark.test_route:rerouting"])
     found = {(row.exchange, row.routing_key): sorted(row.queues) for row in routed.collect()}
     assert found == {
         ("nowhere", "to-colours"): ["red"], ("strays", "to-colours"): ["red"], ("strays", "other"): ["lost"],
@@ -287,12 +306,49 @@ def test_what_an_interceptor_reroutes_is_judged_by_its_key_and_headers(spark: Sp
     }  # fmt: skip
 
 
-def test_a_type_without_its_header_is_no_header(spark: SparkSession) -> None:
+def test_a_type_without_its_header_is_no_header(spark: SparkSession, routing: Routing) -> None:
     df = spark.createDataFrame(
         [("colours", "k", {"colour": "red"}, {"number": "l"})],
         "exchange string, routing_key string, headers map<string,string>, header_types map<string,string>",
     )
-    assert [row.queues for row in route(df, DEFINITIONS).collect()] == [["red"]]
+    assert [row.queues for row in routing(df, DEFINITIONS).collect()] == [["red"]]
+
+
+def test_a_tables_own_columns_may_be_named_like_parts_of_a_verdict(spark: SparkSession, routing: Routing) -> None:
+    df = spark.createDataFrame(
+        [("orders", "new", 7, "mine", "x")],
+        "exchange string, routing_key string, code int, text string, verdict string",
+    )
+    (row,) = routing(df, DEFINITIONS).collect()
+    assert (row.code, row.text, row.verdict, row.outcome, row.reply_code) == (7, "mine", "x", "confirmed", None)
+
+
+def test_a_number_and_a_line_end_is_no_expiration(spark: SparkSession, routing: Routing) -> None:
+    df = spark.createDataFrame([("orders", "new", "5\n")], "exchange string, routing_key string, expiration string")
+    (row,) = routing(df, DEFINITIONS).collect()
+    assert (row.outcome, row.reply_code) == ("refused", 406)
+
+
+def test_files_are_read_as_spark_reads_them(spark: SparkSession, tmp_path: Path) -> None:
+    """Partition folders, row groups, columns of every kind, and an empty table."""
+    df = spark.range(0, 1000, numPartitions=1).selectExpr(
+        "id", "if(id % 2 = 0, 'orders', 'news') as exchange",
+        "if(id % 2 = 0, 'new', concat('public.', id)) as routing_key",
+        "timestamp_micros(id * 1000001) as timestamp", "cast(id as decimal(12,2)) as price", "array(id, null) as many",
+        "named_struct('a', id, 'b', cast(id as string)) as pair", "date_add(date'2026-01-01', cast(id as int)) as day",
+        "cast(cast(id as string) as binary) as body", "if(id % 3 = 0, null, concat('r ', id % 3)) as region",
+    )  # fmt: skip
+    path = str(tmp_path / "table")
+    df.write.option("parquet.block.size", "4096").partitionBy("region").parquet(path)
+    read = spark.read.parquet(path)
+    expected = sorted(route(read, DEFINITIONS).collect(), key=lambda row: row.id)
+    found = route_files(spark, path, DEFINITIONS)
+    assert found.columns == [*read.columns, "outcome", "queues", "reply_code", "reply_text", "scheduled_until"]
+    assert sorted(found.collect(), key=lambda row: row.id) == expected
+    assert {row.region for row in expected} == {None, "r 1", "r 2"}
+    empty = str(tmp_path / "empty")
+    df.where("id < 0").write.parquet(empty)
+    assert route_files(spark, empty, DEFINITIONS).collect() == []
 
 
 def test_definitions_that_make_no_sense_are_told_in_one_line(spark: SparkSession) -> None:

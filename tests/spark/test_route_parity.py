@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import uuid
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -13,8 +14,8 @@ from tests.spark.support import channel
 from tests.support.brokers import RunningBroker
 from warren.client import Channel, ChannelClosed, Field, Properties, Returned
 from warren.spark.headers import to_maps
-from warren.spark.path import Facts, PublishPath
-from warren.spark.routing import route
+from warren.spark.routing import route, route_files
+from warren.spark.routing.path import Facts, PublishPath
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -195,7 +196,9 @@ def test_route_says_what_the_live_broker_does_at_length(broker: RunningBroker) -
         run(broker, seed)
 
 
-def test_the_dataframe_form_gives_the_same_verdicts(spark: SparkSession, broker: RunningBroker) -> None:
+def test_both_ways_over_a_table_give_the_same_verdicts(
+    spark: SparkSession, broker: RunningBroker, tmp_path: Path
+) -> None:
     town = Town(broker, 4711)
     with channel(broker) as building:
         town.build(building)
@@ -210,5 +213,8 @@ def test_the_dataframe_form_gives_the_same_verdicts(spark: SparkSession, broker:
         rows, "id int, exchange string, routing_key string, headers map<string,string>, "
         "header_types map<string,string>, user_id string, expiration string",
     )  # fmt: skip
-    found = route(df, definitions, user="guest").orderBy("id").collect()
-    compare(sent, [(row.outcome, row.queues, row.reply_code, row.reply_text) for row in found])
+    files = str(tmp_path / "sent")
+    df.write.parquet(files)
+    for routed in (route(df, definitions, user="guest"), route_files(spark, files, definitions, user="guest")):
+        found = routed.orderBy("id").collect()
+        compare(sent, [(row.outcome, row.queues, row.reply_code, row.reply_text) for row in found])

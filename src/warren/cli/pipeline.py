@@ -129,9 +129,15 @@ def route(
     with _job(master, conf, lambda: load_definitions(definitions)) as spark:
         from warren.spark.jobs.summary import lines_of, summary, text
         from warren.spark.routing import route as job
+        from warren.spark.routing import route_files
 
-        df = _table(spark, table, format)
-        routed = job(df, definitions, vhost=vhost, user=user, mandatory=mandatory, max_message_size=max_message_size)
+        options: dict[str, Any] = {
+            "vhost": vhost, "user": user, "mandatory": mandatory, "max_message_size": max_message_size,
+        }  # fmt: skip
+        if format == "parquet":
+            routed = route_files(spark, table, definitions, **options)
+        else:
+            routed = job(_table(spark, table, format), definitions, **options)
         with _ticking("routing"):
             if output is not None:
                 routed.write.mode("overwrite").parquet(output)

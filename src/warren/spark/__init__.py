@@ -14,6 +14,7 @@ _HOMES = {
     "publish": "warren.spark.jobs.publish",
     "publish_stream": "warren.spark.jobs.publish",
     "route": "warren.spark.routing",
+    "route_files": "warren.spark.routing",
     "summary": "warren.spark.jobs.summary",
     "session": "warren.spark.sessions",
     "register": "warren.spark.sessions",

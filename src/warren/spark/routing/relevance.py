@@ -1,7 +1,8 @@
 """Which columns of a message can change a verdict, read off the topology.
 
-Duty: what ``routing.py`` may leave out when it looks for distinct messages. A header matters only from exchanges that
-can reach one which looks at headers; a key does not matter where only fanouts can be reached. Not here: verdicts.
+Duty: what ``table.py`` and ``blocks.py`` may leave out when they look for distinct messages. A header matters only from
+exchanges that can reach one which looks at headers; a key does not matter where only fanouts can be reached. Not here:
+verdicts.
 """
 
 from __future__ import annotations
@@ -13,6 +14,10 @@ from warren.broker.exchange import types
 from warren.broker.exchange.router import Topology
 
 Place = tuple[str, str]  # vhost, exchange
+# 11 digits are always below the longest expiration the broker takes, so these need no second look.
+PLAIN_EXPIRATION = r"^[0-9]{1,11}\z"
+REPLY_TO = "amq.rabbitmq.reply-to"
+SALTS = 1009  # how many different throws of the dice equal messages to an x-random exchange get
 
 
 @dataclass(frozen=True)

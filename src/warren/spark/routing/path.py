@@ -1,8 +1,8 @@
 """The publish path without a broker: what would become of a message, from definitions alone.
 
 Duty: a verdict on one message, stage by stage in the order of ``broker/publish.py``, with the broker's own router,
-interceptors, permissions and validators. Not here: Spark (``routing.py``). Nothing is kept between two messages, so
-verdicts can be given in any order and anywhere.
+interceptors, permissions and validators. Not here: Spark (``table.py``, ``files.py``). Nothing is kept between two
+messages, so verdicts can be given in any order and anywhere.
 
 A verdict is about routing: it does not know how full a queue is (``x-overflow``), nor that a disk may fail.
 """
@@ -21,7 +21,7 @@ from warren.broker.exchange.walk import route as walk
 from warren.broker.interceptor import ChannelView, load_interceptors
 from warren.broker.publish import DIRECT_REPLY, read_expiration, refuse_internal
 from warren.broker.records import EXCHANGE, BasicMessage, Content, Exchange, Resource
-from warren.spark.relevance import Relevance, relevance
+from warren.spark.routing.relevance import Relevance, relevance
 from warren.wire.content import Properties, Quick, encode_header
 from warren.wire.fields import Table
 from warren.wire.methods import SPECS_BY_NAME, Method

@@ -1,0 +1,132 @@
+"""Blocks of rows get the verdicts that each of their messages would get alone."""
+
+from __future__ import annotations
+
+import random
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+pa = pytest.importorskip("pyarrow", reason="needs pyarrow: pip install '.[spark]'")
+
+from tests.spark.test_route import DEFINITIONS, binding, exchange  # noqa: E402
+from warren.spark.headers import from_maps  # noqa: E402
+from warren.spark.routing import blocks  # noqa: E402
+from warren.spark.routing.definitions import Plan  # noqa: E402
+from warren.spark.routing.path import Facts  # noqa: E402
+
+MAP = pa.map_(pa.string(), pa.string())
+SCHEMA = pa.schema(
+    [(name, pa.string()) for name in ("exchange", "routing_key", "vhost", "user", "user_id", "expiration", "reply_to",
+                                      "message_id", "correlation_id")]
+    + [("headers", MAP), ("header_types", MAP), ("body_size", pa.int64()), ("timestamp", pa.timestamp("us", "UTC"))]
+)  # fmt: skip
+HASHED: dict[str, Any] = {
+    **DEFINITIONS,
+    "vhosts": [{"name": "/"}, {"name": "other"}],
+    "exchanges": [
+        *DEFINITIONS["exchanges"],
+        exchange("by-id", "x-consistent-hash", hash_property="message_id"),
+        exchange("by-time", "x-consistent-hash", hash_property="timestamp"),
+        exchange("by-header", "x-consistent-hash", hash_header="colour"),
+        exchange("dice", "x-random"),
+    ],
+    "bindings": [
+        *DEFINITIONS["bindings"],
+        *(binding(name, queue, "1") for name in ("by-id", "by-time", "by-header") for queue in ("red", "one", "lost")),
+        binding("dice", "red"),
+        binding("dice", "one"),
+    ],
+}
+PLACES = ("", "orders", "news", "strays", "inner", "colours", "delayed", "honest", "loop-a", "by-id", "by-time",
+          "by-header", "nowhere", "amq.topic", "odd\nname")  # fmt: skip
+KEYS = ("new", "old", "k", "x", "orders", "public.a", "public.b.c", "private", "", "1:a", "3:new")
+TEXTS = ("red", "1", "", "12:red", "a|1:3:red", '["audit"]', "5000")
+
+
+def row(chance: random.Random) -> dict[str, Any]:
+    def sometimes(*values: Any) -> Any:
+        return chance.choice(values) if chance.random() < 0.2 else None
+
+    headers = types = None
+    if chance.random() < 0.5:
+        names = chance.sample(["colour", "number", "CC", "x-delay", "strange"], chance.randint(0, 3))
+        headers = {name: '["audit"]' if name == "CC" else chance.choice(TEXTS) for name in names}
+        types = {name: "A" for name in names if name == "CC"}
+        if headers.get("number") == "1" or chance.random() < 0.1:
+            headers["number"], types["number"] = chance.choice(["1", "2"]), chance.choice("lIs")
+        if "x-delay" in headers:
+            headers["x-delay"], types["x-delay"] = chance.choice(["5000", "0", "-1"]), "l"
+    return {
+        "exchange": chance.choice([*PLACES, None]), "routing_key": chance.choice([*KEYS, None]),
+        "vhost": sometimes("/", "other", "missing"), "user": sometimes("writer", "robot", "nobody"),
+        "user_id": sometimes("writer", "robot"), "expiration": sometimes("1", "x", "-1", "123456789012", "5\n"),
+        "reply_to": sometimes("amq.rabbitmq.reply-to", "elsewhere"), "message_id": sometimes("a", "b", "c", "d"),
+        "correlation_id": sometimes("a"), "headers": headers,
+        "header_types": types if chance.random() < 0.9 and types else None,
+        "body_size": sometimes(10, 2000, 3000),
+        "timestamp": sometimes(*(datetime(2026, 1, 1, 0, 0, second, 5, tzinfo=UTC) for second in range(5))),
+    }  # fmt: skip
+
+
+def alone(plan: Plan, message: dict[str, Any]) -> tuple[Any, ...]:
+    """The verdict on one message, every property as it stands."""
+    headers = message["headers"]
+    time = message["timestamp"]
+    return plan.path().judge(
+        Facts(
+            message["vhost"] or plan.vhost, message["user"] or plan.user, message["exchange"] or "",
+            message["routing_key"] or "", None if headers is None else from_maps(headers, message["header_types"]),
+            message["user_id"], message["expiration"], message["body_size"] or 0, message["reply_to"],
+            message["message_id"], message["correlation_id"], None if time is None else str(int(time.timestamp())),
+        )
+    )  # fmt: skip
+
+
+def table(rows: list[dict[str, Any]], without: tuple[str, ...] = ()) -> Any:
+    maps = ("headers", "header_types")
+    listed = [{**one, **{name: one[name] and list(one[name].items()) for name in maps}} for one in rows]
+    return pa.Table.from_pylist(listed, SCHEMA).drop_columns(list(without))
+
+
+@pytest.mark.parametrize("remembered", [1 << 20, 50], ids=["remembering", "forgetting"])
+@pytest.mark.parametrize("user", [None, "writer"])
+@pytest.mark.parametrize("without", [(), ("vhost", "user"), ("vhost", "header_types", "user_id")])
+def test_a_block_gets_the_verdicts_its_messages_get_alone(
+    monkeypatch: pytest.MonkeyPatch, remembered: int, user: str | None, without: tuple[str, ...]
+) -> None:
+    monkeypatch.setattr(blocks, "REMEMBERED", remembered)
+    plan = Plan.of(HASHED, "/", user, 1000, ())
+    verdicts = blocks.Verdicts(plan)
+    chance = random.Random(7)
+    for size in (1, 300, 0, 700, 700):
+        rows = [{**row(chance), **dict.fromkeys(without)} for _ in range(size)]
+        found = list(zip(*[column.to_pylist() for column in verdicts.of(table(rows, without))], strict=True))
+        for message, verdict in zip(rows, found, strict=True):
+            assert verdict == tuple(alone(plan, message)), message
+
+
+def test_equal_messages_to_a_random_exchange_do_not_all_get_the_same_queue() -> None:
+    verdicts = blocks.Verdicts(Plan.of(HASHED, "/", None, 1000, ()))
+    block = pa.table({"exchange": ["dice"] * 500, "routing_key": ["k"] * 500})
+    assert {tuple(queues) for queues in verdicts.of(block)[1].to_pylist()} == {("red",), ("one",)}
+
+
+def test_what_a_worker_remembers_stays_bounded_when_every_key_is_new(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(blocks, "REMEMBERED", 1000)
+    verdicts = blocks.Verdicts(Plan.of(DEFINITIONS, "/", None, 1000, ()))
+    for start in range(0, 10_000, 500):
+        keys = [f"public.{number}" for number in range(start, start + 500)]
+        assert verdicts.of(pa.table({"exchange": ["news"] * 500, "routing_key": keys}))[0].to_pylist() == (
+            ["confirmed"] * 500
+        )
+        assert len(verdicts.judged) <= 1500
+
+
+@pytest.mark.parametrize("kind, value, queues", [(pa.int64(), 1, ["one"]), (pa.string(), "1", [])])
+def test_a_map_of_numbers_holds_numbers(kind: Any, value: object, queues: list[str]) -> None:
+    verdicts = blocks.Verdicts(Plan.of(DEFINITIONS, "/", None, 1000, ()))
+    headers = pa.array([[("number", value)]], pa.map_(pa.string(), kind))
+    block = pa.table({"exchange": ["colours"], "routing_key": ["k"], "headers": headers})
+    assert verdicts.of(block)[1].to_pylist() == [queues]
