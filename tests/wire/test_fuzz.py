@@ -17,11 +17,10 @@ from warren.wire.content import (
     decode_properties,
     encode_header,
     property_flags,
-    quick_properties,
-    scan_headers,
 )
 from warren.wire.fields import Table, check_entries, decode_entries, decode_table, encode_table
 from warren.wire.frames import FrameReader
+from warren.wire.glance import quick_properties
 from warren.wire.methods import SPECS, Method, decode_method, method_frame
 from warren.wire.replies import REPLIES, AmqpError
 
@@ -46,7 +45,7 @@ def mutate(octets: bytes, seed: int) -> bytes:
 
 
 def try_everything(octets: bytes) -> None:
-    for ask in (decode_method, decode_properties, quick_properties, scan_headers, body_size, property_flags):
+    for ask in (decode_method, decode_properties, quick_properties, body_size, property_flags):
         try:
             ask(octets)
         except AmqpError as error:

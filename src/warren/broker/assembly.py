@@ -14,7 +14,7 @@ from mypy_extensions import i64
 from warren.broker import large, publish
 from warren.broker.channel import Channel
 from warren.broker.publish import Arrived
-from warren.wire.content import quick_properties
+from warren.wire.glance import quick_properties
 from warren.wire.replies import AmqpError
 
 SMALL: Final = 1024  # pieces of a body below this size are joined

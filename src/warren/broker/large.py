@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from mypy_extensions import i64
 
 from warren.broker import publish
-from warren.wire.content import quick_properties
+from warren.wire.glance import quick_properties
 from warren.wire.replies import AmqpError
 
 if TYPE_CHECKING:

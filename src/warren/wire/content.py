@@ -6,8 +6,8 @@
     property       = the value of each property whose bit is set, in the order of the bits
     headers = table        delivery-mode priority = octet        timestamp = longlong        all others = shortstr
 
-Duty: encode and decode that payload, answer cheap questions about it without decoding it, and cut bodies into frames.
-Not here: assembling content out of frames on a channel (that is the connection's).
+Duty: encode and decode that payload, and cut bodies into frames. Not here: looking at it without decoding it
+(``glance.py``), assembling content out of frames on a channel (that is the connection's).
 
 As RabbitMQ 3.10 (asked): property strings need not be UTF-8 (kept as surrogate escapes), flag bits 1 and 0 are
 ignored, and a payload that is too short or too long for its flags ends in 541 with the bare text INTERNAL_ERROR.
@@ -17,11 +17,11 @@ from __future__ import annotations
 
 from typing import Final, final
 
-from librt.strings import BytesWriter, read_i32_be, read_i64_be, write_i16_be, write_i32_be, write_i64_be
+from librt.strings import BytesWriter, read_i64_be, write_i16_be, write_i32_be
 from mypy_extensions import i16, i32, i64
 
 from warren.wire.constants import CLASS_BASIC, FRAME_BODY, FRAME_END, FRAME_HEADER, FRAME_OVERHEAD
-from warren.wire.fields import Table, check_value, decode_entries, value_end, write_table
+from warren.wire.fields import Table, decode_entries, write_table
 from warren.wire.octets import (
     Malformed,
     longstr_end,
@@ -48,13 +48,6 @@ FLAG_TYPE: Final = 0x0020
 FLAG_USER_ID: Final = 0x0010
 FLAG_APP_ID: Final = 0x0008
 FLAG_CLUSTER_ID: Final = 0x0004
-
-# marks of scan_headers
-MARK_CC: Final = 1
-MARK_BCC: Final = 2
-MARK_DELAY: Final = 4  # x-delay
-MARK_DELIVER_AT: Final = 8  # x-deliver-at
-MARK_DELAY_OTHER: Final = 16  # x-delay-id, x-delay-cancel, x-delay-every ...
 
 HEADER_FIXED: Final = 14  # class, weight, body size, flags
 
@@ -148,7 +141,24 @@ class Properties:
         return f"Properties({inside})"
 
 
-def _refused() -> AmqpError:
+@final
+class Quick:
+    """What the publish path asks of most messages: made by ``glance.py``, no table is decoded."""
+
+    def __init__(self) -> None:
+        self.flags: i64 = 0
+        self.marks: i64 = 0  # special headers: MARK_* of glance.py
+        self.delay: i64 = -1  # x-delay, when it is there once and a positive 32- or 64-bit number, as nearly always
+        self.delivery_mode: i64 = 0  # 0 when absent
+        self.priority: i64 = -1  # -1 when absent
+        self.expiration: str | None = None
+        self.reply_to: str | None = None
+        self.user_id: str | None = None
+        self.message_id: str | None = None
+        self.correlation_id: str | None = None
+
+
+def refused() -> AmqpError:
     """What RabbitMQ 3.10 says to a content header it cannot parse: its channel crashes, and so reads the reply."""
     return AmqpError(INTERNAL_ERROR, "")
 
@@ -156,13 +166,13 @@ def _refused() -> AmqpError:
 def body_size(header: bytes) -> i64:
     """Octets of body the header announces. A size beyond 2**63 comes back negative: more than any limit."""
     if len(header) < 12:
-        raise _refused()
+        raise refused()
     return read_i64_be(header, 4)
 
 
 def property_flags(header: bytes) -> i64:
     if len(header) < HEADER_FIXED:
-        raise _refused()
+        raise refused()
     high: i64 = header[12]
     low: i64 = header[13]
     return high << 8 | low
@@ -171,7 +181,7 @@ def property_flags(header: bytes) -> i64:
 # --- reading
 
 
-def _text(header: bytes, offset: i64, stop: i64) -> str:
+def text(header: bytes, offset: i64, stop: i64) -> str:
     return header[offset + 1 : stop].decode("utf-8", "surrogateescape")
 
 
@@ -182,7 +192,7 @@ def decode_properties(header: bytes) -> Properties:
     try:
         _fill(properties, header, flags)
     except Malformed:
-        raise _refused() from None
+        raise refused() from None
     return properties
 
 
@@ -192,11 +202,11 @@ def _fill(properties: Properties, header: bytes, flags: i64) -> None:
     stop: i64 = 0
     if flags & FLAG_CONTENT_TYPE:
         stop = shortstr_end(header, at, end)
-        properties.content_type = _text(header, at, stop)
+        properties.content_type = text(header, at, stop)
         at = stop
     if flags & FLAG_CONTENT_ENCODING:
         stop = shortstr_end(header, at, end)
-        properties.content_encoding = _text(header, at, stop)
+        properties.content_encoding = text(header, at, stop)
         at = stop
     if flags & FLAG_HEADERS:
         stop = longstr_end(header, at, end)
@@ -212,199 +222,41 @@ def _fill(properties: Properties, header: bytes, flags: i64) -> None:
         at += 1
     if flags & FLAG_CORRELATION_ID:
         stop = shortstr_end(header, at, end)
-        properties.correlation_id = _text(header, at, stop)
+        properties.correlation_id = text(header, at, stop)
         at = stop
     if flags & FLAG_REPLY_TO:
         stop = shortstr_end(header, at, end)
-        properties.reply_to = _text(header, at, stop)
+        properties.reply_to = text(header, at, stop)
         at = stop
     if flags & FLAG_EXPIRATION:
         stop = shortstr_end(header, at, end)
-        properties.expiration = _text(header, at, stop)
+        properties.expiration = text(header, at, stop)
         at = stop
     if flags & FLAG_MESSAGE_ID:
         stop = shortstr_end(header, at, end)
-        properties.message_id = _text(header, at, stop)
+        properties.message_id = text(header, at, stop)
         at = stop
     if flags & FLAG_TIMESTAMP:
         properties.timestamp = read_longlong(header, at, end)
         at += 8
     if flags & FLAG_TYPE:
         stop = shortstr_end(header, at, end)
-        properties.type = _text(header, at, stop)
+        properties.type = text(header, at, stop)
         at = stop
     if flags & FLAG_USER_ID:
         stop = shortstr_end(header, at, end)
-        properties.user_id = _text(header, at, stop)
+        properties.user_id = text(header, at, stop)
         at = stop
     if flags & FLAG_APP_ID:
         stop = shortstr_end(header, at, end)
-        properties.app_id = _text(header, at, stop)
+        properties.app_id = text(header, at, stop)
         at = stop
     if flags & FLAG_CLUSTER_ID:
         stop = shortstr_end(header, at, end)
-        properties.cluster_id = _text(header, at, stop)
+        properties.cluster_id = text(header, at, stop)
         at = stop
     if at != end:
         raise Malformed("content header longer than its flags say")
-
-
-# --- cheap questions about a header that stays encoded
-
-
-@final
-class Quick:
-    """What the publish path asks of most messages. Made by ``quick_properties``; no table is decoded."""
-
-    def __init__(self) -> None:
-        self.flags: i64 = 0
-        self.marks: i64 = 0  # special headers, as scan_headers says
-        self.delay: i64 = -1  # x-delay, when it is there once and a positive 32- or 64-bit number, as nearly always
-        self.delivery_mode: i64 = 0  # 0 when absent
-        self.priority: i64 = -1  # -1 when absent
-        self.expiration: str | None = None
-        self.reply_to: str | None = None
-        self.user_id: str | None = None
-        self.message_id: str | None = None
-        self.correlation_id: str | None = None
-
-
-def quick_properties(header: bytes) -> Quick:
-    """One walk over the whole payload: refuses everything ``decode_properties`` refuses, decodes next to nothing."""
-    quick = Quick()
-    flags = property_flags(header)
-    quick.flags = flags
-    if flags & 0xFFFC == 0 and len(header) == HEADER_FIXED:
-        return quick
-    try:
-        _fill_quick(quick, header, flags)
-    except Malformed:
-        raise _refused() from None
-    return quick
-
-
-def _fill_quick(quick: Quick, header: bytes, flags: i64) -> None:
-    end: i64 = len(header)
-    at: i64 = HEADER_FIXED
-    stop: i64 = 0
-    if flags & FLAG_CONTENT_TYPE:
-        at = shortstr_end(header, at, end)
-    if flags & FLAG_CONTENT_ENCODING:
-        at = shortstr_end(header, at, end)
-    if flags & FLAG_HEADERS:
-        stop = longstr_end(header, at, end)
-        quick.marks = _scan(header, at + 4, stop)
-        if quick.marks & MARK_DELAY:
-            quick.delay = _delay(header, at + 4, stop)
-        at = stop
-    if flags & FLAG_DELIVERY_MODE:
-        need(at, 1, end)
-        quick.delivery_mode = header[at]
-        at += 1
-    if flags & FLAG_PRIORITY:
-        need(at, 1, end)
-        quick.priority = header[at]
-        at += 1
-    if flags & FLAG_CORRELATION_ID:
-        stop = shortstr_end(header, at, end)
-        quick.correlation_id = _text(header, at, stop)
-        at = stop
-    if flags & FLAG_REPLY_TO:
-        stop = shortstr_end(header, at, end)
-        quick.reply_to = _text(header, at, stop)
-        at = stop
-    if flags & FLAG_EXPIRATION:
-        stop = shortstr_end(header, at, end)
-        quick.expiration = _text(header, at, stop)
-        at = stop
-    if flags & FLAG_MESSAGE_ID:
-        stop = shortstr_end(header, at, end)
-        quick.message_id = _text(header, at, stop)
-        at = stop
-    if flags & FLAG_TIMESTAMP:
-        need(at, 8, end)
-        at += 8
-    if flags & FLAG_TYPE:
-        at = shortstr_end(header, at, end)
-    if flags & FLAG_USER_ID:
-        stop = shortstr_end(header, at, end)
-        quick.user_id = _text(header, at, stop)
-        at = stop
-    if flags & FLAG_APP_ID:
-        at = shortstr_end(header, at, end)
-    if flags & FLAG_CLUSTER_ID:
-        at = shortstr_end(header, at, end)
-    if at != end:
-        raise Malformed("content header longer than its flags say")
-
-
-def scan_headers(header: bytes) -> i64:
-    """MARK_* bits of the special names among the top-level headers; 0 without headers. Makes no objects."""
-    flags = property_flags(header)
-    if flags & FLAG_HEADERS == 0:
-        return 0
-    end: i64 = len(header)
-    at: i64 = HEADER_FIXED
-    try:
-        if flags & FLAG_CONTENT_TYPE:
-            at = shortstr_end(header, at, end)
-        if flags & FLAG_CONTENT_ENCODING:
-            at = shortstr_end(header, at, end)
-        return _scan(header, at + 4, longstr_end(header, at, end))
-    except Malformed:
-        raise _refused() from None
-
-
-def _scan(data: bytes, at: i64, end: i64) -> i64:
-    marks: i64 = 0
-    while at < end:
-        stop = shortstr_end(data, at, end)
-        marks |= _mark(data, at + 1, stop - at - 1)
-        at = value_end(data, stop, end)
-        letter: i64 = data[stop]
-        if letter == 70 or letter == 65:  # F A
-            check_value(data, stop, at, 0)
-    return marks
-
-
-def _delay(data: bytes, at: i64, end: i64) -> i64:
-    """The value of x-delay in a table that was scanned; -1 when it takes more than a look."""
-    found: i64 = -1
-    while at < end:
-        stop = shortstr_end(data, at, end)
-        if stop - at == 8 and data[at + 1 : stop] == b"x-delay":
-            letter: i64 = data[stop]
-            if found != -1:
-                return -1
-            if letter == 73:  # I
-                found = i64(read_i32_be(data, stop + 1))
-            elif letter == 108:  # l
-                found = read_i64_be(data, stop + 1)
-            if found <= 0:
-                return -1
-        at = value_end(data, stop, end)
-    return found
-
-
-def _mark(data: bytes, at: i64, size: i64) -> i64:
-    """The mark of the header name of ``size`` octets at ``at``."""
-    if size < 2:
-        return 0
-    first: i64 = data[at]
-    if first == 67:  # C
-        return MARK_CC if size == 2 and data[at + 1] == 67 else 0
-    if first == 66:  # B
-        return MARK_BCC if size == 3 and data[at + 1] == 67 and data[at + 2] == 67 else 0
-    if first != 120 or size < 7 or data[at + 1] != 45 or data[at + 2] != 100 or data[at + 3] != 101:  # x - d e
-        return 0
-    if data[at + 4] != 108:  # l
-        return 0
-    name = data[at : at + size]
-    if name == b"x-delay":
-        return MARK_DELAY
-    if name == b"x-deliver-at":
-        return MARK_DELIVER_AT
-    return MARK_DELAY_OTHER if name.startswith(b"x-delay") else 0
 
 
 # --- writing
@@ -476,15 +328,6 @@ def encode_header(properties: Properties, body_size: int) -> bytes:
     out.append(int(flags >> 8))
     out.append(int(flags & 0xFF))
     out.write(values.getvalue())
-    return out.getvalue()
-
-
-def with_body_size(header: bytes, size: i64) -> bytes:
-    """The same properties over a body of another size."""
-    out = BytesWriter()
-    out.write(header[:4])
-    write_i64_be(out, size)
-    out.write(header[12:])
     return out.getvalue()
 
 

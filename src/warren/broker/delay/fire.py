@@ -22,8 +22,9 @@ from warren.broker.message import Message, Origin, bcc_of, message_from, packed_
 from warren.broker.publish import queues_of, read_expiration
 from warren.broker.records import Content
 from warren.log.format import StoredMessage
-from warren.wire.content import encode_header, quick_properties
+from warren.wire.content import encode_header
 from warren.wire.fields import Field, Table
+from warren.wire.glance import quick_properties
 from warren.wire.replies import AmqpError
 
 if TYPE_CHECKING:

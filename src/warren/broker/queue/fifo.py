@@ -5,8 +5,8 @@ Duty: order and counts. Not here: limits, expiry, consumers.
 - ``_returned``: requeued entries, oldest last. Whatever was delivered once is older than what was not, so they
   all come before the window.
 - ``_items`` from ``_head``: the window, entries with their content.
-- ``_pages``: entries as four packed integers each; their content is in the log (or in the transient store, then
-  the address is negative). Only while pages exist do new entries go there, so order holds.
+- ``_pages`` (``page.py``): packed entries whose content is in the log, or in the transient store. Only while pages
+  exist do new entries go there, so order holds.
 """
 
 from __future__ import annotations
@@ -18,75 +18,19 @@ from mypy_extensions import i64
 
 from warren.broker import holder
 from warren.broker.message import Entry, Message, Origin, bcc_of, message_from, packed_keys_of, unpack_keys
+from warren.broker.queue import paging
+from warren.broker.queue.page import MOVED, PAGE, PERSISTENT, REDELIVERED, Page
 from warren.log.format import StoredMessage
 from warren.log.index import QueueIndex
-from warren.wire.content import quick_properties
+from warren.wire.glance import quick_properties
 
 if TYPE_CHECKING:
     from warren.broker.queue.lease import Lease
     from warren.broker.queue.queue import Queue
 
-PAGE: Final = 1024  # entries a page
 PAGE_IN: Final = 256  # entries read back at a time
 PAGE_IN_BYTES: Final = 4 << 20  # or fewer, of so many bytes; at least one
 PRIORITY_BIT: Final = 0x08  # of octet 12 of a content header: it has a priority
-
-REDELIVERED: Final = 1
-PERSISTENT: Final = 2
-MOVED: Final = 4  # came from inside the broker
-
-
-@final
-class Page:
-    """Packed entries; ``start`` is the first not yet taken."""
-
-    def __init__(self) -> None:
-        self.addresses: vec[i64] = vec[i64](capacity=PAGE)
-        self._first: i64 = 0  # position of the first entry; the others follow it one by one, unless
-        self._positions: vec[i64] | None = None  # they do not, and stand here
-        self.metas: vec[i64] = vec[i64](capacity=PAGE)  # size << 8 | flags
-        self.expiries: vec[i64] | None = None  # only when some entry expires
-        self.start: i64 = 0
-
-    def add(self, address: i64, position: i64, meta: i64, expires_at: i64) -> None:
-        if expires_at:
-            if self.expiries is None:
-                self.expiries = vec[i64]([0] * len(self.addresses), capacity=PAGE)
-            self.expiries = append(self.expiries, expires_at)
-        elif self.expiries is not None:
-            self.expiries = append(self.expiries, 0)
-        self._add_position(position)
-        self.addresses = append(self.addresses, address)
-        self.metas = append(self.metas, meta)
-
-    def _add_position(self, position: i64) -> None:
-        count: i64 = len(self.addresses)
-        if self._positions is None:
-            if count == 0:
-                self._first = position
-                return
-            if position == self._first + count:
-                return
-            known = vec[i64](capacity=PAGE)
-            i: i64 = 0
-            while i < count:
-                known = append(known, self._first + i)
-                i += 1
-            self._positions = known
-        self._positions = append(self._positions, position)
-
-    def position(self, i: i64) -> i64:
-        positions = self._positions
-        return self._first + i if positions is None else positions[i]
-
-    def replace(self, other: Page) -> None:
-        """Hold what the other one holds."""
-        self.addresses = other.addresses
-        self._first = other._first
-        self._positions = other._positions
-        self.metas = other.metas
-        self.expiries = other.expiries
-        self.start = other.start
 
 
 @final
@@ -183,12 +127,7 @@ class Fifo:
         entry = self.pop()
         assert entry is not None
         message = entry.message
-        address = message.address
-        if not self._queue.holds(message):
-            origin = message.origin
-            address = -self._queue.broker.transient.put(
-                message.id, message.header(), message.body(), origin.exchange, origin.packed_keys, origin.bcc
-            )
+        address = paging.address_of(self._queue, message)
         flags: i64 = REDELIVERED if entry.redelivered else 0
         lease.add(address, entry.position, message.size, priority, flags, entry.expires_at)
 
@@ -252,7 +191,7 @@ class Fifo:
             self._head = 0
             self._queue.broker.windowed += 1
             return
-        stored = self._queue.read(addresses) if addresses else []
+        stored = paging.read(self._queue.broker, addresses) if addresses else []
         items: list[Entry | None] = []
         expiries = page.expiries
         taken: i64 = 0

@@ -16,6 +16,7 @@ from mypy_extensions import i64
 from warren.broker import holder
 from warren.broker.access import store_key
 from warren.broker.message import Entry, Origin, bcc_of, message_from, packed_keys_of, unpack_keys
+from warren.broker.queue import paging
 from warren.broker.timers import Timer
 from warren.log.format import StoredMessage
 from warren.log.index import QueueIndex
@@ -306,7 +307,7 @@ class Leases:
             return []
         entries: list[Entry] = []
         i: i64 = 0
-        for record in self._queue.read(addresses):
+        for record in paging.read(self._queue.broker, addresses):
             slot = slots[i]
             address = addresses[i]
             entry = entry_from(self._queue, record, address, lease.positions[slot])

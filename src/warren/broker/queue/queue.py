@@ -1,8 +1,8 @@
 """A classic queue: takes messages, keeps them in order, hands them to consumers.
 
-Duty: the life of an entry in this queue, from ``publish`` to ``settle``. Left to others: order (``fifo.py``), whose
-turn it is (``dispatch.py``), when a delivery has to wait for the log (``promise.py``), arguments (``arguments.py``),
-what a dead letter looks like (``dead_letter.py``).
+Duty: the life of an entry in this queue, from ``publish`` to ``settle``. Left to others: order (``fifo.py``), what is
+in memory (``paging.py``), whose turn it is (``dispatch.py``), when a delivery has to wait for the log (``promise.py``),
+arguments (``arguments.py``), what a dead letter looks like (``dead_letter.py``).
 
 Invariants: an entry is in exactly one place: waiting here, or outstanding on a channel (``acks.py``), or gone.
 Everything that changes what the log knows happens within one turn, so it lands in one batch.
@@ -16,14 +16,16 @@ from librt.vecs import vec
 from mypy_extensions import i64
 
 from warren.broker.message import Entry, Message
+from warren.broker.queue import paging
 from warren.broker.queue.arguments import DROP_HEAD, REJECT_PUBLISH_DLX, QueueSettings, settings
 from warren.broker.queue.dispatch import Dispatch
-from warren.broker.queue.fifo import MOVED, PERSISTENT, Fifo
+from warren.broker.queue.fifo import Fifo
 from warren.broker.queue.lease import Lease, Leases
+from warren.broker.queue.page import PERSISTENT
+from warren.broker.queue.paging import SMALL_WINDOW, WINDOW, WINDOW_BYTES
 from warren.broker.queue.promise import EVERYTHING, Promise
 from warren.broker.records import Binding, Destination, Resource
 from warren.broker.timers import Timer
-from warren.log.format import StoredMessage
 from warren.log.index import QueueIndex
 from warren.wire.fields import Table
 from warren.wire.replies import AmqpError
@@ -33,10 +35,6 @@ if TYPE_CHECKING:
     from warren.broker.consumer import Consumer
     from warren.broker.vhost import VHost
 
-WINDOW: Final = 8192  # entries kept with their content; beyond it a logged message is a page entry
-WINDOW_BYTES: Final = 16 << 20  # the same by size
-SMALL_WINDOW: Final = 64  # when all queues together have many in memory
-MANY: Final = 65_536
 UNLIMITED: Final = 1 << 40
 
 
@@ -193,9 +191,9 @@ class Queue(Destination):
             self.expiring = True
         if fifo.paged > 0 or (
             (fifo.length >= SMALL_WINDOW or self.ready_bytes - message.size > WINDOW_BYTES)
-            and self._should_page(fifo, message)
+            and paging.is_due(self, fifo, message)
         ):
-            self._page_out(fifo, message, position, expires_at)
+            paging.page_out(self, fifo, message, position, expires_at)
         else:
             entry = Entry(message, self, position)
             entry.expires_at = expires_at
@@ -219,49 +217,6 @@ class Queue(Destination):
         if priority > self.max_priority:
             priority = self.max_priority
         return self._fifos[priority]
-
-    def _should_page(self, fifo: Fifo, message: Message) -> bool:
-        """Is this queue's window full, and may the content go?"""
-        before = self.ready_bytes - message.size
-        if fifo.length < WINDOW and self.broker.windowed < MANY and before < WINDOW_BYTES:
-            return False
-        return self.holds(message) or self.broker.under_pressure
-
-    def _page_out(self, fifo: Fifo, message: Message, position: i64, expires_at: i64) -> None:
-        """Keep only where the content is; a message that is not in the log goes to the transient store."""
-        address = message.address
-        if not self.holds(message):
-            origin = message.origin
-            try:
-                address = -self.broker.transient.put(
-                    message.id, message.header(), message.body(), origin.exchange, origin.packed_keys, origin.bcc
-                )
-            except OSError:
-                entry = Entry(message, self, position)
-                entry.expires_at = expires_at
-                fifo.push_resident(entry)
-                return
-        flags: i64 = (PERSISTENT if message.persistent else 0) | (MOVED if message.moved else 0)
-        fifo.push_packed(address, position, message.size, flags, expires_at)
-
-    def read(self, addresses: list[i64]) -> list[StoredMessage]:
-        """Content of packed entries, in order: from the log, or (negative addresses) the transient store."""
-        if addresses[0] > 0 and addresses[-1] > 0:
-            logged = True
-            for address in addresses:
-                if address < 0:
-                    logged = False
-                    break
-            if logged:
-                return self.broker.log.read_many(addresses)
-        out: list[StoredMessage] = []
-        for address in addresses:
-            if address > 0:
-                out.append(self.broker.log.read(address))
-            else:
-                out.append(self.broker.transient.get(-address))
-                self.broker.transient.free(-address)
-        return out
 
     def recover(self, position: i64, address: i64, size: i64, flags: i64, expires_at: i64, priority: i64) -> None:
         """An entry found in the log at start; they come in order of position."""
@@ -306,8 +261,8 @@ class Queue(Destination):
             else:
                 self.unacked += 1
                 self.unacked_bytes += entry.message.size
-                if self.unacked > WINDOW and self.holds(entry.message):
-                    entry.message = entry.message.without_content()
+                if self.unacked > WINDOW:
+                    paging.let_go(self, entry)
             dispatch.served(consumer)
         if self.expiring:
             self.expire_heads(self.broker.now)
@@ -420,7 +375,7 @@ class Queue(Destination):
         entry.redelivered = True
         entry.consumer = None
         self.requeued += 1
-        self._with_content(entry)
+        paging.recall(self, entry)
         self._fifo_of(entry.message.priority if self.max_priority > 0 else 0).put_back(entry)
         self.ready += 1
         self.ready_bytes += entry.message.size
@@ -436,19 +391,10 @@ class Queue(Destination):
         self.unacked_bytes -= entry.message.size
         self.give_up(entry, "rejected")
 
-    def _with_content(self, entry: Entry) -> None:
-        """Of many outstanding deliveries only the address is kept: read the content back."""
-        message = entry.message
-        if message.absent:
-            record = self.broker.log.read(message.address)
-            message.header_payload = record.header
-            message.chunks = [record.body] if record.body else []
-            message.absent = False
-
     def give_up(self, entry: Entry, reason: str) -> None:
         """It leaves the queue for this reason: dead-lettered if there is where to, else gone."""
         if self.settings.dead_letter_exchange is not None and not self.gone:
-            self._with_content(entry)
+            paging.recall(self, entry)
             self.broker.dead_letters.add(self, entry, reason, True)
         self._leave(entry)
 
