@@ -89,6 +89,20 @@ def test_purging_and_deleting_a_paged_queue_leaves_nothing(core: Core) -> None:
     assert client.call("queue.declare", queue="b", passive=True).name == "channel.close"
 
 
+def test_the_timestamp_at_the_head_is_told_while_it_is_in_memory(core: Core) -> None:
+    client = core.client()
+    core.broker.windowed = 100_000  # as if other queues held that many: this one keeps 64
+    client.call("queue.declare", queue="q", durable=True)
+    for i in range(66):
+        client.publish("", "q", b"x", Properties(delivery_mode=2, timestamp=i))
+    queue = core.broker.vhosts["/"].queues["q"]
+    told = []
+    for _ in range(67):
+        told.append(queue.head_timestamp())
+        client.call("basic.get", queue="q", no_ack=True)
+    assert told == [*range(64), None, 65, None]  # nothing is read only to be looked at
+
+
 @pytest.mark.parametrize("clean", [True, False])
 def test_a_paged_queue_survives_a_restart(core: Core, clean: bool) -> None:
     client = core.client()

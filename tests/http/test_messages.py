@@ -68,6 +68,18 @@ def test_what_is_published_over_http_counts_at_its_exchange(api: Api) -> None:
     assert (stats["publish_in"], stats["publish_out"]) == (2, 2)
 
 
+def test_the_timestamp_at_the_head_of_a_queue_is_shown(api: Api) -> None:
+    api.put("/queues/%2F/stamped", {})
+    shown = []
+    for timestamp in (1_500_000_000, 1_400_000_000):
+        publish(api, "stamped", properties={"timestamp": timestamp})
+    publish(api, "stamped")
+    for _ in range(4):
+        shown.append(api.get("/queues/%2F/stamped")["head_message_timestamp"])
+        get(api, "stamped", count=1)
+    assert shown == [1_500_000_000, 1_400_000_000, None, None]
+
+
 @pytest.mark.parametrize("ackmode", ["ack_requeue_true", "reject_requeue_true"])
 def test_looking_at_messages_leaves_them_in_order_and_flagged_redelivered(api: Api, ackmode: str) -> None:
     name = f"looked-at-{ackmode}"

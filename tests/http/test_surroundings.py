@@ -117,6 +117,12 @@ def test_the_openapi_description_names_every_endpoint_and_refers_to_nothing_miss
     assert references(described) <= schemas
 
 
+def test_the_vhost_that_is_there_from_the_start_is_described_as_rabbitmqs(api: Api) -> None:
+    shown = api.get("/vhosts/%2F")
+    assert (shown["description"], shown["tags"]) == ("Default virtual host", [])
+    assert shown["metadata"] == {"description": "Default virtual host", "tags": []}
+
+
 def test_head_and_options_work_where_get_does(api: Api) -> None:
     assert api.ask("HEAD", "/overview").status_code == 200
     assert api.ask("HEAD", "/overview").content == b""

@@ -13,7 +13,7 @@ ARGUMENTS = "an object in JSON, not a list of names, AMQP types and values"
 OWN_COLUMNS: dict[str, dict[str, str]] = {
     "list_queues": {
         "pid": NAMES, "owner_pid": NAMES, "memory": COUNTED, "disk_reads": COUNTED, "disk_writes": COUNTED,
-        "head_message_timestamp": "not told", "arguments": ARGUMENTS,
+        "head_message_timestamp": "of what is ready, not of what is with consumers", "arguments": ARGUMENTS,
     },
     "list_bindings": {"arguments": ARGUMENTS},
     "list_connections": {
@@ -22,7 +22,6 @@ OWN_COLUMNS: dict[str, dict[str, str]] = {
     },
     "list_channels": {"pid": NAMES, "connection": NAMES},
     "list_consumers": {"channel_pid": NAMES, "arguments": ARGUMENTS},
-    "list_vhosts": {"description": "the vhost that is there from the start has none"},
 }  # fmt: skip
 
 #: Columns of the above whose plain form is RabbitMQ's; only JSON differs.
@@ -49,7 +48,6 @@ OWN_WORDS: dict[str, str] = {
     "wait --pid 1": "there is no Erlang distribution to wait for",
     "wait NOFILE -t 1": "the broker's name is not known before it is there",
     "close_connection nonsense bye": "connections have names, which may be anything",
-    "list_vhosts -q name tags description": "the vhost that is there from the start has no description",
     "bogus": "lists the verbs of warren ctl",
 }
 #: Case -> why even the exit status differs.

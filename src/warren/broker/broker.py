@@ -143,7 +143,9 @@ class Broker:
     def create_defaults(self, username: str, password: str) -> None:
         """The first start: a vhost and a user."""
         if not self.vhosts:
-            self.store.put_vhost(self.add_vhost("/"))
+            vhost = self.add_vhost("/")
+            vhost.description = "Default virtual host"
+            self.store.put_vhost(vhost)
         self.default_user = username
         self._ack_timeout.start()
         self.access.create_defaults(username, password, "/")

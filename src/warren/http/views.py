@@ -122,7 +122,7 @@ def queue_info(bridge: Bridge, queue: Queue) -> QueueInfo:
         consumer_capacity=1.0 if busy and ready == 0 else 0.0,
         exclusive_consumer_tag=None if exclusive is None else exclusive.tag,
         single_active_consumer_tag=active,
-        head_message_timestamp=None,
+        head_message_timestamp=queue.head_timestamp(),
         idle_since=moment(queue.idle_since) if idle else UNSET,
         memory=ready_bytes + unacked_bytes + 256 * (ready + unacked),
         messages=ready + unacked,

@@ -81,6 +81,12 @@ class Fifo:
             self._page_in()
         return self._items[self._head]
 
+    def head_in_memory(self) -> Entry | None:
+        """The oldest entry when its content is in memory: nothing is read for somebody who only looks."""
+        if self._returned:
+            return self._returned[-1]
+        return self._items[self._head] if self._head < len(self._items) else None
+
     def pop(self) -> Entry | None:
         """Take the oldest entry."""
         self._queue.broker.windowed -= 1

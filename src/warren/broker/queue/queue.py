@@ -24,7 +24,7 @@ from warren.broker.queue.lease import Lease, Leases
 from warren.broker.queue.page import PERSISTENT
 from warren.broker.queue.paging import SMALL_WINDOW, WINDOW, WINDOW_BYTES
 from warren.broker.queue.promise import EVERYTHING, Promise
-from warren.broker.records import Binding, Destination, Resource
+from warren.broker.records import Binding, Content, Destination, Resource
 from warren.broker.timers import Timer
 from warren.log.index import QueueIndex
 from warren.wire.fields import Table
@@ -554,6 +554,14 @@ class Queue(Destination):
                 return i
             i += 1
         return 0
+
+    def head_timestamp(self) -> int | None:
+        """The ``timestamp`` property of the next message, while that is in memory.
+
+        RabbitMQ's ``head_message_timestamp`` looks at what is with consumers too.
+        """
+        head = self._first_fifo().head_in_memory()
+        return None if head is None else Content(head.message.header(), b"").properties.timestamp
 
     def logged_addresses(self) -> vec[i64]:
         """Where the log keeps what waits here."""
