@@ -42,6 +42,7 @@ HASHED: dict[str, Any] = {
 PLACES = ("", "orders", "news", "strays", "inner", "colours", "delayed", "honest", "loop-a", "by-id", "by-time",
           "by-header", "nowhere", "amq.topic", "odd\nname")  # fmt: skip
 KEYS = ("new", "old", "k", "x", "orders", "public.a", "public.b.c", "private", "", "1:a", "3:new")
+WORDS = ("a", "b", "c", "", "x", "y", "z", "*", "#", "\x00")
 TEXTS = ("red", "1", "", "12:red", "a|1:3:red", '["audit"]', "5000")
 
 
@@ -130,3 +131,46 @@ def test_a_map_of_numbers_holds_numbers(kind: Any, value: object, queues: list[s
     headers = pa.array([[("number", value)]], pa.map_(pa.string(), kind))
     block = pa.table({"exchange": ["colours"], "routing_key": ["k"], "headers": headers})
     assert verdicts.of(block)[1].to_pylist() == [queues]
+
+
+def test_words_that_no_binding_names_do_not_change_where_a_key_goes() -> None:
+    patterns = ("a", "a.b", "*.b", "#.b.*", "a.#", "#.c", "a.*.c", "", "*")
+    chance = random.Random(3)
+    for _ in range(60):
+        chosen = chance.sample(patterns, 3)
+        definitions = {
+            **DEFINITIONS,
+            "exchanges": [
+                exchange("t", "topic", alternate_exchange="d"),
+                exchange("d", "direct"),
+                exchange("u", "topic"),
+            ],
+            "bindings": [
+                *(binding("t", chance.choice(("orders", "audit")), pattern) for pattern in chosen),
+                binding("t", "u", chance.choice(patterns), "exchange"),
+                binding("u", "red", chance.choice(patterns)),
+                binding("d", "lost", "x.y"),
+            ],
+        }
+        path = Plan.of(definitions, "/", None, 1000, ()).path()
+        for _ in range(60):
+            key = ".".join(chance.choice(WORDS) for _ in range(chance.randint(0, 4)))
+            assert path.judge_plain("/", None, "t", key) == path.judge(Facts("/", None, "t", key)), (chosen, key)
+
+
+def test_keys_with_numbers_of_their_own_are_judged_once() -> None:
+    path = Plan.of(DEFINITIONS, "/", None, 1000, ()).path()
+    for number in range(1000):
+        assert path.judge_plain("/", None, "news", f"public.{number}.{number * 7}").queues == ["paper"]
+    gate = path._gates[("/", None, "news")]
+    assert not isinstance(gate, tuple) and len(gate.seen) == 1
+
+
+def test_a_value_is_never_taken_for_a_type() -> None:
+    verdicts = blocks.Verdicts(Plan.of(DEFINITIONS, "/", None, 1000, ()))
+    entries = [("colour", "red")]
+    block = pa.table({
+        "exchange": ["colours"] * 2, "routing_key": ["k"] * 2,
+        "headers": pa.array([entries, []], MAP), "header_types": pa.array([[], entries], MAP),
+    })  # fmt: skip
+    assert verdicts.of(block)[1].to_pylist() == [["red"], []]

@@ -20,7 +20,7 @@ from warren.spark.routing.path import Facts, PublishPath
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-WORDS = ("a", "b", "c", "")
+WORDS = ("a", "b", "c", "", "other", "*", "#")
 PATTERNS = ("a", "a.b", "*.b", "#", "a.#", "#.c", "*", "a.*.c", "", "b")
 VALUES = (Field("S", "red"), Field("I", 1), Field("l", 1), Field("t", True), Field("d", 1.0), Field("S", "1"))
 EXPIRATIONS = (

@@ -71,25 +71,43 @@ class Verdicts:
         self.contexts = Ids(pa.int64())
         self.judged = Ids(pa.int64())
         self.columns = arrays([])
+        self.usual: Numbers = np.empty(0, np.int64)  # by key: the context it was first seen in
+        self.verdict: Numbers = np.empty(0, np.int64)  # and its verdict there
 
     def of(self, block: pa.Table) -> list[pa.Array]:
         """The columns of ``outcome.VERDICT`` for a block."""
         if len(self.judged) + len(self.keys) > REMEMBERED:
             self.forget()
         facts = Facts(self, block)
-        numbers = self.judged.of(pa.array(facts.codes))
-        known = len(self.columns[0])
-        if len(self.judged) > known:
-            unknown = np.flatnonzero(numbers >= known)
-            _, first = np.unique(numbers[unknown], return_index=True)
-            new = arrays(judge_rows(self.plan, facts.rows(unknown[first])))
-            self.columns = [pa.concat_arrays([old, more]) for old, more in zip(self.columns, new, strict=True)]
+        numbers = self._numbers(facts)
         index = pa.array(numbers)
         return [column.take(index) for column in self.columns]
 
+    def _numbers(self, facts: Facts) -> Numbers:
+        """Which verdict each row gets; what is new is judged."""
+        # Nearly every key comes from one context, in which the verdict is found by the key alone: no second search.
+        more = len(self.keys) + 1 - len(self.usual)
+        self.usual = np.concatenate((self.usual, np.full(more, -1)))
+        self.verdict = np.concatenate((self.verdict, np.full(more, -1)))
+        numbers = self.verdict[facts.keys]
+        rest = np.flatnonzero(self.usual[facts.keys] != facts.contexts)
+        if len(rest):
+            contexts, keys = facts.contexts[rest], facts.keys[rest]
+            numbers[rest] = found = self.judged.of(pa.array((contexts << 32) | keys))
+            known = len(self.columns[0])
+            if len(self.judged) > known:
+                unknown = np.flatnonzero(found >= known)
+                _, first = np.unique(found[unknown], return_index=True)
+                new = arrays(judge_rows(self.plan, facts.rows(rest[unknown[first]])))
+                self.columns = [pa.concat_arrays(pair) for pair in zip(self.columns, new, strict=True)]
+            unclaimed = self.usual[keys] < 0
+            self.usual[keys[unclaimed]] = contexts[unclaimed]
+            self.verdict[keys[unclaimed]] = found[unclaimed]
+        return numbers
+
 
 class Facts:
-    """What the verdicts of one block depend on: a code for each row, and the facts behind it where they are wanted."""
+    """What the verdicts of one block depend on: two numbers for each row, and what is behind them where wanted."""
 
     def __init__(self, known: Verdicts, block: pa.Table) -> None:
         self.known = known
@@ -108,11 +126,12 @@ class Facts:
                 numbers = known.facts[kind].of(values)
                 packed = (np.int64(kind + 1) << (2 * BITS)) | (contexts[mask] << BITS) | numbers
                 contexts[mask] = known.contexts.of(pa.array(packed))
-        keys = known.keys.of(self.key) + 1
+        keys = known.keys.of(self.key) + 1  # 0 where it does not matter
         if self.relevance.key_ignored and "vhost" not in self.block:
             # A fanout's unique keys would make every message distinct for nothing.
             keys[self._begins_at(self.relevance.key_ignored)] = 0
-        self.codes: Numbers = (contexts << 32) | keys
+        self.contexts: Numbers = contexts
+        self.keys: Numbers = keys
 
     def rows(self, positions: Numbers) -> Iterator[tuple[Any, ...]]:
         """The facts of these rows, as ``judge_rows`` takes them."""

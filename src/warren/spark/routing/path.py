@@ -10,6 +10,7 @@ A verdict is about routing: it does not know how full a queue is (``x-overflow``
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from warren.broker.access import Access, NoStore, Refused
@@ -22,6 +23,7 @@ from warren.broker.interceptor import ChannelView, load_interceptors
 from warren.broker.publish import DIRECT_REPLY, read_expiration, refuse_internal
 from warren.broker.records import EXCHANGE, BasicMessage, Content, Exchange, Resource
 from warren.spark.routing.relevance import Relevance, relevance
+from warren.spark.routing.words import reduced, telling_words
 from warren.wire.content import Properties, Quick, encode_header
 from warren.wire.fields import Table
 from warren.wire.methods import SPECS_BY_NAME, Method
@@ -32,6 +34,7 @@ UNROUTABLE = "unroutable"  # returned if mandatory, else confirmed
 REFUSED = "refused"
 SCHEDULED = "scheduled"
 IMPERSONATOR = "impersonator"
+REMEMBERED = 1 << 20  # verdicts at one gate; beyond that all are forgotten
 EMPTY = Content(encode_header(Properties(), 0), b"")
 
 
@@ -61,6 +64,16 @@ class Verdict(NamedTuple):
     due_ms: int | None = None
 
 
+@dataclass
+class Gate:
+    """An exchange that this user may publish to, and what was said of keys there."""
+
+    topology: Topology
+    exchange: Exchange
+    words: frozenset[str] | None
+    seen: dict[str, Verdict] = field(default_factory=dict)
+
+
 class PublishPath:
     """Raises ValueError (one line) when the definitions or interceptors make no sense."""
 
@@ -72,7 +85,7 @@ class PublishPath:
         self.router = Router.from_definitions(definitions)
         self.access = load_access(definitions)
         # (vhost, user, exchange) -> what the stages that look at nothing else said: a refusal, or the way is open
-        self._gates: dict[tuple[str, str | None, str], Verdict | tuple[Topology, Exchange]] = {}
+        self._gates: dict[tuple[str, str | None, str], Verdict | Gate] = {}
 
     def relevance(self) -> Relevance:
         return relevance(self.router.vhosts, rerouted=bool(self.interceptors.of_methods))
@@ -91,21 +104,35 @@ class PublishPath:
             gate = self._gate(vhost, user, exchange)
         if isinstance(gate, Verdict):
             return gate
-        topology, found = gate
+        found = gate.exchange
         if user is not None and found.type == "topic":
             try:
                 self._check_topic(user, found, [routing_key])
             except AmqpError as refusal:
                 return Verdict(REFUSED, [], refusal.code, refusal.text)
-        message = BasicMessage(found.name, [routing_key], EMPTY, 0, False)
-        queues = [queue.name.name for queue in walk(found, message, topology.exchanges, topology.queues).queues]
+        if gate.words is None:
+            return self._plainly(gate, routing_key)
+        told_apart = reduced(routing_key, gate.words)
+        verdict = gate.seen.get(told_apart)
+        if verdict is None:
+            if len(gate.seen) >= REMEMBERED:
+                gate.seen.clear()
+            verdict = gate.seen[told_apart] = self._plainly(gate, routing_key)
+        return verdict
+
+    def _plainly(self, gate: Gate, routing_key: str) -> Verdict:
+        message = BasicMessage(gate.exchange.name, [routing_key], EMPTY, 0, False)
+        routed = walk(gate.exchange, message, gate.topology.exchanges, gate.topology.queues)
+        queues = [queue.name.name for queue in routed.queues]
         return Verdict(CONFIRMED if queues else UNROUTABLE, queues)
 
-    def _gate(self, vhost: str, user: str | None, exchange: str) -> Verdict | tuple[Topology, Exchange]:
-        gate: Verdict | tuple[Topology, Exchange]
+    def _gate(self, vhost: str, user: str | None, exchange: str) -> Verdict | Gate:
+        gate: Verdict | Gate
         try:
             topology = self._vhost(vhost)
-            gate = topology, self._exchange(topology, user, Resource(vhost, EXCHANGE, exchange))
+            found = self._exchange(topology, user, Resource(vhost, EXCHANGE, exchange))
+            # Direct and fanout exchanges find a key in no time as it is.
+            gate = Gate(topology, found, telling_words(topology, found) if found.type == "topic" else None)
         except AmqpError as refusal:
             gate = Verdict(REFUSED, [], refusal.code, refusal.text)
         self._gates[(vhost, user, exchange)] = gate
