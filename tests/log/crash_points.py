@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 from tests.log.cuts import Image, Leftover, at_once
 from tests.log.disk import SimulatedFiles
 from tests.log.world import State, World, found_state, judge
+from warren.log.format import LogCorrupt, LogError
 from warren.log.log import Log
 from warren.log.settings import LogSettings
 
@@ -28,6 +29,17 @@ def small(zero_ahead: bool = False) -> LogSettings:
         slack_bytes=0,
         reserve_bytes=0,
     )
+
+
+def started(disk: SimulatedFiles) -> World:
+    """A process on this disk; where the disk fails a start, the one that succeeds."""
+    while True:
+        try:
+            return World(disk, small())
+        except LogCorrupt:
+            raise
+        except LogError:
+            pass
 
 
 class Violation(BaseException):

@@ -3,9 +3,12 @@
 It keeps, for every file, what is durable and what was written since the last sync, and the same for names in the
 folder. ``images`` gives some of the folders that a power cut at this moment may leave: any subset of the unsynced
 writes, each whole, torn or with a bit turned, and any subset of the unsynced names (``cuts.py``: all of them). A killed
-process leaves everything as it is, unsynced writes included: the next log is opened on the same disk. A failed sync
-leaves its writes in doubt for good: a later sync that succeeds does not bring them back. Directories are flat;
-``folder`` is ignored.
+process leaves everything as it is, unsynced writes included: the next log is opened on the same disk.
+
+A failed sync leaves its writes in doubt: the kernel takes the pages for clean, so they are read as if all were well,
+and a later sync that succeeds does not bring them to the disk. Only writing them again and syncing that does. The
+kernel may also have tried and failed by itself (``lose_writeback``). Names and lengths are not like that: they are in
+the file system's journal, which is written later or ends the file system. Directories are flat; ``folder`` is ignored.
 """
 
 from __future__ import annotations
@@ -30,8 +33,6 @@ class Inode:
     def write(self, offset: int, data: bytes) -> None:
         apply(self.current, (offset, data))
         self.pending.append((offset, data))
-        # what is overwritten is dirty again: the older bytes cannot come back
-        self.doubtful = [w for w in self.doubtful if not (offset <= w[0] and w[0] + len(w[1]) <= offset + len(data))]
 
     def unsynced(self) -> list[Write]:
         """What a power cut may keep or not, in the order in which it was written."""
@@ -41,8 +42,26 @@ class Inode:
         image = bytearray(self.durable)
         for write in self.pending:
             apply(image, write)
+            self.doubtful = [piece for older in self.doubtful for piece in survivors(older, write)]
         self.durable = bytes(image)
         self.pending = []
+
+    def fail_to_sync(self) -> None:
+        """The kernel takes the pages for clean. A truncation is no page: it stays pending, in the journal."""
+        self.doubtful += [write for write in self.pending if write[0] >= 0]
+        self.pending = [write for write in self.pending if write[0] < 0]
+
+
+def survivors(older: Write, newer: Write) -> list[Write]:
+    """What a newer write that is on the disk leaves of an older one in doubt: its bytes before and behind."""
+    offset, data = older
+    begin, written = newer
+    end = offset + len(data) if begin < 0 else begin + len(written)
+    begin = int.from_bytes(written, "little") if begin < 0 else begin
+    if end <= offset or begin >= offset + len(data):
+        return [older]
+    before, behind = data[: max(0, begin - offset)], data[end - offset :]
+    return [(at, piece) for at, piece in ((offset, before), (end, behind)) if piece]
 
 
 def apply(image: bytearray, write: Write) -> None:
@@ -136,8 +155,7 @@ class SimulatedFiles(Files):
         inode, name = self.descriptors[descriptor]
         code = self.step("sync", name)
         if code:
-            inode.doubtful.extend(inode.pending)
-            inode.pending = []
+            inode.fail_to_sync()
             raise OSError(code, "cannot sync")
         inode.sync()
 
@@ -185,7 +203,12 @@ class SimulatedFiles(Files):
     def random_id(self) -> int:
         return 0x5EED5EED
 
-    # --- the power cut
+    # --- the kernel, and the power cut
+
+    def lose_writeback(self) -> None:
+        """The kernel wrote back what was not synced yet, failed, and keeps it for itself."""
+        for inode in self.inodes():
+            inode.fail_to_sync()
 
     def synced_image(self) -> dict[str, bytes]:
         return {name: inode.durable for name, inode in self.durable_names.items()}

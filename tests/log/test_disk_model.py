@@ -10,11 +10,14 @@ about it, in every run of the tests, at every operation of the disk and behind t
 - A second crash, in the recovery or the next batch: all subsets of both, and the first with each write torn and turned
   every 64 bytes.
 - A process killed at every operation, which keeps the unsynced writes unsynced, and started again before the power
-  goes: all subsets.
+  goes: all subsets. The same where the kernel could not write them, so that only writing them again brings them to the
+  disk: also each write torn and turned every 64 bytes; and with every operation of the start failing: all subsets.
+- Every operation failing, the process killed at each of the next four, started again, a power cut: all subsets.
 - Every order of up to two of the batches, sound and with each of its syncs failing: all subsets.
 
-Under ``soak``: the failing operations with each single write torn and turned at every byte; every order of up to six
-of the batches, and of up to four with each sync failing. Two writes damaged together after a fault, and long
+Under ``soak``: the failing operations with each single write torn and turned at every byte; one and three of them and
+then a kill at any later operation, with damage every 64 bytes; every order of up to six of the batches, and of up to
+four with each sync failing. Two writes damaged together after a fault, and long
 histories, are left to chance (``test_random_histories.py``). ``disk.py`` is the disk, ``cuts.py`` says what a crash may
 leave, ``crash_points.py`` watches, ``world.py`` is the miniature broker and the judge.
 """
@@ -28,7 +31,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from tests.log.crash_points import CrashPoints, Images, Recoveries, Violation, small
+from tests.log.crash_points import CrashPoints, Images, Recoveries, Violation, small, started
 from tests.log.cuts import Image, damaged, whole
 from tests.log.disk import SimulatedFiles
 from tests.log.world import World, found_state, judge, restarted, same
@@ -189,7 +192,7 @@ def after_a_crash(w: World) -> None:
 
 def go_on(points: CrashPoints, before: World) -> None:
     """A new process on this disk: recovery and one more batch, every crash point judged."""
-    world = restarted(before, World(points.disk, small()))
+    world = restarted(before, started(points.disk))
     points.world = world
     run_history(world, [after_a_crash])
     points.look("the end", "")
@@ -225,22 +228,75 @@ def test_a_power_cut_after_a_killed_process_was_started_again_loses_nothing_prom
     """What recovery reads may be in the page cache only: whoever builds on it must make it durable first."""
     recoveries = Recoveries()
     for at in fault_points():
-        disk = SimulatedFiles()
-        world = World(disk, small(zero_ahead))
+        killed_and_started(recoveries, at, zero_ahead=zero_ahead)
 
-        def kill(kind: str, name: str, at: int = at, disk: SimulatedFiles = disk) -> None:
-            if disk.operations == at:
-                raise Killed
 
-        disk.observe = kill
-        try:
-            run_history(world, BATCHES)
-        except Killed:
-            pass
-        try:
-            go_on(CrashPoints(disk, whole, recoveries, world), world)
-        except Violation as error:
-            raise AssertionError(f"killed before operation {at}: {error}") from error
+@pytest.mark.parametrize("zero_ahead", [False, True])
+def test_what_the_kernel_failed_to_write_behind_a_killed_process_is_written_again(zero_ahead: bool) -> None:
+    """Everything not synced is read from the page cache, and no sync alone brings it to the disk any more."""
+    recoveries = Recoveries()
+    for at in fault_points():
+        killed_and_started(recoveries, at, zero_ahead=zero_ahead, writeback_fails=True, images=whole_and_damaged(64))
+
+
+def test_a_failed_operation_then_a_kill_then_a_power_cut_lose_nothing_promised() -> None:
+    """What a failed sync left in the page cache is read by the next process as if it were on the disk."""
+    every_failure_then_kill(1, 4, whole)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("length", [1, 3])
+def test_a_failed_operation_then_a_kill_at_any_time_then_a_power_cut_lose_nothing_promised(length: int) -> None:
+    every_failure_then_kill(length, len(fault_points()), whole_and_damaged(64))
+
+
+def every_failure_then_kill(length: int, within: int, images: Images) -> None:
+    """So many operations in a row fail, from each on; the process dies before each of so many behind the first."""
+    recoveries = Recoveries()
+    for failed in fault_points():
+        for at in range(failed + 1, failed + 1 + within):
+            killed_and_started(recoveries, at, range(failed, min(failed + length, at)), images=images)
+
+
+def test_a_start_that_fails_at_any_operation_is_made_up_for_by_the_next() -> None:
+    """Nor does what a failed start left in the page cache count as being on the disk."""
+    recoveries = Recoveries()
+    for at in fault_points():
+        for failing in range(at, at + 8):  # the start's own operations, and the first behind it
+            killed_and_started(recoveries, at, range(failing, failing + 1), writeback_fails=True)
+
+
+def killed_and_started(
+    recoveries: Recoveries,
+    at: int,
+    failing: range = range(0),  # noqa: B008
+    zero_ahead: bool = False,
+    writeback_fails: bool = False,
+    images: Images = whole,
+) -> None:
+    """A process dies before this operation, the next goes on; ``failing`` operations fail. Every crash point is judged.
+
+    ``writeback_fails``: what was not synced when it died, the kernel could not write either.
+    """
+    disk = SimulatedFiles()
+    disk.fault = lambda kind, name: errno.EIO if disk.operations - 1 in failing else 0  # it counts this one already
+    world = World(disk, small(zero_ahead))
+
+    def kill(kind: str, name: str) -> None:
+        if disk.operations == at:
+            raise Killed
+
+    disk.observe = kill
+    try:
+        run_history(world, BATCHES)
+    except Killed:
+        pass
+    if writeback_fails:
+        disk.lose_writeback()
+    try:
+        go_on(CrashPoints(disk, images, recoveries, world), world)
+    except Violation as error:
+        raise AssertionError(f"operations {failing} fail, killed before operation {at}: {error}") from error
 
 
 def test_every_order_of_two_of_these_batches_survives_every_crash_point_and_every_failed_sync() -> None:

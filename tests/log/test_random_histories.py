@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.log.crash_points import CrashPoints, small
+from tests.log.crash_points import CrashPoints, small, started
 from tests.log.disk import SimulatedFiles
 from tests.log.world import World, restarted
 
@@ -84,7 +84,9 @@ def live_through(operations: list[Step], seed: int, faults: set[int], restarts: 
             if rng.random() < 0.2:
                 world.check_reads()
         world.end_turn(rng.random() < 0.5)
-        if faults or rng.random() < 0.5:
+        if rng.random() < 0.5:
             disk = SimulatedFiles(rng.choice(list(disk.images(8, rng))))
+        elif rng.random() < 0.5:
+            disk.lose_writeback()
         # else the process is killed: the same disk, with all that is not synced yet
-        world = restarted(world, World(disk, small()))
+        world = restarted(world, started(disk))

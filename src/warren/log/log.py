@@ -66,7 +66,6 @@ class Log:
             self.epoch,
             found.last_segment,
             found.last_part,
-            found.last_base,
             found.last_end,
         )
         self.tail.zero_ahead = min(ZERO_AHEAD, settings.segment_bytes // 4) if settings.zero_ahead else 0

@@ -11,7 +11,7 @@ from warren.log.format import LogError
 from warren.log.manifest import NAME as MANIFEST
 from warren.log.manifest import replace
 from warren.log.recovery import Progress, Recovery
-from warren.log.segment import file_name
+from warren.log.rewriting import make_durable
 
 
 def take_over(folder: str, files: Files, progress: Progress | None) -> tuple[int, Recovery]:
@@ -27,9 +27,9 @@ def take_over(folder: str, files: Files, progress: Progress | None) -> tuple[int
         if found.fresh:
             replace(files, folder, MANIFEST, [found.manifest.encode()])
         else:
-            if not found.recovered.clean:
-                _make_durable(folder, files, found)
             found.recovered.epoch += 1  # an epoch per start
+            if not found.recovered.clean:
+                make_durable(folder, files, found)
         for name in found.garbage:
             files.unlink(f"{folder}/{name}")
     except OSError as error:
@@ -39,18 +39,3 @@ def take_over(folder: str, files: Files, progress: Progress | None) -> tuple[int
         files.close(lock)
         raise
     return lock, found
-
-
-def _make_durable(folder: str, files: Files, found: Recovery) -> None:
-    """A killed process may have left its last commit, and names, in the page cache only; recovery read them there.
-
-    The next header and the next manifest call them synced, and leftovers go because they are there: so they must be.
-    Only the last file can be behind, as no later one is begun before it is synced.
-    """
-    if found.last_segment > 0:
-        descriptor = files.open(folder + "/" + file_name(found.last_segment, found.last_part), False)
-        try:
-            files.sync(descriptor)
-        finally:
-            files.close(descriptor)
-    files.sync_folder(folder)

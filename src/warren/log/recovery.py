@@ -27,6 +27,7 @@ from warren.log.format import (
     FILE_HEADER,
     HOLDER,
     MESSAGE_FIXED,
+    BatchHeader,
     FileHeader,
     LogCorrupt,
     holders_start,
@@ -89,6 +90,8 @@ class Recovery:
         self.last_part: i64 = 0
         self.last_base: i64 = 0
         self.last_end: i64 = 0
+        self.synced_segment: i64 = 0  # the highest position that the manifest or a batch names as synced
+        self.synced_offset: i64 = 0
         self.highest: i64 = 0  # highest segment number any file has
         self.done_bytes: i64 = 0
         self.total_bytes: i64 = 0
@@ -147,9 +150,11 @@ class Recovery:
         self.recovered.epoch = m.epoch
         self.last_segment = m.segment
         self.last_end = m.offset
+        self.synced_segment = m.segment
+        self.synced_offset = m.offset
         return True
 
-    def _header(self, name: str) -> FileHeader | None:
+    def header_of(self, name: str) -> FileHeader | None:
         path = f"{self.folder}/{name}"
         descriptor = self.files.open(path, False)
         try:
@@ -179,7 +184,7 @@ class Recovery:
                 if number not in kept:
                     self.garbage.append(name)
                 continue
-            header = self._header(name)
+            header = self.header_of(name)
             if header is None:
                 torn.append(name)
                 continue
@@ -228,7 +233,7 @@ class Recovery:
         if set(found.segments) != {int(entry.number) for entry in m.segments}:
             return False
         for entry in m.segments:
-            header = self._header(file_name(entry.number, 0))
+            header = self.header_of(file_name(entry.number, 0))
             segment = found.segments[int(entry.number)]
             if header is None or header.generation != entry.generation or segment.generation != entry.generation:
                 return False
@@ -252,13 +257,9 @@ class Recovery:
             parts = [Part(header.part, header.base) for header in found.headers]
             last = found.end < 0
             cursor = self._cursor(found.number, parts, found.end)
-            highest_segment = self.manifest.segment
-            highest_offset = self.manifest.offset
             while cursor.next():
                 header = cursor.header
-                if (header.synced_segment, header.synced_offset) > (highest_segment, highest_offset):
-                    highest_segment = header.synced_segment
-                    highest_offset = header.synced_offset
+                self._note_synced(header)
                 if header.epoch > self.recovered.epoch:
                     self.recovered.epoch = header.epoch
                 if header.number > state.batch:
@@ -269,13 +270,11 @@ class Recovery:
                 self._corrupt(cursor)
             if last:
                 for header in cursor.headers_behind():
-                    if (header.synced_segment, header.synced_offset) > (highest_segment, highest_offset):
-                        highest_segment = header.synced_segment
-                        highest_offset = header.synced_offset
+                    self._note_synced(header)
                 closed = found.headers[-1].base if found.headers else 0  # the last part's header closed all before it
                 if closed > cursor.at:
                     self._corrupt(cursor)
-                if (found.number, cursor.at) < (highest_segment, highest_offset):
+                if (found.number, cursor.at) < (self.synced_segment, self.synced_offset):
                     self._corrupt(cursor)
                 where = cursor.file_offset(cursor.at)
                 if cursor.problem and cursor.problem != "nothing written" and cursor.file_size > where:
@@ -288,6 +287,11 @@ class Recovery:
             cursor.close()
         state.segment = self.last_segment
         state.offset = self.last_end
+
+    def _note_synced(self, header: BatchHeader) -> None:
+        if (header.synced_segment, header.synced_offset) > (self.synced_segment, self.synced_offset):
+            self.synced_segment = header.synced_segment
+            self.synced_offset = header.synced_offset
 
     def _cursor(self, number: i64, parts: list[Part], end: i64) -> BatchCursor:
         return BatchCursor(self.folder, self.files, seed(self.manifest.log_id), number, parts, end)
@@ -303,7 +307,7 @@ class Recovery:
     def _old_segment(self, entry: ManifestSegment) -> None:
         segment = Segment(entry.number)
         try:
-            header = self._header(file_name(entry.number, 0))
+            header = self.header_of(file_name(entry.number, 0))
         except FileNotFoundError:
             header = None
         if header is None:

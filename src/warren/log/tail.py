@@ -38,9 +38,7 @@ BUSY_COMMITS: Final = 20  # ... and so would small ones between them
 
 @final
 class Tail:
-    def __init__(
-        self, folder: str, files: Files, log_id: i64, epoch: i64, segment: i64, part: i64, base: i64, end: i64
-    ) -> None:
+    def __init__(self, folder: str, files: Files, log_id: i64, epoch: i64, segment: i64, part: i64, end: i64) -> None:
         self.folder: Final = folder
         self.files: Final = files
         self.log_id: Final = log_id
@@ -53,8 +51,6 @@ class Tail:
         self.segment: i64 = segment
         self.part: i64 = part
         self.end: i64 = end
-        self.stale: str = file_name(segment, part) if segment > 0 else ""  # left by the process before this one
-        self.stale_base: Final = base
         # the file being written
         self.open_segment: i64 = 0
         self.open_part: i64 = 0
@@ -148,7 +144,6 @@ class Tail:
         if fresh:
             self.files.sync_folder(self.folder)
             commit.opened.append((segment, self.open_part, self.base))
-            self._trim_stale()
         self.segment = segment
         self.part = self.open_part
         self.end = at
@@ -171,20 +166,6 @@ class Tail:
         return file_header(
             FileHeader(self.log_id, segment, part, 0, self.epoch, base, self.segment, self.part, self.end, 0)
         )
-
-    def _trim_stale(self) -> None:
-        """The file the process before this one wrote last is closed now: what stands behind its end is given back."""
-        if not self.stale:
-            return
-        try:
-            descriptor = self.files.open(self.folder + "/" + self.stale, True)
-            try:
-                self.files.truncate(descriptor, FILE_HEADER + self.end - self.stale_base)
-            finally:
-                self.files.close(descriptor)
-        except OSError:
-            pass  # zeros and what recovery cut: it may stay
-        self.stale = ""
 
     def close(self) -> None:
         if self.descriptor >= 0:
