@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 
 from tests.broker.harness import Core
-from warren.wire.content import Properties
+from warren.broker.message import Entry
+from warren.wire.content import Properties, content_frames, encode_header
+from warren.wire.methods import method_frame
 
 PERSISTENT = Properties(delivery_mode=2)
 MANY = 9000  # more than a window
@@ -87,6 +89,45 @@ def test_purging_and_deleting_a_paged_queue_leaves_nothing(core: Core) -> None:
     client = core.client()
     assert client.call("queue.declare", queue="a", passive=True)["message_count"] == 0
     assert client.call("queue.declare", queue="b", passive=True).name == "channel.close"
+
+
+def slices(core: Core) -> int:
+    """Let go what is left over; in how many turns."""
+    turns = 0
+    timers = core.broker.io_timers
+    while (due := timers.next_due()) >= 0:
+        turns += timers.run_next(due)
+    return turns
+
+
+@pytest.mark.parametrize("returned", [False, True], ids=["never delivered", "requeued"])
+@pytest.mark.parametrize("how", ["queue.purge", "queue.delete"])
+def test_what_a_queue_held_in_memory_is_let_go_in_slices(core: Core, how: str, returned: bool) -> None:
+    client = core.client()
+    many = 40_000
+    client.call("queue.declare", queue="q")
+    one = method_frame(1, "basic.publish", exchange="", routing_key="q")
+    client.feed((one + content_frames(1, encode_header(Properties(), 1), b"x", 131072)) * many)
+    if returned:
+        client.call("basic.consume", queue="q", consumer_tag="c")
+        client.call("basic.cancel", consumer_tag="c")
+        client.send("basic.nack", delivery_tag=0, multiple=True, requeue=True)
+    assert slices(core) == 0
+    assert client.call(how, queue="q")["message_count"] == many
+    assert core.broker.windowed == 0
+    assert client.call("queue.declare", queue="q")["message_count"] == 0
+    assert slices(core) == 3
+
+
+def test_a_slice_is_let_go_a_turn_and_what_is_short_at_once(core: Core) -> None:
+    long: list[Entry | None] = [None] * 40_000
+    core.broker.leftovers.add([None] * 10_000)
+    assert slices(core) == 0
+    core.broker.leftovers.add(long)
+    for left in (40_000 - 16_384, 40_000 - 2 * 16_384):
+        core.broker.io_timers.run_next(core.broker.io_timers.next_due())
+        assert len(long) == left
+    assert slices(core) == 1
 
 
 def test_the_timestamp_at_the_head_is_told_while_it_is_in_memory(core: Core) -> None:

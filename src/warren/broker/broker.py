@@ -30,6 +30,7 @@ from warren.broker.durability import Durability
 from warren.broker.exchange.random import Randomness
 from warren.broker.firehose import Firehose
 from warren.broker.interceptor import ChannelView, Interceptors
+from warren.broker.leftovers import Leftovers
 from warren.broker.message import Entry, Message, Origin, message_from
 from warren.broker.notes import Notes
 from warren.broker.policy import Policies
@@ -81,7 +82,7 @@ class Broker:
         self.now: i64 = clock.now_ms()
         self.started_at: Final[i64] = self.now
         self.timers: Final = Timers()  # the rules' time: TTL, expiry, delays
-        self.io_timers: Final = Timers()  # the wire's time: heartbeats, handshakes, grace
+        self.io_timers: Final = Timers()  # the wire's time: heartbeats, handshakes, grace, leftovers
         # settings
         self.max_message_size: i64 = 128 << 20
         self.channel_max: i64 = 2047
@@ -110,6 +111,7 @@ class Broker:
         self.dead_letters: Final = DeadLetters(self)
         self.delay: Final = Delays(self)
         self.durability: Final = Durability(self)
+        self.leftovers: Final = Leftovers(self)
         # the turn
         self.dirty: list[Queue] = []
         self.overfull: list[Queue] = []

@@ -265,7 +265,10 @@ class Fifo:
         return message
 
     def clear(self) -> None:
-        self._queue.broker.windowed -= self.window()
+        broker = self._queue.broker
+        broker.windowed -= self.window()
+        self._items.extend(self._returned)
+        broker.leftovers.add(self._items)
         self._returned = []
         self._items = []
         self._head = 0
