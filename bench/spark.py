@@ -164,7 +164,7 @@ def definitions(bindings: int) -> dict[str, Any]:
 
 
 def routing(spark: SparkSession, figures: Figures, folder: Path, rows: int, reps: int) -> None:
-    from warren.spark.routing import route
+    from warren.spark.routing import route, route_files
 
     path = str(folder / "messages")
     spark.range(0, rows, numPartitions=4).selectExpr(
@@ -181,19 +181,37 @@ def routing(spark: SparkSession, figures: Figures, folder: Path, rows: int, reps
     noop(df)
     scan = timed(reps, lambda: noop(spark.read.parquet(path)))
     figures.add("Parquet scan of the messages", "-", rows, scan)
-    described = definitions(10_000)
-
-    def work() -> None:
-        route(df, described).groupBy("outcome").count().collect()
-
-    work()
-    taken = timed(reps, work)
-    figures.add("route, 10,000 bindings, counted", "-", rows, taken)
-    print(f"{'':<34} {scan / taken:.0%} of the scan's rate", flush=True)
+    fresh = Fresh(10_000)
+    for what, routed in (
+        ("route of files", lambda: route_files(spark, path, fresh())),
+        ("route of a DataFrame", lambda: route(df, fresh())),
+    ):
+        count = partial(counted, routed)
+        count()
+        taken = timed(reps, count)
+        figures.add(f"{what}, 10,000 bindings", "-", rows, taken)
+        print(f"{'':<34} {scan / taken:.0%} of the scan's rate", flush=True)
     distinct = df.select("exchange", "routing_key").distinct().count()
     print(f"{'':<34} {distinct:,} distinct (exchange, key)", flush=True)
-    figures.add("route, result written as Parquet", "-", rows, timed(
-        1, lambda: route(df, described).write.mode("overwrite").parquet(str(folder / "routed"))))  # fmt: skip
+    written = str(folder / "routed")
+    taken = timed(1, lambda: route_files(spark, path, fresh()).write.mode("overwrite").parquet(written))
+    figures.add("route of files, written as Parquet", "-", rows, taken)
+
+
+def counted(routed: Callable[[], DataFrame]) -> None:
+    routed().groupBy("outcome").count().collect()
+
+
+class Fresh:
+    """Definitions that no worker has seen before, so that nothing is remembered from the run before."""
+
+    def __init__(self, bindings: int) -> None:
+        self.base = definitions(bindings)
+        self.runs = 0
+
+    def __call__(self) -> dict[str, Any]:
+        self.runs += 1
+        return {**self.base, "queues": [*self.base["queues"], {"name": f"run {self.runs}", "vhost": "/"}]}
 
 
 def measure(rows: int, routed: int, reps: int, with_rabbitmq: bool, only: tuple[str, ...] = NAMES) -> dict[str, Any]:
