@@ -15,6 +15,7 @@ from tests.log.world import World, found_state, same
 from warren.log.files import Files
 from warren.log.log import Log
 from warren.log.settings import LogSettings
+from warren.testing import FaultyDisk
 
 
 def settings() -> LogSettings:
@@ -97,6 +98,25 @@ def test_a_disk_that_fails_twice_is_reported_and_service_returns_by_itself() -> 
     assert found_state(log, recovered).queues == {1: {3: b"new"}}, "settles of the failed batch were carried over"
 
 
+def test_service_returns_from_an_outage_however_long_it_was(tmp_path: Path) -> None:
+    """Every attempt keeps one more batch; in the end they are more pieces than a system call takes."""
+    disk = FaultyDisk()
+    world = World(disk, LogSettings(retry_ms=100), str(tmp_path))
+    disk.fail("write")
+    for n in range(600):
+        world.define("name", b"%d" % n)
+        world.end_turn()
+        world.log.tick(100 * n)
+    assert world.log.failing and world.log.reason == "Input/output error"
+    disk.repair()
+    world.log.tick(60_000)
+    assert not world.log.failing and world.promised == world.log.batch - 1
+    world.log.close()
+    log, recovered = Log.open(str(tmp_path), Files(), settings())
+    assert recovered.definitions == {("queue", "name"): b"599"}
+    log.close()
+
+
 def test_a_message_of_a_failed_batch_that_a_consumer_holds_can_be_read_and_is_stored_later() -> None:
     disk = SimulatedFiles()
     world = World(disk, settings())
@@ -157,6 +177,22 @@ def test_a_failed_checkpoint_or_compaction_is_tried_again_and_loses_nothing() ->
         assert same(found_state(log, recovered), world.state, set()), kinds
 
 
+def test_a_start_on_a_disk_without_room_writes_the_last_commit_in_place() -> None:
+    disk = SimulatedFiles()
+    world = World(disk, settings())
+    for body in (b"first", b"second"):
+        world.publish(body, 1)
+        world.end_turn()
+    disk.lose_writeback()
+    disk.fault = lambda kind, name: errno.ENOSPC if kind in ("create", "truncate") else 0
+    log, recovered = Log.open("/data", disk, settings())
+    assert same(found_state(log, recovered), world.state, set())
+    assert set(disk.names_now) == {"manifest", "segment-0000000001.log"}
+    well(disk)
+    log, recovered = Log.open("/data", SimulatedFiles(disk.synced_image()), settings())
+    assert same(found_state(log, recovered), world.state, set())
+
+
 LIMITED = """
 import resource, signal, sys
 from tests.log.world import World
@@ -210,6 +246,26 @@ def mounted(folder: Path, size: str) -> bool:
     folder.mkdir()
     done = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(folder)], capture_output=True)
     return done.returncode == 0
+
+
+def test_a_start_on_a_full_disk_for_real_finds_everything(tmp_path: Path) -> None:
+    small = tmp_path / "small"
+    if os.geteuid() != 0 or not mounted(small, "1m"):
+        pytest.skip("a small tmpfs needs root")
+    try:
+        world = World(Files(), LogSettings(zero_ahead=False), str(small / "data"))
+        for n in range(20):
+            world.publish(b"%04d" % n * 500, 1)
+            world.end_turn()
+        with pytest.raises(OSError, match="No space left"), open(small / "filler", "wb", buffering=0) as filler:
+            while True:
+                filler.write(bytes(4096))
+        os.close(world.log._lock)  # as after a kill
+        log, recovered = Log.open(str(small / "data"), Files(), settings())
+        assert same(found_state(log, recovered), world.state, set())
+        log.close()
+    finally:
+        subprocess.run(["umount", "-l", str(small)], check=False)
 
 
 def test_a_full_disk_for_real_and_what_consumers_drain_makes_room(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from mypy_extensions import i64, mypyc_attr
 
 # macOS has no fdatasync, and its fsync stops at the drive's cache
 FULL_SYNC: Final[int] = 51  # fcntl.F_FULLFSYNC, which Linux's module does not know
+MOST_PARTS: Final = 1024  # that one system call takes (IOV_MAX)
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -50,7 +51,9 @@ class Files:
 
     def write(self, descriptor: int, parts: list[bytes], offset: i64) -> None:
         """Write the parts one behind the other from ``offset``; goes on after a short write until all is written."""
-        written = os.pwritev(descriptor, parts, offset) if sys.platform != "darwin" else 0
+        written = 0
+        if sys.platform != "darwin" and len(parts) <= MOST_PARTS:
+            written = os.pwritev(descriptor, parts, offset)
         total = 0
         for part in parts:
             total += len(part)
