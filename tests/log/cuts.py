@@ -16,7 +16,7 @@ import itertools
 from collections.abc import Iterator, Sequence
 from typing import TypeVar
 
-from tests.log.disk import Inode, SimulatedFiles, Write, apply
+from tests.log.disk import Inode, SimulatedFiles, Write, apply, harmless
 
 Image = dict[str, bytes]
 T = TypeVar("T")
@@ -87,6 +87,8 @@ def damaged_contents(inode: Inode, step: int) -> list[bytes]:
     writes = inode.unsynced()
     found: dict[bytes, None] = {}
     for index, write in enumerate(writes):
+        if harmless(inode.durable, write):
+            continue
         for before in subsets(writes[:index]):
             for behind in subsets(writes[index + 1 :]):
                 for harmed in damages(write, step):

@@ -8,7 +8,11 @@ process leaves everything as it is, unsynced writes included: the next log is op
 A failed sync leaves its writes in doubt: the kernel takes the pages for clean, so they are read as if all were well,
 and a later sync that succeeds does not bring them to the disk. Only writing them again and syncing that does. The
 kernel may also have tried and failed by itself (``lose_writeback``). Names and lengths are not like that: they are in
-the file system's journal, which is written later or ends the file system. Directories are flat; ``folder`` is ignored.
+the file system's journal, which is written later or ends the file system.
+
+A write of bytes that are on the disk already harms none of them: a drive writes a sector whole or not at all. The log
+relies on that with every commit, which begins in a sector that holds the end of the one before. Directories are flat;
+``folder`` is ignored.
 """
 
 from __future__ import annotations
@@ -62,6 +66,12 @@ def survivors(older: Write, newer: Write) -> list[Write]:
         return [older]
     before, behind = data[: max(0, begin - offset)], data[end - offset :]
     return [(at, piece) for at, piece in ((offset, before), (end, behind)) if piece]
+
+
+def harmless(image: bytes | bytearray, write: Write) -> bool:
+    """These bytes are there already."""
+    offset, data = write
+    return offset >= 0 and image[offset : offset + len(data)] == data
 
 
 def apply(image: bytearray, write: Write) -> None:
@@ -260,7 +270,7 @@ class SimulatedFiles(Files):
         for (inode, write), how in zip(writes, choice, strict=False):
             image = contents[id(inode)]
             offset, data = write
-            if how == 0:
+            if how == 0 or harmless(image, write):
                 continue
             if how == 1 or offset < 0 or len(data) < 2:
                 apply(image, write)

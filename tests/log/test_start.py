@@ -242,6 +242,43 @@ def test_recovery_reads_only() -> None:
     assert changed == [*made_durable, "truncate", "unlink"], "what was read is made durable, then garbage is removed"
 
 
+def test_a_page_that_the_kernel_drops_during_a_start_is_not_copied_for_a_commit() -> None:
+    """It was read, but never got to the disk, and is read again as the disk has it: that start fails, the next cuts."""
+    disk = SimulatedFiles()
+    world = World(disk, small())
+    world.publish(b"kept", 1)
+    world.end_turn()
+    disk.fault = lambda kind, name: errno.EIO if kind != "write" else 0
+    world.publish(b"only in the page cache", 1)
+    world.end_turn()
+    disk.fault = lambda kind, name: 0
+    assert b"page cache" in disk.kept_image()["segment-0000000001.log"]
+
+    def drop(step: str, done: int, total: int) -> None:
+        if done == total:
+            for inode in disk.names_now.values():
+                inode.current = bytearray(inode.durable)
+
+    with pytest.raises(LogError, match="segment-0000000001.log: offset .* start again"):
+        Log.open("/data", disk, small(), drop)
+    assert found_state(*Log.open("/data", disk, small())).queues == {1: {1: b"kept"}}
+
+
+def test_a_start_after_a_kill_copies_the_last_commit_only_and_no_second_time() -> None:
+    disk = SimulatedFiles()
+    world = World(disk, LogSettings(zero_ahead=False))
+    for n in range(20):
+        world.publish(b"%d" % n * 1000, 1)
+        world.end_turn()
+    sizes = []
+    for _ in range(3):
+        log, recovered = Log.open("/data", disk, small())
+        assert same(found_state(log, recovered), world.state, set())
+        sizes.append({name: len(data) for name, data in disk.kept_image().items() if name.endswith(".log")})
+    assert sizes[0] == sizes[1] == sizes[2] and list(sizes[0]) == ["segment-0000000001.log", "segment-0000000001.1.log"]
+    assert sizes[0]["segment-0000000001.1.log"] < 3000 < 30_000 < sizes[0]["segment-0000000001.log"]
+
+
 def test_a_start_on_a_failing_disk_names_the_folder_and_the_next_one_succeeds() -> None:
     disk = SimulatedFiles()
     world = filled(disk)

@@ -17,6 +17,9 @@ Why nothing else has to be written again:
 
 from __future__ import annotations
 
+import errno
+from typing import Final
+
 from mypy_extensions import i64
 
 from warren.log.files import Files
@@ -25,6 +28,8 @@ from warren.log.manifest import write_beside
 from warren.log.recovery import Recovery
 from warren.log.scan import BatchCursor
 from warren.log.segment import Part, file_name
+
+NO_ROOM: Final = (errno.ENOSPC, errno.EDQUOT)
 
 
 def make_durable(folder: str, files: Files, found: Recovery) -> None:
@@ -57,8 +62,10 @@ def _write_again(folder: str, files: Files, found: Recovery, old: str) -> i64:
     try:
         write_beside(files, folder, name, [first, batches])
         files.rename(f"{folder}/{name}.new", f"{folder}/{name}")
-    except OSError:
-        # perhaps the disk is full: in place it needs no room, and a torn write of the bytes that stand there is none
+    except OSError as error:
+        if error.errno not in NO_ROOM:
+            raise
+        # in place it needs none; and of bytes that are on the disk already even a torn write changes none
         if known:
             _overwrite(files, f"{folder}/{old}", batches, at)
         else:
