@@ -23,8 +23,8 @@ from warren.broker.sink import Sink
 from warren.broker.states import CLOSING as CLOSING_CONNECTION
 from warren.broker.states import GONE, HEADER, RUNNING
 from warren.wire.constants import FRAME_BODY, FRAME_END
-from warren.wire.content import Quick
 from warren.wire.fields import Table
+from warren.wire.glance import Quick
 from warren.wire.methods import method_frame
 from warren.wire.replies import AmqpError
 

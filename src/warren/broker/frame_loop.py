@@ -23,8 +23,7 @@ from warren.broker.publish import Arrived
 from warren.broker.states import CLOSING, GONE, HEADER, RUNNING
 from warren.wire import frames
 from warren.wire.constants import FRAME_BODY, FRAME_END, FRAME_HEADER, FRAME_HEARTBEAT, FRAME_METHOD
-from warren.wire.content import Quick
-from warren.wire.glance import quick_properties
+from warren.wire.glance import Quick, quick_properties
 from warren.wire.methods import decode_method, method_frame
 from warren.wire.replies import AmqpError
 

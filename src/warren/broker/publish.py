@@ -42,12 +42,11 @@ from warren.wire.content import (
     FLAG_PRIORITY,
     FLAG_USER_ID,
     Properties,
-    Quick,
     encode_header,
 )
 from warren.wire.erlang import pretty_pair
 from warren.wire.fields import Field, type_name
-from warren.wire.glance import MARK_DELAY, MARK_DELAY_OTHER, MARK_DELIVER_AT
+from warren.wire.glance import MARK_DELAY, MARK_DELAY_OTHER, MARK_DELIVER_AT, Quick
 from warren.wire.replies import AmqpError
 
 if TYPE_CHECKING:

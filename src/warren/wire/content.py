@@ -141,23 +141,6 @@ class Properties:
         return f"Properties({inside})"
 
 
-@final
-class Quick:
-    """What the publish path asks of most messages: made by ``glance.py``, no table is decoded."""
-
-    def __init__(self) -> None:
-        self.flags: i64 = 0
-        self.marks: i64 = 0  # special headers: MARK_* of glance.py
-        self.delay: i64 = -1  # x-delay, when it is there once and a positive 32- or 64-bit number, as nearly always
-        self.delivery_mode: i64 = 0  # 0 when absent
-        self.priority: i64 = -1  # -1 when absent
-        self.expiration: str | None = None
-        self.reply_to: str | None = None
-        self.user_id: str | None = None
-        self.message_id: str | None = None
-        self.correlation_id: str | None = None
-
-
 def refused() -> AmqpError:
     """What RabbitMQ 3.10 says to a content header it cannot parse: its channel crashes, and so reads the reply."""
     return AmqpError(INTERNAL_ERROR, "")

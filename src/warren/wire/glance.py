@@ -6,7 +6,7 @@ Duty: one walk over the payload that checks all of it and picks out next to noth
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, final
 
 from librt.strings import read_i32_be, read_i64_be
 from mypy_extensions import i64
@@ -27,7 +27,6 @@ from warren.wire.content import (
     FLAG_TYPE,
     FLAG_USER_ID,
     HEADER_FIXED,
-    Quick,
     property_flags,
     refused,
     text,
@@ -41,6 +40,23 @@ MARK_BCC: Final = 2
 MARK_DELAY: Final = 4  # x-delay
 MARK_DELIVER_AT: Final = 8  # x-deliver-at
 MARK_DELAY_OTHER: Final = 16  # x-delay-id, x-delay-cancel, x-delay-every ...
+
+
+@final
+class Quick:
+    """What a glance saw."""
+
+    def __init__(self) -> None:
+        self.flags: i64 = 0
+        self.marks: i64 = 0  # special headers: MARK_*
+        self.delay: i64 = -1  # x-delay, when it is there once and a positive 32- or 64-bit number, as nearly always
+        self.delivery_mode: i64 = 0  # 0 when absent
+        self.priority: i64 = -1  # -1 when absent
+        self.expiration: str | None = None
+        self.reply_to: str | None = None
+        self.user_id: str | None = None
+        self.message_id: str | None = None
+        self.correlation_id: str | None = None
 
 
 def quick_properties(header: bytes) -> Quick:

@@ -24,8 +24,9 @@ from warren.broker.publish import DIRECT_REPLY, read_expiration, refuse_internal
 from warren.broker.records import EXCHANGE, BasicMessage, Content, Exchange, Resource
 from warren.spark.routing.relevance import Relevance, relevance
 from warren.spark.routing.words import reduced, telling_words
-from warren.wire.content import Properties, Quick, encode_header
+from warren.wire.content import Properties, encode_header
 from warren.wire.fields import Table
+from warren.wire.glance import Quick
 from warren.wire.methods import SPECS_BY_NAME, Method
 from warren.wire.replies import AmqpError
 
