@@ -141,6 +141,21 @@ def test_a_message_of_a_failed_batch_that_a_consumer_holds_can_be_read_and_is_st
     ), "what nobody holds is not written"
 
 
+def test_a_failed_batch_without_messages_hides_none_that_come_after_it() -> None:
+    disk = SimulatedFiles()
+    world = World(disk, settings())
+    world.publish(b"first", 1)
+    world.end_turn()
+    world.publish(b"fills the segment" * 200, 1)
+    world.end_turn()
+    failing(disk, "write")
+    world.settle(1)  # a change only, the first thing in its segment
+    world.end_turn()
+    assert world.log.failing
+    world.publish(b"the segment's first message", 1)
+    world.check_reads()
+
+
 def test_a_long_body_of_a_failed_batch_is_let_go() -> None:
     disk = SimulatedFiles()
     world = World(disk, LogSettings(chunk_bytes=100, zero_ahead=False))

@@ -44,6 +44,11 @@ class Sealed:
         self.number: Final = number  # the last turn in it
         self.at: i64 = -1  # segment offset of its header, once written
 
+    def holds(self, segment: i64, record: i64) -> bool:
+        """Whether it is one of its records. In a batch without any, ``first_record`` means nothing."""
+        index = record - self.first_record
+        return self.segment == segment and index >= 0 and index < len(self.offsets)
+
     def size_of(self, index: i64) -> i64:
         if index + 1 < len(self.offsets):
             return i64(self.offsets[index + 1]) - i64(self.offsets[index])

@@ -183,9 +183,9 @@ class Commits:
         commit = self.in_flight
         if commit is not None:
             for sealed in commit.batches:
-                if sealed.segment == segment and record < sealed.first_record + len(sealed.offsets):
+                if sealed.holds(segment, record):
                     return sealed.record(record)
         for sealed in self.outage.retained:
-            if sealed.segment == segment and record < sealed.first_record + len(sealed.offsets):
+            if sealed.holds(segment, record):
                 return sealed.record(record)
         return self.log.current.record(record)
