@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.support.brokers import RunningBroker
-from warren.client import Channel, Connection, Message, Properties
+from tests.support.brokers import RunningBroker, free_ports
+from warren.client import Channel, ClientError, Connection, Message, Properties
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -59,6 +62,42 @@ def drain(broker: RunningBroker, queue: str) -> list[Message]:
 def depth(broker: RunningBroker, queue: str) -> int:
     with channel(broker) as asking:
         return asking.queue_declare(queue, passive=True).int("message_count")
+
+
+@contextmanager
+def restartable(folder: Path) -> Iterator[tuple[RunningBroker, Callable[[], RunningBroker]]]:
+    """A Warren that may be killed, and what starts it again on the same ports with the same data."""
+    port, http_port = free_ports(2)
+    held: list[subprocess.Popen[bytes]] = []
+
+    def start() -> RunningBroker:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "warren", "serve", "--port", str(port), "--http-port", str(http_port), "--data-dir",
+             str(folder / "data")], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
+        )  # fmt: skip
+        held.append(process)
+        broker = RunningBroker("warren", port, http_port, folder, process)
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline:
+            try:
+                with channel(broker):
+                    return broker
+            except ClientError:
+                time.sleep(0.05)
+        raise RuntimeError("the broker did not start")
+
+    try:
+        yield start(), start
+    finally:
+        for process in held:
+            process.kill()
+            process.wait()
+
+
+def kill(broker: RunningBroker) -> None:
+    """At once, as a crash would end it."""
+    broker.process.kill()
+    broker.process.wait()
 
 
 def finished(query: StreamingQuery) -> StreamingQuery:

@@ -8,16 +8,15 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.spark.support import channel, publish, reading
-from tests.support.brokers import RunningBroker, free_ports
-from warren.client import ClientError
+from tests.spark.support import channel, kill, publish, reading, restartable
+from tests.support.brokers import RunningBroker
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -142,57 +141,33 @@ def test_a_killed_executor_loses_and_repeats_nothing(
     assert numbers(spark, lake) == list(range(2000))
 
 
-@pytest.fixture
-def restartable(tmp_path: Path) -> Iterator[tuple[RunningBroker, object]]:
-    """A Warren that can be killed and comes back on the same ports with the same data."""
-    port, http_port = free_ports(2)
-    held: list[subprocess.Popen[bytes]] = []
-
-    def start() -> RunningBroker:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "warren", "serve", "--port", str(port), "--http-port", str(http_port), "--data-dir",
-             str(tmp_path / "data")], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
-        )  # fmt: skip
-        held.append(process)
-        broker = RunningBroker("warren", port, http_port, tmp_path, process)
-        deadline = time.monotonic() + 60
-        while time.monotonic() < deadline:
-            try:
-                with channel(broker):
-                    return broker
-            except ClientError:
-                time.sleep(0.05)
-        raise RuntimeError("the broker did not start")
-
-    yield start(), start
-    for process in held:
-        if process.poll() is None:
-            process.kill()
-            process.wait()
-
-
 @pytest.mark.parametrize("kind", ["stream", "queue"])
 def test_a_broker_killed_and_restarted_under_a_running_query_loses_and_repeats_nothing(
-    spark: SparkSession, restartable: tuple[RunningBroker, object], name: str, tmp_path: Path, kind: str
+    spark: SparkSession, name: str, tmp_path: Path, kind: str
 ) -> None:
-    broker, start = restartable
-    assert callable(start)
+    with restartable(tmp_path) as (broker, start):
+        run_through_a_restart(spark, broker, start, name, tmp_path / "lake", kind)
+    assert numbers(spark, tmp_path / "lake") == list(range(600))
+
+
+def run_through_a_restart(
+    spark: SparkSession, broker: RunningBroker, start: Callable[[], RunningBroker], name: str, lake: Path, kind: str
+) -> None:
     with channel(broker) as declaring:
         declaring.queue_declare(name, durable=True, arguments={"x-queue-type": "stream"} if kind == "stream" else {})
     publish(broker, name, [b"%d" % number for number in range(500)])
     options = {**reading(broker), kind: name, "maxOffsetsPerTrigger": "100", "retries": "10"}
-    lake = str(tmp_path / "lake")
     df = spark.readStream.format("amqp").options(**options).load()
     query = (
-        df.writeStream.format("parquet").option("path", lake).option("checkpointLocation", lake + "/_checkpoint")
+        df.writeStream.format("parquet").option("path", str(lake))
+        .option("checkpointLocation", str(lake / "_checkpoint"))
         .trigger(processingTime="500 milliseconds").start()
     )  # fmt: skip
     deadline = time.monotonic() + 240
     try:
         while not query.recentProgress and time.monotonic() < deadline:
             time.sleep(0.1)
-        broker.process.kill()
-        broker.process.wait()
+        kill(broker)
         broker = start()
         publish(broker, name, [b"%d" % number for number in range(500, 600)])
         rows = 0
@@ -202,4 +177,3 @@ def test_a_broker_killed_and_restarted_under_a_running_query_loses_and_repeats_n
             rows = sum(int(step["numInputRows"]) for step in query.recentProgress)
     finally:
         query.stop()
-    assert numbers(spark, tmp_path / "lake") == list(range(600))
