@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import importlib.util
+import os
+import subprocess
+import sys
 from importlib.machinery import ModuleSpec
 from pathlib import Path
 
 import pytest
 
+from tests.spark.support import QUICK_JVM, ROOT
 from warren.spark import requirements
 from warren.spark.errors import one_line
-from warren.spark.requirements import RequirementMissing, check_java, check_python_packages, java_major
+from warren.spark.requirements import RequirementMissing, check, check_java, check_python_packages, java_major
 
 
 def fake_java(folder: Path, banner: str) -> dict[str, str]:
@@ -70,7 +74,7 @@ def test_a_pyspark_below_4_is_named_with_its_version(monkeypatch: pytest.MonkeyP
     ("said", "line"),
     [
         ("PySparkRuntimeError: [PYTHON_VERSION_MISMATCH] Python in worker has different version: 3.12 than that in "
-         "driver: 3.11.", "the workers run another Python than the driver: set PYSPARK_PYTHON"),
+         "driver: 3.11.", "the workers run Python 3.12 and the driver 3.11: set PYSPARK_PYTHON"),
         ("ModuleNotFoundError: No module named 'warren'", "the workers have no package warren: install it there"),
         ("warren.spark.connect.BrokerLost: no connection to h:1", "no connection to h:1"),
     ],
@@ -84,4 +88,51 @@ def test_the_words_for_another_python_are_sparks_own() -> None:
     errors = pytest.importorskip("pyspark.errors", reason="PySpark is not installed")
     versions = {"worker_version": "3.12", "driver_version": "3.11"}
     raised = errors.PySparkRuntimeError(errorClass="PYTHON_VERSION_MISMATCH", messageParameters=versions)
-    assert one_line(raised).startswith("the workers run another Python than the driver")
+    assert one_line(raised).startswith("the workers run Python 3.12 and the driver 3.11: set PYSPARK_PYTHON")
+
+
+# The next minor version is what Spark's workers see; to all others this Python tells the truth, so that all else works.
+UNLIKE = """
+import sys
+
+class Version(tuple):
+    major, minor, micro, releaselevel, serial = sys.version_info
+
+    def __getitem__(self, at):
+        asks = sys._getframe(1).f_globals.get("__name__", "")
+        found = super().__getitem__(at)
+        return (self.major, self.minor + 1) if asks.startswith("pyspark") and at == slice(2) else found
+
+sys.version_info = Version(sys.version_info)
+"""
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("job", ["ingest", pytest.param("publish", marks=pytest.mark.soak)])
+def test_a_command_on_a_cluster_with_another_python_ends_with_the_line_that_says_so(tmp_path: Path, job: str) -> None:
+    """`ingest` meets it where Spark plans, `publish` in a task."""
+    try:
+        check()
+    except RequirementMissing as missing:
+        pytest.skip(str(missing))
+    (tmp_path / "sitecustomize.py").write_text(UNLIKE)
+    python = tmp_path / "python"
+    python.write_text(f'#!/bin/sh\nPYTHONPATH="{tmp_path}:$PYTHONPATH" exec "{sys.executable}" "$@"\n')
+    python.chmod(0o755)
+    (tmp_path / "table.json").write_text('{"body": "x"}')
+    arguments = {
+        "ingest": [tmp_path / "lake", "--stream", "s"],
+        "publish": [tmp_path / "table.json", "--format", "json", "--exchange", "", "--outcomes", tmp_path / "outcomes"],
+    }
+    done = subprocess.run(
+        [sys.executable, "-m", "warren", "pipeline", job, *map(str, arguments[job]), "-o", "retries=0",
+         "--conf", f"spark.driver.extraJavaOptions={QUICK_JVM}"],
+        env={**os.environ, "PYSPARK_PYTHON": str(python), "PYTHONPATH": str(ROOT / "src")},
+        capture_output=True, text=True, timeout=120,
+    )  # fmt: skip
+    major, minor = sys.version_info[:2]
+    assert done.returncode == 2, done.stderr
+    assert done.stderr.splitlines()[-1] == (
+        f"warren pipeline: the workers run Python {major}.{minor + 1} and the driver {major}.{minor}: "
+        "set PYSPARK_PYTHON to the same version on both, or ship one with --archives"
+    )

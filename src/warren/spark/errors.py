@@ -17,8 +17,11 @@ SPARKS = (
     (re.compile(r"\[PATH_NOT_FOUND\] Path does not exist: (?:file:)?([^\s]+?)\.(?:\s|$)"), "there is no {0}"),
     (re.compile(r"\[UNABLE_TO_INFER_SCHEMA\]"), "the table has no data from which to tell its columns"),
     (re.compile(r"\[TABLE_OR_VIEW_NOT_FOUND\] The table or view `?([^`\s]+)`?"), "there is no table {0}"),
-    (re.compile(r"\[PYTHON_VERSION_MISMATCH\][^\n]*"), "the workers run another Python than the driver: set "
-     "PYSPARK_PYTHON to the same version on both, or ship one with --archives"),
+    (re.compile(r"Python in worker has different version:? (\d+\.\d+) than that in driver:? (\d+\.\d+)"),
+     "the workers run Python {0} and the driver {1}: set PYSPARK_PYTHON to the same version on both, or ship one with "
+     "--archives"),
+    (re.compile(r"No module named 'warren'"),
+     "the workers have no package warren: install it there, or ship an environment with --archives"),
 )  # fmt: skip
 
 
@@ -31,9 +34,5 @@ def one_line(error: BaseException) -> str:
         match = pattern.search(text)
         if match is not None:
             return words.format(*match.groups())
-    if "Python in worker has different version" in text:
-        return "the workers run another Python than the driver: set PYSPARK_PYTHON to the same version on both"
-    if "No module named 'warren'" in text:
-        return "the workers have no package warren: install it there, or ship an environment with --archives"
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     return lines[0] if lines else type(error).__name__
