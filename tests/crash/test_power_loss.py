@@ -2,7 +2,8 @@
 
 Random clients (confirms, acks, requeues, dead letters, transactions, declarations, large bodies), commits that hang,
 failing disks, compaction, and cuts at any moment: of the folders the cut may leave (``tests/log/disk.py``: any subset
-of what was not synced, torn or with bits turned) several are judged, and the history goes on from one of them.
+of what was not synced, torn or with bits turned) several are judged, and the history goes on from one of them, or from
+the disk of a process that was only killed, behind which the kernel could not write what was not synced.
 """
 
 from __future__ import annotations
@@ -33,6 +34,10 @@ def settings(rng: random.Random) -> LogSettings:
     )  # fmt: skip
 
 
+class Interrupted(BaseException):
+    """The process ends in the middle of a commit."""
+
+
 class Copy:
     def __init__(self) -> None:
         self.sure = False  # confirmed, or found after a cut: it must be there
@@ -53,13 +58,13 @@ class World:
         self.definitions: dict[str, str] = {}  # name -> there, gone, or doubtful
         self.number = 0
         self.counts: Counter[str] = Counter()
-        self.disk = disk()
-        self.start({})
+        self.start(disk())
 
     # --- lives
 
-    def start(self, image: dict[str, bytes]) -> None:
-        self.disk = self.kind(image)
+    def start(self, disk: SimulatedFiles) -> None:
+        fresh = not disk.names_now
+        self.disk = disk
         self.rig = Rig(FOLDER, self.disk, held=True, settings=self.settings)
         self.client = self.rig.client()
         self.unconfirmed: dict[int, list[tuple[str, bytes]]] = {}
@@ -72,7 +77,7 @@ class World:
         self.got: Told | None = None
         for channel, mode in ((1, "confirm.select"), (2, "confirm.select"), (3, "tx.select"), (4, "")):
             self.client.open(channel, mode)
-        if not image:
+        if fresh:
             for queue in (*PLAIN, "dead", "ta", "tb", "tin", "marks"):
                 self.client.declare(queue)
             self.client.declare("src", arguments={"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dead"})
@@ -86,15 +91,38 @@ class World:
 
     def cut(self) -> None:
         """The power goes: judge some of the folders it may leave, and go on from one."""
+        if self.rng.random() < 0.5:
+            self.interrupt()
         images = list(itertools.islice(self.disk.images(4, self.rng), 6))
-        images.append(self.disk.kept_image())  # only the process died
+        killed = self.disk.kept_image()  # only the process died
+        images.append(killed)
         for image in images:
             self.judge(Rig(FOLDER, SimulatedFiles(image), settings=self.settings))
         image = self.rng.choice(images)
         found = self.judge(Rig(FOLDER, SimulatedFiles(image), settings=self.settings))
         self.take_up(found)
-        self.start(image)
+        if image is killed:
+            self.disk.fault = lambda kind, name: 0
+            self.disk.lose_writeback()
+            self.start(self.disk)
+            self.counts["kills"] += 1
+        else:
+            self.start(self.kind(image))
         self.counts["cuts"] += 1
+
+    def interrupt(self) -> None:
+        """The commit under way, if there is one, is written and not synced."""
+
+        def stop(kind: str, name: str) -> None:
+            if kind == "sync":
+                raise Interrupted
+
+        self.disk.observe = stop
+        try:
+            self.commit()
+        except Interrupted:
+            self.counts["interrupted"] += 1
+        self.disk.observe = lambda kind, name: None
 
     # --- what clients do
 
@@ -347,7 +375,8 @@ def test_random_histories_survive_power_cuts() -> None:
     for seed in range(10):
         total += history(seed, 150)
     print(f"\n{dict(total)}")
-    assert total["cuts"] > 20 and total["acked"] > 300 and total["transactions"] > 10 and total["nacked"] > 5
+    assert total["cuts"] > 20 and total["kills"] > 3 and total["interrupted"] > 3
+    assert total["acked"] > 300 and total["transactions"] > 10 and total["nacked"] > 5
 
 
 def test_a_disk_that_does_not_sync_is_noticed() -> None:
