@@ -40,6 +40,7 @@ from warren.log.log import Log
 from warren.log.settings import LogSettings
 
 Step = Callable[[World], None]
+NONE = range(0)  # of the operations fails
 
 
 # six batches over three segments and more: a roll every second batch, sharing, moves, a drop, chunks, and maintenance
@@ -258,28 +259,30 @@ def every_failure_then_kill(length: int, within: int, images: Images) -> None:
             killed_and_started(recoveries, at, range(failed, min(failed + length, at)), images=images)
 
 
-def test_a_start_that_fails_at_any_operation_is_made_up_for_by_the_next() -> None:
-    """Nor does what a failed start left in the page cache count as being on the disk."""
+@pytest.mark.parametrize("code", [errno.EIO, errno.ENOSPC])
+def test_a_start_that_fails_at_any_operation_is_made_up_for_by_the_next(code: int) -> None:
+    """Nor does what a failed start left in the page cache count as being on the disk. Without room it does not fail."""
     recoveries = Recoveries()
     for at in fault_points():
         for failing in range(at, at + 8):  # the start's own operations, and the first behind it
-            killed_and_started(recoveries, at, range(failing, failing + 1), writeback_fails=True)
+            killed_and_started(recoveries, at, range(failing, failing + 1), writeback_fails=True, code=code)
 
 
 def killed_and_started(
     recoveries: Recoveries,
     at: int,
-    failing: range = range(0),  # noqa: B008
+    failing: range = NONE,
     zero_ahead: bool = False,
     writeback_fails: bool = False,
     images: Images = whole,
+    code: int = errno.EIO,
 ) -> None:
     """A process dies before this operation, the next goes on; ``failing`` operations fail. Every crash point is judged.
 
     ``writeback_fails``: what was not synced when it died, the kernel could not write either.
     """
     disk = SimulatedFiles()
-    disk.fault = lambda kind, name: errno.EIO if disk.operations - 1 in failing else 0  # it counts this one already
+    disk.fault = lambda kind, name: code if disk.operations - 1 in failing else 0  # it counts this one already
     world = World(disk, small(zero_ahead))
 
     def kill(kind: str, name: str) -> None:
