@@ -6,6 +6,7 @@ import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from typing import Any
 
 import pytest
 
@@ -20,18 +21,27 @@ pytest.importorskip("pyarrow", reason="pyarrow is not installed")
 
 
 @contextmanager
-def cutting_proxy(target: int, after: int) -> Iterator[tuple[int, list[int]]]:
-    """A port that leads to the broker; its first connection is cut after that many octets from the broker.
+def cutting_proxy(
+    target: int, after: int | None = None, at: bytes | None = None, stall: bool = False
+) -> Iterator[tuple[int, list[int]]]:
+    """A port that leads to the broker; one connection is cut, or goes silent.
 
-    Yields the port and a list that grows by one with each connection.
+    That is the first one, after so many octets from the broker, or the first that says ``at``. Yields the port and a
+    list that grows by one with each connection.
     """
     listener = socket.create_server(("127.0.0.1", 0))
     seen: list[int] = []
+    armed = [] if at is None else [at]
     open_sockets: list[socket.socket] = [listener]
 
-    def pump(source: socket.socket, sink: socket.socket, budget: int | None) -> None:
+    def pump(source: socket.socket, sink: socket.socket, budget: int | None = None) -> None:
         with suppress(OSError):
             while data := source.recv(4096):
+                if armed and armed[0] in data:
+                    armed.clear()
+                    while stall and source.recv(4096):
+                        pass
+                    break
                 sink.sendall(data)
                 if budget is not None and (budget := budget - len(data)) <= 0:
                     break
@@ -46,9 +56,8 @@ def cutting_proxy(target: int, after: int) -> Iterator[tuple[int, list[int]]]:
                 server = socket.create_connection(("127.0.0.1", target))
                 open_sockets.extend((client, server))
                 seen.append(len(seen))
-                threading.Thread(target=pump, args=(client, server, None), daemon=True).start()
-                budget = after if len(seen) == 1 else None
-                threading.Thread(target=pump, args=(server, client, budget), daemon=True).start()
+                for way in ((client, server), (server, client, after if len(seen) == 1 else None)):
+                    threading.Thread(target=pump, args=way, daemon=True).start()
 
     threading.Thread(target=accept, daemon=True).start()
     try:
@@ -100,6 +109,66 @@ def test_a_connection_cut_in_the_middle_of_a_read_loses_and_repeats_nothing(
             tables = list(read_lease(options, schema, LeasePartition(name, str(lease["id"]), 5000)))
     assert len(connections) == 2
     assert [int(row["body"]) for table in tables for row in table.to_pylist()] == list(range(5000))
+
+
+def read_all(options: dict[str, str], streaming: bool) -> int:
+    """Plan and read as Spark would, without Spark; how many rows there were."""
+    from pyspark.sql.types import BinaryType, StructField, StructType
+
+    from warren.spark.source import AmqpDataSource
+
+    source, schema = AmqpDataSource(options), StructType([StructField("body", BinaryType())])
+    reader: Any = source.streamReader(schema) if streaming else source.reader(schema)
+    if streaming:
+        at = reader.initialOffset()
+        reader.prepareForTriggerAvailableNow()
+        partitions = reader.partitions(at, reader.latestOffset(at, reader.getDefaultReadLimit()))
+    else:
+        partitions = reader.partitions()
+    return sum(table.num_rows for partition in partitions for table in reader.read(partition))
+
+
+STEPS = {"channel.open": b"\0\x14\0\x0a", "queue.declare": b"\0\x32\0\x0a", "basic.consume": b"\0\x3c\0\x14"}
+
+
+@pytest.mark.parametrize("stall", [False, True], ids=["cut", "silent"])
+@pytest.mark.parametrize("streaming", [False, True], ids=["batch", "streaming"])
+@pytest.mark.parametrize("kind", ["stream", "leased queue", "plain queue"])
+def test_a_broker_lost_at_any_step_of_a_read_is_named_and_asked_again(
+    warren: RunningBroker, name: str, kind: str, streaming: bool, stall: bool
+) -> None:
+    def lose(step: str, retries: int) -> int:
+        """A new source with 10 messages, lost once at this step of reading it."""
+        queue = f"{name}-{step}-{retries}"
+        arguments = {"x-queue-type": "stream"} if kind == "stream" else {}
+        with channel(warren) as declaring:
+            declaring.queue_declare(queue, durable=True, arguments=arguments)
+        publish(warren, queue, [b"x"] * 10)
+        where = {"stream": queue} if kind == "stream" else {"queue": queue, "leases": str("leased" in kind).lower()}
+        with cutting_proxy(warren.port, at=STEPS[step], stall=stall) as (port, _):
+            options = {**reading(warren), **where, "port": str(port), "connectTimeout": "200ms"}
+            try:
+                return read_all({**options, "retries": str(retries)}, streaming)
+            except BrokerLost as lost:
+                assert f"127.0.0.1:{port}" in str(lost)
+                return 0
+
+    for step in STEPS if kind != "stream" else ("channel.open", "basic.consume"):
+        assert lose(step, retries=0) == 0
+        if kind != "plain queue":  # what was taken from it went back with the connection: Spark begins anew
+            assert lose(step, retries=1) == 10
+
+
+def test_a_broker_that_goes_silent_under_a_write_is_named(warren: RunningBroker, name: str) -> None:
+    import pyarrow
+
+    from warren.spark.publisher import Publisher
+
+    rows = [pyarrow.record_batch({"body": [b"x"]})]
+    with cutting_proxy(warren.port, at=STEPS["channel.open"], stall=True) as (port, _):
+        options = {"port": str(port), "connectTimeout": "200ms", "exchange": "", "routingKey": name}
+        with pytest.raises(BrokerLost, match=f"the broker at 127.0.0.1:{port} does not answer"):
+            list(Publisher(parse({**options, "host": "127.0.0.1"}, writing=True), "").run(rows))
 
 
 def test_an_http_api_in_trouble_is_not_taken_for_a_broker_without_leases(monkeypatch: pytest.MonkeyPatch) -> None:

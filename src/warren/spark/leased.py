@@ -24,13 +24,14 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader, InputPartition
 from pyspark.sql.types import StructType
 
-from warren.client import ChannelClosed, ConnectionClosed
+from warren.client import ChannelClosed, ConnectionClosed, Timeout
 from warren.spark.columns import Columns
 from warren.spark.compat import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 from warren.spark.connect import BrokerLost, connect
 from warren.spark.httpapi import HttpApi, Lease, LeaseExpired
-from warren.spark.options import OptionError, Options
+from warren.spark.options import Options
 from warren.spark.stream import BATCH_BYTES, BATCH_ROWS, STALLED
+from warren.spark.waiting import waiting
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -87,18 +88,6 @@ def _number(lease: Lease) -> int:
     return int(lease.key.rpartition("/")[2])
 
 
-def waiting(options: Options, names: list[str]) -> dict[str, int]:
-    """How many messages are ready in each queue."""
-    connection = connect(options, "queue planning")
-    try:
-        channel = connection.channel()
-        return {name: channel.queue_declare(name, passive=True).int("message_count") for name in names}
-    except ChannelClosed as closed:
-        raise OptionError(f"queue cannot be read: {closed.text}") from None
-    finally:
-        connection.close()
-
-
 def read_lease(options: Options, schema: StructType, partition: LeasePartition) -> Iterator[pa.RecordBatch]:
     """The messages of a lease, in order. Nothing is settled by reading."""
     if not partition.count:
@@ -133,7 +122,7 @@ def read_lease(options: Options, schema: StructType, partition: LeasePartition) 
                     f"lease {partition.lease} on queue '{partition.queue}' cannot be read any more: {closed.text}"
                 ) from None
             raise BrokerLost(f"queue '{partition.queue}' cannot be read: {closed.text}") from None
-        except ConnectionClosed as closed:
+        except (ConnectionClosed, Timeout) as closed:
             lost += 1
             if lost > options.retries:
                 raise BrokerLost(f"the connection to {options.address} was lost {lost} times: {closed}") from None

@@ -12,19 +12,21 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader, InputPartition
 from pyspark.sql.types import StructType
 
-from warren.client import Channel, ChannelClosed, Connection, ConnectionClosed, Message
+from warren.client import Channel, ChannelClosed, Connection, ConnectionClosed, Message, Timeout
 from warren.spark.columns import Columns
 from warren.spark.compat import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 from warren.spark.connect import BrokerLost, connect
 from warren.spark.httpapi import HttpApi
 from warren.spark.options import OptionError, Options
 from warren.spark.stream import BATCH_BYTES, BATCH_ROWS, IDLE
+from warren.spark.waiting import waiting
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -45,6 +47,15 @@ class HeldPartition(InputPartition):
 class QueuePartition(InputPartition):
     queue: str
     count: int
+
+
+@contextmanager
+def naming(options: Options) -> Iterator[None]:
+    """A lost broker is told by its address. All that was not acknowledged goes back to the queues and comes again."""
+    try:
+        yield
+    except (ChannelClosed, ConnectionClosed, Timeout) as lost:
+        raise BrokerLost(f"the connection to {options.address} was lost: {lost}") from None
 
 
 class QueueChannel:
@@ -117,7 +128,7 @@ class PlainStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         size = self.options.max_bytes_per_trigger or MOST_BYTES
         batches: list[pa.RecordBatch] = []
         tags: list[tuple[QueueChannel, int]] = []
-        try:
+        with naming(self.options):
             for queue in queues:
                 share = max(1, rows // len(queues))
                 if self._left is not None:
@@ -134,9 +145,6 @@ class PlainStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 for start_row in range(0, len(messages), 1000):
                     columns.extend(messages[start_row : start_row + 1000])
                     batches.append(columns.take())
-        except (ChannelClosed, ConnectionClosed) as closed:
-            # Everything unacknowledged went back to the queues; Spark starts the query again.
-            raise BrokerLost(f"the connection to {self.options.address} was lost: {closed}") from None
         if batches:
             self._batches[number] = batches
             self._tags[number] = tags
@@ -162,12 +170,13 @@ class PlainStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def commit(self, end: dict[str, Any]) -> None:
         number = int(end["batch"])
-        for batch in [each for each in self._tags if each <= number]:
-            for queue, tag in self._tags.pop(batch):
-                queue.channel.basic_ack(tag, multiple=True)
-            self._batches.pop(batch, None)
-        if self._connection is not None:
-            self._connection.flush()
+        with naming(self.options):
+            for batch in [each for each in self._tags if each <= number]:
+                for queue, tag in self._tags.pop(batch):
+                    queue.channel.basic_ack(tag, multiple=True)
+                self._batches.pop(batch, None)
+            if self._connection is not None:
+                self._connection.flush()
 
     def stop(self) -> None:
         if self._connection is not None:
@@ -180,8 +189,9 @@ class PlainStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             prefetch = 2 * (self.options.max_offsets_per_trigger or MOST_ROWS) + 1000
             if "prefetchCount" in self.options.given:
                 prefetch = self.options.prefetch_count
-            for name in HttpApi(self.options).names(stream=False):
-                self._queues.append(QueueChannel(self._connection, name, prefetch))
+            names = HttpApi(self.options).names(stream=False)
+            with naming(self.options):
+                self._queues = [QueueChannel(self._connection, name, prefetch) for name in names]
         return self._queues
 
 
@@ -223,15 +233,7 @@ class PlainBatchReader(DataSourceReader):
         self.schema = schema
 
     def partitions(self) -> Sequence[InputPartition]:
-        connection = connect(self.options, "queue planning")
-        try:
-            channel = connection.channel()
-            names = HttpApi(self.options).names(stream=False)
-            counts = {name: channel.queue_declare(name, passive=True).int("message_count") for name in names}
-        except ChannelClosed as closed:
-            raise OptionError(f"queue cannot be read: {closed.text}") from None
-        finally:
-            connection.close()
+        counts = waiting(self.options, HttpApi(self.options).names(stream=False))
         return [QueuePartition(name, count) for name, count in counts.items()]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -254,8 +256,8 @@ class PlainBatchReader(DataSourceReader):
                 done += len(messages)
                 if len(columns) >= BATCH_ROWS or columns.bytes >= BATCH_BYTES:
                     yield columns.take()
-        except (ChannelClosed, ConnectionClosed) as closed:
-            raise BrokerLost(f"queue '{partition.queue}' at {self.options.address} was lost: {closed}") from None
+        except (ChannelClosed, ConnectionClosed, Timeout) as lost:
+            raise BrokerLost(f"queue '{partition.queue}' at {self.options.address} was lost: {lost}") from None
         finally:
             connection.abort()
         if len(columns):

@@ -128,6 +128,10 @@ class Publisher:
             except ChannelClosed:
                 self._forget()
                 action = self._isolate
+            except Timeout as error:
+                if self._connection is not None:
+                    self._connection.abort()  # no goodbye: nobody would answer it
+                raise BrokerLost(f"the broker at {self.options.address} does not answer: {error}") from None
             except ConnectionClosed as closed:
                 self._forget()
                 self._connection = None
@@ -314,8 +318,6 @@ class Publisher:
                     chunk.outcomes[row] = NACKED if number in nacked else CONFIRMED
             self._low = self._next - 1
             return None
-        except Timeout as error:
-            raise BrokerLost(f"{self.options.address}: {error}") from None
         except ChannelClosed as closed:
             self._channel = None
             return closed.code, closed.text

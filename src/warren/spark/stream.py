@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader, InputPartition
 from pyspark.sql.types import StructType
 
-from warren.client import Channel, ChannelClosed, ClientError, Connection, ConnectionClosed, Field
+from warren.client import Channel, ChannelClosed, ClientError, Connection, ConnectionClosed, Field, Timeout
 from warren.spark.columns import Columns, stream_offsets
 from warren.spark.compat import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 from warren.spark.connect import BrokerLost, connect
@@ -111,9 +111,9 @@ class Streams:
         for attempt in range(self.options.retries + 1):
             try:
                 return self._try(stream, spec, prefetch, patience)
-            except ConnectionClosed as closed:
+            except (ConnectionClosed, Timeout) as closed:
                 # The broker went away: a restarted one is asked again (``connect`` waits for it).
-                self._connection = None
+                self._drop()
                 if attempt == self.options.retries:
                     raise BrokerLost(f"the connection to {self.options.address} was lost: {closed}") from None
         raise AssertionError("unreachable")
@@ -139,8 +139,16 @@ class Streams:
             return (lowest, highest) if lowest >= 0 else None
         except ChannelClosed as closed:
             raise OptionError(f"'{stream}' cannot be read as a stream: {closed.text}") from None
+        except Timeout:
+            self._drop()  # or closing the channel would wait for an answer once more
+            raise
         finally:
             channel.close()
+
+    def _drop(self) -> None:
+        if self._connection is not None:
+            self._connection.abort()
+            self._connection = None
 
     def _channel(self) -> Channel:
         connection = self._connection
@@ -213,7 +221,7 @@ def read_range(options: Options, schema: StructType, partition: StreamPartition)
                     yield columns.take()
         except ChannelClosed as closed:
             raise BrokerLost(f"stream '{partition.stream}' cannot be read: {closed.text}") from None
-        except ConnectionClosed as closed:
+        except (ConnectionClosed, Timeout) as closed:
             lost += 1
             if lost > options.retries:
                 raise BrokerLost(f"the connection to {options.address} was lost {lost} times: {closed}") from None
