@@ -11,18 +11,9 @@ from mypy_extensions import i64
 
 from warren.log.files import Files
 from warren.log.format import FILE_HEADER
-from warren.log.segment import Part, Segment, file_name
+from warren.log.segment import Segment, file_name
 
 OPEN_FILES: Final = 64
-
-
-def part_at(parts: list[Part], offset: i64) -> Part:
-    """The part that holds this segment offset."""
-    found = parts[0]
-    for part in parts:
-        if part.base <= offset:
-            found = part
-    return found
 
 
 @final
@@ -44,8 +35,16 @@ class Reader:
         return found
 
     def read(self, segment: Segment, offset: i64, length: i64) -> bytes:
-        """Up to ``length`` bytes from this offset, not beyond the part it stands in."""
-        part = part_at(segment.parts, offset)
+        """Up to ``length`` bytes from this offset, not beyond the part it stands in.
+
+        Behind its end a part may hold what a failed write left, at the very offsets of the part that follows.
+        """
+        part = segment.parts[0]
+        for following in segment.parts:
+            if following.base > offset:
+                length = min(length, following.base - offset)
+                break
+            part = following
         descriptor = self.descriptor(segment.number, part.part)
         return self.files.read(descriptor, length, FILE_HEADER + offset - part.base)
 
