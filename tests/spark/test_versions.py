@@ -11,7 +11,10 @@ import pytest
 
 LOWEST = "4.0.0"
 ROOT = Path(__file__).parents[2]
-FILES = ("test_route.py", "test_sink.py", "test_stream_source.py", "test_leased_source.py", "test_queue_source.py")
+FILES = (
+    "test_route.py", "test_sink.py", "test_stream_source.py", "test_leased_source.py", "test_queue_source.py",
+    "test_triggers.py", "test_requirements.py", "test_connection.py",
+)  # fmt: skip
 
 
 @pytest.mark.soak
