@@ -108,6 +108,7 @@ sys.version_info = Version(sys.version_info)
 
 
 @pytest.mark.spark
+@pytest.mark.slow
 def test_a_command_on_a_cluster_with_another_python_ends_with_the_line_that_says_so(tmp_path: Path) -> None:
     try:
         check()
