@@ -160,9 +160,7 @@ def test_a_fault_in_the_options_is_one_clear_line(spark: SparkSession) -> None:
             spark.read.format("amqp").options(**options).load()
 
 
-def test_a_stream_or_a_column_that_is_not_there_is_named(
-    spark: SparkSession, broker: RunningBroker, name: str
-) -> None:
+def test_a_stream_or_a_column_that_is_not_there_is_named(spark: SparkSession, broker: RunningBroker, name: str) -> None:
     with pytest.raises(Exception, match=f"no queue '{name}' in vhost '/'"):
         spark.read.format("amqp").options(**reading(broker), stream=name).load().count()
     with pytest.raises(Exception, match="format amqp has no column 'colour'"):
