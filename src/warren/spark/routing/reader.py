@@ -67,7 +67,7 @@ class Reader(DataSourceReader):
         ]  # fmt: skip
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        if partition.value is None:  # what Spark asks for where there are no partitions
+        if partition is None or partition.value is None:  # what Spark asks for where there are none
             return
         path, groups = partition.value
         digest = self.plan.digest() + repr((self.plan.vhost, self.plan.user))
