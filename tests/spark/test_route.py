@@ -351,6 +351,25 @@ def test_files_are_read_as_spark_reads_them(spark: SparkSession, tmp_path: Path)
     assert route_files(spark, empty, DEFINITIONS).collect() == []
 
 
+def test_only_the_columns_that_are_wanted_are_fetched(spark: SparkSession, tmp_path: Path) -> None:
+    path = str(tmp_path / "table")
+    spark.createDataFrame(
+        [("orders", "old", True, NOON, b"x" * 2000), ("orders", "old", False, NOON, b""),
+         ("delayed", "k", True, NOON, b"")],
+        "exchange string, routing_key string, mandatory boolean, published_at timestamp, body binary",
+    ).write.parquet(path)  # fmt: skip
+    whole = route_files(spark, path, DEFINITIONS, max_message_size=1000).collect()
+    assert sorted((row.outcome, row.reply_code) for row in whole) == [
+        ("confirmed", None), ("confirmed", None), ("refused", 406)]  # fmt: skip
+    for columns in (["outcome"], ["queues", "exchange"], ["reply_text"], ["scheduled_until", "reply_code"], ["body"]):
+        part = route_files(spark, path, DEFINITIONS, max_message_size=1000, columns=columns)
+        assert part.columns == columns
+        expected = sorted(repr([row[name] for name in columns]) for row in whole)
+        assert sorted(repr([row[name] for name in columns]) for row in part.collect()) == expected
+    with pytest.raises(InputError, match="no column 'colour' in the table or among those route adds: exchange, "):
+        route_files(spark, path, DEFINITIONS, columns=["colour"])
+
+
 def test_definitions_that_make_no_sense_are_told_in_one_line(spark: SparkSession) -> None:
     df = spark.createDataFrame([("", "k")], "exchange string, routing_key string")
     broken = {**DEFINITIONS, "bindings": [binding("orders", "nowhere", "k")]}

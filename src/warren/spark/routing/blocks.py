@@ -7,7 +7,7 @@ where the rows come from (``files.py``) and the verdict (``judge.py``).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from warren.spark.headers import from_maps
 from warren.spark.routing.definitions import InputError, Plan
 from warren.spark.routing.judge import OPTIONAL, arrays, judge_rows
+from warren.spark.routing.outcome import VERDICT_NAMES
 from warren.spark.routing.relevance import PLAIN_EXPIRATION, REPLY_TO, SALTS
 from warren.wire.fields import Table
 
@@ -40,15 +41,13 @@ class Ids:
         self.values = pa.array([], kind)
 
     def of(self, column: pa.Array) -> Numbers:
-        found = pc.fill_null(pc.index_in(column, value_set=self.values), -1).to_numpy(zero_copy_only=False)
+        found = np.array(pc.fill_null(pc.index_in(column, value_set=self.values), -1), np.int64)
         new = found < 0
         if new.any():
-            unseen = column.filter(pa.array(new))
-            self.values = pa.concat_arrays([self.values, unseen.unique()])
-            found = found.copy()
-            found[new] = pc.index_in(unseen, value_set=self.values).to_numpy(zero_copy_only=False)
-        numbers: Numbers = found.astype(np.int64)
-        return numbers
+            unseen = column.filter(pa.array(new)).dictionary_encode()
+            found[new] = len(self.values) + np.array(unseen.indices, np.int64)
+            self.values = pa.concat_arrays([self.values, unseen.dictionary])
+        return found
 
     def __len__(self) -> int:
         return len(self.values)
@@ -74,14 +73,14 @@ class Verdicts:
         self.usual: Numbers = np.empty(0, np.int64)  # by key: the context it was first seen in
         self.verdict: Numbers = np.empty(0, np.int64)  # and its verdict there
 
-    def of(self, block: pa.Table) -> list[pa.Array]:
-        """The columns of ``outcome.VERDICT`` for a block."""
+    def of(self, block: pa.Table, wanted: Sequence[int] = range(len(VERDICT_NAMES))) -> list[pa.Array]:
+        """The columns of ``outcome.VERDICT`` for a block, or those of them that are wanted."""
         if len(self.judged) + len(self.keys) > REMEMBERED:
             self.forget()
         facts = Facts(self, block)
         numbers = self._numbers(facts)
         index = pa.array(numbers)
-        return [column.take(index) for column in self.columns]
+        return [self.columns[at].take(index) for at in wanted]
 
     def _numbers(self, facts: Facts) -> Numbers:
         """Which verdict each row gets; what is new is judged."""
@@ -96,9 +95,10 @@ class Verdicts:
             numbers[rest] = found = self.judged.of(pa.array((contexts << 32) | keys))
             known = len(self.columns[0])
             if len(self.judged) > known:
-                unknown = np.flatnonzero(found >= known)
-                _, first = np.unique(found[unknown], return_index=True)
-                new = arrays(judge_rows(self.plan, facts.rows(rest[unknown[first]])))
+                unknown = np.flatnonzero(found >= known)[::-1]
+                first = np.empty(len(self.judged) - known, np.int64)
+                first[found[unknown] - known] = rest[unknown]  # the last to be written, the first of its kind, stays
+                new = arrays(judge_rows(self.plan, facts.rows(first)))
                 self.columns = [pa.concat_arrays(pair) for pair in zip(self.columns, new, strict=True)]
             unclaimed = self.usual[keys] < 0
             self.usual[keys[unclaimed]] = contexts[unclaimed]
@@ -112,7 +112,7 @@ class Facts:
     def __init__(self, known: Verdicts, block: pa.Table) -> None:
         self.known = known
         self.relevance = known.relevance
-        self.block = {name: _whole(block.column(name)) for name in block.column_names if name in COLUMNS}
+        self.block = {name: _whole(block.column(name)) for name in block.column_names if name in FACTS}
         self.size = block.num_rows
         self.exchange = pc.fill_null(self.block["exchange"], "")
         self.key = pc.fill_null(self.block["routing_key"], "")
@@ -258,7 +258,7 @@ class Facts:
             yield from_maps(texts, {name: letter for name, letter in told.items() if letter})
 
 
-COLUMNS = frozenset(("exchange", "routing_key", "header_types", "body", *OPTIONAL))
+FACTS = frozenset(("exchange", "routing_key", "header_types", "body", *OPTIONAL))
 
 
 def _whole(column: pa.ChunkedArray) -> pa.Array:

@@ -9,20 +9,17 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql.types import StructType
 
 from warren.spark.compat import arrow_schema
-from warren.spark.routing.blocks import Verdicts
+from warren.spark.routing.blocks import FACTS, Verdicts
 from warren.spark.routing.definitions import Plan
 from warren.spark.routing.outcome import VERDICT_NAMES
-
-if TYPE_CHECKING:
-    from pyspark.sql.types import StructType
 
 FORMAT = "warren-routed"
 BLOCK_ROWS = 1 << 20  # judged at once: the more, the more of them are alike
@@ -42,7 +39,8 @@ class RoutedFiles(DataSource):
     def reader(self, schema: StructType) -> DataSourceReader:
         given = json.loads(self.options["plan"])
         plan = Plan(**{**given, "interceptors": tuple(given["interceptors"])})
-        return Reader(plan, json.loads(self.options["files"]), int(self.options["tasks"]), schema)
+        table = StructType.fromJson(json.loads(self.options["table"]))
+        return Reader(plan, json.loads(self.options["files"]), int(self.options["tasks"]), table, schema)
 
 
 class Piece(InputPartition):
@@ -53,11 +51,12 @@ class Piece(InputPartition):
 
 
 class Reader(DataSourceReader):
-    def __init__(self, plan: Plan, files: list[str], tasks: int, schema: StructType) -> None:
+    def __init__(self, plan: Plan, files: list[str], tasks: int, table: StructType, wanted: StructType) -> None:
         self.plan = plan
         self.files = files
         self.tasks = tasks
-        self.schema = schema
+        self.table = table
+        self.wanted = wanted
 
     def partitions(self) -> Sequence[InputPartition]:
         if len(self.files) >= self.tasks:
@@ -75,30 +74,37 @@ class Reader(DataSourceReader):
         if verdicts is None:
             _known.clear()
             verdicts = _known[digest] = Verdicts(self.plan)
-        wanted = arrow_schema(self.schema)
-        for block in _blocks(path, groups, wanted):
-            for name, column in zip(VERDICT_NAMES, verdicts.of(block), strict=True):
-                block = block.append_column(wanted.field(name), column)
-            rows = max(1, min(BATCH_ROWS, block.num_rows * BATCH_BYTES // max(1, block.nbytes)))
-            yield from block.to_batches(max_chunksize=rows)
+        wanted = arrow_schema(self.wanted)
+        of_verdict = [at for at, name in enumerate(VERDICT_NAMES) if name in wanted.names]
+        for block in _blocks(path, groups, self._read(wanted.names)):
+            columns = [block.column(name) for name in wanted.names if name not in VERDICT_NAMES]
+            table = pa.Table.from_arrays([*columns, *verdicts.of(block, of_verdict)], schema=wanted)
+            rows = max(1, min(BATCH_ROWS, table.num_rows * BATCH_BYTES // max(1, table.nbytes)))
+            yield from table.to_batches(max_chunksize=rows)
+
+    def _read(self, wanted: list[str]) -> pa.Schema:
+        """What is read of the table: what is wanted, and what verdicts look at."""
+        looked_at = FACTS - {"body"} if "body_size" in self.table.names else FACTS
+        return pa.schema(
+            [field for field in arrow_schema(self.table) if field.name in wanted or field.name in looked_at]
+        )
 
 
 # What a worker knows outlives a task, because the next task of the same query asks the same.
 _known: dict[str, Verdicts] = {}
 
 
-def _blocks(path: str, groups: list[int] | None, wanted: pa.Schema) -> Iterator[pa.Table]:
-    """The columns of the table (``wanted`` without the verdict), in pieces that fit in memory."""
+def _blocks(path: str, groups: list[int] | None, schema: pa.Schema) -> Iterator[pa.Table]:
+    """These columns of a file, in pieces that fit in memory."""
     with pq.ParquetFile(path) as file:
         chosen = list(range(file.metadata.num_row_groups)) if groups is None else groups
         size = sum(file.metadata.row_group(group).total_byte_size for group in chosen)
         rows = sum(file.metadata.row_group(group).num_rows for group in chosen)
         each = max(1, min(BATCH_ROWS, rows * BATCH_BYTES // max(1, size)))
-        schema = pa.schema([field for field in wanted if field.name not in VERDICT_NAMES])
         there = {name.lower(): name for name in file.schema_arrow.names}
         columns = [there[field.name.lower()] for field in schema if field.name.lower() in there]
         held: list[pa.RecordBatch] = []
-        for batch in file.iter_batches(each, row_groups=chosen, columns=columns, use_threads=False):
+        for batch in file.iter_batches(each, row_groups=chosen, columns=columns or None, use_threads=False):
             held.append(batch)
             if sum(map(len, held)) >= BLOCK_ROWS or sum(one.nbytes for one in held) >= BLOCK_BYTES:
                 yield _table(held, schema, path)
