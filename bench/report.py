@@ -181,8 +181,17 @@ def cores(figures: Record, record: Record, folder: Path) -> list[str]:
 
 def spark(figures: Record, record: Record, folder: Path) -> list[str]:
     lines = ["## Spark", "", f"{measured(record)} Spark {figures['spark']}, `local[2]`, 100 B bodies.", ""]
-    rows = [[one["what"], one["broker"], f"{one['rows']:,}", f"{one['rate']:,.0f}"] for one in figures["lines"]]
-    lines += table(["job", "broker", "rows", "rows a second"], rows)
+    rows = [
+        [one["what"], one["broker"], f"{one['rows']:,}", f"{one['rate']:,.0f}", shares(one.get("cpu", {}))]
+        for one in figures["lines"]
+    ]
+    lines += table(["job", "broker", "rows", "rows a second", "CPU s per million: JVM / Python / broker"], rows)
+    lines += [
+        "What limits reading and writing on Warren is the two cores, which all three share: Spark's copying of Arrow "
+        "into rows (JVM), decoding or encoding and the socket (Python), and the broker itself. On RabbitMQ it is the "
+        "broker.",
+        "",
+    ]
     rates = {one["what"]: one["rate"] for one in figures["lines"] if one["broker"] == "-"}
     scan, files, joined = (rates.get(what) for what in (SCAN, COUNTED_FILES, COUNTED_TABLE))
     if scan and files and joined:
@@ -194,6 +203,10 @@ def spark(figures: Record, record: Record, folder: Path) -> list[str]:
             "",
         ]
     return lines
+
+
+def shares(cpu: dict[str, float]) -> str:
+    return " / ".join(f"{cpu[kind]:.1f}" for kind in ("JVM", "Python", "broker")) if cpu else "-"
 
 
 SECTIONS: dict[str, Callable[[Record, Record, Path], list[str]]] = {

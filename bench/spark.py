@@ -8,6 +8,7 @@ user in a hurry gives.
 from __future__ import annotations
 
 import contextlib
+import os
 import statistics
 import tempfile
 import time
@@ -36,6 +37,23 @@ def noop(df: DataFrame) -> None:
     df.write.format("noop").mode("overwrite").save()
 
 
+# Who works while Spark talks to a broker, by a word of its command line.
+PROCESSES = (("broker", "warren serve"), ("broker", "beam.smp"), ("Python", "pyspark"), ("JVM", "java"))
+
+
+def cpu_seconds() -> dict[str, float]:
+    """Of all processes of each kind that live; Spark keeps its Python workers from one job to the next."""
+    spent = dict.fromkeys(("JVM", "Python", "broker"), 0.0)
+    for process in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            command = (process / "cmdline").read_text().replace("\0", " ")
+            fields = (process / "stat").read_text().rpartition(")")[2].split()
+            kind = next((kind for kind, word in PROCESSES if word in command), None)
+            if kind is not None:
+                spent[kind] += (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    return spent
+
+
 def timed(reps: int, work: Callable[[], None]) -> float:
     taken = []
     for _ in range(reps):
@@ -57,6 +75,17 @@ class Target:
 class Figures:
     def __init__(self) -> None:
         self.lines: list[dict[str, Any]] = []
+
+    def measure(self, what: str, broker: str, rows: int, reps: int, work: Callable[[], None]) -> None:
+        """The same with who spent the CPU, for jobs that need a broker."""
+        before = cpu_seconds()
+        seconds = timed(reps, work)
+        spent = cpu_seconds()
+        self.add(what, broker, rows, seconds)
+        shares = {kind: (spent[kind] - before[kind]) / reps / rows * 1e6 for kind in spent}
+        self.lines[-1]["cpu"] = shares
+        told = ", ".join(f"{kind} {share:.2f}" for kind, share in shares.items())
+        print(f"{'':<34} CPU s/M: {told}", flush=True)
 
     def add(self, what: str, broker: str, rows: int, seconds: float) -> None:
         self.lines.append({"what": what, "broker": broker, "rows": rows, "seconds": seconds, "rate": rows / seconds})
@@ -94,7 +123,7 @@ def reading(spark: SparkSession, figures: Figures, broker: Target, rows: int, re
         found = df.count()  # warms up; and the leases are made once, for this DataFrame
         if found != rows:
             raise RuntimeError(f"{what}: {found:,} of {rows:,} rows")
-        figures.add(what, broker.name, rows, timed(reps, partial(noop, df)))
+        figures.measure(what, broker.name, rows, reps, partial(noop, df))
         if kind == "leased":  # that DataFrame's leases hold the messages
             remove(broker.url, queue)
             fill(broker.url, queue, rows, False)
@@ -115,7 +144,7 @@ def writing(spark: SparkSession, figures: Figures, broker: Target, rows: int, re
     spark.range(10).selectExpr("'x' as body").write.format("amqp").options(
         **options, exchange="", routingKey=queue
     ).mode("append").save()
-    figures.add("write, confirms and mandatory", broker.name, rows, timed(reps, write))
+    figures.measure("write, confirms and mandatory", broker.name, rows, reps, write)
     remove(broker.url, queue)
 
 
