@@ -38,7 +38,7 @@ def noop(df: DataFrame) -> None:
 
 
 # Who works while Spark talks to a broker, by a word of its command line.
-PROCESSES = (("broker", "warren serve"), ("broker", "beam.smp"), ("Python", "pyspark"), ("JVM", "java"))
+PROCESSES = (("JVM", "bin/java "), ("broker", "warren serve"), ("broker", "beam.smp"), ("Python", "pyspark"))
 
 
 def cpu_seconds() -> dict[str, float]:

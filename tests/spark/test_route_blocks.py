@@ -152,10 +152,13 @@ def test_words_that_no_binding_names_do_not_change_where_a_key_goes() -> None:
                 binding("d", "lost", "x.y"),
             ],
         }
-        path = Plan.of(definitions, "/", None, 1000, ()).path()
-        for _ in range(60):
-            key = ".".join(chance.choice(WORDS) for _ in range(chance.randint(0, 4)))
-            assert path.judge_plain("/", None, "t", key) == path.judge(Facts("/", None, "t", key)), (chosen, key)
+        plan = Plan.of(definitions, "/", None, 1000, ())
+        path = plan.path()
+        keys = [".".join(chance.choice(WORDS) for _ in range(chance.randint(0, 4))) for _ in range(60)]
+        expected = [path.judge(Facts("/", None, "t", key)) for key in keys]
+        assert [path.judge_plain("/", None, "t", key) for key in keys] == expected, (chosen, keys)
+        found = blocks.Verdicts(plan).of(pa.table({"exchange": ["t"] * 60, "routing_key": keys}))
+        assert found[1].to_pylist() == [verdict.queues for verdict in expected], (chosen, keys)
 
 
 def test_keys_with_numbers_of_their_own_are_judged_once() -> None:

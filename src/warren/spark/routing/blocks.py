@@ -19,6 +19,7 @@ from warren.spark.routing.definitions import InputError, Plan
 from warren.spark.routing.judge import OPTIONAL, arrays, judge_rows
 from warren.spark.routing.outcome import VERDICT_NAMES
 from warren.spark.routing.relevance import PLAIN_EXPIRATION, REPLY_TO, SALTS
+from warren.spark.routing.words import OTHER
 from warren.wire.fields import Table
 
 if TYPE_CHECKING:
@@ -98,12 +99,18 @@ class Verdicts:
                 unknown = np.flatnonzero(found >= known)[::-1]
                 first = np.empty(len(self.judged) - known, np.int64)
                 first[found[unknown] - known] = rest[unknown]  # the last to be written, the first of its kind, stays
-                new = arrays(judge_rows(self.plan, facts.rows(first)))
+                new = self._judge(facts, first)
                 self.columns = [pa.concat_arrays(pair) for pair in zip(self.columns, new, strict=True)]
             unclaimed = self.usual[keys] < 0
             self.usual[keys[unclaimed]] = contexts[unclaimed]
             self.verdict[keys[unclaimed]] = found[unclaimed]
         return numbers
+
+    def _judge(self, facts: Facts, rows: Numbers) -> list[pa.Array]:
+        alike = (facts.contexts[rows] << 32) | facts.told_apart(rows)
+        _, first, back = np.unique(alike, return_index=True, return_inverse=True)
+        judged = arrays(judge_rows(self.plan, facts.rows(rows[first])))
+        return [column.take(pa.array(back)) for column in judged]
 
 
 class Facts:
@@ -132,6 +139,21 @@ class Facts:
             keys[self._begins_at(self.relevance.key_ignored)] = 0
         self.contexts: Numbers = contexts
         self.keys: Numbers = keys
+
+    def told_apart(self, positions: Numbers) -> Numbers:
+        """Numbers of these rows' keys, the same for keys that differ only in words no binding names (``words.py``)."""
+        numbers = self.keys[positions]
+        plan = self.known.plan
+        if plan.user is not None or "user" in self.block or "vhost" in self.block:
+            return numbers  # permissions may look at any word
+        exchanges = self.exchanges[positions]
+        for number in np.unique(exchanges):
+            words = plan.path().words(plan.vhost, self.names[number])
+            if words is not None:
+                here = np.flatnonzero(exchanges == number)
+                left = _reduced(self.key.take(pa.array(positions[here])), words)
+                numbers[here] = np.array(left.dictionary_encode().indices, np.int64)
+        return numbers
 
     def rows(self, positions: Numbers) -> Iterator[tuple[Any, ...]]:
         """The facts of these rows, as ``judge_rows`` takes them."""
@@ -269,6 +291,14 @@ def _mask(found: pa.Array) -> Mask:
     """As numpy, writable; what is null is not so."""
     mask: Mask = np.array(pc.fill_null(found, False))
     return mask
+
+
+def _reduced(keys: pa.Array, words: frozenset[str]) -> pa.Array:
+    """``words.reduced`` for many keys at once."""
+    lists = pc.split_pattern(keys, ".")
+    each = lists.flatten()
+    left = pc.if_else(pc.is_in(each, value_set=pa.array(sorted(words))), each, OTHER)
+    return pc.binary_join(pa.ListArray.from_arrays(lists.offsets, left), ".")
 
 
 def _entries(maps: pa.MapArray) -> tuple[Numbers, pa.Array, pa.Array]:

@@ -121,6 +121,13 @@ class PublishPath:
             verdict = gate.seen[told_apart] = self._plainly(gate, routing_key)
         return verdict
 
+    def words(self, vhost: str, exchange: str) -> frozenset[str] | None:
+        """Those of a key that can change a verdict at this exchange, when all others can be taken for one another."""
+        if self.interceptors.of_methods or self.interceptors.of_messages:
+            return None
+        gate = self._gates.get((vhost, None, exchange)) or self._gate(vhost, None, exchange)
+        return gate.words if isinstance(gate, Gate) else None
+
     def _plainly(self, gate: Gate, routing_key: str) -> Verdict:
         message = BasicMessage(gate.exchange.name, [routing_key], EMPTY, 0, False)
         routed = walk(gate.exchange, message, gate.topology.exchanges, gate.topology.queues)
