@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from warren.spark.routing.definitions import Plan
+from warren.spark.routing.outcome import KINDS
 from warren.spark.routing.path import Facts, Verdict
 
 if TYPE_CHECKING:
@@ -44,5 +45,6 @@ def arrays(verdicts: list[Verdict]) -> list[Array]:
     """The columns of ``outcome.VERDICT``."""
     import pyarrow as pa
 
-    kinds = (pa.string(), pa.list_(pa.string()), pa.int32(), pa.string(), pa.int64(), pa.int64())
-    return [pa.array([verdict[at] for verdict in verdicts], kind) for at, kind in enumerate(kinds)]
+    types = (pa.list_(pa.string()), pa.int32(), pa.string(), pa.int64(), pa.int64())
+    columns = [pa.array([verdict[at] for verdict in verdicts], kind) for at, kind in enumerate(types, 1)]
+    return [pa.array([KINDS.index(verdict.outcome) for verdict in verdicts], pa.int8()), *columns]

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from warren.spark.routing.definitions import InputError
+from warren.spark.routing.path import CONFIRMED, REFUSED, SCHEDULED, UNROUTABLE
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -17,7 +18,8 @@ if TYPE_CHECKING:
 ADDED = ("outcome", "queues", "reply_code", "reply_text", "scheduled_until")
 # Marked, because a table of messages may well have a column "code" or "text" of its own.
 VERDICT_NAMES = ("__verdict", "__queues", "__code", "__text", "__delay_ms", "__due_ms")
-VERDICT_TYPES = ("string", "array<string>", "int", "string", "bigint", "bigint")
+VERDICT_TYPES = ("tinyint", "array<string>", "int", "string", "bigint", "bigint")
+KINDS = (CONFIRMED, UNROUTABLE, REFUSED, SCHEDULED)  # a number travels in less time than a text
 VERDICT = ", ".join(f"`{name}` {kind}" for name, kind in zip(VERDICT_NAMES, VERDICT_TYPES, strict=True))
 
 
@@ -39,16 +41,20 @@ def told(judged: DataFrame, columns: Sequence[str], mandatory: bool, wanted: Seq
 
     must = F.coalesce(F.col("mandatory"), F.lit(mandatory)) if "mandatory" in columns else F.lit(mandatory)
     verdict, queues, code, text, delay_ms, due_ms = [F.col(name) for name in VERDICT_NAMES]
-    returned = (verdict == "unroutable") & must
-    no_route = returned | ((verdict == "scheduled") & must & (code == 312))
+    confirmed, unroutable, refused, scheduled = [verdict == F.lit(number) for number in range(len(KINDS))]
+    returned = unroutable & must
+    no_route = returned | (scheduled & must & (code == 312))
     published = F.current_timestamp()
     for name in times(columns):
         published = F.coalesce(F.col(name), published)
     added = {
-        "outcome": F.when(returned, "returned").when(verdict == "unroutable", "confirmed").otherwise(verdict),
+        "outcome": F.when(returned, "returned")
+        .when(confirmed | unroutable, CONFIRMED)
+        .when(refused, REFUSED)
+        .when(scheduled, SCHEDULED),
         "queues": queues,
-        "reply_code": F.when(no_route, 312).when(verdict == "refused", code),
-        "reply_text": F.when(no_route, "NO_ROUTE").when(verdict == "refused", text),
+        "reply_code": F.when(no_route, 312).when(refused, code),
+        "reply_text": F.when(no_route, "NO_ROUTE").when(refused, text),
         "scheduled_until": F.coalesce(
             F.timestamp_millis(due_ms), F.timestamp_millis(F.unix_millis(published) + delay_ms)
         ),
