@@ -148,8 +148,8 @@ def test_spark_repeats_the_task_that_lost_its_broker_and_every_row_arrives(name:
                     until(program, lambda at=broker: depth(at, target) > 0)
                 kill(broker)
                 path.with_suffix(".killed").touch()
-                until(program, path.with_suffix(".failed").exists)
-                if step["name"] != "gone":
+                if step["name"] != "gone":  # there Spark may have given up before anybody looks
+                    until(program, path.with_suffix(".failed").exists)
                     broker = start()
                 until(program, path.with_suffix(".result").exists)
             assert program.wait(60) == 0
