@@ -8,7 +8,6 @@ user in a hurry gives.
 from __future__ import annotations
 
 import contextlib
-import os
 import statistics
 import tempfile
 import time
@@ -19,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bench import brokers
+from warren.bench import process
 from warren.client import Connection, Properties
 from warren.spark.demo import start_broker
 from warren.spark.sessions import session
@@ -41,17 +41,16 @@ def noop(df: DataFrame) -> None:
 PROCESSES = (("JVM", "bin/java "), ("broker", "warren serve"), ("broker", "beam.smp"), ("Python", "pyspark"))
 
 
-def cpu_seconds() -> dict[str, float]:
-    """Of all processes of each kind that live; Spark keeps its Python workers from one job to the next."""
-    spent = dict.fromkeys(("JVM", "Python", "broker"), 0.0)
-    for process in Path("/proc").glob("[0-9]*"):
+def spent() -> dict[str, float]:
+    """CPU seconds of all processes of each kind that live; Spark keeps its Python workers from one job to the next."""
+    pids: dict[str, list[int]] = {"JVM": [], "Python": [], "broker": []}
+    for folder in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
-            command = (process / "cmdline").read_text().replace("\0", " ")
-            fields = (process / "stat").read_text().rpartition(")")[2].split()
+            command = (folder / "cmdline").read_text().replace("\0", " ")
             kind = next((kind for kind, word in PROCESSES if word in command), None)
             if kind is not None:
-                spent[kind] += (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-    return spent
+                pids[kind].append(int(folder.name))
+    return {kind: process.cpu_seconds(found) for kind, found in pids.items()}
 
 
 def timed(reps: int, work: Callable[[], None]) -> float:
@@ -78,11 +77,11 @@ class Figures:
 
     def measure(self, what: str, broker: str, rows: int, reps: int, work: Callable[[], None]) -> None:
         """The same with who spent the CPU, for jobs that need a broker."""
-        before = cpu_seconds()
+        before = spent()
         seconds = timed(reps, work)
-        spent = cpu_seconds()
+        after = spent()
         self.add(what, broker, rows, seconds)
-        shares = {kind: (spent[kind] - before[kind]) / reps / rows * 1e6 for kind in spent}
+        shares = {kind: (after[kind] - before[kind]) / reps / rows * 1e6 for kind in after}
         self.lines[-1]["cpu"] = shares
         told = ", ".join(f"{kind} {share:.2f}" for kind, share in shares.items())
         print(f"{'':<34} CPU s/M: {told}", flush=True)

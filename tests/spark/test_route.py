@@ -11,7 +11,7 @@ import pytest
 
 from warren.spark.routing import InputError, load_definitions, route, route_files
 from warren.spark.routing.path import Facts, PublishPath
-from warren.spark.routing.table import _fingerprint, fingerprint_names, unpack
+from warren.spark.routing.table import _fingerprint, unpack
 from warren.wire.fields import Field
 from warren.wire.methods import Method
 from warren.wire.replies import AmqpError
@@ -236,7 +236,7 @@ def test_a_fingerprint_reads_back_as_the_headers_it_was_made_of(spark: SparkSess
     df = spark.createDataFrame(rows, schema)
     if not typed:
         df = df.drop("header_types")
-    names = fingerprint_names(relevance)
+    names = relevance.header_names
     texts = [row[0] for row in df.select(_fingerprint(df, relevance)).collect()]
     found = [unpack(text, names) if text else None for text in texts]
     first = {"colour": Field("S", 'a:1,-"~'), "number": Field("l", 42) if typed else Field("S", "42"),
@@ -367,6 +367,20 @@ def test_only_the_columns_that_are_wanted_are_fetched(spark: SparkSession, tmp_p
         expected = sorted(repr([row[name] for name in columns]) for row in whole)
         assert sorted(repr([row[name] for name in columns]) for row in part.collect()) == expected
     with pytest.raises(InputError, match="no column 'colour' in the table or among those route adds: exchange, "):
+        route_files(spark, path, DEFINITIONS, columns=["colour"])
+
+
+def test_a_table_that_does_not_lie_in_files_goes_the_way_of_a_dataframe(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    path = str(tmp_path / "table")
+    df = spark.createDataFrame([("orders", "old")], "exchange string, routing_key string")
+    df.write.parquet(path)
+    monkeypatch.setattr(type(df), "inputFiles", lambda self: ["hdfs://elsewhere/part-0.parquet"])
+    routed = route_files(spark, path, DEFINITIONS, columns=["outcome", "exchange"])
+    assert [tuple(row) for row in routed.collect()] == [("returned", "orders")]
+    assert "warren-routed" not in routed._jdf.queryExecution().toString()
+    with pytest.raises(InputError, match="no column 'colour'"):
         route_files(spark, path, DEFINITIONS, columns=["colour"])
 
 

@@ -16,8 +16,6 @@ from typing import Any
 from warren.broker.extensions import ExtensionError
 from warren.spark.routing.path import PublishPath
 
-DEFAULT_MAX_SIZE = 134_217_728
-
 
 class InputError(ValueError):
     """The table or the definitions cannot be routed; the text is one line."""

@@ -16,8 +16,9 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
-from warren.spark.routing.definitions import DEFAULT_MAX_SIZE, Plan
+from warren.spark.routing.definitions import Plan
 from warren.spark.routing.outcome import ADDED, VERDICT_NAMES, VERDICT_TYPES, check_columns, needed, told
+from warren.spark.routing.path import DEFAULT_MAX_SIZE
 from warren.spark.routing.table import route
 
 if TYPE_CHECKING:
@@ -47,17 +48,17 @@ def route_files(
     from warren.spark.routing.reader import FORMAT, RoutedFiles
 
     df = spark.read.parquet(*([table] if isinstance(table, str) else table))
+    check_columns(df.columns)
+    wanted = [*df.columns, *ADDED] if columns is None else list(columns)
+    of_table, of_verdict = needed(df.columns, wanted)
     files = df.inputFiles()
     if not all(file.startswith("file:") for file in files):
         routed = route(
             df, definitions, vhost=vhost, user=user, mandatory=mandatory, max_message_size=max_message_size,
             interceptors=interceptors,
         )  # fmt: skip
-        return routed if columns is None else routed.select(*[f"`{name}`" for name in columns])
+        return routed.select(*[f"`{name}`" for name in wanted])
     plan = Plan.of(definitions, vhost, user, max_message_size, interceptors)
-    check_columns(df.columns)
-    wanted = [*df.columns, *ADDED] if columns is None else list(columns)
-    of_table, of_verdict = needed(df.columns, wanted)
     options = {
         "plan": json.dumps(asdict(plan)),
         "files": json.dumps([unquote(urlsplit(file).path) for file in files]),

@@ -30,6 +30,7 @@ from warren.wire.glance import Quick
 from warren.wire.methods import SPECS_BY_NAME, Method
 from warren.wire.replies import AmqpError
 
+DEFAULT_MAX_SIZE = 134_217_728  # as the broker has it
 CONFIRMED = "confirmed"
 UNROUTABLE = "unroutable"  # returned if mandatory, else confirmed
 REFUSED = "refused"
@@ -79,7 +80,11 @@ class PublishPath:
     """Raises ValueError (one line) when the definitions or interceptors make no sense."""
 
     def __init__(
-        self, definitions: Mapping[str, Any], *, max_message_size: int = 134_217_728, interceptors: Sequence[str] = ()
+        self,
+        definitions: Mapping[str, Any],
+        *,
+        max_message_size: int = DEFAULT_MAX_SIZE,
+        interceptors: Sequence[str] = (),
     ) -> None:
         self.max_message_size = max_message_size
         self.interceptors = load_interceptors(interceptors, "warren@localhost", SystemClock())

@@ -17,8 +17,9 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
 from warren.spark.compat import arrow_schema
-from warren.spark.routing.blocks import FACTS, Verdicts
+from warren.spark.routing.blocks import Verdicts
 from warren.spark.routing.definitions import Plan
+from warren.spark.routing.facts import FACTS
 from warren.spark.routing.outcome import VERDICT_NAMES
 
 FORMAT = "warren-routed"

@@ -16,7 +16,6 @@ from warren.broker.exchange.router import Topology
 Place = tuple[str, str]  # vhost, exchange
 # 11 digits are always below the longest expiration the broker takes, so these need no second look.
 PLAIN_EXPIRATION = r"^[0-9]{1,11}\z"
-REPLY_TO = "amq.rabbitmq.reply-to"
 SALTS = 1009  # how many different throws of the dice equal messages to an x-random exchange get
 
 
@@ -29,6 +28,11 @@ class Relevance:
     random: tuple[str, ...]  # from these, x-random can be reached: equal messages get different verdicts
     hashed_by: dict[str, tuple[str, ...]]  # property -> exchanges from which a hash over it can be reached
     rerouted: bool  # an interceptor may send any message to any exchange, so the names above say nothing
+
+    @property
+    def header_names(self) -> tuple[str, ...]:
+        """All names that anybody looks at, always in the same order."""
+        return (*self.always, *sorted(self.headers.difference(self.always)))
 
 
 def relevance(vhosts: Mapping[str, Topology], rerouted: bool = False) -> Relevance:

@@ -20,11 +20,13 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from warren.broker.publish import DIRECT_REPLY
 from warren.spark.headers import from_maps
-from warren.spark.routing.definitions import DEFAULT_MAX_SIZE, InputError, Plan
+from warren.spark.routing.definitions import InputError, Plan
 from warren.spark.routing.judge import OPTIONAL, arrays, judge_rows
 from warren.spark.routing.outcome import VERDICT, VERDICT_NAMES, check_columns, told
-from warren.spark.routing.relevance import PLAIN_EXPIRATION, REPLY_TO, SALTS, Relevance
+from warren.spark.routing.path import DEFAULT_MAX_SIZE
+from warren.spark.routing.relevance import PLAIN_EXPIRATION, SALTS, Relevance
 from warren.wire.fields import Table
 
 if TYPE_CHECKING:
@@ -99,7 +101,7 @@ def _facts(df: DataFrame, relevance: Relevance, user: str | None, max_message_si
         size = F.col("body_size").cast("bigint") if "body_size" in have else F.octet_length("body").cast("bigint")
         facts["body_size"] = F.when(size > max_message_size, size)
     if "reply_to" in have:
-        facts["reply_to"] = F.when(F.col("reply_to") == REPLY_TO, F.col("reply_to"))
+        facts["reply_to"] = F.when(F.col("reply_to") == DIRECT_REPLY, F.col("reply_to"))
     if relevance.random:
         plain = [F.col(f"`{field.name}`") for field in df.schema.fields if "map<" not in field.dataType.simpleString()]
         facts["salt"] = F.when(_reaches(relevance, relevance.random), F.pmod(F.xxhash64(*plain), F.lit(SALTS)))
@@ -127,7 +129,7 @@ def _fingerprint(df: DataFrame, relevance: Relevance) -> Column:
     if not isinstance(kind, MapType) or kind.keyType.simpleString() != "string":
         raise InputError(f"column 'headers' is {kind.simpleString()}; expected a map from string")
     headers = F.col("headers")
-    names = fingerprint_names(relevance)
+    names = relevance.header_names
     types = F.col("header_types") if "header_types" in df.columns else None
 
     def letter(name: Column | str) -> Column:
@@ -148,10 +150,6 @@ def _fingerprint(df: DataFrame, relevance: Relevance) -> Column:
     if relevance.header_exchanges:
         present = present | _reaches(relevance, relevance.header_exchanges)
     return F.when(headers.isNotNull() & present, text).otherwise("")
-
-
-def fingerprint_names(relevance: Relevance) -> tuple[str, ...]:
-    return (*relevance.always, *sorted(relevance.headers.difference(relevance.always)))
 
 
 def unpack(text: str, names: tuple[str, ...]) -> Table:
@@ -179,7 +177,7 @@ class Judge:
     def __call__(self, batches: Iterator[RecordBatch]) -> Iterator[RecordBatch]:
         import pyarrow as pa
 
-        headers = fingerprint_names(self.plan.path().relevance())
+        headers = self.plan.path().relevance().header_names
         for batch in batches:
             columns = {name: batch.column(index).to_pylist() for index, name in enumerate(self.names)}
             if "headers" in columns:
