@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-import warren
-from warren.testing import plugin
+import warrenmq
+from warrenmq.testing import plugin
 
 
 def pytest_report_header() -> str:
-    return f"warren {warren.__version__}: {warren.build_info()}"
+    return f"warren {warrenmq.__version__}: {warrenmq.build_info()}"
 
 
 def pytest_configure(config: pytest.Config) -> None:
     if not config.pluginmanager.is_registered(plugin):  # a source tree that nobody installed
-        config.pluginmanager.register(plugin, "warren")
+        config.pluginmanager.register(plugin, "warrenmq")

@@ -25,7 +25,7 @@ from setuptools.command.build_ext import build_ext
 HERE = Path(__file__).resolve().parent
 SOURCE = HERE / "src"
 COMPILED = ("wire", "broker", "log", "client")
-"""The packages below `warren` that are compiled: what runs per message."""
+"""The packages below `warrenmq` that are compiled: what runs per message."""
 
 LEFT_OUT: frozenset[str] = frozenset()
 """Modules of these packages that stay plain Python, each with its reason."""
@@ -38,7 +38,7 @@ def compiled_modules() -> list[str]:
     """Package openings stay plain: they hold a docstring and at most names handed on."""
     found = []
     for package in COMPILED:
-        for path in sorted((SOURCE / "warren" / package).rglob("*.py")):
+        for path in sorted((SOURCE / "warrenmq" / package).rglob("*.py")):
             module = ".".join(path.relative_to(SOURCE).with_suffix("").parts)
             if path.name != "__init__.py" and module not in LEFT_OUT:
                 found.append(module)
@@ -47,7 +47,7 @@ def compiled_modules() -> list[str]:
 
 def source_hash(modules: list[str]) -> str:
     """The package's own function: one definition of what the hash covers."""
-    spec = spec_from_file_location("warren_build", SOURCE / "warren" / "_build.py")
+    spec = spec_from_file_location("warrenmq_build", SOURCE / "warrenmq" / "_build.py")
     assert spec is not None and spec.loader is not None
     build = sys.modules[spec.name] = module_from_spec(spec)
     spec.loader.exec_module(build)
@@ -131,7 +131,7 @@ class BuildCore(build_ext):
                     opt_level=OPTIMISATION,
                     debug_level="0",
                     multi_file=True,
-                    group_name="warren",
+                    group_name="warrenmq",
                 )
         except SystemExit:
             print(printed.getvalue())
@@ -148,7 +148,7 @@ class BuildCore(build_ext):
 
     def _write(self, modules: list[str], reason: str) -> None:
         in_source = self.inplace or getattr(self, "editable_mode", False)
-        target = (SOURCE if in_source else Path(self.build_lib)) / "warren" / "_compiled.py"
+        target = (SOURCE if in_source else Path(self.build_lib)) / "warrenmq" / "_compiled.py"
         target.parent.mkdir(parents=True, exist_ok=True)
         if not modules:
             for stale in target.parent.rglob("*.so"):

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from warren.cli._api import Api
+from warrenmq.cli._api import Api
 
 RABBITMQ_BIN = Path("/usr/lib/rabbitmq/bin")
 
@@ -36,15 +36,14 @@ class Running:
 
 @contextlib.contextmanager
 def warren() -> Iterator[Running]:
-    import warren as package
+    import warrenmq as package
 
     with tempfile.TemporaryDirectory(prefix="warren-bench-") as folder:
         ready = Path(folder) / "ready"
         began = time.monotonic()
-        command = [sys.executable, "-m", "warren", "serve", "--port", "0", "--http-port", "0", "--log-level", "warning"]
-        process = subprocess.Popen(
-            [*command, "--data-dir", f"{folder}/data", "--ready-file", str(ready)], stdout=subprocess.DEVNULL
-        )
+        command = [sys.executable, "-m", "warrenmq", "serve", "--port", "0", "--http-port", "0"]
+        where = ["--data-dir", f"{folder}/data", "--ready-file", str(ready), "--log-level", "warning"]
+        process = subprocess.Popen([*command, *where], stdout=subprocess.DEVNULL)
         try:
             while not ready.exists():
                 if process.poll() is not None:

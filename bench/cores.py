@@ -19,8 +19,8 @@ from typing import Any
 
 from bench.brokers import warren
 from bench.scenarios import SCENARIOS
-from warren.bench import process
-from warren.bench.run import run
+from warrenmq.bench import process
+from warrenmq.bench.run import run
 
 CONTEXT = multiprocessing.get_context("spawn")
 WATCHED = ("a", "a1k", "b", "b1", "r")

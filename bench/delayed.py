@@ -12,9 +12,9 @@ import time
 from typing import Any
 
 from bench.brokers import Running, warren
-from warren.bench import process
-from warren.client import Channel, Connection, Properties
-from warren.wire.fields import Field, Table
+from warrenmq.bench import process
+from warrenmq.client import Channel, Connection, Properties
+from warrenmq.wire.fields import Field, Table
 
 BODY = b"x" * 256
 BATCH = 500

@@ -9,8 +9,8 @@ import time
 from pathlib import Path
 
 from bench.brokers import Running
-from warren.bench import process
-from warren.client import Connection
+from warrenmq.bench import process
+from warrenmq.client import Connection
 
 
 def fdatasync_ms(folder: str | None = None, times: int = 300) -> float:

@@ -7,7 +7,7 @@ from typing import Any
 
 from bench import brokers, extras, report
 from bench.scenarios import SCENARIOS
-from warren.bench.run import BenchFailed, run
+from warrenmq.bench.run import BenchFailed, run
 
 
 def measure(reps: int, with_rabbitmq: bool, only: list[str] | None = None) -> dict[str, Any]:

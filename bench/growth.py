@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from bench.brokers import Running, warren
-from warren.bench import process
-from warren.client import Channel, Connection, Properties
+from warrenmq.bench import process
+from warrenmq.client import Channel, Connection, Properties
 
 CONTEXT = multiprocessing.get_context("spawn")
 BURST = 50  # messages a connection or key sends before it is the next one's turn

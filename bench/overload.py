@@ -14,10 +14,10 @@ import tempfile
 import time
 from typing import Any
 
-from warren.bench import process
-from warren.bench.run import percentiles
-from warren.cli._api import Api
-from warren.client import Connection, Properties
+from warrenmq.bench import process
+from warrenmq.bench.run import percentiles
+from warrenmq.cli._api import Api
+from warrenmq.client import Connection, Properties
 
 CONTEXT = multiprocessing.get_context("spawn")
 PERSISTENT = Properties(delivery_mode=2)
@@ -28,8 +28,8 @@ SLOW_EVERY = 0.02  # seconds between two publishes of the slow publisher
 
 def serve(folder: str, bytes_per_second: float, watermark: int, ports: Any, up: Any) -> None:
     """In a process of its own, until it is killed."""
-    from warren.testing import Broker
-    from warren.testing.faults import SlowDisk
+    from warrenmq.testing import Broker
+    from warrenmq.testing.faults import SlowDisk
 
     settings: dict[str, Any] = {"memory_high_watermark": watermark, "log_level": "warning"}
     broker = Broker(data_dir=folder, disk=SlowDisk(bytes_per_second), **settings).start()
@@ -186,7 +186,7 @@ def run(
 
 def _found(folder: str) -> dict[str, dict[int, Any]]:
     """What a broker on the real disk finds in that folder: flood by publisher and number, slow by number."""
-    from warren.testing import Broker
+    from warrenmq.testing import Broker
 
     floods: dict[int, dict[int, int]] = {}
     slow: dict[int, Any] = {}

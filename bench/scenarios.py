@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from warren.bench.workload import Workload
+from warrenmq.bench.workload import Workload
 
 
 @dataclass(frozen=True)

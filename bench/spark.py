@@ -18,10 +18,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bench import brokers
-from warren.bench import process
-from warren.client import Connection, Properties
-from warren.spark.demo import start_broker
-from warren.spark.sessions import session
+from warrenmq.bench import process
+from warrenmq.client import Connection, Properties
+from warrenmq.spark.demo import start_broker
+from warrenmq.spark.sessions import session
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -195,7 +195,7 @@ def definitions(bindings: int) -> dict[str, Any]:
 
 
 def routing(spark: SparkSession, figures: Figures, folder: Path, rows: int, reps: int) -> None:
-    from warren.spark.routing import route, route_files
+    from warrenmq.spark.routing import route, route_files
 
     path = str(folder / "messages")
     spark.range(0, rows, numPartitions=4).selectExpr(

@@ -62,7 +62,7 @@ def build(folder: Path) -> Path:
     for stale in [*STAMPS.glob("wheel-*"), *(ROOT / "build").glob("lib.*")]:
         shutil.rmtree(stale)
     pip("wheel", "--verbose", "--no-deps", "--wheel-dir", str(folder), ".")
-    return next(folder.glob("warren-*.whl"))
+    return next(folder.glob("warrenmq-*.whl"))
 
 
 def main(checksum: str, extras: list[str]) -> None:
@@ -70,7 +70,7 @@ def main(checksum: str, extras: list[str]) -> None:
     LOG.write_text("")
     started = time.monotonic()
     folder = STAMPS / f"wheel-{checksum}"
-    wheel = next(folder.glob("warren-*.whl"), None)
+    wheel = next(folder.glob("warrenmq-*.whl"), None)
     if wheel is None:
         wheel = build(folder)
         pip("install", "--no-deps", "--force-reinstall", str(wheel))

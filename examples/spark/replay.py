@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-import warren.spark
+import warrenmq.spark
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -20,9 +20,9 @@ def main(
     host: str, port: int, lake: str, outcomes: str, where: str = "true", spark: SparkSession | None = None
 ) -> dict[str, int]:
     """How many rows were confirmed, returned, nacked, refused."""
-    spark = spark or warren.spark.session()
+    spark = spark or warrenmq.spark.session()
     slice = spark.read.parquet(lake).where(where)
-    counts: dict[str, int] = warren.spark.publish(slice, {"host": host, "port": str(port)}, outcomes)
+    counts: dict[str, int] = warrenmq.spark.publish(slice, {"host": host, "port": str(port)}, outcomes)
     told = spark.read.parquet(outcomes)
     told.where("outcome <> 'confirmed'").select("message_id", "routing_key", "outcome", "reply_text").show(10, False)
     return counts

@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-import warren.spark
+import warrenmq.spark
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 def main(host: str, port: int, lake: str, stream: str = "readings", spark: SparkSession | None = None) -> int:
     """How many messages this run brought in."""
-    spark = spark or warren.spark.session()
+    spark = spark or warrenmq.spark.session()
     readings = spark.readStream.format("amqp").options(host=host, port=port, stream=stream).load()
     query = (
         readings.selectExpr("offset", "routing_key", "timestamp", "cast(body as string) as json")

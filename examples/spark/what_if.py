@@ -11,7 +11,7 @@ from __future__ import annotations
 import copy
 from typing import TYPE_CHECKING, Any
 
-import warren.spark
+import warrenmq.spark
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -39,15 +39,15 @@ def tomorrow() -> dict[str, Any]:
 
 def main(spark: SparkSession | None = None) -> list[tuple[str, str, str, int]]:
     """(routing key, outcome today, outcome tomorrow, messages), where the two differ."""
-    spark = spark or warren.spark.session()
+    spark = spark or warrenmq.spark.session()
     keys = ["order.new", "order.paid", "order.sent.abroad", "invoice.paid", "complaint"]
     messages = spark.createDataFrame(
         [("shop", keys[n % 5]) for n in range(1000)], "exchange string, routing_key string"
     )
 
-    before = warren.spark.route(messages, TODAY).withColumnsRenamed({"outcome": "today", "queues": "queues_today"})
+    before = warrenmq.spark.route(messages, TODAY).withColumnsRenamed({"outcome": "today", "queues": "queues_today"})
     before = before.drop("reply_code", "reply_text", "scheduled_until")
-    both = warren.spark.route(before, tomorrow())
+    both = warrenmq.spark.route(before, tomorrow())
     differ = (
         both.where("queues_today <> queues")
         .groupBy("routing_key", "today", "outcome", "queues_today", "queues").count().orderBy("routing_key")

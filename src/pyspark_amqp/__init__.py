@@ -1,5 +1,5 @@
 """Lets Spark find format("amqp") by itself: it looks for packages named pyspark_* with a DefaultSource."""
 
-from warren.spark.source import AmqpDataSource as DefaultSource
+from warrenmq.spark.source import AmqpDataSource as DefaultSource
 
 __all__ = ["DefaultSource"]

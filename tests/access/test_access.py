@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tests.access.memory_store import MemoryStore
-from warren.broker import passwords
-from warren.broker.access import Access, NoStore, Refused
+from warrenmq.broker import passwords
+from warrenmq.broker.access import Access, NoStore, Refused
 
 pytestmark = pytest.mark.pure
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from warren.broker.alarms import Alarms, parse_size
+from warrenmq.broker.alarms import Alarms, parse_size
 
 pytestmark = pytest.mark.pure
 

@@ -9,7 +9,7 @@ import pika
 import pytest
 
 from tests.http.conftest import Api
-from warren.testing import Broker
+from warrenmq.testing import Broker
 
 EVERYTHING = {"configure": ".*", "write": ".*", "read": ".*"}
 

@@ -6,9 +6,9 @@ import time
 
 import pytest
 
-from warren.broker.access import Access, NoStore, Refused
-from warren.broker.patterns import BUDGET, LONGEST, InvalidPattern, NamePattern
-from warren.broker.policy import Policies, parse_policy
+from warrenmq.broker.access import Access, NoStore, Refused
+from warrenmq.broker.patterns import BUDGET, LONGEST, InvalidPattern, NamePattern
+from warrenmq.broker.policy import Policies, parse_policy
 
 EVIL = ["(a+)+$", "(a|aa)+$", "(a|a?)+$", "^(([a-z])+.)+[A-Z]([a-z])+$", "(.*a){25}$", "((a*)*)*$", "(?:a|a|a|a)*$"]
 

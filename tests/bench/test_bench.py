@@ -14,10 +14,10 @@ from bench.growth import AXES, WHY, main_flow
 from bench.scenarios import SCENARIOS
 
 from bench import report
-from warren.bench.run import BenchFailed, percentiles, run
-from warren.bench.workload import Workload
-from warren.client import Connection
-from warren.testing import Broker
+from warrenmq.bench.run import BenchFailed, percentiles, run
+from warrenmq.bench.workload import Workload
+from warrenmq.client import Connection
+from warrenmq.testing import Broker
 
 
 @pytest.fixture(scope="module")
@@ -88,7 +88,7 @@ def test_no_broker_is_one_line() -> None:
 
 
 def test_the_command_prints_figures_for_people_and_for_programs(broker: Broker) -> None:
-    command = [sys.executable, "-m", "warren", "bench", "--url", broker.url, "-n", "200", "-t", "fanout", "-q", "2"]
+    command = [sys.executable, "-m", "warrenmq", "bench", "--url", broker.url, "-n", "200", "-t", "fanout", "-q", "2"]
     shown = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     assert "messages/s" in shown and "200 published, 400 received, 0 returned, 0 nacked" in shown
     figures = json.loads(subprocess.run([*command, "--json"], capture_output=True, text=True, check=True).stdout)

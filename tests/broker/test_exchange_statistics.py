@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from tests.broker.harness import Client, Core
-from warren.wire.content import Properties
-from warren.wire.fields import Field
+from warrenmq.wire.content import Properties
+from warrenmq.wire.fields import Field
 
 Way = Callable[[Client, str, str], None]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from tests.broker.harness import Client, Core
-from warren.wire.content import Properties
+from warrenmq.wire.content import Properties
 
 
 def traced(tmp_path: Path) -> tuple[Core, Client]:

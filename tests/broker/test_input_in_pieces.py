@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.broker.harness import Client, Core, Got
-from warren.wire.content import Properties, encode_header
-from warren.wire.methods import method_frame
+from warrenmq.wire.content import Properties, encode_header
+from warrenmq.wire.methods import method_frame
 
 SIZES = (0, 1, 16, 1000, 5000, 8191, 8192, 16384, 70_000, 200_000)
 

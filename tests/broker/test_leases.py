@@ -9,10 +9,10 @@ from typing import Any
 import httpx
 import pytest
 
-from warren.cli.ctl import main
-from warren.client import ChannelClosed, Connection
-from warren.client import Properties as Basic
-from warren.testing import Broker
+from warrenmq.cli.ctl import main
+from warrenmq.client import ChannelClosed, Connection
+from warrenmq.client import Properties as Basic
+from warrenmq.testing import Broker
 
 PERSISTENT = Basic(delivery_mode=2)
 

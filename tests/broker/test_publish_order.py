@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from tests.broker.harness import Client, Core
-from warren.wire.content import Properties
-from warren.wire.fields import Field
+from warrenmq.wire.content import Properties
+from warrenmq.wire.fields import Field
 
 # In order: the fault, what it does to the publish, and the words by which its refusal is known.
 STAGES = [

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.broker.harness import Client, Core
-from warren.wire.content import Properties
+from warrenmq.wire.content import Properties
 
 
 @pytest.fixture

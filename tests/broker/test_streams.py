@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from warren.client import ChannelClosed, Connection, ConnectionClosed, Message
-from warren.client import Properties as Basic
-from warren.testing import Broker, FaultyDisk
-from warren.wire.fields import Field
+from warrenmq.client import ChannelClosed, Connection, ConnectionClosed, Message
+from warrenmq.client import Properties as Basic
+from warrenmq.testing import Broker, FaultyDisk
+from warrenmq.wire.fields import Field
 
 
 @pytest.fixture

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from tests.broker.harness import Core
-from warren.broker.message import Entry
-from warren.wire.content import Properties, content_frames, encode_header
-from warren.wire.methods import method_frame
+from warrenmq.broker.message import Entry
+from warrenmq.wire.content import Properties, content_frames, encode_header
+from warrenmq.wire.methods import method_frame
 
 PERSISTENT = Properties(delivery_mode=2)
 MANY = 9000  # more than a window

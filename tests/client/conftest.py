@@ -8,7 +8,7 @@ import pytest
 from hypothesis import settings
 
 from tests.support.brokers import RunningBroker, broker, rabbitmq, warren
-from warren.client import Channel, Connection
+from warrenmq.client import Channel, Connection
 
 settings.register_profile("no deadline", deadline=None)
 settings.load_profile("no deadline")

@@ -7,9 +7,9 @@ import ssl
 import threading
 from collections.abc import Callable
 
-from warren.wire.constants import PROTOCOL_HEADER
-from warren.wire.frames import Frame, FrameReader
-from warren.wire.methods import Method, decode_method, method_frame
+from warrenmq.wire.constants import PROTOCOL_HEADER
+from warrenmq.wire.frames import Frame, FrameReader
+from warrenmq.wire.methods import Method, decode_method, method_frame
 
 
 class Peer:

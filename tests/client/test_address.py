@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from warren.client.address import parse_url
+from warrenmq.client.address import parse_url
 
 pytestmark = pytest.mark.pure
 

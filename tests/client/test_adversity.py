@@ -14,9 +14,9 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from tests.client.fake import FakeBroker, Peer
-from warren.client import ConnectError, Connection, ConnectionClosed, Properties, Timeout
-from warren.wire.content import content_frames, encode_header
-from warren.wire.methods import method_frame
+from warrenmq.client import ConnectError, Connection, ConnectionClosed, Properties, Timeout
+from warrenmq.wire.content import content_frames, encode_header
+from warrenmq.wire.methods import method_frame
 
 
 def connect(port: int, **more: object) -> Connection:

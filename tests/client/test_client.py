@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.support.brokers import RunningBroker
-from warren.client import (
+from warrenmq.client import (
     Acked,
     Cancelled,
     Channel,
@@ -18,8 +18,8 @@ from warren.client import (
     Returned,
     Timeout,
 )
-from warren.wire.content import encode_header
-from warren.wire.fields import from_python
+from warrenmq.wire.content import encode_header
+from warrenmq.wire.fields import from_python
 
 
 def test_a_message_comes_back_as_it_was_sent(channel: Channel, queue: str) -> None:

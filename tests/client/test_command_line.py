@@ -10,8 +10,8 @@ import typer
 from typer.testing import CliRunner, Result
 
 from tests.support.brokers import RunningBroker
-from warren.cli.messages import register
-from warren.client import Channel, Connection
+from warrenmq.cli.messages import register
+from warrenmq.client import Channel, Connection
 
 
 @pytest.fixture

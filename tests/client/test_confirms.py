@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from warren.client.confirms import Unconfirmed
+from warrenmq.client.confirms import Unconfirmed
 
 pytestmark = pytest.mark.pure
 

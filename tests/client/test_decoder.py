@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from warren.client.decoder import Decoder, Inbox
-from warren.client.messages import Acked, Cancelled, Message, Nacked, Returned
-from warren.wire.content import Properties, content_frames, encode_header, frame
-from warren.wire.methods import Method, method_frame
-from warren.wire.replies import AmqpError
+from warrenmq.client.decoder import Decoder, Inbox
+from warrenmq.client.messages import Acked, Cancelled, Message, Nacked, Returned
+from warrenmq.wire.content import Properties, content_frames, encode_header, frame
+from warrenmq.wire.methods import Method, method_frame
+from warrenmq.wire.replies import AmqpError
 
 pytestmark = pytest.mark.pure
 

@@ -21,7 +21,7 @@ from tests.crash.clients import (
 )
 from tests.crash.ledger import Ledger
 from tests.crash.process import BrokerProcess
-from warren.client import Connection
+from warrenmq.client import Connection
 
 
 class Campaign:

@@ -10,10 +10,10 @@ import threading
 from collections.abc import Callable
 
 from tests.crash.ledger import Ledger
-from warren.client import ChannelClosed, ConnectError, Connection, ConnectionClosed
-from warren.client.channel import Channel
-from warren.client.errors import Timeout
-from warren.wire.content import Properties
+from warrenmq.client import ChannelClosed, ConnectError, Connection, ConnectionClosed
+from warrenmq.client.channel import Channel
+from warrenmq.client.errors import Timeout
+from warrenmq.wire.content import Properties
 
 PERSISTENT = Properties(delivery_mode=2)
 GONE = (ConnectionClosed, ConnectError, Timeout, OSError)

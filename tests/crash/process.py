@@ -16,23 +16,25 @@ import time
 from pathlib import Path
 from typing import IO
 
-import warren
+import warrenmq
 
 START_SECONDS = 60
 
 
 def sources() -> Path:
     """Where the package under test lives."""
-    return Path(next(iter(warren.__path__))).parent
+    return Path(next(iter(warrenmq.__path__))).parent
 
 
 def planted(folder: Path, file: str, old: str, new: str) -> Path:
     """A copy of the sources in which one line is wrong. Compiled modules stay behind: the copy runs as plain Python."""
     target = folder / "src"
     shutil.copytree(
-        sources() / "warren", target / "warren", ignore=shutil.ignore_patterns("*.so", "__pycache__", "_compiled.py")
+        sources() / "warrenmq",
+        target / "warrenmq",
+        ignore=shutil.ignore_patterns("*.so", "__pycache__", "_compiled.py"),
     )
-    path = target / "warren" / file
+    path = target / "warrenmq" / file
     text = path.read_text()
     assert text.count(old) == 1, f"{file} has {text.count(old)} lines to plant this fault in: {old!r}"
     path.write_text(text.replace(old, new))
@@ -66,7 +68,7 @@ class BrokerProcess:
             environment["WARREN_PURE"] = os.environ["WARREN_PURE"]
         environment["PYTHONPATH"] = str(self.source)
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "warren", "serve", "--port", "0", "--http-port", "0", "--ready-file", str(ready),
+            [sys.executable, "-m", "warrenmq", "serve", "--port", "0", "--http-port", "0", "--ready-file", str(ready),
              "--data-dir", str(self.data), *self.arguments],
             env=environment, cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
             stdin=subprocess.DEVNULL, start_new_session=True,

@@ -6,15 +6,15 @@ import subprocess
 import sys
 from pathlib import Path
 
-from warren.client import Connection, Properties
-from warren.testing import Broker
+from warrenmq.client import Connection, Properties
+from warrenmq.testing import Broker
 
 PERSISTENT = Properties(delivery_mode=2)
 
 
 def backup(broker: Broker, folder: Path) -> subprocess.CompletedProcess[str]:
     url = broker.http_url.replace("http://", "http://guest:guest@")
-    command = [sys.executable, "-m", "warren", "backup", str(folder), "--url", url]
+    command = [sys.executable, "-m", "warrenmq", "backup", str(folder), "--url", url]
     return subprocess.run(command, capture_output=True, text=True)
 
 

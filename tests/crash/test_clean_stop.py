@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.crash.process import BrokerProcess
-from warren.client import Connection, Properties
+from warrenmq.client import Connection, Properties
 
 PERSISTENT = Properties(delivery_mode=2)
 

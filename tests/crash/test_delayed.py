@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from tests.support.brokers import RunningBroker, start_warren
-from warren.client import Channel, ClientError, Connection, Properties
-from warren.wire.fields import from_python
+from warrenmq.client import Channel, ClientError, Connection, Properties
+from warrenmq.wire.fields import from_python
 
 ROUNDS = 4
 

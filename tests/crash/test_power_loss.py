@@ -19,8 +19,8 @@ import pytest
 
 from tests.faults.rig import Client, HeldRunner, Rig, Told
 from tests.log.disk import SimulatedFiles
-from warren.log.format import LogError
-from warren.log.settings import LogSettings
+from warrenmq.log.format import LogError
+from warrenmq.log.settings import LogSettings
 
 FOLDER = Path("/data")  # of the simulated disk
 ROUTES = (("", "q", ("q",)), ("amq.fanout", "", ("f1", "f2")), ("", "src", ("src",)))

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.faults.rig import Client, HeldRunner, Rig
-from warren.log.files import Files
+from warrenmq.log.files import Files
 
 MESSAGE = re.compile(rb"<(\d+)>")
 

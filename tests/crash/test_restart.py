@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from tests.faults.rig import Client, Rig, Told
-from warren.broker.access import store_key
+from warrenmq.broker.access import store_key
 
 
 def filled(folder: Path, count: int = 5) -> tuple[Rig, Client]:

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from warren.broker.definitions import SECTIONS, Existing, InvalidDefinitions, parse
-from warren.broker.exchange.random import Randomness
-from warren.broker.exchange.types import create
-from warren.broker.plan import Plan
-from warren.broker.records import Exchange, Resource
+from warrenmq.broker.definitions import SECTIONS, Existing, InvalidDefinitions, parse
+from warrenmq.broker.exchange.random import Randomness
+from warrenmq.broker.exchange.types import create
+from warrenmq.broker.plan import Plan
+from warrenmq.broker.records import Exchange, Resource
 
 pytestmark = pytest.mark.pure
 

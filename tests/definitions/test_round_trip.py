@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from tests.support.brokers import RunningBroker
-from warren.testing import Broker
+from warrenmq.testing import Broker
 
 SECTIONS = ["users", "vhosts", "permissions", "topic_permissions", "parameters", "policies", "queues", "exchanges",
             "bindings"]  # fmt: skip

@@ -4,23 +4,23 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from warren.broker.broker import Broker
-from warren.broker.channel import Channel
-from warren.broker.clock import VirtualClock
-from warren.broker.connection import RUNNING, Connection
-from warren.broker.delay.schedule import Schedule
-from warren.broker.durability import LogListener
-from warren.broker.exchange.random import Randomness
-from warren.broker.notes import Notes
-from warren.broker.sink import Sink
-from warren.log.files import Files
-from warren.log.log import Log
-from warren.log.runner import Runner
-from warren.log.settings import LogSettings
-from warren.log.transient import TransientStore
-from warren.wire.content import Properties, content_frames, encode_header
-from warren.wire.fields import from_python
-from warren.wire.methods import method_frame
+from warrenmq.broker.broker import Broker
+from warrenmq.broker.channel import Channel
+from warrenmq.broker.clock import VirtualClock
+from warrenmq.broker.connection import RUNNING, Connection
+from warrenmq.broker.delay.schedule import Schedule
+from warrenmq.broker.durability import LogListener
+from warrenmq.broker.exchange.random import Randomness
+from warrenmq.broker.notes import Notes
+from warrenmq.broker.sink import Sink
+from warrenmq.log.files import Files
+from warrenmq.log.log import Log
+from warrenmq.log.runner import Runner
+from warrenmq.log.settings import LogSettings
+from warrenmq.log.transient import TransientStore
+from warrenmq.wire.content import Properties, content_frames, encode_header
+from warrenmq.wire.fields import from_python
+from warrenmq.wire.methods import method_frame
 
 
 class Silent(Sink):

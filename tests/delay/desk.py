@@ -6,9 +6,9 @@ import contextlib
 from collections.abc import Iterator
 from pathlib import Path
 
-from warren.client import Channel, Connection, Properties, Returned
-from warren.testing import Broker
-from warren.wire.fields import Field, from_python
+from warrenmq.client import Channel, Connection, Properties, Returned
+from warrenmq.testing import Broker
+from warrenmq.wire.fields import Field, from_python
 
 DELAYED = "x-delayed-message"
 

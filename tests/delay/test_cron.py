@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from warren.broker.delay.cron import Cron, CronError
+from warrenmq.broker.delay.cron import Cron, CronError
 
 pytestmark = pytest.mark.pure
 

@@ -12,8 +12,8 @@ import httpx
 import pytest
 
 from tests.delay.desk import Desk
-from warren.client import Properties
-from warren.wire.fields import Field, from_python
+from warrenmq.client import Properties
+from warrenmq.wire.fields import Field, from_python
 
 ROOT = "/delayed/%2F"
 
@@ -144,7 +144,7 @@ def test_a_senseless_question_is_answered_with_400_and_names_what_is_wrong(api: 
 
 
 def test_a_long_scan_ends_at_its_budget_with_a_token(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("warren.http.delayed.BUDGET", 128)
+    monkeypatch.setattr("warrenmq.http.delayed.BUDGET", 128)
     for number in range(300):
         api.desk.publish(str(number), 1000 + number, wanted=number == 299)
     seen: list[str] = []
@@ -296,7 +296,7 @@ def warren(api: Api, *arguments: str) -> subprocess.CompletedProcess[str]:
     api.desk.connection.flush()
     api.desk.broker.settle()
     url = api.desk.broker.http_url.replace("http://", "http://guest:guest@")
-    command = [sys.executable, "-m", "warren", "delayed", *arguments, "--url", url]
+    command = [sys.executable, "-m", "warrenmq", "delayed", *arguments, "--url", url]
     return subprocess.run(command, capture_output=True, text=True, timeout=60)
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from warren.broker.delay.index import BLOCK, DueIndex
+from warrenmq.broker.delay.index import BLOCK, DueIndex
 
 pytestmark = pytest.mark.pure
 pairs = st.tuples(st.integers(0, 30), st.integers(0, 30))

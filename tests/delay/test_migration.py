@@ -54,7 +54,10 @@ def test_the_page_names_every_header_and_argument_there_is() -> None:
     root = Path(__file__).parents[2]
     source = "".join(
         path.read_text()
-        for path in [*(root / "src/warren/broker/delay").glob("*.py"), root / "src/warren/broker/exchange/delayed.py"]
+        for path in [
+            *(root / "src/warrenmq/broker/delay").glob("*.py"),
+            root / "src/warrenmq/broker/exchange/delayed.py",
+        ]
     )
     names = set(re.findall(r'"(x-(?:delay|deliver|dead-letter)[a-z-]*)"', source)) - {"x-delay-"}
     page = (root / "docs/delayed.md").read_text()

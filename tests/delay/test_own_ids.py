@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tests.delay.desk import Desk
-from warren.client import Channel, ChannelClosed, Connection, Properties
-from warren.wire.fields import Field, from_python
+from warrenmq.client import Channel, ChannelClosed, Connection, Properties
+from warrenmq.wire.fields import Field, from_python
 
 pytestmark = pytest.mark.pure
 

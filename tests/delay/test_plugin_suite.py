@@ -7,9 +7,9 @@ import time
 import pytest
 
 from tests.delay.desk import DELAYED, Desk
-from warren.client import ChannelClosed, Connection, Properties
-from warren.testing import Broker
-from warren.wire.fields import Field, from_python
+from warrenmq.client import ChannelClosed, Connection, Properties
+from warrenmq.testing import Broker
+from warrenmq.wire.fields import Field, from_python
 
 pytestmark = pytest.mark.pure
 

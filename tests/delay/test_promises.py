@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from tests.delay.desk import DELAYED, Desk
-from warren.broker.policy import parse_policy
-from warren.client import Acked, ChannelClosed, Connection, Nacked, Properties, Returned
-from warren.testing import Broker, FaultyDisk
-from warren.wire.fields import from_python
+from warrenmq.broker.policy import parse_policy
+from warrenmq.client import Acked, ChannelClosed, Connection, Nacked, Properties, Returned
+from warrenmq.testing import Broker, FaultyDisk
+from warrenmq.wire.fields import from_python
 
 pytestmark = pytest.mark.pure
 
@@ -453,7 +453,7 @@ def test_messages_of_several_exchanges_leave_in_order_of_due_time(desk: Desk) ->
 
 
 def test_a_backlog_is_fired_in_slices_that_leave_room_for_others(desk: Desk) -> None:
-    from warren.broker.delay.delays import SLICE
+    from warrenmq.broker.delay.delays import SLICE
 
     desk.exchange()
     desk.queue()

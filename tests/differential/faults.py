@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-import warren
+import warrenmq
 
 
 @dataclass(frozen=True)
@@ -93,9 +93,9 @@ FAULTS = (
 
 def planted(fault: Fault, into: Path) -> None:
     """A copy of the sources, uncompiled, with the fault in it."""
-    source = Path(warren.__file__).parent
-    shutil.copytree(source, into / "warren", ignore=shutil.ignore_patterns("*.so"))
-    path = into / "warren" / fault.file
+    source = Path(warrenmq.__file__).parent
+    shutil.copytree(source, into / "warrenmq", ignore=shutil.ignore_patterns("*.so"))
+    path = into / "warrenmq" / fault.file
     text = path.read_text()
     found = text.count(fault.old)
     assert found == 1, f"'{fault.name}': {fault.file} has the spoilt line {found} times, not once: renew the fault"
@@ -121,8 +121,8 @@ def start_faulty(fault: Fault) -> Iterator[FaultyBroker]:
         ready = folder / "ready.json"
         with open(folder / "log", "wb") as output:
             process = subprocess.Popen(
-                [sys.executable, "-m", "warren", "serve", "--port", "0", "--http-port", "0", "--ready-file", str(ready),
-                 "--data-dir", str(folder / "data")],
+                [sys.executable, "-m", "warrenmq", "serve", "--port", "0", "--http-port", "0", "--ready-file",
+                 str(ready), "--data-dir", str(folder / "data")],
                 env={**os.environ, "PYTHONPATH": str(folder)}, cwd=folder, stdout=output, stderr=subprocess.STDOUT,
                 stdin=subprocess.DEVNULL,
             )

@@ -1,7 +1,7 @@
 """One raw connection to a broker: bytes out, whole events in.
 
 Duty: the handshake, assembling content, answering closes. Not here: any meaning (driver.py), any wording
-(transcript.py). Encoding is shared with ``tests.support.rawclient``, never with ``warren.wire``: an error
+(transcript.py). Encoding is shared with ``tests.support.rawclient``, never with ``warrenmq.wire``: an error
 there must not be able to hide itself.
 """
 

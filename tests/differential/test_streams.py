@@ -18,8 +18,8 @@ from typing import Any
 import pytest
 
 from tests.support.brokers import RunningBroker
-from warren.client import Channel, ChannelClosed, Connection, ConnectionClosed, Message, Properties
-from warren.wire.fields import Field
+from warrenmq.client import Channel, ChannelClosed, Connection, ConnectionClosed, Message, Properties
+from warrenmq.wire.fields import Field
 
 QUIET = 0.4  # seconds without a delivery that mean there is none
 STREAM: dict[str, object] = {"x-queue-type": "stream"}

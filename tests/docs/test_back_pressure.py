@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from tests.support.rawclient import RawClient, publish
-from warren.testing import Broker, FaultyDisk
+from warrenmq.testing import Broker, FaultyDisk
 
 CHUNK = b"x" * 32 * 1024
 MEBIBYTE = 1024 * 1024

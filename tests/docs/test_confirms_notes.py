@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.support.rawclient import RawClient
-from warren.testing import Broker, FaultyDisk
+from warrenmq.testing import Broker, FaultyDisk
 
 
 @pytest.fixture

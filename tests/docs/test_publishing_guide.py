@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from tests.support.rawclient import HEADER, RawClient, frame, header, method
-from warren.broker.records import BasicMessage, Content, Delivery, Exchange, ExchangeType, Resource
-from warren.testing import Broker
-from warren.wire.methods import Method
-from warren.wire.replies import AmqpError
+from warrenmq.broker.records import BasicMessage, Content, Delivery, Exchange, ExchangeType, Resource
+from warrenmq.testing import Broker
+from warrenmq.wire.methods import Method
+from warrenmq.wire.replies import AmqpError
 
 HERE = __name__
 
@@ -68,7 +68,7 @@ def test_the_records_have_the_fields_of_the_guide() -> None:
 
 
 def test_the_first_six_fields_of_an_exchange_never_change() -> None:
-    source = (Path(__file__).parents[2] / "src" / "warren" / "broker" / "records.py").read_text()
+    source = (Path(__file__).parents[2] / "src" / "warrenmq" / "broker" / "records.py").read_text()
     for name in ("name", "type", "durable", "auto_delete", "internal", "arguments"):
         assert f"self.{name}: Final = {name}" in source
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from warren.broker.exchange import walk
-from warren.broker.exchange.arguments import alternate_of
-from warren.broker.exchange.bindings import identity
-from warren.broker.exchange.random import Randomness
-from warren.broker.exchange.types import create
-from warren.broker.records import (
+from warrenmq.broker.exchange import walk
+from warrenmq.broker.exchange.arguments import alternate_of
+from warrenmq.broker.exchange.bindings import identity
+from warrenmq.broker.exchange.random import Randomness
+from warrenmq.broker.exchange.types import create
+from warrenmq.broker.records import (
     EXCHANGE,
     QUEUE,
     BasicMessage,
@@ -19,8 +19,8 @@ from warren.broker.records import (
     Exchange,
     Resource,
 )
-from warren.wire.content import Properties, encode_header
-from warren.wire.fields import from_python
+from warrenmq.wire.content import Properties, encode_header
+from warrenmq.wire.fields import from_python
 
 Arguments = Mapping[str, object]
 

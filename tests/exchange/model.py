@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 
 from tests.exchange.strategies import Plan
-from warren.wire.fields import Field
+from warrenmq.wire.fields import Field
 
 
 def topic_matches(pattern: str, key: str) -> bool:

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from hypothesis import strategies as st
 
 from tests.exchange.build import Topology
-from warren.broker.decorator import DecoratorRegistry, decorators_for
-from warren.wire.fields import Field
+from warrenmq.broker.decorator import DecoratorRegistry, decorators_for
+from warrenmq.wire.fields import Field
 
 words = st.sampled_from(["a", "b", "c", ""])
 # mostly keys that others have too, so that several bindings meet one message

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from tests.exchange.build import bind, exchange, message, names, queue, unbind
-from warren.broker.records import BasicMessage, Binding, ExchangeType
+from warrenmq.broker.records import BasicMessage, Binding, ExchangeType
 
 
 def cost(matcher: ExchangeType, sent: BasicMessage, times: int = 2000) -> float:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from tests.exchange.build import Topology, exchange, message, names
-from warren.broker.decorator import DecoratorRegistry, ExtraDestinations, decorators_for, validate
-from warren.broker.extensions import ExtensionError
-from warren.broker.records import QUEUE, BasicMessage, Exchange, Resource
-from warren.wire.replies import AmqpError
+from warrenmq.broker.decorator import DecoratorRegistry, ExtraDestinations, decorators_for, validate
+from warrenmq.broker.extensions import ExtensionError
+from warrenmq.broker.records import QUEUE, BasicMessage, Exchange, Resource
+from warrenmq.wire.replies import AmqpError
 
 
 class OnlyDurable:

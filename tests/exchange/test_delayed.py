@@ -6,9 +6,9 @@ from decimal import Decimal
 
 import pytest
 
-from warren.broker.exchange.delayed import IMMEDIATE, LONGEST, delay_of, deliver_at_of, has_to_wait
-from warren.wire.fields import Field
-from warren.wire.replies import AmqpError
+from warrenmq.broker.exchange.delayed import IMMEDIATE, LONGEST, delay_of, deliver_at_of, has_to_wait
+from warrenmq.wire.fields import Field
+from warrenmq.wire.replies import AmqpError
 
 
 @pytest.mark.parametrize("kind", list("bBsuIil"))

@@ -13,7 +13,7 @@ import typer
 from typer.testing import CliRunner
 
 from tests.exchange.test_router import DEFINITIONS
-from warren.cli.explain import register
+from warrenmq.cli.explain import register
 
 
 class Api(BaseHTTPRequestHandler):

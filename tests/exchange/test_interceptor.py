@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from tests.exchange.build import message
-from warren.broker.clock import VirtualClock
-from warren.broker.extensions import ExtensionError
-from warren.broker.interceptor import (
+from warrenmq.broker.clock import VirtualClock
+from warrenmq.broker.extensions import ExtensionError
+from warrenmq.broker.interceptor import (
     ChannelView,
     Interceptors,
     RoutingNodeInterceptor,
@@ -17,11 +17,11 @@ from warren.broker.interceptor import (
     amended,
     load_interceptors,
 )
-from warren.broker.records import BasicMessage
-from warren.wire.content import Properties
-from warren.wire.fields import Field
-from warren.wire.methods import Method, decode_method, method_payload
-from warren.wire.replies import AmqpError
+from warrenmq.broker.records import BasicMessage
+from warrenmq.wire.content import Properties
+from warrenmq.wire.fields import Field
+from warrenmq.wire.methods import Method, decode_method, method_payload
+from warrenmq.wire.replies import AmqpError
 
 VIEW = ChannelView("/", "guest", "a connection", 1)
 CLOCK = VirtualClock(1_700_000_000_123)
@@ -145,7 +145,7 @@ def test_interceptors_are_loaded_by_built_in_name_import_name_and_entry_point(
     package.mkdir()
     (package / "METADATA").write_text("Name: outside\nVersion: 1.0\n")
     (package / "entry_points.txt").write_text(
-        "[warren.interceptors]\noutside = tests.exchange.test_interceptor:Refusing\n"
+        "[warrenmq.interceptors]\noutside = tests.exchange.test_interceptor:Refusing\n"
     )
     monkeypatch.syspath_prepend(tmp_path)
     names = ["timestamp", "routing-node", "tests.exchange.test_interceptor:Prefix", "outside"]
@@ -162,11 +162,11 @@ WRONG = type("Wrong", (), {"name": "wrong", "applies_to": ["queue.nope"], "inter
     [
         (["nope"], "there is no interceptor 'nope'"),
         (["no.such.module:x"], "'no.such.module:x' cannot be imported: ModuleNotFoundError"),
-        (["warren.broker.records:nope"], "there is no 'nope' in warren.broker.records"),
+        (["warrenmq.broker.records:nope"], "there is no 'nope' in warrenmq.broker.records"),
         ([":x"], "no name of the form package.module:object"),
         (["timestamp", "timestamp"], "two interceptors of the name 'timestamp'"),
-        (["warren.broker.records:QUEUE"], "has no 'name'"),
-        (["warren.broker.records:Resource"], "cannot be made: TypeError"),
+        (["warrenmq.broker.records:QUEUE"], "has no 'name'"),
+        (["warrenmq.broker.records:Resource"], "cannot be made: TypeError"),
         (["tests.exchange.test_interceptor:WRONG"], "'wrong' applies to 'queue.nope', which is no method of AMQP"),
     ],
 )

@@ -8,13 +8,13 @@ from decimal import Decimal
 import pytest
 
 from tests.exchange.build import Arguments, bind, exchange, message, names, queue, unbind
-from warren.broker.exchange.consistent_hash import ConsistentHashExchange
-from warren.broker.exchange.headers import HeadersExchange
-from warren.broker.exchange.random import Randomness
-from warren.broker.exchange.topic import TopicExchange
-from warren.broker.records import Exchange
-from warren.wire.content import Properties
-from warren.wire.fields import Field, from_python
+from warrenmq.broker.exchange.consistent_hash import ConsistentHashExchange
+from warrenmq.broker.exchange.headers import HeadersExchange
+from warrenmq.broker.exchange.random import Randomness
+from warrenmq.broker.exchange.topic import TopicExchange
+from warrenmq.broker.records import Exchange
+from warrenmq.wire.content import Properties
+from warrenmq.wire.fields import Field, from_python
 
 
 def routed(source: Exchange, *keys: str, headers: Arguments | None = None) -> list[str]:

@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 from tests.exchange import model
 from tests.exchange.build import bind, exchange, message, names, queue, unbind
 from tests.exchange.strategies import Plan, header_arguments, headers, keys, patterns, plans
-from warren.broker.exchange.explain import explain, queues_in
-from warren.broker.exchange.headers import HeadersExchange
-from warren.broker.exchange.topic import TopicExchange
-from warren.broker.records import Binding
-from warren.wire.fields import Field
+from warrenmq.broker.exchange.explain import explain, queues_in
+from warrenmq.broker.exchange.headers import HeadersExchange
+from warrenmq.broker.exchange.topic import TopicExchange
+from warrenmq.broker.records import Binding
+from warrenmq.wire.fields import Field
 
 many = settings(max_examples=300, deadline=None)
 

@@ -15,11 +15,11 @@ from tests.exchange.build import Arguments, bind, exchange, message, names, queu
 from tests.exchange.strategies import EXCHANGES, QUEUES, Plan, headers, keys, plans
 from tests.exchange.test_types import BAD_HASH_ARGUMENTS, BAD_WEIGHTS, BAD_X_MATCH, GOOD_WEIGHTS, UNKNOWN_TYPES
 from tests.support.brokers import RunningBroker
-from warren.broker.exchange.arguments import check_alternate, routing_keys_of
-from warren.broker.records import EXCHANGE, Resource
-from warren.client import Channel, ChannelClosed, Connection, ConnectionClosed, Properties, Returned
-from warren.wire.fields import Field, Table, from_python
-from warren.wire.replies import AmqpError
+from warrenmq.broker.exchange.arguments import check_alternate, routing_keys_of
+from warrenmq.broker.records import EXCHANGE, Resource
+from warrenmq.client import Channel, ChannelClosed, Connection, ConnectionClosed, Properties, Returned
+from warrenmq.wire.fields import Field, Table, from_python
+from warrenmq.wire.replies import AmqpError
 
 PREFIX = "routing-oracle-"
 _number = itertools.count()

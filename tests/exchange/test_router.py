@@ -11,11 +11,11 @@ import typer
 from typer.testing import CliRunner
 
 from tests.exchange.build import names
-from warren.broker.exchange.explain import queues_in, scheduled_in
-from warren.broker.exchange.router import DefinitionsError, Router
-from warren.cli.explain import register
-from warren.wire.content import Properties
-from warren.wire.replies import AmqpError
+from warrenmq.broker.exchange.explain import queues_in, scheduled_in
+from warrenmq.broker.exchange.router import DefinitionsError, Router
+from warrenmq.cli.explain import register
+from warrenmq.wire.content import Properties
+from warrenmq.wire.replies import AmqpError
 
 DEFINITIONS: dict[str, Any] = {
     "rabbit_version": "3.10.8",

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from tests.exchange.build import Arguments, bind, exchange, queue
-from warren.broker.exchange.types import TYPES
-from warren.wire.fields import Field
-from warren.wire.replies import AmqpError
+from warrenmq.broker.exchange.types import TYPES
+from warrenmq.wire.fields import Field
+from warrenmq.wire.replies import AmqpError
 
 
 @pytest.mark.parametrize("type", [each for each in TYPES if each != "x-delayed-message"])

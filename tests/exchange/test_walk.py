@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tests.exchange.build import Topology, names
-from warren.broker.records import EXCHANGE, QUEUE, BasicMessage, Exchange, Resource
-from warren.wire.replies import AmqpError
+from warrenmq.broker.records import EXCHANGE, QUEUE, BasicMessage, Exchange, Resource
+from warrenmq.wire.replies import AmqpError
 
 
 @pytest.fixture

@@ -9,23 +9,23 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from warren.broker.broker import Broker
-from warren.broker.clock import VirtualClock
-from warren.broker.durability import LogListener
-from warren.broker.exchange.random import Randomness
-from warren.broker.notes import Notes
-from warren.broker.queue.queue import Queue
-from warren.broker.sink import Sink
-from warren.log.files import Files
-from warren.log.log import Log
-from warren.log.runner import Runner, Task
-from warren.log.settings import LogSettings
-from warren.log.transient import TransientStore
-from warren.wire.constants import FRAME_BODY, FRAME_HEADER, FRAME_METHOD, PROTOCOL_HEADER
-from warren.wire.content import Properties, content_frames, encode_header
-from warren.wire.fields import from_python
-from warren.wire.frames import FrameReader
-from warren.wire.methods import Method, decode_method, method_frame
+from warrenmq.broker.broker import Broker
+from warrenmq.broker.clock import VirtualClock
+from warrenmq.broker.durability import LogListener
+from warrenmq.broker.exchange.random import Randomness
+from warrenmq.broker.notes import Notes
+from warrenmq.broker.queue.queue import Queue
+from warrenmq.broker.sink import Sink
+from warrenmq.log.files import Files
+from warrenmq.log.log import Log
+from warrenmq.log.runner import Runner, Task
+from warrenmq.log.settings import LogSettings
+from warrenmq.log.transient import TransientStore
+from warrenmq.wire.constants import FRAME_BODY, FRAME_HEADER, FRAME_METHOD, PROTOCOL_HEADER
+from warrenmq.wire.content import Properties, content_frames, encode_header
+from warrenmq.wire.fields import from_python
+from warrenmq.wire.frames import FrameReader
+from warrenmq.wire.methods import Method, decode_method, method_frame
 
 
 class HeldRunner(Runner):

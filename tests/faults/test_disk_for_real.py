@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 from tests.crash.process import BrokerProcess
-from warren.client import Acked, Channel, Connection, Message, Nacked, Properties, Returned
+from warrenmq.client import Acked, Channel, Connection, Message, Nacked, Properties, Returned
 
 PERSISTENT = Properties(delivery_mode=2)
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(sys.platform != "linux", reason="needs prlimit or tmpfs")]

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.faults.rig import Client, Rig
-from warren.testing.faults import FaultyDisk
+from warrenmq.testing.faults import FaultyDisk
 
 FAULTS = [("write", errno.EIO), ("write", errno.ENOSPC), ("sync", errno.EIO)]
 

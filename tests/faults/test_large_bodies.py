@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from tests.faults.rig import Client, Rig
-from warren.testing.faults import FaultyDisk
-from warren.wire.content import Properties, content_frames, encode_header
-from warren.wire.methods import method_frame
+from warrenmq.testing.faults import FaultyDisk
+from warrenmq.wire.content import Properties, content_frames, encode_header
+from warrenmq.wire.methods import method_frame
 
 BODY = bytes(range(256)) * 4000  # about 1 MB
 

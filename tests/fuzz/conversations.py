@@ -9,10 +9,10 @@ from __future__ import annotations
 import random
 import struct
 
-from warren.wire.constants import PROTOCOL_HEADER
-from warren.wire.content import Properties, content_frames, encode_header
-from warren.wire.fields import Field, Table, from_python
-from warren.wire.methods import SPECS, method_frame
+from warrenmq.wire.constants import PROTOCOL_HEADER
+from warrenmq.wire.content import Properties, content_frames, encode_header
+from warrenmq.wire.fields import Field, Table, from_python
+from warrenmq.wire.methods import SPECS, method_frame
 
 USER = b"\0fuzzer\0fuzzer"
 NAMES = ["a", "b", "amq.direct", "amq.topic", "amq.headers", "", "nobody", "ü" * 20]

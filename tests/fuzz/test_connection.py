@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from tests.broker.harness import Buffer, Client, Core
 from tests.fuzz.conversations import broken, conversation, handshake, pieces
-from warren.wire.constants import FRAME_METHOD, PROTOCOL_HEADER
-from warren.wire.frames import FrameReader
-from warren.wire.replies import REPLIES
+from warrenmq.wire.constants import FRAME_METHOD, PROTOCOL_HEADER
+from warrenmq.wire.frames import FrameReader
+from warrenmq.wire.replies import REPLIES
 
 CASES = 1200
 CLOSE, CLOSE_OK, CHANNEL_CLOSE = (10, 50), (10, 51), (20, 40)

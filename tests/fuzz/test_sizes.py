@@ -12,11 +12,11 @@ import pytest
 
 from tests.broker.harness import Client, Core
 from tests.fuzz.conversations import method_with_table, nested
-from warren.broker.channel import Channel
-from warren.broker.connection import Connection
-from warren.server.config import Settings, SettingsError
-from warren.wire.content import Properties, content_frames, encode_header
-from warren.wire.methods import method_frame
+from warrenmq.broker.channel import Channel
+from warrenmq.broker.connection import Connection
+from warrenmq.server.config import Settings, SettingsError
+from warrenmq.wire.content import Properties, content_frames, encode_header
+from warrenmq.wire.methods import method_frame
 
 pytestmark = pytest.mark.pure
 

@@ -11,15 +11,15 @@ from pathlib import Path
 
 import pytest
 
-import warren
-from warren._build import LIBRARY, pure_wanted, source_hash
+import warrenmq
+from warrenmq._build import LIBRARY, pure_wanted, source_hash
 
 REPOSITORY = Path(__file__).parents[2]
-MODULE = "warren.wire.frames"
-SHOW = f"import warren, {MODULE} as m; print(warren.build_info()); print(m.__file__)"
+MODULE = "warrenmq.wire.frames"
+SHOW = f"import warrenmq, {MODULE} as m; print(warrenmq.build_info()); print(m.__file__)"
 
 needs_compiled = pytest.mark.skipif(
-    not warren.build_info().compiled, reason="the compiled package is not the one under test"
+    not warrenmq.build_info().compiled, reason="the compiled package is not the one under test"
 )
 
 
@@ -37,8 +37,8 @@ def run(folder: Path, code: str = SHOW, **environment: str) -> subprocess.Comple
 @pytest.fixture
 def copy(tmp_path: Path) -> Path:
     """The package under test, in a folder where it may be edited."""
-    package = Path(warren.__file__).parent
-    shutil.copytree(package, tmp_path / "warren", ignore=shutil.ignore_patterns("__pycache__"))
+    package = Path(warrenmq.__file__).parent
+    shutil.copytree(package, tmp_path / "warrenmq", ignore=shutil.ignore_patterns("__pycache__"))
     for library in package.parent.glob(f"{LIBRARY}.*"):
         shutil.copy(library, tmp_path)
     return tmp_path
@@ -46,10 +46,10 @@ def copy(tmp_path: Path) -> Path:
 
 def test_what_was_installed_where_there_is_a_compiler_is_compiled() -> None:
     """Else a slip that keeps mypyc from compiling would pass unnoticed: everything works, only slowly."""
-    installed = importlib.util.find_spec("warren._compiled") is not None
+    installed = importlib.util.find_spec("warrenmq._compiled") is not None
     if not installed or pure_wanted() or shutil.which("cc") is None:
         pytest.skip("a source tree, WARREN_PURE, or no C compiler")
-    assert warren.build_info().compiled, warren.build_info()
+    assert warrenmq.build_info().compiled, warrenmq.build_info()
 
 
 @needs_compiled
@@ -62,7 +62,7 @@ def test_the_compiled_package_is_what_is_loaded(copy: Path) -> None:
 
 @needs_compiled
 def test_an_edited_source_runs_and_one_line_says_so(copy: Path) -> None:
-    source = copy / "warren" / "wire" / "frames.py"
+    source = copy / "warrenmq" / "wire" / "frames.py"
     source.write_text(source.read_text() + "\nEDITED = True\n")
     said = run(copy, SHOW + "; assert m.EDITED")
     assert said.stdout.startswith("uncompiled (the sources differ")
@@ -90,14 +90,14 @@ def test_a_library_that_does_not_load_costs_speed_only(copy: Path) -> None:
 
 @pytest.mark.pure
 def test_the_hash_covers_every_source_and_nothing_else(tmp_path: Path) -> None:
-    (tmp_path / "warren").mkdir()
+    (tmp_path / "warrenmq").mkdir()
     for name in ("one", "two", "other"):
-        (tmp_path / "warren" / f"{name}.py").write_text(name)
-    modules = ["warren.one", "warren.two"]
+        (tmp_path / "warrenmq" / f"{name}.py").write_text(name)
+    modules = ["warrenmq.one", "warrenmq.two"]
     before = source_hash(str(tmp_path), modules)
-    (tmp_path / "warren" / "other.py").write_text("changed")
+    (tmp_path / "warrenmq" / "other.py").write_text("changed")
     assert source_hash(str(tmp_path), reversed(modules)) == before
-    (tmp_path / "warren" / "two.py").write_text("changed")
+    (tmp_path / "warrenmq" / "two.py").write_text("changed")
     assert source_hash(str(tmp_path), modules) != before
 
 
@@ -116,11 +116,13 @@ def test_the_package_builds_without_a_working_compiler_and_says_why(
     for name in ("setup.py", "pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(REPOSITORY / name, tmp_path)
     shutil.copytree(
-        REPOSITORY / "src" / "warren", tmp_path / "src" / "warren", ignore=shutil.ignore_patterns("__pycache__", "*.so")
+        REPOSITORY / "src" / "warrenmq",
+        tmp_path / "src" / "warrenmq",
+        ignore=shutil.ignore_patterns("__pycache__", "*.so"),
     )
     if environment == {"CC": "false"}:  # mypyc on one small package shows the same as on all
         for package in ("broker", "log", "client"):
-            for source in (tmp_path / "src" / "warren" / package).rglob("*.py"):
+            for source in (tmp_path / "src" / "warrenmq" / package).rglob("*.py"):
                 source.write_text("")
     subprocess.run(
         [sys.executable, "setup.py", "-q", "build", "--build-base", "out"],
@@ -131,5 +133,5 @@ def test_the_package_builds_without_a_working_compiler_and_says_why(
     )
     library = next((tmp_path / "out").glob("lib*"))
     assert not list(library.rglob("*.so"))
-    said = run(library, "import warren; print(warren.build_info())")
+    said = run(library, "import warrenmq; print(warrenmq.build_info())")
     assert said.stdout.startswith("uncompiled (") and reason in said.stdout

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from warren.server.logging import configure, events
+from warrenmq.server.logging import configure, events
 
 pytestmark = pytest.mark.pure
 
@@ -20,7 +20,7 @@ def stream() -> Iterator[io.StringIO]:
     """Where the lines go; the loggers are put back as they were."""
     kept = {
         name: (logger.handlers, logger.propagate, logger.level)
-        for name in ("warren", "uvicorn", "asyncio")
+        for name in ("warrenmq", "uvicorn", "asyncio")
         for logger in [logging.getLogger(name)]
     }
     yield io.StringIO()
@@ -73,6 +73,6 @@ def test_a_traceback_stays_on_its_line(stream: io.StringIO) -> None:
 
 
 def test_an_embedded_broker_logs_where_the_host_looks(caplog: pytest.LogCaptureFixture) -> None:
-    with caplog.at_level(logging.INFO, "warren"):
+    with caplog.at_level(logging.INFO, "warrenmq"):
         events("server").info("server.started", port=1)
     assert caplog.messages == ["server.started port=1"]

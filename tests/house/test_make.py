@@ -21,7 +21,7 @@ def checkout(tmp_path: Path) -> Path:
     for name in ("Makefile", "scripts", "setup.py", "pyproject.toml", "README.md", "LICENSE"):
         source = REPOSITORY / name
         (shutil.copytree if source.is_dir() else shutil.copy)(source, tmp_path / name)
-    for package in ("warren", "pyspark_amqp"):
+    for package in ("warrenmq", "pyspark_amqp"):
         (tmp_path / "src" / package).mkdir(parents=True)
         (tmp_path / "src" / package / "__init__.py").write_text('__version__ = "0"\n')
     return tmp_path

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from warren.testing import Broker
+from warrenmq.testing import Broker
 
 REPOSITORY = Path(__file__).parents[2]
 README = REPOSITORY / "README.md"
@@ -34,7 +34,7 @@ def tour() -> list[tuple[str, str]]:
 def warren_command(tmp_path: Path) -> Path:
     """A folder with the command `warren`, for a run from the source tree, where none is installed."""
     command = tmp_path / "warren"
-    command.write_text(f'#!/bin/sh\nexec {sys.executable} -m warren "$@"\n')
+    command.write_text(f'#!/bin/sh\nexec {sys.executable} -m warrenmq "$@"\n')
     command.chmod(0o755)
     return tmp_path
 
@@ -88,7 +88,7 @@ def test_every_module_named_in_the_architecture_is_there() -> None:
     text = (REPOSITORY / "docs" / "architecture.md").read_text()
     named = re.findall(r"`((?:wire|broker|log|server|http|client|spark|testing|cli)/[\w/]*(?:\.py)?)`", text)
     assert len(named) > 20
-    assert [name for name in named if not (REPOSITORY / "src" / "warren" / name).exists()] == []
+    assert [name for name in named if not (REPOSITORY / "src" / "warrenmq" / name).exists()] == []
 
 
 def test_every_target_that_make_help_lists_is_there() -> None:

@@ -16,7 +16,7 @@ import pika
 import pika.exceptions
 import pytest
 
-import warren
+import warrenmq
 
 
 class Served:
@@ -26,10 +26,10 @@ class Served:
         self.folder = folder
         self.ready_file = folder / "ready.json"
         self.output = folder / "output"
-        source = str(Path(warren.__file__).parents[1])
+        source = str(Path(warrenmq.__file__).parents[1])
         with self.output.open("wb") as output:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "warren", "serve", *arguments],
+                [sys.executable, "-m", "warrenmq", "serve", *arguments],
                 env={**os.environ, "PYTHONPATH": source, **environment},
                 cwd=folder,
                 stdout=output,
@@ -93,8 +93,8 @@ def test_it_says_where_it_listens_as_whom_and_what_runs(serve: Start) -> None:
     assert f"http://{ready['http']}" in block
     assert "guest" in block
     assert str(broker.folder / "data") in block
-    assert f"Warren {warren.__version__}" in block
-    assert str(warren.build_info()) in block
+    assert f"Warren {warrenmq.__version__}" in block
+    assert str(warrenmq.build_info()) in block
     assert str(ready["amqp"]).startswith("127.0.0.1:")
 
 
@@ -204,10 +204,10 @@ def test_log_lines_can_be_json(serve: Start) -> None:
 
 def test_the_broker_never_loads_spark_arrow_or_the_command_line_tools() -> None:
     code = (
-        "import sys, warren.cli.main, warren.cli.serve, warren.server.app\n"
+        "import sys, warrenmq.cli.main, warrenmq.cli.serve, warrenmq.server.app\n"
         "print([name for name in ('pyspark', 'pyarrow', 'pandas', 'typer', 'rich') if name in sys.modules])"
     )
-    source = str(Path(warren.__file__).parents[1])
+    source = str(Path(warrenmq.__file__).parents[1])
     said = subprocess.run(
         [sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": source}, check=True, capture_output=True
     )
@@ -220,7 +220,7 @@ def test_every_command_is_listed_and_explains_itself() -> None:
     from typer.main import get_command
     from typer.testing import CliRunner
 
-    from warren.cli.main import build_app
+    from warrenmq.cli.main import build_app
 
     app = build_app()
     runner = CliRunner()

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from warren.server.config import TABLE, Settings, SettingsError, load
+from warrenmq.server.config import TABLE, Settings, SettingsError, load
 
 pytestmark = pytest.mark.pure
 GIB = 1024**3

@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 import pytest
 
-from warren.testing import Broker
+from warrenmq.testing import Broker
 
 
 @dataclass

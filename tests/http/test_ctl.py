@@ -13,7 +13,7 @@ import pika
 import pytest
 
 from tests.http.conftest import Api
-from warren.cli import ctl
+from warrenmq.cli import ctl
 
 
 @pytest.fixture

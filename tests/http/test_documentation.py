@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from warren.cli._ctl_verbs import VERBS
-from warren.http import document
-from warren.http.table import ENDPOINTS
+from warrenmq.cli._ctl_verbs import VERBS
+from warrenmq.http import document
+from warrenmq.http.table import ENDPOINTS
 
 DOCS = Path(__file__).parents[2] / "docs"
 
@@ -16,7 +16,7 @@ DOCS = Path(__file__).parents[2] / "docs"
 @pytest.mark.parametrize("page", document.PAGES)
 def test_tables_in_the_documentation_are_those_of_the_code(page: str) -> None:
     text = (DOCS / page).read_text()
-    assert document.fill(page, text) == text, "run: python -m warren.http.document docs"
+    assert document.fill(page, text) == text, "run: python -m warrenmq.http.document docs"
     assert all(table() in text for table in document.PAGES[page].values())
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.http.conftest import Api
-from warren.client import Connection
+from warrenmq.client import Connection
 
 
 @pytest.fixture(scope="module")

@@ -8,9 +8,9 @@ import pytest
 from starlette.requests import Request
 
 from tests.http.conftest import Api
-from warren.http import auth
-from warren.http.bridge import Bridge
-from warren.testing import Broker
+from warrenmq.http import auth
+from warrenmq.http.bridge import Bridge
+from warrenmq.testing import Broker
 
 
 def test_without_credentials_a_browser_is_told_to_ask_for_them(api: Api) -> None:

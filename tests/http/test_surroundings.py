@@ -10,8 +10,8 @@ import pika
 from prometheus_client.parser import text_string_to_metric_families
 
 from tests.http.conftest import Api
-from warren.http.table import ENDPOINTS
-from warren.testing import Broker, FaultyDisk
+from warrenmq.http.table import ENDPOINTS
+from warrenmq.testing import Broker, FaultyDisk
 
 
 def test_the_page_needs_nothing_from_elsewhere_and_shows_no_names_to_strangers(api: Api) -> None:
@@ -212,7 +212,7 @@ def test_what_was_answered_is_there_after_a_restart(tmp_path: Any) -> None:
 
 
 def test_a_change_that_cannot_be_written_is_answered_503_with_the_cause_and_kept(monkeypatch: Any) -> None:
-    monkeypatch.setattr("warren.http.patience.LOOK_AGAIN", 0.2)
+    monkeypatch.setattr("warrenmq.http.patience.LOOK_AGAIN", 0.2)
     disk = FaultyDisk()
     with Broker(disk=disk) as broker, httpx.Client(base_url=broker.http_url, auth=("guest", "guest")) as client:
         disk.fail("sync")

@@ -6,8 +6,8 @@ Duty: a client that does as much of the handshake as a test wants, and time that
 from __future__ import annotations
 
 from tests.broker.harness import Client, Core
-from warren.wire.constants import PROTOCOL_HEADER
-from warren.wire.fields import Field, Table
+from warrenmq.wire.constants import PROTOCOL_HEADER
+from warrenmq.wire.fields import Field, Table
 
 
 def advance(core: Core, milliseconds: int) -> None:

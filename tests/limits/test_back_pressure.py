@@ -11,7 +11,7 @@ import pytest
 from tests.limits.crowd import Member, resident
 from tests.support import rawclient
 from tests.support.brokers import start_warren
-from warren.client import Connection, Properties
+from warrenmq.client import Connection, Properties
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")]
 

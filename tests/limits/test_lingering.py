@@ -9,7 +9,7 @@ import pytest
 
 from tests.limits.crowd import GREETING
 from tests.support import rawclient
-from warren.testing import Broker
+from warrenmq.testing import Broker
 
 MIB = 1 << 20
 

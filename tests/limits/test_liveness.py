@@ -8,7 +8,7 @@ import pytest
 
 from tests.broker.harness import Buffer, Client, Core
 from tests.limits.gate import advance, knock, refusal
-from warren.wire.methods import method_frame
+from warrenmq.wire.methods import method_frame
 
 pytestmark = pytest.mark.pure
 

@@ -9,9 +9,9 @@ import pytest
 
 from tests.broker.harness import Client, Core
 from tests.limits.gate import advance, arrive, enter, knock, log_in, refusal, tune
-from warren.wire.constants import PROTOCOL_HEADER
-from warren.wire.fields import encode_table, from_python
-from warren.wire.methods import method_frame
+from warrenmq.wire.constants import PROTOCOL_HEADER
+from warrenmq.wire.fields import encode_table, from_python
+from warrenmq.wire.methods import method_frame
 
 pytestmark = pytest.mark.pure
 

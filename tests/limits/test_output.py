@@ -8,12 +8,12 @@ import pytest
 
 from tests.broker.harness import Client, Core
 from tests.limits.gate import knock
-from warren.broker.connection import OUTPUT_LIMIT
-from warren.broker.sink import Sink
-from warren.wire.constants import FRAME_METHOD
-from warren.wire.content import Properties, content_frames, encode_header
-from warren.wire.frames import FrameReader
-from warren.wire.methods import decode_method, method_frame
+from warrenmq.broker.connection import OUTPUT_LIMIT
+from warrenmq.broker.sink import Sink
+from warrenmq.wire.constants import FRAME_METHOD
+from warrenmq.wire.content import Properties, content_frames, encode_header
+from warrenmq.wire.frames import FrameReader
+from warrenmq.wire.methods import decode_method, method_frame
 
 pytestmark = pytest.mark.pure
 

@@ -14,8 +14,8 @@ import pytest
 
 from tests.limits.authority import Authority
 from tests.support.brokers import answers, free_ports, start_warren
-from warren.client import ConnectError, Connection
-from warren.testing import Broker
+from warrenmq.client import ConnectError, Connection
+from warrenmq.testing import Broker
 
 
 @pytest.fixture(scope="module")

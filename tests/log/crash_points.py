@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterable
 from tests.log.cuts import Image, Leftover, at_once
 from tests.log.disk import SimulatedFiles
 from tests.log.world import State, World, found_state, judge
-from warren.log.format import LogCorrupt, LogError
-from warren.log.log import Log
-from warren.log.settings import LogSettings
+from warrenmq.log.format import LogCorrupt, LogError
+from warrenmq.log.log import Log
+from warrenmq.log.settings import LogSettings
 
 Images = Callable[[SimulatedFiles], Iterable[Image]]
 

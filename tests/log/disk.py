@@ -22,7 +22,7 @@ import itertools
 import random
 from collections.abc import Callable, Iterator
 
-from warren.log.files import Files
+from warrenmq.log.files import Files
 
 Write = tuple[int, bytes]  # (offset, data); offset -1: truncate to int.from_bytes(data)
 

@@ -35,9 +35,9 @@ from tests.log.crash_points import CrashPoints, Images, Recoveries, Violation, s
 from tests.log.cuts import Image, damaged, whole
 from tests.log.disk import SimulatedFiles
 from tests.log.world import World, found_state, judge, restarted, same
-from warren.log.format import LogCorrupt
-from warren.log.log import Log
-from warren.log.settings import LogSettings
+from warrenmq.log.format import LogCorrupt
+from warrenmq.log.log import Log
+from warrenmq.log.settings import LogSettings
 
 Step = Callable[[World], None]
 NONE = range(0)  # of the operations fails

@@ -12,10 +12,10 @@ import pytest
 
 from tests.log.disk import SimulatedFiles
 from tests.log.world import World, found_state, same
-from warren.log.files import Files
-from warren.log.log import Log
-from warren.log.settings import LogSettings
-from warren.testing import FaultyDisk
+from warrenmq.log.files import Files
+from warrenmq.log.log import Log
+from warrenmq.log.settings import LogSettings
+from warrenmq.testing import FaultyDisk
 
 
 def settings() -> LogSettings:
@@ -229,8 +229,8 @@ def test_a_start_on_a_disk_without_room_writes_the_last_commit_in_place() -> Non
 LIMITED = """
 import resource, signal, sys
 from tests.log.world import World
-from warren.log.files import Files
-from warren.log.settings import LogSettings
+from warrenmq.log.files import Files
+from warrenmq.log.settings import LogSettings
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 world = World(Files(), LogSettings(segment_bytes=1 << 20, retry_ms=1, zero_ahead=False), sys.argv[1])
 for n in range(20):

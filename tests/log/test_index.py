@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from warren.log.index import QueueIndex
+from warrenmq.log.index import QueueIndex
 
 
 @given(st.lists(st.integers(1, 2**60), unique=True, max_size=60))

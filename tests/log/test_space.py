@@ -9,8 +9,8 @@ from pathlib import Path
 
 from tests.log.disk import SimulatedFiles
 from tests.log.world import World, found_state, same
-from warren.log.log import Log
-from warren.log.settings import LogSettings
+from warrenmq.log.log import Log
+from warrenmq.log.settings import LogSettings
 
 SEGMENT = 20_000
 
@@ -128,9 +128,9 @@ def test_maintenance_does_its_work_in_slices() -> None:
 
 MEMORY = """
 import sys
-from warren.log.files import Files
-from warren.log.log import Log
-from warren.log.settings import LogSettings
+from warrenmq.log.files import Files
+from warrenmq.log.log import Log
+from warrenmq.log.settings import LogSettings
 def rss():
     return int(open("/proc/self/statm").read().split()[1]) * 4096
 log, _ = Log.open(sys.argv[1], Files(), LogSettings(segment_bytes=4 << 20))

@@ -9,10 +9,10 @@ import pytest
 
 from tests.log.disk import SimulatedFiles
 from tests.log.world import World, found_state, same
-from warren.log.files import Files
-from warren.log.format import FILE_HEADER, LogCorrupt, LogError, LogVersion
-from warren.log.log import Log
-from warren.log.settings import LogSettings
+from warrenmq.log.files import Files
+from warrenmq.log.format import FILE_HEADER, LogCorrupt, LogError, LogVersion
+from warrenmq.log.log import Log
+from warrenmq.log.settings import LogSettings
 
 
 def small() -> LogSettings:

@@ -12,12 +12,12 @@ import typer
 from typer.testing import CliRunner
 
 from tests.log.world import World, found_state, same
-from warren.cli.log import register
-from warren.log.backup import copy, plan, release
-from warren.log.files import Files
-from warren.log.log import Log
-from warren.log.salvage import Salvage
-from warren.log.settings import LogSettings
+from warrenmq.cli.log import register
+from warrenmq.log.backup import copy, plan, release
+from warrenmq.log.files import Files
+from warrenmq.log.log import Log
+from warrenmq.log.salvage import Salvage
+from warrenmq.log.settings import LogSettings
 
 SETTINGS = {"segment_bytes": 4000, "checkpoint_bytes": 500, "chunk_bytes": 500, "zero_ahead": False}
 

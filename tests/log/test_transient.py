@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from warren.log.files import Files
-from warren.log.transient import TransientStore
+from warrenmq.log.files import Files
+from warrenmq.log.transient import TransientStore
 
 
 def test_a_spilled_message_comes_back_as_it_was(tmp_path: Path) -> None:

@@ -9,11 +9,11 @@ import pytest
 
 from tests.log.disk import SimulatedFiles
 from tests.log.world import World, _vec, found_state, same
-from warren.log.files import Files
-from warren.log.format import LogError
-from warren.log.log import Log
-from warren.log.runner import Runner, Task, ThreadRunner
-from warren.log.settings import Listener, LogSettings
+from warrenmq.log.files import Files
+from warrenmq.log.format import LogError
+from warrenmq.log.log import Log
+from warrenmq.log.runner import Runner, Task, ThreadRunner
+from warrenmq.log.settings import Listener, LogSettings
 
 
 class Held(Runner):

@@ -11,12 +11,12 @@ import copy
 
 from librt.vecs import append, vec
 
-from warren.log.files import Files
-from warren.log.index import QueueIndex
-from warren.log.log import Log
-from warren.log.recovery import Recovered
-from warren.log.runner import Runner
-from warren.log.settings import Listener, LogSettings
+from warrenmq.log.files import Files
+from warrenmq.log.index import QueueIndex
+from warrenmq.log.log import Log
+from warrenmq.log.recovery import Recovered
+from warrenmq.log.runner import Runner
+from warrenmq.log.settings import Listener, LogSettings
 
 
 class State:

@@ -10,8 +10,8 @@ import pytest
 
 from tests.crash.process import BrokerProcess
 from tests.memory.resident import can_measure, resident
-from warren.client import Connection
-from warren.wire.content import Properties
+from warrenmq.client import Connection
+from warrenmq.wire.content import Properties
 
 pytestmark = pytest.mark.skipif(not can_measure(), reason="needs Linux's /proc")
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.faults.rig import Client, Rig, Told
-from warren.log.runner import Runner
-from warren.testing.faults import FaultyDisk
+from warrenmq.log.runner import Runner
+from warrenmq.testing.faults import FaultyDisk
 
 COUNT = 700
 MANY = 1 << 40  # as if other queues had filled the memory: the window is then 256 messages

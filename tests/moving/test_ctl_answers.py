@@ -30,9 +30,9 @@ from tests.moving.ctl_differences import (
 from tests.moving.ctl_recording import RECORDED, Answer, ask, settled, words_of
 from tests.moving.ctl_topology import topology
 from tests.support.brokers import BrokerUnavailable, start_rabbitmq
-from warren.cli import ctl
-from warren.cli._ctl_absent import ABSENT
-from warren.testing import Broker
+from warrenmq.cli import ctl
+from warrenmq.cli._ctl_absent import ABSENT
+from warrenmq.testing import Broker
 
 THEIRS: dict[str, list[Answer]] = json.loads(RECORDED.read_text())
 Answers = dict[str, list[Answer]]

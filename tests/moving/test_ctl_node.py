@@ -15,17 +15,17 @@ import pytest
 
 from tests.limits.authority import Authority
 from tests.moving.ctl_recording import VERBS as REAL_VERBS
-from warren.cli import ctl
-from warren.cli._ctl_absent import ABSENT
-from warren.cli._ctl_verbs import VERBS
-from warren.testing import Broker
+from warrenmq.cli import ctl
+from warrenmq.cli._ctl_absent import ABSENT
+from warrenmq.cli._ctl_verbs import VERBS
+from warrenmq.testing import Broker
 
 Run = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture(scope="module")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
-    log = tmp_path_factory.mktemp("log") / "warren.log"
+    log = tmp_path_factory.mktemp("log") / "warrenmq.log"
     log.write_text("first\nsecond\nthird\n")
     with Broker(log_file=str(log), default_pass="guest") as running:
         yield running
@@ -77,7 +77,7 @@ def test_a_report_has_everything_in_one(broker: Broker, run: Run) -> None:
 
 def test_the_log_is_found_and_its_end_shown(run: Run) -> None:
     status, path, _ = run("log_location")
-    assert status == 0 and Path(path.strip()).name == "warren.log"
+    assert status == 0 and Path(path.strip()).name == "warrenmq.log"
     assert run("log_tail", "--number", "2") == (0, "second\nthird\n", "")
     assert run("log_tail_stream", "--duration", "0") == (0, "", "")
     assert run("log_tail", "-N", "x")[0] == 64
@@ -93,7 +93,7 @@ def test_a_log_on_standard_error_is_not_looked_for_in_a_file(capsys: pytest.Capt
 
 
 def test_the_log_level_changes_while_it_runs(run: Run) -> None:
-    logger = logging.getLogger("warren")
+    logger = logging.getLogger("warrenmq")
     before = logger.level
     try:
         assert run("set_log_level", "error")[0] == 0

@@ -16,9 +16,9 @@ import schemathesis
 from hypothesis import HealthCheck, Phase, settings
 from schemathesis.checks import CHECKS
 
-from warren.http.openapi import description
-from warren.http.table import ENDPOINTS
-from warren.testing import Broker
+from warrenmq.http.openapi import description
+from warrenmq.http.table import ENDPOINTS
+from warrenmq.testing import Broker
 
 # The names of what exists, so that not every request ends at a 404.
 NAMES = {

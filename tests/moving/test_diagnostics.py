@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from tests.http.conftest import Api, api  # noqa: F401 (a fixture)
-from warren.cli import ctl
-from warren.testing import Broker
+from warrenmq.cli import ctl
+from warrenmq.testing import Broker
 
 # ruff: noqa: F811
 

@@ -9,9 +9,9 @@ from pathlib import Path
 from tests.differential.differences import KNOWN
 from tests.moving import ctl_differences
 from tests.moving.ctl_cases import CASES
-from warren.cli._ctl_absent import ABSENT
-from warren.cli._ctl_verbs import VERBS
-from warren.server.config import TABLE
+from warrenmq.cli._ctl_absent import ABSENT
+from warrenmq.cli._ctl_verbs import VERBS
+from warrenmq.server.config import TABLE
 
 DOCS = Path(__file__).parents[2] / "docs"
 GUIDE = (DOCS / "moving-from-rabbitmq.md").read_text()

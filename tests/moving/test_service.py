@@ -19,10 +19,10 @@ import pika
 import pika.exceptions
 import pytest
 
-import warren
+import warrenmq
 from tests.limits.authority import Authority
 from tests.support.brokers import answers, free_ports
-from warren.server.notify import Supervisor
+from warrenmq.server.notify import Supervisor
 
 PACKAGING = Path(__file__).parents[2] / "packaging"
 UNIT = PACKAGING / "warren.service"
@@ -51,9 +51,9 @@ class Service:
         assert command[0] == "/opt/warren/bin/warren"
         with self.log.open("wb") as output:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "warren", *command[1:]],
+                [sys.executable, "-m", "warrenmq", *command[1:]],
                 env={
-                    **os.environ, "PYTHONPATH": str(Path(warren.__file__).parents[1]),
+                    **os.environ, "PYTHONPATH": str(Path(warrenmq.__file__).parents[1]),
                     "NOTIFY_SOCKET": str(folder / "notify"), "WARREN_CONFIG": str(self.config), **environment,
                 },
                 cwd=folder, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT,
@@ -222,7 +222,7 @@ def test_a_renewed_certificate_is_shown_to_new_clients_while_the_old_ones_stay(
 
 
 def test_a_log_file_that_was_moved_away_is_made_anew(services: list[Service], tmp_path: Path) -> None:
-    log = tmp_path / "warren.log"
+    log = tmp_path / "warrenmq.log"
     service = start(services, tmp_path, f'log_file = "{log}"\nlog_level = "debug"\n')
     service.connect().close()
     rotated = tmp_path / "warren.log.1"
@@ -239,9 +239,9 @@ def test_a_log_file_that_was_moved_away_is_made_anew(services: list[Service], tm
 
 
 def test_a_log_file_that_cannot_be_written_is_refused_with_the_cure(tmp_path: Path) -> None:
-    source = str(Path(warren.__file__).parents[1])
+    source = str(Path(warrenmq.__file__).parents[1])
     done = subprocess.run(
-        [sys.executable, "-m", "warren", "serve", "--port", "0", "--log-file", "/no/such/folder/log"],
+        [sys.executable, "-m", "warrenmq", "serve", "--port", "0", "--log-file", "/no/such/folder/log"],
         env={**os.environ, "PYTHONPATH": source}, cwd=tmp_path, capture_output=True, text=True, timeout=60,
     )  # fmt: skip
     assert done.returncode == 1
@@ -260,7 +260,7 @@ def test_the_unit_is_one_systemd_understands(tmp_path: Path) -> None:
 
 
 def test_the_configuration_that_is_packaged_can_be_read() -> None:
-    from warren.server.config import load
+    from warrenmq.server.config import load
 
     settings = load({"config": str(PACKAGING / "warren.toml")}, {})
     assert settings.data_dir == Path("/var/lib/warren")

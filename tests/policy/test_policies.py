@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.access.memory_store import MemoryStore
-from warren.broker.access import NoStore, Refused
-from warren.broker.policy import Policies, Policy, parse_policy
-from warren.broker.policy_keys import KEYS, MIN
+from warrenmq.broker.access import NoStore, Refused
+from warrenmq.broker.policy import Policies, Policy, parse_policy
+from warrenmq.broker.policy_keys import KEYS, MIN
 
 pytestmark = pytest.mark.pure
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from tests.broker.harness import Client, Core, Got
-from warren.broker.queue.queue import Queue
-from warren.wire.content import Properties
-from warren.wire.fields import to_python
+from warrenmq.broker.queue.queue import Queue
+from warrenmq.wire.content import Properties
+from warrenmq.wire.fields import to_python
 
 
 def queue(core: Core, name: str) -> Queue:

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from tests.broker.harness import Client, Core
 from tests.rules.desk import closing, consume, delivered, drain, fill, get, queue
-from warren.broker.acks import Unacked
-from warren.broker.message import Entry, Message, Origin
+from warrenmq.broker.acks import Unacked
+from warrenmq.broker.message import Entry, Message, Origin
 
 pytestmark = pytest.mark.pure
 

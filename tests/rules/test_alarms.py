@@ -11,8 +11,8 @@ from tests.faults.rig import Client as RigClient
 from tests.faults.rig import HeldRunner, Rig
 from tests.limits.gate import advance
 from tests.rules.desk import consume, delivered, fill
-from warren.broker.alarms import Alarms
-from warren.broker.flow import AT_FIRST, CREDIT, LEAST, Allowance
+from warrenmq.broker.alarms import Alarms
+from warrenmq.broker.flow import AT_FIRST, CREDIT, LEAST, Allowance
 
 pytestmark = pytest.mark.pure
 

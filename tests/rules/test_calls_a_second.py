@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-import warren
+import warrenmq
 from tests.broker.harness import Core
-from warren.wire.content import Properties, content_frames, encode_header
-from warren.wire.methods import method_frame
+from warrenmq.wire.content import Properties, content_frames, encode_header
+from warrenmq.wire.methods import method_frame
 
 
 def test_how_many_calls_a_second_the_rules_take(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -35,4 +35,4 @@ def test_how_many_calls_a_second_the_rules_take(tmp_path: Path, capsys: pytest.C
     got = [each.name for each in client.take()]
     assert got.count("basic.ack") == got.count("basic.get-ok") == rounds
     with capsys.disabled():
-        print(f"\nrules without sockets: {2 * rounds / took:,.0f} calls a second ({warren.build_info()})")
+        print(f"\nrules without sockets: {2 * rounds / took:,.0f} calls a second ({warrenmq.build_info()})")

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from tests.broker.harness import Client, Core
 from tests.faults.rig import Client as RigClient
 from tests.faults.rig import Rig
-from warren.wire.content import Properties, content_frames, encode_header
-from warren.wire.methods import method_frame
+from warrenmq.wire.content import Properties, content_frames, encode_header
+from warrenmq.wire.methods import method_frame
 
 pytestmark = pytest.mark.pure
 

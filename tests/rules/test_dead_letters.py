@@ -8,8 +8,8 @@ import pytest
 
 from tests.broker.harness import Client, Core, Got
 from tests.rules.desk import drain, fill, get, headers, queue
-from warren.wire.content import Properties
-from warren.wire.fields import from_python
+from warrenmq.wire.content import Properties
+from warrenmq.wire.fields import from_python
 
 pytestmark = pytest.mark.pure
 

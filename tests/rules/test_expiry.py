@@ -9,9 +9,9 @@ import pytest
 
 from tests.broker.harness import Client, Core
 from tests.rules.desk import consume, delivered, drain, fill, get, headers, queue
-from warren.broker.policy import parse_policy
-from warren.wire.content import Properties, content_frames, encode_header
-from warren.wire.methods import method_frame
+from warrenmq.broker.policy import parse_policy
+from warrenmq.wire.content import Properties, content_frames, encode_header
+from warrenmq.wire.methods import method_frame
 
 pytestmark = pytest.mark.pure
 

@@ -9,7 +9,7 @@ import pytest
 
 from tests.broker.harness import Client, Core
 from tests.rules.desk import closing, consume, delivered, drain, fill, get, queue
-from warren.wire.content import Properties
+from warrenmq.wire.content import Properties
 
 pytestmark = pytest.mark.pure
 

@@ -24,7 +24,7 @@ SPARK = Path(pyspark.__file__).parent
 SOURCE = Path(__file__).parents[2] / "src"
 PACKED = "environment"
 NEEDED = (
-    "warren", "pyspark_amqp", "librt", "mypy_extensions", "regex",
+    "warrenmq", "pyspark_amqp", "librt", "mypy_extensions", "regex",
     "pyarrow", "pandas", "numpy", "dateutil", "pytz", "six",
 )  # fmt: skip
 

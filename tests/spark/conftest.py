@@ -11,8 +11,8 @@ import pytest
 
 from tests.spark.support import QUICK_JVM, ROOT
 from tests.support.brokers import RunningBroker, broker, rabbitmq, warren  # noqa: F401  (fixtures)
-from warren.spark.requirements import RequirementMissing, check
-from warren.spark.sessions import session
+from warrenmq.spark.requirements import RequirementMissing, check
+from warrenmq.spark.sessions import session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -16,7 +16,7 @@ import pyarrow.parquet  # noqa: E402, F401
 import pyspark.daemon  # noqa: E402
 import pyspark.worker  # noqa: E402, F401
 
-import warren.spark.source  # noqa: E402, F401
+import warrenmq.spark.source  # noqa: E402, F401
 
 if __name__ == "__main__":
     pyspark.daemon.manager()

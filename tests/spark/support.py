@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.support.brokers import RunningBroker, free_ports
-from warren.client import Channel, ClientError, Connection, Message, Properties
+from warrenmq.client import Channel, ClientError, Connection, Message, Properties
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -72,8 +72,9 @@ def restartable(folder: Path) -> Iterator[tuple[RunningBroker, Callable[[], Runn
 
     def start() -> RunningBroker:
         process = subprocess.Popen(
-            [sys.executable, "-m", "warren", "serve", "--port", str(port), "--http-port", str(http_port), "--data-dir",
-             str(folder / "data")], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
+            [sys.executable, "-m", "warrenmq", "serve", "--port", str(port), "--http-port", str(http_port),
+             "--data-dir", str(folder / "data")],
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
         )  # fmt: skip
         held.append(process)
         broker = RunningBroker("warren", port, http_port, folder, process)

@@ -9,7 +9,7 @@ import pytest
 
 from tests.spark.support import channel, drain, publish
 from tests.support.brokers import RunningBroker
-from warren.spark.requirements import RequirementMissing, check
+from warrenmq.spark.requirements import RequirementMissing, check
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -21,7 +21,7 @@ spark = SparkSession.builder.appName("cluster test").getOrCreate()
 where = dict(host=host, port=port)
 read = spark.read.format("amqp").options(**where, stream=stream, minPartitions="4").load()
 read.selectExpr("body").write.format("amqp").options(**where, exchange="", routingKey=queue).mode("append").save()
-from warren.spark import route
+from warrenmq.spark import route
 definitions = {"vhosts": [{"name": "/"}], "queues": [{"name": stream, "vhost": "/"}], "exchanges": [], "bindings": []}
 routed = route(read.select("exchange", "routing_key"), definitions)
 hosts = spark.sparkContext._jsc.sc().getExecutorMemoryStatus().size() - 1
@@ -37,8 +37,8 @@ PACKED_PROGRAM = PROGRAM.replace(
     "spark.stop()",
     """
 def home(_):
-    import warren
-    return [warren.__file__]
+    import warrenmq
+    return [warrenmq.__file__]
 homes = spark.sparkContext.parallelize(range(2), 2).mapPartitions(home).collect()
 with open(out + ".homes", "w") as file:
     json.dump(homes, file)

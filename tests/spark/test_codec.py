@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from warren.client import Field, Message, Properties
-from warren.spark import options
-from warren.spark.headers import HeaderError, from_maps, to_maps
-from warren.wire.content import decode_properties, encode_header
+from warrenmq.client import Field, Message, Properties
+from warrenmq.spark import options
+from warrenmq.spark.headers import HeaderError, from_maps, to_maps
+from warrenmq.wire.content import decode_properties, encode_header
 
 pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
 pytest.importorskip("pyspark", reason="PySpark is not installed")
@@ -55,7 +55,7 @@ def test_a_header_that_does_not_fit_its_type_is_named() -> None:
 def schema(*names: str) -> Any:
     from pyspark.sql import types as T
 
-    from warren.spark.schema import READ_COLUMNS
+    from warrenmq.spark.schema import READ_COLUMNS
 
     kinds = {
         "string": T.StringType(), "bigint": T.LongType(), "boolean": T.BooleanType(), "int": T.IntegerType(),
@@ -73,7 +73,7 @@ def delivery(number: int, properties: Properties, offset: int | None = None) -> 
 
 
 def test_headers_that_are_alike_and_headers_that_are_not_give_the_same_columns() -> None:
-    from warren.spark.columns import Columns, stream_offsets
+    from warrenmq.spark.columns import Columns, stream_offsets
 
     one = Properties(headers={"a": Field("I", 1)}, message_id="m1", timestamp=5)
     two = Properties(headers={"a": Field("I", 1)}, message_id="m2", timestamp=6)
@@ -91,7 +91,7 @@ def test_headers_that_are_alike_and_headers_that_are_not_give_the_same_columns()
 
 
 def test_property_octets_that_are_no_utf8_do_not_stop_a_read() -> None:
-    from warren.spark.columns import Columns
+    from warrenmq.spark.columns import Columns
 
     odd = Properties(message_id=b"\xff".decode("utf-8", "surrogateescape"), timestamp=2**64 - 1)
     columns = Columns(schema("message_id", "timestamp"), "q")
@@ -108,7 +108,7 @@ def test_property_octets_that_are_no_utf8_do_not_stop_a_read() -> None:
     )
 )  # fmt: skip
 def test_rows_encode_to_the_headers_the_wire_code_would_write(rows: list[dict[str, Any]]) -> None:
-    from warren.spark.encode import encode
+    from warrenmq.spark.encode import encode
 
     kinds = {
         "content_type": pa.string(), "priority": pa.int32(), "correlation_id": pa.string(), "message_id": pa.string(),

@@ -12,9 +12,9 @@ import pytest
 
 from tests.spark.support import address, channel, publish, reading
 from tests.support.brokers import RunningBroker, free_ports
-from warren.spark.connect import BrokerLost, connect
-from warren.spark.httpapi import HttpApi
-from warren.spark.options import parse
+from warrenmq.spark.connect import BrokerLost, connect
+from warrenmq.spark.httpapi import HttpApi
+from warrenmq.spark.options import parse
 
 pytest.importorskip("pyspark", reason="PySpark is not installed")
 pytest.importorskip("pyarrow", reason="pyarrow is not installed")
@@ -92,8 +92,8 @@ def test_a_connection_cut_in_the_middle_of_a_read_loses_and_repeats_nothing(
 ) -> None:
     from pyspark.sql.types import BinaryType, StructField, StructType
 
-    from warren.spark.leased import LeasePartition, read_lease
-    from warren.spark.stream import StreamPartition, read_range
+    from warrenmq.spark.leased import LeasePartition, read_lease
+    from warrenmq.spark.stream import StreamPartition, read_range
 
     with channel(warren) as declaring:
         declaring.queue_declare(name, durable=True, arguments={"x-queue-type": "stream"} if kind == "stream" else {})
@@ -115,7 +115,7 @@ def read_all(options: dict[str, str], streaming: bool) -> int:
     """Plan and read as Spark would, without Spark; how many rows there were."""
     from pyspark.sql.types import BinaryType, StructField, StructType
 
-    from warren.spark.source import AmqpDataSource
+    from warrenmq.spark.source import AmqpDataSource
 
     source, schema = AmqpDataSource(options), StructType([StructField("body", BinaryType())])
     reader: Any = source.streamReader(schema) if streaming else source.reader(schema)
@@ -162,7 +162,7 @@ def test_a_broker_lost_at_any_step_of_a_read_is_named_and_asked_again(
 def test_a_broker_that_goes_silent_under_a_write_is_named(warren: RunningBroker, name: str) -> None:
     import pyarrow
 
-    from warren.spark.publisher import Publisher
+    from warrenmq.spark.publisher import Publisher
 
     rows = [pyarrow.record_batch({"body": [b"x"]})]
     with cutting_proxy(warren.port, at=STEPS["channel.open"], stall=True) as (port, _):

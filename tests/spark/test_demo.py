@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from warren.spark import demo
+from warrenmq.spark import demo
 
 
 @pytest.mark.slow

@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING
 import pytest
 from typer.testing import CliRunner, Result
 
-import warren.spark
+import warrenmq.spark
 from tests.spark.support import address, channel, depth, drain, finished, publish, reading
 from tests.spark.test_route import DEFINITIONS
 from tests.support.brokers import RunningBroker
-from warren.spark.jobs.summary import lines_of, plot, text
+from warrenmq.spark.jobs.summary import lines_of, plot, text
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
 def command(*arguments: object) -> Result:
-    from warren.cli.main import build_app
+    from warrenmq.cli.main import build_app
 
     return CliRunner().invoke(build_app("pipeline"), ["pipeline", *map(str, arguments)])
 
@@ -39,10 +39,10 @@ def test_ingest_brings_each_message_into_the_lake_once(
     options = {**reading(broker), "queue": queue, "leases": "false"}
     publish(broker, queue, [b"%d" % number for number in range(50)])
     told: list[str] = []
-    done = warren.spark.ingest(spark, options, lake, progress=told.append)
+    done = warrenmq.spark.ingest(spark, options, lake, progress=told.append)
     assert done.rows == 50 and told and "50 rows" in told[0]
     publish(broker, queue, [b"%d" % number for number in range(50, 60)])
-    assert warren.spark.ingest(spark, options, lake).rows == 10
+    assert warrenmq.spark.ingest(spark, options, lake).rows == 10
     assert sorted(int(row.body) for row in spark.read.parquet(lake).collect()) == list(range(60))
     assert depth(broker, queue) == 0
 
@@ -53,7 +53,7 @@ def test_publish_tells_what_became_of_every_row(
     rows = [(f"m-{number}", queue if number % 10 else f"{queue}-nobody", "x") for number in range(100)]
     df = spark.createDataFrame(rows, "message_id string, routing_key string, body string").repartition(2)
     outcomes = str(tmp_path / "outcomes")
-    counts = warren.spark.publish(df, {**address(broker), "exchange": ""}, outcomes)
+    counts = warrenmq.spark.publish(df, {**address(broker), "exchange": ""}, outcomes)
     assert counts == {"confirmed": 90, "returned": 10}
     table = {row.message_id: (row.outcome, row.reply_code) for row in spark.read.parquet(outcomes).collect()}
     assert len(table) == 100 and table["m-0"] == ("returned", 312) and table["m-1"] == ("confirmed", None)
@@ -67,7 +67,7 @@ def test_a_streaming_publish_counts_every_outcome_in_the_querys_progress(
     key = f"if(id % 10 = 0, '{queue}-nobody', '{queue}') as routing_key"
     spark.range(50).selectExpr("cast(id as string) as body", key).write.json(rows)
     df = spark.readStream.schema("body string, routing_key string").json(rows)
-    published = warren.spark.publish_stream(df, {**address(broker), "exchange": ""})
+    published = warrenmq.spark.publish_stream(df, {**address(broker), "exchange": ""})
     query = finished(
         published.where("outcome <> 'confirmed'").writeStream.format("parquet").option("path", outcomes)
         .option("checkpointLocation", str(tmp_path / "checkpoint")).trigger(availableNow=True).start()
@@ -78,13 +78,13 @@ def test_a_streaming_publish_counts_every_outcome_in_the_querys_progress(
     ids = {message.properties.message_id or "" for message in drain(broker, queue)}
     assert len(ids) == 45 and all(each.startswith(f"{query.id}-0-") for each in ids)
     with pytest.raises(ValueError, match="publish_stream is for streaming tables"):
-        warren.spark.publish_stream(spark.read.json(rows), {**address(broker), "exchange": ""})
+        warrenmq.spark.publish_stream(spark.read.json(rows), {**address(broker), "exchange": ""})
 
 
 def test_what_was_ingested_can_be_published_again_unchanged(
     spark: SparkSession, broker: RunningBroker, queue: str, tmp_path: Path
 ) -> None:
-    from warren.client import Field, Properties
+    from warrenmq.client import Field, Properties
 
     headers = {
         "n": Field("I", -5), "when": Field("T", 1_700_000_000), "list": Field("A", [Field("S", "a"), Field("u", 7)]),
@@ -97,8 +97,8 @@ def test_what_was_ingested_can_be_published_again_unchanged(
     publish(broker, queue, [b"payload"], original)
     lake, outcomes = str(tmp_path / "lake"), str(tmp_path / "outcomes")
     options = {**reading(broker), "queue": queue, "leases": "false"}
-    assert warren.spark.ingest(spark, options, lake).rows == 1
-    assert warren.spark.publish(spark.read.parquet(lake), address(broker), outcomes) == {"confirmed": 1}
+    assert warrenmq.spark.ingest(spark, options, lake).rows == 1
+    assert warrenmq.spark.publish(spark.read.parquet(lake), address(broker), outcomes) == {"confirmed": 1}
     (again,) = drain(broker, queue)
     assert again.properties == original and again.body == b"payload"
 
@@ -108,7 +108,7 @@ def test_summary_counts_a_routed_table(spark: SparkSession, tmp_path: Path) -> N
     rows += [("nowhere", "k", "2026-01-01 12:01:50")]
     df = spark.createDataFrame(rows, "exchange string, routing_key string, at string")
     df = df.selectExpr("exchange", "routing_key", "to_timestamp(at) as published_at")
-    lines = lines_of(warren.spark.summary(warren.spark.route(df, DEFINITIONS)))
+    lines = lines_of(warrenmq.spark.summary(warrenmq.spark.route(df, DEFINITIONS)))
     found = {(line.section, line.name): line.messages for line in lines if line.section != "rate"}
     assert found[("total", "messages")] == 10
     assert found[("exchange", "orders")] == 9 and found[("routing_key", "new")] == 6
@@ -130,7 +130,7 @@ def test_summary_tells_dead_letters_by_reason_and_redeliveries(spark: SparkSessi
         rows, "queue string, exchange string, routing_key string, headers map<string,string>, redelivered boolean, "
         "body binary",
     )  # fmt: skip
-    found = {(line.section, line.name): (line.messages, line.bytes) for line in lines_of(warren.spark.summary(df))}
+    found = {(line.section, line.name): (line.messages, line.bytes) for line in lines_of(warrenmq.spark.summary(df))}
     assert found[("dead_letter", "expired from work")] == (1, 3)
     assert found[("redelivered", "redelivered")] == (1, 3) and found[("redelivered", "first delivery")] == (2, 4)
     assert found[("exchange", "(default)")] == (2, 4)

@@ -26,7 +26,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.soak]
 # A driver that dies, with its JVM, after the sink has the batch and before Spark commits it.
 DRIVER = """
 import json, os, signal, sys
-from warren.spark import session
+from warrenmq.spark import session
 options, lake, checkpoint, deadly = json.loads(sys.argv[1]), sys.argv[2], sys.argv[3], int(sys.argv[4])
 spark = session("local[2]")
 

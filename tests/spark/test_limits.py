@@ -36,7 +36,7 @@ def batches(options: dict[str, str]) -> list[list[tuple[str, bytes]]]:
     """Queue and body of every message, batch by batch, as an AvailableNow query takes them."""
     from pyspark.sql.types import BinaryType, StringType, StructField, StructType
 
-    from warren.spark.source import AmqpDataSource
+    from warrenmq.spark.source import AmqpDataSource
 
     schema = StructType([StructField("queue", StringType()), StructField("body", BinaryType())])
     reader: Any = AmqpDataSource(options).streamReader(schema)

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from tests.spark.support import QUICK_JVM, ROOT
-from warren.spark import requirements
-from warren.spark.errors import one_line
-from warren.spark.requirements import RequirementMissing, check, check_java, check_python_packages, java_major
+from warrenmq.spark import requirements
+from warrenmq.spark.errors import one_line
+from warrenmq.spark.requirements import RequirementMissing, check, check_java, check_python_packages, java_major
 
 
 def fake_java(folder: Path, banner: str) -> dict[str, str]:
@@ -55,7 +55,7 @@ def test_a_missing_pyspark_is_named_with_the_way_to_get_it(monkeypatch: pytest.M
 
     monkeypatch.setattr(importlib.util, "find_spec", nothing)
     with pytest.raises(
-        RequirementMissing, match=r"needs pyspark and it is not installed: pip install 'warren\[spark\]'"
+        RequirementMissing, match=r"needs pyspark and it is not installed: pip install 'warrenmq\[spark\]'"
     ):
         check_python_packages()
 
@@ -75,8 +75,8 @@ def test_a_pyspark_below_4_is_named_with_its_version(monkeypatch: pytest.MonkeyP
     [
         ("PySparkRuntimeError: [PYTHON_VERSION_MISMATCH] Python in worker has different version: 3.12 than that in "
          "driver: 3.11.", "the workers run Python 3.12 and the driver 3.11: set PYSPARK_PYTHON"),
-        ("ModuleNotFoundError: No module named 'warren'", "the workers have no package warren: install it there"),
-        ("warren.spark.connect.BrokerLost: no connection to h:1", "no connection to h:1"),
+        ("ModuleNotFoundError: No module named 'warrenmq'", "the workers have no package warrenmq: install it there"),
+        ("warrenmq.spark.connect.BrokerLost: no connection to h:1", "no connection to h:1"),
     ],
 )  # fmt: skip
 def test_a_cluster_unlike_ours_is_told_in_one_line(said: str, line: str) -> None:
@@ -121,7 +121,7 @@ def test_a_command_on_a_cluster_with_another_python_ends_with_the_line_that_says
     (tmp_path / "table.json").write_text('{"body": "x"}')
     path = os.pathsep.join(filter(None, [str(ROOT / "src"), os.environ.get("PYTHONPATH")]))
     done = subprocess.run(
-        [sys.executable, "-m", "warren", "pipeline", "publish", str(tmp_path / "table.json"), "--format", "json",
+        [sys.executable, "-m", "warrenmq", "pipeline", "publish", str(tmp_path / "table.json"), "--format", "json",
          "--exchange", "", "--outcomes", str(tmp_path / "outcomes"), "--conf",
          f"spark.driver.extraJavaOptions={QUICK_JVM}"],
         env={**os.environ, "PYSPARK_PYTHON": str(python), "PYTHONPATH": path},

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from warren.spark.routing import InputError, load_definitions, route, route_files
-from warren.spark.routing.path import Facts, PublishPath
-from warren.spark.routing.table import _fingerprint, unpack
-from warren.wire.fields import Field
-from warren.wire.methods import Method
-from warren.wire.replies import AmqpError
+from warrenmq.spark.routing import InputError, load_definitions, route, route_files
+from warrenmq.spark.routing.path import Facts, PublishPath
+from warrenmq.spark.routing.table import _fingerprint, unpack
+from warrenmq.wire.fields import Field
+from warrenmq.wire.methods import Method
+from warrenmq.wire.replies import AmqpError
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -260,9 +260,9 @@ def test_a_vhost_that_is_not_defined_refuses_with_530() -> None:
 
 
 def test_the_function_is_importable_from_the_package_without_starting_spark() -> None:
-    import warren.spark
+    import warrenmq.spark
 
-    assert warren.spark.route is route
+    assert warrenmq.spark.route is route
 
 
 class Rerouting:

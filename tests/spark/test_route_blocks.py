@@ -11,11 +11,11 @@ import pytest
 pa = pytest.importorskip("pyarrow", reason="needs pyarrow: pip install '.[spark]'")
 
 from tests.spark.test_route import DEFINITIONS, binding, exchange  # noqa: E402
-from warren.spark.headers import from_maps  # noqa: E402
-from warren.spark.routing import blocks  # noqa: E402
-from warren.spark.routing.definitions import Plan  # noqa: E402
-from warren.spark.routing.outcome import KINDS  # noqa: E402
-from warren.spark.routing.path import Facts  # noqa: E402
+from warrenmq.spark.headers import from_maps  # noqa: E402
+from warrenmq.spark.routing import blocks  # noqa: E402
+from warrenmq.spark.routing.definitions import Plan  # noqa: E402
+from warrenmq.spark.routing.outcome import KINDS  # noqa: E402
+from warrenmq.spark.routing.path import Facts  # noqa: E402
 
 MAP = pa.map_(pa.string(), pa.string())
 SCHEMA = pa.schema(

@@ -12,10 +12,10 @@ import pytest
 
 from tests.spark.support import channel
 from tests.support.brokers import RunningBroker
-from warren.client import Channel, ChannelClosed, Field, Properties, Returned
-from warren.spark.headers import to_maps
-from warren.spark.routing import route, route_files
-from warren.spark.routing.path import Facts, PublishPath
+from warrenmq.client import Channel, ChannelClosed, Field, Properties, Returned
+from warrenmq.spark.headers import to_maps
+from warrenmq.spark.routing import route, route_files
+from warrenmq.spark.routing.path import Facts, PublishPath
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -9,16 +9,16 @@ from pathlib import Path
 
 import pytest
 
-import warren
+import warrenmq
 from tests.spark.support import QUICK_JVM, channel
 from tests.support.brokers import RunningBroker
-from warren.spark.options import OptionError, parse
+from warrenmq.spark.options import OptionError, parse
 
 SECRET = "hunter2-very-secret"
 # The password is given in every way there is: in the open, in the URL, by the name of a variable.
 PROGRAM = """
 import sys
-from warren.spark import session
+from warrenmq.spark import session
 folder, host, port, queue = sys.argv[1:]
 spark = session("local[1]", settings={"spark.eventLog.enabled": "true", "spark.eventLog.dir": folder + "/events",
                                       "spark.eventLog.compress": "false",
@@ -60,7 +60,7 @@ def test_the_password_shows_nowhere(rabbitmq: RunningBroker, name: str, tmp_path
     program = tmp_path / "program.py"
     # The program itself names the password (as a user's would); it must not come back from anywhere else.
     program.write_text(PROGRAM)
-    package = Path(warren.__file__).parents[1]
+    package = Path(warrenmq.__file__).parents[1]
     path = os.pathsep.join(filter(None, [str(package), os.environ.get("PYTHONPATH")]))
     environment = {**os.environ, "AMQP_SECRET": SECRET, "PYTHONPATH": path}
     done = subprocess.run(

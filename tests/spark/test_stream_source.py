@@ -10,7 +10,7 @@ import pytest
 
 from tests.spark.support import available_now, channel, publish, reading, skip_if_one_batch_a_run
 from tests.support.brokers import RunningBroker
-from warren.client import Field, Properties
+from warrenmq.client import Field, Properties
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

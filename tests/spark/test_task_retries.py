@@ -32,7 +32,7 @@ from tests.spark.support import (
     restartable,
 )
 from tests.support.brokers import RunningBroker
-from warren.spark.requirements import RequirementMissing, check
+from warrenmq.spark.requirements import RequirementMissing, check
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -40,8 +40,8 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow]
 # batches of rows until the broker is dead; files tell the test how far it is, and the program that the broker is gone.
 PROGRAM = """
 import json, pathlib, sys, threading, time
-from warren.spark import session
-from warren.spark.errors import one_line
+from warrenmq.spark import session
+from warrenmq.spark.errors import one_line
 folder, steps = pathlib.Path(sys.argv[1]), json.loads(sys.argv[2])
 spark = session("local[2,4]", settings={"spark.driver.extraJavaOptions": sys.argv[3],
                                         "spark.python.daemon.module": "tests.spark.daemon"})

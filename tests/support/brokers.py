@@ -250,13 +250,13 @@ def start_warren(
     folder = Path(tempfile.mkdtemp(prefix="warren-test-"))
     ready_file = folder / "ready.json"
     log_file = folder / "log"
-    package = importlib.util.find_spec("warren")  # the very package the tests import, installed or not
+    package = importlib.util.find_spec("warrenmq")  # the very package the tests import, installed or not
     source = str(ROOT / "src")
     if package is not None and package.submodule_search_locations:
         source = str(Path(next(iter(package.submodule_search_locations))).parent.resolve())
     env = {**os.environ, **(environment or {})}
     env["PYTHONPATH"] = os.pathsep.join(filter(None, [source, env.get("PYTHONPATH", "")]))
-    command = [sys.executable, "-m", "warren", "serve", "--port", "0", "--http-port", "0",
+    command = [sys.executable, "-m", "warrenmq", "serve", "--port", "0", "--http-port", "0",
                "--ready-file", str(ready_file), "--data-dir", str(data_dir or folder / "data"), *arguments]
     with contextlib.ExitStack() as stack:
         stack.callback(shutil.rmtree, folder, ignore_errors=True)

@@ -3,7 +3,7 @@
 Duty: build frames and methods, also wrong ones; record replies in order; render them so that two
 brokers can be compared byte for byte. Not here: any rule of the protocol; it never objects.
 
-On purpose it shares no code with `warren.wire`: an error there must not be able to hide itself.
+On purpose it shares no code with `warrenmq.wire`: an error there must not be able to hide itself.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`from warren.testing import Broker`: a real broker inside somebody's test, gone without a trace."""
+"""`from warrenmq.testing import Broker`: a real broker inside somebody's test, gone without a trace."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from pathlib import Path
 import pika
 import pytest
 
-from warren.server.config import SettingsError
-from warren.testing import Broker
+from warrenmq.server.config import SettingsError
+from warrenmq.testing import Broker
 
 pytestmark = pytest.mark.pure
 
@@ -99,7 +99,7 @@ def test_it_changes_nothing_of_the_process_it_lives_in() -> None:
             list(logging.getLogger().handlers),
             logging.getLogger().level,
             logging.getLogger("uvicorn").handlers,
-            logging.getLogger("warren").level,
+            logging.getLogger("warrenmq").level,
             os.environ.copy(),
             os.getcwd(),
             os.umask(os.umask(0o022)),

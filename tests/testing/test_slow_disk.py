@@ -6,8 +6,8 @@ import os
 import time
 from pathlib import Path
 
-from warren.client import Connection, Properties
-from warren.testing import Broker, SlowDisk
+from warrenmq.client import Connection, Properties
+from warrenmq.testing import Broker, SlowDisk
 
 
 def test_nothing_is_on_the_disk_before_its_sync_and_everything_is_readable_at_once(tmp_path: Path) -> None:

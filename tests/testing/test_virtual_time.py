@@ -9,7 +9,7 @@ import time
 import pika
 import pytest
 
-from warren.testing import Broker
+from warrenmq.testing import Broker
 
 pytestmark = pytest.mark.pure
 MONTH = 30 * 24 * 3600

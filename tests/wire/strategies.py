@@ -6,9 +6,9 @@ from decimal import Decimal
 
 from hypothesis import strategies as st
 
-from warren.wire.content import Properties
-from warren.wire.fields import Field
-from warren.wire.methods import SPECS, Method
+from warrenmq.wire.content import Properties
+from warrenmq.wire.fields import Field
+from warrenmq.wire.methods import SPECS, Method
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)
 SHORT = TEXT.filter(lambda text: len(text.encode()) <= 255)

@@ -16,9 +16,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from warren.wire.content import Properties, decode_properties, encode_header, frame
-from warren.wire.fields import Field, Table, decode_table, encode_table, from_python, to_python
-from warren.wire.methods import SPECS, MethodSpec, decode_method, method_frame, method_payload
+from warrenmq.wire.content import Properties, decode_properties, encode_header, frame
+from warrenmq.wire.fields import Field, Table, decode_table, encode_table, from_python, to_python
+from warrenmq.wire.methods import SPECS, MethodSpec, decode_method, method_frame, method_payload
 
 pytestmark = pytest.mark.pure
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.wire.strategies import PROPERTIES
-from warren.wire.content import (
+from warrenmq.wire.content import (
     FLAG_HEADERS,
     Properties,
     body_size,
@@ -17,10 +17,10 @@ from warren.wire.content import (
     frame,
     property_flags,
 )
-from warren.wire.fields import Field, from_python
-from warren.wire.frames import FrameReader
-from warren.wire.glance import quick_properties
-from warren.wire.replies import AmqpError
+from warrenmq.wire.fields import Field, from_python
+from warrenmq.wire.frames import FrameReader
+from warrenmq.wire.glance import quick_properties
+from warrenmq.wire.replies import AmqpError
 
 pytestmark = pytest.mark.pure
 

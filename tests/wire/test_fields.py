@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 
 from tests.wire.strategies import TABLES
-from warren.wire.fields import (
+from warrenmq.wire.fields import (
     MAX_DEPTH,
     TYPE_NAMES,
     Field,
@@ -23,7 +23,7 @@ from warren.wire.fields import (
     to_python,
     type_name,
 )
-from warren.wire.replies import AmqpError
+from warrenmq.wire.replies import AmqpError
 
 pytestmark = pytest.mark.pure
 

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from warren.wire.content import frame
-from warren.wire.frames import Frame, FrameReader
-from warren.wire.replies import AmqpError
+from warrenmq.wire.content import frame
+from warrenmq.wire.frames import Frame, FrameReader
+from warrenmq.wire.replies import AmqpError
 
 pytestmark = pytest.mark.pure
 

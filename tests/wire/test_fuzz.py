@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.wire.strategies import PROPERTIES, TABLES, methods
-from warren.client.decoder import Decoder
-from warren.wire.content import (
+from warrenmq.client.decoder import Decoder
+from warrenmq.wire.content import (
     Properties,
     body_size,
     content_frames,
@@ -18,11 +18,11 @@ from warren.wire.content import (
     encode_header,
     property_flags,
 )
-from warren.wire.fields import Table, check_entries, decode_entries, decode_table, encode_table
-from warren.wire.frames import FrameReader
-from warren.wire.glance import quick_properties
-from warren.wire.methods import SPECS, Method, decode_method, method_frame
-from warren.wire.replies import REPLIES, AmqpError
+from warrenmq.wire.fields import Table, check_entries, decode_entries, decode_table, encode_table
+from warrenmq.wire.frames import FrameReader
+from warrenmq.wire.glance import quick_properties
+from warrenmq.wire.methods import SPECS, Method, decode_method, method_frame
+from warrenmq.wire.replies import REPLIES, AmqpError
 
 pytestmark = pytest.mark.pure
 

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.wire.strategies import methods
-from warren.wire.frames import FrameReader
-from warren.wire.methods import SPECS, SPECS_BY_ID, SPECS_BY_NAME, Method, decode_method, method_frame, method_payload
-from warren.wire.replies import AmqpError
+from warrenmq.wire.frames import FrameReader
+from warrenmq.wire.methods import SPECS, SPECS_BY_ID, SPECS_BY_NAME, Method, decode_method, method_frame, method_payload
+from warrenmq.wire.replies import AmqpError
 
 pytestmark = pytest.mark.pure
 

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from warren.wire.replies import REPLIES, AmqpError, reply_name, reply_text
+from warrenmq.wire.replies import REPLIES, AmqpError, reply_name, reply_text
 
 pytestmark = pytest.mark.pure
 

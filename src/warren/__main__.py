@@ -1,6 +1,0 @@
-"""`python -m warren` is `warren`."""
-
-from warren.cli.main import main
-
-if __name__ == "__main__":
-    main()

@@ -1,0 +1,439 @@
+"""A channel: the state one client conversation has with the broker.
+
+Duty: delivery tags, what is outstanding, consumers, confirm and transaction mode, and the order of replies. The
+methods themselves are in ``methods/``, one handler per AMQP method; publishing is in ``publish.py``.
+
+Replies to changes of durable things leave only when the log has them (``reply_when_synced``); whatever the channel says
+meanwhile queues up behind (``held``), so a client sees one order.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, final
+
+from librt.strings import BytesWriter
+from mypy_extensions import i64
+
+from warrenmq.broker import large
+from warrenmq.broker.acks import Unacked
+from warrenmq.broker.confirms import Confirms
+from warrenmq.broker.consumer import LARGE_BODY, Consumer
+from warrenmq.broker.mandatory import Mandatory
+from warrenmq.broker.message import Entry, Message, write_content
+from warrenmq.broker.records import Exchange, Resource
+from warrenmq.broker.states import RUNNING
+from warrenmq.broker.transaction import ACK, REJECT, REQUEUE, Transaction
+from warrenmq.wire.methods import Method, method_frame
+from warrenmq.wire.replies import AmqpError
+
+if TYPE_CHECKING:
+    from warrenmq.broker.connection import Connection
+
+OPEN: Final = 0
+CLOSING: Final = 1  # we sent channel.close and wait for close-ok
+CROSSED: Final = 2  # the client's own close crossed ours; its close-ok may or may not come
+CLOSED: Final = 3
+
+
+@final
+class Held:
+    """Frames that wait for the log, with the message they announce if they do."""
+
+    def __init__(self, batch: i64, frames: bytes, even_failing: bool, message: Message | None) -> None:
+        self.batch: i64 = batch
+        self.frames: Final = frames
+        self.even_failing: bool = even_failing  # does it go out when the disk fails?
+        self.message: Final = message
+
+
+@final
+class Channel:
+    def __init__(self, number: i64, connection: Connection) -> None:
+        self.number: Final = number
+        self.connection: Final = connection
+        self.broker: Final = connection.broker
+        self.state: i64 = OPEN
+        self.unacked: Final = Unacked()
+        self.consumer_unacked: i64 = 0  # of them, those that a global prefetch counts: delivered to consumers
+        self._delivery_tag: i64 = 0
+        self.consumers: dict[str, Consumer] = {}
+        self.prefetch: i64 = 0  # for consumers started from now on
+        self.global_prefetch: i64 = 0
+        self.confirms: Final = Confirms()
+        self.mandatory: Final = Mandatory()
+        self.publish_seqno: i64 = 0
+        self.tx: Transaction | None = None
+        self.committing: i64 = 0  # the log batch of a tx.commit that is not answered yet
+        self.numbered: bool = False  # does every publish get a sequence number?
+        self.plain: bool = True  # does nothing but the queues wait for a publish? (no tx)
+        self.last_queue: str | None = None
+        self.reply_consumer: Consumer | None = None  # direct reply-to
+        self.reply_address: str = ""
+        self.header_mask: i64 = 0  # special headers of the message being published
+        # content being assembled
+        self.content_method: Method | None = None
+        self.content_arguments: bytes = b""
+        self.content_header: bytes | None = None
+        self.content_chunks: list[bytes] = []
+        self.content_handle: i64 = 0  # where the log takes the pieces of a large body, 0 = nowhere
+        self.content_logged: i64 = 0  # how many of the chunks it has
+        self.content_logged_bytes: i64 = 0
+        self.content_small: i64 = 0  # how many of the last chunks are small and not joined yet
+        self.content_size: i64 = 0
+        self.content_left: i64 = 0
+        # ordering
+        self._held: list[Held] = []  # what waits for the log
+        self._owes: bool = False
+        self._waits: bool = False
+        # counters
+        self.published: i64 = 0
+        self.delivered: i64 = 0
+        self.acked: i64 = 0
+        self.returned: i64 = 0
+        self.flow_until: i64 = 0
+
+    # -- writing -----------------------------------------------------------------------------------------------
+
+    def reply(self, frames: bytes) -> None:
+        """Say something to the client, behind what is held."""
+        if self._held:
+            last = self._held[-1]
+            self._held.append(Held(last.batch, frames, last.even_failing, None))
+        else:
+            self.connection.write(frames)
+
+    def reply_when_synced(self, frames: bytes) -> None:
+        """The same, but only when the log has what the method changed, and what it may have found there."""
+        broker = self.broker
+        if broker.log_waits():
+            self._hold(Held(broker.log.batch, frames, False, None))
+        elif broker.defined_batch > broker.log.synced:
+            self._hold(Held(broker.defined_batch, frames, False, None))
+        else:
+            self.reply(frames)
+
+    def reply_with_message(self, method: bytes, message: Message, waits: bool) -> None:
+        """An answer that carries a message may wait for the log as a delivery does: not while the disk fails."""
+        held = Held(self.broker.log.batch, method, True, message)
+        if waits:
+            self._hold(held)
+        elif self._held:
+            held.batch = self._held[-1].batch
+            held.even_failing = self._held[-1].even_failing
+            self._held.append(held)
+        else:
+            self._send(held)
+
+    def _hold(self, held: Held) -> None:
+        if not self._held:
+            self.broker.durability.gated.append(self)
+        elif self._held[-1].batch > held.batch:
+            held.batch = self._held[-1].batch
+        self._held.append(held)
+        self.broker.owed = True
+
+    def _send(self, held: Held) -> None:
+        connection = self.connection
+        message = held.message
+        if message is None:
+            if held.frames:
+                connection.write(held.frames)
+            return
+        connection.out.write(held.frames)
+        if message.size >= LARGE_BODY:
+            connection.write_large(self.number, message)
+        else:
+            write_content(connection.out, self.number, message, connection.frame_max)
+        connection.wrote()
+
+    def log_failed(self) -> bool:
+        """The disk fails: messages that waited for it go out. Says whether nothing is held any more."""
+        if self._over():
+            return True
+        held = self._held
+        n: i64 = 0
+        while n < len(held) and held[n].even_failing:
+            self._send(held[n])
+            n += 1
+        del held[:n]
+        if held:
+            return False
+        self.wake_consumers()
+        return True
+
+    def hold_until_synced(self) -> None:
+        """Hold whatever comes next until the log has the open batch."""
+        self.reply_when_synced(b"")
+
+    def release(self, synced: i64) -> bool:
+        """The log synced up to here: send what waited. Says whether nothing is held any more."""
+        if self._over():
+            return True
+        held = self._held
+        n: i64 = 0
+        while n < len(held) and held[n].batch <= synced:
+            self._send(held[n])
+            n += 1
+        del held[:n]
+        if held:
+            return False
+        if self.committing and self.committing <= synced:
+            self.committing = 0
+        self.wake_consumers()
+        return True
+
+    def _over(self) -> bool:
+        """Nothing is said behind connection.close: what is held then is forgotten."""
+        if self.connection.state == RUNNING:
+            return False
+        self._held = []
+        return True
+
+    def owes(self) -> None:
+        """Confirms are owed: flush at the end of the turn."""
+        if not self._owes:
+            self._owes = True
+            self.broker.owing.append(self)
+
+    def waits(self) -> None:
+        """Publishes wait for the log."""
+        self.broker.owed = True
+        if not self._waits:
+            self._waits = True
+            self.broker.durability.waiting.append(self)
+
+    def waited(self) -> bool:
+        """After a sync: does anything wait still? If not, leave the list."""
+        self._waits = len(self.confirms.waiting) > 0
+        return self._waits
+
+    def flush_confirms(self) -> None:
+        self._owes = False
+        if self.state != OPEN or not self.confirms.owed():
+            return
+        if self._held:
+            w = BytesWriter()
+            self.confirms.flush(w, self.number)
+            self.reply(w.getvalue())
+        else:
+            self.confirms.flush(self.connection.out, self.number)
+            self.connection.wrote()
+
+    def basic_return(self, message: Message, code: i64, text: str) -> None:
+        """Hand an unroutable mandatory message back."""
+        if self.state != OPEN:
+            return
+        self.returned += 1
+        w = BytesWriter()
+        w.write(
+            method_frame(
+                self.number,
+                "basic.return",
+                reply_code=code,
+                reply_text=text,
+                exchange=message.origin.exchange,
+                routing_key=message.origin.routing_keys[0],
+            )
+        )
+        write_content(w, self.number, message, self.connection.frame_max)
+        self.reply(w.getvalue())
+
+    # -- permissions -------------------------------------------------------------------------------------------
+
+    def check(self, permission: str, name: Resource, class_id: int = 0, method_id: int = 0) -> None:
+        """403 unless the user may configure, write or read the resource."""
+        user = self.connection.username
+        if self.broker.access.allowed(user, name.virtual_host, permission, name.name):
+            return
+        shown = name
+        if name.kind == "exchange" and not name.name:
+            shown = Resource(name.virtual_host, "exchange", "amq.default")
+        raise AmqpError(403, f"access to {shown} refused for user '{user}'", class_id, method_id)
+
+    def check_topic(
+        self, permission: str, exchange: Exchange, routing_key: str, class_id: int = 0, method_id: int = 0
+    ) -> None:
+        user = self.connection.username
+        name = exchange.name
+        if not self.broker.access.topic_allowed(user, name.virtual_host, name.name, permission, routing_key):
+            raise AmqpError(
+                403, f"access to topic '{routing_key}' in {name} refused for user '{user}'", class_id, method_id
+            )
+
+    # -- publishing --------------------------------------------------------------------------------------------
+
+    def is_plain(self) -> bool:
+        """May a publish without special properties go straight to its queues?"""
+        return self.plain and not self.broker.interceptors.of_messages
+
+    def take_seqno(self, mandatory: bool) -> i64:
+        """The next sequence number, for mandatory, confirm and tx alike; 0 when nobody will ask for one."""
+        if self.numbered or mandatory:
+            self.publish_seqno += 1
+            return self.publish_seqno
+        return 0
+
+    # -- delivering and settling -------------------------------------------------------------------------------
+
+    def next_delivery_tag(self) -> i64:
+        self._delivery_tag += 1
+        return self._delivery_tag
+
+    def reuse_delivery_tag(self) -> None:
+        """A direct reply carries the next tag but does not use it up, as in RabbitMQ."""
+        self._delivery_tag -= 1
+
+    def can_deliver(self) -> bool:
+        if self._held or not self.connection.writable or self.state != OPEN:
+            return False
+        # a full channel holds all its consumers, those without acknowledgements too
+        return self.global_prefetch == 0 or self.consumer_unacked < self.global_prefetch
+
+    def basic_ack(self, tag: i64, multiple: bool) -> None:
+        if self.tx is not None:
+            self.tx.settle(ACK, self._take_tagged(tag, multiple, 80))
+        elif multiple:
+            self.settle(self._take_up_to(tag, 80))
+        else:
+            entry = self.unacked.take(tag)
+            if entry is None:
+                raise unknown_tag(tag, 80)
+            self.settle_one(entry)
+
+    def basic_nack(self, tag: i64, multiple: bool, requeue: bool, method_id: i64) -> None:
+        if self.tx is not None:
+            self.tx.settle(REQUEUE if requeue else REJECT, self._take_tagged(tag, multiple, method_id))
+            return
+        entries: list[Entry]
+        if multiple:
+            entries = self._take_up_to(tag, method_id)
+        else:
+            entry = self.unacked.take(tag)
+            if entry is None:
+                raise unknown_tag(tag, method_id)
+            entries = [entry]
+        self.refuse(entries, requeue)
+
+    def _take_up_to(self, tag: i64, method_id: i64) -> list[Entry]:
+        if tag != 0 and not self.unacked.contains(tag):
+            raise unknown_tag(tag, method_id)
+        return self.unacked.take_up_to(tag)
+
+    def _take_tagged(self, tag: i64, multiple: bool, method_id: i64) -> list[tuple[int, Entry]]:
+        if not multiple:
+            entry = self.unacked.take(tag)
+            if entry is None:
+                raise unknown_tag(tag, method_id)
+            return [(tag, entry)]
+        if tag != 0 and not self.unacked.contains(tag):
+            raise unknown_tag(tag, method_id)
+        tagged = [(t, e) for t, e in self.unacked.tagged() if tag == 0 or t <= tag]  # tag 0: all
+        self.unacked.take_up_to(tag)
+        return tagged
+
+    def settle(self, entries: list[Entry]) -> None:
+        """Acknowledge: the entries leave their queues for good."""
+        for entry in entries:
+            self.settle_one(entry)
+
+    def settle_one(self, entry: Entry) -> None:
+        self.acked += 1
+        queue = entry.queue
+        queue.acked += 1
+        queue.settle(entry)
+        self._no_longer_held(entry)
+
+    def refuse(self, entries: list[Entry], requeue: bool) -> None:
+        """nack or reject: back to their queues, or discarded there.
+
+        As in RabbitMQ one (queue, consumer) after the other, each queue serving its consumers before the next comes.
+        """
+        if len(entries) > 1:
+            groups: dict[tuple[str, str], list[Entry]] = {}
+            for entry in entries:
+                consumer = entry.consumer
+                groups.setdefault((entry.queue.name.name, "" if consumer is None else consumer.tag), []).append(entry)
+            if len(groups) > 1:
+                for key in sorted(groups):
+                    self._refuse_group(groups[key], requeue)
+                    self.broker.settle_down()
+                return
+        self._refuse_group(entries, requeue)
+
+    def _refuse_group(self, entries: list[Entry], requeue: bool) -> None:
+        for entry in entries:
+            self._no_longer_held(entry)
+        if requeue:
+            i: i64 = len(entries) - 1
+            while i >= 0:  # newest first, so that each goes in front of the last
+                entry = entries[i]
+                entry.queue.requeue(entry)
+                i -= 1
+        else:
+            for entry in entries:
+                entry.queue.reject(entry)
+
+    def _no_longer_held(self, entry: Entry) -> None:
+        consumer = entry.consumer
+        if consumer is None:
+            return
+        entry.consumer = None
+        self._released(consumer)
+
+    def _released(self, consumer: Consumer) -> None:
+        was_full = self.global_prefetch > 0 and self.consumer_unacked >= self.global_prefetch
+        consumer.unacked -= 1
+        self.consumer_unacked -= 1
+        if was_full:
+            self.wake_consumers()
+        elif not consumer.in_turn and not consumer.cancelled:
+            consumer.queue.wake(consumer)
+
+    def wake_consumers(self) -> None:
+        for consumer in self.consumers.values():
+            consumer.queue.wake(consumer)
+
+    # -- ending ------------------------------------------------------------------------------------------------
+
+    def queue_deleted(self, consumer: Consumer) -> None:
+        """The consumer's queue is gone: tell the client if it understands."""
+        consumer.queue.dispatch.remove(consumer)
+        consumer.cancelled = True
+        self.consumers.pop(consumer.tag, None)
+        self.broker.cancelled.append(consumer)
+
+    def tell_cancelled(self, consumer: Consumer) -> None:
+        """basic.cancel from the broker, behind the answer to the method that caused it."""
+        if self.connection.consumer_cancel_notify and self.state == OPEN:
+            self.reply(method_frame(self.number, "basic.cancel", consumer_tag=consumer.tag, nowait=True))
+
+    def terminate(self) -> None:
+        """The channel is over: consumers leave, what is outstanding goes back."""
+        if self.reply_consumer is not None:
+            self.broker.reply_channels.pop(self.reply_address, None)
+            self.reply_consumer = None
+        consumers = list(self.consumers.values())
+        self.consumers.clear()
+        if self.tx is not None:
+            self.tx.rollback()
+            self.tx = None
+        entries = self.unacked.take_up_to(0)
+        for consumer in consumers:
+            consumer.cancelled = True
+            consumer.queue.dispatch.remove(consumer)
+        i: i64 = len(entries) - 1
+        while i >= 0:
+            entry = entries[i]
+            entry.consumer = None
+            entry.queue.requeue(entry)
+            i -= 1
+        for consumer in consumers:
+            consumer.queue.unsubscribe(consumer)
+        self.confirms.waiting = []
+        large.abandon(self)
+        self.content_chunks = []
+
+
+def unknown_tag(tag: i64, method_id: i64) -> AmqpError:
+    shown: int = tag
+    return AmqpError(406, f"unknown delivery tag {shown if shown >= 0 else shown + (1 << 64)}", 60, method_id)

@@ -1,0 +1,163 @@
+"""What each publisher is still owed: the confirms of one channel.
+
+Duty: every sequence number is settled exactly once, and what is settled goes out in as few frames as RabbitMQ's
+coalescing rule allows. Not here: deciding what became of a message (``outcomes.py``).
+
+Publishes that wait for the log are kept as ranges: consecutive numbers of one log batch with the same queues are
+one ``Waiting`` however many messages they are.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, final
+
+from librt.strings import BytesWriter, write_i16_be, write_i32_be, write_i64_be
+from mypy_extensions import i16, i32, i64
+
+from warrenmq.wire.constants import FRAME_END, FRAME_METHOD
+
+if TYPE_CHECKING:
+    from warrenmq.broker.queue.queue import Queue
+
+_ACK: Final = (60 << 16) | 80
+_NACK: Final = (60 << 16) | 120
+
+
+@final
+class Waiting:
+    """Publishes first..last that wait until ``batch`` is on disk in ``queues``."""
+
+    def __init__(self, first: i64, last: i64, batch: i64, queues: list[Queue], refused: bool) -> None:
+        self.first: i64 = first
+        self.last: i64 = last
+        self.batch: Final = batch
+        self.queues: Final = queues
+        self.refused: Final = refused  # some queue failed already: a nack it will be
+
+
+def _by_number(waiting: Waiting) -> int:
+    return waiting.first
+
+
+@final
+class Confirms:
+    """Numbers here are the channel's ``publish_seqno``; ``offset`` turns them into the tags the client counts."""
+
+    def __init__(self) -> None:
+        self.selected: bool = False
+        self.offset: i64 = 0  # publish_seqno when confirm.select came
+        self.waiting: list[Waiting] = []
+        self._run_first: i64 = 0  # acked numbers of this turn that follow one another
+        self._run_last: i64 = 0
+        self._acked: list[int] = []  # the others
+        self._nacked: list[int] = []
+        self._last: i64 = 0  # the highest number ever settled or waiting
+
+    def owed(self) -> bool:
+        """Is there something to flush?"""
+        return self._run_last != 0 or len(self._acked) > 0 or len(self._nacked) > 0
+
+    def ack(self, seq: i64) -> None:
+        if seq > self._last:
+            self._last = seq
+        if self._run_last == 0:
+            self._run_first = seq
+            self._run_last = seq
+        elif seq == self._run_last + 1:
+            self._run_last = seq
+        else:
+            self._acked.append(seq)
+
+    def nack(self, seq: i64) -> None:
+        if seq > self._last:
+            self._last = seq
+        self._nacked.append(seq)
+
+    def wait(self, seq: i64, batch: i64, queues: list[Queue], refused: bool) -> None:
+        if seq > self._last:
+            self._last = seq
+        waiting = self.waiting
+        if waiting:
+            tail = waiting[-1]
+            if tail.batch == batch and tail.last + 1 == seq and tail.queues is queues and tail.refused == refused:
+                tail.last = seq
+                return
+        waiting.append(Waiting(seq, seq, batch, queues, refused))
+
+    def sort_waiting(self) -> None:
+        """After some went back to waiting."""
+        self.waiting.sort(key=_by_number)
+
+    def take_synced(self, synced: i64) -> list[Waiting]:
+        """Remove and return what was waiting for batches up to ``synced``."""
+        waiting = self.waiting
+        n: i64 = 0
+        while n < len(waiting) and waiting[n].batch <= synced:
+            n += 1
+        taken = waiting[:n]
+        del waiting[:n]
+        return taken
+
+    def take_queue(self, queue: Queue) -> list[Waiting]:
+        """Remove and return what was waiting for this queue among others."""
+        taken = [w for w in self.waiting if queue in w.queues]
+        if taken:
+            self.waiting = [w for w in self.waiting if queue not in w.queues]
+        return taken
+
+    def flush(self, w: BytesWriter, channel: i64) -> None:
+        """Write acks, then nacks, of all that was settled since the last flush (spec §7.2, coalescing)."""
+        offset = self.offset
+        if not self._acked and not self._nacked:
+            # the common case: one unbroken run
+            first = self._run_first
+            last = self._run_last
+            self._run_last = 0
+            if last == 0:
+                return
+            if not self.waiting or self.waiting[0].first > last:
+                self._write(w, channel, _ACK, last - offset, last > first)
+                return
+            self._write_set(w, channel, _ACK, list(range(first, last + 1)), self.waiting[0].first)
+            return
+        acked = self._acked
+        nacked = self._nacked
+        if self._run_last:
+            acked.extend(range(self._run_first, self._run_last + 1))
+            self._run_last = 0
+        acked.sort()
+        nacked.sort()
+        self._acked = []
+        self._nacked = []
+        cutoff: i64 = self.waiting[0].first if self.waiting else self._last + 1
+        ack_cutoff: i64 = cutoff
+        if nacked and nacked[0] < ack_cutoff:
+            ack_cutoff = nacked[0]
+        self._write_set(w, channel, _ACK, acked, ack_cutoff)
+        # the acks of this flush have gone out by now, so nothing below a nack is open but what waits
+        nack_cutoff: i64 = cutoff
+        if acked and acked[0] < nack_cutoff:
+            nack_cutoff = acked[0]
+        self._write_set(w, channel, _NACK, nacked, nack_cutoff)
+
+    def _write_set(self, w: BytesWriter, channel: i64, method: i64, numbers: list[int], cutoff: i64) -> None:
+        below: i64 = 0
+        while below < len(numbers) and numbers[below] < cutoff:
+            below += 1
+        if below > 1:
+            self._write(w, channel, method, numbers[below - 1] - self.offset, True)
+        elif below == 1:
+            self._write(w, channel, method, numbers[0] - self.offset, False)
+        i: i64 = below
+        while i < len(numbers):
+            self._write(w, channel, method, numbers[i] - self.offset, False)
+            i += 1
+
+    def _write(self, w: BytesWriter, channel: i64, method: i64, tag: i64, multiple: bool) -> None:
+        w.append(FRAME_METHOD)
+        write_i16_be(w, i16(channel))
+        write_i32_be(w, 13)
+        write_i32_be(w, i32(method))
+        write_i64_be(w, tag)
+        w.append(1 if multiple else 0)
+        w.append(FRAME_END)

@@ -1,0 +1,448 @@
+"""A client connection: its state, its channels, what goes out to it, and how it ends.
+
+Duty: the life of a connection. Input is taken apart in ``frame_loop.py``, the handshake and all channel-0 methods are
+in ``methods/handshake.py``, what a channel method does is in ``methods/``. Output is gathered and flushed once a turn.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, final
+
+from librt.strings import BytesWriter
+from mypy_extensions import i64
+
+from warrenmq.broker import reports
+from warrenmq.broker.channel import CLOSED, CLOSING, Channel
+from warrenmq.broker.flow import SHOWN_FOR, Credit
+from warrenmq.broker.frame_loop import NO_PROPERTIES, consume
+from warrenmq.broker.liveness import Deadline, Heartbeat
+from warrenmq.broker.message import Message, write_header_frame
+from warrenmq.broker.records import Resource
+from warrenmq.broker.route import Route
+from warrenmq.broker.sink import Sink
+from warrenmq.broker.states import CLOSING as CLOSING_CONNECTION
+from warrenmq.broker.states import GONE, HEADER, RUNNING
+from warrenmq.wire.constants import FRAME_BODY, FRAME_END
+from warrenmq.wire.fields import Table
+from warrenmq.wire.glance import Quick
+from warrenmq.wire.methods import method_frame
+from warrenmq.wire.replies import AmqpError
+
+if TYPE_CHECKING:
+    from warrenmq.broker.broker import Broker
+    from warrenmq.broker.queue.queue import Queue
+    from warrenmq.broker.vhost import VHost
+
+FLUSH_AT: Final = 262144
+JOIN: Final = 4096  # so little input is cheaper to join to an unfinished frame than to take apart
+INITIAL_FRAME_MAX: Final = 8192
+OUTPUT_LIMIT: Final = 8 << 20  # bytes of answers that may wait for a client that does not read before it is not heard
+
+
+@final
+class Connection:
+    def __init__(self, broker: Broker, sink: Sink, peer: str, peer_port: i64, host: str, port: i64) -> None:
+        self.broker: Final = broker
+        self.sink: Final = sink
+        self.peer: Final = peer
+        self.peer_port: Final = peer_port
+        self.name: Final = f"{peer}:{peer_port} -> {host}:{port}"
+        self.connected_at: Final[i64] = broker.now
+        self.peer_is_loopback: bool = True
+        self.tls: bool = False
+        self.tls_name: str = ""  # user name from the client certificate, for EXTERNAL
+        self.state: i64 = HEADER
+        self.username: str = ""
+        self.mechanism: str = ""
+        self.client_properties: Table = {}
+        self.vhost: VHost | None = None
+        self.channels: dict[int, Channel] = {}
+        self.channel_max: i64 = broker.channel_max
+        self.frame_max: i64 = broker.frame_max
+        self.frame_limit: i64 = INITIAL_FRAME_MAX
+        self.heartbeat: i64 = 0
+        # capabilities of the client
+        self.consumer_cancel_notify: bool = False
+        self.connection_blocked: bool = False
+        self.authentication_failure_close: bool = False
+        self.exclusive_queues: list[Queue] = []
+        self.routes: dict[bytes, Route] = {}
+        self._access_generation: i64 = -1
+        self.last_arguments: bytes = b""
+        self.last_route: Route | None = None
+        self.last_given: bytes = b""
+        self.last_properties: Quick = NO_PROPERTIES
+        self.last_delay: i64 = -1  # the delay they ask for, if they are ordinary but for that
+        self.last_ordinary: bool = True  # has no stage of the publish path anything to do with them?
+        self.last_number: i64 = 0
+        self.last_channel: Channel | None = None
+        # input
+        self._rest: list[bytes] = []  # the beginning of a frame whose end has not come
+        self._rest_size: i64 = 0
+        self.need: i64 = 0  # how much there must be before looking again makes sense
+        self.at: i64 = 0
+        self.number: i64 = 0
+        self.received: i64 = 0
+        self.reading_paused: bool = False
+        self.deaf: bool = False  # nothing more is read: where frames begin is lost, or a login failed
+        self.published: bool = False  # did the last input bring a publish?
+        # output
+        self.out: BytesWriter = BytesWriter()
+        self._parts: list[bytes] = []  # large bodies and what goes between them; ``out`` comes behind
+        self._parts_size: i64 = 0
+        self.writable: bool = True
+        self.unsent: i64 = 0  # bytes written since the client stopped reading
+        self.choked: bool = False  # they are too many: nothing more is taken from it until it reads
+        self._flushing: bool = False
+        self.sent: i64 = 0
+        # flow control and alarms
+        self.blocked: bool = False  # an alarm holds it
+        self.told_blocked: bool = False
+        self.in_flow: bool = False  # the log is behind: credit is used up
+        self.flow_until: i64 = 0
+        self._credit: Final = Credit(broker.durability.allowance)
+        self._charged: bool = False
+        self.heartbeat_timer: Final = Heartbeat(self)
+        self.deadline: Final = Deadline(self)
+
+    # -- input -------------------------------------------------------------------------------------------------
+
+    def feed(self, data: bytes) -> None:
+        """Bytes from the client. Never raises: a malformed client hurts only itself."""
+        self.received += len(data)
+        if self.state >= GONE or self.deaf:
+            return
+        if self._access_generation != self.broker.access.generation:
+            self._forget_routes()
+        self.published = False
+        start: i64 = 0
+        while self._rest and not self.choked:
+            # only what the unfinished frame lacks is joined to it: the rest of the input is not copied
+            lacking: i64 = self.need - self._rest_size
+            if lacking > len(data) - start:
+                break
+            if lacking < 0 or len(data) - start - lacking < JOIN:  # below 0: it was choked with whole frames left
+                lacking = len(data) - start
+            self._rest.append(data[start : start + lacking] if lacking < len(data) else data)
+            start += lacking
+            joined = b"".join(self._rest)
+            self._rest.clear()
+            self._take(joined, 0)
+        if self._rest:
+            self._keep(data, start)
+        elif start < len(data):
+            self._take(data, start)
+        if self.broker.blocking and self.published:
+            self.block()
+
+    def _take(self, data: bytes, start: i64) -> None:
+        """The frames in ``data`` from ``start`` on; what is left of it is kept."""
+        if self.state >= GONE or self.deaf:
+            return
+        self.at = start
+        while True:
+            try:
+                consume(self, data)
+                break
+            except AmqpError as error:
+                if not self._raised(error):
+                    self.at = len(data)
+                    break
+            except Exception as error:
+                reports.crashed(self, error)
+                self.close_with(AmqpError(541, ""))
+                self.at = len(data)
+                break
+        if self.at < len(data) and self.state < GONE and not self.deaf:
+            self._rest_size = 0
+            self._keep(data, self.at)
+
+    def _keep(self, data: bytes, start: i64) -> None:
+        if start < len(data):
+            self._rest.append(data[start:] if start else data)
+            self._rest_size += len(data) - start
+
+    # -- errors ------------------------------------------------------------------------------------------------
+
+    def _raised(self, error: AmqpError) -> bool:
+        """Close the channel or the connection; says whether reading goes on."""
+        channel = self.channels.get(self.number)
+        if not error.hard and channel is not None and self.state == RUNNING:
+            self.close_channel(channel, error)
+            return True
+        self.close_with(error)
+        return not self.deaf
+
+    def close_channel(self, channel: Channel, error: AmqpError) -> None:
+        """Server-side channel.close; everything on the channel is ignored until close-ok."""
+        reports.error("channel", self, channel.number, error)
+        channel.flush_confirms()
+        channel.content_method = None
+        channel.content_header = None
+        channel.state = CLOSING
+        channel.terminate()
+        channel.reply(
+            method_frame(
+                channel.number,
+                "channel.close",
+                reply_code=error.code,
+                reply_text=error.text,
+                class_id=error.class_id,
+                method_id=error.method_id,
+            )
+        )
+
+    def close_with(self, error: AmqpError) -> None:
+        """Server-side connection.close."""
+        if self.state >= CLOSING_CONNECTION:
+            return
+        if self.state == HEADER:
+            self.lost("refused")
+            return
+        reports.error("connection", self, self.number, error)
+        for channel in list(self.channels.values()):
+            channel.flush_confirms()
+        self.terminate()
+        self.state = CLOSING_CONNECTION
+        self.write(
+            method_frame(
+                0,
+                "connection.close",
+                reply_code=error.code,
+                reply_text=error.text,
+                class_id=error.class_id,
+                method_id=error.method_id,
+            )
+        )
+        self.flush()
+        grace: i64 = 3000 if self.deaf else 30000
+        if not self.deaf and 0 < self.heartbeat * 1000 < grace:
+            grace = self.heartbeat * 1000
+        self.broker.io_timers.arm(self.deadline, self.broker.io_now() + grace)
+
+    def shut(self, code: i64, reason: str) -> None:
+        """An operator, or the end of the broker, closes the connection."""
+        self.number = 0
+        self.close_with(AmqpError(code, reason))
+
+    def channel_closed(self, channel: Channel) -> None:
+        """The client closed a channel."""
+        channel.flush_confirms()
+        channel.state = CLOSED
+        channel.terminate()
+        channel.reply(method_frame(channel.number, "channel.close-ok"))
+        self.drop_channel(channel)
+
+    def drop_channel(self, channel: Channel) -> None:
+        channel.state = CLOSED
+        self.channels.pop(channel.number, None)
+        self.last_channel = None
+        self.broker.totals.channels_closed += 1
+
+    def terminate(self) -> None:
+        """Channels end, exclusive queues go."""
+        for channel in list(self.channels.values()):
+            channel.state = CLOSED
+        for channel in list(self.channels.values()):
+            channel.terminate()
+            self.broker.totals.channels_closed += 1
+        self.channels.clear()
+        self.last_channel = None
+        for queue in list(self.exclusive_queues):
+            queue.vhost.remove_queue(queue)
+        self.exclusive_queues = []
+        self._forget_routes()
+
+    def lost(self, reason: str) -> None:
+        """The transport is gone, or is to be dropped now."""
+        if self.state == GONE:
+            return
+        self.terminate()
+        self.flush()
+        self.state = GONE
+        self.broker.io_timers.cancel(self.heartbeat_timer)
+        self.broker.io_timers.cancel(self.deadline)
+        self.heartbeat_timer.release()
+        self.deadline.release()
+        self.sink.close()
+        self.broker.connection_gone(self, reason)
+
+    # -- output ------------------------------------------------------------------------------------------------
+
+    def write(self, data: bytes) -> None:
+        self.out.write(data)
+        self.wrote()
+
+    def wrote(self) -> None:
+        """Something is in the output buffer: flush at the end of the turn, or now if it is much."""
+        if not self._flushing:
+            self._flushing = True
+            self.broker.flushing.append(self)
+        if len(self.out) + self._parts_size >= FLUSH_AT:
+            self.flush()
+
+    def flush(self) -> None:
+        self._flushing = False
+        size: i64 = len(self.out)
+        if self._parts:
+            self._flush_parts(size)
+            return
+        if size == 0:
+            return
+        data = self.out.getvalue()
+        if size > 65536:
+            self.out = BytesWriter()
+        else:
+            self.out.truncate(0)
+        self.sent += size
+        if self.state < GONE:
+            self.sink.write(data)
+            self._count_unsent(size)
+
+    def _flush_parts(self, size: i64) -> None:
+        parts = self._parts
+        if size > 0:
+            parts.append(self.out.getvalue())
+            self.out.truncate(0)
+        size += self._parts_size
+        self._parts = []
+        self._parts_size = 0
+        self.sent += size
+        if self.state < GONE:
+            self.sink.write_all(parts)
+            self._count_unsent(size)
+
+    def _count_unsent(self, size: i64) -> None:
+        if not self.writable:
+            self.unsent += size
+            if self.unsent >= OUTPUT_LIMIT and not self.choked:
+                self.choked = True
+                self.update_reading()
+
+    def _part(self, data: bytes) -> None:
+        """Behind what was written so far comes this, as it is."""
+        size: i64 = len(self.out)
+        if size > 0:
+            self._parts.append(self.out.getvalue())
+            self.out.truncate(0)
+        self._parts.append(data)
+        self._parts_size += size + len(data)
+        if self._parts_size >= FLUSH_AT:
+            self.flush()
+
+    def write_large(self, number: i64, message: Message) -> None:
+        """A large body goes to the transport as it is, without being copied into the buffer."""
+        frames = message.frames
+        room: i64 = self.frame_max - 8
+        if frames and number == message.channel and message.size <= room and message.header_size <= room:
+            self._part(frames)
+            self.wrote()
+            return
+        w = self.out
+        write_header_frame(w, number, message.header())
+        chunks = message.chunks
+        if chunks is None:
+            chunks = [message.body()]
+        for chunk in chunks:
+            start: i64 = 0
+            size: i64 = len(chunk)
+            while start < size:
+                piece = chunk if size <= room else chunk[start : start + room]
+                w.append(FRAME_BODY)
+                w.write(bytes(((number >> 8) & 255, number & 255)))
+                w.write(len(piece).to_bytes(4, "big"))
+                self._part(piece)
+                w = self.out
+                w.append(FRAME_END)
+                start += len(piece)
+        self.wrote()
+
+    def pause_writing(self) -> None:
+        """The client does not read: nothing more is delivered to it, TCP holds the rest."""
+        self.writable = False
+        self.unsent = 0
+
+    def resume_writing(self) -> None:
+        self.writable = True
+        for channel in self.channels.values():
+            channel.wake_consumers()
+        if self.choked:
+            self.choked = False
+            self.update_reading()
+            self.feed(b"")  # what had come already
+
+    # -- reading on and off ------------------------------------------------------------------------------------
+
+    def update_reading(self) -> None:
+        """Alarms, flow control and answers it does not take decide together whether the client is read."""
+        pause = self.blocked or self.in_flow or self.choked
+        if pause and not self.reading_paused:
+            self.reading_paused = True
+            self.sink.pause_reading()
+        elif not pause and self.reading_paused:
+            self.reading_paused = False
+            self.sink.resume_reading()
+
+    def charge(self, batch: i64, size: i64) -> None:
+        """A message of this connection goes to the log."""
+        if not self._charged:
+            self._charged = True
+            self.broker.durability.charged(self)
+        if not self._credit.take(batch, size, self.broker.now) and not self.in_flow:
+            self.in_flow = True
+            self.update_reading()
+
+    def give_credit(self, batch: i64) -> bool:
+        """The log got this far. Says whether no credit is outstanding any more."""
+        settled = self._credit.give_back(batch)
+        if self.in_flow and self._credit.enough():
+            self.in_flow = False
+            self.flow_until = self.broker.now + SHOWN_FOR
+            self.update_reading()
+        if settled:
+            self._charged = False
+        return settled
+
+    def block(self) -> None:
+        """An alarm is on and this client publishes: it is not read until the alarm clears, and told why."""
+        if self.blocked or self.state != RUNNING:
+            return
+        self.blocked = True
+        self.update_reading()
+        if self.connection_blocked:
+            self.told_blocked = True
+            self.write(method_frame(0, "connection.blocked", reason=self.broker.blocking))
+
+    def unblock(self) -> None:
+        if not self.blocked:
+            return
+        self.blocked = False
+        self.update_reading()
+        if self.told_blocked:
+            self.told_blocked = False
+            self.write(method_frame(0, "connection.unblocked"))
+
+    # -- helpers -----------------------------------------------------------------------------------------------
+
+    def open_vhost(self) -> VHost:
+        vhost = self.vhost
+        assert vhost is not None
+        return vhost
+
+    def resource(self, kind: str, name: str) -> Resource:
+        return Resource(self.open_vhost().name, kind, name)
+
+    def impersonator(self) -> bool:
+        return self.broker.access.has_tag(self.username, "impersonator")
+
+    def _forget_routes(self) -> None:
+        for route in self.routes.values():
+            route.valid = False
+        self.routes.clear()
+        self.last_route = None
+        self.last_arguments = b""
+        self._access_generation = self.broker.access.generation
+
+    def arm_heartbeat(self) -> None:
+        if self.heartbeat > 0:
+            self.broker.io_timers.arm(self.heartbeat_timer, self.broker.io_now() + self.heartbeat * 500)

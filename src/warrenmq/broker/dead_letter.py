@@ -1,0 +1,166 @@
+"""Dead letters: what a message becomes when a queue gives it up, and where it goes.
+
+Duty: the new message with its x-death history, cycle detection, publishing it to the dead-letter exchange. It happens
+within the turn in which the message leaves its queue, so the move is one batch of the log: never lost, never doubled.
+Not here: when a queue gives a message up.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, final
+
+from mypy_extensions import i64
+
+from warrenmq.broker import outcomes
+from warrenmq.broker.exchange.walk import route as walk
+from warrenmq.broker.message import Entry, Message, Origin, message_from
+from warrenmq.broker.records import Content
+from warrenmq.wire.content import encode_header
+from warrenmq.wire.fields import Field, Table
+from warrenmq.wire.replies import AmqpError
+
+if TYPE_CHECKING:
+    from warrenmq.broker.broker import Broker
+    from warrenmq.broker.queue.queue import Queue
+
+
+@final
+class DeadLetters:
+    """Messages given up in this turn, published one after the other so that chains of queues do not recurse."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker: Final = broker
+        self._pending: list[tuple[Queue, Message, str]] = []
+        self._running: bool = False
+        self.published: i64 = 0
+        self.dropped: i64 = 0
+
+    def pending(self) -> bool:
+        return len(self._pending) > 0
+
+    def add(self, queue: Queue, entry: Entry, reason: str, counted: bool) -> None:
+        self._pending.append((queue, entry.message, reason))
+
+    def publish_all(self) -> None:
+        if self._running:
+            return
+        self._running = True
+        done: i64 = 0
+        while done < len(self._pending):
+            queue, message, reason = self._pending[done]
+            done += 1
+            self._publish(queue, message, reason)
+        self._pending = []
+        self._running = False
+
+    def _publish(self, queue: Queue, message: Message, reason: str) -> None:
+        vhost = queue.vhost
+        name = queue.settings.dead_letter_exchange
+        exchange = None if name is None else vhost.exchanges.get(name)
+        if exchange is None:
+            self.dropped += 1
+            return
+        dead = dead_message(self._broker, queue, message, reason, exchange.name.name)
+        record = dead.basic_message(vhost.name)
+        try:
+            routed = walk(exchange, record, vhost.exchanges, vhost.queues, False, self._broker.now)
+        except AmqpError:  # a delay that is no number, which only a publisher can be told: it does not wait
+            routed = walk(exchange, record, vhost.exchanges, vhost.queues, True, self._broker.now)
+        targets: list[Queue] = []
+        deaths = _deaths(record.content.headers)
+        for found in routed.queues:
+            target = vhost.queues.get(found.name.name)
+            if target is not None and (reason == "rejected" or not is_cycle(found.name.name, deaths)):
+                targets.append(target)
+        if targets or routed.scheduled:
+            self.published += 1
+        else:
+            self.dropped += 1
+        outcomes.offer(self._broker, dead, targets)
+        if routed.scheduled:
+            self._broker.delay.schedule(None, outcomes.twin(dead) if targets else dead, routed, False, 0)
+
+
+def dead_message(broker: Broker, queue: Queue, message: Message, reason: str, exchange: str) -> Message:
+    """The message as it goes to the dead-letter exchange: history added, expiration taken off."""
+    properties = Content(message.header(), b"").properties.copy()
+    headers: Table = dict(properties.headers) if properties.headers is not None else {}
+    key = queue.settings.dead_letter_routing_key
+    origin = message.origin
+    keys = origin.routing_keys
+    bcc = origin.bcc
+    if key is not None:
+        keys = [key]
+        bcc = 0
+        headers.pop("CC", None)
+    visible = origin.routing_keys[: len(origin.routing_keys) - origin.bcc]
+    death: Table = {
+        "count": Field("l", 1),
+        "reason": Field("S", reason),
+        "queue": Field("S", queue.name.name),
+        "time": Field("T", broker.now // 1000),
+        "exchange": Field("S", origin.exchange),
+        "routing-keys": Field("A", [Field("S", k) for k in visible]),
+    }
+    if properties.expiration is not None:
+        death["original-expiration"] = Field("S", properties.expiration)
+    add_death(headers, death)
+    properties.headers = headers
+    properties.expiration = None
+    header = encode_header(properties, message.size)
+    chunks = message.chunks
+    if chunks is None:
+        chunks = [message.body()] if message.size else []
+    dead = message_from(Origin(exchange, keys, bcc), broker.next_id(), header, chunks, message.size, message.persistent)
+    dead.priority = message.priority
+    dead.moved = True
+    return dead
+
+
+def _deaths(headers: Table) -> list[Table]:
+    field = headers.get("x-death")
+    deaths: list[Table] = []
+    if field is not None and field.kind == "A" and isinstance(field.value, list):
+        for item in field.value:
+            if isinstance(item, Field) and isinstance(item.value, dict):
+                deaths.append(item.value)
+    return deaths
+
+
+def _text(table: Table, name: str) -> str:
+    field = table.get(name)
+    return field.value if field is not None and isinstance(field.value, str) else ""
+
+
+def add_death(headers: Table, death: Table) -> None:
+    """Most recent first, one entry per (queue, reason); the first death is remembered apart."""
+    deaths = _deaths(headers)
+    if "x-death" not in headers:
+        headers["x-first-death-exchange"] = death["exchange"]
+        headers["x-first-death-queue"] = death["queue"]
+        headers["x-first-death-reason"] = death["reason"]
+    queue = _text(death, "queue")
+    reason = _text(death, "reason")
+    newest = death
+    others: list[Table] = []
+    for old in deaths:
+        if newest is death and _text(old, "queue") == queue and _text(old, "reason") == reason:
+            count = old.get("count")
+            times: i64 = count.value if count is not None and isinstance(count.value, int) else 0
+            newest = dict(old)
+            newest["count"] = Field("l", times + 1)
+        else:
+            others.append(old)
+    headers["x-death"] = Field("A", [Field("F", newest)] + [Field("F", old) for old in others])
+
+
+def is_cycle(queue: str, deaths: list[Table]) -> bool:
+    """Has the message been in this queue already, with no rejection since? Then it would go round for ever."""
+    for death in deaths:
+        if _text(death, "reason") == "rejected":
+            return False
+        if _text(death, "queue") == queue:
+            return True
+    return False
+
+

@@ -1,0 +1,183 @@
+"""Looking around in the schedules: what waits, in order of due time, a bounded step at a time.
+
+Duty: walk the schedules of a vhost together, from a place where an earlier step stopped, and pick what a filter wants.
+The place is a position in the order, not in a list, so what arrives or leaves meanwhile does no harm. Not here: JSON,
+permissions (``http/delayed.py``).
+"""
+
+from __future__ import annotations
+
+from typing import Final, final
+
+from mypy_extensions import i64
+
+from warrenmq.broker.delay.schedule import Schedule
+from warrenmq.broker.message import packed_keys_of, unpack_keys
+from warrenmq.broker.records import Content
+from warrenmq.log.format import LogError, StoredMessage
+from warrenmq.wire.fields import Field
+
+BEFORE_ALL: Final = -1
+LAST_KEY: Final = 0x7FFFFFFFFFFFFFFF
+
+
+@final
+class Place:
+    """Behind the entry with this due time, schedule and key. Written as text it is a continuation token."""
+
+    def __init__(self, due: i64, schedule: i64, key: i64) -> None:
+        self.due: Final = due
+        self.schedule: Final = schedule
+        self.key: Final = key
+
+    def token(self) -> str:
+        return f"{self.due:x}.{self.schedule:x}.{self.key:x}"
+
+
+def start() -> Place:
+    return Place(BEFORE_ALL, 0, 0)
+
+
+def place_of(token: str) -> Place | None:
+    """None when the text is no token."""
+    parts = token.split(".")
+    if len(parts) != 3:
+        return None
+    numbers: list[int] = []
+    for part in parts:
+        try:
+            number = int(part, 16)
+        except ValueError:
+            return None
+        if not 0 <= number < 1 << 63:
+            return None
+        numbers.append(number)
+    return Place(numbers[0], numbers[1], numbers[2])
+
+
+@final
+class Filter:
+    """What is wanted; everything by default."""
+
+    def __init__(self) -> None:
+        self.routing_key: str | None = None
+        self.message_id: str | None = None
+        self.headers: dict[str, str] = {}
+        self.since: i64 = 0  # due at this time or later
+        self.until: i64 = LAST_KEY  # due at this time or earlier
+
+    def reads(self) -> bool:
+        """Has the content to be read to decide?"""
+        return self.routing_key is not None or self.message_id is not None or len(self.headers) > 0
+
+    def wants(self, stored: StoredMessage) -> bool:
+        if self.routing_key is not None and self.routing_key not in unpack_keys(packed_keys_of(stored)):
+            return False
+        content = Content(stored.header, b"")
+        if self.message_id is not None and content.properties.message_id != self.message_id:
+            return False
+        for name, value in self.headers.items():
+            field = content.headers.get(name)
+            if field is None or shown(field) != value:
+                return False
+        return True
+
+
+def shown(field: Field) -> str:
+    """A header's value as people write it in a filter."""
+    value = field.value
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "backslashreplace")
+    return str(value)
+
+
+@final
+class Waiting:
+    """One message that waits."""
+
+    def __init__(self, schedule: Schedule, due: i64, key: i64, stored: StoredMessage | None) -> None:
+        self.schedule: Final = schedule
+        self.due: Final = due
+        self.key: Final = key
+        self._stored: StoredMessage | None = stored
+
+    def stored(self) -> StoredMessage:
+        found = self._stored
+        if found is None:
+            found = self.schedule.read(self.key)
+            self._stored = found
+        return found
+
+    def id(self) -> str:
+        return self.schedule.id_of(self.due, self.key)
+
+
+@final
+class Step:
+    """What one step found."""
+
+    def __init__(self) -> None:
+        self.found: list[Waiting] = []
+        self.looked: i64 = 0
+        self.place: Place | None = None  # where to go on; None at the end
+
+
+def step(schedules: list[Schedule], wanted: Filter, behind: Place, most: i64, looks: i64) -> Step:
+    """Go on behind a place until ``most`` are found or ``looks`` were looked at, in order of due time."""
+    result = Step()
+    pending: list[list[tuple[int, int]]] = []
+    heads: list[int] = []
+    chunk: i64 = looks if looks < 256 else 256
+    for schedule in schedules:
+        pending.append(_behind(schedule, wanted, behind, chunk))
+        heads.append(0)
+    while True:
+        at = _next(schedules, pending, heads)
+        if at < 0 or pending[at][heads[at]][0] > wanted.until:
+            result.place = None
+            return result
+        due, key = pending[at][heads[at]]
+        schedule = schedules[at]
+        if result.looked >= looks or len(result.found) >= most:
+            return result  # ``place`` is that of the last one
+        heads[at] += 1
+        if heads[at] == len(pending[at]):
+            pending[at] = schedule.index.after(due, key, chunk)
+            heads[at] = 0
+        result.looked += 1
+        result.place = Place(due, schedule.id, key)
+        if wanted.reads():
+            try:
+                stored = schedule.read(key)
+            except LogError:
+                continue
+            if wanted.wants(stored):
+                result.found.append(Waiting(schedule, due, key, stored))
+        else:
+            result.found.append(Waiting(schedule, due, key, None))
+
+
+def _behind(schedule: Schedule, wanted: Filter, behind: Place, chunk: i64) -> list[tuple[int, int]]:
+    if behind.due < wanted.since:
+        return schedule.index.after(wanted.since, -1, chunk)
+    if schedule.id == behind.schedule:
+        return schedule.index.after(behind.due, behind.key, chunk)
+    return schedule.index.after(behind.due, LAST_KEY if schedule.id < behind.schedule else -1, chunk)
+
+
+def _next(schedules: list[Schedule], pending: list[list[tuple[int, int]]], heads: list[int]) -> int:
+    """Which schedule comes next, by (due, schedule, key); -1 when none has anything left."""
+    best = -1
+    best_due: i64 = 0
+    best_id: i64 = 0
+    for i in range(len(schedules)):
+        if heads[i] < len(pending[i]):
+            due: i64 = pending[i][heads[i]][0]
+            id = schedules[i].id
+            if best < 0 or due < best_due or (due == best_due and id < best_id):
+                best = i
+                best_due = due
+                best_id = id
+    return best

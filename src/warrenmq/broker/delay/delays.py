@@ -1,0 +1,436 @@
+"""Delayed messages: what every publish, timer, start and stop does with the schedules.
+
+Duty: the way in (``schedule``), the one timer for the earliest message of all exchanges, the way out in bounded slices,
+and what goes with an exchange. Reading headers is ``request.py``, order and storage ``schedule.py``, delivering
+``fire.py``, looking around ``browse.py``.
+
+The timer is the original's: a sooner arrival replaces it, a later one does not; what is cancelled re-arms it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, final
+
+from mypy_extensions import i64
+
+from warrenmq.broker import outcomes
+from warrenmq.broker.delay.fire import Firing
+from warrenmq.broker.delay.note import CONFIRM, MANDATORY, PERSISTENT, REPEATS, Note, encode, note_of
+from warrenmq.broker.delay.request import Request, read, read_due
+from warrenmq.broker.delay.schedule import Schedule
+from warrenmq.broker.exchange.delayed import LONGEST
+from warrenmq.broker.exchange.walk import Routed
+from warrenmq.broker.exchange.walk import route as walk
+from warrenmq.broker.message import Message
+from warrenmq.broker.records import Exchange
+from warrenmq.broker.timers import Timer
+from warrenmq.log.format import LogError, StoredMessage
+from warrenmq.log.index import QueueIndex
+from warrenmq.log.recovery import Recovered
+
+if TYPE_CHECKING:
+    from warrenmq.broker.broker import Broker
+    from warrenmq.broker.channel import Channel
+
+SCRATCH: Final = "delayed"  # where a durable exchange remembers the id of its schedule
+SLICE: Final = 256  # messages fired before the turn ends ...
+GROUP: Final = 32  # ... read from the log so many at a time ...
+SLICE_BYTES: Final = 4 << 20  # ... or fewer, when they are as large as this together
+
+
+@final
+class EarliestDue(Timer):
+    def __init__(self, delays: Delays) -> None:
+        super().__init__()
+        self._delays: Final = delays
+
+    def fire(self) -> None:
+        self._delays.fire_due()
+
+
+@final
+class Unsynced:
+    """A message scheduled in a batch that is not on disk yet: it goes again if that fails."""
+
+    def __init__(self, batch: i64, schedule: Schedule, due: i64, key: i64) -> None:
+        self.batch: Final = batch
+        self.schedule: Final = schedule
+        self.due: Final = due
+        self.key: Final = key
+
+
+@final
+class Delays:
+    def __init__(self, broker: Broker) -> None:
+        self._broker: Final = broker
+        self._schedules: dict[Exchange, Schedule] = {}
+        self._timer: Final = EarliestDue(self)
+        self._firing: Final = Firing(broker)
+        self._unsynced: list[Unsynced] = []
+        self._publisher: str = ""  # who published last, and the same in bytes
+        self._publisher_name: bytes = b""
+        self.slice_full: bool = False  # more is due: whoever runs the timers should end the turn first
+        # counters
+        self.scheduled: i64 = 0
+        self.delivered: i64 = 0
+        self.cancelled: i64 = 0
+        self.undeliverable: i64 = 0
+
+    # -- looking -----------------------------------------------------------------------------------------------
+
+    def schedule_of(self, exchange: Exchange) -> Schedule | None:
+        return self._schedules.get(exchange)
+
+    def schedules(self, vhost: str) -> list[Schedule]:
+        return [one for one in self._schedules.values() if one.vhost.name == vhost]
+
+    def waiting(self, exchange: Exchange) -> i64:
+        """``messages_delayed`` of an exchange."""
+        schedule = self._schedules.get(exchange)
+        return 0 if schedule is None else len(schedule)
+
+    def total(self) -> i64:
+        total: i64 = 0
+        for schedule in self._schedules.values():
+            total += len(schedule)
+        return total
+
+    # -- in ----------------------------------------------------------------------------------------------------
+
+    def check(self, channel: Channel, routed: Routed) -> None:
+        """A publish that carries more than a delay: 406 when it makes no sense, 403 when the user may not."""
+        request = read(routed.headers, self._broker.now)
+        name = request.cancel or request.name
+        if not name:
+            return
+        for exchange in routed.scheduled:
+            schedule = self._schedules.get(exchange)
+            found = None if schedule is None else schedule.find(name)
+            if schedule is not None and found is not None:
+                self._check_owner(channel, schedule, found[1])
+
+    def _check_owner(self, channel: Channel, schedule: Schedule, key: i64) -> None:
+        """Whoever scheduled a message may replace or cancel it; everybody else needs configure."""
+        if note_of(schedule.read(key)).publisher != channel.connection.username:
+            channel.check("configure", schedule.exchange.name)
+
+    def schedule(self, channel: Channel | None, message: Message, routed: Routed, mandatory: bool, seq: i64) -> i64:
+        """Keep a message until it is due at each delayed exchange it reached, or do what it says to what waits there.
+
+        Returns SCHEDULED, KEPT (as SCHEDULED, but a mandatory message has not to be returned) or NO_ROUTE.
+        ``message.batch`` is then the log's batch to wait for, 0 for none.
+        """
+        outcome: i64 = outcomes.NO_ROUTE
+        for exchange in routed.scheduled:
+            vhost = self._broker.vhosts.get(exchange.name.virtual_host)
+            if vhost is None or vhost.exchanges.get(exchange.name.name) is not exchange:
+                continue  # deleted between publish and commit
+            now = self._broker.now
+            request = read_due(routed.headers, now) if channel is None else read(routed.headers, now)
+            if request.cancel:
+                if self._cancel_by_name(exchange, request.cancel, message):
+                    outcome = outcomes.KEPT
+                continue
+            self._keep(channel, message, exchange, request, mandatory, seq)
+            if not mandatory or self._counts_as_routed(exchange, message):
+                outcome = outcomes.KEPT
+            elif outcome == outcomes.NO_ROUTE:
+                outcome = outcomes.SCHEDULED
+        return outcome
+
+    def keep_for(
+        self, channel: Channel, message: Message, exchange: Exchange, delay: i64, mandatory: bool, seq: i64
+    ) -> i64:
+        """``schedule`` for a message published straight to a delayed exchange that asks for nothing but a delay."""
+        broker = self._broker
+        due = broker.now + (delay if delay < LONGEST else LONGEST)
+        bits: i64 = PERSISTENT if message.persistent else 0
+        if mandatory:
+            bits |= MANDATORY
+        if channel.confirms.selected:
+            bits |= CONFIRM
+        username = channel.connection.username
+        if username != self._publisher:
+            self._publisher = username
+            self._publisher_name = username.encode("utf-8", "surrogateescape")
+        schedule = self.open_schedule(exchange)
+        key = schedule.store(message, encode(bits, seq, broker.now, 0, self._publisher_name, b""), 0, due)
+        schedule.index.add(due, key)
+        self._entered(schedule, message, due, key, False)
+        if not mandatory or self._counts_as_routed(exchange, message):
+            return outcomes.KEPT
+        return outcomes.SCHEDULED
+
+    def _keep(
+        self, channel: Channel | None, message: Message, exchange: Exchange, request: Request, mandatory: bool, seq: i64
+    ) -> None:
+        broker = self._broker
+        note = Note()
+        note.scheduled_at = broker.now
+        note.name = request.name
+        bits: i64 = PERSISTENT if message.persistent else 0
+        if request.repeats():
+            bits |= REPEATS
+            if not note.name:
+                note.name = f"repeat-{message.id:x}"
+        if channel is not None:
+            note.publisher = channel.connection.username
+            note.sequence_number = seq
+            if mandatory:
+                bits |= MANDATORY
+            if channel.confirms.selected:
+                bits |= CONFIRM
+        note.bits = bits
+        schedule = self.open_schedule(exchange)
+        replaced = schedule.find(note.name) if note.name else None
+        if replaced is not None:
+            schedule.take(replaced[0], replaced[1])
+            schedule.release(replaced[1])
+            self.cancelled += 1
+        key = schedule.keep(message, note, request.due)
+        self._entered(schedule, message, request.due, key, replaced is not None)
+
+    def _entered(self, schedule: Schedule, message: Message, due: i64, key: i64, replaces: bool) -> None:
+        """A message waits: count it, remember it until its batch is on disk, look after the timer."""
+        self.scheduled += 1
+        if schedule.durable:
+            batch = self._broker.log.batch
+            message.batch = batch
+            if not replaces:  # what replaces another message stays even if the disk fails: the other is gone
+                self._unsynced.append(Unsynced(batch, schedule, due, key))
+        if replaces:
+            self._arm()
+        else:
+            self.kept(schedule, due)
+
+    def _counts_as_routed(self, exchange: Exchange, message: Message) -> bool:
+        """The honest answer to mandatory, where it is asked for: would the type inside route it now?"""
+        field = exchange.arguments.get("x-delayed-mandatory")
+        wanted = exchange.policy_definition.get("delayed-mandatory") if field is None else field.value
+        if wanted != "honest":
+            return False
+        vhost = self._broker.vhosts[exchange.name.virtual_host]
+        record = message.basic_message(vhost.name)
+        return len(walk(exchange, record, vhost.exchanges, vhost.queues, True, self._broker.now).queues) > 0
+
+    def open_schedule(self, exchange: Exchange) -> Schedule:
+        """The schedule of an exchange, a new one when nothing has waited there before."""
+        schedule = self._schedules.get(exchange)
+        if schedule is None:
+            vhost = self._broker.vhosts[exchange.name.virtual_host]
+            schedule = Schedule(self._broker, vhost, exchange, self._broker.next_queue_id())
+            self._schedules[exchange] = schedule
+            if exchange.durable:
+                vhost.update_scratch(exchange, SCRATCH, int(schedule.id))
+        return schedule
+
+    def kept(self, schedule: Schedule, due: i64) -> None:
+        """Something waits until ``due``: a sooner arrival replaces the timer, a later one does not."""
+        if self._timer.due < 0 or due < self._timer.due:
+            self._broker.timers.arm(self._timer, due)
+
+    # -- cancelling and moving ---------------------------------------------------------------------------------
+
+    def _cancel_by_name(self, exchange: Exchange, name: str, message: Message) -> bool:
+        schedule = self._schedules.get(exchange)
+        found = None if schedule is None else schedule.find(name)
+        if schedule is None or found is None:
+            return False
+        self.cancel(schedule, found[0], found[1])
+        if schedule.durable:
+            message.batch = self._broker.log.batch
+        return True
+
+    def cancel(self, schedule: Schedule, due: i64, key: i64) -> bool:
+        """Take one message out for good; says whether it was there."""
+        if not schedule.take(due, key):
+            return False
+        schedule.release(key)
+        self.cancelled += 1
+        self._arm()
+        return True
+
+    def reschedule(self, schedule: Schedule, due: i64, key: i64, new_due: i64) -> bool:
+        """Another due time, the same message and id. Says whether it was there."""
+        stored = schedule.read(key)
+        note = note_of(stored)
+        note.name = schedule.id_of(due, key)
+        if not schedule.take(due, key):
+            return False
+        schedule.keep(self._firing.message_of(stored, note), note, new_due)
+        schedule.release(key)
+        self._arm()
+        return True
+
+    def deliver_now(self, schedule: Schedule, due: i64, key: i64) -> bool:
+        """As if it were due; a repetition goes on from its planned time. Says whether a queue took it."""
+        stored = schedule.read(key)
+        if not schedule.take(due, key):
+            return False
+        problem = self._fire_one(schedule, due, key, stored)
+        self._arm()
+        return problem == 0
+
+    # -- out ---------------------------------------------------------------------------------------------------
+
+    def fire_due(self) -> None:
+        """Deliver what is due, in order of due time, a bounded number of messages; the rest in the next turn."""
+        now = self._broker.now
+        left: i64 = SLICE
+        room: i64 = SLICE_BYTES
+        while left > 0 and room > 0:
+            first = self._earliest()
+            if first is None or first.index.first_due() > now:
+                break
+            until = now
+            most: i64 = left if left < GROUP else GROUP
+            other = self._next_but(first)
+            if other >= 0 and other <= now:
+                # up to the next message of another exchange; at the same due time they take turns as they arrived
+                if other == first.index.first_due():
+                    until = other
+                    most = 1
+                else:
+                    until = other - 1
+            pairs = first.take_due(until, most)
+            left -= len(pairs)
+            room -= self._fire_all(first, pairs)
+        self._arm()
+        self.slice_full = left <= 0 or room <= 0
+
+    def _fire_all(self, schedule: Schedule, pairs: list[tuple[int, int]]) -> i64:
+        """Fire these; the size of their bodies."""
+        size: i64 = 0
+        stored: list[StoredMessage] = []
+        try:
+            stored = schedule.read_many(pairs)
+        except LogError:
+            stored = []
+        i: i64 = 0
+        problems: i64 = 0
+        for due, key in pairs:
+            if stored:
+                size += len(stored[i].body)
+                problems += self._fire_one(schedule, due, key, stored[i])
+            else:
+                problems += self._fire_unread(schedule, due, key)
+            i += 1
+        if problems:
+            fields: dict[str, object] = {
+                "vhost": schedule.vhost.name, "exchange": schedule.exchange.name.name, "messages": int(problems),
+            }  # fmt: skip
+            self._broker.notes.event("warning", "delayed_undeliverable", fields)
+        return size
+
+    def _fire_unread(self, schedule: Schedule, due: i64, key: i64) -> i64:
+        """Some message of a slice cannot be read: each by itself, so that the others are delivered."""
+        try:
+            stored = schedule.read(key)
+        except LogError as error:
+            # not settled: the log keeps it, and the next start tries again
+            fields: dict[str, object] = {"exchange": schedule.exchange.name.name, "reason": str(error)}
+            self._broker.notes.event("error", "delayed_unreadable", fields)
+            return 0
+        return self._fire_one(schedule, due, key, stored)
+
+    def _fire_one(self, schedule: Schedule, due: i64, key: i64, stored: StoredMessage) -> i64:
+        if self._firing.fire(schedule, due, key, stored):
+            self.undeliverable += 1
+            return 1
+        self.delivered += 1
+        return 0
+
+    def _earliest(self) -> Schedule | None:
+        found: Schedule | None = None
+        due: i64 = -1
+        key: i64 = -1
+        for schedule in self._schedules.values():
+            first = schedule.index.first_due()
+            if first < 0:
+                continue
+            if found is None or first < due or (first == due and schedule.index.first_key() < key):
+                found = schedule
+                due = first
+                key = schedule.index.first_key()
+        return found
+
+    def _next_but(self, excluded: Schedule) -> i64:
+        """When the first message of all other exchanges is due, -1 when there is none."""
+        due: i64 = -1
+        for schedule in self._schedules.values():
+            first = schedule.index.first_due()
+            if schedule is not excluded and first >= 0 and (due < 0 or first < due):
+                due = first
+        return due
+
+    def _arm(self) -> None:
+        first = self._earliest()
+        if first is None:
+            self._broker.timers.cancel(self._timer)
+        else:
+            self._broker.timers.arm(self._timer, first.index.first_due())
+
+    # -- exchanges, the log, start and stop --------------------------------------------------------------------
+
+    def exchange_removed(self, exchange: Exchange) -> None:
+        """What waits at an exchange goes with it, counted and reported."""
+        schedule = self._schedules.pop(exchange, None)
+        if schedule is None:
+            return
+        count = schedule.cancel_all()
+        if count:
+            self.cancelled += count
+            fields: dict[str, object] = {
+                "vhost": schedule.vhost.name, "exchange": exchange.name.name, "messages": int(count),
+            }  # fmt: skip
+            self._broker.notes.event("warning", "delayed_cancelled_with_exchange", fields)
+        self._arm()
+
+    def synced(self, batch: i64) -> None:
+        """Batches up to this one are on disk."""
+        waiting = self._unsynced
+        n: i64 = 0
+        while n < len(waiting) and waiting[n].batch <= batch:
+            n += 1
+        del waiting[:n]
+
+    def batch_failed(self, batch: i64) -> None:
+        """Take back what publishers are told was not accepted. What has moved on to a queue stays there."""
+        waiting = self._unsynced
+        self._unsynced = []
+        for one in waiting:
+            if one.batch > batch:
+                self._unsynced.append(one)
+            elif one.schedule.take(one.due, one.key):
+                one.schedule.release(one.key)
+        self._arm()
+
+    def recover(self, recovered: Recovered) -> None:
+        """Take up what waited when the broker stopped. What became due meanwhile goes out in slices."""
+        for vhost in self._broker.vhosts.values():
+            for exchange in vhost.exchanges.values():
+                id = exchange.scratches.get(SCRATCH)
+                if not isinstance(id, int):
+                    continue
+                self._broker.saw_queue_id(id)
+                schedule = Schedule(self._broker, vhost, exchange, id)
+                self._schedules[exchange] = schedule
+                found = recovered.queues.get(id)
+                if found is not None:
+                    schedule.recover(found)
+        self._arm()
+
+    def knows(self, id: int) -> bool:
+        """Does a schedule go by this queue number in the log?"""
+        for schedule in self._schedules.values():
+            if schedule.id == id:
+                return True
+        return False
+
+    def log_indexes(self) -> dict[int, QueueIndex]:
+        """For the log to remember at a clean stop."""
+        found: dict[int, QueueIndex] = {}
+        for schedule in self._schedules.values():
+            if schedule.durable:
+                found[int(schedule.id)] = schedule.log_index()
+        return found

@@ -1,0 +1,192 @@
+"""A message is due: from the schedule into its queues.
+
+Duty: what happens to one message at its due time: bindings are evaluated now, it enters its queues and leaves the
+schedule within one turn, so within one batch of the log; a repeating one is scheduled again in the same batch. What no
+queue takes goes to the alternate exchange (the walk does that) or the exchange's dead-letter exchange, else it is
+counted and gone. Not here: which messages are due (``delays.py``).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, final
+
+from mypy_extensions import i64
+
+from warrenmq.broker import outcomes
+from warrenmq.broker.dead_letter import add_death
+from warrenmq.broker.delay.note import PERSISTENT, REPEATS, Note, note_of
+from warrenmq.broker.delay.request import CATCH_UP, Request, read
+from warrenmq.broker.delay.schedule import Schedule
+from warrenmq.broker.exchange.walk import route as walk
+from warrenmq.broker.message import Message, Origin, bcc_of, message_from, packed_keys_of, unpack_keys
+from warrenmq.broker.publish import queues_of, read_expiration
+from warrenmq.broker.records import Content
+from warrenmq.log.format import StoredMessage
+from warrenmq.wire.content import encode_header
+from warrenmq.wire.fields import Field, Table
+from warrenmq.wire.glance import quick_properties
+from warrenmq.wire.replies import AmqpError
+
+if TYPE_CHECKING:
+    from warrenmq.broker.broker import Broker
+
+UNROUTABLE: Final = "unroutable"
+REFUSED: Final = "rejected"
+
+
+@final
+class Firing:
+    """Fires messages; remembers what the last message's keys looked like unpacked, because the next has the same."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker: Final = broker
+        self._exchange: str = ""
+        self._keys: bytes = b""
+        self._origin: Origin | None = None
+
+    def message_of(self, stored: StoredMessage, note: Note) -> Message:
+        """The message as it was published."""
+        keys = packed_keys_of(stored)
+        origin = self._origin
+        if origin is None or stored.exchange != self._exchange or keys != self._keys:
+            origin = Origin(stored.exchange, unpack_keys(keys), bcc_of(stored))
+            self._origin = origin
+            self._exchange = stored.exchange
+            self._keys = keys
+        chunks = [stored.body] if stored.body else []
+        message = message_from(
+            origin, stored.message_id, stored.header, chunks, len(stored.body), note.has(PERSISTENT)
+        )
+        quick = quick_properties(stored.header)
+        message.priority = quick.priority if quick.priority > 0 else 0
+        if quick.expiration is not None:
+            try:
+                message.expiration = read_expiration(quick)
+            except AmqpError:
+                message.expiration = -1  # an interceptor wrote nonsense: it does not expire
+        return message
+
+    def fire(self, schedule: Schedule, due: i64, key: i64, stored: StoredMessage) -> str:
+        """Deliver one message that was taken out of the index. "" or why no queue has it."""
+        broker = self._broker
+        exchange = schedule.exchange
+        vhost = schedule.vhost
+        note = note_of(stored)
+        message = self.message_of(stored, note)
+        record = message.basic_message(vhost.name)
+        address: i64 = key if schedule.durable else 0
+        sent = message
+        if _negates(schedule):
+            sent = negated(message, record.content)
+            address = 0
+        sent.moved = True
+        routed = walk(exchange, record, vhost.exchanges, vhost.queues, True, broker.now)
+        queues = queues_of(routed)
+        exchange.messages_out += len(queues)
+        problem = ""
+        if not queues:
+            problem = UNROUTABLE
+        elif not outcomes.move(broker, sent, queues, address):
+            problem = REFUSED
+        if problem:
+            outcomes.undeliverable(broker, exchange, message)
+            self._dead_letter(schedule, message, record.content, problem)
+        if note.has(REPEATS):
+            self._repeat(schedule, message, note, record.content.headers, due)
+        schedule.release(key)
+        return problem
+
+    def _repeat(self, schedule: Schedule, message: Message, note: Note, headers: Table, due: i64) -> None:
+        broker = self._broker
+        try:
+            request = read(headers, broker.now)
+        except AmqpError as error:  # a time zone that is gone since
+            fields: dict[str, object] = {"exchange": schedule.exchange.name.name, "reason": error.explanation}
+            broker.notes.event("error", "delayed_repetition_ended", fields)
+            return
+        note.deliveries += 1
+        if request.count and note.deliveries >= request.count:
+            return
+        following = request.next_due(due, broker.now, catches_up(schedule, request))
+        if following < 0 or schedule.named(note.name) is not None:
+            return
+        again = message_from(
+            message.origin, broker.next_id(), message.header(), [message.body()], message.size, message.persistent
+        )
+        schedule.keep(again, note, following)
+        broker.delay.kept(schedule, following)
+
+    def _dead_letter(self, schedule: Schedule, message: Message, content: Content, reason: str) -> None:
+        """To the exchange's x-dead-letter-exchange, if it has one. There it does not wait again."""
+        arguments = schedule.exchange.arguments
+        name = arguments.get("x-dead-letter-exchange")
+        vhost = schedule.vhost
+        if name is None or not isinstance(name.value, str):
+            return
+        target = vhost.exchanges.get(name.value)
+        if target is None:
+            return
+        broker = self._broker
+        origin = message.origin
+        key = arguments.get("x-dead-letter-routing-key")
+        keys = origin.routing_keys
+        bcc = origin.bcc
+        properties = content.properties.copy()
+        headers: Table = dict(content.headers)
+        if key is not None and isinstance(key.value, str):
+            keys = [key.value]
+            bcc = 0
+            headers.pop("CC", None)
+        visible = origin.routing_keys[: len(origin.routing_keys) - origin.bcc]
+        death: Table = {
+            "count": Field("l", 1),
+            "reason": Field("S", reason),
+            "queue": Field("S", ""),  # it never was in one
+            "time": Field("T", broker.now // 1000),
+            "exchange": Field("S", origin.exchange),
+            "routing-keys": Field("A", [Field("S", k) for k in visible]),
+        }
+        add_death(headers, death)
+        properties.headers = headers
+        dead = message_from(
+            Origin(target.name.name, keys, bcc), broker.next_id(), encode_header(properties, message.size),
+            [message.body()], message.size, message.persistent,
+        )  # fmt: skip
+        dead.priority = message.priority
+        dead.moved = True
+        routed = walk(target, dead.basic_message(vhost.name), vhost.exchanges, vhost.queues, True, broker.now)
+        outcomes.move(broker, dead, queues_of(routed), 0)
+
+
+def catches_up(schedule: Schedule, request: Request) -> bool:
+    """The message says what happens to missed repetitions, else the exchange, else they are skipped."""
+    if request.missed:
+        return request.missed == CATCH_UP
+    field = schedule.exchange.arguments.get("x-delayed-missed")
+    return field is not None and field.value == CATCH_UP
+
+
+def _negates(schedule: Schedule) -> bool:
+    field = schedule.exchange.arguments.get("x-delayed-header")
+    return field is not None and field.value == "negate"
+
+
+def negated(message: Message, content: Content) -> Message:
+    """As newer versions of the plugin deliver it: x-delay with its sign turned, as a long."""
+    headers: Table = dict(content.headers)
+    field = headers.get("x-delay")
+    if field is None:
+        return message
+    value = 0
+    if isinstance(field.value, (int, float)):
+        value = int(field.value)
+    elif isinstance(field.value, str):
+        value = int(field.value)
+    headers["x-delay"] = Field("l", -value)
+    properties = content.properties.copy()
+    properties.headers = headers
+    header = encode_header(properties, message.size)
+    new = message_from(message.origin, message.id, header, [message.body()], message.size, message.persistent)
+    new.expiration = message.expiration
+    new.priority = message.priority
+    return new

@@ -1,0 +1,216 @@
+"""The messages that wait at one delayed exchange.
+
+Duty: the two structures of the original: the index (``index.py``) and the data, kept in step. The data of a durable
+exchange is in the log, held by an id of its own as if by a queue, transient messages too: nothing that waits is lost by
+a restart. What waits at a transient exchange is in the transient store, or in memory when that fails. Beyond the index
+nothing is kept in memory, except for messages with an id of their own.
+
+Not here: when to fire (``delays.py``), where to (``fire.py``), who may look or cancel.
+
+Invariants: a key is in the index exactly while the log (or the transient store) holds its message for this schedule;
+whatever changes both does so within one turn.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, final
+
+from librt.vecs import append, vec
+from mypy_extensions import i64
+
+from warrenmq.broker import large
+from warrenmq.broker.delay.index import DueIndex
+from warrenmq.broker.delay.note import NAMED, Note, note_of
+from warrenmq.broker.message import NOTE_SHIFT, Message
+from warrenmq.broker.records import Exchange
+from warrenmq.log.format import StoredMessage
+from warrenmq.log.index import QueueIndex
+
+if TYPE_CHECKING:
+    from warrenmq.broker.broker import Broker
+    from warrenmq.broker.vhost import VHost
+
+IN_MEMORY: Final = 1 << 62  # keys from here on: the transient store refused it
+SLICE: Final = 4096
+
+
+@final
+class Named:
+    """A waiting message that is known by a name: its own id."""
+
+    def __init__(self, name: str, publisher: str, due: i64, key: i64) -> None:
+        self.name: Final = name
+        self.publisher: Final = publisher
+        self.due: Final = due
+        self.key: Final = key
+
+
+@final
+class Schedule:
+    def __init__(self, broker: Broker, vhost: VHost, exchange: Exchange, id: i64) -> None:
+        self.broker: Final = broker
+        self.vhost: Final = vhost
+        self.exchange: Final = exchange
+        self.id: Final = id  # whose messages these are, for the log and in ids
+        self.durable: Final = exchange.durable
+        self.index: Final = DueIndex()
+        self._names: dict[str, Named] = {}
+        self._named: dict[int, Named] = {}  # by key
+        self._memory: dict[int, StoredMessage] = {}
+        self._next_in_memory: i64 = IN_MEMORY
+
+    def __len__(self) -> int:
+        return len(self.index)
+
+    # -- in and out --------------------------------------------------------------------------------------------
+
+    def keep(self, message: Message, note: Note, due: i64) -> i64:
+        """Take a message in until it is due; its key. For the log it is part of this turn."""
+        key = self.store(message, note.encode(), NAMED if note.name else 0, due)
+        self._enter(due, key, note)
+        return key
+
+    def store(self, message: Message, extra: bytes, named: i64, due: i64) -> i64:
+        """The data alone, with its note: its key."""
+        origin = message.origin
+        keys = origin.packed_keys + extra
+        flags = origin.bcc | len(extra) << NOTE_SHIFT
+        broker = self.broker
+        if self.durable:
+            broker.durable_change = True
+            chunks = message.chunks
+            if chunks is not None and message.size > large.LARGE:
+                return broker.log.append_body(
+                    large.handle_of(broker, chunks), message.id, message.header(), origin.exchange, keys, flags,
+                    [self.id], [0], [due], [named],
+                )  # fmt: skip
+            return broker.log.append_one(
+                message.id, message.header(), message.body(), origin.exchange, keys, flags, self.id, 0, due, named
+            )
+        return self._keep_transient(message, keys, flags)
+
+    def _keep_transient(self, message: Message, keys: bytes, flags: i64) -> i64:
+        header = message.header()
+        body = message.body()
+        try:
+            return self.broker.transient.put(message.id, header, body, message.origin.exchange, keys, flags)
+        except OSError:
+            self._next_in_memory += 1
+            stored = StoredMessage(message.id, header, body, message.origin.exchange, keys, flags)
+            self._memory[self._next_in_memory] = stored
+            return self._next_in_memory
+
+    def _enter(self, due: i64, key: i64, note: Note) -> None:
+        self.index.add(due, key)
+        if note.name:
+            named = Named(note.name, note.publisher, due, key)
+            self._names[note.name] = named
+            self._named[key] = named
+
+    def take(self, due: i64, key: i64) -> bool:
+        """Out of the index, the data stays held (``release`` it). Says whether it was there."""
+        if not self.index.remove(due, key):
+            return False
+        self.unname(key)
+        return True
+
+    def take_due(self, now: i64, most: i64) -> list[tuple[int, int]]:
+        """The same for what is due, as (due, key) in order."""
+        pairs = self.index.take(now, most)
+        if self._named:
+            for _, key in pairs:
+                self.unname(key)
+        return pairs
+
+    def unname(self, key: i64) -> None:
+        named = self._named.pop(key, None)
+        if named is not None:
+            del self._names[named.name]
+
+    def release(self, key: i64) -> None:
+        """Let go of the data."""
+        if self.durable:
+            self.broker.log.settle(self.id, key)
+            self.broker.durable_change = True
+        elif self._memory.pop(key, None) is None:
+            self.broker.transient.free(key)
+
+    def read(self, key: i64) -> StoredMessage:
+        """The data. Raises LogError when it cannot be read."""
+        if self.durable:
+            return self.broker.log.read(key)
+        found = self._memory.get(key)
+        return self.broker.transient.get(key) if found is None else found
+
+    def read_many(self, pairs: list[tuple[int, int]]) -> list[StoredMessage]:
+        if self.durable:
+            return self.broker.log.read_many([key for _, key in pairs])
+        return [self.read(key) for _, key in pairs]
+
+    # -- names -------------------------------------------------------------------------------------------------
+
+    def named(self, name: str) -> Named | None:
+        return self._names.get(name)
+
+    def id_of(self, due: i64, key: i64) -> str:
+        """What the outside world calls it: its own id, or one that says where it stands."""
+        named = self._named.get(key)
+        return named.name if named is not None else f"{self.id:x}-{due:x}-{key:x}"
+
+    def find(self, id: str) -> tuple[int, int] | None:
+        """(due, key) of an id, None when nothing of the kind waits here."""
+        named = self._names.get(id)
+        if named is not None:
+            return named.due, named.key
+        parts = id.split("-")
+        if len(parts) != 3 or parts[0] != f"{self.id:x}":
+            return None
+        try:
+            due, key = int(parts[1], 16), int(parts[2], 16)
+        except ValueError:
+            return None
+        if not 0 <= due < 1 << 63 or not 0 <= key < 1 << 63 or not self.index.contains(due, key):
+            return None
+        return due, key
+
+    # -- the whole of it ---------------------------------------------------------------------------------------
+
+    def cancel_all(self) -> i64:
+        """Everything that waits here goes. Returns how many."""
+        count: i64 = len(self.index)
+        addresses = vec[i64]()
+        pairs = self.index.after(-1, 0, SLICE)
+        while pairs:
+            for _, key in pairs:
+                if self.durable:
+                    addresses = append(addresses, key)
+                else:
+                    self.release(key)
+            pairs = self.index.after(pairs[-1][0], pairs[-1][1], SLICE)
+        if self.durable:
+            self.broker.log.drop_queue(self.id, addresses)
+            self.broker.durable_change = True
+        self.index.clear()
+        self._names.clear()
+        self._named.clear()
+        return count
+
+    def recover(self, found: QueueIndex) -> None:
+        """What the log found for this schedule at start."""
+        i: i64 = 0
+        empty = Note()
+        while i < len(found):
+            key = found.addresses[i]
+            note = note_of(self.read(key)) if found.flags[i] & NAMED else empty
+            self._enter(found.expiries[i], key, note)
+            i += 1
+
+    def log_index(self) -> QueueIndex:
+        """The same the other way round, for the log to remember at a clean stop."""
+        out = QueueIndex()
+        pairs = self.index.after(-1, 0, SLICE)
+        while pairs:
+            for due, key in pairs:
+                out.add(0, key, due, NAMED if key in self._named else 0)
+            pairs = self.index.after(pairs[-1][0], pairs[-1][1], SLICE)
+        return out

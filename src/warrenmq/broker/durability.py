@@ -1,0 +1,160 @@
+"""What waits for the disk, and what happens when the log says that it got there, or that it cannot.
+
+Duty: who waits (channels for confirms and answers, queues for the promise about deliveries, HTTP calls, credit) and
+who is told in which order. What a publisher is told is decided in ``outcomes.py``; the log's own work is in ``log/``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final, final
+
+from librt.vecs import append
+from mypy_extensions import i64
+
+from warrenmq.broker import outcomes
+from warrenmq.broker.channel import Channel
+from warrenmq.broker.flow import Allowance
+from warrenmq.broker.queue.queue import Queue
+from warrenmq.log.settings import Listener
+
+if TYPE_CHECKING:
+    from warrenmq.broker.broker import Broker
+    from warrenmq.broker.connection import Connection
+
+
+@final
+class LogListener(Listener):
+    """What the log says, handed on."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._durability: Final = broker.durability
+
+    def synced(self, batch: i64) -> None:
+        self._durability.synced(batch)
+
+    def failed(self, batch: i64, reason: str) -> None:
+        self._durability.failed(batch, reason)
+
+    def recovered_service(self) -> None:
+        self._durability.recovered()
+
+
+@final
+class Durability:
+    def __init__(self, broker: Broker) -> None:
+        self._broker: Final = broker
+        self.allowance: Final = Allowance()
+        self.waiting: list[Channel] = []  # publishers wait for confirms there
+        self.gated: list[Channel] = []  # answers are held there
+        self._queues: list[Queue] = []  # deliveries wait there
+        self._callbacks: list[tuple[int, Callable[[], None]]] = []
+        self._charged: list[Connection] = []  # with credit outstanding
+        self.problem: str = ""  # why the log cannot be written, "" while it can
+
+    # -- waiting -----------------------------------------------------------------------------------------------
+
+    def holds_up(self, queue: Queue) -> None:
+        """Deliveries of this queue wait until the log has its promise."""
+        self._broker.owed = True
+        if queue not in self._queues:
+            self._queues.append(queue)
+
+    def when_synced(self, callback: Callable[[], None]) -> None:
+        """Call back when everything up to now is on disk (HTTP answers wait this way)."""
+        self._broker.owed = True
+        self._callbacks.append((self._broker.log.batch, callback))
+
+    def charged(self, connection: Connection) -> None:
+        """The connection has credit outstanding."""
+        self._charged.append(connection)
+
+    # -- what the log says -------------------------------------------------------------------------------------
+
+    def synced(self, batch: i64) -> None:
+        """Batches up to this one are on disk."""
+        self._broker.delay.synced(batch)
+        if self._charged:
+            self._give_credit(batch)
+        if self.waiting:
+            for channel in self.waiting:
+                outcomes.synced(channel, batch)
+            self.waiting = [channel for channel in self.waiting if channel.waited()]
+        if self.gated:
+            self.gated = [channel for channel in self.gated if not channel.release(batch)]
+        if self._queues:
+            still: list[Queue] = []
+            for queue in self._queues:
+                if queue.promise_kept():
+                    queue.mark_dirty()
+                else:
+                    still.append(queue)
+            self._queues = still
+        if self._callbacks:
+            waiting = self._callbacks
+            self._callbacks = [item for item in waiting if item[0] > batch]
+            for number, callback in waiting:
+                if number <= batch:
+                    callback()
+
+    def failed(self, batch: i64, reason: str) -> None:
+        """The log could not write: take back what nobody has seen, nack what was waiting, say why."""
+        broker = self._broker
+        log = broker.log
+        broker.log_failing = True
+        self.problem = reason
+        broker.notes.event("error", "log_write_failed", {"reason": reason, "batch": int(batch)})
+        taken: dict[int, int] = {}  # address -> from how many queues
+        for vhost in broker.vhosts.values():
+            for queue in vhost.queues.values():
+                if queue.durable:
+                    for address in queue.take_back(log.synced + 1):
+                        log.settle(queue.id, address)
+                        taken[address] = taken.get(address, 0) + 1
+        broker.delay.batch_failed(batch)
+        self._give_credit(batch)
+        for channel in self.waiting:
+            outcomes.batch_failed(channel, batch, taken)
+        self.waiting = [channel for channel in self.waiting if channel.waited()]
+        self.gated = [channel for channel in self.gated if not channel.log_failed()]
+        for queue in self._queues:  # consumers go on, whatever the disk does
+            queue.mark_dirty()
+        broker.update_alarms()
+
+    def recovered(self) -> None:
+        broker = self._broker
+        broker.log_failing = False
+        self.problem = ""
+        broker.notes.event("info", "log_recovered", {})
+        broker.update_alarms()
+
+    def _give_credit(self, batch: i64) -> None:
+        used_up = False
+        for connection in self._charged:
+            used_up = used_up or connection.in_flow
+        self.allowance.synced(batch, self._broker.now, used_up)
+        still: list[Connection] = []
+        for connection in self._charged:
+            if not connection.give_credit(batch):
+                still.append(connection)
+        self._charged = still
+
+    # -- whole queues ------------------------------------------------------------------------------------------
+
+    def purge(self, queue: Queue) -> None:
+        self._broker.log.purge(queue.id, queue.logged_addresses())
+        self._broker.durable_change = True
+
+    def drop(self, queue: Queue) -> None:
+        """A durable queue goes: everything it still holds, waiting or with consumers."""
+        broker = self._broker
+        addresses = queue.logged_addresses()
+        for address in queue.leases.addresses():
+            addresses = append(addresses, address)
+        for connection in broker.connections:
+            for channel in connection.channels.values():
+                for entry in channel.unacked.entries():
+                    if entry.queue is queue and entry.message.address:
+                        addresses = append(addresses, entry.message.address)
+        broker.log.drop_queue(queue.id, addresses)
+        broker.durable_change = True

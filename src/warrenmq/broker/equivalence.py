@@ -1,0 +1,81 @@
+"""Declaring again: are these arguments equivalent to those that are there? With RabbitMQ's texts when not.
+
+Duty: comparison and wording (spec §4.3). Not here: which arguments a queue type knows.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from mypy_extensions import i64
+
+from warrenmq.broker.records import Resource
+from warrenmq.wire.fields import Field, Table, type_name
+from warrenmq.wire.replies import AmqpError
+
+INTEGER_KINDS: Final = "bBsuIil"
+
+
+def integer(field: Field) -> i64:
+    value = field.value
+    return value if isinstance(value, int) else 0
+
+
+def erlang(value: object) -> str:
+    """A plain value as Erlang prints it with ~p inside our texts."""
+    if value is True:
+        return "true"
+    if value is False:
+        return "false"
+    if value is None:
+        return "undefined"
+    return str(value)
+
+
+def _same(a: Field, b: Field) -> bool:
+    if a.kind in INTEGER_KINDS and b.kind in INTEGER_KINDS:
+        return a.value == b.value
+    if a.kind in "fd" and b.kind in "fd":
+        return a.value == b.value
+    return a.kind == b.kind and a.value == b.value
+
+
+def _inequivalent(key: str, name: Resource, new: str, old: str) -> AmqpError:
+    return AmqpError(406, f"inequivalent arg '{key}' for {name}: received {new} but current is {old}")
+
+
+def _atom(value: object) -> str:
+    """An Erlang atom as ~p prints it: quoted when it is more than a plain word."""
+    text = erlang(value)
+    return f"'{text}'" if "-" in text else text
+
+
+def check_property(name: Resource, key: str, old: object, new: object) -> None:
+    if old != new:
+        raise _inequivalent(key, name, f"'{_atom(new)}'", f"'{_atom(old)}'")
+
+
+def check_arguments(name: Resource, old: Table, new: Table, keys: list[str]) -> None:
+    """Raise 406 for the first of the keys whose values are not equivalent."""
+    for key in keys:
+        a = old.get(key)
+        b = new.get(key)
+        if a is None and b is None:
+            continue
+        if a is not None and b is not None:
+            if _same(a, b):
+                continue
+            raise _inequivalent(key, name, _value(b), _value(a))
+        if key == "x-queue-type":
+            present = a if a is not None else b
+            if present is not None and present.value == "classic":
+                continue
+        raise _inequivalent(key, name, "none" if b is None else _with_type(b), "none" if a is None else _with_type(a))
+
+
+def _value(field: Field) -> str:
+    return "none" if field.kind == "V" else f"'{erlang(field.value)}'"
+
+
+def _with_type(field: Field) -> str:
+    return f"the value '{erlang(field.value)}' of type '{type_name(field)}'"

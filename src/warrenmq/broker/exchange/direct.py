@@ -1,0 +1,41 @@
+"""direct: a message goes where the binding key equals one of its routing keys."""
+
+from __future__ import annotations
+
+from typing import final
+
+from warrenmq.broker.exchange.targets import Targets
+from warrenmq.broker.records import BasicMessage, Binding, Destination, ExchangeType
+
+
+@final
+class DirectExchange(ExchangeType):
+    """Index by binding key."""
+
+    def __init__(self) -> None:
+        self._by_key: dict[str, Targets] = {}
+
+    def bind(self, binding: Binding) -> None:
+        targets = self._by_key.get(binding.key)
+        if targets is None:
+            targets = Targets()
+            self._by_key[binding.key] = targets
+        targets.add(binding.destination)
+
+    def unbind(self, binding: Binding) -> None:
+        targets = self._by_key[binding.key]
+        targets.remove(binding.destination)
+        if not targets.counts:
+            del self._by_key[binding.key]
+
+    def route(self, message: BasicMessage) -> list[Destination]:
+        keys = message.routing_keys
+        if len(keys) == 1:
+            only = self._by_key.get(keys[0])
+            return [] if only is None else list(only.counts)
+        found: dict[Destination, int] = {}
+        for key in keys:
+            targets = self._by_key.get(key)
+            if targets is not None:
+                found.update(targets.counts)
+        return list(found)

@@ -1,0 +1,57 @@
+"""x-random: each message goes to one destination, chosen at random among the bindings.
+
+A destination that is bound twice is chosen twice as often, as in RabbitMQ's plugin.
+"""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Final, final
+
+from mypy_extensions import i64
+
+from warrenmq.broker.records import BasicMessage, Binding, Destination, ExchangeType
+
+
+@final
+class Randomness:
+    """Where chance comes from: seeded in tests, so that a run can be repeated."""
+
+    def __init__(self, seed: int | None = None) -> None:
+        self._random: Final = Random(seed)
+
+    def below(self, bound: i64) -> i64:
+        """A number from 0 up to, not including, ``bound``."""
+        return self._random.randrange(bound)
+
+
+@final
+class RandomExchange(ExchangeType):
+    """The bindings in a list, removed by swapping with the last."""
+
+    def __init__(self, random: Randomness) -> None:
+        self._random: Final = random
+        self._bindings: list[Binding] = []
+        self._places: dict[Binding, int] = {}
+
+    def bind(self, binding: Binding) -> None:
+        self._places[binding] = len(self._bindings)
+        self._bindings.append(binding)
+
+    def unbind(self, binding: Binding) -> None:
+        place = self._places.pop(binding)
+        last = self._bindings.pop()
+        if last is not binding:
+            self._bindings[place] = last
+            self._places[last] = place
+
+    def route(self, message: BasicMessage) -> list[Destination]:
+        count = len(self._bindings)
+        if count == 0:
+            return []
+        if count == 1:
+            return [self._bindings[0].destination]
+        return [self._bindings[self._random.below(count)].destination]
+
+    def by_key_alone(self) -> bool:
+        return False

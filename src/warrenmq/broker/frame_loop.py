@@ -1,0 +1,296 @@
+"""The frame loop: bytes in, frames apart, each to the channel it belongs to.
+
+Duty: frames and which method they carry. What a method does is in ``methods/``; content in several frames is put
+together in ``assembly.py``.
+
+The loop inlines the common cases, basic.publish with one header and at most one body frame and basic.ack, because they
+come once per message. Everything else takes the general way through ``decode_method``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from librt.strings import read_i16_be, read_i32_be, read_i64_be
+from mypy_extensions import i64
+
+from warrenmq.broker import assembly, publish
+from warrenmq.broker.channel import CROSSED, OPEN, Channel
+from warrenmq.broker.message import Message
+from warrenmq.broker.methods import handshake
+from warrenmq.broker.methods.table import handler
+from warrenmq.broker.publish import Arrived
+from warrenmq.broker.states import CLOSING, GONE, HEADER, RUNNING
+from warrenmq.wire import frames
+from warrenmq.wire.constants import FRAME_BODY, FRAME_END, FRAME_HEADER, FRAME_HEARTBEAT, FRAME_METHOD
+from warrenmq.wire.glance import Quick, quick_properties
+from warrenmq.wire.methods import decode_method, method_frame
+from warrenmq.wire.replies import AmqpError
+
+if TYPE_CHECKING:
+    from warrenmq.broker.connection import Connection
+
+PUBLISH: Final = (60 << 16) | 40
+ACK: Final = (60 << 16) | 80
+WAIT_BODY: Final = 65536  # bodies up to here are waited for whole before the publish is looked at
+NO_PROPERTIES: Final = Quick()
+
+
+def consume(connection: Connection, data: bytes) -> None:
+    """Take complete frames from ``data`` from ``_at`` on; the frame of a handler that raises is taken already."""
+    n: i64 = len(data)
+    pos: i64 = connection.at
+    connection.need = 8
+    if connection.state == HEADER:
+        if n < 8:
+            return
+        connection.at = 8
+        pos = 8
+        if not handshake.protocol_header(connection, data[:8]):
+            connection.at = n
+            return
+    while n - pos >= 8:
+        if connection.choked:
+            connection.need = 0
+            break
+        head: i64 = i64(read_i32_be(data, pos))
+        size: i64 = i64(read_i32_be(data, pos + 3))
+        kind: i64 = (head >> 24) & 255
+        number: i64 = (head >> 8) & 0xFFFF
+        if size < 0 or size > connection.frame_limit:
+            connection.deaf = True
+            raise frames.frame_too_large(kind, size & 0xFFFFFFFF, connection.frame_limit)
+        end: i64 = pos + 7 + size
+        if end >= n:
+            connection.need = end + 1 - pos
+            break
+        if data[end] != FRAME_END:
+            connection.deaf = True
+            raise frames.invalid_frame_end(kind, data[pos + 7 : end], data[end])
+        connection.number = number
+        if kind == FRAME_METHOD and number != 0 and size >= 4 and connection.state == RUNNING:
+            channel = connection.last_channel
+            if channel is None or connection.last_number != number:
+                channel = connection.channels.get(number)
+                connection.last_channel = channel
+                connection.last_number = number
+            if channel is not None and channel.state == OPEN and channel.content_method is None:
+                method: i64 = i64(read_i32_be(data, pos + 7))
+                if method == PUBLISH and not connection.broker.interceptors.of_methods:
+                    taken = _publish(connection, data, pos, end, n, channel)
+                    if taken == 0:
+                        break  # the rest of the message has not come yet
+                    if taken > 0:
+                        pos = taken
+                        continue
+                elif method == ACK and size == 13 and not connection.broker.interceptors.of_methods:
+                    connection.at = end + 1
+                    pos = end + 1
+                    if channel.committing == 0:
+                        channel.basic_ack(read_i64_be(data, end - 9), (data[end - 1] & 1) != 0)
+                        continue
+        connection.at = end + 1
+        _frame(connection, kind, number, data[pos + 7 : end])
+        pos = connection.at
+        if connection.state >= GONE or connection.deaf:
+            return
+    connection.at = pos
+
+
+def _wait(connection: Connection, size: i64) -> i64:
+    """The message is not all here: wait until ``size`` bytes are."""
+    connection.need = size
+    return 0
+
+
+def _publish(connection: Connection, data: bytes, pos: i64, end: i64, n: i64, channel: Channel) -> i64:
+    """A publish in three frames, all here: take it and return the position behind it.
+
+    0: wait for more. -1: not that simple, take the general way.
+    """
+    h: i64 = end + 1
+    if h >= n:
+        return _wait(connection, h + 1 - pos)
+    if data[h] != FRAME_HEADER:
+        return -1
+    if n - h < 8:
+        return _wait(connection, h + 8 - pos)
+    number = channel.number
+    if (i64(read_i16_be(data, h + 1)) & 0xFFFF) != number:
+        return -1
+    header_size: i64 = i64(read_i32_be(data, h + 3))
+    if header_size < 14 or header_size > connection.frame_limit:
+        return -1
+    if n - h < 22:
+        return _wait(connection, h + 22 - pos)
+    if i64(read_i32_be(data, h + 7)) != 60 << 16:  # class and weight
+        return -1
+    size: i64 = read_i64_be(data, h + 11)
+    if size < 0 or size > WAIT_BODY or size > connection.broker.max_message_size or size > connection.frame_limit:
+        return -1
+    header_end: i64 = h + 7 + header_size
+    if header_end >= n:
+        return _wait(connection, header_end + 1 - pos)
+    if data[header_end] != FRAME_END:
+        return -1
+    last: i64 = header_end
+    if size > 0:
+        b: i64 = header_end + 1
+        if b >= n:
+            return _wait(connection, b + 1 - pos)
+        if data[b] != FRAME_BODY:
+            return -1
+        if n - b < 8:
+            return _wait(connection, b + 8 - pos)
+        if (i64(read_i16_be(data, b + 1)) & 0xFFFF) != number or i64(read_i32_be(data, b + 3)) != size:
+            return -1
+        last = b + 7 + size
+        if last >= n:
+            return _wait(connection, last + 1 - pos)
+        if data[last] != FRAME_END:
+            return -1
+    arguments = data[pos + 11 : end]
+    connection.at = last + 1
+    if channel.committing:
+        refuse_while_committing()
+    if arguments == connection.last_arguments:
+        route = connection.last_route
+    else:
+        route = connection.routes.get(arguments)
+        connection.last_arguments = arguments
+        connection.last_route = route
+    content = data[h : last + 1]
+    connection.published = True
+    properties = NO_PROPERTIES
+    ordinary = True
+    if header_size > 14 or read_i16_be(data, h + 19) != 0:
+        properties = _properties(connection, data, h + 19, header_end, content[7 : 7 + header_size])
+        ordinary = connection.last_ordinary
+    if (
+        route is not None
+        and route.valid
+        and ordinary
+        and route.static
+        and channel.is_plain()
+    ):
+        persistent = properties.delivery_mode == 2
+        message = Message(route.origin, connection.broker.next_id(), content, number, header_size, size, persistent)
+        publish.publish_plain(channel, route, message)
+    elif (
+        not ordinary
+        and connection.last_delay > 0
+        and route is not None
+        and route.valid
+        and route.waits
+        and channel.is_plain()
+    ):
+        persistent = properties.delivery_mode == 2
+        message = Message(route.origin, connection.broker.next_id(), content, number, header_size, size, persistent)
+        publish.schedule_plain(channel, route, message, connection.last_delay)
+    else:
+        connection.last_arguments = b""
+        publish.publish(channel, arguments, properties, Arrived(content, number, header_size, b"", [], size))
+    return last + 1
+
+
+def _properties(connection: Connection, data: bytes, start: i64, end: i64, header: bytes) -> Quick:
+    """What the publish path asks of the properties; publishers repeat themselves, so the last is remembered."""
+    given = data[start:end]
+    if given != connection.last_given:
+        connection.last_given = b""
+        connection.last_properties = quick_properties(header)
+        connection.last_ordinary = publish.is_ordinary(connection.last_properties)
+        connection.last_delay = publish.delay_alone(connection.last_properties)
+        connection.last_given = given
+    return connection.last_properties
+
+
+def _frame(connection: Connection, kind: i64, number: i64, payload: bytes) -> None:
+    """One frame the general way."""
+    frames.check_frame(kind, number, payload)
+    if kind == FRAME_HEARTBEAT:
+        return
+    if number == 0:
+        method = decode_method(payload)
+        handshake.handle(connection, method)
+        return
+    if connection.state == CLOSING:
+        return
+    if connection.state != RUNNING:
+        raise frames.unexpected_frame(kind, payload)  # channels come after connection.open
+    channel = connection.channels.get(number)
+    if channel is None:
+        _open_channel(connection, number, kind, payload)
+        return
+    if channel.state != OPEN:
+        _while_closing(connection, channel, kind, payload)
+    elif kind == FRAME_METHOD:
+        if channel.content_method is not None:
+            raise assembly.unexpected_frame(channel, "method")
+        _method(connection, channel, payload)
+    elif kind == FRAME_HEADER:
+        assembly.content_header(channel, payload)
+    else:
+        assembly.content_body(channel, payload)
+
+
+def _open_channel(connection: Connection, number: i64, kind: i64, payload: bytes) -> None:
+    if kind != FRAME_METHOD:
+        raise AmqpError(505, "expected method frame, got non method frame instead")
+    method = decode_method(payload)
+    if method.name != "channel.open":
+        raise AmqpError(504, "expected 'channel.open'", method.spec.class_id, method.spec.method_id)
+    if connection.channel_max and len(connection.channels) >= connection.channel_max:
+        raise AmqpError(
+            530,
+            f"number of channels opened ({len(connection.channels)}) has reached the negotiated "
+            f"channel_max ({connection.channel_max})",
+        )
+    connection.broker.check_channel_limits(connection)
+    connection.channels[number] = Channel(number, connection)
+    connection.last_channel = None
+    connection.broker.totals.channels_opened += 1
+    connection.write(method_frame(number, "channel.open-ok"))
+
+
+def _while_closing(connection: Connection, channel: Channel, kind: i64, payload: bytes) -> None:
+    """After our channel.close everything is ignored but its answer, or a close that crossed it."""
+    if kind != FRAME_METHOD or len(payload) < 4:
+        return
+    method: i64 = i64(read_i32_be(payload, 0))
+    if method == (20 << 16) | 40:
+        connection.write(method_frame(channel.number, "channel.close-ok"))
+        channel.state = CROSSED
+    elif method == (20 << 16) | 41:
+        connection.drop_channel(channel)
+    elif method == (20 << 16) | 10 and channel.state == CROSSED:
+        connection.drop_channel(channel)
+        _open_channel(connection, channel.number, kind, payload)
+
+
+def _method(connection: Connection, channel: Channel, payload: bytes) -> None:
+    method = decode_method(payload)
+    if connection.broker.interceptors.of_methods:
+        method = connection.broker.intercept(channel, method)
+    spec = method.spec
+    try:
+        if channel.committing and method.name != "channel.close":
+            refuse_while_committing()
+        if spec.content:
+            if method.name != "basic.publish":
+                handler(method.name)  # content that only a broker sends
+            channel.content_method = method
+            rewritten = len(connection.broker.interceptors.of_methods) > 0
+            channel.content_arguments = method.payload()[4:] if rewritten else payload[4:]
+            return
+        connection.broker.settle_down()  # what came before must show in the answer
+        connection.broker.durable_change = False
+        handler(method.name)(channel, method)
+    except AmqpError as error:
+        if error.class_id == 0 and error.code != 541:
+            raise AmqpError(error.code, error.explanation, spec.class_id, spec.method_id) from None
+        raise
+
+
+def refuse_while_committing() -> None:
+    raise AmqpError(504, "unexpected command while processing 'tx.commit'")

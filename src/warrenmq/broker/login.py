@@ -1,0 +1,105 @@
+"""Who is connecting: the SASL mechanisms PLAIN, AMQPLAIN and EXTERNAL.
+
+Duty: turn a start-ok response into a user or a refusal. Not here: users and passwords (``access.py``).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from warrenmq.broker import reports
+from warrenmq.broker.states import CLOSING
+from warrenmq.wire.fields import decode_entries
+from warrenmq.wire.methods import method_frame
+from warrenmq.wire.replies import AmqpError
+
+if TYPE_CHECKING:
+    from warrenmq.broker.connection import Connection
+
+FAILED_LOGIN_WAIT: Final = 3000  # ms until the socket of a failed login is dropped
+
+
+def mechanisms(connection: Connection) -> str:
+    return "PLAIN AMQPLAIN EXTERNAL" if connection.tls_name else "PLAIN AMQPLAIN"
+
+
+def authenticate(connection: Connection, mechanism: str, response: bytes) -> bool:
+    """Log the client in; False when it was refused and told so."""
+    if mechanism not in ("PLAIN", "AMQPLAIN", "EXTERNAL"):
+        raise AmqpError(503, f"unknown authentication mechanism '{mechanism}'")
+    if mechanism not in mechanisms(connection).split():
+        raise AmqpError(503, f"invalid authentication mechanism '{mechanism}'")
+    connection.mechanism = mechanism
+    access = connection.broker.access
+    name = ""
+    known = False
+    if mechanism == "EXTERNAL":
+        name = connection.tls_name
+        known = access.user(name) is not None
+    else:
+        name, password = _plain(response) if mechanism == "PLAIN" else _amqplain(response)
+        known = access.authenticate(name, password) is not None
+    if known and (connection.peer_is_loopback or name not in connection.broker.loopback_users):
+        connection.username = name
+        return True
+    reports.failed_login(connection, name)
+    if connection.authentication_failure_close:
+        connection.write(
+            method_frame(
+                0,
+                "connection.close",
+                reply_code=403,
+                reply_text=f"ACCESS_REFUSED - Login was refused using authentication mechanism {mechanism}. "
+                "For details see the broker logfile.",
+                class_id=0,
+                method_id=0,
+            )
+        )
+    connection.state = CLOSING
+    connection.deaf = True  # the wait is not cut short by an answer
+    connection.broker.io_timers.arm(connection.deadline, connection.broker.io_now() + FAILED_LOGIN_WAIT)
+    return False
+
+
+def _plain(response: bytes) -> tuple[str, str]:
+    """[authzid] NUL authcid NUL password"""
+    parts = response.split(b"\x00")
+    if len(parts) != 3:
+        raise AmqpError(502, f"response {_term(response)} invalid")
+    return parts[1].decode("utf-8", "surrogateescape"), parts[2].decode("utf-8", "surrogateescape")
+
+
+def _amqplain(response: bytes) -> tuple[str, str]:
+    """A field table without its length: LOGIN and PASSWORD."""
+    try:
+        table = decode_entries(response, 0, len(response))
+    except Exception:
+        raise AmqpError(502, f"AMQPLAIN auth info {_term(response)} is missing LOGIN or PASSWORD field") from None
+    login = table.get("LOGIN")
+    password = table.get("PASSWORD")
+    if login is None or password is None or not isinstance(login.value, str) or not isinstance(password.value, str):
+        raise AmqpError(502, f"AMQPLAIN auth info {_term(response)} is missing LOGIN or PASSWORD field")
+    return login.value, password.value
+
+
+def _term(response: bytes) -> str:
+    """As Erlang prints a binary."""
+    if all(32 <= octet < 127 for octet in response):
+        return '<<"' + response.decode("ascii") + '">>'
+    return "<<" + ",".join([str(octet) for octet in response]) + ">>"
+
+
+def update_secret(connection: Connection, secret: bytes) -> None:
+    """New credentials for a live connection: checked again, and consumers that may no longer read are cancelled."""
+    access = connection.broker.access
+    name = connection.username
+    if access.authenticate(name, secret.decode("utf-8", "surrogateescape")) is None:
+        raise AmqpError(530, f"New secret was refused by one of the backends for user '{name}'")
+    vhost = connection.open_vhost()
+    if not access.vhost_allowed(name, vhost.name):
+        raise AmqpError(530, f"access to vhost '{vhost.name}' refused for user '{name}'")
+    for channel in connection.channels.values():
+        for consumer in list(channel.consumers.values()):
+            if not access.allowed(name, vhost.name, "read", consumer.queue.name.name):
+                consumer.queue.unsubscribe(consumer)
+                channel.queue_deleted(consumer)

@@ -1,0 +1,204 @@
+"""The lean form of a message on the per-message path, and how it is written to a consumer.
+
+Duty: hold (content header, body) as they arrived and put them on the wire again. Not here: routing, queues.
+
+A message that came as one header frame and at most one body frame keeps those frames verbatim; delivering it
+patches the channel number. Anything else is re-framed. Properties are decoded only when something asks.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, final
+
+from librt.strings import BytesWriter, write_i16_be, write_i32_be
+from mypy_extensions import i16, i32, i64, u8
+
+from warrenmq.broker.records import BasicMessage, Content, Resource
+from warrenmq.log.format import StoredMessage
+from warrenmq.wire.constants import FRAME_BODY, FRAME_END, FRAME_HEADER
+
+if TYPE_CHECKING:
+    from warrenmq.broker.consumer import Consumer
+    from warrenmq.broker.queue.queue import Queue
+
+
+# a record's flags: how many keys came from BCC, and above that the length of a schedule's note
+BCC_MASK: Final = 0xFFFFF
+NOTE_SHIFT: Final = 20
+
+
+def shortstr(text: str) -> bytes:
+    raw = text.encode("utf-8", "surrogateescape")
+    return bytes((len(raw),)) + raw
+
+
+@final
+class Origin:
+    """Where a message was published: exchange and routing keys, with their encoding for basic.deliver."""
+
+    def __init__(self, exchange: str, routing_keys: list[str], bcc: i64 = 0) -> None:
+        self.exchange: Final = exchange
+        self.routing_keys: Final = routing_keys  # the publish key first, then CC, then BCC; never empty
+        self.bcc: Final = bcc  # how many of them, at the end, nobody may see
+        self.suffix: Final = shortstr(exchange) + shortstr(routing_keys[0]) + bytes((FRAME_END,))
+        self.packed_keys: Final = b"".join([shortstr(key) for key in routing_keys])  # as the log keeps them
+
+
+def bcc_of(stored: StoredMessage) -> i64:
+    """How many of the keys, at the end, nobody may see."""
+    return stored.flags & BCC_MASK
+
+
+def packed_keys_of(stored: StoredMessage) -> bytes:
+    """The routing keys in a record, without the note that a schedule may have put behind them (delay/note.py)."""
+    note = stored.flags >> NOTE_SHIFT
+    return stored.routing_keys[: len(stored.routing_keys) - note] if note else stored.routing_keys
+
+
+def unpack_keys(packed: bytes) -> list[str]:
+    """The routing keys of a message read from the log."""
+    keys: list[str] = []
+    at: i64 = 0
+    while at < len(packed):
+        size: i64 = packed[at]
+        keys.append(packed[at + 1 : at + 1 + size].decode("utf-8", "surrogateescape"))
+        at += 1 + size
+    return keys
+
+
+@final
+class Message:
+    """A message as queues hold it. Shared by all queues it was routed to; never changed once routed."""
+
+    def __init__(
+        self, origin: Origin, id: i64, frames: bytes, channel: i64, header_size: i64, size: i64, persistent: bool
+    ) -> None:
+        self.origin: Final = origin
+        self.id: Final = id  # unique across restarts
+        self.frames: Final = frames  # header frame + body frame as they came, or b"" (then header and chunks)
+        self.channel: Final = channel  # the channel number inside frames
+        self.header_size: Final = header_size
+        self.size: Final = size  # of the body
+        self.persistent: Final = persistent
+        self.expiration: i64 = -1  # per-message TTL in ms, -1 = none
+        self.priority: i64 = 0
+        self.address: i64 = 0  # in the log, 0 = not logged
+        self.batch: i64 = 0  # the log batch that holds it
+        self.moved: bool = False  # it came from inside the broker: not delivered before, nor taken back after its batch
+        self.absent: bool = False  # is the content only in the log?
+        self.header_payload: bytes = b""
+        self.chunks: list[bytes] | None = None  # body pieces, when not in frames
+
+    def header(self) -> bytes:
+        """The payload of the content header frame."""
+        if self.frames:
+            return self.frames[7 : 7 + self.header_size]
+        return self.header_payload
+
+    def body(self) -> bytes:
+        if self.frames:
+            start: i64 = 15 + self.header_size
+            return self.frames[start : start + self.size]
+        chunks = self.chunks
+        if chunks is None:
+            return b""
+        if len(chunks) == 1:
+            return chunks[0]
+        return b"".join(chunks)
+
+    def without_content(self) -> Message:
+        """The same message with nothing but its address in the log."""
+        bare = Message(self.origin, self.id, b"", 0, 0, self.size, self.persistent)
+        bare.expiration = self.expiration
+        bare.priority = self.priority
+        bare.address = self.address
+        bare.batch = self.batch
+        bare.absent = True
+        return bare
+
+    def basic_message(self, virtual_host: str) -> BasicMessage:
+        """The record that interceptors, decorators and exchange types see."""
+        return BasicMessage(
+            Resource(virtual_host, "exchange", self.origin.exchange),
+            self.origin.routing_keys,
+            Content(self.header(), self.body()),
+            self.id,
+            self.persistent,
+        )
+
+
+def message_from(origin: Origin, id: i64, header: bytes, chunks: list[bytes], size: i64, persistent: bool) -> Message:
+    """A message whose content did not arrive as two frames, or was changed or read from disk."""
+    message = Message(origin, id, b"", 0, len(header), size, persistent)
+    message.header_payload = header
+    message.chunks = chunks
+    return message
+
+
+@final
+class Entry:
+    """A message in one queue: its place there and what happened to it since."""
+
+    def __init__(self, message: Message, queue: Queue, position: i64) -> None:
+        self.message: Message = message
+        self.queue: Final = queue
+        self.position: Final = position
+        self.expires_at: i64 = 0  # broker time in ms, 0 = never
+        self.redelivered: bool = False
+        self.consumer: Consumer | None = None  # who holds it, when delivered to a consumer
+        self.delivered_at: i64 = 0
+        self.delivery_count: i64 = 0
+
+
+def write_content(w: BytesWriter, channel: i64, message: Message, frame_max: i64) -> None:
+    """Append header and body frames of the message for this channel."""
+    frames = message.frames
+    if frames and message.size + 8 <= frame_max and message.header_size + 8 <= frame_max:
+        start: i64 = len(w)
+        w.write(frames)
+        if channel != message.channel:
+            high = u8((channel >> 8) & 255)
+            low = u8(channel & 255)
+            w[start + 1] = high
+            w[start + 2] = low
+            if message.size > 0:
+                start += 8 + message.header_size
+                w[start + 1] = high
+                w[start + 2] = low
+        return
+    write_header_frame(w, channel, message.header())
+    room: i64 = frame_max - 8
+    if frames:
+        write_body_frames(w, channel, message.body(), room)
+        return
+    chunks = message.chunks
+    if chunks is not None:
+        for chunk in chunks:
+            write_body_frames(w, channel, chunk, room)
+
+
+def write_header_frame(w: BytesWriter, channel: i64, header: bytes) -> None:
+    w.append(FRAME_HEADER)
+    write_i16_be(w, i16(channel))
+    write_i32_be(w, i32(len(header)))
+    w.write(header)
+    w.append(FRAME_END)
+
+
+def write_body_frames(w: BytesWriter, channel: i64, body: bytes, room: i64) -> None:
+    """Body frames of at most ``room`` payload bytes each; none for an empty body."""
+    size: i64 = len(body)
+    start: i64 = 0
+    while start < size:
+        n: i64 = size - start
+        if n > room:
+            n = room
+        w.append(FRAME_BODY)
+        write_i16_be(w, i16(channel))
+        write_i32_be(w, i32(n))
+        if n == size:
+            w.write(body)
+        else:
+            w.write(body[start : start + n])
+        w.append(FRAME_END)
+        start += n

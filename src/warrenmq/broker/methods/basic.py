@@ -1,0 +1,172 @@
+"""basic.*: qos, consume, cancel, get, ack, nack, reject, recover. Publishing is in ``publish.py``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from warrenmq.broker.consumer import Consumer
+from warrenmq.broker.equivalence import INTEGER_KINDS, integer
+from warrenmq.broker.methods.names import queue_name
+from warrenmq.broker.publish import DIRECT_REPLY
+from warrenmq.broker.records import Resource
+from warrenmq.wire.fields import Table, type_name
+from warrenmq.wire.methods import Method, method_frame
+from warrenmq.wire.replies import AmqpError
+
+if TYPE_CHECKING:
+    from warrenmq.broker.channel import Channel
+
+
+def qos(channel: Channel, method: Method) -> None:
+    size = method.int("prefetch_size")
+    if size != 0:
+        raise AmqpError(540, f"prefetch_size!=0 ({size})")
+    count = method.int("prefetch_count")
+    if method.bit("global"):
+        channel.global_prefetch = count
+        channel.wake_consumers()
+    else:
+        channel.prefetch = count
+    channel.reply(method_frame(channel.number, "basic.qos-ok"))
+
+
+def consume(channel: Channel, method: Method) -> None:
+    connection = channel.connection
+    given = method.str("queue")
+    tag = method.str("consumer_tag")
+    if given == DIRECT_REPLY:
+        _consume_replies(channel, method, tag)
+        return
+    name = queue_name(channel, given)
+    _refuse_reuse(channel, tag)
+    channel.check("read", connection.resource("queue", name))
+    if not tag:
+        tag = channel.broker.generate_name("amq.ctag-")
+    vhost = connection.open_vhost()
+    arguments = method.table("arguments")
+    queue = vhost.queue(name)
+    vhost.check_exclusive(queue, connection, False)
+    if "x-lease" in arguments:
+        queue = queue.leases.view(arguments["x-lease"])
+    priority = _priority(queue.name, arguments)
+    exclusive = method.bit("exclusive") and queue.kind == "classic"  # the other kinds do not know it
+    if queue.exclusive_consumer is not None or (
+        exclusive and (queue.dispatch.consumers or queue.dispatch.single_active)
+    ):
+        raise AmqpError(403, f"{queue.name} in exclusive use")
+    limit = channel.broker.consumer_max
+    if limit and len(channel.consumers) >= limit:
+        raise AmqpError(530, f"reached maximum ({limit}) of consumers per channel")
+    consumer = Consumer(
+        channel, queue, tag, method.bit("no_ack"), exclusive, priority, channel.prefetch, arguments
+    )
+    queue.check_consumer(consumer)
+    channel.consumers[tag] = consumer
+    if not method.bit("nowait"):
+        channel.reply(method_frame(channel.number, "basic.consume-ok", consumer_tag=tag))
+    queue.subscribe(consumer)
+
+
+def _refuse_reuse(channel: Channel, tag: str) -> None:
+    reply = channel.reply_consumer
+    if tag and (tag in channel.consumers or (reply is not None and reply.tag == tag)):
+        raise AmqpError(530, f"attempt to reuse consumer tag '{tag}'")
+
+
+def _priority(queue: Resource, arguments: Table) -> int:
+    field = arguments.get("x-priority")
+    if field is None:
+        return 0
+    if field.kind not in INTEGER_KINDS:
+        raise AmqpError(406, f"invalid arg 'x-priority' for {queue}: \"expected integer, got {type_name(field)}\"")
+    return integer(field)
+
+
+def _consume_replies(channel: Channel, method: Method, tag: str) -> None:
+    """Direct reply-to: replies come straight to this channel, there is no queue."""
+    _refuse_reuse(channel, tag)
+    if not method.bit("no_ack"):
+        raise AmqpError(406, "reply consumer cannot acknowledge")
+    if channel.reply_consumer is not None:
+        raise AmqpError(406, "reply consumer already set")
+    if not tag:
+        tag = channel.broker.generate_name("amq.ctag-")
+    channel.broker.listen_for_replies(channel, tag)
+    if not method.bit("nowait"):
+        channel.reply(method_frame(channel.number, "basic.consume-ok", consumer_tag=tag))
+
+
+def cancel(channel: Channel, method: Method) -> None:
+    """cancel-ok also for a tag that is not there; what was delivered stays outstanding."""
+    tag = method.str("consumer_tag")
+    reply = channel.reply_consumer
+    if reply is not None and reply.tag == tag:
+        channel.broker.reply_channels.pop(channel.reply_address, None)
+        channel.reply_consumer = None
+    consumer = channel.consumers.pop(tag, None)
+    if consumer is not None:
+        consumer.queue.unsubscribe(consumer)
+    if not method.bit("nowait"):
+        channel.reply(method_frame(channel.number, "basic.cancel-ok", consumer_tag=tag))
+
+
+def get(channel: Channel, method: Method) -> None:
+    connection = channel.connection
+    name = queue_name(channel, method.str("queue"))
+    channel.check("read", connection.resource("queue", name))
+    vhost = connection.open_vhost()
+    queue = vhost.queue(name)
+    vhost.check_exclusive(queue, connection, False)
+    no_ack = method.bit("no_ack")
+    queue.check_get()
+    entry = queue.get()
+    if entry is None:
+        channel.reply(method_frame(channel.number, "basic.get-empty"))
+        return
+    tag = channel.next_delivery_tag()
+    if not no_ack:
+        entry.delivered_at = channel.broker.now
+        channel.unacked.add(tag, entry)
+    queue.got(entry, no_ack)
+    message = entry.message
+    answer = method_frame(
+        channel.number,
+        "basic.get-ok",
+        delivery_tag=tag,
+        redelivered=entry.redelivered,
+        exchange=message.origin.exchange,
+        routing_key=message.origin.routing_keys[0],
+        message_count=queue.ready,
+    )
+    channel.reply_with_message(answer, message, queue.promise_pending())
+    channel.delivered += 1
+    channel.broker.firehose.delivered(channel, entry)
+
+
+def ack(channel: Channel, method: Method) -> None:
+    channel.basic_ack(_tag(method), method.bit("multiple"))
+
+
+def nack(channel: Channel, method: Method) -> None:
+    channel.basic_nack(_tag(method), method.bit("multiple"), method.bit("requeue"), 120)
+
+
+def reject(channel: Channel, method: Method) -> None:
+    channel.basic_nack(_tag(method), False, method.bit("requeue"), 90)
+
+
+def _tag(method: Method) -> int:
+    """A delivery tag as a signed number: none that we give out is that large, so only its text matters."""
+    tag = method.int("delivery_tag")
+    return tag if tag < 1 << 63 else tag - (1 << 64)
+
+
+def recover_async(channel: Channel, method: Method) -> None:
+    if not method.bit("requeue"):
+        raise AmqpError(540, "requeue=false")
+    channel.refuse(channel.unacked.take_up_to(0), True)
+
+
+def recover(channel: Channel, method: Method) -> None:
+    recover_async(channel, method)
+    channel.reply(method_frame(channel.number, "basic.recover-ok"))

@@ -1,0 +1,192 @@
+"""The handshake and the other methods of channel 0, in the order in which they come."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from warrenmq.broker import login, reports
+from warrenmq.broker.states import CLOSING, NAMES, OPENING, RUNNING, STARTING, TUNING
+from warrenmq.wire.constants import PROTOCOL_HEADER
+from warrenmq.wire.fields import Field, Table
+from warrenmq.wire.methods import Method, method_frame
+from warrenmq.wire.replies import AmqpError
+
+if TYPE_CHECKING:
+    from warrenmq.broker.connection import Connection
+
+CAPABILITIES: Final = [
+    "publisher_confirms",
+    "exchange_exchange_bindings",
+    "basic.nack",
+    "consumer_cancel_notify",
+    "connection.blocked",
+    "consumer_priorities",
+    "authentication_failure_close",
+    "per_consumer_qos",
+    "direct_reply_to",
+]
+FRAME_MIN_SIZE: Final = 4096
+OLD_HEADER: Final = b"AMQP\x01\x01\x08\x00"  # 0-8, which 3.10 still answers
+
+
+def state_name(state: int) -> str:
+    return NAMES[state]
+
+
+def protocol_header(connection: Connection, header: bytes) -> bool:
+    """Answer the protocol header; False when the connection is refused."""
+    if header in (PROTOCOL_HEADER, b"AMQP\x01\x01\x00\x09", OLD_HEADER):  # 0-9-1, 0-9, 0-8
+        connection.state = STARTING
+        connection.write(
+            method_frame(
+                0,
+                "connection.start",
+                version_major=8 if header == OLD_HEADER else 0,
+                version_minor=0 if header == OLD_HEADER else 9,
+                server_properties=server_properties(connection),
+                mechanisms=login.mechanisms(connection).encode(),
+                locales=b"en_US",
+            )
+        )
+        return True
+    reports.bad_header(connection, header)
+    connection.write(PROTOCOL_HEADER)
+    connection.lost("bad protocol header")
+    return False
+
+
+def server_properties(connection: Connection) -> Table:
+    broker = connection.broker
+    capabilities: Table = {name: Field("t", True) for name in CAPABILITIES}
+    return {
+        "capabilities": Field("F", capabilities),
+        "cluster_name": Field("S", broker.cluster_name),
+        "copyright": Field("S", "Copyright the Warren authors"),
+        "information": Field("S", "Licensed under the Apache License 2.0"),
+        "platform": Field("S", broker.platform),
+        "product": Field("S", "RabbitMQ"),
+        "version": Field("S", broker.rabbitmq_version),
+        "warren_version": Field("S", broker.version),
+    }
+
+
+def handle(connection: Connection, method: Method) -> None:
+    name = method.name
+    state = connection.state
+    if state == CLOSING:
+        if name == "connection.close-ok":
+            connection.lost("closed by the broker")
+        elif name == "connection.close":
+            connection.write(method_frame(0, "connection.close-ok"))
+            connection.lost("closed")
+        return
+    try:
+        if name == "connection.close" and state >= OPENING:
+            close(connection)
+        elif name == "connection.start-ok" and state == STARTING:
+            start_ok(connection, method)
+        elif name == "connection.tune-ok" and state == TUNING:
+            tune_ok(connection, method)
+        elif name == "connection.open" and state == OPENING:
+            open(connection, method)
+        elif name == "connection.update-secret" and state == RUNNING:
+            login.update_secret(connection, method.bytes("new_secret"))
+            connection.write(method_frame(0, "connection.update-secret-ok"))
+        else:
+            raise AmqpError(504, "unexpected method in connection state " + state_name(state))
+    except AmqpError as error:
+        if error.class_id == 0:
+            raise AmqpError(error.code, error.explanation, method.spec.class_id, method.spec.method_id) from None
+        raise
+
+
+def start_ok(connection: Connection, method: Method) -> None:
+    properties = method.table("client_properties")
+    connection.client_properties = properties
+    capabilities = properties.get("capabilities")
+    if capabilities is not None and isinstance(capabilities.value, dict):
+        connection.consumer_cancel_notify = _capable(capabilities.value, "consumer_cancel_notify")
+        connection.connection_blocked = _capable(capabilities.value, "connection.blocked")
+        connection.authentication_failure_close = _capable(capabilities.value, "authentication_failure_close")
+    if not login.authenticate(connection, method.str("mechanism"), method.bytes("response")):
+        return
+    connection.state = TUNING
+    broker = connection.broker
+    connection.write(
+        method_frame(
+            0,
+            "connection.tune",
+            channel_max=broker.channel_max,
+            frame_max=broker.frame_max,
+            heartbeat=broker.heartbeat,
+        )
+    )
+
+
+def _capable(capabilities: Table, name: str) -> bool:
+    field = capabilities.get(name)
+    return field is not None and field.value is True
+
+
+def tune_ok(connection: Connection, method: Method) -> None:
+    broker = connection.broker
+    connection.channel_max = _negotiate("channel_max", method.int("channel_max"), broker.channel_max, 1)
+    connection.frame_max = _negotiate("frame_max", method.int("frame_max"), broker.frame_max, FRAME_MIN_SIZE)
+    connection.frame_limit = connection.frame_max if connection.frame_max else 0x7FFFFFFF
+    if connection.frame_max == 0:
+        connection.frame_max = 0x7FFFFFFF
+    connection.heartbeat = method.int("heartbeat")
+    connection.arm_heartbeat()
+    connection.state = OPENING
+
+
+def _negotiate(field: str, client: int, server: int, minimum: int) -> int:
+    """The client's value, unless it is outside of what the server allows; 0 = no limit."""
+    if client != 0 and client < minimum:
+        raise AmqpError(
+            530, f"negotiated {field} = {client} is lower than the minimum allowed value ({minimum})", 10, 31
+        )
+    if server != 0 and (client == 0 or client > server):
+        shown = f"{client} (no limit)" if client == 0 else str(client)
+        raise AmqpError(
+            530, f"negotiated {field} = {shown} is higher than the maximum allowed value ({server})", 10, 31
+        )
+    return client
+
+
+def open(connection: Connection, method: Method) -> None:
+    name = method.str("virtual_host")
+    broker = connection.broker
+    user = connection.username
+    limit = broker.connection_max
+    if limit and broker.open_connections > limit:
+        raise AmqpError(530, f"connection refused: node connection limit ({limit}) is reached")
+    vhost = broker.vhosts.get(name)
+    if vhost is None:
+        raise AmqpError(530, f"vhost {name} not found")
+    limit = broker.access.vhost_limit(name, "max-connections")
+    if limit >= 0 and vhost.connections >= limit:
+        raise AmqpError(
+            530, f"access to vhost '{name}' refused for user '{user}': connection limit ({limit}) is reached"
+        )
+    limit = broker.access.user_limit(user, "max-connections")
+    if limit >= 0 and broker.connections_of(user) >= limit:
+        raise AmqpError(530, f"connection refused for user '{user}': user connection limit ({limit}) is reached")
+    if not broker.access.vhost_allowed(user, name):
+        raise AmqpError(530, f"access to vhost '{name}' refused for user '{user}'")
+    connection.vhost = vhost
+    vhost.connections += 1
+    connection.state = RUNNING
+    broker.io_timers.cancel(connection.deadline)
+    connection.write(method_frame(0, "connection.open-ok"))
+    broker.connection_opened(connection)
+
+
+def close(connection: Connection) -> None:
+    """Channels end and exclusive queues go before the answer."""
+    for channel in list(connection.channels.values()):
+        channel.flush_confirms()
+    connection.terminate()
+    connection.broker.settle_down()
+    connection.write(method_frame(0, "connection.close-ok"))
+    connection.lost("closed")

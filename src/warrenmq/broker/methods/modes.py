@@ -1,0 +1,50 @@
+"""confirm.select and tx.*: the two modes a channel can be in, one excluding the other."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from warrenmq.broker.transaction import Transaction
+from warrenmq.wire.methods import Method, method_frame
+from warrenmq.wire.replies import AmqpError
+
+if TYPE_CHECKING:
+    from warrenmq.broker.channel import Channel
+
+
+def confirm_select(channel: Channel, method: Method) -> None:
+    if channel.tx is not None:
+        raise AmqpError(406, "cannot switch from tx to confirm mode")
+    if not channel.confirms.selected:
+        channel.confirms.selected = True
+        channel.confirms.offset = channel.publish_seqno
+        channel.numbered = True
+    if not method.bit("nowait"):
+        channel.reply(method_frame(channel.number, "confirm.select-ok"))
+
+
+def tx_select(channel: Channel, method: Method) -> None:
+    if channel.confirms.selected:
+        raise AmqpError(406, "cannot switch from confirm to tx mode")
+    if channel.tx is None:
+        channel.tx = Transaction(channel)
+        channel.numbered = True
+        channel.plain = False
+    channel.reply(method_frame(channel.number, "tx.select-ok"))
+
+
+def _transaction(channel: Channel) -> Transaction:
+    if channel.tx is None:
+        raise AmqpError(406, "channel is not transactional")
+    return channel.tx
+
+
+def tx_commit(channel: Channel, method: Method) -> None:
+    _transaction(channel).commit()
+    channel.broker.settle_down()
+    channel.reply_when_synced(method_frame(channel.number, "tx.commit-ok"))
+
+
+def tx_rollback(channel: Channel, method: Method) -> None:
+    _transaction(channel).rollback()
+    channel.reply(method_frame(channel.number, "tx.rollback-ok"))

@@ -1,0 +1,100 @@
+"""Reading one object of a definitions document, key by key, with what is wrong told by position."""
+
+from __future__ import annotations
+
+from typing import Final, final
+
+from warrenmq.wire.fields import Table, from_python
+
+LONGEST_NAME: Final = 255
+
+
+@final
+class Part:
+    """One object of a section, read key by key; what is wrong goes to the list of problems under its position."""
+
+    def __init__(self, position: str, value: dict[str, object], problems: list[str]) -> None:
+        self.position: Final = position
+        self.value: Final = value
+        self._problems: Final = problems
+
+    def wrong(self, key: str, problem: str) -> None:
+        self._problems.append(f"{self.position}.{key}: {problem}" if key else f"{self.position}: {problem}")
+
+    def text(self, key: str, required: bool = True, default: str = "") -> str:
+        value = self.value.get(key)
+        if isinstance(value, str):
+            return value
+        if value is None:
+            if required:
+                self.wrong(key, "missing")
+        else:
+            self.wrong(key, f"expected a string, got {shown(value)}")
+        return default
+
+    def name(self, key: str) -> str:
+        name = self.text(key)
+        if len(name.encode("utf-8", "surrogatepass")) > LONGEST_NAME:
+            self.wrong(key, f"longer than {LONGEST_NAME} bytes")
+        return name
+
+    def flag(self, key: str) -> bool:
+        value = self.value.get(key, False)
+        if isinstance(value, bool):
+            return value
+        self.wrong(key, f"expected true or false, got {shown(value)}")
+        return False
+
+    def object(self, key: str) -> dict[str, object]:
+        value = self.value.get(key)
+        if isinstance(value, dict):
+            return value
+        if value is not None and value != []:  # RabbitMQ writes an empty table as [] now and then
+            self.wrong(key, f"expected an object, got {shown(value)}")
+        return {}
+
+    def table(self, key: str) -> Table:
+        try:
+            return from_python(self.object(key))
+        except (ValueError, TypeError) as error:
+            self.wrong(key, str(error))
+            return {}
+
+    def tags(self, key: str) -> list[str]:
+        value = self.value.get(key)
+        if value is None:
+            return []
+        if isinstance(value, str):
+            return split_tags(value)
+        if isinstance(value, list) and all(isinstance(tag, str) for tag in value):
+            return [str(tag) for tag in value]
+        self.wrong(key, f"expected a list of strings or a comma-separated string, got {shown(value)}")
+        return []
+
+    def numbers(self, key: str) -> dict[str, int]:
+        numbers: dict[str, int] = {}
+        for name, value in self.object(key).items():
+            if isinstance(value, int) and not isinstance(value, bool):
+                numbers[name] = value
+            else:
+                self.wrong(f"{key}.{name}", f"expected a number, got {shown(value)}")
+        return numbers
+
+
+def split_tags(tags: str) -> list[str]:
+    return [tag.strip() for tag in tags.split(",") if tag.strip()]
+
+
+def shown(value: object) -> str:
+    """A wrong value, short enough to print."""
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return '"' + value[:60] + '"'
+    if isinstance(value, list):
+        return "a list"
+    if isinstance(value, dict):
+        return "an object"
+    return str(value)[:60]

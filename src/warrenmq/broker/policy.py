@@ -1,0 +1,180 @@
+"""Policies and operator policies: which one applies to a queue or exchange, and what they say together.
+
+Duty: hold and persist them, validate as RabbitMQ 3.10 does, and answer ``effective``. One policy wins by priority, one
+operator policy wins by priority, the second is merged on top of the first (``policy_keys.py``). Not here: putting a
+changed policy into force on what exists (``vhost.py`` asks ``effective`` again), policy against argument
+(``queue/arguments``: numbers take the smaller one, everything else the argument).
+"""
+
+from __future__ import annotations
+
+from typing import Final, final
+
+from mypy_extensions import i64
+
+from warrenmq.broker.access import Refused, Store, store_key, text
+from warrenmq.broker.patterns import InvalidPattern, NamePattern
+from warrenmq.broker.policy_keys import erlang_term, merge, refused, validate_definition
+
+# kinds in the store
+POLICY: Final = "policy"
+OPERATOR_POLICY: Final = "operator-policy"
+
+APPLY_TO: Final = ["all", "queues", "exchanges", "classic_queues", "quorum_queues", "streams"]
+TYPE_OF: Final = {"classic_queues": "classic", "quorum_queues": "quorum", "streams": "stream"}
+
+
+@final
+class Policy:
+    def __init__(
+        self, vhost: str, name: str, pattern: str, definition: dict[str, object], priority: float, apply_to: str
+    ) -> None:
+        self.vhost: Final = vhost
+        self.name: Final = name
+        self.pattern: Final = pattern
+        self.definition: Final = definition
+        self.priority: Final = priority
+        self.apply_to: Final = apply_to
+        try:
+            self.names: Final = NamePattern(pattern)
+        except InvalidPattern as error:
+            raise refused(
+                f'pattern should be regular expression but is invalid: {{"{error.problem}",\n'
+                f"{' ' * 54}{error.position}}}"
+            ) from None
+
+    def applies(self, kind: str, name: str, queue_type: str) -> bool:
+        apply_to = self.apply_to
+        if apply_to != "all":
+            if kind == "exchange":
+                if apply_to != "exchanges":
+                    return False
+            elif apply_to != "queues" and TYPE_OF.get(apply_to, "") != queue_type:
+                return False
+        return self.names.matches(name)
+
+    def to_dict(self) -> dict[str, object]:
+        """RabbitMQ's JSON."""
+        priority = self.priority
+        return {
+            "vhost": self.vhost,
+            "name": self.name,
+            "pattern": self.pattern,
+            "apply-to": self.apply_to,
+            "definition": self.definition,
+            "priority": int(priority) if priority == int(priority) else priority,
+        }
+
+
+def parse_policy(vhost: str, name: str, value: dict[str, object], operator: bool) -> Policy:
+    """A validated policy from RabbitMQ's JSON (keys pattern, definition, priority, apply-to); raises Refused."""
+    for key in ("pattern", "definition"):
+        if key not in value:
+            raise Refused(f"[{{key_missing,{key}}}]")
+    pattern = value["pattern"]
+    if not isinstance(pattern, str):
+        raise refused(f"pattern should be a binary but was {erlang_term(pattern)}")
+    definition = value["definition"]
+    if not isinstance(definition, dict):
+        raise refused(f"definition should be an object but was {erlang_term(definition)}")
+    priority = value.get("priority", 0)
+    if isinstance(priority, bool) or not isinstance(priority, (int, float)):
+        raise refused(f"priority should be a number, actually was {erlang_term(priority)}")
+    apply_to = value.get("apply-to", "all")
+    if not isinstance(apply_to, str) or apply_to not in APPLY_TO:
+        shown = apply_to if isinstance(apply_to, str) else erlang_term(apply_to)
+        raise refused(f"apply-to '{shown}' unrecognised; should be 'queues', 'exchanges' or 'all'")
+    policy = Policy(vhost, name, pattern, definition, float(priority), apply_to)
+    validate_definition(definition, operator)
+    return policy
+
+
+def _by_priority(policy: Policy) -> tuple[float, str]:
+    return (-policy.priority, policy.name)
+
+
+# policy in force, operator policy in force, what they say together
+Effective = tuple[str | None, str | None, dict[str, object]]
+
+
+@final
+class Policies:
+    def __init__(self, store: Store) -> None:
+        self._store: Final = store
+        self.generation: i64 = 0
+        # vhost -> in order of precedence
+        self._policies: Final[dict[str, list[Policy]]] = {}
+        self._operator_policies: Final[dict[str, list[Policy]]] = {}
+
+    # --- questions
+
+    def effective(self, vhost: str, kind: str, name: str, queue_type: str = "classic") -> Effective:
+        policy = self._winner(self._policies.get(vhost), kind, name, queue_type)
+        operator = self._winner(self._operator_policies.get(vhost), kind, name, queue_type)
+        if operator is None:
+            if policy is None:
+                return (None, None, {})
+            return (policy.name, None, policy.definition)
+        if policy is None:
+            return (None, operator.name, operator.definition)
+        return (policy.name, operator.name, merge(policy.definition, operator.definition))
+
+    def in_vhost(self, vhost: str, operator: bool = False) -> list[Policy]:
+        """Highest precedence first."""
+        return list(self._all(operator).get(vhost, []))
+
+    def get(self, vhost: str, name: str, operator: bool = False) -> Policy | None:
+        for policy in self._all(operator).get(vhost, []):
+            if policy.name == name:
+                return policy
+        return None
+
+    # --- changes; whoever makes one then puts it into force on what exists in the vhost
+
+    def set(self, policy: Policy, operator: bool = False) -> None:
+        """Add, or replace the one of the same name. ``parse_policy`` has validated it."""
+        self._replace(policy.vhost, policy.name, policy, operator)
+        self._store.put(self._kind(operator), store_key([policy.vhost, policy.name]), policy.to_dict())
+
+    def delete(self, vhost: str, name: str, operator: bool = False) -> bool:
+        if self.get(vhost, name, operator) is None:
+            return False
+        self._replace(vhost, name, None, operator)
+        self._store.delete(self._kind(operator), store_key([vhost, name]))
+        return True
+
+    def vhost_deleted(self, vhost: str) -> None:
+        for operator in (False, True):
+            for policy in self.in_vhost(vhost, operator):
+                self.delete(vhost, policy.name, operator)
+
+    def load(self, kind: str, value: dict[str, object]) -> bool:
+        """Take back one stored definition; False when it is of a kind that lives elsewhere. Nothing is stored again."""
+        if kind != POLICY and kind != OPERATOR_POLICY:
+            return False
+        policy = parse_policy(text(value, "vhost"), text(value, "name"), value, kind == OPERATOR_POLICY)
+        self._replace(policy.vhost, policy.name, policy, kind == OPERATOR_POLICY)
+        return True
+
+    # --- inside
+
+    def _all(self, operator: bool) -> dict[str, list[Policy]]:
+        return self._operator_policies if operator else self._policies
+
+    def _kind(self, operator: bool) -> str:
+        return OPERATOR_POLICY if operator else POLICY
+
+    def _winner(self, policies: list[Policy] | None, kind: str, name: str, queue_type: str) -> Policy | None:
+        if policies is not None:
+            for policy in policies:
+                if policy.applies(kind, name, queue_type):
+                    return policy
+        return None
+
+    def _replace(self, vhost: str, name: str, policy: Policy | None, operator: bool) -> None:
+        changed = [old for old in self._all(operator).get(vhost, []) if old.name != name]
+        if policy is not None:
+            changed.append(policy)
+        changed.sort(key=_by_priority)
+        self._all(operator)[vhost] = changed
+        self.generation += 1

@@ -1,0 +1,79 @@
+"""Whose turn it is: the consumers of one queue.
+
+The ring holds the consumers that could take a message when last looked at, highest priority first, and within a
+priority in turn: the one served goes to the back of its equals, one that becomes able again joins at their back.
+With a single active consumer only that one is ever in the ring.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, final
+
+from mypy_extensions import i64
+
+if TYPE_CHECKING:
+    from warrenmq.broker.consumer import Consumer
+
+
+@final
+class Dispatch:
+    def __init__(self, single_active: bool) -> None:
+        self.single_active: bool = single_active
+        self.consumers: list[Consumer] = []  # all of them, in the order they came
+        self._ring: list[Consumer] = []
+
+    def __len__(self) -> int:
+        return len(self.consumers)
+
+    def add(self, consumer: Consumer) -> None:
+        if self.single_active:
+            consumer.active = len(self.consumers) == 0
+        self.consumers.append(consumer)
+        self.wake(consumer)
+
+    def remove(self, consumer: Consumer) -> None:
+        if consumer in self.consumers:
+            self.consumers.remove(consumer)
+        if consumer.in_turn:
+            consumer.in_turn = False
+            self._ring.remove(consumer)
+        if self.single_active and consumer.active and self.consumers:
+            # the next one is the highest priority, the longest there among equals
+            consumer.active = False
+            heir = self.consumers[0]
+            for other in self.consumers:
+                if other.priority > heir.priority:
+                    heir = other
+            heir.active = True
+            self.wake(heir)
+
+    def wake(self, consumer: Consumer) -> None:
+        """It may be able to take a message again."""
+        if not consumer.in_turn and consumer.active and not consumer.cancelled:
+            consumer.in_turn = True
+            self._insert(consumer)
+
+    def next(self) -> Consumer | None:
+        """The consumer whose turn it is and who can take a message."""
+        ring = self._ring
+        while ring:
+            consumer = ring[0]
+            if consumer.can_take():
+                return consumer
+            consumer.in_turn = False
+            del ring[0]
+        return None
+
+    def served(self, consumer: Consumer) -> None:
+        """The consumer at the front got a message: next among its equals, please."""
+        ring = self._ring
+        if len(ring) > 1 and ring[0] is consumer and ring[1].priority == consumer.priority:
+            del ring[0]
+            self._insert(consumer)
+
+    def _insert(self, consumer: Consumer) -> None:
+        ring = self._ring
+        i: i64 = len(ring)
+        while i > 0 and ring[i - 1].priority < consumer.priority:
+            i -= 1
+        ring.insert(i, consumer)

@@ -1,0 +1,400 @@
+"""What waits in a queue, in order: requeued entries, a window of messages in memory, and pages beyond it.
+
+Duty: order and counts. Not here: limits, expiry, consumers.
+
+- ``_returned``: requeued entries, oldest last. Whatever was delivered once is older than what was not, so they
+  all come before the window.
+- ``_items`` from ``_head``: the window, entries with their content.
+- ``_pages`` (``page.py``): packed entries whose content is in the log, or in the transient store. Only while pages
+  exist do new entries go there, so order holds.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, final
+
+from librt.vecs import append, vec
+from mypy_extensions import i64
+
+from warrenmq.broker import holder
+from warrenmq.broker.message import Entry, Message, Origin, bcc_of, message_from, packed_keys_of, unpack_keys
+from warrenmq.broker.queue import paging
+from warrenmq.broker.queue.page import MOVED, PAGE, PERSISTENT, REDELIVERED, Page
+from warrenmq.log.format import StoredMessage
+from warrenmq.log.index import QueueIndex
+from warrenmq.wire.glance import quick_properties
+
+if TYPE_CHECKING:
+    from warrenmq.broker.queue.lease import Lease
+    from warrenmq.broker.queue.queue import Queue
+
+PAGE_IN: Final = 256  # entries read back at a time
+PAGE_IN_BYTES: Final = 4 << 20  # or fewer, of so many bytes; at least one
+PRIORITY_BIT: Final = 0x08  # of octet 12 of a content header: it has a priority
+
+
+@final
+class Fifo:
+    def __init__(self, queue: Queue) -> None:
+        self._queue: Final = queue
+        self._returned: list[Entry] = []
+        self._items: list[Entry | None] = []
+        self._head: i64 = 0
+        self._pages: list[Page] = []
+        self._first_page: i64 = 0
+        self._resident: dict[int, Entry] = {}  # by position: entries in pages (with address 0) that no disk would take
+        self.paged: i64 = 0  # entries in pages
+        self.length: i64 = 0
+        self._origin: Origin | None = None  # of the last message read back, shared with its likes
+        self._origin_exchange: str = ""
+        self._origin_keys: bytes = b""
+
+    def window(self) -> i64:
+        """Entries with content in memory."""
+        return len(self._items) - self._head + len(self._returned)
+
+    def push(self, entry: Entry) -> None:
+        self.length += 1
+        self._queue.broker.windowed += 1
+        self._items.append(entry)
+
+    def push_packed(self, address: i64, position: i64, size: i64, flags: i64, expires_at: i64) -> None:
+        """An entry whose content is in the log or the transient store."""
+        self.length += 1
+        self.paged += 1
+        pages = self._pages
+        if not pages or len(pages[-1].addresses) >= PAGE:
+            pages.append(Page())
+        pages[-1].add(address, position, size << 8 | flags, expires_at)
+
+    def push_resident(self, entry: Entry) -> None:
+        """Behind what is paged out, but no disk takes it: it keeps its place in the pages and its content in memory."""
+        self._resident[entry.position] = entry
+        self.push_packed(0, entry.position, entry.message.size, 0, entry.expires_at)
+
+    def peek(self) -> Entry | None:
+        if self._returned:
+            return self._returned[-1]
+        if self._head >= len(self._items):
+            if self.paged == 0:
+                return None
+            self._page_in()
+        return self._items[self._head]
+
+    def head_in_memory(self) -> Entry | None:
+        """The oldest entry when its content is in memory: nothing is read for somebody who only looks."""
+        if self._returned:
+            return self._returned[-1]
+        return self._items[self._head] if self._head < len(self._items) else None
+
+    def pop(self) -> Entry | None:
+        """Take the oldest entry."""
+        self._queue.broker.windowed -= 1
+        if self._returned:
+            self.length -= 1
+            return self._returned.pop()
+        items = self._items
+        head = self._head
+        if head >= len(items):
+            if self.paged == 0:
+                self._queue.broker.windowed += 1
+                return None
+            self._page_in()
+            items = self._items
+            head = self._head
+        entry = items[head]
+        items[head] = None
+        head += 1
+        if head >= len(items):
+            items.clear()
+            head = 0
+        elif head >= 4096 and head * 2 > len(items):
+            del items[:head]
+            head = 0
+        self._head = head
+        self.length -= 1
+        return entry
+
+    def head_size(self) -> i64:
+        """Body size of the oldest entry, without reading its content."""
+        if self._returned:
+            return self._returned[-1].message.size
+        if self._head < len(self._items):
+            item = self._items[self._head]
+            return 0 if item is None else item.message.size
+        page = self._pages[self._first_page]
+        return page.metas[page.start] >> 8
+
+    def lease_head(self, lease: Lease, priority: i64) -> None:
+        """Move the oldest entry to a lease; what is in memory only goes to the transient store."""
+        if not self._returned and self._head >= len(self._items):
+            self._lease_packed(lease, priority)
+            return
+        entry = self.pop()
+        assert entry is not None
+        message = entry.message
+        address = paging.address_of(self._queue, message)
+        flags: i64 = REDELIVERED if entry.redelivered else 0
+        lease.add(address, entry.position, message.size, priority, flags, entry.expires_at)
+
+    def _lease_packed(self, lease: Lease, priority: i64) -> None:
+        page = self._pages[self._first_page]
+        i = page.start
+        if page.addresses[i] == 0:
+            self._page_in()
+            self.lease_head(lease, priority)
+            return
+        meta = page.metas[i]
+        expiries = page.expiries
+        expires_at: i64 = 0 if expiries is None else expiries[i]
+        lease.add(page.addresses[i], page.position(i), meta >> 8, priority, meta & REDELIVERED, expires_at)
+        page.start = i + 1
+        self.paged -= 1
+        self.length -= 1
+        if page.start == len(page.addresses):
+            self._next_page()
+
+    def _next_page(self) -> None:
+        """The first page is used up."""
+        self._first_page += 1
+        if self._first_page == len(self._pages) or self._first_page > 64:
+            del self._pages[: self._first_page]
+            self._first_page = 0
+        else:
+            self._pages[self._first_page - 1] = _EMPTY
+
+    def put_back(self, entry: Entry) -> None:
+        """Requeue at the original position."""
+        returned = self._returned
+        position = entry.position
+        i: i64 = len(returned)
+        while i > 0 and returned[i - 1].position < position:
+            i -= 1
+        returned.insert(i, entry)
+        self.length += 1
+        self._queue.broker.windowed += 1
+
+    def _page_in(self) -> None:
+        """Read the next packed entries into the (empty) window."""
+        page = self._pages[self._first_page]
+        start = page.start
+        end: i64 = len(page.addresses)
+        if end - start > PAGE_IN:
+            end = start + PAGE_IN
+        addresses: list[i64] = []
+        size: i64 = 0
+        i: i64 = start
+        while i < end:
+            size += page.metas[i] >> 8
+            if size > PAGE_IN_BYTES and i > start:
+                end = i
+                break
+            if page.addresses[i]:
+                addresses.append(page.addresses[i])
+            i += 1
+        if size > PAGE_IN_BYTES and len(addresses) == 1 and addresses[0] > 0:
+            self._items = [self._large(page, start)]
+            self._head = 0
+            self._queue.broker.windowed += 1
+            return
+        stored = paging.read(self._queue.broker, addresses) if addresses else []
+        items: list[Entry | None] = []
+        expiries = page.expiries
+        taken: i64 = 0
+        i = start
+        while i < end:
+            if page.addresses[i] == 0:
+                items.append(self._resident.pop(page.position(i)))
+            else:
+                meta = page.metas[i]
+                message = self._message(stored[taken], page.addresses[i], (meta & PERSISTENT) != 0)
+                taken += 1
+                entry = Entry(message, self._queue, page.position(i))
+                entry.redelivered = (meta & REDELIVERED) != 0
+                if expiries is not None:
+                    entry.expires_at = expiries[i]
+                items.append(entry)
+            i += 1
+        self.paged -= end - start
+        page.start = end
+        if end == len(page.addresses):
+            self._next_page()
+        self._items = items
+        self._head = 0
+        self._queue.broker.windowed += len(items)
+
+    def _large(self, page: Page, i: i64) -> Entry:
+        """One entry whose body is read in pieces and stays so."""
+        log = self._queue.broker.log
+        address = page.addresses[i]
+        meta = page.metas[i]
+        message = self._message(log.read_head(address), address, (meta & PERSISTENT) != 0)
+        pieces = [log.read_chunk(chunk) for chunk in log.body_parts(address)]
+        if pieces:
+            whole = message_from(
+                message.origin, message.id, message.header(), pieces, meta >> 8, message.persistent
+            )
+            whole.address = message.address
+            whole.priority = message.priority
+            message = whole
+        entry = Entry(message, self._queue, page.position(i))
+        entry.redelivered = (meta & REDELIVERED) != 0
+        if page.expiries is not None:
+            entry.expires_at = page.expiries[i]
+        self.paged -= 1
+        page.start = i + 1
+        if page.start == len(page.addresses):
+            self._next_page()
+        return entry
+
+    def _message(self, record: StoredMessage, address: i64, persistent: bool) -> Message:
+        origin = self._origin
+        keys = packed_keys_of(record)
+        if origin is None or record.exchange != self._origin_exchange or keys != self._origin_keys:
+            origin = Origin(record.exchange, unpack_keys(keys), bcc_of(record))
+            self._origin = origin
+            self._origin_exchange = record.exchange
+            self._origin_keys = keys
+        body = record.body
+        chunks = [body] if body else []
+        header = record.header
+        message = message_from(origin, record.message_id, header, chunks, len(body), persistent)
+        message.address = address if address > 0 else 0
+        if (header[12] & PRIORITY_BIT) != 0:
+            message.priority = quick_properties(header).priority
+        return message
+
+    def clear(self) -> None:
+        broker = self._queue.broker
+        broker.windowed -= self.window()
+        self._items.extend(self._returned)
+        broker.leftovers.add(self._items)
+        self._returned = []
+        self._items = []
+        self._head = 0
+        self._pages = []
+        self._first_page = 0
+        self._resident = {}
+        self.paged = 0
+        self.length = 0
+
+    def logged(self, out: vec[i64]) -> vec[i64]:
+        """Where the log keeps what waits here, behind ``out``. Packed: there may be many millions."""
+        for entry in self._returned:
+            if self._queue.holds(entry.message):
+                out = append(out, entry.message.address)
+        i: i64 = self._head
+        while i < len(self._items):
+            item = self._items[i]
+            if item is not None and self._queue.holds(item.message):
+                out = append(out, item.message.address)
+            i += 1
+        for page in self._pages[self._first_page :]:
+            j: i64 = page.start
+            while j < len(page.addresses):
+                if page.addresses[j] > 0:
+                    out = append(out, page.addresses[j])
+                j += 1
+        return out
+
+    def free_transient(self) -> None:
+        """Nobody will read what waits here: give back its room in the transient store."""
+        transient = self._queue.broker.transient
+        for page in self._pages[self._first_page :]:
+            j: i64 = page.start
+            while j < len(page.addresses):
+                if page.addresses[j] < 0:
+                    transient.free(-page.addresses[j])
+                j += 1
+
+    def fill_index(self, index: QueueIndex, priority: i64) -> None:
+        """What the log is to remember of this fifo at a clean stop."""
+        for entry in self._returned:
+            self._index_entry(index, entry, priority)
+        i: i64 = self._head
+        while i < len(self._items):
+            item = self._items[i]
+            if item is not None:
+                self._index_entry(index, item, priority)
+            i += 1
+        for page in self._pages[self._first_page :]:
+            j: i64 = page.start
+            while j < len(page.addresses):
+                meta = page.metas[j]
+                expiries = page.expiries
+                if page.addresses[j] > 0:
+                    index.add(
+                        page.position(j),
+                        page.addresses[j],
+                        0 if expiries is None else expiries[j],
+                        holder.pack(priority, meta >> 8, (meta & REDELIVERED) != 0),
+                    )
+                j += 1
+
+    def _index_entry(self, index: QueueIndex, entry: Entry, priority: i64) -> None:
+        message = entry.message
+        if self._queue.holds(message):
+            packed = holder.pack(priority, message.size, entry.redelivered)
+            index.add(entry.position, message.address, entry.expires_at, packed)
+
+    def take_back(self, first: i64, addresses: list[i64]) -> i64:
+        """Take out the never-delivered entries of the log's batches from ``first`` on, which could not be written.
+        Adds their addresses, returns the bytes of their bodies."""
+        size: i64 = 0
+        kept: list[Entry | None] = []
+        i: i64 = self._head
+        while i < len(self._items):
+            item = self._items[i]
+            if item is not None:
+                if item.message.batch >= first and not item.redelivered and not item.message.moved:
+                    addresses.append(item.message.address)
+                    size += item.message.size
+                    self.length -= 1
+                    self._queue.broker.windowed -= 1
+                else:
+                    kept.append(item)
+            i += 1
+        self._queue.broker.windowed -= len(self._items) - self._head - len(kept)
+        self._items = kept
+        self._head = 0
+        p: i64 = len(self._pages) - 1
+        while p >= self._first_page:  # what is not on disk is at the end
+            more = self._take_back_page(self._pages[p], addresses)
+            if more < 0:
+                break
+            size += more
+            p -= 1
+        while len(self._pages) > self._first_page and len(self._pages[-1].addresses) == self._pages[-1].start:
+            self._pages.pop()
+        if len(self._pages) == self._first_page:
+            self._pages = []
+            self._first_page = 0
+        return size
+
+    def _take_back_page(self, page: Page, addresses: list[i64]) -> i64:
+        """The bytes taken out of the page; -1 when nothing in it waits for the disk."""
+        log = self._queue.broker.log
+        left = Page()
+        size: i64 = 0
+        waiting = False
+        i: i64 = page.start
+        while i < len(page.addresses):
+            address = page.addresses[i]
+            meta = page.metas[i]
+            unwritten = address > 0 and not log.is_synced(address)
+            waiting = waiting or unwritten
+            if unwritten and (meta & (REDELIVERED | MOVED)) == 0:
+                addresses.append(address)
+                size += meta >> 8
+                self.paged -= 1
+                self.length -= 1
+            else:
+                left.add(address, page.position(i), meta, 0 if page.expiries is None else page.expiries[i])
+            i += 1
+        if not waiting:
+            return -1
+        page.replace(left)
+        return size
+
+
+_EMPTY: Final = Page()

@@ -1,0 +1,99 @@
+"""What of a queue is in memory, and what is only on disk: the content of messages goes out and comes back.
+
+Duty: when content leaves memory, where it goes, and reading it again. What the log holds for the queue is read from
+there; anything else goes to the transient store, and its address is then negative. Not here: the order of entries
+(``fifo.py``) and what is kept of one whose content is gone (``page.py``).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from mypy_extensions import i64
+
+from warrenmq.broker.message import Entry, Message
+from warrenmq.broker.queue.page import MOVED, PERSISTENT
+from warrenmq.log.format import StoredMessage
+
+if TYPE_CHECKING:
+    from warrenmq.broker.broker import Broker
+    from warrenmq.broker.queue.fifo import Fifo
+    from warrenmq.broker.queue.queue import Queue
+
+WINDOW: Final = 8192  # entries kept with their content; beyond it a logged message is a page entry
+WINDOW_BYTES: Final = 16 << 20  # the same by size
+SMALL_WINDOW: Final = 64  # when all queues together have many in memory
+MANY: Final = 65_536
+
+
+# -- what waits --------------------------------------------------------------------------------------------------
+
+
+def is_due(queue: Queue, fifo: Fifo, message: Message) -> bool:
+    """Is this queue's window full, and may the content of the message that arrives go?"""
+    before = queue.ready_bytes - message.size
+    if fifo.length < WINDOW and queue.broker.windowed < MANY and before < WINDOW_BYTES:
+        return False
+    return queue.holds(message) or queue.broker.under_pressure
+
+
+def page_out(queue: Queue, fifo: Fifo, message: Message, position: i64, expires_at: i64) -> None:
+    """Keep only where the content is; what no disk takes keeps its content in memory."""
+    try:
+        address = address_of(queue, message)
+    except OSError:
+        entry = Entry(message, queue, position)
+        entry.expires_at = expires_at
+        fifo.push_resident(entry)
+        return
+    flags: i64 = (PERSISTENT if message.persistent else 0) | (MOVED if message.moved else 0)
+    fifo.push_packed(address, position, message.size, flags, expires_at)
+
+
+def address_of(queue: Queue, message: Message) -> i64:
+    """Where the content can be read again. What the log does not hold is written to the transient store first."""
+    if queue.holds(message):
+        return message.address
+    origin = message.origin
+    return -queue.broker.transient.put(
+        message.id, message.header(), message.body(), origin.exchange, origin.packed_keys, origin.bcc
+    )
+
+
+def read(broker: Broker, addresses: list[i64]) -> list[StoredMessage]:
+    """Content by address, in order. What was in the transient store leaves it."""
+    if addresses[0] > 0 and addresses[-1] > 0:
+        logged = True
+        for address in addresses:
+            if address < 0:
+                logged = False
+                break
+        if logged:
+            return broker.log.read_many(addresses)
+    out: list[StoredMessage] = []
+    for address in addresses:
+        if address > 0:
+            out.append(broker.log.read(address))
+        else:
+            out.append(broker.transient.get(-address))
+            broker.transient.free(-address)
+    return out
+
+
+# -- what is with consumers --------------------------------------------------------------------------------------
+
+
+def let_go(queue: Queue, entry: Entry) -> None:
+    """More than a window is outstanding: of this one only the address is kept, if the log has it."""
+    if queue.holds(entry.message):
+        entry.message = entry.message.without_content()
+
+
+def recall(queue: Queue, entry: Entry) -> None:
+    """The entry is needed again: read its content back if it is gone."""
+    message = entry.message
+    if message.absent:
+        record = queue.broker.log.read(message.address)
+        message.header_payload = record.header
+        message.chunks = [record.body] if record.body else []
+        message.absent = False

@@ -1,0 +1,592 @@
+"""A classic queue: takes messages, keeps them in order, hands them to consumers.
+
+Duty: the life of an entry in this queue, from ``publish`` to ``settle``. Left to others: order (``fifo.py``), what is
+in memory (``paging.py``), whose turn it is (``dispatch.py``), when a delivery has to wait for the log (``promise.py``),
+arguments (``arguments.py``), what a dead letter looks like (``dead_letter.py``).
+
+Invariants: an entry is in exactly one place: waiting here, or outstanding on a channel (``acks.py``), or gone.
+Everything that changes what the log knows happens within one turn, so it lands in one batch.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, final
+
+from librt.vecs import vec
+from mypy_extensions import i64
+
+from warrenmq.broker.message import Entry, Message
+from warrenmq.broker.queue import paging
+from warrenmq.broker.queue.arguments import DROP_HEAD, REJECT_PUBLISH_DLX, QueueSettings, settings
+from warrenmq.broker.queue.dispatch import Dispatch
+from warrenmq.broker.queue.fifo import Fifo
+from warrenmq.broker.queue.lease import Lease, Leases
+from warrenmq.broker.queue.page import PERSISTENT
+from warrenmq.broker.queue.paging import SMALL_WINDOW, WINDOW, WINDOW_BYTES
+from warrenmq.broker.queue.promise import EVERYTHING, Promise
+from warrenmq.broker.records import Binding, Content, Destination, Resource
+from warrenmq.broker.timers import Timer
+from warrenmq.log.index import QueueIndex
+from warrenmq.wire.fields import Table
+from warrenmq.wire.replies import AmqpError
+
+if TYPE_CHECKING:
+    from warrenmq.broker.connection import Connection
+    from warrenmq.broker.consumer import Consumer
+    from warrenmq.broker.vhost import VHost
+
+UNLIMITED: Final = 1 << 40
+
+
+@final
+class HeadExpiry(Timer):
+    """The head of the queue expires."""
+
+    def __init__(self, queue: Queue) -> None:
+        super().__init__()
+        self._queue: Final = queue
+
+    def fire(self) -> None:
+        self._queue.expire_heads(self._queue.broker.now)
+
+
+@final
+class QueueExpiry(Timer):
+    """Nobody used the queue for x-expires."""
+
+    def __init__(self, queue: Queue) -> None:
+        super().__init__()
+        self._queue: Final = queue
+
+    def fire(self) -> None:
+        self._queue.vhost.remove_queue(self._queue)
+
+
+class Queue(Destination):
+    kind: str = "classic"
+
+    def __init__(
+        self,
+        name: Resource,
+        vhost: VHost,
+        id: i64,
+        durable: bool,
+        exclusive_owner: Connection | None,
+        auto_delete: bool,
+        arguments: Table,
+    ) -> None:
+        super().__init__(name)
+        self.vhost: Final = vhost
+        self.broker: Final = vhost.broker
+        self.id: Final = id  # never used again, so a queue declared anew under the name is another one for the log
+        self.durable: Final = durable
+        self.exclusive_owner: Final = exclusive_owner
+        self.auto_delete: Final = auto_delete
+        self.arguments: Final = arguments
+        self.policy: str | None = None
+        self.operator_policy: str | None = None
+        self.policy_definition: dict[str, object] = {}
+        self.settings: QueueSettings = settings(arguments, {})
+        self.bindings_in: dict[object, Binding] = {}
+        sac = arguments.get("x-single-active-consumer")
+        self.dispatch: Final = Dispatch(sac is not None and sac.value is True)
+        priorities: i64 = 0
+        field = arguments.get("x-max-priority")
+        if field is not None and isinstance(field.value, int):
+            priorities = field.value
+        self.max_priority: Final[i64] = priorities
+        self._fifo: Final = Fifo(self)  # priority 0, the only one without x-max-priority
+        self._fifos: list[Fifo] = [self._fifo]
+        i: i64 = 0
+        while i < priorities:
+            self._fifos.append(Fifo(self))
+            i += 1
+        self.had_consumer: bool = False
+        self.exclusive_consumer: Consumer | None = None
+        self.dirty: bool = False
+        self.gone: bool = False
+        self.leases: Final = Leases(self)
+        self.keeps_all: bool = False  # does it log transient messages too? (streams)
+        self.failed: bool = False  # set by a fault: accepts nothing any more
+        self.next_position: i64 = 1
+        self.moved_batch: i64 = 0  # the last log batch in which a message came from inside the broker
+        self.ready: i64 = 0
+        self.ready_bytes: i64 = 0
+        self.unacked: i64 = 0
+        self.unacked_bytes: i64 = 0
+        self._promise: Final = Promise(self)
+        self._head_expiry: Final = HeadExpiry(self)
+        self._expiry: Final = QueueExpiry(self)
+        self.eager: bool = False  # must each publish be settled before the next? (limits)
+        self.expiring: bool = False  # may entries here expire?
+        # counters
+        self.published: i64 = 0
+        self.delivered: i64 = 0
+        self.acked: i64 = 0
+        self.requeued: i64 = 0
+        self.idle_since: i64 = vhost.broker.now
+        self.prepare()
+        self.apply_settings()
+
+    def prepare(self) -> None:
+        """Other kinds of queue set up what is theirs."""
+
+    # -- settings ----------------------------------------------------------------------------------------------
+
+    def apply_settings(self) -> None:
+        """Arguments or policy changed: take the new limits into force, also on what waits here already."""
+        dropped = self.settings.overflow == DROP_HEAD
+        self.settings = settings(self.arguments, self.policy_definition)
+        s = self.settings
+        self.eager = s.max_length >= 0 or s.max_bytes >= 0
+        if s.ttl >= 0:
+            self.expiring = True
+        self.touch()
+        if self.eager and (dropped or s.overflow == DROP_HEAD):
+            self._drop_heads()  # a new limit finds the old overflow behaviour still in force, as in RabbitMQ
+
+    # -- publishing --------------------------------------------------------------------------------------------
+
+    def refuses(self, message: Message) -> bool:
+        """Would this message be over the limit of a queue that rejects publishes?"""
+        return self.would_refuse(0, 0, message.size)
+
+    def would_refuse(self, more: i64, more_bytes: i64, size: i64) -> bool:
+        """The same after ``more`` messages of ``more_bytes`` in all had come (a transaction checks before it acts)."""
+        if self.failed:
+            return True
+        s = self.settings
+        if s.overflow == DROP_HEAD:
+            return False
+        if s.max_length >= 0 and self.ready + more + 1 > s.max_length:
+            return True
+        return s.max_bytes >= 0 and self.ready_bytes + more_bytes + size > s.max_bytes
+
+    def refused(self, message: Message) -> None:
+        """A publish was rejected here: reject-publish-dlx dead-letters it all the same."""
+        if self.settings.overflow == REJECT_PUBLISH_DLX and not self.failed:
+            self.broker.dead_letters.add(self, Entry(message, self, 0), "maxlen", False)
+
+    def expiry_for(self, message: Message) -> i64:
+        """When a message arriving now expires here; 0 = never."""
+        ttl = self.settings.ttl
+        own = message.expiration
+        if own >= 0 and (ttl < 0 or own < ttl):
+            ttl = own
+        if ttl < 0:
+            return 0
+        return self.broker.now + ttl
+
+    def publish(self, message: Message, expires_at: i64) -> None:
+        """Take a message in at the tail. It has been logged already if it must be."""
+        position = self.next_position
+        self.next_position = position + 1
+        self.published += 1
+        self.ready += 1
+        self.ready_bytes += message.size
+        fifo = self._fifo
+        if self.max_priority > 0:
+            fifo = self._fifo_of(message.priority)
+        if expires_at:
+            self.expiring = True
+        if fifo.paged > 0 or (
+            (fifo.length >= SMALL_WINDOW or self.ready_bytes - message.size > WINDOW_BYTES)
+            and paging.is_due(self, fifo, message)
+        ):
+            paging.page_out(self, fifo, message, position, expires_at)
+        else:
+            entry = Entry(message, self, position)
+            entry.expires_at = expires_at
+            fifo.push(entry)
+        if not self.dirty:
+            self.mark_dirty()
+        if self.eager:
+            self.drain()
+            if self.settings.overflow == DROP_HEAD:
+                self._drop_heads()
+        elif self.max_priority > 0:
+            self.drain()  # a waiting consumer gets each message as it comes; a later one must not overtake it
+        if expires_at:
+            if expires_at <= self.broker.now:  # a TTL of 0: a consumer takes it now, or it expires
+                self.drain()
+                self.expire_heads(self.broker.now)
+            else:
+                self.arm_head_expiry()
+
+    def _fifo_of(self, priority: i64) -> Fifo:
+        if priority > self.max_priority:
+            priority = self.max_priority
+        return self._fifos[priority]
+
+    def recover(self, position: i64, address: i64, size: i64, flags: i64, expires_at: i64, priority: i64) -> None:
+        """An entry found in the log at start; they come in order of position."""
+        if position >= self.next_position:
+            self.next_position = position + 1
+        self.ready += 1
+        self.ready_bytes += size
+        if expires_at:
+            self.expiring = True
+        self._fifo_of(priority).push_packed(address, position, size, flags | PERSISTENT, expires_at)
+
+    def recovered_lease(self, position: i64, size: i64) -> None:
+        """A leased message found in the log at start: it counts, but does not wait here."""
+        if position >= self.next_position:
+            self.next_position = position + 1
+        self.unacked += 1
+        self.unacked_bytes += size
+
+    # -- delivering --------------------------------------------------------------------------------------------
+
+    def mark_dirty(self) -> None:
+        """There may be something to deliver: look at the end of the turn."""
+        if not self.dirty:
+            self.dirty = True
+            self.broker.dirty.append(self)
+
+    def drain(self) -> None:
+        """Deliver while there is a message and a consumer that can take it."""
+        self.dirty = False
+        dispatch = self.dispatch
+        while self.ready > 0:
+            consumer = dispatch.next()
+            if consumer is None:
+                break
+            entry = self._take()
+            if entry is None:
+                break
+            consumer.deliver(entry)
+            self.delivered += 1
+            if consumer.no_ack:
+                self._leave(entry)
+            else:
+                self.unacked += 1
+                self.unacked_bytes += entry.message.size
+                if self.unacked > WINDOW:
+                    paging.let_go(self, entry)
+            dispatch.served(consumer)
+        if self.expiring:
+            self.expire_heads(self.broker.now)
+
+    def get(self) -> Entry | None:
+        """Take the oldest message for basic.get; the answer waits for the log where a delivery would have."""
+        self.touch()
+        self._promise.renew()
+        limit = self._promise.limit
+        self._promise.limit = EVERYTHING
+        entry = self._take()
+        self._promise.limit = limit
+        return entry
+
+    def check_consumer(self, consumer: Consumer) -> None:
+        """Raise when this kind of queue does not serve such a consumer."""
+
+    def check_get(self) -> None:
+        """Raise when this kind of queue has no basic.get."""
+
+    def check_purge(self) -> None:
+        """Raise when this kind of queue cannot be purged."""
+
+    def check_delete(self, if_unused: bool, if_empty: bool) -> None:
+        """Raise when the flags of queue.delete forbid it."""
+        if if_empty and self.ready > 0:
+            raise AmqpError(406, f"{self.name} not empty")
+        if if_unused and len(self.dispatch.consumers) > 0:
+            raise AmqpError(406, f"{self.name} in use")
+
+    def got(self, entry: Entry, no_ack: bool) -> None:
+        """basic.get took this entry."""
+        self.delivered += 1
+        if no_ack:
+            self._leave(entry)
+        else:
+            self.unacked += 1
+            self.unacked_bytes += entry.message.size
+        if self.expiring:
+            self.expire_heads(self.broker.now)  # what comes to the head and is expired does not count any more
+
+    def _take(self) -> Entry | None:
+        """The next entry to deliver, out of the fifo; None when there is none or it must wait for the log."""
+        fifo = self._fifo
+        if self.max_priority > 0:
+            fifo = self._first_fifo()
+        if self.expiring:
+            self.expire_heads(self.broker.now - 1)
+            if self.max_priority > 0:
+                fifo = self._first_fifo()
+        if self.durable:
+            head = fifo.peek()
+            promise = self._promise
+            if head is None or (head.position > promise.limit and not promise.covers(head)):
+                return None
+            if self.moved_batch > self.broker.log.synced and promise.limit != EVERYTHING and promise.moving(head):
+                return None
+        entry = fifo.pop()
+        if entry is not None:
+            self.ready -= 1
+            self.ready_bytes -= entry.message.size
+        return entry
+
+    def promise_pending(self) -> bool:
+        """Must an answer that carries a message wait for the log?"""
+        if self.moved_batch > self.broker.log.synced and not self.broker.log_failing:
+            self.broker.durable_change = True
+            return True
+        return self.durable and not self.promise_kept() and not self.broker.log_failing
+
+    def promise_kept(self) -> bool:
+        """The log synced: may deliveries that waited for it go on? False while it is still open."""
+        return self._promise.kept()
+
+    def _first_fifo(self) -> Fifo:
+        i: i64 = len(self._fifos) - 1
+        while i > 0:
+            if self._fifos[i].length > 0:
+                return self._fifos[i]
+            i -= 1
+        return self._fifo
+
+    # -- settling ----------------------------------------------------------------------------------------------
+
+    def settle(self, entry: Entry) -> None:
+        """A consumer acknowledged it, or it is dropped after delivery: it leaves for good."""
+        self.unacked -= 1
+        self.unacked_bytes -= entry.message.size
+        self._leave(entry)
+
+    def _leave(self, entry: Entry) -> None:
+        if not self.gone and self.holds(entry.message):
+            self.broker.log.settle(self.id, entry.message.address)
+            self.broker.durable_change = True
+
+    def holds(self, message: Message) -> bool:
+        """Does the log know that this queue holds the message?"""
+        return self.durable and message.persistent and message.address != 0
+
+    def logs(self, message: Message) -> bool:
+        """Must the message go to the log for this queue?"""
+        return self.durable and message.persistent
+
+    def requeue(self, entry: Entry) -> None:
+        """Back to its place, flagged redelivered."""
+        self.unacked -= 1
+        self.unacked_bytes -= entry.message.size
+        if self.gone:
+            return
+        entry.redelivered = True
+        entry.consumer = None
+        self.requeued += 1
+        paging.recall(self, entry)
+        self._fifo_of(entry.message.priority if self.max_priority > 0 else 0).put_back(entry)
+        self.ready += 1
+        self.ready_bytes += entry.message.size
+        self.mark_dirty()
+        if self.eager and self.settings.overflow == DROP_HEAD:
+            self.broker.overfull.append(self)
+        if self.expiring:
+            self.arm_head_expiry()
+
+    def reject(self, entry: Entry) -> None:
+        """Rejected without requeue: dead-lettered if there is where to, else gone."""
+        self.unacked -= 1
+        self.unacked_bytes -= entry.message.size
+        self.give_up(entry, "rejected")
+
+    def give_up(self, entry: Entry, reason: str) -> None:
+        """It leaves the queue for this reason: dead-lettered if there is where to, else gone."""
+        if self.settings.dead_letter_exchange is not None and not self.gone:
+            paging.recall(self, entry)
+            self.broker.dead_letters.add(self, entry, reason, True)
+        self._leave(entry)
+
+    # -- limits and expiry -------------------------------------------------------------------------------------
+
+    def enforce_limits(self) -> None:
+        """After a requeue: drop what is over the limit."""
+        if self.eager and self.settings.overflow == DROP_HEAD:
+            self._drop_heads()
+
+    def _drop_heads(self) -> None:
+        s = self.settings
+        while self.ready > 0 and (
+            (s.max_length >= 0 and self.ready > s.max_length)
+            or (s.max_bytes >= 0 and self.ready_bytes > s.max_bytes)
+        ):
+            entry = (self._first_fifo() if self.max_priority > 0 else self._fifo).pop()  # the head: delivered next
+            if entry is None:
+                return
+            self.ready -= 1
+            self.ready_bytes -= entry.message.size
+            self.give_up(entry, "maxlen")
+
+    def expire_heads(self, now: i64) -> None:
+        """Drop what expired at ``now`` or before from the head of each priority."""
+        for fifo in self._fifos:
+            while fifo.length > 0:
+                head = fifo.peek()
+                if head is None or head.expires_at == 0 or head.expires_at > now:
+                    break
+                fifo.pop()
+                self.ready -= 1
+                self.ready_bytes -= head.message.size
+                self.give_up(head, "expired")
+        self.arm_head_expiry()
+
+    def arm_head_expiry(self) -> None:
+        due: i64 = 0
+        for fifo in self._fifos:
+            if fifo.length > 0:
+                head = fifo.peek()
+                if head is not None and head.expires_at and (due == 0 or head.expires_at < due):
+                    due = head.expires_at
+        if due:
+            self.broker.timers.arm(self._head_expiry, due)
+        elif self._head_expiry.due >= 0:
+            self.broker.timers.cancel(self._head_expiry)
+
+    def touch(self) -> None:
+        """The queue was used: x-expires counts anew, as long as nobody consumes."""
+        self.idle_since = self.broker.now
+        expires = self.settings.expires
+        if expires >= 0 and len(self.dispatch.consumers) == 0:
+            self.broker.timers.arm(self._expiry, self.broker.now + expires)
+        else:
+            self.broker.timers.cancel(self._expiry)
+
+    # -- consumers ---------------------------------------------------------------------------------------------
+
+    def subscribe(self, consumer: Consumer) -> None:
+        self.had_consumer = True
+        if consumer.exclusive:
+            self.exclusive_consumer = consumer
+        self.dispatch.add(consumer)
+        self.touch()
+        self._promise.renew()
+        self.mark_dirty()
+
+    def unsubscribe(self, consumer: Consumer) -> None:
+        """The consumer left. What it holds stays with its channel."""
+        consumer.cancelled = True
+        self.dispatch.remove(consumer)
+        if self.exclusive_consumer is consumer:
+            self.exclusive_consumer = None
+        self.mark_dirty()
+        if len(self.dispatch.consumers) == 0:
+            self.touch()
+            if self.auto_delete and self.had_consumer and not self.gone:
+                self.vhost.remove_queue(self)
+
+    def appetite(self) -> i64:
+        """How many more messages the consumers would take at once."""
+        total: i64 = 0
+        for consumer in self.dispatch.consumers:
+            if consumer.active and consumer.can_take():
+                if consumer.prefetch == 0 or consumer.no_ack:
+                    return UNLIMITED
+                total += consumer.prefetch - consumer.unacked
+        return total
+
+    def wake(self, consumer: Consumer) -> None:
+        """A consumer may be able to take messages again."""
+        self.dispatch.wake(consumer)
+        if self.ready > 0:
+            self.mark_dirty()
+
+    # -- the whole queue ---------------------------------------------------------------------------------------
+
+    def purge(self) -> i64:
+        """Drop what is ready; what is with consumers stays. Returns how many."""
+        count = self.ready
+        self._note_leased("queue_purged_around_leases")
+        if self.durable and count:
+            self.broker.durability.purge(self)
+        self._clear()
+        if self._head_expiry.due >= 0:
+            self.broker.timers.cancel(self._head_expiry)
+        return count
+
+    def stop(self) -> None:
+        """The queue is deleted: no timers, nothing waits. Its consumers are told by the vhost."""
+        self._note_leased("queue_deleted_with_leases")
+        if self.durable:
+            self.broker.durability.drop(self)
+        self.leases.drop()
+        self.gone = True
+        self.broker.timers.cancel(self._head_expiry)
+        self.broker.timers.cancel(self._expiry)
+        self._clear()
+
+    def _note_leased(self, event: str) -> None:
+        leased = self.leases.messages()
+        if leased:
+            self.broker.notes.event(
+                "warning", event, {"queue": str(self.name), "messages": int(self.ready), "leased": int(leased)}
+            )
+
+    def _clear(self) -> None:
+        for fifo in self._fifos:
+            fifo.free_transient()
+            fifo.clear()
+        self.ready = 0
+        self.ready_bytes = 0
+
+    def lease_out(self, lease: Lease, count: i64, max_bytes: i64) -> None:
+        """Move messages from the head to a lease: they count as unacknowledged and nobody else gets them."""
+        if self.expiring:
+            self.expire_heads(self.broker.now)
+        while self.ready > 0 and (count < 0 or lease.count() < count):
+            fifo = self._first_fifo() if self.max_priority > 0 else self._fifo
+            size = fifo.head_size()
+            if max_bytes >= 0 and lease.count() > 0 and lease.bytes + size > max_bytes:
+                break
+            fifo.lease_head(lease, self._priority_of(fifo))
+            self.ready -= 1
+            self.ready_bytes -= size
+            self.unacked += 1
+            self.unacked_bytes += size
+        if self.expiring:
+            self.arm_head_expiry()
+        self._promise.renew()
+
+    def _priority_of(self, fifo: Fifo) -> i64:
+        i: i64 = 0
+        while i < len(self._fifos):
+            if self._fifos[i] is fifo:
+                return i
+            i += 1
+        return 0
+
+    def head_timestamp(self) -> int | None:
+        """The ``timestamp`` property of the next message, while that is in memory.
+
+        RabbitMQ's ``head_message_timestamp`` looks at what is with consumers too.
+        """
+        head = self._first_fifo().head_in_memory()
+        return None if head is None else Content(head.message.header(), b"").properties.timestamp
+
+    def logged_addresses(self) -> vec[i64]:
+        """Where the log keeps what waits here."""
+        addresses = vec[i64]()
+        for fifo in self._fifos:
+            addresses = fifo.logged(addresses)
+        return addresses
+
+    def index(self) -> QueueIndex:
+        """What waits here, for the log to remember at a clean stop."""
+        index = QueueIndex()
+        priority: i64 = 0
+        for fifo in self._fifos:
+            fifo.fill_index(index, priority)
+            priority += 1
+        self.leases.fill_index(index)
+        index.sort()
+        return index
+
+    def take_back(self, first: i64) -> list[i64]:
+        """The log could not write the batches from ``first`` on: take out what no consumer has seen of them.
+        Returns where the log has what was taken."""
+        addresses: list[i64] = []
+        for fifo in self._fifos:
+            before = fifo.length
+            self.ready_bytes -= fifo.take_back(first, addresses)
+            self.ready -= before - fifo.length
+        return addresses

@@ -1,0 +1,362 @@
+"""A stream: append-only, addressed by offset, read by many without being emptied.
+
+Duty: offsets, where a reader starts, what may be read (only what the log has synced), and retention. The messages are
+in the broker's log like any other (design §5 had files of their own for streams; holding them in the one log gives
+atomic batches, recovery and compaction for nothing, at 24 bytes of memory a message). Every message is logged, also a
+transient one. Retention drops whole segments of the stream, as RabbitMQ does, never the one being written.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, final
+
+from librt.vecs import append, vec
+from mypy_extensions import i64
+
+from warrenmq.broker import holder
+from warrenmq.broker.message import Message, Origin, bcc_of, message_from, packed_keys_of, unpack_keys
+from warrenmq.broker.queue.replay import ReplayQueue
+from warrenmq.broker.queue.stream_header import with_stream_offset
+from warrenmq.log.index import QueueIndex
+from warrenmq.wire.fields import Field, type_name
+from warrenmq.wire.replies import AmqpError
+
+if TYPE_CHECKING:
+    from warrenmq.broker.consumer import Consumer
+
+PAGE: Final = 4096
+SEGMENT_BYTES: Final = 500_000_000
+RECENT: Final = 1024  # messages at the tail kept with their content, for readers that keep up
+RECENT_BYTES: Final = 4 << 20
+
+
+@final
+class StreamPage:
+    """PAGE messages from offset ``first`` on."""
+
+    def __init__(self, first: i64) -> None:
+        self.first: Final = first
+        self.addresses: vec[i64] = vec[i64](capacity=PAGE)
+        self.times: vec[i64] = vec[i64](capacity=PAGE)
+        self.sizes: vec[i64] = vec[i64](capacity=PAGE)
+
+
+@final
+class StreamSegment:
+    """A unit of retention."""
+
+    def __init__(self, first: i64) -> None:
+        self.first: Final = first
+        self.bytes: i64 = 0
+        self.last_time: i64 = 0
+
+
+@final
+class StreamQueue(ReplayQueue):
+    def prepare(self) -> None:
+        super().prepare()
+        self.kind = "stream"
+        self.keeps_all = True
+        self.next_position = 0  # the next offset
+        self._first: i64 = 0
+        self._committed: i64 = 0  # one behind the last offset that readers may see
+        self._pages: list[StreamPage] = []
+        self._segments: list[StreamSegment] = [StreamSegment(0)]
+        self._open: list[tuple[int, int]] = []  # (batch, one behind its last offset) not synced yet
+        self._recent: list[Message] = []
+        self._recent_first: i64 = 0
+        self._recent_bytes: i64 = 0
+        self._origin: Origin | None = None
+        self._origin_exchange: str = ""
+        self._origin_keys: bytes = b""
+
+    # -- what a stream does not do -----------------------------------------------------------------------------
+
+    def check_get(self) -> None:
+        raise AmqpError(540, f"basic.get not supported by stream queues {self.name}")
+
+    def check_purge(self) -> None:
+        raise AmqpError(540, f"queue.purge not supported by stream queues {self.name}")
+
+    def check_delete(self, if_unused: bool, if_empty: bool) -> None:
+        """RabbitMQ does not look at the flags of a stream."""
+
+    def check_consumer(self, consumer: Consumer) -> None:
+        if consumer.prefetch == 0:
+            raise AmqpError(406, f"consumer prefetch count is not set for '{self.name}'")
+        if consumer.no_ack:
+            raise AmqpError(540, f"automatic acknowledgement not supported by stream queues {self.name}")
+        if consumer.channel.global_prefetch:
+            raise AmqpError(540, f"{self.name} does not support global qos")
+        self.start_of(consumer)
+
+    # -- appending ---------------------------------------------------------------------------------------------
+
+    def logs(self, message: Message) -> bool:
+        return True
+
+    def holds(self, message: Message) -> bool:
+        return message.address != 0
+
+    def refuses(self, message: Message) -> bool:
+        return self.failed
+
+    def would_refuse(self, more: i64, more_bytes: i64, size: i64) -> bool:
+        return self.failed
+
+    def expiry_for(self, message: Message) -> i64:
+        """The log keeps the time of arrival where other queues keep the time of expiry."""
+        return self.broker.now
+
+    def publish(self, message: Message, expires_at: i64) -> None:
+        offset = self.next_position
+        self.next_position = offset + 1
+        self.published += 1
+        self._add(offset, message.address, expires_at, message.size)
+        self._recent.append(message)
+        self._recent_bytes += message.size
+        if len(self._recent) > RECENT or self._recent_bytes > RECENT_BYTES:
+            self._forget_recent()
+        open_batches = self._open
+        if open_batches and open_batches[-1][0] == message.batch:
+            open_batches[-1] = (message.batch, int(offset + 1))
+        else:
+            open_batches.append((message.batch, int(offset + 1)))
+            self.broker.durability.holds_up(self)
+
+    def _add(self, offset: i64, address: i64, time: i64, size: i64) -> None:
+        pages = self._pages
+        if not pages or len(pages[-1].addresses) >= PAGE:
+            pages.append(StreamPage(offset))
+        page = pages[-1]
+        page.addresses = append(page.addresses, address)
+        page.times = append(page.times, time)
+        page.sizes = append(page.sizes, size)
+        self.ready += 1
+        self.ready_bytes += size
+        segment = self._segments[-1]
+        limit = self.settings.segment_bytes
+        if segment.bytes >= (limit if limit > 0 else SEGMENT_BYTES):
+            segment = StreamSegment(offset)
+            self._segments.append(segment)
+            self._retain()
+        segment.bytes += size
+        segment.last_time = time
+
+    def _forget_recent(self) -> None:
+        """Drop the older half."""
+        half: i64 = len(self._recent) // 2
+        if half == 0:
+            half = 1
+        for message in self._recent[:half]:
+            self._recent_bytes -= message.size
+        del self._recent[:half]
+        self._recent_first = self.next_position - len(self._recent)
+
+    def promise_kept(self) -> bool:
+        """The log synced: readers may see more."""
+        synced = self.broker.log.synced
+        advanced = False
+        while self._open and self._open[0][0] <= synced:
+            self._committed = self._open[0][1]
+            del self._open[0]
+            advanced = True
+        if advanced:
+            self.mark_dirty()
+        return not self._open
+
+    def recover(self, position: i64, address: i64, size: i64, flags: i64, expires_at: i64, priority: i64) -> None:
+        if not self._pages:
+            self._first = position
+            self._segments = [StreamSegment(position)]
+        if position >= self.next_position:
+            self.next_position = position + 1
+        self._add(position, address, expires_at, size)
+        self._committed = self.next_position
+        self._recent_first = self.next_position
+
+    def take_back(self, first: i64) -> list[i64]:
+        """The log could not write the batches from ``first`` on: their messages, the newest, were never readable."""
+        addresses: list[i64] = []
+        while self._open and self._open[-1][0] >= first:
+            end = self._open[-2][1] if len(self._open) > 1 else self._committed
+            while self.next_position > end and self._recent:
+                if self._recent[-1].moved:  # it cannot go back to where it came from, so what is older stays as well
+                    self._open[-1] = (self._open[-1][0], int(self.next_position))
+                    return addresses
+                message = self._recent.pop()
+                self._recent_bytes -= message.size
+                self.next_position -= 1
+                self.ready -= 1
+                self.ready_bytes -= message.size
+                self._segments[-1].bytes -= message.size
+                page = self._pages[-1]
+                page.addresses = page.addresses[: len(page.addresses) - 1]
+                page.times = page.times[: len(page.times) - 1]
+                page.sizes = page.sizes[: len(page.sizes) - 1]
+                if len(page.addresses) == 0:
+                    self._pages.pop()
+                addresses.append(message.address)
+            del self._open[-1]
+        return addresses
+
+    # -- retention ---------------------------------------------------------------------------------------------
+
+    def apply_settings(self) -> None:
+        super().apply_settings()
+        self.eager = False
+        self.expiring = False
+
+    def _retain(self) -> None:
+        """Drop the oldest segments that are beyond x-max-length-bytes or older than x-max-age."""
+        s = self.settings
+        while len(self._segments) > 1:
+            oldest = self._segments[0]
+            too_big = s.max_bytes >= 0 and self.ready_bytes > s.max_bytes
+            too_old = s.max_age >= 0 and oldest.last_time + s.max_age < self.broker.now
+            if not too_big and not too_old:
+                return
+            self._drop_up_to(self._segments[1].first)
+            del self._segments[0]
+
+    def _drop_up_to(self, offset: i64) -> None:
+        gone = vec[i64]()
+        while self._first < offset:
+            page = self._pages[0]
+            i = self._first - page.first
+            while i < len(page.addresses) and self._first < offset:
+                gone = append(gone, page.addresses[i])
+                self.ready -= 1
+                self.ready_bytes -= page.sizes[i]
+                self._first += 1
+                i += 1
+            if i == len(page.addresses):
+                del self._pages[0]
+        if len(gone):
+            self.broker.log.settle_many(self.id, gone)
+
+    # -- reading -----------------------------------------------------------------------------------------------
+
+    def readable_start(self) -> i64:
+        return self._first
+
+    def readable_end(self) -> i64:
+        return self._committed
+
+    def first_offset(self) -> i64:
+        return self._first
+
+    def committed_offset(self) -> i64:
+        """The last offset readers may see, -1 when there is none."""
+        return self._committed - 1 if self._committed > self._first else -1
+
+    def start_of(self, consumer: Consumer) -> i64:
+        field = consumer.arguments.get("x-stream-offset")
+        if field is None or field.value == "next":
+            return self.next_position
+        if field.value == "first":
+            return self._first
+        if field.value == "last":
+            return self._committed - 1 if self._committed > self._first else self._committed
+        if field.kind == "T" and isinstance(field.value, int):
+            return self._offset_at(field.value * 1000)
+        if field.kind in "bBsuIil" and isinstance(field.value, int):
+            wanted: i64 = field.value
+            return wanted if wanted > self._first else self._first
+        raise AmqpError(406, _bad_offset(field), 60, 20)
+
+    def _offset_at(self, time: i64) -> i64:
+        """The first offset that arrived at this time or later."""
+        for page in self._pages:
+            size: i64 = len(page.times)
+            if page.times[size - 1] < time:
+                continue
+            i: i64 = self._first - page.first if self._first > page.first else 0
+            while i < size:
+                if page.times[i] >= time:
+                    return page.first + i
+                i += 1
+        return self.next_position
+
+    def read_messages(self, start: i64, count: i64) -> list[Message]:
+        out: list[Message] = []
+        if start >= self._recent_first and self._recent:
+            i = start - self._recent_first
+            while i < len(self._recent) and count > 0:
+                message = self._recent[i]
+                out.append(self._delivered(message.origin, message.id, message.header(), message.body(), start))
+                start += 1
+                i += 1
+                count -= 1
+            return out
+        page = self._page_of(start)
+        addresses: list[int] = []
+        i = start - page.first
+        while i < len(page.addresses) and count > 0:
+            addresses.append(page.addresses[i])
+            i += 1
+            count -= 1
+        for record in self.broker.log.read_many(addresses):
+            origin = self._origin
+            keys = packed_keys_of(record)
+            if origin is None or record.exchange != self._origin_exchange or keys != self._origin_keys:
+                origin = Origin(record.exchange, unpack_keys(keys), bcc_of(record))
+                self._origin = origin
+                self._origin_exchange = record.exchange
+                self._origin_keys = keys
+            out.append(self._delivered(origin, record.message_id, record.header, record.body, start))
+            start += 1
+        return out
+
+    def _page_of(self, offset: i64) -> StreamPage:
+        low: i64 = 0
+        high: i64 = len(self._pages) - 1
+        while low < high:
+            middle = (low + high + 1) // 2
+            if self._pages[middle].first <= offset:
+                low = middle
+            else:
+                high = middle - 1
+        return self._pages[low]
+
+    def _delivered(self, origin: Origin, id: i64, header: bytes, body: bytes, offset: i64) -> Message:
+        """A message as a reader gets it: with its offset in the header x-stream-offset."""
+        return message_from(
+            origin, id, with_stream_offset(header, offset), [body] if body else [], len(body), False
+        )
+
+    # -- the whole stream --------------------------------------------------------------------------------------
+
+    def _clear(self) -> None:
+        self._pages = []
+        self._recent = []
+        self._open = []
+        self._first = self.next_position
+        self._committed = self.next_position
+        self.ready = 0
+        self.ready_bytes = 0
+
+    def logged_addresses(self) -> vec[i64]:
+        addresses = vec[i64]()
+        for page in self._pages:
+            i: i64 = self._first - page.first if self._first > page.first else 0
+            while i < len(page.addresses):
+                addresses = append(addresses, page.addresses[i])
+                i += 1
+        return addresses
+
+    def index(self) -> QueueIndex:
+        index = QueueIndex()
+        for page in self._pages:
+            i: i64 = self._first - page.first if self._first > page.first else 0
+            while i < len(page.addresses):
+                index.add(page.first + i, page.addresses[i], page.times[i], holder.pack(0, page.sizes[i], False))
+                i += 1
+        return index
+
+
+def _bad_offset(field: Field) -> str:
+    return (
+        f"invalid arg 'x-stream-offset': {field.value!r} of type {type_name(field)}; "
+        "expected first, last, next, an offset or a timestamp"
+    )

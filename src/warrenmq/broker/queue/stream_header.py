@@ -1,0 +1,41 @@
+"""A content header with ``x-stream-offset`` added to its headers, without decoding the rest.
+
+    header = class(2) weight(2) body-size(8) flags(2) [content-type] [content-encoding] [headers table] ...
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from librt.strings import BytesWriter, read_i16_be, read_i32_be, write_i16_be, write_i32_be, write_i64_be
+from mypy_extensions import i16, i32, i64
+
+from warrenmq.wire.content import FLAG_CONTENT_ENCODING, FLAG_CONTENT_TYPE, FLAG_HEADERS
+
+_ENTRY: Final = b"\x0fx-stream-offsetl"  # name and type letter; the offset follows
+_ENTRY_SIZE: Final = len(_ENTRY) + 8
+
+
+def with_stream_offset(header: bytes, offset: i64) -> bytes:
+    flags: i64 = i64(read_i16_be(header, 12)) & 0xFFFF
+    at: i64 = 14
+    if flags & FLAG_CONTENT_TYPE:
+        at += 1 + i64(header[at])
+    if flags & FLAG_CONTENT_ENCODING:
+        at += 1 + i64(header[at])
+    w = BytesWriter()
+    w.write(header[:12])
+    write_i16_be(w, i16((flags | FLAG_HEADERS) - (65536 if flags & 0x8000 else 0)))
+    w.write(header[14:at])
+    size: i64 = 0
+    rest = at
+    if flags & FLAG_HEADERS:
+        size = i64(read_i32_be(header, at))
+        rest = at + 4 + size
+    write_i32_be(w, i32(size + _ENTRY_SIZE))
+    if size:
+        w.write(header[at + 4 : rest])
+    w.write(_ENTRY)
+    write_i64_be(w, offset)
+    w.write(header[rest:])
+    return w.getvalue()

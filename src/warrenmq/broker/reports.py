@@ -1,0 +1,61 @@
+"""What the operator's log is told of connections: who came and went, and what went wrong with them.
+
+Duty: the names and fields of those events. Where they are written is the business of ``notes.py``'s implementations.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from mypy_extensions import i64
+
+from warrenmq.wire.replies import AmqpError
+
+if TYPE_CHECKING:
+    from warrenmq.broker.connection import Connection
+
+
+def about(level: str, event: str, connection: Connection) -> None:
+    vhost = connection.vhost
+    connection.broker.notes.event(
+        level,
+        event,
+        {
+            "connection": connection.name,
+            "user": connection.username,
+            "vhost": "" if vhost is None else vhost.name,
+        },
+    )
+
+
+def error(scope: str, connection: Connection, channel: i64, raised: AmqpError) -> None:
+    connection.broker.notes.event(
+        "error",
+        scope + "_error",
+        {"connection": connection.name, "channel": int(channel), "code": raised.code, "text": raised.text},
+    )
+
+
+def failed_login(connection: Connection, username: str) -> None:
+    connection.broker.notes.event(
+        "warning",
+        "login_refused",
+        {"peer": f"{connection.peer}:{connection.peer_port}", "user": username, "mechanism": connection.mechanism},
+    )
+
+
+def bad_header(connection: Connection, header: bytes) -> None:
+    hint = ""
+    if header.startswith((b"GET ", b"POST", b"HEAD", b"PUT ")):
+        hint = "an HTTP client on the AMQP port: the management API is on the HTTP port"
+    elif header[:1] == b"\x16":
+        hint = "a TLS client on the plain port: use the TLS port"
+    connection.broker.notes.event(
+        "warning",
+        "bad_protocol_header",
+        {"peer": f"{connection.peer}:{connection.peer_port}", "header": repr(header), "hint": hint},
+    )
+
+
+def crashed(connection: Connection, raised: Exception) -> None:
+    connection.broker.notes.crash("internal_error", {"connection": connection.name}, raised)

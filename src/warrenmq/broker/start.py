@@ -1,0 +1,63 @@
+"""The start: what the log found becomes vhosts, queues with their messages, schedules and leases again.
+
+Duty: the order in which that is taken up. What a stored definition looks like is in ``store.py``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from warrenmq.broker import store
+from warrenmq.log.recovery import Recovered
+
+if TYPE_CHECKING:
+    from warrenmq.broker.broker import Broker
+    from warrenmq.broker.queue.queue import Queue
+
+
+def recover(broker: Broker, recovered: Recovered) -> None:
+    broker.epoch_begins(recovered.epoch)
+    others = store.load_definitions(broker, recovered.definitions)
+    leases: list[dict[str, object]] = []
+    returned: list[dict[str, object]] = []
+    for kind, value in others:
+        if kind == "lease":
+            leases.append(value)
+        elif kind == "lease_returned":
+            returned.append(value)
+        else:
+            _load_other(broker, kind, value)
+    by_id: dict[int, Queue] = {}
+    for vhost in broker.vhosts.values():
+        for queue in vhost.queues.values():
+            by_id[queue.id] = queue
+    for value in returned:
+        owner = by_id.get(int(str(value["queue"])))
+        if owner is not None:
+            owner.leases.remember_returned(str(value["id"]))
+    for id, index in recovered.queues.items():
+        found = by_id.get(id)
+        if found is not None:
+            held = [value for value in leases if value["queue"] == id]
+            upto = recovered.delivered_up_to.get(id, 0)
+            store.load_queue(broker, found, index, upto, recovered.clean, held)
+            found.arm_head_expiry()
+    broker.delay.recover(recovered)
+    for id, index in recovered.queues.items():
+        if id not in by_id and not broker.delay.knows(id):
+            broker.notes.event("warning", "messages_without_queue", {"queue_id": id, "messages": len(index)})
+            broker.log.drop_queue(id, index.addresses)
+
+
+def _load_other(broker: Broker, kind: str, value: dict[str, object]) -> None:
+    """A definition that belongs to the broker as a whole."""
+    if kind == "parameter":
+        broker.parameters[(str(value["component"]), str(value["vhost"]), str(value["name"]))] = value["value"]
+    elif kind == "counter":
+        broker.queue_ids_are_taken_below(int(str(value["next"])))
+    elif kind == "global_parameter":
+        broker.global_parameters[str(value["name"])] = value["value"]
+        if value["name"] == "cluster_name":
+            broker.cluster_name = str(value["value"])
+    else:
+        broker.notes.event("warning", "unknown_definition", {"kind": kind})

@@ -1,0 +1,50 @@
+"""Counters of the whole broker since its start. They only grow: what a deleted queue counted stays counted."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, final
+
+from mypy_extensions import i64
+
+if TYPE_CHECKING:
+    from warrenmq.broker.broker import Broker
+    from warrenmq.broker.queue.queue import Queue
+
+
+@final
+class Totals:
+    def __init__(self, broker: Broker) -> None:
+        self._broker: Final = broker
+        self.connections_opened: i64 = 0
+        self.connections_closed: i64 = 0
+        self.channels_opened: i64 = 0
+        self.channels_closed: i64 = 0
+        self.queues_declared: i64 = 0  # whether they were there already or not
+        self.queues_created: i64 = 0
+        self.queues_deleted: i64 = 0
+        # messages, in queues that are gone
+        self._published: i64 = 0
+        self._delivered: i64 = 0
+        self._acked: i64 = 0
+        self._requeued: i64 = 0
+
+    def queue_deleted(self, queue: Queue) -> None:
+        self.queues_deleted += 1
+        self._published += queue.published
+        self._delivered += queue.delivered
+        self._acked += queue.acked
+        self._requeued += queue.requeued
+
+    def messages(self) -> tuple[int, int, int, int]:
+        """Routed to queues, delivered, acknowledged and given back, in all queues there are and were."""
+        published = self._published
+        delivered = self._delivered
+        acked = self._acked
+        requeued = self._requeued
+        for vhost in self._broker.vhosts.values():
+            for queue in vhost.queues.values():
+                published += queue.published
+                delivered += queue.delivered
+                acked += queue.acked
+                requeued += queue.requeued
+        return int(published), int(delivered), int(acked), int(requeued)

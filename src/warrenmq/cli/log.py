@@ -1,0 +1,180 @@
+"""`warren log inspect | verify | salvage | backup`: looking at, checking, saving and copying a data folder offline.
+
+Duty: arguments, locking, printing. The work is `warrenmq.log`'s. A running broker's folder is locked: `warren backup`
+copies that one online.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from warrenmq.log.backup import contents, copy
+from warrenmq.log.examine import Facts, examine, has_marker, records
+from warrenmq.log.files import Files
+from warrenmq.log.format import LogError
+from warrenmq.log.salvage import Salvage
+
+Folder = Annotated[Path, typer.Argument(help="The data folder (the broker must be stopped).")]
+
+
+def register(app: typer.Typer) -> None:
+    log = typer.Typer(
+        no_args_is_help=True, help="Inspect, verify, salvage and copy the data folder of a stopped broker."
+    )
+    log.command("inspect")(inspect)
+    log.command("verify")(verify)
+    log.command("salvage")(salvage)
+    log.command("backup")(backup)
+    app.add_typer(log, name="log")
+
+
+def fail(text: object) -> typer.Exit:
+    typer.echo(str(text), err=True)
+    return typer.Exit(1)
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[Files]:
+    """The folder to ourselves, and one clear line for whatever is wrong with it."""
+    files = Files()
+    if not folder.is_dir():
+        raise fail(f"{folder}: no such folder")
+    try:
+        lock = files.lock(f"{folder}/lock")
+    except BlockingIOError:
+        raise fail(f"{folder} is in use by a running broker: stop it, or copy it with `warren backup`") from None
+    except OSError as error:
+        raise fail(f"{folder}: {error.strerror}") from None
+    try:
+        yield files
+    except LogError as error:
+        raise fail(error) from None
+    except OSError as error:
+        raise fail(f"{error.filename or folder}: {error.strerror or error}") from None
+    finally:
+        files.close(lock)
+
+
+class Bar:
+    """Progress on standard error, only where somebody looks."""
+
+    def __init__(self) -> None:
+        self.shown = -1
+
+    def __call__(self, phase: str, done: int, total: int) -> None:
+        share = done * 100 // total if total else 100
+        if share != self.shown and sys.stderr.isatty():
+            self.shown = share
+            end = "\n" if share >= 100 else ""
+            print(f"\rreading {phase}: {share} %", end=end, file=sys.stderr, flush=True)
+
+
+def read(folder: Path, files: Files) -> Facts:
+    if "manifest" not in files.names(str(folder)) and not any(folder.glob("segment-*")):
+        raise LogError(f"{folder}: there is no log in this folder")
+    return examine(str(folder), files, Bar())
+
+
+def inspect(
+    folder: Folder,
+    segment: Annotated[int, typer.Option(help="List the records of this segment.")] = 0,
+    limit: Annotated[int, typer.Option(help="How many records to list.")] = 50,
+    definitions: Annotated[bool, typer.Option(help="List the definitions.")] = False,
+) -> None:
+    """Say what is in a data folder."""
+    with locked(folder) as files:
+        facts = read(folder, files)
+        found = facts.found
+        marker = has_marker(str(folder), files)
+        queues = found.recovered.queues
+        held = sum(len(index) for index in queues.values())
+        typer.echo(f"log {found.manifest.log_id:016x}, format 1, epoch {found.recovered.epoch}")
+        typer.echo(f"last stop: {'clean' if marker else 'not clean, or the broker was never stopped'}")
+        typer.echo(f"manifest: checkpoint {found.manifest.checkpoint} at {position(found.manifest)}")
+        typer.echo(
+            f"definitions: {len(found.recovered.definitions)}, queues with messages: {len(queues)}, held: {held}"
+        )
+        if found.recovered.cut:
+            typer.echo(f"torn tail: {found.recovered.cut}")
+        typer.echo("segment  generation  files       bytes     records        live  live bytes      ledger")
+        for one in facts.segments:
+            typer.echo(
+                f"{one.number:7d}  {one.generation:10d}  {one.files:5d}  {one.bytes:10d}  {one.records:10d}  "
+                f"{one.live:10d}  {one.live_bytes:10d}  {one.ledger:10d}"
+            )
+        if definitions:
+            for (kind, key), value in found.recovered.definitions.items():
+                typer.echo(f"{kind} {key!r}: {value!r}")
+        if segment:
+            if segment not in found.segments:
+                raise LogError(f"{folder}: there is no segment {segment}")
+            for record in records(facts, segment, limit):
+                what = "chunk" if record.chunk else "message"
+                typer.echo(
+                    f"{record.segment << 32 | record.record:#x} {what} in turn {record.batch} at {record.offset}, "
+                    f"{record.size} bytes, held {record.holders} times"
+                )
+
+
+def position(manifest: object) -> str:
+    return f"segment {getattr(manifest, 'segment', 0)}, offset {getattr(manifest, 'offset', 0)}"
+
+
+def verify(folder: Folder) -> None:
+    """Read and check every byte that counts. Exit status 1 and one line when something does not check."""
+    with locked(folder) as files:
+        facts = read(folder, files)
+        recovered = facts.found.recovered
+        held = sum(len(index) for index in recovered.queues.values())
+        total = sum(int(one.bytes) for one in facts.segments)
+        typer.echo(f"{folder}: {len(facts.segments)} segments, {total} bytes, {held} messages held: all of it checks")
+        if recovered.cut:
+            typer.echo(f"the tail was being written when the broker stopped, and will be cut: {recovered.cut}")
+
+
+def salvage(
+    folder: Folder,
+    target: Annotated[Path, typer.Argument(help="A new folder for what is readable.")],
+) -> None:
+    """Write what is readable of a damaged folder to a new one, and say what is missing."""
+    with locked(folder) as files:
+        if target.exists() and any(target.iterdir()):
+            raise LogError(f"{target} is not empty: salvage writes to a new folder")
+        report = Salvage(str(folder), str(target), files).run()
+        for line in report.problems:
+            typer.echo(f"not readable: {line}")
+        for line in report.lost:
+            typer.echo(f"missing: {line}")
+        typer.echo(
+            f"{target}: {report.messages} messages in {report.queues} queues, {report.definitions} definitions saved"
+        )
+        if report.lost:
+            typer.echo(
+                f"{len(report.lost)} gaps, {report.missing_records} records: some of those may have been settled"
+            )
+
+
+def backup(
+    folder: Folder,
+    target: Annotated[Path, typer.Argument(help="A new folder for the copy.")],
+) -> None:
+    """Copy the data folder of a stopped broker (`warren backup` copies a running one)."""
+    if target.exists() and any(target.iterdir()):
+        raise fail(f"{target} is not empty: a backup goes to a folder of its own")
+    with locked(folder) as files:
+        found = read(folder, files).found  # a copy of a damaged folder is no backup
+        try:
+            copy(str(folder), str(target), files, contents(found.segments, found.manifest))
+        except OSError:
+            shutil.rmtree(target, ignore_errors=True)
+            raise
+    size = sum(os.path.getsize(one) for one in target.iterdir())
+    typer.echo(f"{target}: {size} bytes, a copy a broker can be started on (--data-dir {target})")

@@ -1,0 +1,244 @@
+"""`warren publish`, `warren get` and `warren consume`: the client on the command line.
+
+Duty: do one thing with a queue or exchange of any AMQP 0-9-1 broker and print what the broker said, in its order.
+Not here: anything about the broker itself; these commands work against RabbitMQ too.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import sys
+from typing import Annotated
+
+import typer
+
+from warrenmq.client import (
+    Acked,
+    ChannelClosed,
+    ClientError,
+    Connection,
+    Event,
+    Message,
+    Nacked,
+    Properties,
+    Returned,
+)
+from warrenmq.wire.fields import from_python
+
+NUMBERS = frozenset({"delivery_mode", "priority", "timestamp"})
+TEXTS = frozenset(
+    {
+        "content_type",
+        "content_encoding",
+        "correlation_id",
+        "reply_to",
+        "expiration",
+        "message_id",
+        "type",
+        "user_id",
+        "app_id",
+        "cluster_id",
+    }
+)
+
+Url = Annotated[
+    str, typer.Option("--url", "-u", envvar="WARREN_URL", help="amqp:// or amqps:// address of the broker.")
+]
+DEFAULT_URL = "amqp://guest:guest@127.0.0.1:5672/"
+Json = Annotated[bool, typer.Option("--json", help="One JSON object per message, with everything known about it.")]
+
+
+def register(app: typer.Typer) -> None:
+    app.command("publish")(publish)
+    app.command("get")(get)
+    app.command("consume")(consume)
+
+
+def publish(
+    routing_key: Annotated[str, typer.Argument(help="The queue's name, unless --exchange is given.")],
+    body: Annotated[str, typer.Argument(help="The message; - reads it from standard input.")] = "-",
+    exchange: Annotated[str, typer.Option("--exchange", "-e", help="The exchange; the default one if left out.")] = "",
+    mandatory: Annotated[bool, typer.Option("--mandatory", help="Have it returned if no queue takes it.")] = False,
+    confirm: Annotated[bool, typer.Option("--confirm", help="Wait for the broker's ack or nack.")] = False,
+    persistent: Annotated[bool, typer.Option("--persistent", help="Shorthand for --property delivery_mode=2.")] = False,
+    header: Annotated[
+        list[str] | None, typer.Option("--header", "-H", help="name=text, or name:=JSON for other types. Repeatable.")
+    ] = None,
+    property: Annotated[
+        list[str] | None, typer.Option("--property", "-p", help="content_type=..., priority=... Repeatable.")
+    ] = None,
+    count: Annotated[int, typer.Option("--count", "-n", min=1, help="Send it that many times.")] = 1,
+    url: Url = DEFAULT_URL,
+) -> None:
+    """Publish a message and print what the broker said. Status 1 when it was returned, nacked or refused."""
+    properties = _properties(header or [], property or [], persistent)
+    payload = sys.stdin.buffer.read() if body == "-" else body.encode("utf-8", "surrogateescape")
+    try:
+        with Connection(url, connection_name="warren publish") as connection:
+            channel = connection.channel()
+            if confirm:
+                channel.confirm_select()
+            channel.publish_many(exchange, routing_key, [payload] * count, properties, mandatory)
+            failed = False
+            refused: ClientError | None = None
+            try:
+                if confirm:
+                    channel.wait_for_confirms(connection.timeout)
+                # Answered in order: whatever the broker had to say about the messages comes before this.
+                channel.call("channel.close")
+            except ChannelClosed as error:
+                refused = error
+            for event in channel.take_events():
+                typer.echo(_words(event))
+                failed = failed or not isinstance(event, Acked)
+            if refused is not None:
+                typer.echo(f"refused {refused}")
+                raise typer.Exit(1)
+            if not confirm and not failed:
+                typer.echo("sent")
+            if failed:
+                raise typer.Exit(1)
+    except ClientError as error:
+        raise _failure(error) from None
+
+
+def get(
+    queue: Annotated[str, typer.Argument()],
+    count: Annotated[int, typer.Option("--count", "-n", min=1, help="At most that many messages.")] = 1,
+    requeue: Annotated[bool, typer.Option("--requeue", help="Put them back: look, do not take.")] = False,
+    as_json: Json = False,
+    url: Url = DEFAULT_URL,
+) -> None:
+    """Fetch messages from a queue with basic.get. Status 1 when it is empty."""
+    try:
+        with Connection(url, connection_name="warren get") as connection:
+            channel = connection.channel()
+            last: Message | None = None
+            for _ in range(count):
+                message = channel.basic_get(queue)
+                if message is None:
+                    break
+                _show(message, as_json)
+                last = message
+            if last is None:
+                typer.echo("empty", err=True)
+                raise typer.Exit(1)
+            if requeue:
+                channel.basic_nack(last.delivery_tag, multiple=True, requeue=True)
+            else:
+                channel.basic_ack(last.delivery_tag, multiple=True)
+    except ClientError as error:
+        raise _failure(error) from None
+
+
+def consume(
+    queue: Annotated[str, typer.Argument()],
+    count: Annotated[int, typer.Option("--count", "-n", min=0, help="Stop after that many messages; 0: never.")] = 0,
+    timeout: Annotated[float, typer.Option("--timeout", min=0, help="Stop when none came for SECONDS; 0: never.")] = 0,
+    prefetch: Annotated[int, typer.Option("--prefetch", min=0, max=65535)] = 100,
+    no_ack: Annotated[bool, typer.Option("--no-ack", help="Let the broker forget a message once it is sent.")] = False,
+    as_json: Json = False,
+    url: Url = DEFAULT_URL,
+) -> None:
+    """Print messages as they come and acknowledge them. Ctrl-C ends it."""
+    if no_ack and count:
+        raise typer.BadParameter("--no-ack with --count would lose what the broker had sent beyond the count")
+    try:
+        with Connection(url, connection_name="warren consume") as connection:
+            channel = connection.channel()
+            if count:
+                prefetch = min(prefetch or count, count, 65535)
+            channel.basic_qos(prefetch)
+            consumer_tag = channel.basic_consume(queue, no_ack=no_ack)
+            taken = last = acked = 0
+            for message in channel.messages(timeout or None):
+                _show(message, as_json)
+                taken += 1
+                last = message.delivery_tag
+                if taken == count:
+                    break
+                # Every ack lets the broker send one more. The last ones wait until the consumer is cancelled, so that
+                # no message is fetched only to go back marked redelivered.
+                if not no_ack and (not count or taken <= count - prefetch):
+                    channel.basic_ack(last, multiple=True)
+                    acked = last
+            if consumer_tag in channel.consumers:
+                channel.basic_cancel(consumer_tag)
+            if last > acked and not no_ack:
+                channel.basic_ack(last, multiple=True)
+    except KeyboardInterrupt:
+        raise typer.Exit(0) from None
+    except ClientError as error:
+        raise _failure(error) from None
+
+
+def _words(event: Event) -> str:
+    if isinstance(event, Returned):
+        return f"returned {event.reply_code} {event.reply_text}"
+    if isinstance(event, Acked):
+        return f"acked up to {event.tag}" if event.multiple else "acked"
+    if isinstance(event, Nacked):
+        return f"nacked up to {event.tag}" if event.multiple else "nacked"
+    return f"cancelled {event.consumer_tag}"
+
+
+def _show(message: Message, as_json: bool) -> None:
+    if not as_json:
+        sys.stdout.buffer.write(message.body + b"\n")
+        sys.stdout.buffer.flush()
+        return
+    known = message.properties.present()
+    if "headers" in known:
+        known["headers"] = message.headers
+    try:
+        payload, encoding = message.body.decode("utf-8"), "string"
+    except UnicodeDecodeError:
+        payload, encoding = base64.b64encode(message.body).decode("ascii"), "base64"
+    typer.echo(
+        json.dumps(
+            {
+                "exchange": message.exchange,
+                "routing_key": message.routing_key,
+                "redelivered": message.redelivered,
+                "properties": known,
+                "payload": payload,
+                "payload_encoding": encoding,
+            }
+        )
+    )
+
+
+def _properties(headers: list[str], pairs: list[str], persistent: bool) -> Properties:
+    properties = Properties(delivery_mode=2) if persistent else Properties()
+    if headers:
+        properties.headers = from_python(dict(_header(pair) for pair in headers))
+    for pair in pairs:
+        name, equals, value = pair.partition("=")
+        name = name.replace("-", "_")
+        if not equals or name not in NUMBERS | TEXTS:
+            raise typer.BadParameter(f"{pair!r}: one of {', '.join(sorted(NUMBERS | TEXTS))}, then = and a value")
+        if name in NUMBERS:
+            if not value.isdecimal():
+                raise typer.BadParameter(f"{pair!r}: {name} is a number")
+            setattr(properties, name, int(value))
+        else:
+            setattr(properties, name, value)
+    return properties
+
+
+def _header(pair: str) -> tuple[str, object]:
+    name, equals, value = pair.partition("=")
+    if not equals:
+        raise typer.BadParameter(f"{pair!r}: a header is name=text or name:=JSON")
+    if not name.endswith(":"):
+        return name, value
+    try:
+        return name[:-1], json.loads(value)
+    except ValueError:
+        raise typer.BadParameter(f"{pair!r}: {value!r} is not JSON") from None
+
+
+def _failure(error: ClientError) -> typer.Exit:
+    typer.echo(f"warren: {error}", err=True)
+    return typer.Exit(1)

@@ -1,0 +1,285 @@
+"""`warren pipeline ...`: the Spark jobs from the command line.
+
+Duty: options in, one job, progress while it runs, one clear line when the input is wrong. Not here: the jobs. Spark is
+imported only when a job starts, so that `warren --help` stays quick and works without it.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+Master = Annotated[str | None, typer.Option(help="Spark master URL; local[2] unless given.")]
+Conf = Annotated[list[str] | None, typer.Option("--conf", help="A Spark setting, key=value; may be repeated.")]
+Url = Annotated[str | None, typer.Option(help="amqp://user@host:port/vhost of the broker.")]
+Host = Annotated[str | None, typer.Option(help="The broker's host (without --url).")]
+Port = Annotated[int | None, typer.Option(help="The broker's AMQP port (without --url).")]
+HttpPort = Annotated[int | None, typer.Option(help="The broker's HTTP port, for leases and name patterns.")]
+PasswordEnv = Annotated[str | None, typer.Option(help="Environment variable that holds the password.")]
+PasswordFile = Annotated[str | None, typer.Option(help="File that holds the password.")]
+More = Annotated[list[str] | None, typer.Option("--option", "-o", help="Another option of format amqp, key=value.")]
+Format = Annotated[str, typer.Option("--format", help="Format of the table: parquet, json, csv, …")]
+
+pipeline = typer.Typer(
+    name="pipeline",
+    help="Spark jobs: ingest, publish, route, summary.",
+    no_args_is_help=True,
+    add_completion=False,
+)
+
+
+def register(app: typer.Typer) -> None:
+    app.add_typer(pipeline, name="pipeline")
+    app.command("demo")(demo)
+
+
+@pipeline.command()
+def ingest(
+    lake: Annotated[str, typer.Argument(help="Folder of the Parquet lake.")],
+    queue: Annotated[str | None, typer.Option(help="Queue(s): a name, a list a,b or a pattern a*.")] = None,
+    stream: Annotated[str | None, typer.Option(help="Stream(s): a name, a list a,b or a pattern a*.")] = None,
+    continuous: Annotated[bool, typer.Option(help="Go on until interrupted.")] = False,
+    interval: Annotated[str, typer.Option(help="Time between two batches when continuous.")] = "10 seconds",
+    checkpoint: Annotated[str | None, typer.Option(help="Checkpoint folder; in the lake unless given.")] = None,
+    url: Url = None,
+    host: Host = None,
+    port: Port = None,
+    http_port: HttpPort = None,
+    password_env: PasswordEnv = None,
+    password_file: PasswordFile = None,
+    option: More = None,
+    master: Master = None,
+    conf: Conf = None,
+) -> None:
+    """Queues or streams into a Parquet lake, once and only once."""
+    options = _broker(url, host, port, http_port, password_env, password_file, option)
+    options.update({name: value for name, value in (("queue", queue), ("stream", stream)) if value is not None})
+    with _job(master, conf, lambda: _check_read(options)) as spark:
+        from warrenmq.spark.jobs.ingest import ingest as job
+
+        done = job(
+            spark, options, lake, checkpoint=checkpoint, continuous=continuous, interval=interval, progress=_tell
+        )
+        _tell(f"{done.rows:,} messages in {done.batches} batches, {done.seconds:.1f} s, in {lake}")
+
+
+@pipeline.command()
+def publish(
+    table: Annotated[str, typer.Argument(help="The table whose rows are published.")],
+    outcomes: Annotated[str, typer.Option(help="Folder for the table of what became of every row.")],
+    exchange: Annotated[str | None, typer.Option(help="Exchange for rows that name none.")] = None,
+    routing_key: Annotated[str | None, typer.Option(help="Routing key for rows that name none.")] = None,
+    where: Annotated[str | None, typer.Option(help="Only these rows: an SQL condition.")] = None,
+    format: Format = "parquet",
+    url: Url = None,
+    host: Host = None,
+    port: Port = None,
+    password_env: PasswordEnv = None,
+    password_file: PasswordFile = None,
+    option: More = None,
+    master: Master = None,
+    conf: Conf = None,
+) -> None:
+    """A table to an exchange, with confirms and mandatory, and a table of what became of every row."""
+    options = _broker(url, host, port, None, password_env, password_file, option)
+    given = (("exchange", exchange), ("routingKey", routing_key))
+    options.update({name: value for name, value in given if value is not None})
+    with _job(master, conf, lambda: _check_write(options)) as spark:
+        from warrenmq.spark.jobs.publish import publish as job
+
+        df = _table(spark, table, format)
+        df = df.where(where) if where else df
+        begun = time.monotonic()
+        with _ticking("publishing"):
+            counts = job(df, options, outcomes)
+        rows = sum(counts.values())
+        seconds = time.monotonic() - begun
+        listed = ", ".join(f"{count:,} {outcome}" for outcome, count in sorted(counts.items())) or "no rows"
+        _tell(f"{rows:,} rows in {seconds:.1f} s: {listed}; each row's outcome is in {outcomes}")
+    if set(counts) - {"confirmed"}:
+        raise typer.Exit(1)
+
+
+@pipeline.command()
+def route(
+    table: Annotated[str, typer.Argument(help="The table of messages.")],
+    definitions: Annotated[str, typer.Option(help="Definitions file, as RabbitMQ exports them.")],
+    output: Annotated[str | None, typer.Option(help="Folder for the routed table.")] = None,
+    vhost: Annotated[str, typer.Option(help="vhost of rows without a column vhost.")] = "/",
+    user: Annotated[
+        str | None, typer.Option(help="User of rows without a column user; permissions are checked.")
+    ] = None,
+    mandatory: Annotated[bool, typer.Option(help="Whether rows without a column mandatory are.")] = True,
+    max_message_size: Annotated[int, typer.Option(help="The broker's limit, in bytes.")] = 134_217_728,
+    format: Format = "parquet",
+    master: Master = None,
+    conf: Conf = None,
+) -> None:
+    """What the broker would make of every message of a table, by its own code, without a broker."""
+    from warrenmq.spark.routing import load_definitions
+
+    with _job(master, conf, lambda: load_definitions(definitions)) as spark:
+        from warrenmq.spark.jobs.summary import lines_of, summary, text
+        from warrenmq.spark.routing import route as job
+        from warrenmq.spark.routing import route_files
+
+        options: dict[str, Any] = {
+            "vhost": vhost, "user": user, "mandatory": mandatory, "max_message_size": max_message_size,
+        }  # fmt: skip
+        if format == "parquet":
+            routed = route_files(spark, table, definitions, **options)
+        else:
+            routed = job(_table(spark, table, format), definitions, **options)
+        with _ticking("routing"):
+            if output is not None:
+                routed.write.mode("overwrite").parquet(output)
+                routed = spark.read.parquet(output)
+            lines = lines_of(summary(routed))
+        print(text([line for line in lines if line.section != "rate"]))
+        if output is not None:
+            _tell(f"the routed table is in {output}")
+
+
+@pipeline.command()
+def summary(
+    table: Annotated[str, typer.Argument(help="An ingested, published or routed table.")],
+    window: Annotated[str, typer.Option(help="Window of the rates, such as '1 minute'.")] = "1 minute",
+    time_column: Annotated[str | None, typer.Option(help="Column with the time; found by name unless given.")] = None,
+    output: Annotated[str | None, typer.Option(help="Folder for the summary as Parquet.")] = None,
+    png: Annotated[str | None, typer.Option(help="File for the plot of the rates.")] = None,
+    format: Format = "parquet",
+    master: Master = None,
+    conf: Conf = None,
+) -> None:
+    """Counts by exchange, key, queue and outcome, redeliveries and rates, of a table of messages."""
+    with _job(master, conf) as spark:
+        from warrenmq.spark.jobs.summary import lines_of, plot, text
+        from warrenmq.spark.jobs.summary import summary as job
+
+        df = _table(spark, table, format)
+        with _ticking("counting"):
+            result = job(df, window=window, time_column=time_column)
+            lines = lines_of(result)
+        print(text(lines))
+        if output is not None:
+            result.coalesce(1).write.mode("overwrite").parquet(output)
+            _tell(f"the summary is in {output}")
+        if png is not None:
+            plot(lines, png)
+            _tell(f"the plot is in {png}")
+
+
+def demo(
+    seconds: Annotated[int, typer.Option(help="How long to publish.")] = 20,
+) -> None:
+    """Broker, publishers, streaming ingest, route and summary in one terminal, within two minutes."""
+    from warrenmq.spark.demo import main
+
+    raise typer.Exit(main(seconds))
+
+
+# --- what the commands share
+
+
+def _tell(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
+
+
+@contextmanager
+def _job(master: str | None, conf: list[str] | None, check: Callable[[], Any] | None = None) -> Iterator[SparkSession]:
+    """A session for one job; wrong input of any kind ends it with one line and status 2."""
+    from warrenmq.spark.errors import one_line
+
+    try:
+        if check is not None:
+            check()
+        settings = dict(_pair(text, "--conf") for text in conf or [])
+        from warrenmq.spark.sessions import running_session, session
+
+        running = running_session()
+        if running is None:
+            _tell("starting Spark …")
+        spark = running or session(master, "warren pipeline", settings)
+        try:
+            yield spark
+        finally:
+            if running is None:
+                spark.stop()
+    except (typer.Exit, KeyboardInterrupt):
+        raise
+    except Exception as error:
+        _tell(f"warren pipeline: {one_line(error)}")
+        raise typer.Exit(2) from None
+
+
+@contextmanager
+def _ticking(word: str) -> Iterator[None]:
+    """A sign of life every few seconds while Spark works."""
+    import threading
+
+    done = threading.Event()
+    begun = time.monotonic()
+
+    def tick() -> None:
+        while not done.wait(5):
+            _tell(f"{word} … {time.monotonic() - begun:.0f} s")
+
+    thread = threading.Thread(target=tick, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join()
+
+
+def _table(spark: SparkSession, table: str, format: str) -> DataFrame:
+    reading = spark.read.format(format)
+    if format == "csv":
+        reading = reading.option("header", "true")
+    return reading.load(table)
+
+
+def _broker(
+    url: str | None,
+    host: str | None,
+    port: int | None,
+    http_port: int | None,
+    password_env: str | None,
+    password_file: str | None,
+    option: list[str] | None,
+) -> dict[str, str]:
+    options = dict(_pair(text, "--option") for text in option or [])
+    named = {
+        "url": url, "host": host, "port": port, "httpPort": http_port, "passwordEnv": password_env,
+        "passwordFile": password_file,
+    }  # fmt: skip
+    options.update({name: str(value) for name, value in named.items() if value is not None})
+    return options
+
+
+def _pair(text: str, flag: str) -> tuple[str, str]:
+    key, equals, value = text.partition("=")
+    if not equals or not key:
+        raise typer.BadParameter(f"{flag} takes key=value, not '{text}'")
+    return key, value
+
+
+def _check_read(options: dict[str, str]) -> None:
+    from warrenmq.spark.options import parse
+
+    parse(options)
+
+
+def _check_write(options: dict[str, str]) -> None:
+    from warrenmq.spark.options import parse
+
+    parse(options, writing=True)

@@ -1,0 +1,223 @@
+"""`warren serve`: read the settings, start the broker, say where it listens, stop cleanly.
+
+Exit status 0 after Ctrl-C or SIGTERM, 1 when it cannot start, with one line that names the cure. The options are the
+table of settings, so that flags, variables and the file have the same names and the same checks. Plain Python on
+purpose, no typer: see `warrenmq.cli.main`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import signal
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import warrenmq
+from warrenmq.cli._cures import CannotStart, address_error, check_data_folder
+from warrenmq.server import process
+from warrenmq.server.config import TABLE, Settings, SettingsError, load
+
+if TYPE_CHECKING:
+    from warrenmq.server.app import Server
+    from warrenmq.server.notify import Supervisor
+
+
+def main(arguments: Sequence[str]) -> int:
+    if "--help" in arguments or "-h" in arguments:
+        print(usage())
+        return 0
+    try:
+        flags = read_flags(arguments)
+        settings = load(flags)
+        check_data_folder(settings.data_dir)
+        process.raise_descriptor_limit()
+        process.settle_malloc()
+        with asyncio.Runner(loop_factory=process.loop_factory()) as runner:
+            runner.run(serve(settings, lambda: load(flags)))
+    except (SettingsError, CannotStart) as error:
+        print(f"warren: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def read_flags(arguments: Sequence[str]) -> dict[str, str]:
+    """`--name value` and `--name=value`, by the names of the settings; what it cannot read it refuses."""
+    by_flag = {one.flag: one.name for one in TABLE.values()} | {"--config": "config"}
+    found: dict[str, str] = {}
+    rest = list(arguments)
+    while rest:
+        flag, equals, value = rest.pop(0).partition("=")
+        if flag not in by_flag:
+            near = get_close_matches(flag, by_flag, n=1)
+            cure = f"did you mean {near[0]}?" if near else "`warren serve --help` lists what is allowed"
+            raise SettingsError(f"{flag}: unknown option; {cure}")
+        if not equals:
+            if not rest or rest[0] in by_flag:
+                raise SettingsError(f"{flag}: no value given; allowed: {_allowed(by_flag[flag])}")
+            value = rest.pop(0)
+        found[by_flag[flag]] = value
+    return found
+
+
+def _allowed(name: str) -> str:
+    return "a TOML file" if name == "config" else TABLE[name].kind.allowed
+
+
+def usage() -> str:
+    """All settings, their defaults and what is allowed."""
+    lines = [
+        "warren serve [--SETTING VALUE ...]",
+        "",
+        "Each setting is a flag, a variable (WARREN_PORT) and a key of the TOML file (port), in this precedence.",
+        "",
+        f"  {'--config':<24}TOML file with settings",
+    ]
+    for one in TABLE.values():
+        default = "off" if one.default is None else "none" if one.default == [] else one.default
+        shown = ",".join(default) if isinstance(default, list) else str(default)
+        lines.append(f"  {one.flag:<24}{one.help} [{shown}]")
+    return "\n".join(lines)
+
+
+async def serve(settings: Settings, reread: Callable[[], Settings]) -> None:
+    """Run until a signal arrives. Raises CannotStart, with nothing left behind, when it cannot."""
+    from warrenmq.server.app import Server
+    from warrenmq.server.logging import configure, events
+    from warrenmq.server.notify import Supervisor
+
+    try:
+        configure(settings.log_level, settings.log_format, file=settings.log_file)
+    except OSError as error:
+        raise CannotStart(f"the log file {settings.log_file} cannot be written ({error.strerror}): name another one "
+                          "with --log-file") from None  # fmt: skip
+    supervisor = Supervisor()
+    stop = asyncio.Event()
+    reason = ["shutdown"]
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, _on_signal, number, reason, stop)
+    loop.add_signal_handler(signal.SIGHUP, _do_nothing)  # too early to reload, and no reason to die
+    server = Server(settings)
+    await _start(server, settings)
+    on_hangup = Hangup(server, supervisor, reread, _has_terminal(), lambda: _on_signal(signal.SIGHUP, reason, stop))
+    loop.add_signal_handler(signal.SIGHUP, on_hangup.run)
+    process.settle_garbage()
+    print(start_block(server, settings), flush=True)
+    try:
+        with _ready_file(server, settings):
+            supervisor.ready(_listening_at(server))
+            supervisor.keep_alive()
+            await stop.wait()
+    finally:
+        loop.add_signal_handler(signal.SIGHUP, _do_nothing)  # too late to reload
+        supervisor.stopping(reason[0])
+        events("server").info("server.stopping", reason=reason[0])
+        await server.stop(reason[0])
+        events("server").info("server.stopped")
+
+
+def _on_signal(number: int, reason: list[str], stop: asyncio.Event) -> None:
+    reason[0] = f"broker shut down by {signal.Signals(number).name}"
+    stop.set()
+
+
+def _do_nothing() -> None:
+    return None
+
+
+def _has_terminal() -> bool:
+    try:
+        os.close(os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY))
+    except OSError:
+        return False
+    return True
+
+
+@dataclass
+class Hangup:
+    """SIGHUP reloads. If it came because the terminal the broker ran in was closed, it stops, as it always did."""
+
+    server: Server
+    supervisor: Supervisor
+    reread: Callable[[], Settings]
+    had_terminal: bool
+    stop: Callable[[], None]
+
+    def run(self) -> None:
+        from warrenmq.server.logging import events
+        from warrenmq.server.reload import reload
+
+        if self.had_terminal and not _has_terminal():
+            self.stop()
+            return
+        self.supervisor.reloading()
+        try:
+            result = reload(self.server, self.reread())
+        except (SettingsError, OSError) as error:  # ssl.SSLError is an OSError
+            events("server").error("server.reload_refused", reason=str(error), hint="nothing was changed")
+        else:
+            events("server").info("server.reloaded", changed=",".join(result.changed) or "nothing")
+            if result.needs_restart:
+                events("server").warning("server.needs_restart", settings=",".join(result.needs_restart))
+        self.supervisor.ready(_listening_at(self.server))
+
+
+def _listening_at(server: Server) -> str:
+    return f"listening on {_address(server.amqp_address)}"
+
+
+async def _start(server: Server, settings: Settings) -> None:
+    from warrenmq.log.format import LogError
+
+    try:
+        await server.start()
+    except LogError as error:
+        raise CannotStart(str(error)) from None
+    except OSError as error:
+        raise address_error(error, settings) from error
+
+
+def start_block(server: Server, settings: Settings) -> str:
+    """What a person needs to know to use the broker that just started."""
+    local = " (from this machine only)" if settings.default_user in settings.loopback_users else ""
+    password = settings.default_pass if settings.default_pass == "guest" else "the one configured"
+    tls_address = getattr(server, "tls_address", None)
+    rows = [
+        ("AMQP", f"amqp://{_address(server.amqp_address)}"),
+        ("AMQP + TLS", f"amqps://{_address(tls_address)}" if tls_address else ""),
+        ("HTTP", f"http://{_address(server.http_address)}"),
+        ("user", f"{settings.default_user}, password {password} unless changed{local}"),
+        ("data", str(settings.data_dir.absolute())),
+        ("build", str(warrenmq.build_info())),
+    ]
+    lines = [f"Warren {warrenmq.__version__} is listening; Ctrl-C stops it."]
+    return "\n".join(lines + [f"  {name:<11}{value}" for name, value in rows if value])
+
+
+def _address(address: tuple[str, int]) -> str:
+    host, port = address[:2]
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+@contextlib.contextmanager
+def _ready_file(server: Server, settings: Settings) -> Iterator[None]:
+    """While listening, the file is there and complete: it is written beside and moved into place."""
+    path = settings.ready_file
+    if path is None:
+        yield
+        return
+    ready = {"pid": os.getpid(), "amqp": _address(server.amqp_address), "http": _address(server.http_address)}
+    beside = Path(f"{path}.{os.getpid()}")
+    beside.write_text(json.dumps(ready) + "\n")
+    beside.replace(path)
+    try:
+        yield
+    finally:
+        path.unlink(missing_ok=True)

@@ -1,0 +1,353 @@
+"""A connection: the handshake, channel 0, and the one loop that reads for all its channels.
+
+Duty: octets out in order and in large pieces, octets in to the decoder, the end of the connection as one exception that
+every later call raises again. Not here: what channels do with what was read (``channel.py``).
+"""
+
+from __future__ import annotations
+
+import ssl as tls
+import time
+from typing import TYPE_CHECKING, Final, final
+
+from librt.strings import BytesWriter
+from mypy_extensions import i64
+
+from warrenmq.client.address import Address, parse_url
+from warrenmq.client.decoder import Decoder
+from warrenmq.client.errors import ChannelClosed, ConnectError, ConnectionClosed, Timeout
+from warrenmq.client.transport import Transport
+from warrenmq.wire.constants import FRAME_HEARTBEAT, PROTOCOL_HEADER
+from warrenmq.wire.content import frame
+from warrenmq.wire.fields import Table
+from warrenmq.wire.methods import Method, method_frame
+from warrenmq.wire.replies import AmqpError
+
+if TYPE_CHECKING:
+    from warrenmq.client.channel import Channel
+
+CLOSE_TIMEOUT: Final = 5.0
+FIRST_FRAME_MAX: Final = 131072  # until tuned; a bigger first frame is some other protocol
+
+CAPABILITIES: Final[dict[str, object]] = {
+    "publisher_confirms": True,
+    "exchange_exchange_bindings": True,
+    "basic.nack": True,
+    "consumer_cancel_notify": True,
+    "connection.blocked": True,
+    "authentication_failure_close": True,
+}
+
+
+@final
+class Connection:
+    """``Connection("amqp://guest:guest@127.0.0.1:5672/")`` or by keywords; also a context manager.
+
+    ``timeout`` bounds connecting and every call that waits for the broker's answer. ``heartbeat`` 0 asks for none:
+    heartbeats are only sent while a call of this client waits.
+    """
+
+    def __init__(
+        self,
+        url: str | None = None,
+        *,
+        host: str = "127.0.0.1",
+        port: int = 5672,
+        virtual_host: str = "/",
+        username: str = "guest",
+        password: str = "guest",
+        ssl: tls.SSLContext | None = None,
+        heartbeat: int = 0,
+        frame_max: int = 131072,
+        channel_max: int = 2047,
+        connection_name: str = "",
+        mechanism: str = "PLAIN",
+        client_properties: dict[str, object] | None = None,
+        timeout: float | None = 30.0,
+    ) -> None:
+        if url is not None:
+            self.address = parse_url(url)
+        else:
+            self.address = Address(host, port, virtual_host, username, password, ssl is not None)
+        if self.address.tls and ssl is None:
+            ssl = tls.create_default_context()
+        self.timeout: Final = timeout
+        self.server_properties: Table = {}
+        self.blocked: str | None = None  # the broker's reason while it takes no publishes
+        self.closed: ConnectionClosed | None = None
+        self.frame_max: i64 = i64(frame_max)
+        self.channel_max: i64 = i64(channel_max)
+        self.heartbeat: i64 = 0
+        self.channels: Final[dict[int, Channel]] = {}
+        self.out = BytesWriter()  # what is to be sent next
+        self.decoder: Final = Decoder()
+        try:
+            self._transport: Final = Transport(self.address.host, self.address.port, ssl, timeout)
+        except OSError as error:
+            raise ConnectError(f"cannot connect to {self.address.host}:{self.address.port}: {error}") from error
+        try:
+            self._handshake(mechanism, connection_name, client_properties, heartbeat)
+        except ConnectionClosed as closed:
+            self._transport.close()
+            raise ConnectError(closed.text, closed.code) from None
+        except BaseException:
+            self._transport.close()
+            raise
+
+    # --- for users
+
+    def channel(self, number: int = 0) -> Channel:
+        """Open a channel: the given number, or the lowest free one."""
+        from warrenmq.client.channel import Channel
+
+        self.check()
+        if number == 0:
+            number = 1
+            while number in self.channels:
+                number += 1
+        elif number in self.channels:
+            raise ValueError(f"channel {number} is open already")
+        if self.channel_max != 0 and number > self.channel_max:
+            raise ValueError(f"the connection has no more than {self.channel_max} channels")
+        channel = Channel(self, number, self.decoder.open(number))
+        self.channels[number] = channel
+        try:
+            channel.call("channel.open")
+        except ChannelClosed:
+            self.forget(number)
+            raise
+        return channel
+
+    def flush(self) -> None:
+        """Send what is buffered."""
+        self.check()
+        if len(self.out) == 0:
+            return
+        data = self.out.getvalue()
+        self.out = BytesWriter()
+        try:
+            self._transport.send(data, self.decoder)
+        except AmqpError as error:
+            raise self._broken(error) from None
+        self._react()
+        if self._transport.ended:
+            raise self._ended()
+
+    def read(self, timeout: float | None) -> bool:
+        """Flush, then wait for the broker at most ``timeout`` seconds; False when nothing came. Feeds all channels."""
+        self.flush()
+        deadline = None if timeout is None else time.monotonic() + timeout
+        while True:
+            left = None if deadline is None else max(0.0, deadline - time.monotonic())
+            block = self._receive(left)
+            if block:
+                try:
+                    self.decoder.feed(block)
+                except AmqpError as error:
+                    raise self._broken(error) from None
+                self._react()
+                return True
+            if self._transport.ended:
+                raise self._ended()
+            if left == 0.0:
+                return False
+
+    def fileno(self) -> int:
+        """For select and poll; a readable socket means: call ``read(0)``."""
+        return self._transport.socket.fileno()
+
+    def update_secret(self, new_secret: str, reason: str = "") -> None:
+        """connection.update-secret"""
+        self.out.write(method_frame(0, "connection.update-secret", new_secret=new_secret, reason=reason))
+        self._expect("connection.update-secret-ok", self.timeout)
+
+    def close(self, code: int = 200, text: str = "Goodbye") -> None:
+        """Flush and say goodbye; never raises for a connection that is gone already."""
+        if self.closed is None and not self._transport.ended:
+            try:
+                self.out.write(method_frame(0, "connection.close", reply_code=code, reply_text=text))
+                self._expect("connection.close-ok", CLOSE_TIMEOUT)
+            except (ConnectionClosed, Timeout):
+                pass
+        if self.closed is None:
+            self.closed = ConnectionClosed(0, "closed by this side")
+        self._transport.close()
+
+    def abort(self) -> None:
+        """Drop the socket without a word, as a crash would."""
+        self.closed = ConnectionClosed(0, "aborted by this side")
+        self._transport.close()
+
+    def __enter__(self) -> Connection:
+        return self
+
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<Connection to {self.address!r}{' closed' if self.closed is not None else ''}>"
+
+    # --- for channels
+
+    def check(self) -> None:
+        """Raise why the connection is gone, if it is."""
+        closed = self.closed
+        if closed is not None:
+            raise ConnectionClosed(closed.code, closed.text, closed.class_id, closed.method_id)
+
+    def forget(self, number: int) -> None:
+        """The channel is closed on both sides; its number may be used again."""
+        self.channels.pop(number, None)
+        self.decoder.close(number)
+
+    # --- inside
+
+    def _receive(self, timeout: float | None) -> bytes:
+        """Wait for octets, keeping up the heartbeats that were agreed on."""
+        if self.heartbeat == 0:
+            return self._transport.receive(timeout)
+        interval = float(self.heartbeat) / 2.0
+        deadline = None if timeout is None else time.monotonic() + timeout
+        while True:
+            now = time.monotonic()
+            if now - self._transport.sent_at >= interval:
+                self._transport.send(frame(FRAME_HEARTBEAT, 0, b""), self.decoder)
+            left = interval if deadline is None else min(interval, max(0.0, deadline - now))
+            block = self._transport.receive(left)
+            if block or self._transport.ended:
+                return block
+            if time.monotonic() - self._transport.received_at > 2.0 * float(self.heartbeat):
+                self._transport.close()
+                self.closed = ConnectionClosed(0, "the broker missed its heartbeats")
+                self.check()
+            if deadline is not None and time.monotonic() >= deadline:
+                return b""
+
+    def _react(self) -> None:
+        """Deal with what came on channel 0, and with channels the broker closed."""
+        if len(self.decoder.control) > 0:
+            kept: list[Method] = []
+            for method in self.decoder.control:
+                name = method.name
+                if name == "connection.close":
+                    self._answer_close(method)
+                elif name == "connection.blocked":
+                    self.blocked = method.str("reason")
+                elif name == "connection.unblocked":
+                    self.blocked = None
+                else:
+                    kept.append(method)
+            self.decoder.control = kept
+        if self.decoder.noticed:
+            self.decoder.noticed = False
+            for channel in list(self.channels.values()):
+                channel.react()
+            self.check()
+            self.flush()  # the broker waits for channel.close-ok
+        self.check()
+
+    def _answer_close(self, method: Method) -> None:
+        if self.closed is None:
+            self.closed = ConnectionClosed(
+                method.int("reply_code"), method.str("reply_text"), method.int("class_id"), method.int("method_id")
+            )
+        self._transport.send(method_frame(0, "connection.close-ok"), self.decoder)
+        self._transport.close()
+
+    def _expect(self, name: str, timeout: float | None) -> Method:
+        """The next method of channel 0, which has to be ``name``."""
+        deadline = None if timeout is None else time.monotonic() + timeout
+        while len(self.decoder.control) == 0:
+            left = None if deadline is None else deadline - time.monotonic()
+            if left is not None and left <= 0:
+                raise Timeout(f"no {name} from the broker within {timeout} s")
+            self.read(left)
+        method = self.decoder.control.pop(0)
+        if method.name != name:
+            raise self._broken(AmqpError(505, f"expected {name}, got {method.name}"))
+        return method
+
+    def _handshake(
+        self, mechanism: str, connection_name: str, client_properties: dict[str, object] | None, heartbeat: int
+    ) -> None:
+        """protocol header, start, start-ok, tune, tune-ok, open, open-ok (spec.md §1.3)."""
+        self.decoder.frame_max = FIRST_FRAME_MAX
+        self.out.write(PROTOCOL_HEADER)
+        self.flush()
+        start = self._expect_start()
+        self.server_properties = start.table("server_properties")
+        properties: dict[str, object] = {
+            "product": "warren client",
+            "platform": "Python",
+            "capabilities": CAPABILITIES,
+        }
+        if connection_name:
+            properties["connection_name"] = connection_name
+        if client_properties is not None:
+            properties.update(client_properties)
+        self.out.write(
+            method_frame(
+                0,
+                "connection.start-ok",
+                client_properties=properties,
+                mechanism=mechanism,
+                response=self._response(mechanism),
+                locale="en_US",
+            )
+        )
+        tune = self._expect("connection.tune", self.timeout)
+        self.frame_max = _lower(self.frame_max, i64(tune.int("frame_max")))
+        self.channel_max = _lower(self.channel_max, i64(tune.int("channel_max")))
+        self.heartbeat = i64(heartbeat)  # the client's value wins (spec.md §1.3)
+        self.decoder.frame_max = self.frame_max
+        self.out.write(
+            method_frame(
+                0,
+                "connection.tune-ok",
+                channel_max=int(self.channel_max),
+                frame_max=int(self.frame_max),
+                heartbeat=heartbeat,
+            )
+        )
+        self.out.write(method_frame(0, "connection.open", virtual_host=self.address.virtual_host))
+        self._expect("connection.open-ok", self.timeout)
+
+    def _expect_start(self) -> Method:
+        try:
+            return self._expect("connection.start", self.timeout)
+        except ConnectionClosed as closed:
+            if closed.code == 501:
+                raise ConnectError("the other side does not speak AMQP 0-9-1") from None
+            raise
+
+    def _response(self, mechanism: str) -> bytes:
+        username = self.address.username
+        password = self.address.password
+        if mechanism == "PLAIN":
+            return f"\0{username}\0{password}".encode()
+        if mechanism == "AMQPLAIN":
+            payload = method_frame(
+                0, "connection.start-ok", client_properties={"LOGIN": username, "PASSWORD": password}
+            )
+            size = int.from_bytes(payload[11:15], "big")
+            return payload[15 : 15 + size]  # a table without its length word
+        return b""  # EXTERNAL: the certificate says it all
+
+    def _broken(self, error: AmqpError) -> ConnectionClosed:
+        """The broker's octets make no sense: say so and hang up."""
+        self.closed = ConnectionClosed(error.code, error.text)
+        self._transport.close()
+        return self.closed
+
+    def _ended(self) -> ConnectionClosed:
+        if self.closed is None:
+            self.closed = ConnectionClosed(0, "the broker closed the socket without a word")
+        self._transport.close()
+        return self.closed
+
+
+def _lower(mine: i64, theirs: i64) -> i64:
+    """Negotiation: 0 means no limit."""
+    if mine == 0 or theirs == 0:
+        return mine if theirs == 0 else theirs
+    return mine if mine < theirs else theirs

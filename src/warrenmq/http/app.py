@@ -1,0 +1,165 @@
+"""The HTTP application: finds the endpoint of a request, lets the right people in, turns results into answers.
+
+Everything under /api comes from the table of endpoints (``table.py``); the page, the metrics and the OpenAPI
+description stand beside it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
+
+import msgspec
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from warrenmq.broker.access import Refused
+from warrenmq.http import auth, metrics, openapi, page
+from warrenmq.http.bridge import Bridge
+from warrenmq.http.endpoint import Call, Endpoint, Json, NoContent
+from warrenmq.http.errors import ApiError, not_found, of_amqp
+from warrenmq.http.listing import short_list
+from warrenmq.http.table import ENDPOINTS
+from warrenmq.wire.replies import AmqpError
+
+if TYPE_CHECKING:
+    from warrenmq.server.app import Server
+
+VERBS = ["GET", "HEAD", "PUT", "POST", "DELETE", "OPTIONS"]
+
+
+def create_app(server: Server) -> Starlette:
+    """The app for one server; it lives on the server's loop."""
+    api = Api(Bridge(server))
+    return Starlette(
+        routes=[
+            Route("/", api.page, methods=["GET"]),
+            Route("/metrics", api.metrics, methods=["GET"]),
+            Route("/metrics/per-object", api.metrics_per_object, methods=["GET"]),
+            Route("/api/openapi.json", api.openapi, methods=["GET"]),
+            Route("/api", api.dispatch, methods=VERBS),
+            Route("/api/{rest:path}", api.dispatch, methods=VERBS),
+        ]
+    )
+
+
+class Tree:
+    """Endpoints by path segment; a segment in braces takes anything."""
+
+    def __init__(self) -> None:
+        self.children: dict[str, Tree] = {}
+        self.anything: Tree | None = None
+        self.endpoints: dict[str, Endpoint] = {}
+
+    def add(self, endpoint: Endpoint) -> None:
+        node = self
+        for segment in endpoint.segments:
+            if segment.startswith("{"):
+                if node.anything is None:
+                    node.anything = Tree()
+                node = node.anything
+            else:
+                node = node.children.setdefault(segment, Tree())
+        node.endpoints[endpoint.method] = endpoint
+
+    def find(self, segments: list[str]) -> Tree | None:
+        node = self
+        for number, segment in enumerate(segments):
+            fixed = node.children.get(segment)
+            if fixed is not None:
+                found = fixed.find(segments[number + 1 :])
+                if found is not None and found.endpoints:
+                    return found
+            if node.anything is None:
+                return None
+            node = node.anything
+        return node if node.endpoints else None
+
+
+class Api:
+    def __init__(self, bridge: Bridge) -> None:
+        self._bridge = bridge
+        self._tree = Tree()
+        for endpoint in ENDPOINTS:
+            self._tree.add(endpoint)
+
+    async def dispatch(self, request: Request) -> Response:
+        try:
+            return await self._answer(request)
+        except auth.LoginRequired:
+            return Response(status_code=401, headers={"www-authenticate": auth.REALM})
+        except Exception as error:
+            return self._problem(error, request)
+
+    async def _answer(self, request: Request) -> Response:
+        segments = path_segments(request)
+        node = self._tree.find(segments)
+        if request.method == "OPTIONS":
+            return Response(headers={"allow": allowed(node)})
+        user = await auth.authenticate(request, self._bridge)
+        if node is None:
+            raise not_found()
+        endpoint = node.endpoints.get("GET" if request.method == "HEAD" else request.method)
+        if endpoint is None:
+            return Response(status_code=405, headers={"allow": allowed(node)})
+        path = {
+            name[1:-1]: value
+            for name, value in zip(endpoint.segments, segments, strict=True)
+            if name.startswith("{")
+        }
+        auth.authorise(endpoint.level, user, path.get("vhost"), self._bridge)
+        call = Call(request, self._bridge, user, path)
+        result = await endpoint.handler(call)
+        if endpoint.method == "GET" and isinstance(result, list):
+            result = short_list(call.query, result)
+        return answer(result)
+
+    def _problem(self, error: Exception, request: Request) -> Response:
+        if isinstance(error, AmqpError):
+            error = of_amqp(error)
+        if isinstance(error, Refused):
+            error = ApiError(400, "bad_request", error.reason)
+        if isinstance(error, ApiError):
+            headers = {"www-authenticate": auth.REALM} if error.status == 401 else None
+            return Json({"error": error.error, "reason": error.reason}, status_code=error.status, headers=headers)
+        self._bridge.broker.notes.crash("http_error", {"method": request.method, "path": request.url.path}, error)
+        return Json({"error": "internal_error", "reason": "see the broker's log"}, status_code=500)
+
+    async def page(self, request: Request) -> Response:
+        return await page.render(request, self._bridge)
+
+    async def metrics(self, request: Request) -> Response:
+        return await metrics.render(self._bridge, per_object=False)
+
+    async def metrics_per_object(self, request: Request) -> Response:
+        return await metrics.render(self._bridge, per_object=True)
+
+    async def openapi(self, request: Request) -> Response:
+        return Json(openapi.description(ENDPOINTS, self._bridge.broker.version))
+
+
+def path_segments(request: Request) -> list[str]:
+    """The segments below /api, each unquoted by itself: a vhost called / is one segment."""
+    raw = request.scope.get("raw_path") or request.scope["path"].encode()
+    text = raw.split(b"?")[0].decode("ascii", "replace")
+    parts = text.split("/")[2:]
+    while parts and parts[-1] == "":
+        parts.pop()
+    return [unquote(part) for part in parts]
+
+
+def allowed(node: Tree | None) -> str:
+    methods = set(node.endpoints) if node is not None else set()
+    if "GET" in methods:
+        methods.add("HEAD")
+    return ", ".join(sorted(methods | {"OPTIONS"}))
+
+
+def answer(result: Any) -> Response:
+    if result is None:
+        return NoContent()
+    if isinstance(result, Response):
+        return result
+    return Json(msgspec.json.encode(result))

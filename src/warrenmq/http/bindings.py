@@ -1,0 +1,145 @@
+"""/bindings: what leads where."""
+
+from __future__ import annotations
+
+from urllib.parse import quote, unquote_plus
+
+from warrenmq.broker.records import Binding
+from warrenmq.broker.vhost import VHost
+from warrenmq.http.endpoint import MANAGEMENT, VHOST, Call, Created, Endpoint, NoContent
+from warrenmq.http.errors import bad_request, not_found
+from warrenmq.http.exchanges import DEFAULT
+from warrenmq.http.fields import arguments_table
+from warrenmq.http.listing import listing
+from warrenmq.http.models import BindingInfo
+from warrenmq.http.requests import BindingDeclaration
+from warrenmq.http.views import binding_info, default_binding, properties_key
+
+KINDS = {"q": "queue", "e": "exchange"}
+
+
+def _source(binding: BindingInfo) -> str:
+    return binding.source
+
+
+def _same(binding: BindingInfo) -> BindingInfo:
+    return binding
+
+
+def _of(vhost: VHost) -> list[BindingInfo]:
+    found = [default_binding(vhost.queues[name]) for name in sorted(vhost.queues)]
+    for name in sorted(vhost.exchanges):
+        found.extend(binding_info(binding) for binding in vhost.exchanges[name].bindings_out.values())
+    return found
+
+
+async def list_bindings(call: Call) -> object:
+    found = [one for vhost in call.bridge.visible_vhosts(call.user) for one in _of(vhost)]
+    return await listing(call, found, _source, _same)
+
+
+async def list_in_vhost(call: Call) -> object:
+    return await listing(call, _of(call.bridge.vhost(call.path["vhost"])), _source, _same)
+
+
+def _kind(call: Call) -> str:
+    kind = KINDS.get(call.path["type"])
+    if kind is None:
+        raise not_found()
+    return kind
+
+
+def _between(call: Call) -> list[Binding]:
+    """The bindings of a source to a destination, in the vhost of the path."""
+    vhost = call.bridge.vhost(call.path["vhost"])
+    source = vhost.exchanges.get(call.path["source"])
+    kind, name = _kind(call), call.path["destination"]
+    if source is None:
+        return []
+    return [
+        binding
+        for binding in source.bindings_out.values()
+        if binding.destination.name.name == name and binding.destination.name.kind == kind
+    ]
+
+
+async def list_between(call: Call) -> list[BindingInfo]:
+    if call.path["source"] in ("", DEFAULT) and _kind(call) == "queue":
+        queue = call.bridge.vhost(call.path["vhost"]).queues.get(call.path["destination"])
+        return [] if queue is None else [default_binding(queue)]
+    return [binding_info(binding) for binding in _between(call)]
+
+
+def _chosen(call: Call) -> Binding:
+    """The one named by its properties key; clients quote it once or twice."""
+    wanted = call.path["props"]
+    found = _between(call)
+    for binding in found:
+        if properties_key(binding.key, binding.arguments) == wanted:
+            return binding
+    for binding in found:
+        if unquote_plus(properties_key(binding.key, binding.arguments)) == unquote_plus(wanted):
+            return binding
+    raise not_found()
+
+
+async def get_binding(call: Call) -> BindingInfo:
+    return binding_info(_chosen(call))
+
+
+async def bind(call: Call) -> Created:
+    vhost = call.bridge.vhost_for_change(call.path["vhost"])
+    wanted = await call.body(BindingDeclaration)
+    arguments = arguments_table(wanted.arguments)
+    source, destination = call.path["source"], call.path["destination"]
+    if len(wanted.routing_key.encode()) > 255:
+        raise bad_request("routing_key is longer than 255 bytes")
+    source = "" if source == DEFAULT else source
+    async with call.bridge.direct(call.user, vhost) as channel:
+        if _kind(call) == "queue":
+            await channel.call(
+                "queue.bind", queue=destination, exchange=source, routing_key=wanted.routing_key, arguments=arguments
+            )
+        else:
+            await channel.call(
+                "exchange.bind", destination=destination, source=source, routing_key=wanted.routing_key,
+                arguments=arguments,
+            )  # fmt: skip
+    key = properties_key(wanted.routing_key, arguments)
+    return Created(f"{quote(destination, safe='')}/{quote(key, safe='~')}")
+
+
+async def unbind(call: Call) -> NoContent:
+    binding = _chosen(call)
+    vhost = call.bridge.vhost(call.path["vhost"])
+    source, destination = binding.source.name.name, binding.destination.name.name
+    async with call.bridge.direct(call.user, vhost) as channel:
+        if binding.destination.name.kind == "queue":
+            await channel.call(
+                "queue.unbind", queue=destination, exchange=source, routing_key=binding.key,
+                arguments=binding.arguments,
+            )  # fmt: skip
+        else:
+            await channel.call(
+                "exchange.unbind", destination=destination, source=source, routing_key=binding.key,
+                arguments=binding.arguments,
+            )  # fmt: skip
+    return NoContent()
+
+
+BETWEEN = "/bindings/{vhost}/e/{source}/{type}/{destination}"
+
+ENDPOINTS = [
+    Endpoint("GET", "/bindings", MANAGEMENT, list_bindings, "Bindings", answer=list[BindingInfo], listing=True),
+    Endpoint(
+        "GET", "/bindings/{vhost}", VHOST, list_in_vhost, "Bindings of a vhost", answer=list[BindingInfo],
+        listing=True,
+    ),
+    Endpoint(
+        "GET", BETWEEN, VHOST, list_between, "Bindings of an exchange to a queue (q) or exchange (e)",
+        answer=list[BindingInfo],
+    ),
+    Endpoint("POST", BETWEEN, VHOST, bind, "Bind", body=BindingDeclaration, status=201),
+    Endpoint("GET", BETWEEN + "/{props}", VHOST, get_binding, "One binding", answer=BindingInfo),
+    Endpoint("DELETE", BETWEEN + "/{props}", VHOST, unbind, "Unbind", status=204),
+]  # fmt: skip

@@ -1,0 +1,142 @@
+"""The one door from the HTTP API to the broker: what handlers ask and change goes through here.
+
+Handlers run on the broker's loop, so they may look at its objects; changes happen inside a turn (``begin``) and are
+answered when the log has them (``committed``).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from warrenmq.broker.access import Access, User
+from warrenmq.broker.alarms import Alarms
+from warrenmq.http import errors
+from warrenmq.http.direct import Direct
+from warrenmq.http.patience import written
+from warrenmq.http.rates import Rates
+
+if TYPE_CHECKING:
+    from warrenmq.broker.broker import Broker
+    from warrenmq.broker.connection import Connection
+    from warrenmq.broker.vhost import VHost
+    from warrenmq.server.app import Server
+
+ADMINISTRATOR = "administrator"
+MONITORING = "monitoring"
+POLICYMAKER = "policymaker"
+MANAGEMENT_TAGS = frozenset({"management", POLICYMAKER, MONITORING, ADMINISTRATOR})
+
+
+class Bridge:
+    def __init__(self, server: Server) -> None:
+        self.server = server
+        self.broker: Broker = server.broker
+        self.access: Access = server.broker.access
+        self.rates = Rates(time.monotonic)
+
+    # -- changing
+
+    def begin(self) -> None:
+        """What follows (up to the next await) belongs to one turn of the broker, so to one batch of the log."""
+        self.server.begin()
+
+    async def committed(self) -> None:
+        """Wait until every change so far is on disk."""
+        await written(self.broker, self.server.committed())
+
+    async def change(self, work: Callable[[], None]) -> None:
+        """Do something as one turn and wait until it is on disk."""
+        self.begin()
+        work()
+        await self.committed()
+
+    def direct(self, user: User, vhost: VHost) -> Direct:
+        """A channel for this user, who must have permissions in the vhost."""
+        if not self.access.vhost_allowed(user.name, vhost.name):
+            raise errors.not_authorised("Access refused.")
+        return Direct(self.server, user.name, vhost)
+
+    # -- taking clients
+
+    def suspend_listening(self) -> None:
+        """No new AMQP clients; those that are there stay."""
+        server = self.server
+        for listener in server.listeners:
+            listener.close()
+        server.listeners.clear()
+
+    async def stop_listening(self) -> None:
+        """No new AMQP clients; those that are there are told to go."""
+        self.suspend_listening()
+        self.begin()
+        self.broker.shut_down("stopped by an administrator")
+
+    async def start_listening(self) -> None:
+        """Listen again where it listened before."""
+        server = self.server
+        if server.listeners:
+            return
+        await server.listen_for_clients()
+
+    @property
+    def listening(self) -> bool:
+        return bool(self.server.listeners)
+
+    # -- looking
+
+    @property
+    def node(self) -> str:
+        return self.broker.node_name
+
+    @property
+    def alarms(self) -> Alarms | None:
+        found = getattr(self.broker, "alarms", None)
+        return found if isinstance(found, Alarms) else None
+
+    def vhost(self, name: str) -> VHost:
+        """The vhost of a path; 404 as for any object."""
+        vhost = self.broker.vhosts.get(name)
+        if vhost is None:
+            raise errors.not_found()
+        return vhost
+
+    def vhost_for_change(self, name: str) -> VHost:
+        """The vhost of a PUT or POST; 404 in other words."""
+        vhost = self.broker.vhosts.get(name)
+        if vhost is None:
+            raise errors.vhost_not_found()
+        return vhost
+
+    def visible_vhosts(self, user: User) -> list[VHost]:
+        """Those whose content a listing shows to this user, by name."""
+        everything = ADMINISTRATOR in user.tags or MONITORING in user.tags
+        return [
+            vhost
+            for name, vhost in sorted(self.broker.vhosts.items())
+            if everything or self.access.vhost_allowed(user.name, name)
+        ]
+
+    def open_connections(self) -> list[Connection]:
+        """Those that have finished their handshake, by name."""
+        return sorted((one for one in self.broker.connections if one.vhost is not None), key=_name)
+
+    def visible_connections(self, user: User) -> list[Connection]:
+        connections = self.open_connections()
+        if ADMINISTRATOR in user.tags or MONITORING in user.tags:
+            return connections
+        return [one for one in connections if one.username == user.name]
+
+    def listeners(self) -> list[tuple[str, str, int]]:
+        """(protocol, address, port) of everything that listens."""
+        server = self.server
+        found = [("amqp", *server.amqp_address)]
+        if server.tls_address is not None:
+            found.append(("amqp/ssl", *server.tls_address))
+        found.append(("http", *server.http_address))
+        return found
+
+
+def _name(connection: Connection) -> str:
+    return connection.name

@@ -1,0 +1,397 @@
+"""/delayed/{vhost}: the messages that wait in delayed exchanges. See docs/delayed.md.
+
+Permissions, on the exchange: read to see, configure to change. Every change is answered when the log has it. Filters
+that need the content of messages are worked off a step at a time and up to a budget; then the answer carries a
+``next`` token to go on with.
+"""
+
+from __future__ import annotations
+
+import base64
+from datetime import UTC, datetime
+from typing import Any
+
+from msgspec import UNSET, Struct, UnsetType
+
+from warrenmq.broker.delay import browse
+from warrenmq.broker.delay.note import CONFIRM, MANDATORY, PERSISTENT, REPEATS, note_of
+from warrenmq.broker.delay.schedule import Schedule
+from warrenmq.broker.exchange.delayed import LONGEST
+from warrenmq.broker.message import bcc_of, packed_keys_of, unpack_keys
+from warrenmq.broker.records import Content
+from warrenmq.http.endpoint import VHOST, Call, Endpoint, NoContent
+from warrenmq.http.errors import ApiError, bad_request, not_authorised
+from warrenmq.http.listing import Pacer
+from warrenmq.log.format import LogError
+from warrenmq.wire.content import Properties
+from warrenmq.wire.fields import to_python
+
+DEFAULT_LIMIT = 100
+LARGEST_LIMIT = 1000
+BUDGET = 20_000  # messages one request looks into
+STEP = 64  # of them at a time, between which others get their turn
+SHOWN_BYTES = 1024  # of a body, in listings
+PROPERTIES = (
+    "content_type", "content_encoding", "delivery_mode", "priority", "correlation_id", "reply_to", "expiration",
+    "message_id", "timestamp", "type", "user_id", "app_id", "cluster_id",
+)  # fmt: skip
+
+
+class Repetition(Struct):
+    deliveries: int
+    every_ms: int | UnsetType = UNSET
+    cron: str | UnsetType = UNSET
+    timezone: str | UnsetType = UNSET
+    count: int | UnsetType = UNSET
+
+
+class DelayedMessage(Struct):
+    id: str
+    vhost: str
+    exchange: str
+    exchange_type: str
+    exchange_arguments: dict[str, Any]
+    published_to: str
+    routing_keys: list[str]
+    due: str
+    due_ms: int
+    scheduled: str
+    properties: dict[str, Any]
+    headers: dict[str, Any]
+    payload: str
+    payload_encoding: str
+    payload_bytes: int
+    persistent: bool
+    mandatory: bool
+    confirm: bool
+    sequence_number: int
+    publisher: str
+    payload_truncated: bool | UnsetType = UNSET
+    repeats: Repetition | UnsetType = UNSET
+
+
+class DelayedPage(Struct):
+    """In order of due time. ``next``: ask again with ``?token=`` for more."""
+
+    items: list[DelayedMessage]
+    next: str | None
+    messages_delayed: int
+
+
+class NewTime(Struct):
+    """One of the two. ``deliver_at``: milliseconds since 1970, or a time like 2030-01-31T12:00:00Z."""
+
+    delay_ms: int | None = None
+    deliver_at: int | str | None = None
+
+
+class Delivered(Struct):
+    routed: bool
+
+
+class Cancelled(Struct):
+    matched: int
+    cancelled: int
+    dry_run: bool
+    next: str | None
+
+
+# -- looking
+
+
+async def list_delayed(call: Call) -> DelayedPage:
+    schedules = _schedules(call, "read")
+    limit = _number(call.query, "limit", DEFAULT_LIMIT, 1, LARGEST_LIMIT)
+    wanted = _filter(call)
+    place = _place(call)
+    pacer = Pacer()
+    items: list[DelayedMessage] = []
+    following: browse.Place | None = place
+    looked = 0
+    while following is not None and len(items) < limit and looked < BUDGET:
+        step = browse.step(schedules, wanted, following, limit - len(items), STEP)
+        for waiting in step.found:
+            shown = describe(waiting, SHOWN_BYTES)
+            if shown is not None:
+                items.append(shown)
+        looked += int(step.looked)
+        following = step.place
+        await pacer.breathe()
+    total = sum(len(schedule) for schedule in schedules)
+    return DelayedPage(items, None if following is None else following.token(), total)
+
+
+async def get_delayed(call: Call) -> DelayedMessage:
+    schedule, due, key = _found(call, "read")
+    shown = describe(browse.Waiting(schedule, due, key, None), None)
+    if shown is None:
+        raise ApiError(500, "unreadable", "the log cannot read this message; see the broker's log")
+    return shown
+
+
+def describe(waiting: browse.Waiting, most_bytes: int | None) -> DelayedMessage | None:
+    """The JSON of one message; None when the log cannot read it."""
+    try:
+        stored = waiting.stored()
+    except LogError:
+        return None
+    note = note_of(stored)
+    schedule = waiting.schedule
+    exchange = schedule.exchange
+    content = Content(stored.header, b"")
+    keys = unpack_keys(packed_keys_of(stored))
+    body = stored.body
+    truncated = most_bytes is not None and len(body) > most_bytes
+    payload, encoding = _payload(body[:most_bytes] if truncated else body)
+    return DelayedMessage(
+        id=waiting.id(),
+        vhost=schedule.vhost.name,
+        exchange=exchange.name.name,
+        exchange_type=exchange.type,
+        exchange_arguments=to_python(exchange.arguments),
+        published_to=stored.exchange,
+        routing_keys=keys[: len(keys) - bcc_of(stored)],
+        due=_moment(waiting.due),
+        due_ms=int(waiting.due),
+        scheduled=_moment(note.scheduled_at),
+        properties=_properties(content.properties),
+        headers=to_python(content.headers),
+        payload=payload,
+        payload_encoding=encoding,
+        payload_bytes=len(body),
+        persistent=note.has(PERSISTENT),
+        mandatory=note.has(MANDATORY),
+        confirm=note.has(CONFIRM),
+        sequence_number=int(note.sequence_number),
+        publisher=note.publisher,
+        payload_truncated=True if truncated else UNSET,
+        repeats=_repetition(to_python(content.headers), int(note.deliveries)) if note.has(REPEATS) else UNSET,
+    )
+
+
+def _properties(properties: Properties) -> dict[str, Any]:
+    shown = {name: getattr(properties, name) for name in PROPERTIES}
+    return {name: value for name, value in shown.items() if value is not None}
+
+
+def _repetition(headers: dict[str, Any], deliveries: int) -> Repetition:
+    cron = headers.get("x-delay-cron")
+    return Repetition(
+        deliveries,
+        every_ms=int(headers["x-delay-every"]) if "x-delay-every" in headers else UNSET,
+        cron=UNSET if cron is None else cron,
+        timezone=UNSET if cron is None else headers.get("x-delay-timezone", "UTC"),
+        count=int(headers["x-delay-count"]) if "x-delay-count" in headers else UNSET,
+    )
+
+
+def _payload(body: bytes) -> tuple[str, str]:
+    try:
+        return body.decode("utf-8"), "string"
+    except UnicodeDecodeError:
+        return base64.b64encode(body).decode("ascii"), "base64"
+
+
+def _moment(milliseconds: int) -> str:
+    try:
+        return datetime.fromtimestamp(int(milliseconds) / 1000, UTC).isoformat(timespec="milliseconds")
+    except (ValueError, OverflowError):
+        return "after the year 9999"
+
+
+# -- changing
+
+
+async def cancel(call: Call) -> NoContent:
+    schedule, due, key = _found(call, "configure")
+    call.bridge.begin()
+    call.bridge.broker.delay.cancel(schedule, due, key)
+    await call.bridge.committed()
+    return NoContent()
+
+
+async def reschedule(call: Call) -> DelayedMessage:
+    _found(call, "configure")
+    wanted = await call.body(NewTime)
+    schedule, due, key = _found(call, "configure")
+    call.bridge.begin()
+    new_due = _new_due(wanted, int(call.bridge.broker.now))
+    id = schedule.id_of(due, key)
+    call.bridge.broker.delay.reschedule(schedule, due, key, new_due)
+    found = schedule.find(id)
+    shown = None if found is None else describe(browse.Waiting(schedule, found[0], found[1], None), SHOWN_BYTES)
+    await call.bridge.committed()
+    if shown is None:
+        raise ApiError(500, "unreadable", "the log cannot read this message; see the broker's log")
+    return shown
+
+
+def _new_due(wanted: NewTime, now: int) -> int:
+    if (wanted.delay_ms is None) == (wanted.deliver_at is None):
+        raise bad_request("give either delay_ms or deliver_at")
+    if wanted.delay_ms is not None:
+        if not 0 <= wanted.delay_ms <= LONGEST:
+            raise bad_request(f"delay_ms: {wanted.delay_ms} is not between 0 and {LONGEST}")
+        return now + wanted.delay_ms
+    return _time("deliver_at", wanted.deliver_at)
+
+
+async def deliver_now(call: Call) -> Delivered:
+    schedule, due, key = _found(call, "configure")
+    call.bridge.begin()
+    routed = call.bridge.broker.delay.deliver_now(schedule, due, key)
+    await call.bridge.committed()
+    return Delivered(routed)
+
+
+async def cancel_many(call: Call) -> Cancelled:
+    """What a listing with the same filters shows; with ``dry_run=true`` it is only counted."""
+    wanted = _filter(call)
+    if "exchange" not in call.query and not wanted.reads() and "from" not in call.query and "to" not in call.query:
+        raise bad_request("name an exchange or another filter: a whole vhost is not emptied by accident")
+    schedules = _schedules(call, "configure")
+    dry_run = call.flag("dry_run")
+    place: browse.Place | None = _place(call)
+    delay = call.bridge.broker.delay
+    pacer = Pacer()
+    matched = cancelled = looked = 0
+    while place is not None and (looked < BUDGET or not wanted.reads()):
+        step = browse.step(schedules, wanted, place, STEP, STEP)
+        matched += len(step.found)
+        if step.found and not dry_run:
+            call.bridge.begin()
+            for waiting in step.found:
+                cancelled += delay.cancel(waiting.schedule, waiting.due, waiting.key)
+        looked += int(step.looked)
+        place = step.place
+        await pacer.breathe()
+    if cancelled:
+        await call.bridge.committed()
+    return Cancelled(matched, cancelled, dry_run, None if place is None else place.token())
+
+
+# -- the question
+
+
+def _allowed(call: Call, permission: str, schedule: Schedule) -> bool:
+    name = schedule.exchange.name
+    return call.bridge.access.allowed(call.user.name, name.virtual_host, permission, name.name)
+
+
+def _refused(call: Call, what: str) -> ApiError:
+    return not_authorised(f"access to {what} refused for user '{call.user.name}'")
+
+
+def _schedules(call: Call, permission: str) -> list[Schedule]:
+    """Those of the exchange asked for, or all that this user may see or change."""
+    vhost = call.bridge.vhost(call.path["vhost"])
+    delay = call.bridge.broker.delay
+    name = call.query.get("exchange")
+    if name is None:
+        return [one for one in delay.schedules(vhost.name) if _allowed(call, permission, one)]
+    exchange = vhost.exchanges.get(name)
+    if exchange is None:
+        raise ApiError(404, "not_found", f"no {vhost.exchange_name(name)}")
+    if not call.bridge.access.allowed(call.user.name, vhost.name, permission, name):
+        raise _refused(call, str(exchange.name))
+    schedule = delay.schedule_of(exchange)
+    return [] if schedule is None else [schedule]
+
+
+def _found(call: Call, permission: str) -> tuple[Schedule, int, int]:
+    """The message of an id; own ids may occur at several exchanges, then ``?exchange=`` says which."""
+    id = call.path["id"]
+    vhost = call.bridge.vhost(call.path["vhost"])
+    wanted = call.query.get("exchange")
+    found: list[tuple[Schedule, int, int]] = []
+    for schedule in call.bridge.broker.delay.schedules(vhost.name):
+        if wanted is not None and schedule.exchange.name.name != wanted:
+            continue
+        pair = schedule.find(id)
+        if pair is not None:
+            found.append((schedule, pair[0], pair[1]))
+    if not found:
+        raise ApiError(404, "not_found", f"no delayed message '{id}' in vhost '{vhost.name}'")
+    if len(found) > 1:
+        names = ", ".join(f"'{one[0].exchange.name.name}'" for one in found)
+        raise bad_request(f"'{id}' waits at several exchanges ({names}): name one with ?exchange=")
+    if not _allowed(call, permission, found[0][0]):
+        raise _refused(call, str(found[0][0].exchange.name))
+    return found[0]
+
+
+def _filter(call: Call) -> browse.Filter:
+    wanted = browse.Filter()
+    query = call.query
+    wanted.routing_key = query.get("routing_key")
+    wanted.message_id = query.get("message_id")
+    if "from" in query:
+        wanted.since = _time("from", query["from"])
+    if "to" in query:
+        wanted.until = _time("to", query["to"])
+    headers: dict[str, str] = {}
+    for pair in call.request.query_params.getlist("header"):
+        name, colon, value = pair.partition(":")
+        if not colon or not name:
+            raise bad_request(f"header: '{pair}' is not name:value")
+        headers[name] = value
+    wanted.headers = headers
+    return wanted
+
+
+def _place(call: Call) -> browse.Place:
+    token = call.query.get("token")
+    if token is None:
+        return browse.start()
+    place = browse.place_of(token)
+    if place is None:
+        raise bad_request(f"token: '{token}' is none of ours")
+    return place
+
+
+def _number(query: dict[str, str], name: str, default: int, low: int, high: int) -> int:
+    text = query.get(name, str(default))
+    if not text.isascii() or not text.isdigit() or not low <= int(text[:9]) <= high:
+        raise bad_request(f"{name}: '{text}' is not between {low} and {high}")
+    return int(text)
+
+
+def _time(name: str, value: int | str | None) -> int:
+    """Milliseconds since 1970, as a number or as a text of digits, or a time in ISO 8601 with its offset."""
+    if isinstance(value, str):
+        if value.isascii() and value.isdigit():
+            value = int(value[:20])
+        else:
+            try:
+                moment = datetime.fromisoformat(value)
+            except ValueError:
+                raise bad_request(f"{name}: '{value}' is neither milliseconds since 1970 nor a time") from None
+            if moment.tzinfo is None:
+                raise bad_request(f"{name}: '{value}' has no offset; for UTC append Z")
+            value = int(moment.timestamp() * 1000)
+    if value is None or not 0 <= value <= 2 * LONGEST:
+        raise bad_request(f"{name}: '{value}' is out of range")
+    return value
+
+
+ENDPOINTS = [
+    Endpoint(
+        "GET", "/delayed/{vhost}", VHOST, list_delayed,
+        "Delayed messages by due time (?exchange, from, to, routing_key, header=name:value, message_id, limit, token)",
+        answer=DelayedPage,
+    ),
+    Endpoint(
+        "DELETE", "/delayed/{vhost}", VHOST, cancel_many,
+        "Cancel what the same filters select (?dry_run=true only counts)", answer=Cancelled,
+    ),
+    Endpoint("GET", "/delayed/{vhost}/{id}", VHOST, get_delayed, "One delayed message", answer=DelayedMessage),
+    Endpoint("DELETE", "/delayed/{vhost}/{id}", VHOST, cancel, "Cancel it", status=204),
+    Endpoint(
+        "POST", "/delayed/{vhost}/{id}/reschedule", VHOST, reschedule, "Give it another due time", body=NewTime,
+        answer=DelayedMessage,
+    ),
+    Endpoint(
+        "POST", "/delayed/{vhost}/{id}/deliver-now", VHOST, deliver_now, "Deliver it as if it were due",
+        answer=Delivered,
+    ),
+]  # fmt: skip

@@ -1,0 +1,170 @@
+"""A channel of the broker without a socket: the HTTP API does what a client could do, by the same rules.
+
+RabbitMQ's management plug-in opens a connection as the user who asks, and so does this: frames go into a broker
+connection and come out of it in memory. Permissions, texts, limits, confirms and "only when the log has it" are
+therefore those of AMQP, and nothing is checked twice. Such connections are not listed and last for one request.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from warrenmq.broker.channel import Channel
+from warrenmq.broker.connection import Connection
+from warrenmq.broker.sink import Sink
+from warrenmq.broker.states import GONE, RUNNING
+from warrenmq.http.patience import written
+from warrenmq.wire.constants import FRAME_BODY, FRAME_HEADER, FRAME_METHOD
+from warrenmq.wire.content import Properties, body_size, content_frames, decode_properties, encode_header
+from warrenmq.wire.frames import Frame, FrameReader
+from warrenmq.wire.methods import Method, decode_method, method_frame
+from warrenmq.wire.replies import AmqpError
+
+if TYPE_CHECKING:
+    from warrenmq.broker.vhost import VHost
+    from warrenmq.server.app import Server
+
+NUMBER = 1  # the only channel
+
+
+def refusal(close: Method) -> AmqpError:
+    """The error that a channel.close or connection.close from the broker stands for."""
+    _, _, explanation = close.str("reply_text").partition(" - ")
+    return AmqpError(close.int("reply_code"), explanation)
+
+
+@dataclass
+class Got:
+    """A message taken with basic.get."""
+
+    method: Method
+    properties: Properties
+    body: bytes
+
+
+@dataclass
+class Event:
+    """A method from the broker, with content if it has any."""
+
+    method: Method
+    properties: Properties | None = None
+    body: bytes = b""
+
+
+class Direct(Sink):
+    """One channel for one user in one vhost, for the length of an ``async with``."""
+
+    def __init__(self, server: Server, username: str, vhost: VHost) -> None:
+        self._server = server
+        self._reader = FrameReader()
+        self._events: deque[Event] = deque()
+        self._partial: Event | None = None
+        self._size = 0
+        self._chunks: list[bytes] = []
+        self._arrived = asyncio.Event()
+        self._confirming = False
+        connection = Connection(server.broker, self, "127.0.0.1", 0, "http", 0)
+        connection.state = RUNNING
+        connection.username = username
+        connection.mechanism = "PLAIN"
+        connection.vhost = vhost
+        connection.frame_max = 1 << 30
+        connection.frame_limit = 1 << 30
+        connection.channels[NUMBER] = Channel(NUMBER, connection)
+        self._connection = connection
+
+    async def __aenter__(self) -> Direct:
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        connection = self._connection
+        if connection.state < GONE:
+            self._server.begin()
+            connection.terminate()
+            connection.state = GONE
+
+    # -- what the broker calls
+
+    def write(self, data: bytes) -> None:
+        self._reader.feed(data)
+        while True:
+            frame = self._reader.next()
+            if frame is None:
+                break
+            self._frame(frame)
+        self._arrived.set()
+
+    def close(self) -> None:
+        self._arrived.set()
+
+    def _frame(self, frame: Frame) -> None:
+        if frame.type == FRAME_METHOD:
+            event = Event(decode_method(frame.payload))
+            if event.method.spec.content:
+                self._partial, self._chunks, self._size = event, [], -1
+            else:
+                self._events.append(event)
+        elif self._partial is not None:
+            if frame.type == FRAME_HEADER:
+                self._partial.properties = decode_properties(frame.payload)
+                self._size = body_size(frame.payload)
+            elif frame.type == FRAME_BODY:
+                self._chunks.append(frame.payload)
+                self._size -= len(frame.payload)
+            if self._size == 0:
+                self._partial.body = b"".join(self._chunks)
+                self._events.append(self._partial)
+                self._partial = None
+
+    # -- what handlers call
+
+    async def call(self, name: str, **values: object) -> Method:
+        """Send a method and wait for its answer; raises AmqpError when the broker closes the channel instead."""
+        self._feed(method_frame(NUMBER, name, **values))
+        return (await self._next()).method
+
+    def send(self, name: str, **values: object) -> None:
+        """Send a method that has no answer."""
+        self._feed(method_frame(NUMBER, name, **values))
+
+    async def publish(self, exchange: str, routing_key: str, properties: Properties, body: bytes) -> tuple[bool, bool]:
+        """Publish mandatory with a confirm. Says whether it was routed, and whether it was acked."""
+        if not self._confirming:
+            await self.call("confirm.select")
+            self._confirming = True
+        self._feed(
+            method_frame(NUMBER, "basic.publish", exchange=exchange, routing_key=routing_key, mandatory=True)
+            + content_frames(NUMBER, encode_header(properties, len(body)), body, 1 << 30)
+        )
+        routed = True
+        while True:
+            event = await self._next()
+            if event.method.name == "basic.return":
+                routed = False
+            elif event.method.name in ("basic.ack", "basic.nack"):
+                return routed, event.method.name == "basic.ack"
+
+    async def get(self, queue: str, no_ack: bool) -> Got | None:
+        self._feed(method_frame(NUMBER, "basic.get", queue=queue, no_ack=no_ack))
+        event = await self._next()
+        if event.method.name != "basic.get-ok" or event.properties is None:
+            return None
+        return Got(event.method, event.properties, event.body)
+
+    def _feed(self, frames: bytes) -> None:
+        self._server.begin()
+        self._connection.feed(frames)
+
+    async def _next(self) -> Event:
+        while not self._events:
+            if self._connection.state >= GONE:
+                raise AmqpError(541, "")
+            self._arrived.clear()
+            await written(self._server.broker, self._arrived.wait())
+        event = self._events.popleft()
+        if event.method.name in ("channel.close", "connection.close"):
+            raise refusal(event.method)
+        return event

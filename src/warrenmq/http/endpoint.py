@@ -1,0 +1,171 @@
+"""An endpoint is a row of a table: verb, path, who may, what comes in, what goes out, and the function that does it.
+
+Routing, authorisation, the OpenAPI description and the tests all read the same rows. Path segments are split before
+they are unquoted, because the vhost ``/`` is written ``%2F`` in the middle of paths.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+from warrenmq.broker.access import User
+from warrenmq.http.errors import ApiError, bad_request
+
+if TYPE_CHECKING:
+    from warrenmq.http.bridge import Bridge
+
+# Who may. Each level includes "has one of the tags that allow using the HTTP API at all".
+ANYONE = "anyone"  # no login (the page, metrics, OpenAPI)
+MANAGEMENT = "management"
+VHOST = "vhost"  # permissions in the vhost of the path, or administrator
+VHOST_VISIBLE = "vhost visible"  # the same, or monitoring
+POLICYMAKER = "policymaker"
+POLICYMAKER_VHOST = "policymaker in the vhost"
+MONITORING = "monitoring"
+ADMINISTRATOR = "administrator"
+
+LARGEST_BODY = 16 << 20
+Model = TypeVar("Model")
+
+
+@dataclass(slots=True)
+class Call:
+    """One request on its way: who asks, for what."""
+
+    request: Request
+    bridge: Bridge
+    user: User
+    path: dict[str, str]
+
+    @property
+    def query(self) -> dict[str, str]:
+        return dict(self.request.query_params)
+
+    def flag(self, name: str) -> bool:
+        return self.request.query_params.get(name) == "true"
+
+    async def raw_body(self, largest: int = LARGEST_BODY) -> bytes:
+        """The body, or 413 as soon as it is known to be too large."""
+        declared = self.request.headers.get("content-length", "0")
+        too_large = ApiError(413, "payload_too_large", f"the body is larger than {largest} bytes")
+        if declared.isdigit() and int(declared) > largest:
+            raise too_large
+        chunks: list[bytes] = []
+        size = 0
+        async for chunk in self.request.stream():
+            size += len(chunk)
+            if size > largest:
+                raise too_large
+            chunks.append(chunk)
+        return b"".join(chunks)
+
+    async def json(self) -> dict[str, Any]:
+        """The body as a JSON object; an empty body counts as an empty one."""
+        data = await self.raw_body()
+        if not data.strip():
+            return {}
+        value = decode_json(data)
+        if not isinstance(value, dict):
+            raise bad_request("not_json")
+        return value
+
+    async def body(self, model: type[Model]) -> Model:
+        """The body as a typed model; what is wrong is said as RabbitMQ says it."""
+        return typed(model, await self.json())
+
+
+def decode_json(data: bytes) -> Any:
+    try:
+        return msgspec.json.decode(data)
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+        raise bad_request("not_json") from None
+
+
+def typed(model: type[Model], values: dict[str, Any]) -> Model:
+    for field in msgspec.structs.fields(model):  # type: ignore[arg-type]
+        name = field.encode_name
+        if name not in values:
+            if field.required:
+                raise bad_request(f"[{{key_missing,{name}}}]")
+            continue
+        value = values[name]
+        if field.type is bool:
+            values[name] = _boolean(value)
+        if field.type is int:
+            values[name] = _integer(value)
+        if field.type is str and not isinstance(value, str):
+            raise bad_request(["not_a_string", name])
+    try:
+        return msgspec.convert(values, model)
+    except msgspec.ValidationError as error:
+        raise bad_request(str(error)) from None
+
+
+def _boolean(value: object) -> bool:
+    """rabbitmqadmin sends ``"true"``, and RabbitMQ takes it."""
+    if value in ("true", "false"):
+        return value == "true"
+    if isinstance(value, bool):
+        return value
+    raise bad_request(["not_boolean", value])
+
+
+def _integer(value: object) -> int:
+    if isinstance(value, str) and len(value) < 20:
+        try:
+            return int(value, 10)
+        except ValueError:
+            raise bad_request(["not_integer", value]) from None
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value
+    raise bad_request(["not_integer", value])
+
+
+Answer = Response | msgspec.Struct | dict[str, Any] | list[Any] | None
+Handler = Callable[[Call], Awaitable[Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    method: str
+    path: str
+    level: str
+    handler: Handler
+    summary: str
+    body: type | None = None
+    answer: Any = None
+    status: int = 200  # when it went well
+    unwell: Any = None  # what comes with 503 where that is an answer and no failure (health checks)
+    listing: bool = False  # takes page, page_size, name, use_regex, sort, sort_reverse, columns
+
+    @property
+    def segments(self) -> list[str]:
+        return self.path.strip("/").split("/")
+
+
+class Created(Response):
+    def __init__(self, location: str = "") -> None:
+        super().__init__(status_code=201, headers={"location": location} if location else None)
+
+
+class NoContent(Response):
+    def __init__(self, headers: dict[str, str] | None = None) -> None:
+        super().__init__(status_code=204, headers=headers)
+
+
+def put(existed: bool) -> Response:
+    """What a PUT answers: 204 when it was there already, 201 when it is new."""
+    return NoContent() if existed else Created()
+
+
+class Json(Response):
+    media_type = "application/json"
+
+    def render(self, content: Any) -> bytes:
+        return content if isinstance(content, bytes) else msgspec.json.encode(content)

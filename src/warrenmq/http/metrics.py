@@ -1,0 +1,148 @@
+"""/metrics for Prometheus, under RabbitMQ's names where they mean the same; what is Warren's own begins with warren_.
+
+As RabbitMQ's: ``/metrics`` sums over objects, ``/metrics/per-object`` says it for each queue. No login (numbers and,
+per object, names of queues). The client library is imported at the first scrape: an idle broker does not pay for it.
+"""
+
+from __future__ import annotations
+
+import resource
+from typing import TYPE_CHECKING
+
+from starlette.responses import Response
+
+from warrenmq.http.bridge import Bridge
+from warrenmq.http.listing import Pacer
+from warrenmq.http.nodes import free_disk, open_files, resident_memory
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from prometheus_client.core import Metric
+
+QUEUE_GAUGES = {
+    "rabbitmq_queue_messages_ready": "Messages ready to be delivered to consumers",
+    "rabbitmq_queue_messages_unacked": "Messages delivered to consumers but not yet acknowledged",
+    "rabbitmq_queue_messages": "Sum of ready and unacknowledged messages - total queue depth",
+    "rabbitmq_queue_consumers": "Consumers on a queue",
+    "rabbitmq_queue_messages_ready_bytes": "Size in bytes of ready messages",
+    "rabbitmq_queue_messages_unacked_bytes": "Size in bytes of all unacknowledged messages",
+    "rabbitmq_queue_messages_bytes": "Size in bytes of ready and unacknowledged messages",
+}
+PROTOCOL = {"protocol": "amqp091"}
+
+
+async def render(bridge: Bridge, per_object: bool) -> Response:
+    from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
+
+    queues = await _queues(bridge)
+    collected = Collected(list(_metrics(bridge, queues, per_object)))
+    return Response(generate_latest(collected), media_type=CONTENT_TYPE_LATEST)
+
+
+class Collected:
+    """What ``generate_latest`` asks of a registry."""
+
+    def __init__(self, metrics: list[Metric]) -> None:
+        self._metrics = metrics
+
+    def collect(self) -> Iterable[Metric]:
+        return self._metrics
+
+
+async def _queues(bridge: Bridge) -> list[tuple[str, str, list[int]]]:
+    """(vhost, name, values in the order of QUEUE_GAUGES) of every queue, gathered in slices."""
+    found = []
+    pacer = Pacer()
+    for vhost in list(bridge.broker.vhosts.values()):
+        for queue in list(vhost.queues.values()):
+            ready, unacked = int(queue.ready), int(queue.unacked)
+            ready_bytes, unacked_bytes = int(queue.ready_bytes), int(queue.unacked_bytes)
+            values = [ready, unacked, ready + unacked, len(queue.dispatch.consumers)]
+            values += [ready_bytes, unacked_bytes, ready_bytes + unacked_bytes]
+            found.append((vhost.name, queue.name.name, values))
+            await pacer.breathe()
+    return found
+
+
+def _metrics(bridge: Bridge, queues: list[tuple[str, str, list[int]]], per_object: bool) -> Iterator[Metric]:
+    from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoMetricFamily
+
+    broker = bridge.broker
+    alarms = bridge.alarms
+    connections = bridge.open_connections()
+    totals = broker.totals
+    delay = broker.delay
+    routed, delivered, acknowledged, redelivered = totals.messages()
+
+    def gauge(name: str, text: str, value: float) -> Metric:
+        return GaugeMetricFamily(name, text, value=value)
+
+    def counter(name: str, text: str, value: float) -> Metric:
+        return CounterMetricFamily(name, text, value=value)
+
+    def by_protocol(name: str, text: str, value: float) -> Metric:
+        family = CounterMetricFamily(name, text, labels=list(PROTOCOL))
+        family.add_metric(list(PROTOCOL.values()), value)
+        return family
+
+    yield InfoMetricFamily(
+        "rabbitmq_build",
+        "Version of the RabbitMQ it behaves like, and of Warren",
+        value={
+            "rabbitmq_version": broker.rabbitmq_version,
+            "product_name": "Warren",
+            "product_version": broker.version,
+        },
+    )
+    yield InfoMetricFamily(
+        "rabbitmq_identity",
+        "Node and cluster identity",
+        value={"rabbitmq_node": bridge.node, "rabbitmq_cluster": broker.cluster_name},
+    )
+    yield gauge("rabbitmq_connections", "Connections currently open", len(connections))
+    yield gauge("rabbitmq_channels", "Channels currently open", sum(len(one.channels) for one in connections))
+    yield gauge("rabbitmq_consumers", "Consumers currently connected", sum(values[3] for _, _, values in queues))
+    yield gauge("rabbitmq_queues", "Queues available", len(queues))
+    yield gauge("rabbitmq_exchanges", "Exchanges", sum(len(vhost.exchanges) for vhost in broker.vhosts.values()))
+    yield counter("rabbitmq_connections_opened", "Total connections opened", int(totals.connections_opened))
+    yield counter("rabbitmq_connections_closed", "Total connections closed", int(totals.connections_closed))
+    yield counter("rabbitmq_channels_opened", "Total channels opened", int(totals.channels_opened))
+    yield counter("rabbitmq_channels_closed", "Total channels closed", int(totals.channels_closed))
+    yield counter("rabbitmq_queues_declared", "Total queues declared", int(totals.queues_declared))
+    yield counter("rabbitmq_queues_created", "Total queues created", int(totals.queues_created))
+    yield counter("rabbitmq_queues_deleted", "Total queues deleted", int(totals.queues_deleted))
+    for number, (name, text) in enumerate(QUEUE_GAUGES.items()):
+        if per_object:
+            family = GaugeMetricFamily(name, text, labels=["vhost", "queue"])
+            for vhost, queue, values in queues:
+                family.add_metric([vhost, queue], values[number])
+            yield family
+        else:
+            yield gauge(name, text, sum(values[number] for _, _, values in queues))
+    yield by_protocol("rabbitmq_global_messages_routed", "Total messages routed to queues", routed)
+    yield by_protocol("rabbitmq_global_messages_delivered", "Total messages delivered to consumers", delivered)
+    yield by_protocol("rabbitmq_global_messages_acknowledged", "Total messages acknowledged by consumers", acknowledged)
+    yield by_protocol("rabbitmq_global_messages_redelivered", "Total messages given back by consumers", redelivered)
+    yield by_protocol("rabbitmq_global_messages_unroutable", "Total messages no queue took", int(broker.unroutable))
+    files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    yield gauge("rabbitmq_process_open_fds", "Open file descriptors", open_files())
+    yield gauge("rabbitmq_process_max_fds", "Open file descriptors limit", files)
+    yield gauge("rabbitmq_process_resident_memory_bytes", "Memory used in bytes", resident_memory())
+    yield gauge("rabbitmq_disk_space_available_bytes", "Disk space available in bytes", free_disk(bridge))
+    if alarms is not None:
+        yield gauge("rabbitmq_resident_memory_limit_bytes", "Memory high watermark in bytes", int(alarms.memory_limit))
+        yield gauge("rabbitmq_disk_space_available_limit_bytes", "Free disk low watermark", int(alarms.disk_limit))
+        yield gauge("rabbitmq_alarms_memory_used_watermark", "is 1 if the memory alarm is in effect", alarms.memory)
+        yield gauge("rabbitmq_alarms_free_disk_space_watermark", "is 1 if the disk alarm is in effect", alarms.disk)
+    yield gauge("warren_delayed_messages", "Messages waiting at delayed exchanges", int(delay.total()))
+    yield counter("warren_delayed_scheduled", "Total messages scheduled", int(delay.scheduled))
+    yield counter("warren_delayed_delivered", "Total delayed messages that a queue took when due", int(delay.delivered))
+    yield counter("warren_delayed_cancelled", "Total delayed messages cancelled", int(delay.cancelled))
+    yield counter("warren_delayed_undeliverable", "Total delayed messages no queue took", int(delay.undeliverable))
+    in_flow = sum(1 for one in connections if one.in_flow)
+    yield gauge("warren_connections_in_flow", "Connections not read until the log has caught up", in_flow)
+    allowed = int(broker.durability.allowance.limit)
+    yield gauge("warren_credit_bytes", "Bytes that a connection may have on the way to the disk", allowed)
+    yield gauge("warren_log_synced_batch", "Number of the last batch of the log on disk", int(broker.log.synced))
+    yield gauge("warren_log_failing", "is 1 while the log cannot be written", broker.log_failing)

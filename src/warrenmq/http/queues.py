@@ -1,0 +1,203 @@
+"""/queues, with their bindings, contents and getting messages."""
+
+from __future__ import annotations
+
+import base64
+from typing import Any
+
+from warrenmq.broker.queue.queue import Queue
+from warrenmq.broker.vhost import VHost
+from warrenmq.http.direct import Direct, Got
+from warrenmq.http.endpoint import MANAGEMENT, VHOST, Call, Endpoint, NoContent, put
+from warrenmq.http.errors import ApiError, bad_request, not_authorised, not_found
+from warrenmq.http.fields import arguments_table
+from warrenmq.http.listing import Pacer, listing, with_columns
+from warrenmq.http.models import BindingInfo, MessageInfo, QueueInfo
+from warrenmq.http.requests import GetRequest, QueueDeclaration
+from warrenmq.http.views import binding_info, consumer_info, default_binding, queue_info
+from warrenmq.wire.fields import to_python
+from warrenmq.wire.replies import AmqpError
+
+# ackmode -> (take it for good at once, how to give it back)
+ACK_MODES = {
+    "ack_requeue_true": (False, True),
+    "reject_requeue_true": (False, True),
+    "ack_requeue_false": (True, False),
+    "reject_requeue_false": (False, False),
+}
+
+
+def existing(call: Call) -> tuple[VHost, Queue]:
+    vhost = call.bridge.vhost(call.path["vhost"])
+    queue = vhost.queues.get(call.path["name"])
+    if queue is None:
+        raise not_found()
+    return vhost, queue
+
+
+def _name(queue: Queue) -> str:
+    return queue.name.name
+
+
+def _ordered(vhost: VHost) -> list[Queue]:
+    return [vhost.queues[name] for name in sorted(vhost.queues)]
+
+
+async def list_queues(call: Call) -> object:
+    bridge = call.bridge
+    found = [queue for vhost in bridge.visible_vhosts(call.user) for queue in _ordered(vhost)]
+    return await listing(call, found, _name, lambda queue: queue_info(bridge, queue))
+
+
+async def list_in_vhost(call: Call) -> object:
+    bridge = call.bridge
+    found = _ordered(bridge.vhost(call.path["vhost"]))
+    return await listing(call, found, _name, lambda queue: queue_info(bridge, queue))
+
+
+async def get_queue(call: Call) -> object:
+    _, queue = existing(call)
+    shown = queue_info(call.bridge, queue)
+    shown.consumer_details = [consumer_info(call.bridge, one) for one in queue.dispatch.consumers]
+    shown.incoming = []
+    shown.deliveries = []
+    return with_columns(call, shown)
+
+
+async def put_queue(call: Call) -> object:
+    vhost = call.bridge.vhost_for_change(call.path["vhost"])
+    wanted = await call.body(QueueDeclaration)
+    arguments = arguments_table(wanted.arguments)
+    if wanted.node is not None and wanted.node != call.bridge.node:
+        raise bad_request(f"Node {wanted.node} could not be contacted")
+    name = call.path["name"]
+    existed = name in vhost.queues
+    async with call.bridge.direct(call.user, vhost) as channel:
+        await channel.call(
+            "queue.declare", queue=name, durable=wanted.durable, auto_delete=wanted.auto_delete, arguments=arguments
+        )
+    return put(existed)
+
+
+def leased(queue: Queue) -> dict[str, str]:
+    """Said when a queue is purged or deleted: how many of its messages are leased. A purge leaves them alone."""
+    return {"warren-leased": str(int(queue.leases.messages()))}
+
+
+async def delete_queue(call: Call) -> NoContent:
+    vhost, queue = existing(call)
+    said = leased(queue)
+    async with call.bridge.direct(call.user, vhost) as channel:
+        await channel.call(
+            "queue.delete", queue=queue.name.name, if_unused=call.flag("if-unused"), if_empty=call.flag("if-empty")
+        )
+    return NoContent(said)
+
+
+async def purge(call: Call) -> NoContent:
+    vhost, queue = existing(call)
+    async with call.bridge.direct(call.user, vhost) as channel:
+        await channel.call("queue.purge", queue=queue.name.name)
+    return NoContent(leased(queue))
+
+
+async def bindings(call: Call) -> list[BindingInfo]:
+    _, queue = existing(call)
+    return [default_binding(queue)] + [binding_info(binding) for binding in queue.bindings_in.values()]
+
+
+async def get_messages(call: Call) -> list[MessageInfo]:
+    vhost = call.bridge.vhost_for_change(call.path["vhost"])
+    wanted = await call.body(GetRequest)
+    if wanted.encoding not in ("auto", "base64"):
+        raise bad_request("Unsupported encoding. Please use auto or base64.")
+    if wanted.ackmode not in ACK_MODES:
+        raise bad_request(f"Unsupported ackmode. Please use one of {', '.join(sorted(ACK_MODES))}.")
+    async with call.bridge.direct(call.user, vhost) as channel:
+        try:
+            return await _take(channel, call.path["name"], wanted)
+        except AmqpError as error:
+            if error.code == 403:
+                raise not_authorised(error.text) from None
+            if error.code == 404:
+                raise ApiError(404, "not_found", error.text) from None
+            raise bad_request(error.text) from None
+
+
+async def _take(channel: Direct, queue: str, wanted: GetRequest) -> list[MessageInfo]:
+    """Take up to ``count`` messages, then give back those that are to stay (ending the channel does that too)."""
+    no_ack, requeue = ACK_MODES[wanted.ackmode]
+    shown: list[MessageInfo] = []
+    last = 0
+    pacer = Pacer()
+    while len(shown) < wanted.count:
+        got = await channel.get(queue, no_ack)
+        if got is None:
+            break
+        last = got.method.int("delivery_tag")
+        shown.append(message_info(got, wanted))
+        await pacer.breathe()
+    if last and not no_ack:
+        channel.send("basic.nack", delivery_tag=last, multiple=True, requeue=requeue)
+    return shown
+
+
+def message_info(got: Got, wanted: GetRequest) -> MessageInfo:
+    body = got.body if wanted.truncate is None else got.body[: max(0, wanted.truncate)]
+    payload, encoding = encode_payload(body, wanted.encoding)
+    properties: dict[str, Any] = got.properties.present()
+    if got.properties.headers is not None:
+        properties["headers"] = to_python(got.properties.headers)
+    return MessageInfo(
+        payload_bytes=len(got.body),
+        redelivered=got.method.bit("redelivered"),
+        exchange=got.method.str("exchange"),
+        routing_key=got.method.str("routing_key"),
+        message_count=got.method.int("message_count"),
+        properties=properties or [],
+        payload=payload,
+        payload_encoding=encoding,
+    )
+
+
+def encode_payload(body: bytes, encoding: str) -> tuple[str, str]:
+    if encoding == "auto":
+        try:
+            return body.decode(), "string"
+        except UnicodeDecodeError:
+            pass
+    return base64.b64encode(body).decode(), "base64"
+
+
+async def action(call: Call) -> NoContent:
+    """sync and cancel_sync concern mirrors, of which there are none."""
+    existing(call)
+    wanted = (await call.json()).get("action")
+    if wanted not in ("sync", "cancel_sync"):
+        raise bad_request(["unknown", wanted])
+    return NoContent()
+
+
+ENDPOINTS = [
+    Endpoint("GET", "/queues", MANAGEMENT, list_queues, "Queues", answer=list[QueueInfo], listing=True),
+    Endpoint(
+        "GET", "/queues/{vhost}", VHOST, list_in_vhost, "Queues of a vhost", answer=list[QueueInfo], listing=True
+    ),
+    Endpoint("GET", "/queues/{vhost}/{name}", VHOST, get_queue, "One queue", answer=QueueInfo),
+    Endpoint(
+        "PUT", "/queues/{vhost}/{name}", VHOST, put_queue, "Declare a queue", body=QueueDeclaration, status=201
+    ),
+    Endpoint(
+        "DELETE", "/queues/{vhost}/{name}", VHOST, delete_queue, "Delete it (?if-empty=true, ?if-unused=true)",
+        status=204,
+    ),
+    Endpoint("DELETE", "/queues/{vhost}/{name}/contents", VHOST, purge, "Purge it", status=204),
+    Endpoint(
+        "GET", "/queues/{vhost}/{name}/bindings", VHOST, bindings, "Bindings into it", answer=list[BindingInfo]
+    ),
+    Endpoint(
+        "POST", "/queues/{vhost}/{name}/get", VHOST, get_messages, "Take messages, or look at them", body=GetRequest,
+        answer=list[MessageInfo],
+    ),
+    Endpoint("POST", "/queues/{vhost}/{name}/actions", VHOST, action, "Actions on mirrors: none", status=204),
+]  # fmt: skip

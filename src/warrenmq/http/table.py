@@ -1,0 +1,32 @@
+"""All endpoints below /api, one list. The order does not matter: fixed path segments win over variable ones."""
+
+from __future__ import annotations
+
+from warrenmq.http import (
+    backup,
+    bindings,
+    connections,
+    definitions,
+    delayed,
+    exchanges,
+    flags,
+    health,
+    leases,
+    limits,
+    nodes,
+    overview,
+    parameters,
+    permissions,
+    policies,
+    queues,
+    users,
+    vhosts,
+)
+from warrenmq.http.endpoint import Endpoint
+
+MODULES = [
+    overview, backup, nodes, vhosts, limits, users, permissions, policies, parameters, definitions, exchanges, queues,
+    leases, bindings, connections, health, flags, delayed,
+]  # fmt: skip
+
+ENDPOINTS: list[Endpoint] = [endpoint for module in MODULES for endpoint in module.ENDPOINTS]

@@ -1,0 +1,114 @@
+"""/vhosts: virtual hosts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from warrenmq.broker import parameters
+from warrenmq.broker.part import split_tags
+from warrenmq.broker.vhost import VHost
+from warrenmq.http.endpoint import ADMINISTRATOR, MANAGEMENT, Call, Endpoint, NoContent, put
+from warrenmq.http.errors import bad_request, not_found
+from warrenmq.http.listing import listing, with_columns
+from warrenmq.http.models import PermissionInfo, TopicPermissionInfo, VhostInfo
+from warrenmq.http.requests import VhostDeclaration
+from warrenmq.http.views import vhost_info
+
+
+async def list_vhosts(call: Call) -> object:
+    bridge = call.bridge
+    return await listing(call, bridge.visible_vhosts(call.user), _name, lambda vhost: vhost_info(bridge, vhost))
+
+
+def _name(vhost: VHost) -> str:
+    return vhost.name
+
+
+async def get_vhost(call: Call) -> object:
+    return with_columns(call, vhost_info(call.bridge, call.bridge.vhost(call.path["vhost"])))
+
+
+def tags_of(value: Any) -> list[str]:
+    if value is None:
+        return []
+    if isinstance(value, str):
+        return split_tags(value)
+    if isinstance(value, list) and all(isinstance(tag, str) for tag in value):
+        return [str(tag) for tag in value]
+    raise bad_request("tags should be a list of strings or a comma-separated string")
+
+
+async def put_vhost(call: Call) -> object:
+    wanted = await call.body(VhostDeclaration)
+    name = call.path["vhost"]
+    tags = tags_of(wanted.tags)
+    broker = call.bridge.broker
+    existed = name in broker.vhosts
+
+    def change() -> None:
+        vhost = broker.add_vhost(name)
+        if wanted.description is not None:
+            vhost.description = wanted.description
+        if wanted.tags is not None:
+            vhost.tags = tags
+        if wanted.default_queue_type is not None:
+            vhost.default_queue_type = wanted.default_queue_type
+        if wanted.tracing is not None:
+            vhost.set_tracing(wanted.tracing)
+        broker.store.put_vhost(vhost)
+        if not existed:  # who adds one may use it
+            call.bridge.access.set_permissions(call.user.name, name, ".*", ".*", ".*")
+
+    await call.bridge.change(change)
+    return put(existed)
+
+
+async def delete_vhost(call: Call) -> NoContent:
+    vhost = call.bridge.vhost(call.path["vhost"])
+    broker = call.bridge.broker
+
+    def change() -> None:
+        parameters.vhost_deleted(broker, vhost.name)
+        broker.delete_vhost(vhost.name)
+
+    await call.bridge.change(change)
+    return NoContent()
+
+
+async def permissions(call: Call) -> list[dict[str, object]]:
+    vhost = call.bridge.vhost(call.path["vhost"])
+    found = call.bridge.access.permissions
+    return [found[key].to_dict() for key in sorted(found) if key[1] == vhost.name]
+
+
+async def topic_permissions(call: Call) -> list[dict[str, object]]:
+    vhost = call.bridge.vhost(call.path["vhost"])
+    found = call.bridge.access.topic_permissions
+    return [found[key].to_dict() for key in sorted(found) if key[1] == vhost.name]
+
+
+async def start_vhost(call: Call) -> NoContent:
+    """A vhost is always up."""
+    call.bridge.vhost(call.path["vhost"])
+    if call.path["node"] != call.bridge.node:
+        raise not_found()
+    return NoContent()
+
+
+ENDPOINTS = [
+    Endpoint("GET", "/vhosts", MANAGEMENT, list_vhosts, "Vhosts", answer=list[VhostInfo], listing=True),
+    Endpoint("GET", "/vhosts/{vhost}", ADMINISTRATOR, get_vhost, "One vhost", answer=VhostInfo),
+    Endpoint(
+        "PUT", "/vhosts/{vhost}", ADMINISTRATOR, put_vhost, "Add or change a vhost", body=VhostDeclaration, status=201
+    ),
+    Endpoint("DELETE", "/vhosts/{vhost}", ADMINISTRATOR, delete_vhost, "Delete a vhost with all it holds", status=204),
+    Endpoint(
+        "GET", "/vhosts/{vhost}/permissions", ADMINISTRATOR, permissions, "Who may what in it",
+        answer=list[PermissionInfo],
+    ),
+    Endpoint(
+        "GET", "/vhosts/{vhost}/topic-permissions", ADMINISTRATOR, topic_permissions, "Topic permissions in it",
+        answer=list[TopicPermissionInfo],
+    ),
+    Endpoint("POST", "/vhosts/{vhost}/start/{node}", ADMINISTRATOR, start_vhost, "Start a vhost", status=204),
+]  # fmt: skip

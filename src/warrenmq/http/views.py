@@ -1,0 +1,352 @@
+"""What the broker's objects look like in the API's JSON: one function per kind of object, no side effects."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from datetime import UTC, datetime
+from urllib.parse import quote_plus
+
+from msgspec import UNSET
+
+from warrenmq.broker.channel import Channel
+from warrenmq.broker.connection import Connection
+from warrenmq.broker.consumer import Consumer
+from warrenmq.broker.exchange.types import DELAYED
+from warrenmq.broker.queue.arguments import queue_type
+from warrenmq.broker.queue.queue import Queue
+from warrenmq.broker.records import Binding, Exchange
+from warrenmq.broker.states import CLOSING as CLOSING_CONNECTION
+from warrenmq.broker.states import RUNNING
+from warrenmq.broker.vhost import VHost
+from warrenmq.http.bridge import Bridge
+from warrenmq.http.models import (
+    BindingInfo,
+    ChannelDetails,
+    ChannelInfo,
+    ConnectionDetails,
+    ConnectionInfo,
+    ConsumerInfo,
+    ExchangeInfo,
+    QueueInfo,
+    QueueName,
+    QueueTotals,
+    Rate,
+    VhostInfo,
+)
+from warrenmq.wire.fields import Table, encode_table, to_python
+
+STILL = Rate()
+
+
+# -- exchanges and bindings
+
+
+def exchange_info(bridge: Bridge, exchange: Exchange) -> ExchangeInfo:
+    name = exchange.name.name
+    counters = {"publish_in": int(exchange.messages_in), "publish_out": int(exchange.messages_out)}
+    counted = {one: count for one, count in counters.items() if count}  # as RabbitMQ: what never happened is left out
+    key = (exchange.name.virtual_host, "exchange", name)
+    return ExchangeInfo(
+        name=name,
+        vhost=exchange.name.virtual_host,
+        type=exchange.type,
+        durable=exchange.durable,
+        auto_delete=exchange.auto_delete,
+        internal=exchange.internal,
+        arguments=to_python(exchange.arguments),
+        user_who_performed_action="rmq-internal" if name == "" or name.startswith("amq.") else "",
+        message_stats=bridge.rates.stats(key, counted) if counted else UNSET,
+        policy=UNSET if exchange.policy is None else exchange.policy,
+        messages_delayed=int(bridge.broker.delay.waiting(exchange)) if exchange.type == DELAYED else UNSET,
+    )
+
+
+def properties_key(key: str, arguments: Table) -> str:
+    """What names one binding among those of the same source and destination in a path."""
+    quoted = quote_plus(key).replace("~", "%7E")
+    if not arguments:
+        return quoted or "~"
+    digest = hashlib.sha256(encode_table(dict(sorted(arguments.items())))).digest()[:4]
+    return f"{quoted}~{base64.urlsafe_b64encode(digest).decode().rstrip('=')}"
+
+
+def binding_info(binding: Binding) -> BindingInfo:
+    return BindingInfo(
+        source=binding.source.name.name,
+        vhost=binding.source.name.virtual_host,
+        destination=binding.destination.name.name,
+        destination_type=binding.destination.name.kind,
+        routing_key=binding.key,
+        arguments=to_python(binding.arguments),
+        properties_key=properties_key(binding.key, binding.arguments),
+    )
+
+
+def default_binding(queue: Queue) -> BindingInfo:
+    """The binding every queue has to the default exchange; nobody made it and nobody can remove it."""
+    name = queue.name.name
+    return BindingInfo("", queue.name.virtual_host, name, "queue", name, {}, properties_key(name, {}))
+
+
+# -- queues
+
+
+def queue_info(bridge: Bridge, queue: Queue) -> QueueInfo:
+    name = queue.name.name
+    vhost = queue.name.virtual_host
+    ready, unacked = int(queue.ready), int(queue.unacked)
+    ready_bytes, unacked_bytes = int(queue.ready_bytes), int(queue.unacked_bytes)
+    consumers = queue.dispatch.consumers
+    key = (vhost, "queue", name)
+    rates = bridge.rates
+    busy = bool(consumers)
+    idle = ready == 0 or not busy
+    active = next((one.tag for one in consumers if one.active), None) if queue.dispatch.single_active else None
+    exclusive = queue.exclusive_consumer
+    return QueueInfo(
+        name=name,
+        vhost=vhost,
+        type=queue_type(queue.arguments),
+        durable=queue.durable,
+        auto_delete=queue.auto_delete,
+        exclusive=queue.exclusive_owner is not None,
+        arguments=to_python(queue.arguments),
+        node=bridge.node,
+        state="running",
+        policy=queue.policy,
+        operator_policy=queue.operator_policy,
+        effective_policy_definition=queue.policy_definition,
+        consumers=len(consumers),
+        consumer_utilisation=1.0 if busy and ready == 0 else 0.0,
+        consumer_capacity=1.0 if busy and ready == 0 else 0.0,
+        exclusive_consumer_tag=None if exclusive is None else exclusive.tag,
+        single_active_consumer_tag=active,
+        head_message_timestamp=queue.head_timestamp(),
+        idle_since=moment(queue.idle_since) if idle else UNSET,
+        memory=ready_bytes + unacked_bytes + 256 * (ready + unacked),
+        messages=ready + unacked,
+        messages_details=rates.details((key, "messages"), ready + unacked),
+        messages_ready=ready,
+        messages_ready_details=rates.details((key, "ready"), ready),
+        messages_unacknowledged=unacked,
+        messages_unacknowledged_details=rates.details((key, "unacked"), unacked),
+        messages_ram=ready + unacked,
+        messages_ready_ram=ready,
+        messages_unacknowledged_ram=unacked,
+        messages_paged_out=0,
+        messages_persistent=ready + unacked if queue.durable else 0,
+        message_bytes=ready_bytes + unacked_bytes,
+        message_bytes_ready=ready_bytes,
+        message_bytes_unacknowledged=unacked_bytes,
+        message_bytes_ram=ready_bytes + unacked_bytes,
+        message_bytes_paged_out=0,
+        message_bytes_persistent=ready_bytes + unacked_bytes if queue.durable else 0,
+        message_stats=queue_stats(bridge, queue) if queue.published or queue.delivered else UNSET,
+        owner_pid_details=UNSET if queue.exclusive_owner is None else _owner(queue.exclusive_owner),
+        leader=bridge.node if queue.kind == "quorum" else UNSET,
+        online=[bridge.node] if queue.kind == "quorum" else UNSET,
+        members=1 if queue.kind == "quorum" else UNSET,
+        replicated=False if queue.kind == "quorum" else UNSET,
+    )
+
+
+def queue_stats(bridge: Bridge, queue: Queue) -> dict[str, object]:
+    counters = {
+        "publish": int(queue.published),
+        "deliver_get": int(queue.delivered),
+        "deliver": int(queue.delivered),
+        "ack": int(queue.acked),
+        "redeliver": int(queue.requeued),
+    }
+    return bridge.rates.stats((queue.name.virtual_host, "queue", queue.name.name), counters)
+
+
+def _owner(connection: Connection) -> dict[str, object]:
+    return {"name": connection.name, "peer_host": connection.peer, "peer_port": int(connection.peer_port)}
+
+
+def moment(milliseconds: int) -> str:
+    return datetime.fromtimestamp(int(milliseconds) / 1000, UTC).isoformat(timespec="milliseconds")
+
+
+def queue_totals(bridge: Bridge, key: object, vhosts: list[VHost]) -> QueueTotals:
+    ready = unacked = 0
+    for vhost in vhosts:
+        for queue in vhost.queues.values():
+            ready += queue.ready
+            unacked += queue.unacked
+    ready, unacked = int(ready), int(unacked)
+    rates = bridge.rates
+    return QueueTotals(
+        ready + unacked, rates.details((key, "messages"), ready + unacked),
+        ready, rates.details((key, "ready"), ready),
+        unacked, rates.details((key, "unacked"), unacked),
+    )  # fmt: skip
+
+
+def vhost_stats(bridge: Bridge, key: object, vhosts: list[VHost]) -> dict[str, object]:
+    counters = {"publish": 0, "deliver_get": 0, "deliver": 0, "ack": 0, "redeliver": 0}
+    for vhost in vhosts:
+        for queue in vhost.queues.values():
+            counters["publish"] += int(queue.published)
+            counters["deliver_get"] += int(queue.delivered)
+            counters["ack"] += int(queue.acked)
+            counters["redeliver"] += int(queue.requeued)
+    counters["deliver"] = counters["deliver_get"]
+    return bridge.rates.stats(key, counters) if any(counters.values()) else {}
+
+
+def vhost_info(bridge: Bridge, vhost: VHost) -> VhostInfo:
+    totals = queue_totals(bridge, ("vhost", vhost.name), [vhost])
+    connected = [one for one in bridge.broker.connections if one.vhost is vhost]
+    received = sum(int(one.received) for one in connected)
+    sent = sum(int(one.sent) for one in connected)
+    return VhostInfo(
+        name=vhost.name,
+        description=vhost.description,
+        tags=list(vhost.tags),
+        default_queue_type=vhost.default_queue_type or "undefined",
+        metadata={"description": vhost.description, "tags": list(vhost.tags)},
+        tracing=vhost.tracing,
+        cluster_state={bridge.node: "running"},
+        messages=totals.messages,
+        messages_details=totals.messages_details,
+        messages_ready=totals.messages_ready,
+        messages_ready_details=totals.messages_ready_details,
+        messages_unacknowledged=totals.messages_unacknowledged,
+        messages_unacknowledged_details=totals.messages_unacknowledged_details,
+        recv_oct=received,
+        recv_oct_details=bridge.rates.details(("vhost", vhost.name, "received"), received),
+        send_oct=sent,
+        send_oct_details=bridge.rates.details(("vhost", vhost.name, "sent"), sent),
+        message_stats=vhost_stats(bridge, ("vhost", vhost.name), [vhost]),
+    )
+
+
+# -- connections, channels, consumers
+
+
+def connection_state(connection: Connection) -> str:
+    if connection.blocked:
+        return "blocked" if connection.published else "blocking"
+    if connection.in_flow or connection.flow_until > connection.broker.now:
+        return "flow"
+    if connection.state == RUNNING:
+        return "running"
+    return "closing" if connection.state == CLOSING_CONNECTION else "closed"
+
+
+def connection_info(bridge: Bridge, connection: Connection) -> ConnectionInfo:
+    vhost = connection.vhost
+    properties = to_python(connection.client_properties)
+    given = properties.get("connection_name")
+    host, _, port = connection.name.rpartition(" -> ")[2].rpartition(":")
+    received, sent = int(connection.received), int(connection.sent)
+    rates = bridge.rates
+    return ConnectionInfo(
+        name=connection.name,
+        node=bridge.node,
+        type="network",
+        protocol="AMQP 0-9-1",
+        state=connection_state(connection),
+        user=connection.username,
+        user_who_performed_action=connection.username,
+        vhost="" if vhost is None else vhost.name,
+        host=host,
+        port=int(port) if port.isdigit() else 0,
+        peer_host=connection.peer,
+        peer_port=int(connection.peer_port),
+        ssl=connection.tls,
+        ssl_protocol=None,
+        ssl_key_exchange=None,
+        ssl_cipher=None,
+        ssl_hash=None,
+        peer_cert_subject=f"CN={connection.tls_name}" if connection.tls_name else None,
+        peer_cert_issuer=None,
+        peer_cert_validity=None,
+        auth_mechanism=connection.mechanism,
+        channels=len(connection.channels),
+        channel_max=int(connection.channel_max),
+        frame_max=int(connection.frame_max),
+        timeout=int(connection.heartbeat),
+        connected_at=int(connection.connected_at),
+        client_properties=properties,
+        recv_oct=received,
+        recv_oct_details=rates.details((connection.name, "received"), received),
+        send_oct=sent,
+        send_oct_details=rates.details((connection.name, "sent"), sent),
+        recv_cnt=0,
+        send_cnt=0,
+        send_pend=0,
+        user_provided_name=given if isinstance(given, str) else UNSET,
+    )
+
+
+def channel_name(channel: Channel) -> str:
+    return f"{channel.connection.name} ({int(channel.number)})"
+
+
+def channel_details(bridge: Bridge, channel: Channel) -> ChannelDetails:
+    connection = channel.connection
+    return ChannelDetails(
+        name=channel_name(channel),
+        number=int(channel.number),
+        connection_name=connection.name,
+        node=bridge.node,
+        peer_host=connection.peer,
+        peer_port=int(connection.peer_port),
+        user=connection.username,
+    )
+
+
+def consumer_info(bridge: Bridge, consumer: Consumer) -> ConsumerInfo:
+    name = consumer.queue.name
+    return ConsumerInfo(
+        arguments=to_python(consumer.arguments),
+        ack_required=not consumer.no_ack,
+        active=consumer.active,
+        activity_status="up" if consumer.active else "waiting",
+        channel_details=channel_details(bridge, consumer.channel),
+        consumer_tag=consumer.tag,
+        exclusive=consumer.exclusive,
+        prefetch_count=int(consumer.prefetch),
+        queue=QueueName(name.name, name.virtual_host),
+    )
+
+
+def channel_info(bridge: Bridge, channel: Channel) -> ChannelInfo:
+    connection = channel.connection
+    vhost = connection.vhost
+    counters = {
+        "publish": int(channel.published),
+        "confirm": int(channel.publish_seqno) if channel.confirms.selected else 0,
+        "return_unroutable": int(channel.returned),
+        "deliver_get": int(channel.delivered),
+        "deliver": int(channel.delivered),
+        "ack": int(channel.acked),
+        "redeliver": 0,  # counted per queue
+    }
+    name = channel_name(channel)
+    tx = channel.tx
+    return ChannelInfo(
+        name=name,
+        number=int(channel.number),
+        node=bridge.node,
+        state="flow" if channel.flow_until > channel.broker.now else "running",
+        user=connection.username,
+        user_who_performed_action=connection.username,
+        vhost="" if vhost is None else vhost.name,
+        connection_details=ConnectionDetails(connection.name, connection.peer, int(connection.peer_port)),
+        confirm=channel.confirms.selected,
+        transactional=tx is not None,
+        consumer_count=len(channel.consumers),
+        prefetch_count=int(channel.prefetch),
+        global_prefetch_count=int(channel.global_prefetch),
+        messages_unacknowledged=len(channel.unacked.entries()),
+        messages_unconfirmed=len(channel.confirms.waiting),
+        messages_uncommitted=0 if tx is None else int(tx.uncommitted()),
+        acks_uncommitted=0 if tx is None else int(tx.buffered_acks()),
+        pending_raft_commands=0,
+        message_stats=bridge.rates.stats(("channel", name), counters) if any(counters.values()) else {},
+    )

@@ -1,0 +1,101 @@
+"""A consistent copy of a log's folder, made while the log runs.
+
+Duty: say which bytes of which files make up the synced state of one moment (``plan``), and copy them (``copy``, on any
+thread). While a plan is held nothing is removed or replaced; commits go on. The copy is a data folder like any other:
+a broker started on it finds every turn that was synced when the plan was made, and none that was not.
+"""
+
+from __future__ import annotations
+
+from typing import Final, final
+
+from mypy_extensions import i64
+
+from warrenmq.log.files import Files
+from warrenmq.log.format import FILE_HEADER, LogError
+from warrenmq.log.log import Log
+from warrenmq.log.manifest import NAME, Manifest, replace
+from warrenmq.log.segment import Segment, file_name, ledger_name
+
+PIECE: Final = 4 << 20
+
+
+@final
+class BackupFile:
+    def __init__(self, name: str, length: i64) -> None:
+        self.name: Final = name
+        self.length: Final = length
+
+
+@final
+class Backup:
+    """What to copy: this much of these files, and the manifest."""
+
+    def __init__(self, files: list[BackupFile], manifest: bytes) -> None:
+        self.files: Final = files
+        self.manifest: Final = manifest
+
+    def total(self) -> i64:
+        total: i64 = len(self.manifest)
+        for one in self.files:
+            total += one.length
+        return total
+
+
+def contents(segments: dict[int, Segment], manifest: Manifest) -> Backup:
+    """The files of a log, each as far as it is synced."""
+    found: list[BackupFile] = []
+    for number in sorted(segments):
+        segment = segments[number]
+        for index, part in enumerate(segment.parts):
+            end = segment.parts[index + 1].base if index + 1 < len(segment.parts) else segment.end
+            found.append(BackupFile(file_name(number, part.part), FILE_HEADER + end - part.base))
+    for entry in manifest.segments:
+        # a segment compacted since the manifest was written has an empty ledger, of its new generation
+        if entry.ledger > 0 and segments[int(entry.number)].generation == entry.generation:
+            found.append(BackupFile(ledger_name(entry.number, entry.generation), entry.ledger))
+    return Backup(found, manifest.encode())
+
+
+def plan(log: Log) -> Backup | None:
+    """On the broker's thread; ``release`` when the copy is made. None: files are just being rewritten; ask again."""
+    maintenance = log.maintenance
+    if maintenance.busy or maintenance.doubtful is not None:
+        return None
+    maintenance.pinned += 1
+    return contents(log.segments, maintenance.manifest)
+
+
+def release(log: Log) -> None:
+    """On the broker's thread: files may go again."""
+    log.maintenance.pinned -= 1
+
+
+def copy(source: str, target: str, files: Files, backup: Backup) -> None:
+    """Copy everything and sync it; the manifest comes last and makes the copy whole. OSError: remove the target."""
+    files.make_folder(target)
+    if files.names(target):
+        raise LogError(f"{target} is not empty: a backup goes to a folder of its own")
+    for one in backup.files:
+        copy_file(f"{source}/{one.name}", f"{target}/{one.name}", files, one.length)
+    files.sync_folder(target)
+    replace(files, target, NAME, [backup.manifest])
+
+
+def copy_file(source: str, target: str, files: Files, length: i64) -> None:
+    reading = files.open(source, False)
+    try:
+        writing = files.create(target)
+        try:
+            at: i64 = 0
+            while at < length:
+                data = files.read(reading, min(PIECE, length - at), at)
+                if not data:
+                    raise LogError(f"{source}: {at} bytes where {length} were expected")
+                files.write(writing, [data], at)
+                at += len(data)
+            files.sync(writing)
+        finally:
+            files.close(writing)
+    finally:
+        files.close(reading)

@@ -1,0 +1,243 @@
+"""The open batch, and the closed ones on their way to the disk.
+
+Duty: turn what happens in a turn into bytes, without I/O and without an object per message. Not here: numbering across
+batches and references (``log``), files (``tail``).
+"""
+
+from __future__ import annotations
+
+from typing import Final, final
+
+from librt.strings import BytesWriter, read_i32_le, read_i64_le, write_i16_le, write_i32_le, write_i64_le
+from librt.vecs import append, vec
+from mypy_extensions import i16, i32, i64
+
+from warrenmq.log.format import (
+    CHUNK,
+    CHUNKED,
+    DEFINE,
+    DELIVERED,
+    DROP,
+    ENQUEUE,
+    MESSAGE,
+    SETTLE,
+    SETTLE_RUN,
+    UNDEFINE,
+    message_size,
+)
+
+KEEP_BUFFER: Final = 8 << 20  # a larger buffer is given back rather than kept for the next batch
+
+
+@final
+class Sealed:
+    """A closed batch: bytes that no longer change, kept until they are synced."""
+
+    def __init__(
+        self, segment: i64, first_record: i64, offsets: vec[i32], messages: bytes, changes: bytes, number: i64
+    ) -> None:
+        self.segment: Final = segment
+        self.first_record: Final = first_record
+        self.offsets: Final = offsets  # of its records, within ``messages``
+        self.messages: Final = messages
+        self.changes: Final = changes
+        self.number: Final = number  # the last turn in it
+        self.at: i64 = -1  # segment offset of its header, once written
+
+    def holds(self, segment: i64, record: i64) -> bool:
+        """Whether it is one of its records. In a batch without any, ``first_record`` means nothing."""
+        index = record - self.first_record
+        return self.segment == segment and index >= 0 and index < len(self.offsets)
+
+    def size_of(self, index: i64) -> i64:
+        if index + 1 < len(self.offsets):
+            return i64(self.offsets[index + 1]) - i64(self.offsets[index])
+        return len(self.messages) - i64(self.offsets[index])
+
+    def record(self, number: i64) -> bytes:
+        """The bytes of one of its records."""
+        index = number - self.first_record
+        at = i64(self.offsets[index])
+        return self.messages[at : at + self.size_of(index)]
+
+
+@final
+class OpenBatch:
+    """What the turns since the last commit began have brought."""
+
+    def __init__(self) -> None:
+        self.messages: BytesWriter = BytesWriter()
+        self.changes: BytesWriter = BytesWriter()
+        self.offsets: vec[i32] = vec[i32]()
+        self.first_record: i64 = 0
+        self.exchange: str = ""
+        self.exchange_bytes: bytes = b""
+        self.copied: bytes = b""  # for reads of records not sealed yet
+
+    def size(self) -> i64:
+        return len(self.messages) + len(self.changes)
+
+    def begin_message(
+        self,
+        kind: i64,
+        record: i64,
+        message_id: i64,
+        header: bytes,
+        body: bytes,
+        exchange: str,
+        routing_keys: bytes,
+        flags: i64,
+        holders: i64,
+    ) -> None:
+        """All of a message but its holders, which the caller adds with ``holder``."""
+        if exchange is not self.exchange:
+            self.exchange = exchange
+            self.exchange_bytes = exchange.encode("utf-8", "surrogateescape")
+        name = self.exchange_bytes
+        out = self.messages
+        if len(self.offsets) == 0:
+            self.first_record = record
+        self.offsets = append(self.offsets, i32(len(out)))
+        out.append(CHUNKED if kind == CHUNKED else MESSAGE)
+        write_i32_le(out, i32(record))
+        write_i64_le(out, message_id)
+        write_i32_le(out, i32(flags))
+        write_i32_le(out, i32(holders))
+        write_i32_le(out, i32(len(header)))
+        write_i32_le(out, i32(len(body)))
+        write_i16_le(out, i16(len(name)))
+        write_i32_le(out, i32(len(routing_keys)))
+        out.write(header)
+        out.write(body)
+        out.write(name)
+        out.write(routing_keys)
+
+    def holder(self, queue_id: i64, position: i64, expiry: i64, flags: i64) -> None:
+        out = self.messages
+        write_i32_le(out, i32(queue_id))
+        write_i64_le(out, position)
+        write_i64_le(out, expiry)
+        write_i32_le(out, i32(flags))
+
+    def chunk(self, record: i64, data: bytes) -> None:
+        out = self.messages
+        if len(self.offsets) == 0:
+            self.first_record = record
+        self.offsets = append(self.offsets, i32(len(out)))
+        out.append(CHUNK)
+        write_i32_le(out, i32(record))
+        write_i32_le(out, i32(len(data)))
+        out.write(data)
+
+    def settle(self, queue_id: i64, address: i64) -> None:
+        out = self.changes
+        out.append(SETTLE)
+        write_i32_le(out, i32(queue_id))
+        write_i64_le(out, address)
+
+    def settle_run(self, queue_id: i64, address: i64, count: i64) -> None:
+        out = self.changes
+        if count == 1:
+            out.append(SETTLE)
+            write_i32_le(out, i32(queue_id))
+            write_i64_le(out, address)
+            return
+        out.append(SETTLE_RUN)
+        write_i32_le(out, i32(queue_id))
+        write_i64_le(out, address)
+        write_i32_le(out, i32(count))
+
+    def enqueue(self, queue_id: i64, address: i64, position: i64, expiry: i64, flags: i64) -> None:
+        out = self.changes
+        out.append(ENQUEUE)
+        write_i32_le(out, i32(queue_id))
+        write_i64_le(out, address)
+        write_i64_le(out, position)
+        write_i64_le(out, expiry)
+        write_i32_le(out, i32(flags))
+
+    def delivered(self, queue_id: i64, position: i64) -> None:
+        out = self.changes
+        out.append(DELIVERED)
+        write_i32_le(out, i32(queue_id))
+        write_i64_le(out, position)
+
+    def drop(self, queue_id: i64, segments: list[int]) -> None:
+        out = self.changes
+        out.append(DROP)
+        write_i32_le(out, i32(queue_id))
+        write_i32_le(out, i32(len(segments)))
+        for segment in segments:
+            write_i32_le(out, i32(segment))
+
+    def define(self, kind: str, key: str, value: bytes) -> None:
+        out = self.changes
+        kind_bytes = kind.encode("utf-8", "surrogateescape")
+        key_bytes = key.encode("utf-8", "surrogateescape")
+        out.append(DEFINE)
+        write_i16_le(out, i16(len(kind_bytes)))
+        write_i32_le(out, i32(len(key_bytes)))
+        write_i32_le(out, i32(len(value)))
+        out.write(kind_bytes)
+        out.write(key_bytes)
+        out.write(value)
+
+    def undefine(self, kind: str, key: str) -> None:
+        out = self.changes
+        kind_bytes = kind.encode("utf-8", "surrogateescape")
+        key_bytes = key.encode("utf-8", "surrogateescape")
+        out.append(UNDEFINE)
+        write_i16_le(out, i16(len(kind_bytes)))
+        write_i32_le(out, i32(len(key_bytes)))
+        out.write(kind_bytes)
+        out.write(key_bytes)
+
+    def seal(self, segment: i64, number: i64) -> Sealed:
+        """Close it; the open batch begins anew, empty."""
+        sealed = Sealed(
+            segment, self.first_record, self.offsets, self.messages.getvalue(), self.changes.getvalue(), number
+        )
+        self.offsets = vec[i32]()
+        self.copied = b""
+        if len(sealed.messages) > KEEP_BUFFER:
+            self.messages = BytesWriter()
+        else:
+            self.messages.truncate(0)
+        if len(sealed.changes) > KEEP_BUFFER:
+            self.changes = BytesWriter()
+        else:
+            self.changes.truncate(0)
+        return sealed
+
+    def record(self, number: i64) -> bytes:
+        """The bytes of one of its records."""
+        at = i64(self.offsets[number - self.first_record])
+        if at >= len(self.copied):
+            self.copied = self.messages.getvalue()  # once for many reads
+        return self.copied[at : at + message_size(self.copied, at)]
+
+
+def hollowed(sealed: Sealed, dead: vec[bool]) -> Sealed:
+    """The same batch with its dead records emptied: they keep their numbers and lose their contents.
+
+    For a batch that waits for the disk to come back: what nobody holds any more need not be written.
+    """
+    out = OpenBatch()
+    data = sealed.messages
+    i: i64 = 0
+    while i < len(sealed.offsets):
+        at = i64(sealed.offsets[i])
+        record = i64(read_i32_le(data, at + 1))
+        if not dead[i]:
+            if i == 0:
+                out.first_record = record
+            out.offsets = append(out.offsets, i32(len(out.messages)))
+            out.messages.write(data[at : at + sealed.size_of(i)])
+        elif data[at] == CHUNK:
+            out.chunk(record, b"")
+        else:
+            out.begin_message(MESSAGE, record, read_i64_le(data, at + 5), b"", b"", "", b"", 0, 0)
+        i += 1
+    return Sealed(
+        sealed.segment, sealed.first_record, out.offsets, out.messages.getvalue(), sealed.changes, sealed.number
+    )

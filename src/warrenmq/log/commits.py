@@ -1,0 +1,191 @@
+"""Commits: when the closed turns go to disk, and what is known once they are there.
+
+Duty: decide at the end of a turn, by time or on demand that everything closed is handed to the committer, begin the
+next segment when one is full, and take over what came of it. The writing is ``tail``'s; what happens when it fails for
+good, ``outage``'s.
+
+Invariants:
+- At most one commit is in flight; what arrives meanwhile is the next batch.
+- ``Listener.synced(n)`` is called only after a sync that covers turn n.
+- Only closed turns are sealed: nothing is submitted while something was logged since the last ``end_turn``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, final
+
+from mypy_extensions import i64
+
+from warrenmq.log.batch import Sealed
+from warrenmq.log.format import BATCH_HEADER
+from warrenmq.log.outage import Outage
+from warrenmq.log.segment import Part, Segment
+from warrenmq.log.tail import Commit
+
+if TYPE_CHECKING:
+    from warrenmq.log.log import Log
+
+
+@final
+class Commits:
+    def __init__(self, log: Log) -> None:
+        self.log: Final = log
+        self.in_flight: Commit | None = None
+        self.now: i64 = 0
+        self._owed: bool = False  # somebody waits for a turn that is not submitted yet
+        self._closed_size: i64 = 0  # of the open batch, when the last turn ended
+        self._unsynced_since: i64 = 0  # 0: nothing waits; else the time of the first tick that saw it
+        self.outage: Final = Outage(log, self)
+
+    def between_turns(self) -> bool:
+        """Nothing was logged since the last ``end_turn``: what is open may be sealed."""
+        return self.log.current.size() == self._closed_size
+
+    def close_turn(self) -> i64:
+        """Everything logged so far belongs to closed turns; the size of it."""
+        self._closed_size = self.log.current.size()
+        return self._closed_size
+
+    # --- when
+
+    def turn_ended(self, number: i64, owed: bool) -> None:
+        log = self.log
+        if owed:
+            self._owed = True
+        size = self.close_turn()
+        if self.in_flight is None and not self.outage.failing:
+            if size > 0:
+                if self._owed or size >= log.settings.commit_bytes:
+                    self.submit(1)
+            elif log.synced == number - 1:
+                log.synced = number  # an empty turn owes the disk nothing
+                if owed:
+                    self._owed = False
+                    log.listener.synced(number)
+
+    def tick(self, now_ms: i64) -> None:
+        """Time passes: sync what has waited long enough, and try a failed disk again."""
+        self.now = now_ms
+        if self.in_flight is not None or not self.between_turns():
+            return
+        if self.outage.failing:
+            if now_ms >= self.outage.retry_at:
+                self.outage.retry()
+            return
+        if self.log.current.size() == 0:
+            self._unsynced_since = 0
+        elif self._unsynced_since == 0:
+            self._unsynced_since = now_ms
+        elif now_ms - self._unsynced_since >= self.log.settings.sync_delay_ms:
+            self.submit(1)
+
+    def flush(self) -> bool:
+        """Between turns: wait until every closed turn is synced. False when the disk fails."""
+        while True:
+            commit = self.in_flight
+            if commit is not None:
+                self.log.committer.wait()
+                self.log.done(commit.number)
+            elif self.outage.failing:
+                return False
+            elif self.log.current.size() > 0 and self.between_turns():
+                self.submit(1)
+            else:
+                return True
+
+    def service_is_back(self) -> None:
+        """After an outage: whoever waited meanwhile waits no longer than needed."""
+        if self._owed and self.in_flight is None and self.between_turns():
+            self.submit(1)
+
+    # --- submitting
+
+    def submit(self, attempt: i64) -> None:
+        """Hand everything closed to the committer."""
+        log = self.log
+        batches = self.outage.take()
+        if log.current.size() > 0:
+            batches.append(log.current.seal(log.active.number, log.batch - 1))
+            self._closed_size = 0
+            self._roll(batches)
+        if batches:
+            self._start(batches, attempt)
+
+    def _start(self, batches: list[Sealed], attempt: i64) -> None:
+        log = self.log
+        self._owed = False
+        self._unsynced_since = 0
+        commit = Commit(log.task_number(), log.tail, batches, attempt)
+        self.in_flight = commit
+        log.run(log.committer, commit)
+
+    def _roll(self, batches: list[Sealed]) -> None:
+        """The batch just sealed may have filled the segment: later records belong to the next one."""
+        log = self.log
+        active = log.active
+        size = active.end
+        for sealed in batches:
+            if sealed.segment == active.number:
+                size += BATCH_HEADER + len(sealed.messages) + len(sealed.changes)
+        if size >= log.settings.segment_bytes:
+            log.active = Segment(active.number + 1)
+            log.segments[log.active.number] = log.active
+
+    # --- what came of it
+
+    def done(self, commit: Commit) -> None:
+        log = self.log
+        self.in_flight = None
+        for segment, part, base in commit.opened:
+            log.segments[segment].parts.append(Part(part, base))
+        done = commit.done
+        if done > 0:
+            i: i64 = 0
+            while i < done:
+                self._place(commit.batches[i])
+                i += 1
+            last = commit.batches[done - 1].number
+            if last > log.synced:
+                log.synced = last
+        if done < len(commit.batches):
+            left = commit.batches[done:]
+            if commit.attempt == 1:
+                self._start(left, 2)  # once more, whole, to a new file
+            else:
+                self.outage.begin(left, commit.error)
+            return
+        if log.current.size() == 0:
+            log.synced = log.batch - 1  # turns without a trace
+            self._owed = False
+        elif (
+            not self.outage.failing
+            and self.between_turns()
+            and (self._owed or log.current.size() >= log.settings.commit_bytes)
+        ):
+            self.submit(1)  # first the disk, then the news: the two overlap
+        log.listener.synced(log.synced)
+        self.outage.written_again()
+
+    def _place(self, sealed: Sealed) -> None:
+        """A batch is synced: its records can be read from disk now."""
+        segment = self.log.segments[sealed.segment]
+        base = sealed.at + BATCH_HEADER
+        count: i64 = len(sealed.offsets)
+        i: i64 = 0
+        while i < count:
+            segment.place(base + i64(sealed.offsets[i]), sealed.size_of(i))
+            i += 1
+        segment.end = base + len(sealed.messages) + len(sealed.changes)
+        self.log.maintenance.synced(sealed, segment.end)
+
+    def record(self, segment: i64, record: i64) -> bytes:
+        """The bytes of a record that is not on disk yet: in flight, waiting for the disk, or in the open batch."""
+        commit = self.in_flight
+        if commit is not None:
+            for sealed in commit.batches:
+                if sealed.holds(segment, record):
+                    return sealed.record(record)
+        for sealed in self.outage.retained:
+            if sealed.holds(segment, record):
+                return sealed.record(record)
+        return self.log.current.record(record)

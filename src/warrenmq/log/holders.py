@@ -1,0 +1,160 @@
+"""Who still holds the records of one segment, from what was written and what changed since.
+
+Duty: the exact holders of each record of one segment, given the segment's records and all changes that concern it, in
+order. Used by recovery (to rebuild queues) and compaction (to rewrite records). Memory is bounded by one segment: a
+counter a record, and exact lists only for records that several queues share or that were moved.
+"""
+
+from __future__ import annotations
+
+from typing import Final, final
+
+from librt.strings import read_i32_le, read_i64_le
+from librt.vecs import append, vec
+from mypy_extensions import i64, u8
+
+from warrenmq.log.format import (
+    DROP,
+    ENQUEUE,
+    HOLDER,
+    SETTLE,
+    SETTLE_RUN,
+    LogCorrupt,
+    change_size,
+    holders_start,
+)
+
+DEAD: Final = 0
+AS_WRITTEN: Final = 1
+EXACT: Final = 2  # ask ``exact`` after ``resolve``
+
+MOVED: Final = 255
+RECORD: Final = 0xFFFFFFFF
+
+Holder = tuple[int, int, int, int]  # queue, position, expiry, flags
+
+
+@final
+class Holders:
+    def __init__(self, changes: bytes) -> None:
+        self.changes: Final = changes
+        self.gone: vec[u8] = vec[u8]()
+        self.dropped: set[int] = set()
+        self.exact: dict[int, list[Holder]] = {}
+        self._count()
+
+    def _mark(self, record: i64, moved: bool) -> None:
+        while len(self.gone) <= record:
+            self.gone = append(self.gone, u8(0))
+        if moved:
+            self.gone[record] = u8(MOVED)
+        elif i64(self.gone[record]) < MOVED - 1:
+            self.gone[record] = u8(i64(self.gone[record]) + 1)
+
+    def _count(self) -> None:
+        data = self.changes
+        at: i64 = 0
+        end: i64 = len(data)
+        while at < end:
+            kind = data[at]
+            if kind == SETTLE:
+                self._mark(read_i64_le(data, at + 5) & RECORD, False)
+            elif kind == SETTLE_RUN:
+                record = read_i64_le(data, at + 5) & RECORD
+                count = i64(read_i32_le(data, at + 13))
+                while count > 0:
+                    self._mark(record, False)
+                    record += 1
+                    count -= 1
+            elif kind == ENQUEUE:
+                self._mark(read_i64_le(data, at + 5) & RECORD, True)
+            elif kind == DROP:
+                self.dropped.add(read_i32_le(data, at + 1))
+            size = change_size(data, at)
+            if size == 0:
+                raise LogCorrupt(f"unknown change {kind} in a ledger that checks: written by a newer Warren?")
+            at += size
+
+    def classify(self, record: i64, data: bytes, at: i64) -> i64:
+        """DEAD, AS_WRITTEN or EXACT for the message at ``at``; an EXACT one is noted for ``resolve``."""
+        count = i64(read_i32_le(data, at + 17))
+        if count == 0:
+            return DEAD
+        gone: i64 = 0
+        if record < len(self.gone):
+            gone = i64(self.gone[record])
+        start = holders_start(data, at)
+        if gone == 0:
+            if not self.dropped:
+                return AS_WRITTEN
+            touched = False
+            index: i64 = 0
+            while index < count:
+                if int(read_i32_le(data, start + index * HOLDER)) in self.dropped:
+                    touched = True
+                index += 1
+            if not touched:
+                return AS_WRITTEN
+        if count == 1 and gone != MOVED:
+            return DEAD  # settled once, or its queue dropped
+        self.exact[record] = read_holders(data, start, count)
+        return EXACT
+
+    def resolve(self) -> None:
+        """Apply every change, in order, to the records that need it."""
+        if not self.exact:
+            return
+        data = self.changes
+        at: i64 = 0
+        end: i64 = len(data)
+        while at < end:
+            kind = data[at]
+            queue = int(read_i32_le(data, at + 1))
+            if kind == SETTLE:
+                self._settle(queue, read_i64_le(data, at + 5) & RECORD)
+            elif kind == SETTLE_RUN:
+                record = read_i64_le(data, at + 5) & RECORD
+                count = i64(read_i32_le(data, at + 13))
+                while count > 0:
+                    self._settle(queue, record)
+                    record += 1
+                    count -= 1
+            elif kind == ENQUEUE:
+                held = self.exact.get(read_i64_le(data, at + 5) & RECORD)
+                if held is not None:
+                    held.append(
+                        (queue, read_i64_le(data, at + 13), read_i64_le(data, at + 21), read_i32_le(data, at + 29))
+                    )
+            elif kind == DROP:
+                for held in self.exact.values():
+                    remove_holder(held, queue)
+            at += change_size(data, at)
+
+    def _settle(self, queue: int, record: i64) -> None:
+        held = self.exact.get(record)
+        if held is not None:
+            remove_holder(held, queue)
+
+
+def read_holders(data: bytes, start: i64, count: i64) -> list[Holder]:
+    found: list[Holder] = []
+    at = start
+    while count > 0:
+        found.append(
+            (
+                int(read_i32_le(data, at)),
+                int(read_i64_le(data, at + 4)),
+                int(read_i64_le(data, at + 12)),
+                int(read_i32_le(data, at + 20)),
+            )
+        )
+        at += HOLDER
+        count -= 1
+    return found
+
+
+def remove_holder(held: list[Holder], queue: int) -> None:
+    for index, holder in enumerate(held):
+        if holder[0] == queue:
+            del held[index]
+            return

@@ -1,0 +1,452 @@
+"""The log: the only durable home of messages and definitions.
+
+Duty: what the broker calls: the turn's operations (``append`` … ``end_turn``), who holds which record, and the doors to
+the rest. The bytes are ``batch``'s; what is committed when ``commits``'; a failed disk ``outage``'s; reading by address
+``reading``'s; the start ``opening``'s; space ``maintenance``'s.
+
+Invariants:
+- Everything between two ``end_turn`` calls reaches the disk in one checksummed batch, or not at all.
+- Nothing here blocks or does I/O during a turn, except ``read`` of what is on disk.
+- An address never changes. 0 is no address: segments count from 1.
+"""
+
+from __future__ import annotations
+
+from typing import Final, final
+
+from librt.vecs import append, vec
+from mypy_extensions import i64
+
+from warrenmq.log.batch import OpenBatch
+from warrenmq.log.commits import Commits
+from warrenmq.log.files import Files
+from warrenmq.log.format import CHUNKED, MESSAGE, LogError, StoredMessage
+from warrenmq.log.index import QueueIndex
+from warrenmq.log.maintenance import Maintenance
+from warrenmq.log.opening import take_over
+from warrenmq.log.reader import Reader
+from warrenmq.log.reading import Reading
+from warrenmq.log.recovery import Progress, Recovered, Recovery
+from warrenmq.log.runner import Runner, Task
+from warrenmq.log.segment import Segment
+from warrenmq.log.settings import Listener, LogSettings
+from warrenmq.log.tail import ZERO_AHEAD, Commit, Tail
+
+RECORD: Final = 0xFFFFFFFF
+
+
+@final
+class Log:
+    def __init__(self, folder: str, files: Files, settings: LogSettings, lock: int, found: Recovery) -> None:
+        self.folder: Final = folder
+        self.files: Final = files
+        self.settings: Final = settings
+        self.epoch: Final = found.recovered.epoch
+        self.listener: Listener = Listener()
+        self.committer: Runner = Runner()
+        self.worker: Runner = Runner()
+        self.batch: i64 = found.state.batch + 1  # the open turn
+        self.synced: i64 = found.state.batch
+        self.closed: bool = False
+        self.segments: Final = found.segments
+        self.chunked: Final = found.chunked  # address of a chunked message -> its chunks
+        self.bodies: dict[int, vec[i64]] = {}  # bodies arriving in chunks
+        self.next_body: i64 = 1
+        self.active: Segment = Segment(found.highest + 1)  # where records are appended
+        self.segments[self.active.number] = self.active
+        self.current: Final = OpenBatch()
+        self.tasks: dict[int, Task] = {}
+        self.next_task: i64 = 1
+        self.reader: Final = Reader(folder, files)
+        self.reading: Final = Reading(self, self.reader)
+        self.tail: Final = Tail(
+            folder,
+            files,
+            found.manifest.log_id,
+            self.epoch,
+            found.last_segment,
+            found.last_part,
+            found.last_end,
+        )
+        self.tail.zero_ahead = min(ZERO_AHEAD, settings.segment_bytes // 4) if settings.zero_ahead else 0
+        self.commits: Final = Commits(self)
+        self.maintenance: Final = Maintenance(self, found)
+        self._lock: Final = lock
+        self._segment: Segment = self.active  # the last one looked up
+
+    @staticmethod
+    def open(
+        folder: str, files: Files, settings: LogSettings, progress: Progress | None = None
+    ) -> tuple[Log, Recovered]:
+        lock, found = take_over(folder, files, progress)
+        return Log(folder, files, settings, lock, found), found.recovered
+
+    def attach(self, listener: Listener, committer: Runner, worker: Runner) -> None:
+        """Whom to tell, and who does the disk work: commits, and everything else (ledgers, compaction)."""
+        self.listener = listener
+        self.committer = committer
+        self.worker = worker
+
+    # --- during a turn
+
+    def append_one(
+        self,
+        message_id: i64,
+        header: bytes,
+        body: bytes,
+        exchange: str,
+        routing_keys: bytes,
+        flags: i64,
+        queue_id: i64,
+        position: i64,
+        expiry: i64,
+        holder_flags: i64,
+    ) -> i64:
+        """A message for one queue."""
+        if len(body) > self.settings.chunk_bytes:
+            return self.append(
+                message_id,
+                header,
+                body,
+                exchange,
+                routing_keys,
+                flags,
+                [queue_id],
+                [position],
+                [expiry],
+                [holder_flags],
+            )
+        segment = self.active
+        record = segment.next_record()
+        segment.add(1, record)
+        self.current.begin_message(MESSAGE, record, message_id, header, body, exchange, routing_keys, flags, 1)
+        self.current.holder(queue_id, position, expiry, holder_flags)
+        if message_id > self.maintenance.last_message_id:
+            self.maintenance.last_message_id = message_id
+        return segment.number << 32 | record
+
+    def append(
+        self,
+        message_id: i64,
+        header: bytes,
+        body: bytes,
+        exchange: str,
+        routing_keys: bytes,
+        flags: i64,
+        queue_ids: list[int],
+        positions: list[int],
+        expiries: list[int],
+        holder_flags: list[int],
+    ) -> i64:
+        """A message, written once however many queues hold it (the parallel lists; at least one)."""
+        kind: i64 = MESSAGE
+        chunks = vec[i64]()
+        if len(body) > self.settings.chunk_bytes:
+            at: i64 = 0
+            while at < len(body):
+                chunks = append(chunks, self._chunk(body[at : at + self.settings.chunk_bytes]))
+                at += self.settings.chunk_bytes
+            kind = CHUNKED
+            body = packed(chunks)
+        return self._append(
+            kind,
+            chunks,
+            message_id,
+            header,
+            body,
+            exchange,
+            routing_keys,
+            flags,
+            queue_ids,
+            positions,
+            expiries,
+            holder_flags,
+        )
+
+    def _append(
+        self,
+        kind: i64,
+        chunks: vec[i64],
+        message_id: i64,
+        header: bytes,
+        body: bytes,
+        exchange: str,
+        routing_keys: bytes,
+        flags: i64,
+        queue_ids: list[int],
+        positions: list[int],
+        expiries: list[int],
+        holder_flags: list[int],
+    ) -> i64:
+        segment = self.active
+        record = segment.next_record()
+        count = len(queue_ids)
+        segment.add(count, record)
+        self.current.begin_message(kind, record, message_id, header, body, exchange, routing_keys, flags, count)
+        for i in range(count):
+            self.current.holder(queue_ids[i], positions[i], expiries[i], holder_flags[i])
+        if message_id > self.maintenance.last_message_id:
+            self.maintenance.last_message_id = message_id
+        address = segment.number << 32 | record
+        if kind == CHUNKED:
+            self.chunked[address] = chunks
+        return address
+
+    def begin_body(self) -> i64:
+        """A body longer than ``settings.chunk_bytes`` is about to arrive piece by piece."""
+        handle = self.next_body
+        self.next_body += 1
+        self.bodies[handle] = vec[i64]()
+        return handle
+
+    def body_chunk(self, handle: i64, data: bytes) -> None:
+        """The next piece; it need not stay in the caller's memory."""
+        if data:
+            self.bodies[handle] = append(self.bodies[handle], self._chunk(data))
+
+    def _chunk(self, data: bytes) -> i64:
+        segment = self.active
+        record = segment.next_record()
+        segment.add(1, record)
+        self.current.chunk(record, data)
+        return segment.number << 32 | record
+
+    def append_body(
+        self,
+        handle: i64,
+        message_id: i64,
+        header: bytes,
+        exchange: str,
+        routing_keys: bytes,
+        flags: i64,
+        queue_ids: list[int],
+        positions: list[int],
+        expiries: list[int],
+        holder_flags: list[int],
+    ) -> i64:
+        """``append`` for a body that arrived in chunks."""
+        chunks = self.bodies.pop(handle)
+        return self._append(
+            CHUNKED,
+            chunks,
+            message_id,
+            header,
+            packed(chunks),
+            exchange,
+            routing_keys,
+            flags,
+            queue_ids,
+            positions,
+            expiries,
+            holder_flags,
+        )
+
+    def abandon_body(self, handle: i64) -> None:
+        """The message will not come (refused, unroutable, connection lost): its chunks are garbage."""
+        for chunk in self.bodies.pop(handle, vec[i64]()):
+            self.release_chunk(chunk)
+
+    def enqueue(self, address: i64, queue_id: i64, position: i64, expiry: i64, holder_flags: i64) -> None:
+        """A logged message enters a further queue. Before it is settled in the one it leaves."""
+        if not self.find(address >> 32).hold(address & RECORD):
+            raise LogError(f"message {address:#x} is gone: nothing holds it any more")
+        self.current.enqueue(queue_id, address, position, expiry, holder_flags)
+
+    def settle(self, queue_id: i64, address: i64) -> None:
+        """This queue no longer holds it."""
+        self._release(address)
+        self.current.settle(queue_id, address)
+
+    def settle_many(self, queue_id: i64, addresses: vec[i64]) -> None:
+        """The same for many; addresses in a row cost next to nothing on disk."""
+        count: i64 = len(addresses)
+        first: i64 = 0
+        run: i64 = 0
+        i: i64 = 0
+        while i < count:
+            address = addresses[i]
+            self._release(address)
+            if run > 0 and address == first + run:
+                run += 1
+            else:
+                if run > 0:
+                    self.current.settle_run(queue_id, first, run)
+                first = address
+                run = 1
+            i += 1
+        if run > 0:
+            self.current.settle_run(queue_id, first, run)
+
+    def purge(self, queue_id: i64, addresses: vec[i64]) -> None:
+        """What a purge takes out: the ready messages, whose addresses the queue knows."""
+        self.settle_many(queue_id, addresses)
+
+    def drop_queue(self, queue_id: i64, addresses: vec[i64]) -> None:
+        """The queue is gone, with all it still holds (every address: ready and unacknowledged)."""
+        segments: list[int] = []
+        last: i64 = -1
+        seen: set[int] = set()
+        i: i64 = 0
+        while i < len(addresses):
+            address = addresses[i]
+            self._release(address)
+            if address >> 32 != last:
+                last = address >> 32
+                if int(last) not in seen:
+                    seen.add(last)
+                    segments.append(last)
+            i += 1
+        self.current.drop(queue_id, segments)
+
+    def delivered_up_to(self, queue_id: i64, position: i64) -> None:
+        """Nothing beyond this position has been or will be delivered before this is logged."""
+        self.current.delivered(queue_id, position)
+
+    def define(self, kind: str, key: str, value: bytes) -> None:
+        self.current.define(kind, key, value)
+
+    def undefine(self, kind: str, key: str) -> None:
+        self.current.undefine(kind, key)
+
+    def end_turn(self, owed: bool) -> i64:
+        """Close the turn; its number. ``owed``: somebody waits for its sync, so commit as soon as may be."""
+        number = self.batch
+        self.batch = number + 1
+        self.commits.turn_ended(number, owed)
+        return number
+
+    # --- the disk
+
+    @property
+    def in_flight(self) -> Commit | None:
+        return self.commits.in_flight
+
+    @property
+    def failing(self) -> bool:
+        """Nothing is promised: the disk fails, or has no room but what was held back."""
+        return self.commits.outage.failing
+
+    @property
+    def reason(self) -> str:
+        """Why the disk failed last."""
+        return self.commits.outage.reason
+
+    def tick(self, now_ms: i64) -> None:
+        """Time passes: sync what has waited long enough, and try a failed disk again."""
+        self.commits.tick(now_ms)
+
+    def retry(self) -> None:
+        """Try a failed disk now."""
+        self.commits.outage.retry()
+
+    def flush(self) -> bool:
+        """Between turns: wait until every closed turn is synced. False when the disk fails."""
+        return self.commits.flush()
+
+    def task_number(self) -> i64:
+        number = self.next_task
+        self.next_task += 1
+        return number
+
+    def run(self, runner: Runner, task: Task) -> None:
+        """Give a task to a runner; ``done`` is called when it is over, by now or by its post."""
+        self.tasks[task.number] = task
+        if runner.submit(task):
+            self.done(task.number)
+
+    def done(self, number: i64) -> None:
+        """A runner's task is over (posted by its thread, or called at once)."""
+        task = self.tasks.pop(number, None)
+        if task is None:
+            return  # flush() was faster than the post
+        if isinstance(task, Commit):
+            self.commits.done(task)
+        else:
+            self.maintenance.done(task)
+
+    # --- reading
+
+    def read(self, address: i64) -> StoredMessage:
+        """The message, from memory while it is not synced, else from disk."""
+        return self.reading.read(address)
+
+    def read_head(self, address: i64) -> StoredMessage:
+        """The message without joining a long body."""
+        return self.reading.read_head(address)
+
+    def read_many(self, addresses: list[int]) -> list[StoredMessage]:
+        """The same for many: neighbours on disk are read at once."""
+        return self.reading.read_many(addresses)
+
+    def body_parts(self, address: i64) -> vec[i64]:
+        """The chunks of a long body, empty for any other message."""
+        return self.chunked.get(address, vec[i64]())
+
+    def read_chunk(self, address: i64) -> bytes:
+        """One piece of a long body, so that it need not be joined."""
+        return self.reading.read_chunk(address)
+
+    def find(self, number: i64) -> Segment:
+        segment = self._segment
+        if segment.number == number:
+            return segment
+        found = self.segments.get(number)
+        if found is None:
+            raise LogError(f"there is no segment {number}")
+        self._segment = found
+        return found
+
+    def _release(self, address: i64) -> None:
+        segment = self.find(address >> 32)
+        if segment.release(address & RECORD):
+            segment.dead_at = self.batch
+            if self.chunked and int(address) in self.chunked:
+                self.maintenance.died(address, self.batch)
+
+    def release_chunk(self, address: i64) -> None:
+        """What killed it is synced already, or it never belonged to a message."""
+        self.find(address >> 32).release(address & RECORD)
+
+    def is_synced(self, address: i64) -> bool:
+        segment = self.find(address >> 32)
+        return segment.slot(address & RECORD) < len(segment.offsets)
+
+    def forget_segment(self, number: i64) -> None:
+        """Its last record is dead and its file removed."""
+        del self.segments[number]
+        self.reader.forget(number)
+        if self._segment.number == number:
+            self._segment = self.active
+
+    # --- space, and the end
+
+    def maintain(self, budget_ms: i64) -> bool:
+        """Checkpoints, compaction, removal: about this much work. True when there is more to do."""
+        return self.maintenance.run(budget_ms)
+
+    def close(self, indexes: dict[int, QueueIndex] | None = None) -> bool:
+        """Sync everything and let go of the folder. With every queue's index the next start needs no scan.
+
+        False when the disk failed and something was lost that had not been promised.
+        """
+        if self.closed:
+            return True
+        self.closed = True
+        if not self.commits.between_turns():
+            self.end_turn(False)
+        good = self.flush()
+        if good:
+            good = self.maintenance.finish(indexes)
+        self.committer.stop()
+        self.worker.stop()
+        self.tail.close()
+        self.reader.close()
+        self.files.close(self._lock)
+        return good
+
+
+def packed(addresses: vec[i64]) -> bytes:
+    out = b""
+    for address in addresses:
+        out += int(address).to_bytes(8, "little")
+    return out

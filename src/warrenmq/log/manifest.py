@@ -1,0 +1,164 @@
+"""The manifest: the root of a data folder, replaced whole at every checkpoint.
+
+Duty: its bytes, and reading and replacing it. It says up to which position of the log the ledgers and definitions it
+names are complete; what the log holds behind that position is replayed over it. Layout: magic, version, crc, length,
+then MessagePack-like plain fields written with ``struct`` (see ``docs/log.md``).
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from typing import Final, final
+
+from mypy_extensions import i64
+
+from warrenmq.log.files import Files
+from warrenmq.log.format import LogCorrupt, LogVersion
+
+MAGIC: Final = b"WARRNMAN"
+VERSION: Final = 1
+NAME: Final = "manifest"
+HEAD: Final = struct.Struct("<8siIq")
+FIXED: Final = struct.Struct("<qqqqqqq")
+SEGMENT: Final = struct.Struct("<qqqqqi")
+PART: Final = struct.Struct("<qq")
+PAIR: Final = struct.Struct("<qq")
+TRIPLE: Final = struct.Struct("<qqq")
+LENGTHS: Final = struct.Struct("<iii")
+
+
+@final
+class ManifestSegment:
+    """A segment wholly before the manifest's position: nothing of it need be found by looking."""
+
+    def __init__(
+        self, number: i64, generation: i64, end: i64, ledger: i64, records: i64, parts: list[tuple[int, int]]
+    ) -> None:
+        self.number: Final = number
+        self.generation: Final = generation
+        self.end: Final = end
+        self.ledger: Final = ledger
+        self.records: Final = records  # a hint for progress and table sizes
+        self.parts: Final = parts  # (part, base)
+
+
+@final
+class Manifest:
+    def __init__(self, log_id: i64) -> None:
+        self.log_id: i64 = log_id
+        self.checkpoint: i64 = 0
+        self.epoch: i64 = 0
+        self.segment: i64 = 0  # the position: this segment ...
+        self.offset: i64 = 0  # ... and this offset in it
+        self.batch: i64 = 0
+        self.next_message_id: i64 = 1
+        self.segments: list[ManifestSegment] = []
+        self.definitions: dict[tuple[str, str], bytes] = {}
+        self.delivered: dict[int, int] = {}
+        self.streams: dict[int, tuple[int, int]] = {}
+
+    def encode(self) -> bytes:
+        out: list[bytes] = [
+            FIXED.pack(
+                self.log_id,
+                self.checkpoint,
+                self.epoch,
+                self.segment,
+                self.offset,
+                self.batch,
+                self.next_message_id,
+            )
+        ]
+        out.append(PAIR.pack(len(self.segments), len(self.definitions)))
+        out.append(PAIR.pack(len(self.delivered), len(self.streams)))
+        for s in self.segments:
+            out.append(SEGMENT.pack(s.number, s.generation, s.end, s.ledger, s.records, len(s.parts)))
+            for part, base in s.parts:
+                out.append(PART.pack(part, base))
+        for (kind, key), value in self.definitions.items():
+            kind_bytes = kind.encode("utf-8", "surrogateescape")
+            key_bytes = key.encode("utf-8", "surrogateescape")
+            out.append(LENGTHS.pack(len(kind_bytes), len(key_bytes), len(value)))
+            out.append(kind_bytes)
+            out.append(key_bytes)
+            out.append(value)
+        for queue, position in self.delivered.items():
+            out.append(PAIR.pack(queue, position))
+        for queue, (offset, checksum) in self.streams.items():
+            out.append(TRIPLE.pack(queue, offset, checksum))
+        payload = b"".join(out)
+        return HEAD.pack(MAGIC, VERSION, zlib.crc32(payload, VERSION), len(payload)) + payload
+
+
+def decode(data: bytes, path: str) -> Manifest:
+    if len(data) < HEAD.size or not data.startswith(MAGIC):
+        raise LogCorrupt(f"{path}: not a manifest; `warren log salvage` saves what is readable")
+    _magic, version, crc, length = HEAD.unpack_from(data)
+    payload = data[HEAD.size : HEAD.size + length] if length >= 0 else b""
+    if len(payload) != length or version < 0 or zlib.crc32(payload, version) != crc:
+        raise LogCorrupt(f"{path}: checksum does not match; `warren log salvage` saves what is readable")
+    if version != VERSION:
+        raise LogVersion(
+            f"{path}: log format {version}, this Warren reads format {VERSION}; open it with the Warren that wrote it"
+        )
+    v = FIXED.unpack_from(payload)
+    m = Manifest(v[0])
+    m.checkpoint, m.epoch, m.segment, m.offset, m.batch, m.next_message_id = v[1], v[2], v[3], v[4], v[5], v[6]
+    at = FIXED.size
+    segments, definitions = PAIR.unpack_from(payload, at)
+    delivered, streams = PAIR.unpack_from(payload, at + PAIR.size)
+    at += 2 * PAIR.size
+    for _ in range(segments):
+        number, generation, end, ledger, records, count = SEGMENT.unpack_from(payload, at)
+        at += SEGMENT.size
+        parts: list[tuple[int, int]] = []
+        for _part in range(count):
+            parts.append(PART.unpack_from(payload, at))
+            at += PART.size
+        m.segments.append(ManifestSegment(number, generation, end, ledger, records, parts))
+    for _ in range(definitions):
+        a, b, c = LENGTHS.unpack_from(payload, at)
+        at += LENGTHS.size
+        kind = payload[at : at + a].decode("utf-8", "surrogateescape")
+        key = payload[at + a : at + a + b].decode("utf-8", "surrogateescape")
+        at += a + b
+        m.definitions[(kind, key)] = payload[at : at + c]
+        at += c
+    for _ in range(delivered):
+        queue, position = PAIR.unpack_from(payload, at)
+        m.delivered[queue] = position
+        at += PAIR.size
+    for _ in range(streams):
+        queue, offset, checksum = TRIPLE.unpack_from(payload, at)
+        m.streams[queue] = (offset, checksum)
+        at += TRIPLE.size
+    return m
+
+
+def read_whole(files: Files, path: str) -> bytes:
+    descriptor = files.open(path, False)
+    try:
+        return files.read(descriptor, files.size(descriptor), 0)
+    finally:
+        files.close(descriptor)
+
+
+def write_beside(files: Files, folder: str, name: str, parts: list[bytes]) -> None:
+    """The file's next content, synced, under a name of its own."""
+    descriptor = files.create(f"{folder}/{name}.new")
+    try:
+        files.write(descriptor, parts, 0)
+        files.sync(descriptor)
+    except OSError:
+        files.unlink(f"{folder}/{name}.new")  # a full disk needs the room
+        raise
+    finally:
+        files.close(descriptor)
+
+
+def replace(files: Files, folder: str, name: str, parts: list[bytes]) -> None:
+    """Written beside, synced, renamed, folder synced: the old file or the new one, never anything between."""
+    write_beside(files, folder, name, parts)
+    files.rename(f"{folder}/{name}.new", f"{folder}/{name}")
+    files.sync_folder(folder)

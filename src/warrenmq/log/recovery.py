@@ -1,0 +1,478 @@
+"""From a data folder to the state it stands for.
+
+Duty: read the manifest, find the end of the log, replay what is behind the manifest's position, rebuild the segments'
+tables and every queue's index. Reads only: a crash during recovery changes nothing. Rules (``docs/log.md``):
+
+- The walk ends at the first batch that does not check. At or beyond the highest position that anything valid names as
+  synced it is the torn tail: cut there, and everything behind it, even what checks. Before it, it is corruption:
+  refused with file, offset and the command that salvages.
+- A file named by a later header as closed at an offset is read up to that offset and no further.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, final
+
+from librt.strings import read_i32_le, read_i64_le
+from librt.vecs import append, vec
+from mypy_extensions import i64, u8
+
+from warrenmq.log import clean
+from warrenmq.log import manifest as manifests
+from warrenmq.log.files import Files
+from warrenmq.log.format import (
+    CHUNK,
+    CHUNKED,
+    FILE_HEADER,
+    HOLDER,
+    MESSAGE_FIXED,
+    BatchHeader,
+    FileHeader,
+    LogCorrupt,
+    holders_start,
+    message_size,
+    read_file_header,
+    seed,
+)
+from warrenmq.log.holders import AS_WRITTEN, Holders
+from warrenmq.log.index import QueueIndex
+from warrenmq.log.ledger import CURE, read_ledger
+from warrenmq.log.manifest import Manifest, ManifestSegment, read_whole
+from warrenmq.log.scan import BatchCursor
+from warrenmq.log.segment import MANY, Part, Segment, file_name, ledger_name, parse_file_name
+from warrenmq.log.state import LogState
+
+Progress = Callable[[str, int, int], None]
+
+
+@final
+class Recovered:
+    """What a start finds. ``clean``: the last stop was a clean one, so nothing was delivered without being known."""
+
+    def __init__(self) -> None:
+        self.epoch: i64 = 1
+        self.clean: bool = False
+        self.definitions: dict[tuple[str, str], bytes] = {}
+        self.queues: dict[int, QueueIndex] = {}
+        self.delivered_up_to: dict[int, int] = {}
+        self.next_message_id: i64 = 1
+        self.cut: str = ""  # where a torn tail was cut, for the log line
+
+
+@final
+class TailSegment:
+    """A segment at or behind the manifest's position, as its files' headers describe it."""
+
+    def __init__(self, number: i64) -> None:
+        self.number: Final = number
+        self.headers: list[FileHeader] = []
+        self.end: i64 = -1  # named by the segment behind it
+
+
+@final
+class Recovery:
+    """One recovery; afterwards ``recovered`` is the broker's, the rest the log's."""
+
+    def __init__(self, folder: str, files: Files, progress: Progress | None) -> None:
+        self.folder: Final = folder
+        self.files: Final = files
+        self.progress: Final = progress
+        self.recovered: Final = Recovered()
+        self.state: Final = LogState()
+        self.segments: dict[int, Segment] = {}
+        self.chunked: dict[int, vec[i64]] = {}
+        self.manifest: Manifest = Manifest(0)
+        self.use_marker: bool = True  # False: read everything, whatever a clean stop left
+        self.fresh: bool = False  # a new folder: the manifest has to be written first
+        self.garbage: list[str] = []
+        self.last_segment: i64 = 0  # the end of the log
+        self.last_part: i64 = 0
+        self.last_base: i64 = 0
+        self.last_end: i64 = 0
+        self.synced_segment: i64 = 0  # the highest position that the manifest or a batch names as synced
+        self.synced_offset: i64 = 0
+        self.highest: i64 = 0  # highest segment number any file has
+        self.done_bytes: i64 = 0
+        self.total_bytes: i64 = 0
+        self._queue: i64 = -1
+        self._index: QueueIndex = QueueIndex()
+
+    def run(self) -> None:
+        names = self.files.names(self.folder)
+        if not self._read_manifest(names):
+            return
+        tail = self._tail_segments(names)
+        if clean.NAME in names:
+            self.garbage.append(clean.NAME)  # good for one start
+            if self.use_marker and self._clean_start(tail):
+                return
+        self._replay_changes(tail)
+        known: dict[int, ManifestSegment] = {}
+        for entry in self.manifest.segments:
+            known[int(entry.number)] = entry
+            if entry.number < self.manifest.segment:
+                self._old_segment(entry)
+        for found in tail:
+            segment = self._new_segment(found)
+            ledger_of = known.get(int(found.number))
+            segment.ledger = 0 if ledger_of is None else ledger_of.ledger
+        self._estimate()
+        for number in sorted(self.segments):
+            self._read_records(self.segments[number])
+        self._link_chunks()
+        self._finish()
+
+    # --- the manifest and the files
+
+    def _read_manifest(self, names: list[str]) -> bool:
+        """False when the folder is new."""
+        segments = [name for name in names if parse_file_name(name) is not None]
+        if manifests.NAME not in names:
+            if segments:
+                raise LogCorrupt(f"{self.folder}: segments but no manifest; {CURE}")
+            self.manifest = Manifest(self.files.random_id())
+            self.fresh = True
+            return False
+        path = f"{self.folder}/{manifests.NAME}"
+        self.manifest = manifests.decode(read_whole(self.files, path), path)
+        m = self.manifest
+        state = self.state
+        state.segment = m.segment
+        state.offset = m.offset
+        state.batch = m.batch
+        state.next_message_id = m.next_message_id
+        state.definitions = dict(m.definitions)
+        for (kind, key), value in m.definitions.items():
+            state.definition_bytes += len(value) + len(kind) + len(key)
+        state.delivered = dict(m.delivered)
+        state.streams = dict(m.streams)
+        self.recovered.epoch = m.epoch
+        self.last_segment = m.segment
+        self.last_end = m.offset
+        self.synced_segment = m.segment
+        self.synced_offset = m.offset
+        return True
+
+    def header_of(self, name: str) -> FileHeader | None:
+        path = f"{self.folder}/{name}"
+        descriptor = self.files.open(path, False)
+        try:
+            header = read_file_header(self.files.read(descriptor, FILE_HEADER, 0), path)
+        finally:
+            self.files.close(descriptor)
+        if header is not None and header.log_id != self.manifest.log_id:
+            raise LogCorrupt(f"{path}: belongs to another log; move it out of the folder")
+        return header
+
+    def _tail_segments(self, names: list[str]) -> list[TailSegment]:
+        """The segments at or behind the manifest's position, each with where it was closed."""
+        m = self.manifest
+        kept = {int(entry.number) for entry in m.segments}
+        ledgers = {ledger_name(entry.number, entry.generation) for entry in m.segments}
+        by_number: dict[int, TailSegment] = {}
+        torn: list[str] = []
+        for name in names:
+            parsed = parse_file_name(name)
+            if parsed is None:
+                if name.endswith((".new", ".compact")) or (name.endswith(".ledger") and name not in ledgers):
+                    self.garbage.append(name)
+                continue
+            number, part = parsed
+            self.highest = max(self.highest, number)
+            if number < m.segment:
+                if number not in kept:
+                    self.garbage.append(name)
+                continue
+            header = self.header_of(name)
+            if header is None:
+                torn.append(name)
+                continue
+            by_number.setdefault(number, TailSegment(number)).headers.append(header)
+            if header.epoch > self.recovered.epoch:
+                self.recovered.epoch = header.epoch
+        tail = [by_number[number] for number in sorted(by_number)]
+        if m.segment > 0 and (not tail or tail[0].number != m.segment):
+            raise LogCorrupt(f"{self.folder}/{file_name(m.segment, 0)}: missing, but the manifest needs it; {CURE}")
+        if m.segment == 0 and tail and min(tail[0].headers, key=part_of).previous_segment != 0:
+            raise LogCorrupt(f"{self.folder}/{file_name(1, 0)}: missing or not readable; {CURE}")
+        for index, found in enumerate(tail):
+            self._check_chain(found, tail[index + 1] if index + 1 < len(tail) else None)
+        self.garbage.extend(torn)  # being made when the power went; a file the chain needs was missed above
+        return tail
+
+    def _check_chain(self, found: TailSegment, following: TailSegment | None) -> None:
+        """Parts without a gap, closed by the segment behind."""
+        headers = sorted(found.headers, key=part_of)
+        found.headers = headers
+        for part, header in enumerate(headers):
+            if header.part != part or header.segment != found.number:
+                raise LogCorrupt(f"{self.folder}/{file_name(found.number, part)}: missing or not readable; {CURE}")
+        if following is None:
+            return
+        opening = min(following.headers, key=part_of)
+        if opening.part != 0:
+            raise LogCorrupt(f"{self.folder}/{file_name(following.number, 0)}: missing or not readable; {CURE}")
+        if opening.previous_segment != found.number:
+            raise LogCorrupt(
+                f"{self.folder}: segment {following.number} follows {opening.previous_segment}, "
+                f"but segment {found.number} stands between; {CURE}"
+            )
+        found.end = opening.previous_end
+        # parts begun and never synced stay behind the one that was closed
+        found.headers = [header for header in headers if header.part <= opening.previous_part]
+
+    def _clean_start(self, tail: list[TailSegment]) -> bool:
+        """Take over the marker of a clean stop. False: it does not fit what stands here, so scan."""
+        m = self.manifest
+        found = clean.decode(read_whole(self.files, f"{self.folder}/{clean.NAME}"))
+        if found is None or found.log_id != m.log_id or found.checkpoint != m.checkpoint:
+            return False
+        if len(tail) > 1 or (tail and tail[0].number != m.segment):
+            return False
+        if set(found.segments) != {int(entry.number) for entry in m.segments}:
+            return False
+        for entry in m.segments:
+            header = self.header_of(file_name(entry.number, 0))
+            segment = found.segments[int(entry.number)]
+            if header is None or header.generation != entry.generation or segment.generation != entry.generation:
+                return False
+            segment.parts = [Part(part, base) for part, base in entry.parts]
+            segment.end = entry.end
+            segment.ledger = entry.ledger
+        self.segments = found.segments
+        self.chunked = found.chunked
+        self.recovered.queues = found.queues
+        self.recovered.clean = True
+        if m.segments:
+            self.last_part, self.last_base = m.segments[-1].parts[-1]
+        self._finish()
+        return True
+
+    # --- first pass: the end of the log, and all changes behind the manifest's position
+
+    def _replay_changes(self, tail: list[TailSegment]) -> None:
+        state = self.state
+        for found in tail:
+            parts = [Part(header.part, header.base) for header in found.headers]
+            last = found.end < 0
+            cursor = self._cursor(found.number, parts, found.end)
+            while cursor.next():
+                header = cursor.header
+                self._note_synced(header)
+                if header.epoch > self.recovered.epoch:
+                    self.recovered.epoch = header.epoch
+                if header.number > state.batch:
+                    state.batch = header.number
+                if found.number > self.manifest.segment or cursor.begin >= self.manifest.offset:
+                    state.absorb(cursor.changes)
+            if not last and cursor.at != found.end:
+                self._corrupt(cursor)
+            if last:
+                for header in cursor.headers_behind():
+                    self._note_synced(header)
+                closed = found.headers[-1].base if found.headers else 0  # the last part's header closed all before it
+                if closed > cursor.at:
+                    self._corrupt(cursor)
+                if (found.number, cursor.at) < (self.synced_segment, self.synced_offset):
+                    self._corrupt(cursor)
+                where = cursor.file_offset(cursor.at)
+                if cursor.problem and cursor.problem != "nothing written" and cursor.file_size > where:
+                    self.recovered.cut = f"{cursor.path}: cut at offset {where}: {cursor.problem}"
+                found.end = cursor.at
+            self.last_segment = found.number
+            self.last_part = parts[-1].part
+            self.last_base = parts[-1].base
+            self.last_end = found.end
+            cursor.close()
+        state.segment = self.last_segment
+        state.offset = self.last_end
+
+    def _note_synced(self, header: BatchHeader) -> None:
+        if (header.synced_segment, header.synced_offset) > (self.synced_segment, self.synced_offset):
+            self.synced_segment = header.synced_segment
+            self.synced_offset = header.synced_offset
+
+    def _cursor(self, number: i64, parts: list[Part], end: i64) -> BatchCursor:
+        return BatchCursor(self.folder, self.files, seed(self.manifest.log_id), number, parts, end)
+
+    def _corrupt(self, cursor: BatchCursor) -> None:
+        where = cursor.file_offset(cursor.at) if cursor.parts else 0
+        problem = cursor.problem or "the batches end elsewhere"
+        cursor.close()
+        raise LogCorrupt(f"{cursor.path}: offset {where}: {problem}, where synced data stood; {CURE}")
+
+    # --- second pass: records
+
+    def _old_segment(self, entry: ManifestSegment) -> None:
+        segment = Segment(entry.number)
+        try:
+            header = self.header_of(file_name(entry.number, 0))
+        except FileNotFoundError:
+            header = None
+        if header is None:
+            raise LogCorrupt(f"{self.folder}/{file_name(entry.number, 0)}: missing or not readable; {CURE}")
+        segment.generation = header.generation
+        segment.manifest_generation = entry.generation
+        if header.generation == entry.generation + 1:
+            # compacted, and the folder lost power before the next checkpoint: the new file contains the ledger
+            segment.parts = [Part(0, 0)]
+            segment.end = header.length
+        elif header.generation == entry.generation:
+            segment.parts = [Part(part, base) for part, base in entry.parts]
+            segment.end = entry.end
+            segment.ledger = entry.ledger
+        else:
+            raise LogCorrupt(f"{self.folder}/{file_name(entry.number, 0)}: not the one the manifest names; {CURE}")
+        segment.sparse = header.generation > 0
+        self.segments[int(entry.number)] = segment
+
+    def _new_segment(self, found: TailSegment) -> Segment:
+        segment = Segment(found.number)
+        segment.parts = [Part(header.part, header.base) for header in found.headers]
+        segment.end = found.end
+        self.segments[int(found.number)] = segment
+        return segment
+
+    def _estimate(self) -> None:
+        for segment in self.segments.values():
+            self.total_bytes += segment.end
+
+    def changes_of(self, segment: Segment) -> bytes:
+        """All changes that concern this segment's records, in order: its ledger, then what was replayed."""
+        data = b""
+        if segment.ledger > 0:
+            path = f"{self.folder}/{ledger_name(segment.number, segment.generation)}"
+            data = read_ledger(self.files, path, segment.ledger)
+        pending = self.state.pending.get(int(segment.number))
+        return data if pending is None else data + pending.value()
+
+    def _read_records(self, segment: Segment) -> None:
+        holders = Holders(self.changes_of(segment))
+        cursor = self._cursor(segment.number, segment.parts, segment.end)
+        while cursor.next():
+            if cursor.header.records > 0:
+                self._read_batch(segment, cursor, holders)
+            if self.progress is not None:
+                self.progress("records", self.done_bytes + cursor.at, self.total_bytes)
+        if cursor.at != segment.end:
+            self._corrupt(cursor)
+        cursor.close()
+        self.done_bytes += segment.end
+        holders.resolve()
+        for record, held in holders.exact.items():
+            slot = segment.slot(record)
+            if held:
+                self._set_references(segment, slot, record, len(held))
+                for queue, position, expiry, flags in held:
+                    self._entry(queue, position, segment.number << 32 | record, expiry, flags)
+        segment.count_bytes()
+
+    def _read_batch(self, segment: Segment, cursor: BatchCursor, holders: Holders) -> None:
+        data = cursor.messages
+        at: i64 = 0
+        end: i64 = len(data)
+        base = cursor.begin + 96
+        number = segment.number
+        while at < end:
+            size = message_size(data, at)
+            if size <= 0 or at + size > end:
+                raise LogCorrupt(f"{cursor.path}: a record in a batch that checks has no known kind; {CURE}")
+            record = i64(read_i32_le(data, at + 1))
+            if data[at] == CHUNK:
+                self._add(segment, record, base + at, size, 0)
+                at += size
+                continue
+            message_id = read_i64_le(data, at + 5)
+            if message_id >= self.state.next_message_id:
+                self.state.next_message_id = message_id + 1
+            kind = holders.classify(record, data, at)
+            if data[at] == CHUNKED and kind != 0:
+                self._note_chunks(number << 32 | record, data, at)
+            if kind == AS_WRITTEN:
+                count = i64(read_i32_le(data, at + 17))
+                self._add(segment, record, base + at, size, count)
+                held = holders_start(data, at)
+                address = number << 32 | record
+                while count > 0:
+                    self._entry(
+                        i64(read_i32_le(data, held)),
+                        read_i64_le(data, held + 4),
+                        address,
+                        read_i64_le(data, held + 12),
+                        i64(read_i32_le(data, held + 20)),
+                    )
+                    held += HOLDER
+                    count -= 1
+            else:
+                self._add(segment, record, base + at, size, 0)
+            at += size
+
+    def _add(self, segment: Segment, record: i64, offset: i64, size: i64, holders: i64) -> None:
+        if segment.sparse:
+            segment.add_number(record)
+        elif record != segment.next_record():
+            raise LogCorrupt(
+                f"{self.folder}/{file_name(segment.number, 0)}: record {record} where {segment.next_record()} should "
+                f"stand; {CURE}"
+            )
+        segment.add(holders, record)
+        segment.place(offset, size)
+
+    def _set_references(self, segment: Segment, slot: i64, record: i64, count: i64) -> None:
+        if count < MANY:
+            segment.references[slot] = u8(count)
+        else:
+            segment.references[slot] = u8(MANY)
+            segment.many[record] = count
+        segment.live += 1
+
+    def _entry(self, queue: i64, position: i64, address: i64, expiry: i64, flags: i64) -> None:
+        if queue != self._queue:
+            found = self.recovered.queues.get(queue)
+            if found is None:
+                found = QueueIndex()
+                self.recovered.queues[queue] = found
+            self._queue = queue
+            self._index = found
+        self._index.add(position, address, expiry, flags)
+
+    # --- chunks, and what the broker gets
+
+    def _note_chunks(self, address: i64, data: bytes, at: i64) -> None:
+        begin = at + MESSAGE_FIXED + i64(read_i32_le(data, at + 21))
+        length = i64(read_i32_le(data, at + 25))
+        chunks = vec[i64]()
+        index: i64 = 0
+        while index < length:
+            chunks = append(chunks, read_i64_le(data, begin + index))
+            index += 8
+        self.chunked[address] = chunks
+
+    def _link_chunks(self) -> None:
+        """The chunks of live messages are live; all others are not."""
+        for address in list(self.chunked):
+            segment = self.segments[address >> 32]
+            if segment.holders(address & 0xFFFFFFFF) == 0:
+                del self.chunked[address]
+                continue
+            for chunk in self.chunked[address]:
+                home = self.segments.get(chunk >> 32)
+                slot = -1 if home is None else home.slot(chunk & 0xFFFFFFFF)
+                if home is None or slot < 0:
+                    raise LogCorrupt(f"{self.folder}: part of message {address:#x} is missing; {CURE}")
+                home.references[slot] = u8(1)
+                home.live += 1
+                home.live_bytes += i64(home.sizes[slot]) * 16
+
+    def _finish(self) -> None:
+        recovered = self.recovered
+        for index in recovered.queues.values():
+            index.sort()
+        recovered.definitions = dict(self.state.definitions)
+        recovered.delivered_up_to = dict(self.state.delivered)
+        recovered.next_message_id = self.state.next_message_id
+
+
+def part_of(header: FileHeader) -> int:
+    return int(header.part)

@@ -1,0 +1,321 @@
+"""Saving what is readable of a damaged folder into a new one, and saying what is missing.
+
+Duty: read every batch that checks, whatever stands between them, apply every change found, write the live messages and
+definitions as a new log, report. Reads the damaged folder only. Prefers a message too many to one too few: where the
+record of a settle is lost, the message comes back.
+"""
+
+from __future__ import annotations
+
+from typing import Final, final
+
+from librt.strings import read_i32_le, read_i64_le
+from mypy_extensions import i64
+
+from warrenmq.log import manifest as manifests
+from warrenmq.log.files import Files
+from warrenmq.log.format import (
+    CHUNK,
+    CHUNK_FIXED,
+    CHUNKED,
+    FILE_HEADER,
+    HOLDER,
+    LogCorrupt,
+    LogError,
+    decode_message,
+    holders_start,
+    message_size,
+    read_file_header,
+    seed,
+)
+from warrenmq.log.holders import AS_WRITTEN, EXACT, Holder, Holders, read_holders
+from warrenmq.log.ledger import read_ledger
+from warrenmq.log.log import Log
+from warrenmq.log.manifest import Manifest, read_whole
+from warrenmq.log.scan import BatchCursor
+from warrenmq.log.segment import Part, file_name, ledger_name, parse_file_name
+from warrenmq.log.settings import LogSettings
+from warrenmq.log.state import LogState
+
+TURN_BYTES: Final = 1 << 20
+
+
+@final
+class Report:
+    def __init__(self) -> None:
+        self.messages: i64 = 0
+        self.definitions: i64 = 0
+        self.queues: i64 = 0
+        self.problems: list[str] = []  # what could not be read, one line each
+        self.lost: list[str] = []  # messages known to be missing, one line each
+        self.missing_records: i64 = 0
+
+
+@final
+class Place:
+    """Where a batch that checks stands."""
+
+    def __init__(self, segment: i64, part: i64, offset: i64) -> None:
+        self.segment: Final = segment
+        self.part: Final = part
+        self.offset: Final = offset  # in the file
+
+
+@final
+class Salvage:
+    def __init__(self, folder: str, target: str, files: Files) -> None:
+        self.folder: Final = folder
+        self.target: Final = target
+        self.files: Final = files
+        self.report: Final = Report()
+        self.manifest: Manifest = Manifest(0)
+        self.has_manifest: bool = False
+        self.state: Final = LogState()
+        self.closed: dict[tuple[int, int], int] = {}  # (segment, part) -> segment offset where it was closed
+        self.parts: dict[int, list[Part]] = {}
+        self.generations: dict[int, int] = {}
+        self.waiting_bytes: i64 = 0
+
+    def run(self) -> Report:
+        self._read_manifest()
+        self._read_headers()
+        numbers = sorted(self.parts)
+        for number in numbers:
+            self._changes(number)
+        self.files.make_folder(self.target)
+        if self.files.names(self.target):
+            raise LogError(f"{self.target} is not empty: salvage writes to a new folder")
+        log, _recovered = Log.open(self.target, self.files, LogSettings())
+        for (kind, key), value in self.state.definitions.items():
+            log.define(kind, key, value)
+            self.report.definitions += 1
+        log.end_turn(True)
+        queues: set[int] = set()
+        for number in numbers:
+            self._messages(number, log, queues)
+        for queue, position in self.state.delivered.items():
+            log.delivered_up_to(queue, position)
+        log.end_turn(True)
+        self.report.queues = len(queues)
+        if not log.close():
+            raise LogError(f"{self.target}: could not be written: {log.reason}")
+        return self.report
+
+    def _problem(self, text: str) -> None:
+        self.report.problems.append(text)
+
+    def _read_manifest(self) -> None:
+        path = f"{self.folder}/{manifests.NAME}"
+        try:
+            self.manifest = manifests.decode(read_whole(self.files, path), path)
+            self.has_manifest = True
+        except (LogCorrupt, OSError) as error:
+            self._problem(f"{error}: definitions older than the segments that are left may be missing")
+            return
+        self.state.definitions = dict(self.manifest.definitions)
+        self.state.delivered = dict(self.manifest.delivered)
+
+    def _read_headers(self) -> None:
+        log_ids: dict[int, int] = {}
+        headers = []
+        for name in self.files.names(self.folder):
+            parsed = parse_file_name(name)
+            if parsed is None:
+                continue
+            path = f"{self.folder}/{name}"
+            descriptor = self.files.open(path, False)
+            try:
+                header = read_file_header(self.files.read(descriptor, FILE_HEADER, 0), path)
+            finally:
+                self.files.close(descriptor)
+            number, part = parsed
+            if header is None:
+                self._problem(f"{path}: the file's header does not check; its batches are looked for all the same")
+                self.parts.setdefault(number, []).append(Part(part, -1))
+                continue
+            log_ids[int(header.log_id)] = log_ids.get(int(header.log_id), 0) + 1
+            headers.append(header)
+        if not self.has_manifest and log_ids:
+            self.manifest.log_id = max((count, log_id) for log_id, count in log_ids.items())[1]
+        for header in headers:
+            if header.log_id != self.manifest.log_id:
+                continue
+            number = int(header.segment)
+            self.parts.setdefault(number, []).append(Part(header.part, header.base))
+            self.generations[number] = max(self.generations.get(number, 0), int(header.generation))
+            self.closed[(int(header.previous_segment), int(header.previous_part))] = int(header.previous_end)
+        if self.has_manifest:
+            kept = {int(entry.number) for entry in self.manifest.segments}
+            for number in list(self.parts):
+                if number < self.manifest.segment and number not in kept:
+                    del self.parts[number]  # removed, but its name came back
+        for number in self.parts:
+            self.parts[number].sort(key=part_number)
+            if self.generations.get(number, 0) > 0:
+                self.parts[number] = [part for part in self.parts[number] if part.part == 0]
+
+    def _cursor(self, number: int, part: Part) -> BatchCursor:
+        base = part.base if part.base >= 0 else 0
+        return BatchCursor(self.folder, self.files, seed(self.manifest.log_id), number, [Part(part.part, base)], -1)
+
+    def _walk(self, number: int, part: Part, cursor: BatchCursor, report: bool) -> bool:
+        """The next readable batch of this part, stepping over what does not check."""
+        end = self.closed.get((number, int(part.part)), -1)
+        while True:
+            if end >= 0 and cursor.at >= end and self.generations.get(number, 0) == 0:
+                return False
+            if cursor.next():
+                return True
+            problem = cursor.problem
+            behind = cursor.headers_behind()
+            following: i64 = -1
+            for header in behind:
+                if header.offset > cursor.at and (following < 0 or header.offset < following):
+                    following = header.offset
+            if following < 0:
+                if report and problem != "nothing written" and cursor.file_size > cursor.file_offset(cursor.at):
+                    self._problem(
+                        f"{cursor.path}: offset {cursor.file_offset(cursor.at)}: {problem}; nothing behind it"
+                    )
+                return False
+            if report:
+                self._problem(
+                    f"{cursor.path}: offset {cursor.file_offset(cursor.at)}: {problem}; "
+                    f"{following - cursor.at} bytes passed over"
+                )
+            cursor.at = following
+            cursor.problem = ""
+
+    def _changes(self, number: int) -> None:
+        m = self.manifest
+        for part in self.parts[number]:
+            cursor = self._cursor(number, part)
+            while self._walk(number, part, cursor, True):
+                covered = self.has_manifest and (
+                    number < m.segment or (number == m.segment and cursor.begin < m.offset)
+                )
+                if not covered:
+                    self.state.absorb(cursor.changes)
+            cursor.close()
+
+    def _holders(self, number: int) -> Holders:
+        changes = b""
+        generation = self.generations.get(number, 0)
+        for entry in self.manifest.segments:
+            if entry.number == number and entry.generation == generation and entry.ledger > 0:
+                path = f"{self.folder}/{ledger_name(number, generation)}"
+                try:
+                    changes = read_ledger(self.files, path, entry.ledger)
+                except LogCorrupt as error:
+                    self._problem(f"{error.args[0].split(';')[0]}; messages settled there come back")
+        pending = self.state.pending.get(number)
+        return Holders(changes if pending is None else changes + pending.value())
+
+    def _messages(self, number: int, log: Log, queues: set[int]) -> None:
+        holders = self._holders(number)
+        for copying in (False, True):
+            expected: i64 = 0
+            for part in self.parts[number]:
+                cursor = self._cursor(number, part)
+                while self._walk(number, part, cursor, False):
+                    if copying:
+                        self._copy(number, cursor.messages, holders, log, queues)
+                    else:
+                        expected = self._classify(number, cursor.messages, holders, expected)
+                cursor.close()
+            if not copying:
+                holders.resolve()
+
+    def _classify(self, number: int, data: bytes, holders: Holders, expected: i64) -> i64:
+        at: i64 = 0
+        while at < len(data):
+            record = i64(read_i32_le(data, at + 1))
+            if record > expected and self.generations.get(number, 0) == 0:
+                self.report.missing_records += record - expected
+                self.report.lost.append(f"{file_name(number, 0)}: records {expected} to {record - 1} could not be read")
+            expected = record + 1
+            if data[at] != CHUNK:
+                holders.classify(record, data, at)
+            at += message_size(data, at)
+        return expected
+
+    def _copy(self, number: int, data: bytes, holders: Holders, log: Log, queues: set[int]) -> None:
+        at: i64 = 0
+        while at < len(data):
+            if data[at] != CHUNK:
+                self._copy_message(number, data, at, holders, log, queues)
+            at += message_size(data, at)
+
+    def _copy_message(self, number: int, data: bytes, at: i64, holders: Holders, log: Log, queues: set[int]) -> None:
+        record = i64(read_i32_le(data, at + 1))
+        kind = EXACT if int(record) in holders.exact else holders.classify(record, data, at)
+        held: list[Holder] = []
+        if kind == EXACT:
+            held = holders.exact[int(record)]
+        elif kind == AS_WRITTEN:
+            held = read_holders(data, holders_start(data, at), i64(read_i32_le(data, at + 17)))
+        if not held:
+            return
+        message = decode_message(data, at)
+        body = message.body
+        if data[at] == CHUNKED:
+            pieces: list[bytes] = []
+            for index in range(0, len(body), 8):
+                piece = self._chunk(read_i64_le(body, index))
+                if piece is None:
+                    self.report.lost.append(
+                        f"{file_name(number, 0)}: record {record}: message {message.message_id} lacks part of its body"
+                    )
+                    return
+                pieces.append(piece)
+            body = b"".join(pieces)
+        ids: list[int] = []
+        positions: list[int] = []
+        expiries: list[int] = []
+        flags: list[int] = []
+        for queue, position, expiry, flag in held:
+            ids.append(queue)
+            positions.append(position)
+            expiries.append(expiry)
+            flags.append(flag)
+            queues.add(queue)
+        # no comprehension among these arguments: mypyc 2.4 would let go of ``message`` before the call
+        log.append(
+            message.message_id,
+            message.header,
+            body,
+            message.exchange,
+            message.routing_keys,
+            message.flags,
+            ids,
+            positions,
+            expiries,
+            flags,
+        )
+        self.report.messages += 1
+        self.waiting_bytes += len(body) + HOLDER
+        if self.waiting_bytes > TURN_BYTES:
+            self.waiting_bytes = 0
+            log.end_turn(True)
+
+    def _chunk(self, address: i64) -> bytes | None:
+        """A chunk, found by walking its segment: slow, and rare enough."""
+        number = int(address >> 32)
+        wanted = address & 0xFFFFFFFF
+        for part in self.parts.get(number, []):
+            cursor = self._cursor(number, part)
+            while self._walk(number, part, cursor, False):
+                data = cursor.messages
+                at: i64 = 0
+                while at < len(data):
+                    size = message_size(data, at)
+                    if data[at] == CHUNK and i64(read_i32_le(data, at + 1)) == wanted:
+                        cursor.close()
+                        return data[at + CHUNK_FIXED : at + size]
+                    at += size
+            cursor.close()
+        return None
+
+
+def part_number(part: Part) -> int:
+    return int(part.part)

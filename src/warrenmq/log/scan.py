@@ -1,0 +1,121 @@
+"""Walking the batches of a segment on disk, each checked before it is shown.
+
+Duty: find batch after batch across a segment's parts, and say where and why the walk stopped. Not here: whether a
+stop is a torn tail or corruption (``recovery``), and what the batches mean.
+"""
+
+from __future__ import annotations
+
+from typing import Final, final
+
+from mypy_extensions import i64
+
+from warrenmq.log.files import Files
+from warrenmq.log.format import (
+    BATCH_HEADER,
+    BATCH_MAGIC,
+    FILE_HEADER,
+    BatchHeader,
+    payload_crc,
+    read_batch_header,
+)
+from warrenmq.log.segment import Part, file_name
+
+READ_AHEAD: Final = 1 << 20
+
+
+@final
+class BatchCursor:
+    """``while cursor.next(): use cursor.header, cursor.messages, cursor.changes``; then look at ``cursor.problem``."""
+
+    def __init__(self, folder: str, files: Files, seed: int, segment: i64, parts: list[Part], end: i64) -> None:
+        self.folder: Final = folder
+        self.files: Final = files
+        self.seed: Final = seed
+        self.segment: Final = segment
+        self.parts: Final = parts
+        self.end: Final = end  # segment offset where the batches must end; -1: wherever they do
+        self.index: i64 = 0
+        self.path: str = ""
+        self.descriptor: int = -1
+        self.file_size: i64 = 0
+        self.at: i64 = parts[0].base if parts else 0  # segment offset of the next batch
+        self.begin: i64 = self.at  # of the current one
+        self.problem: str = ""
+        self.header: BatchHeader = BatchHeader(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
+        self.messages: bytes = b""
+        self.changes: bytes = b""
+
+    def file_offset(self, offset: i64) -> i64:
+        return FILE_HEADER + offset - self.parts[self.index].base
+
+    def open_part(self) -> None:
+        if self.descriptor >= 0:
+            self.files.close(self.descriptor)
+            self.descriptor = -1
+        self.path = self.folder + "/" + file_name(self.segment, self.parts[self.index].part)
+        self.descriptor = self.files.open(self.path, False)
+        self.file_size = self.files.size(self.descriptor)
+
+    def next(self) -> bool:
+        """The next batch that checks. False: the end, or ``problem`` says what stands at ``at`` instead."""
+        if self.at == self.end or not self.parts:
+            return False
+        if self.descriptor < 0:
+            self.open_part()
+        while self.index + 1 < len(self.parts) and self.at >= self.parts[self.index + 1].base:
+            self.index += 1
+            self.open_part()
+        at = self.file_offset(self.at)
+        data = self.files.read(self.descriptor, BATCH_HEADER, at)
+        header = read_batch_header(self.seed, data, 0)
+        if header is None:
+            self.problem = "no batch header" if data.strip(b"\0") else "nothing written"
+            return False
+        if header.segment != self.segment or header.offset != self.at:
+            self.problem = "a batch header that belongs elsewhere"
+            return False
+        if at + header.length() > self.file_size:
+            self.problem = "a batch cut short"
+            return False
+        payload = self.files.read(self.descriptor, header.messages + header.changes, at + BATCH_HEADER)
+        if len(payload) != header.messages + header.changes:
+            self.problem = "a batch cut short"
+            return False
+        if payload_crc(self.seed, payload, b"") != header.crc:
+            self.problem = "a batch whose checksum does not match"
+            return False
+        self.header = header
+        if header.changes == 0:
+            self.messages = payload
+            self.changes = b""
+        else:
+            self.messages = payload[: header.messages]
+            self.changes = payload[header.messages :]
+        self.begin = self.at
+        self.at += header.length()
+        return True
+
+    def headers_behind(self) -> list[BatchHeader]:
+        """Headers that check anywhere behind the batch that did not, in the same file: they name synced positions."""
+        found: list[BatchHeader] = []
+        if self.descriptor < 0:
+            return found
+        at = self.file_offset(self.at) + 1
+        while at < self.file_size:
+            data = self.files.read(self.descriptor, READ_AHEAD + BATCH_HEADER, at)
+            if not data:
+                break
+            place = data.find(BATCH_MAGIC)
+            while place >= 0:
+                header = read_batch_header(self.seed, data, place)
+                if header is not None and header.segment == self.segment:
+                    found.append(header)
+                place = data.find(BATCH_MAGIC, place + 1)
+            at += READ_AHEAD
+        return found
+
+    def close(self) -> None:
+        if self.descriptor >= 0:
+            self.files.close(self.descriptor)
+            self.descriptor = -1

@@ -1,0 +1,196 @@
+"""The end of the log on disk: the one place that writes batches and syncs them.
+
+Duty: write the batches of one commit to the active segment file, begin a new file where needed, sync, and report.
+Used by one thread at a time (the committer's while a commit is in flight, else nobody's); touches no broker object.
+
+After any failed write, sync or creation the file is closed for good at its last synced offset, because nobody knows
+what the page cache still holds: the next batch goes to a new file (a further *part* of the same segment, so that
+addresses stay), whose header names the closed one and that offset, and recovery reads no further there.
+"""
+
+from __future__ import annotations
+
+from typing import Final, final
+
+from mypy_extensions import i64
+
+from warrenmq.log.batch import Sealed
+from warrenmq.log.files import Files
+from warrenmq.log.format import (
+    BATCH_HEADER,
+    FILE_HEADER,
+    BatchHeader,
+    FileHeader,
+    batch_header,
+    file_header,
+    payload_crc,
+    seed,
+)
+from warrenmq.log.runner import Task
+from warrenmq.log.segment import file_name
+
+RESERVE: Final = "reserve"  # room held back, so that a full disk can still take the settles that empty it
+PLAIN_COMMITS: Final = 100  # after a failure that many go without zeros: they may have been what did not fit
+ZERO_AHEAD: Final = 1 << 20  # small commits overwrite zeros: a sync then need not write the file's metadata
+SMALL_COMMIT: Final = 64 << 10  # larger ones are bound by bandwidth, and would pay for the zeros ...
+BUSY_COMMITS: Final = 20  # ... and so would small ones between them
+
+
+@final
+class Tail:
+    def __init__(self, folder: str, files: Files, log_id: i64, epoch: i64, segment: i64, part: i64, end: i64) -> None:
+        self.folder: Final = folder
+        self.files: Final = files
+        self.log_id: Final = log_id
+        self.epoch: Final = epoch
+        self.seed: Final = seed(log_id)
+        self.zero_ahead: i64 = ZERO_AHEAD  # bytes; 0: never
+        self.plain: i64 = 0  # commits to go before zeros are written again
+        self.descriptor: int = -1
+        # the last file with synced batches, and where they end: what the next file's header closes
+        self.segment: i64 = segment
+        self.part: i64 = part
+        self.end: i64 = end
+        # the file being written
+        self.open_segment: i64 = 0
+        self.open_part: i64 = 0
+        self.base: i64 = 0
+        self.zeroed: i64 = 0  # file offset up to which zeros or batches stand
+
+    def fail(self, give_reserve: bool) -> None:
+        """The open file is closed for good; what was written behind its end is given back, if the disk lets us.
+
+        So is the reserve, once publishing is about to be blocked: settles and the next checkpoint then find room.
+        """
+        self.plain = PLAIN_COMMITS
+        try:
+            if self.descriptor >= 0:
+                if self.open_segment == self.segment and self.open_part == self.part:
+                    self.files.truncate(self.descriptor, FILE_HEADER + self.end - self.base)
+                else:
+                    self.files.unlink(self.folder + "/" + file_name(self.open_segment, self.open_part))
+            if give_reserve:
+                self.files.unlink(self.folder + "/" + RESERVE)
+        except OSError:
+            pass
+        self.give_up()
+
+    def give_up(self) -> None:
+        """Never write to the open file again."""
+        if self.descriptor >= 0:
+            try:
+                self.files.close(self.descriptor)
+            except OSError:
+                pass
+            self.descriptor = -1
+
+    def write(self, commit: Commit) -> None:
+        """Write and sync all of it, ``commit.done`` counting what is synced. OSError: the rest is not."""
+        batches = commit.batches
+        first: i64 = 0
+        while first < len(batches):
+            # one sync for all batches of one segment
+            last = first
+            while last + 1 < len(batches) and batches[last + 1].segment == batches[first].segment:
+                last += 1
+            self._write(commit, first, last)
+            commit.done = last + 1
+            first = last + 1
+
+    def _write(self, commit: Commit, first: i64, last: i64) -> None:
+        segment = commit.batches[first].segment
+        parts: list[bytes] = []
+        fresh = False
+        if self.descriptor < 0 or self.open_segment != segment:
+            parts.append(self._begin(segment))
+            fresh = True
+        begin = self.end if self.segment == segment else 0
+        at = begin
+        index = first
+        while index <= last:
+            sealed = commit.batches[index]
+            sealed.at = at
+            header = BatchHeader(
+                segment,
+                at,
+                self.epoch,
+                self.segment,
+                self.end,
+                sealed.number,
+                sealed.first_record,
+                len(sealed.offsets),
+                len(sealed.messages),
+                len(sealed.changes),
+                payload_crc(self.seed, sealed.messages, sealed.changes),
+            )
+            parts.append(batch_header(self.seed, header))
+            if sealed.messages:
+                parts.append(sealed.messages)
+            if sealed.changes:
+                parts.append(sealed.changes)
+            at += BATCH_HEADER + len(sealed.messages) + len(sealed.changes)
+            index += 1
+        position = 0 if fresh else FILE_HEADER + begin - self.base
+        finish = FILE_HEADER + at - self.base
+        if finish - position > SMALL_COMMIT:
+            self.plain = max(self.plain, BUSY_COMMITS)
+        elif self.plain > 0:
+            self.plain -= 1
+        elif self.zero_ahead > 0 and finish > self.zeroed:
+            parts.append(bytes(self.zero_ahead))
+            self.zeroed = finish + self.zero_ahead
+        self.files.write(self.descriptor, parts, position)
+        self.files.sync(self.descriptor)
+        if fresh:
+            self.files.sync_folder(self.folder)
+            commit.opened.append((segment, self.open_part, self.base))
+        self.segment = segment
+        self.part = self.open_part
+        self.end = at
+
+    def _begin(self, segment: i64) -> bytes:
+        """A new file for this segment; the header to write first."""
+        if self.descriptor >= 0:
+            # a roll: the old file is synced and done; the zeros behind its end are given back
+            self.close()
+        part: i64 = 0
+        base: i64 = 0
+        if self.segment == segment:
+            part = self.part + 1
+            base = self.end
+        self.descriptor = self.files.create(self.folder + "/" + file_name(segment, part))
+        self.open_segment = segment
+        self.open_part = part
+        self.base = base
+        self.zeroed = 0
+        return file_header(
+            FileHeader(self.log_id, segment, part, 0, self.epoch, base, self.segment, self.part, self.end, 0)
+        )
+
+    def close(self) -> None:
+        if self.descriptor >= 0:
+            try:
+                self.files.truncate(self.descriptor, FILE_HEADER + self.end - self.base)
+            except OSError:
+                pass  # the zeros may stay
+            self.give_up()
+
+
+@final
+class Commit(Task):
+    """Some batches to be synced, and what came of it."""
+
+    def __init__(self, number: i64, tail: Tail, batches: list[Sealed], attempt: i64) -> None:
+        super().__init__(number)
+        self.tail: Final = tail
+        self.batches: Final = batches
+        self.attempt: Final = attempt
+        self.done: i64 = 0  # how many of them are synced
+        self.opened: list[tuple[int, int, int]] = []  # (segment, part, base) of files begun
+
+    def work(self) -> None:
+        try:
+            self.tail.write(self)
+        except Exception:
+            self.tail.fail(self.attempt > 1)
+            raise

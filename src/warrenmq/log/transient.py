@@ -1,0 +1,155 @@
+"""Where transient messages wait when memory is short: files that mean nothing after a restart.
+
+Duty: put a message away, get it back, forget it. Never synced, removed at every start, so a spilled message is exactly
+as durable as one in memory. Space goes back a file at a time, when nothing in it is held any more. A handle is
+``file << 32 | offset`` and never 0.
+"""
+
+from __future__ import annotations
+
+from typing import Final, final
+
+from librt.strings import BytesWriter, read_i32_le, read_i64_le, write_i32_le, write_i64_le
+from mypy_extensions import i32, i64
+
+from warrenmq.log.files import Files
+from warrenmq.log.format import LogError, StoredMessage
+
+PREFIX: Final = "spill-"
+HEAD: Final = 28  # header, body, exchange, keys lengths (4 each), message id (8), flags (4)
+WRITE_BEHIND: Final = 256 << 10
+
+
+@final
+class SpillFile:
+    def __init__(self, number: i64, descriptor: int) -> None:
+        self.number: Final = number
+        self.descriptor: Final = descriptor
+        self.held: i64 = 0
+        self.size: i64 = 0  # with what is not written yet
+
+
+@final
+class TransientStore:
+    def __init__(self, folder: str, files: Files, file_bytes: i64 = 64 << 20) -> None:
+        self.folder: Final = folder
+        self.files: Final = files
+        self.file_bytes: Final = file_bytes
+        self.open_files: dict[int, SpillFile] = {}
+        self.current: SpillFile | None = None
+        self.next_number: i64 = 1
+        self.buffer: BytesWriter = BytesWriter()  # the end of the current file
+        self.written: i64 = 0  # of the current file
+        self.exchange: str = ""
+        self.exchange_bytes: bytes = b""
+        files.make_folder(folder)
+        for name in files.names(folder):
+            if name.startswith(PREFIX):
+                files.unlink(f"{folder}/{name}")
+
+    def _begin(self) -> SpillFile:
+        number = self.next_number
+        descriptor = self.files.create(f"{self.folder}/{PREFIX}{number:010d}")
+        self.next_number += 1
+        spill = SpillFile(number, descriptor)
+        self.open_files[int(number)] = spill
+        self.current = spill
+        self.written = 0
+        return spill
+
+    def put(self, message_id: i64, header: bytes, body: bytes, exchange: str, routing_keys: bytes, flags: i64) -> i64:
+        """Put it away. OSError when the disk refuses: the message then stays in memory."""
+        spill = self.current
+        if spill is None or spill.size >= self.file_bytes:
+            self.flush()
+            spill = self._begin()
+        if exchange is not self.exchange:
+            self.exchange = exchange
+            self.exchange_bytes = exchange.encode("utf-8", "surrogateescape")
+        out = self.buffer
+        before: i64 = len(out)
+        write_i32_le(out, i32(len(header)))
+        write_i32_le(out, i32(len(body)))
+        write_i32_le(out, i32(len(self.exchange_bytes)))
+        write_i32_le(out, i32(len(routing_keys)))
+        write_i64_le(out, message_id)
+        write_i32_le(out, i32(flags))
+        out.write(header)
+        out.write(body)
+        out.write(self.exchange_bytes)
+        out.write(routing_keys)
+        handle = spill.number << 32 | spill.size
+        if len(out) >= WRITE_BEHIND:
+            try:
+                self.flush()
+            except OSError:
+                out.truncate(before)
+                raise
+        spill.size += HEAD + len(header) + len(body) + len(self.exchange_bytes) + len(routing_keys)
+        spill.held += 1
+        return handle
+
+    def flush(self) -> None:
+        spill = self.current
+        if spill is not None and len(self.buffer) > 0:
+            data = self.buffer.getvalue()
+            self.files.write(spill.descriptor, [data], self.written)
+            self.written += len(data)
+            self.buffer.truncate(0)
+
+    def _bytes(self, spill: SpillFile, offset: i64, length: i64) -> bytes:
+        if spill is self.current and offset + length > self.written:
+            try:
+                self.flush()
+            except OSError:  # the disk is full: what it did not take is here
+                if offset >= self.written:
+                    start = offset - self.written
+                    return self.buffer.getvalue()[start : start + length]
+        return self.files.read(spill.descriptor, length, offset)
+
+    def get(self, handle: i64) -> StoredMessage:
+        spill = self.open_files.get(handle >> 32)
+        if spill is None:
+            raise LogError(f"spilled message {handle:#x} is gone")
+        offset = handle & 0xFFFFFFFF
+        head = self._bytes(spill, offset, 2048)
+        a = HEAD + i64(read_i32_le(head, 0))
+        b = a + i64(read_i32_le(head, 4))
+        c = b + i64(read_i32_le(head, 8))
+        d = c + i64(read_i32_le(head, 12))
+        data = head if d <= len(head) else self._bytes(spill, offset, d)
+        exchange = data[b:c].decode("utf-8", "surrogateescape")
+        return StoredMessage(
+            read_i64_le(data, 16), data[HEAD:a], data[a:b], exchange, data[c:d], i64(read_i32_le(data, 24))
+        )
+
+    def free(self, handle: i64) -> None:
+        """Nobody needs it any more. The last one takes its file along."""
+        spill = self.open_files.get(handle >> 32)
+        if spill is None:
+            return
+        spill.held -= 1
+        if spill.held > 0:
+            return
+        if spill is self.current:
+            if spill.size < self.file_bytes:
+                return  # still filling
+            self.current = None
+            self.buffer.truncate(0)
+        del self.open_files[int(spill.number)]
+        self.files.close(spill.descriptor)
+        self.files.unlink(f"{self.folder}/{PREFIX}{spill.number:010d}")
+
+    def disk_bytes(self) -> i64:
+        total: i64 = 0
+        for spill in self.open_files.values():
+            total += spill.size
+        return total
+
+    def close(self) -> None:
+        for spill in self.open_files.values():
+            self.files.close(spill.descriptor)
+            self.files.unlink(f"{self.folder}/{PREFIX}{spill.number:010d}")
+        self.open_files.clear()
+        self.current = None
+        self.buffer.truncate(0)

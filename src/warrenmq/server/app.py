@@ -1,0 +1,311 @@
+"""The server: listeners, the loop's side of a turn, timers, and an orderly end.
+
+Duty: asyncio. It feeds connections, ends turns, arms one loop timer for the broker's earliest, and hands the log its
+threads. Rules are in ``broker``; what a user may configure is in ``config``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from warrenmq.broker.alarms import Alarms
+from warrenmq.broker.broker import Broker
+from warrenmq.broker.clock import Clock, SystemClock, VirtualClock
+from warrenmq.broker.durability import LogListener
+from warrenmq.broker.exchange.random import Randomness
+from warrenmq.broker.interceptor import load_interceptors
+from warrenmq.broker.notes import Notes
+from warrenmq.log.files import Files
+from warrenmq.log.log import Log
+from warrenmq.log.runner import Runner, ThreadRunner
+from warrenmq.log.settings import LogSettings
+from warrenmq.log.transient import TransientStore
+from warrenmq.server.config import Settings
+from warrenmq.server.limits import set_memory_limit, set_offers
+from warrenmq.server.logging import events
+from warrenmq.server.memory import give_back, memory_total, resident_bytes
+from warrenmq.server.tls import TlsListener, tls_context
+from warrenmq.server.transport import ClientTransport
+
+TURN_BYTES = 1 << 20  # a turn ends after this much input at the latest
+TICK_BUSY = 0.025
+TICK_IDLE = 1.0
+WATCH = 1.0  # seconds between looks at memory and disk
+CLOSE_GRACE = 2.0  # how long clients have to answer our connection.close
+
+
+class ServerNotes(Notes):
+    """The broker's events as log lines."""
+
+    def __init__(self) -> None:
+        self._events = events("broker")
+
+    def event(self, level: str, name: str, fields: dict[str, object]) -> None:
+        getattr(self._events, level)(name, **fields)
+
+    def crash(self, name: str, fields: dict[str, object], error: Exception) -> None:
+        self._events.exception(name, **fields, error=repr(error))
+
+
+class Server:
+    """One broker with its listeners. ``await start()``, then ``await stop(reason)``."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        *,
+        clock: Clock | None = None,
+        io_clock: Clock | None = None,
+        files: Files | None = None,
+        seed: int | None = None,
+        http: bool = True,
+    ) -> None:
+        self.settings = settings
+        self.clock = clock or SystemClock()
+        self.io_clock = io_clock or (SystemClock() if isinstance(self.clock, VirtualClock) else self.clock)
+        self._files = files or Files()
+        self._seed = seed
+        self._http_wanted = http
+        self.transports: set[ClientTransport] = set()
+        self.listeners: list[Any] = []
+        self.amqp_address: tuple[str, int] = (settings.host, settings.port)
+        self.tls: TlsListener | None = None
+        self.tls_address: tuple[str, int] | None = None
+        self.http_address: tuple[str, int] = (settings.host, settings.http_port)
+        self.broker: Broker
+        self._http: Any = None
+        self._turn_scheduled = False
+        self._turn_bytes = 0
+        self._timer: asyncio.TimerHandle | None = None
+        self._timer_due = -1
+        self._tick: asyncio.TimerHandle | None = None
+        self._watch: asyncio.TimerHandle | None = None
+        self._runners: list[Runner] = []
+        self._stopped = False
+
+    # -- start and stop ----------------------------------------------------------------------------------------
+
+    async def start(self) -> None:
+        """Recover and listen. Raises OSError (address in use, unwritable folder) or BlockingIOError (locked)."""
+        self.loop = asyncio.get_running_loop()
+        self._open_broker()
+        try:
+            await self._listen()
+        except BaseException:
+            await self.stop("could not listen")
+            raise
+        self._ticking()
+        self._watching()
+
+    def _open_broker(self) -> None:
+        settings = self.settings
+        folder = Path(settings.data_dir)
+        folder.mkdir(parents=True, exist_ok=True)
+        log, recovered = Log.open(str(folder), self._files, LogSettings(), self._progress)
+        self.log = log
+        transient = TransientStore(str(folder), self._files)
+        broker = Broker(log, transient, self.clock, self.io_clock, Randomness(self._seed), ServerNotes())
+        self.broker = broker
+        committer = ThreadRunner(self._post, "warren-commit")
+        worker = ThreadRunner(self._post, "warren-maintain")
+        self._runners = [committer, worker]
+        log.attach(LogListener(broker), committer, worker)
+        set_offers(broker, settings)
+        broker.alarms = Alarms(self._memory_used, self._disk_free, memory_total())
+        set_memory_limit(broker.alarms, settings)
+        broker.alarms.set_disk_limit(settings.disk_free_limit)
+        self._load_extensions()
+        broker.recover(recovered)
+        broker.create_defaults(settings.default_user, settings.default_pass)
+        broker.end_turn()
+
+    def _load_extensions(self) -> None:
+        """Interceptors and decorators named in the configuration."""
+        broker = self.broker
+        for name in self.settings.decorators:
+            broker.decorators.load(name)
+        broker.interceptors = load_interceptors(self.settings.interceptors, broker.node_name, self.clock)
+
+    def _memory_used(self) -> int:
+        """Resident memory; when it looks like too much, what was freed already is given back first."""
+        used = resident_bytes()
+        alarms = self.broker.alarms
+        if alarms is not None and used > alarms.memory_limit:
+            give_back()
+            used = resident_bytes()
+        return used
+
+    def _disk_free(self) -> int:
+        return int(shutil.disk_usage(self.settings.data_dir).free)
+
+    def _progress(self, what: str, done: int, total: int) -> None:
+        events("log").info("log.recovering", what=what, done=done, total=total)
+
+    async def _listen(self) -> None:
+        await self.listen_for_clients()
+        if self._http_wanted:
+            from warrenmq.server.web import WebServer
+
+            self._http = WebServer(self)
+            self.http_address = await self._http.start(self.settings.host, self.settings.http_port)
+
+    async def listen_for_clients(self) -> None:
+        """AMQP, and AMQP over TLS. Called again after ``stop_app``, it listens where it listened before."""
+        settings = self.settings
+        protocol: Any = lambda: ClientTransport(self)  # noqa: E731 (duck-typed, so it has no type asyncio would know)
+        listener = await self.loop.create_server(protocol, *self.amqp_address, backlog=1024)
+        self.listeners.append(listener)
+        self.amqp_address = listener.sockets[0].getsockname()[:2]
+        if settings.tls_port is not None:
+            self.tls = TlsListener(tls_context(settings), protocol, settings.handshake_timeout)
+            self.tls_address = self.tls.listen(*(self.tls_address or (settings.host, settings.tls_port)))
+            self.listeners.append(self.tls)
+
+    async def stop(self, reason: str) -> None:
+        """Tell clients, wait a little for them, sync everything, let go of the folder."""
+        if self._stopped:
+            return
+        self._stopped = True
+        for listener in self.listeners:
+            listener.close()
+        self.begin()
+        self.broker.shut_down(reason)
+        deadline = self.loop.time() + CLOSE_GRACE
+        while self.transports and self.loop.time() < deadline:
+            await asyncio.sleep(0.005)
+        for transport in list(self.transports):
+            transport.close()
+        if self._http is not None:
+            await self._http.stop()
+        await asyncio.sleep(0)
+        for handle in (self._tick, self._watch):
+            if handle is not None:
+                handle.cancel()
+        if self._timer is not None:
+            self._timer.cancel()
+        self.end_turn()
+        self.log.flush()
+        self.log.close(self._indexes())
+        for runner in self._runners:
+            runner.stop()
+
+    def _indexes(self) -> Any:
+        found = {}
+        for vhost in self.broker.vhosts.values():
+            for queue in vhost.queues.values():
+                if queue.durable:
+                    found[int(queue.id)] = queue.index()
+        found.update(self.broker.delay.log_indexes())
+        return found
+
+    # -- the turn ----------------------------------------------------------------------------------------------
+
+    def begin(self) -> None:
+        """Something came in: the clock is read once a turn, and the turn will end."""
+        if not self._turn_scheduled:
+            self._turn_scheduled = True
+            self.broker.begin_turn()
+            self.loop.call_soon(self.end_turn)
+
+    def fed(self, size: int) -> None:
+        """Input was taken; a turn is bounded, so that nobody waits behind a flood."""
+        self._turn_bytes += size
+        if self._turn_bytes >= TURN_BYTES:
+            self.broker.end_turn()
+            self._turn_bytes = 0
+
+    def end_turn(self) -> None:
+        self._turn_scheduled = False
+        self._turn_bytes = 0
+        self.broker.end_turn()
+        self._arm()
+
+    def _post(self, number: int) -> None:
+        """A log thread finished a task; called on that thread."""
+        try:
+            self.loop.call_soon_threadsafe(self._task_done, number)
+        except RuntimeError:
+            pass  # the loop is closed: nobody waits any more
+
+    def _task_done(self, number: int) -> None:
+        if self._turn_scheduled:
+            self.broker.end_turn()  # the log hears of finished tasks between turns only
+        self.begin()
+        self.log.done(number)
+
+    # -- time --------------------------------------------------------------------------------------------------
+
+    def _arm(self) -> None:
+        """One loop timer for the earliest of the broker's."""
+        now = self.broker.io_now()
+        due = self.broker.io_timers.next_due()
+        if not isinstance(self.clock, VirtualClock):
+            other = self.broker.timers.next_due()
+            if other >= 0 and (due < 0 or other < due):
+                due = other
+        if due == self._timer_due or (self._timer_due >= 0 and (due < 0 or self._timer_due < due)):
+            return  # the timer that is armed fires first, finds nothing, and arms the next
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        self._timer_due = due
+        if due >= 0 and not self._stopped:
+            self._timer = self.loop.call_later(max(0.0, (due - now) / 1000), self._fire)
+
+    def _fire(self) -> None:
+        self._timer = None
+        self._timer_due = -1
+        self.begin()
+        self.broker.begin_turn()
+        for _ in range(1000):  # a bounded slice; the rest in the next turn
+            if not self._run_timer() or self.broker.delay.slice_full:
+                break  # with more delayed messages due, end_turn arms the timer again
+        else:
+            self.loop.call_soon(self._fire)
+
+    def _run_timer(self) -> bool:
+        if isinstance(self.clock, VirtualClock):
+            return self.broker.io_timers.run_next(self.broker.io_now())
+        return self.broker.run_timers()
+
+    def _ticking(self) -> None:
+        """The log's upkeep: syncs nobody waits for, retries, compaction in small slices."""
+        if self._stopped:
+            return
+        self.begin()
+        self.log.tick(self.io_clock.now_ms())
+        more = self.log.maintain(2)
+        busy = more or self.log.synced < self.log.batch - 1 or self.broker.log_failing
+        self._tick = self.loop.call_later(TICK_BUSY if busy else TICK_IDLE, self._ticking)
+
+    def _watching(self) -> None:
+        """Memory and disk, measured now and then."""
+        if self._stopped:
+            return
+        self.begin()
+        self.broker.update_alarms()
+        alarms = self.broker.alarms
+        if alarms is not None:
+            self.broker.under_pressure = alarms.memory_used > alarms.memory_limit // 2
+        self._watch = self.loop.call_later(WATCH, self._watching)
+
+    def committed(self) -> asyncio.Future[None]:
+        """Done when everything up to now is on disk."""
+        future: asyncio.Future[None] = self.loop.create_future()
+
+        def done() -> None:
+            if not future.done():
+                future.set_result(None)
+
+        self.begin()
+        self.broker.durability.when_synced(done)
+        return future
+
+    def call(self, work: Callable[[], object]) -> None:
+        """Run something that touches the broker as part of a turn."""
+        self.begin()
+        work()

@@ -1,0 +1,212 @@
+"""Every setting of the broker: one table, read from flags, `WARREN_*` variables and a TOML file.
+
+Precedence: flags, then environment, then file, then the defaults below. A key that does not exist and a value that
+is not allowed are refused with the key, the value and what is allowed; nothing is guessed and nothing is ignored.
+
+This module only reads and checks. It opens no port, makes no folder and knows no event loop. `docs/configuration.md`
+is checked against this table by a test.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+from warrenmq.server.kinds import GIB, MIB, Kind, choice, integer, names, path, seconds, size, text, watermark
+
+
+class SettingsError(Exception):
+    """A setting that cannot be used; its text names the key, the value and what is allowed."""
+
+
+def _setting(default: object, kind: Kind, help: str) -> Any:
+    """A dataclass field that carries how it is read and what it means; lists get a copy each."""
+    metadata = {"kind": kind, "help": help}
+    if isinstance(default, list):
+        return field(default_factory=lambda: list(default), metadata=metadata)
+    return field(default=default, metadata=metadata)
+
+
+_PORT = "; 0 picks a free one"
+
+
+@dataclass(kw_only=True)
+class Settings:
+    """The settings of one broker, checked. `Settings()` is what `warren serve` runs with when nothing is said."""
+
+    host: str = _setting("127.0.0.1", text("an address or a host name"), "address to listen on")
+    port: int = _setting(5672, integer(0, 65535, _PORT), "AMQP port; 0 picks a free one")
+    http_port: int = _setting(15672, integer(0, 65535, _PORT), "HTTP port: management API, metrics, page")
+    tls_port: int | None = _setting(None, integer(0, 65535, _PORT), "AMQP over TLS port; off unless given")
+    data_dir: Path = _setting(Path("data"), path(), "folder of the durable log")
+    ready_file: Path | None = _setting(None, path(), "JSON file written once listening, removed at the end")
+
+    tls_cert: Path | None = _setting(None, path(), "certificate chain of the TLS listener, PEM")
+    tls_key: Path | None = _setting(None, path(), "its private key, PEM")
+    tls_ca: Path | None = _setting(None, path(), "authorities that client certificates are checked against, PEM")
+    tls_verify: str = _setting(
+        "none", choice("none", "peer", "require"), "client certificates: ignored, checked if sent, or required"
+    )
+
+    heartbeat: int = _setting(60, integer(0, 65535, "; 0 is off"), "heartbeat suggested to clients, seconds")
+    frame_max: int = _setting(131072, size(4096, 2147483647), "largest frame offered to clients")
+    channel_max: int = _setting(2047, integer(1, 65535), "channels a connection may open")
+    max_message_size: int = _setting(128 * MIB, size(1, 2 * GIB), "largest message body accepted")
+    handshake_timeout: float = _setting(10.0, seconds(0.1, 3600), "seconds a client has to log in")
+    connection_max: int = _setting(0, integer(0, 1000000, "; 0 is no limit"), "connections at once")
+    consumer_timeout: float = _setting(
+        1800.0,
+        seconds(0, 31536000, "; 0 is off"),
+        "seconds a delivery may stay unacknowledged before its channel is closed",
+    )
+
+    memory_high_watermark: float | int = _setting(0.4, watermark(), "memory above which publishers are blocked")
+    disk_free_limit: int = _setting(50 * 1000**2, size(0, 2**60), "free disk below which publishers are blocked")
+
+    default_user: str = _setting("guest", text(), "user made when the data folder is new")
+    default_pass: str = _setting("guest", text(), "password of that user")
+    default_vhost: str = _setting("/", text(), "virtual host made when the data folder is new")
+    loopback_users: list[str] = _setting(
+        ["guest"], names("user names separated by commas, or none"), "users who may log in from this machine only"
+    )
+    interceptors: list[str] = _setting(
+        [], names("MODULE:OBJECT names separated by commas, or none"), "channel interceptors to load, in order"
+    )
+    decorators: list[str] = _setting(
+        [], names("MODULE:OBJECT names separated by commas, or none"), "exchange decorators to load, in order"
+    )
+
+    log_level: str = _setting("info", choice("debug", "info", "warning", "error"), "least level that is logged")
+    log_format: str = _setting("text", choice("text", "json"), "log lines as key=value or as JSON")
+    log_file: Path | None = _setting(None, path(), "file the log is appended to; standard error unless given")
+    sources: dict[str, str] = field(default_factory=dict, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        """Values given in code go through the same checks as any other."""
+        for name, one in TABLE.items() if TABLE else ():
+            value = getattr(self, name)
+            if value is not None:
+                setattr(self, name, _read(name, value, one, self.sources.get(name, "")))
+        if self.tls_port is not None and (self.tls_cert is None or self.tls_key is None):
+            missing = "tls_cert" if self.tls_cert is None else "tls_key"
+            raise SettingsError(f"{missing}: nothing given; allowed: a path, as tls_port is {self.tls_port}")
+        if self.tls_verify != "none" and self.tls_port is not None and self.tls_ca is None:
+            raise SettingsError(f"tls_ca: nothing given; allowed: a path, as tls_verify is {self.tls_verify}")
+
+    def is_default(self, name: str) -> bool:
+        """Whether nobody said anything about this setting (a cure may then name it)."""
+        return name not in self.sources
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One row of the table: what the command line, the documentation and the checks need to know."""
+
+    name: str
+    default: object
+    kind: Kind
+    help: str
+
+    @property
+    def flag(self) -> str:
+        return "--" + self.name.replace("_", "-")
+
+    @property
+    def variable(self) -> str:
+        return "WARREN_" + self.name.upper()
+
+
+TABLE: dict[str, Setting] = {}
+
+
+def _fill_table() -> None:
+    for one in dataclasses.fields(Settings):
+        if "kind" in one.metadata:
+            default = one.default if one.default_factory is dataclasses.MISSING else one.default_factory()
+            TABLE[one.name] = Setting(one.name, default, one.metadata["kind"], one.metadata["help"])
+
+
+_fill_table()
+
+CONFIG_VARIABLE = "WARREN_CONFIG"
+OTHER_VARIABLES = frozenset(
+    f"WARREN_{name}" for name in ("CONFIG", "URL", "HTTP_URL", "CTL_URL", "PURE", "NO_COMPILE", "OPT_LEVEL")
+)
+"""Variables with the broker's prefix that are no settings of it: where the file is, where the other commands find a
+broker, and how the package runs and builds."""
+
+TEST_PREFIXES = ("WARREN_TEST_", "WARREN_SOAK_", "WARREN_DIFFERENTIAL_")
+"""Kept for test suites; never settings, so that a broker started by a test does not trip over them."""
+
+
+def load(flags: Mapping[str, str], environment: Mapping[str, str] | None = None) -> Settings:
+    """Settings from flags (by setting name, plus `config`), environment and file, in this precedence."""
+    environment = os.environ if environment is None else environment
+    found: dict[str, object] = {}
+    sources: dict[str, str] = {}
+    file = flags.get("config") or environment.get(CONFIG_VARIABLE)
+    if file:
+        for name, value in _from_file(Path(file)).items():
+            found[name], sources[name] = value, f"in {file}"
+    for name, given in _from_environment(environment).items():
+        found[name], sources[name] = given, f"from {TABLE[name].variable}"
+    for name, given in flags.items():
+        if name != "config":
+            found[name], sources[name] = given, f"from {TABLE[name].flag}"
+    if _read_port(found.get("port")) == 0:
+        found.setdefault("http_port", 0)  # --port 0 asks for free ports, so that two brokers never meet
+    return Settings(**found, sources=sources)  # type: ignore[arg-type]
+
+
+def _read_port(value: object) -> object:
+    return int(value) if isinstance(value, str) and value.strip().isdigit() else value
+
+
+def _from_file(file: Path) -> dict[str, object]:
+    try:
+        document = tomllib.loads(file.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise SettingsError(f"config: {file} cannot be read ({error.strerror}); allowed: a TOML file") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise SettingsError(f"config: {file} is no TOML ({error}); allowed: lines such as port = 5672") from None
+    for key, value in document.items():
+        if key not in TABLE:
+            raise SettingsError(_unknown(key, value, f"in {file}", list(TABLE)))
+    return document
+
+
+def _from_environment(environment: Mapping[str, str]) -> dict[str, str]:
+    by_variable = {one.variable: one.name for one in TABLE.values()}
+    found: dict[str, str] = {}
+    for variable in sorted(environment):
+        if not variable.startswith("WARREN_") or variable in OTHER_VARIABLES or variable.startswith(TEST_PREFIXES):
+            continue
+        if variable not in by_variable:
+            raise SettingsError(_unknown(variable, environment[variable], "in the environment", list(by_variable)))
+        found[by_variable[variable]] = environment[variable]
+    return found
+
+
+def _unknown(key: str, value: object, where: str, known: list[str]) -> str:
+    near = get_close_matches(key, known, n=1)
+    allowed = f"did you mean {near[0]}?" if near else "allowed: " + ", ".join(known)
+    return f"{key}: unknown setting with value {_shown(value)} ({where}); {allowed}"
+
+
+def _read(name: str, value: object, one: Setting, source: str) -> object:
+    try:
+        return one.kind.parse(value)
+    except (ValueError, TypeError, OverflowError):
+        where = f" ({source})" if source else ""
+        shown = "a value" if name == "default_pass" else _shown(value)
+        raise SettingsError(f"{name}: {shown} is not allowed{where}; allowed: {one.kind.allowed}") from None
+
+
+def _shown(value: object) -> str:
+    return repr(value) if isinstance(value, str) else str(value)

@@ -1,0 +1,137 @@
+"""How each kind of setting is read, and what is allowed: the vocabulary of `warrenmq.server.config`.
+
+A kind turns what a flag, a variable or a TOML file says into a value, or raises ValueError. It knows no key and no
+source: the text of a refusal is put together by `config`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+KIB = 1024
+MIB = 1024 * KIB
+GIB = 1024 * MIB
+
+_UNITS = {
+    "": 1, "b": 1,
+    "k": KIB, "kib": KIB, "kb": 1000,
+    "m": MIB, "mib": MIB, "mb": 1000**2,
+    "g": GIB, "gib": GIB, "gb": 1000**3,
+}  # fmt: skip
+_SIZE = re.compile(r"^\s*(\d+(?:\.\d+)?)\s*([a-z]*)\s*$", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Kind:
+    """How one kind of value is read: `parse` raises ValueError when the value is not among `allowed`."""
+
+    parse: Callable[[object], object]
+    allowed: str
+
+
+def integer(low: int, high: int, note: str = "") -> Kind:
+    def parse(value: object) -> object:
+        number = int(value.strip()) if isinstance(value, str) else value
+        if isinstance(number, bool) or not isinstance(number, int) or not low <= number <= high:
+            raise ValueError
+        return number
+
+    return Kind(parse, f"a whole number from {low} to {high}{note}")
+
+
+def seconds(low: float, high: float, note: str = "") -> Kind:
+    def parse(value: object) -> object:
+        number = float(value) if isinstance(value, (str, int, float)) and not isinstance(value, bool) else None
+        if number is None or not low <= number <= high:
+            raise ValueError
+        return number
+
+    return Kind(parse, f"seconds from {low:g} to {high:g}{note}")
+
+
+def _bytes_of(value: object) -> int:
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value
+    found = _SIZE.match(value) if isinstance(value, str) else None
+    if found is None:
+        raise ValueError
+    return int(float(found.group(1)) * _UNITS[found.group(2).lower()])
+
+
+def size(low: int, high: int) -> Kind:
+    def parse(value: object) -> object:
+        try:
+            number = _bytes_of(value)
+        except KeyError:
+            raise ValueError from None
+        if not low <= number <= high:
+            raise ValueError
+        return number
+
+    return Kind(parse, f"a size from {low} to {high} bytes, such as 500000, 64KiB or 128MB")
+
+
+def choice(*choices: str) -> Kind:
+    def parse(value: object) -> object:
+        if value not in choices:
+            raise ValueError
+        return value
+
+    return Kind(parse, "one of " + ", ".join(choices))
+
+
+def text(allowed: str = "a text that is not empty") -> Kind:
+    def parse(value: object) -> object:
+        if not isinstance(value, str) or not value:
+            raise ValueError
+        return value
+
+    return Kind(parse, allowed)
+
+
+def path() -> Kind:
+    def parse(value: object) -> object:
+        if not isinstance(value, (str, Path)) or not str(value):
+            raise ValueError
+        return Path(value).expanduser()
+
+    return Kind(parse, "a path")
+
+
+def names(allowed: str) -> Kind:
+    def parse(value: object) -> object:
+        # "none" because an empty variable is easily set by accident, and means nothing in a shell.
+        if isinstance(value, str):
+            value = [] if value == "none" else [part.strip() for part in value.split(",")]
+        if not isinstance(value, list) or any(not isinstance(one, str) or not one for one in value):
+            raise ValueError
+        return list(value)
+
+    return Kind(parse, allowed)
+
+
+def watermark() -> Kind:
+    return Kind(_watermark, "a share of memory such as 0.4 (more than 0, at most 1), or a size such as 2GB")
+
+
+def _watermark(value: object) -> object:
+    """A share of the machine's memory (0 < x <= 1), or bytes when it is a whole number or has a unit."""
+    if isinstance(value, str):
+        try:
+            value = float(value) if "." in value else int(value)
+        except ValueError:
+            pass
+    if isinstance(value, float):
+        if not 0 < value <= 1:
+            raise ValueError
+        return value
+    try:
+        number = _bytes_of(value)
+    except KeyError:
+        raise ValueError from None
+    if number < 1:
+        raise ValueError
+    return float(number) if number == 1 else number

@@ -1,0 +1,117 @@
+"""The broker's log lines: one event a line, with named values, as text or as JSON.
+
+    2026-11-15T08:30:00.123Z info connection.opened peer=127.0.0.1:40112 user=guest vhost=/
+
+Callers say `events("connection").info("connection.opened", peer=…)`. Underneath is Python's own `logging`, below the
+logger `warrenmq`, so that a test process with an embedded broker sees these events where it sees its own, and nothing
+of the host's logging is configured. Only `warren serve` calls `configure`.
+
+Not here: what is worth an event, and anything that is counted (see the metrics).
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import logging.handlers
+import sys
+import time
+from pathlib import Path
+from typing import IO
+
+ROOT = "warrenmq"
+logging.getLogger(ROOT).addHandler(logging.NullHandler())  # no "last resort" output in a host that wants none
+
+_LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
+_NEEDS_QUOTES = frozenset(' "=\\')
+_FIELDS = "warren_fields"
+
+
+class Events:
+    """Writes the events of one part of the broker."""
+
+    def __init__(self, logger: logging.Logger) -> None:
+        self.logger = logger
+
+    def debug(self, event: str, **fields: object) -> None:
+        self._write(logging.DEBUG, event, fields)
+
+    def info(self, event: str, **fields: object) -> None:
+        self._write(logging.INFO, event, fields)
+
+    def warning(self, event: str, **fields: object) -> None:
+        self._write(logging.WARNING, event, fields)
+
+    def error(self, event: str, **fields: object) -> None:
+        self._write(logging.ERROR, event, fields)
+
+    def exception(self, event: str, **fields: object) -> None:
+        """An error with the exception being handled, its traceback on the same line."""
+        self._write(logging.ERROR, event, fields, exception=True)
+
+    def _write(self, level: int, event: str, fields: dict[str, object], exception: bool = False) -> None:
+        if self.logger.isEnabledFor(level):
+            # The message holds the fields too, so that a host's own format, caplog say, shows them.
+            shown = " ".join([event, *(f"{name}={quoted(value)}" for name, value in fields.items())])
+            self.logger.log(level, "%s", shown, extra={_FIELDS: (event, fields)}, exc_info=exception)
+
+
+def events(part: str = "") -> Events:
+    return Events(logging.getLogger(f"{ROOT}.{part}" if part else ROOT))
+
+
+def quoted(value: object) -> str:
+    """A value as it stands behind the `=`: quoted only when it could be misread, never with a line break."""
+    text = value if isinstance(value, str) else str(value)
+    if text and text.isprintable() and _NEEDS_QUOTES.isdisjoint(text):
+        return text
+    return json.dumps(text, ensure_ascii=False)
+
+
+class TextFormat(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        line = f"{_time(record)} {record.levelname.lower()} {_one_line(record)}"
+        if record.exc_info:
+            line += f" traceback={quoted(self.formatException(record.exc_info))}"
+        return line
+
+
+class JsonFormat(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        event, fields = getattr(record, _FIELDS, (record.getMessage(), {}))
+        entry = {"time": _time(record), "level": record.levelname.lower(), "event": event, **fields}
+        if record.exc_info:
+            entry["traceback"] = self.formatException(record.exc_info)
+        return json.dumps(entry, default=str, ensure_ascii=False)
+
+
+def configure(level: str, format: str, stream: IO[str] | None = None, file: Path | None = None) -> None:
+    """Send the events of the whole process to `file`, else to `stream` (standard error), at or above `level`.
+
+    A file that was moved away is made anew before the next line, so that log rotation needs no signal.
+    """
+    handler: logging.Handler
+    if file is not None:
+        handler = logging.handlers.WatchedFileHandler(file, encoding="utf-8")
+    else:
+        handler = logging.StreamHandler(sys.stderr if stream is None else stream)
+    handler.setFormatter(JsonFormat() if format == "json" else TextFormat())
+    before = list(logging.getLogger(ROOT).handlers)
+    for name in (ROOT, "uvicorn", "asyncio"):
+        logger = logging.getLogger(name)
+        logger.handlers = [handler]
+        logger.propagate = False
+        # What a library tells about its own start and stop is noise beside ours.
+        logger.setLevel(_LEVELS[level] if name == ROOT else max(_LEVELS[level], logging.WARNING))
+    for old in before:
+        if isinstance(old, logging.FileHandler):
+            old.close()
+
+
+def _time(record: logging.LogRecord) -> str:
+    return f"{time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime(record.created))}.{int(record.msecs):03d}Z"
+
+
+def _one_line(record: logging.LogRecord) -> str:
+    text = record.getMessage()
+    return text if text.isprintable() else json.dumps(text, ensure_ascii=False)

@@ -1,0 +1,101 @@
+"""The TLS listener: it accepts sockets itself, so that whoever fails the handshake is known by address and reason.
+
+Duty: sockets up to the end of the TLS handshake; asyncio tells nobody about one that fails. What follows is
+``transport.py``; who a certificate stands for is decided there and in the broker's ``login.py``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import ssl
+from collections.abc import Callable
+from typing import Any
+
+from warrenmq.server.config import Settings
+from warrenmq.server.logging import events
+
+OUT_OF_DESCRIPTORS = 0.1  # seconds to wait when a socket cannot be accepted
+
+
+class TlsListener:
+    def __init__(self, context: ssl.SSLContext, protocol: Callable[[], Any], handshake_timeout: float) -> None:
+        self._context = context
+        self._protocol = protocol
+        self._handshake_timeout = handshake_timeout
+        self._accepting: asyncio.Task[None] | None = None
+        self._shaking: set[asyncio.Task[None]] = set()
+        self.sockets: list[socket.socket] = []
+
+    def listen(self, host: str, port: int) -> tuple[str, int]:
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        listener = socket.create_server((host, port), family=family, backlog=1024)
+        listener.setblocking(False)
+        self.sockets = [listener]
+        self._accepting = asyncio.get_running_loop().create_task(self._accept(listener))
+        address = listener.getsockname()
+        return str(address[0]), int(address[1])
+
+    def renew(self, context: ssl.SSLContext) -> None:
+        """Certificates for whoever shakes hands from now on; connections that are there keep theirs."""
+        self._context = context
+
+    def close(self) -> None:
+        for task in (self._accepting, *self._shaking):
+            if task is not None:
+                task.cancel()
+        for listener in self.sockets:
+            listener.close()
+
+    async def _accept(self, listener: socket.socket) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            try:
+                client, peer = await loop.sock_accept(listener)
+            except OSError as error:
+                events("broker").error("tls_accept_failed", reason=str(error))
+                await asyncio.sleep(OUT_OF_DESCRIPTORS)
+                continue
+            task = loop.create_task(self._shake_hands(client, f"{peer[0]}:{peer[1]}"))
+            self._shaking.add(task)
+            task.add_done_callback(self._shaking.discard)
+
+    async def _shake_hands(self, client: socket.socket, peer: str) -> None:
+        loop = asyncio.get_running_loop()
+        try:
+            await loop.connect_accepted_socket(
+                self._protocol, client, ssl=self._context, ssl_handshake_timeout=self._handshake_timeout
+            )
+        except ssl.SSLError as error:
+            events("broker").warning("tls_handshake_failed", peer=peer, reason=_reason(error), hint=_hint(error))
+        except (OSError, TimeoutError) as error:
+            events("broker").info("tls_handshake_ended", peer=peer, reason=str(error) or type(error).__name__)
+
+
+def _reason(error: ssl.SSLError) -> str:
+    """OpenSSL's words without the place in its source."""
+    verify = getattr(error, "verify_message", "")
+    return f"{error.reason or error}" + (f": {verify}" if verify else "")
+
+
+def _hint(error: ssl.SSLError) -> str:
+    if error.reason in ("WRONG_VERSION_NUMBER", "HTTP_REQUEST", "UNKNOWN_PROTOCOL", "RECORD_LAYER_FAILURE"):
+        return "a client without TLS on the TLS port: use the plain port"
+    return ""
+
+
+def tls_context(settings: Settings) -> ssl.SSLContext:
+    """TLS 1.2 or newer, with client certificates as configured."""
+    if settings.tls_cert is None:
+        raise OSError("tls_port needs tls_cert (and tls_key): the certificate the TLS listener shows")
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.load_cert_chain(settings.tls_cert, settings.tls_key)
+    if settings.tls_ca is not None:
+        context.load_verify_locations(settings.tls_ca)
+    context.verify_mode = {
+        "none": ssl.CERT_NONE,
+        "peer": ssl.CERT_OPTIONAL,
+        "require": ssl.CERT_REQUIRED,
+    }[settings.tls_verify]
+    return context

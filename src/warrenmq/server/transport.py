@@ -1,0 +1,123 @@
+"""One client's socket: asyncio's protocol on one side, the broker's connection on the other."""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import ssl
+from typing import TYPE_CHECKING, Any
+
+from warrenmq.broker.connection import Connection
+from warrenmq.broker.sink import Sink
+
+if TYPE_CHECKING:
+    from warrenmq.server.app import Server
+
+HIGH_WATER = 1 << 20  # bytes of output the transport buffers before deliveries to this client stop
+LOW_WATER = 1 << 18
+LINGER = 3.0  # seconds that a closed connection has to take what was written to it
+
+
+class ClientTransport(Sink):
+    """Duck-typed asyncio protocol (a compiled base cannot be combined with asyncio.Protocol)."""
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+        self._transport: Any = None
+        self._connection: Connection | None = None
+
+    # -- asyncio calls these -----------------------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.Transport) -> None:
+        self._transport = transport
+        transport.set_write_buffer_limits(HIGH_WATER, LOW_WATER)
+        peer = transport.get_extra_info("peername") or ("", 0)
+        local = transport.get_extra_info("sockname") or ("", 0)
+        self._server.begin()
+        connection = self._server.broker.connect(self, str(peer[0]), int(peer[1]), str(local[0]), int(local[1]))
+        connection.peer_is_loopback = _is_loopback(str(peer[0]))
+        tls = transport.get_extra_info("ssl_object")
+        if tls is not None:
+            connection.tls = True
+            connection.tls_name = _common_name(tls)
+        self._connection = connection
+        self._server.transports.add(self)
+
+    def data_received(self, data: bytes) -> None:
+        server = self._server
+        server.begin()
+        assert self._connection is not None
+        self._connection.feed(data)
+        server.fed(len(data))
+
+    def eof_received(self) -> bool:
+        return False
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self._server.transports.discard(self)
+        if self._connection is not None:
+            self._server.begin()
+            self._connection.lost("the client went away" if error is None else str(error))
+            self._server.fed(0)
+            self._connection = None  # they hold each other
+
+    def pause_writing(self) -> None:
+        if self._connection is not None:
+            self._connection.pause_writing()
+
+    def resume_writing(self) -> None:
+        if self._connection is not None:
+            self._server.begin()
+            self._connection.resume_writing()
+            self._server.fed(0)
+
+    # -- the broker calls these --------------------------------------------------------------------------------
+
+    def write(self, data: bytes) -> None:
+        self._transport.write(data)
+
+    def write_all(self, parts: list[bytes]) -> None:
+        self._transport.writelines(parts)
+
+    def close(self) -> None:
+        self._transport.close()
+        if self._transport.get_write_buffer_size() > 0:  # a client that does not read would keep its socket for ever
+            self._server.loop.call_later(LINGER, self._transport.abort)
+
+    def pause_reading(self) -> None:
+        if not self._transport.is_closing():
+            self._transport.pause_reading()
+
+    def resume_reading(self) -> None:
+        if not self._transport.is_closing():
+            self._transport.resume_reading()
+
+    def socket_fileno(self) -> int:
+        """For the virtual clock, which wants to know whether anything is left to read."""
+        sock = self._transport.get_extra_info("socket")
+        return -1 if sock is None else int(sock.fileno())
+
+    def is_reading(self) -> bool:
+        return not self._transport.is_closing() and bool(self._transport.is_reading())
+
+
+def _is_loopback(address: str) -> bool:
+    if address.startswith("127.") or address == "::1":
+        return True  # nearly always one of these, when it is
+    try:
+        return ipaddress.ip_address(address.split("%")[0]).is_loopback
+    except ValueError:
+        return False
+
+
+def _common_name(tls: ssl.SSLObject) -> str:
+    """The user a client certificate stands for: its common name, as RabbitMQ's EXTERNAL does with that setting."""
+    certificate = tls.getpeercert()
+    if not certificate:
+        return ""
+    subject: Any = certificate.get("subject", ())
+    for part in subject:
+        for name, value in part:
+            if name == "commonName":
+                return str(value)
+    return ""

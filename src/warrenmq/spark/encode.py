@@ -1,0 +1,205 @@
+"""From Arrow columns to content headers ready for the wire.
+
+Duty: one content header payload per row, built column by column: what is the same for all rows is encoded once. Rows
+that cannot be said in AMQP (a property over 255 octets, a header that does not fit its type) are named, not raised: the
+caller decides what becomes of them. Not here: publishing (``publisher.py``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from warrenmq.spark.headers import HeaderError, from_maps
+from warrenmq.wire.content import (
+    FLAG_APP_ID,
+    FLAG_CLUSTER_ID,
+    FLAG_CONTENT_ENCODING,
+    FLAG_CONTENT_TYPE,
+    FLAG_CORRELATION_ID,
+    FLAG_DELIVERY_MODE,
+    FLAG_EXPIRATION,
+    FLAG_HEADERS,
+    FLAG_MESSAGE_ID,
+    FLAG_PRIORITY,
+    FLAG_REPLY_TO,
+    FLAG_TIMESTAMP,
+    FLAG_TYPE,
+    FLAG_USER_ID,
+)
+from warrenmq.wire.fields import encode_table
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+# In wire order: the order of the flag bits.
+FLAGS = (
+    ("content_type", FLAG_CONTENT_TYPE), ("content_encoding", FLAG_CONTENT_ENCODING), ("headers", FLAG_HEADERS),
+    ("delivery_mode", FLAG_DELIVERY_MODE), ("priority", FLAG_PRIORITY), ("correlation_id", FLAG_CORRELATION_ID),
+    ("reply_to", FLAG_REPLY_TO), ("expiration", FLAG_EXPIRATION), ("message_id", FLAG_MESSAGE_ID),
+    ("timestamp", FLAG_TIMESTAMP), ("type", FLAG_TYPE), ("user_id", FLAG_USER_ID), ("app_id", FLAG_APP_ID),
+    ("cluster_id", FLAG_CLUSTER_ID),
+)  # fmt: skip
+CLASS_AND_WEIGHT = b"\x00\x3c\x00\x00"
+
+
+class Rows:
+    """The rows of one record batch as parallel lists."""
+
+    def __init__(
+        self, exchanges: list[str], routing_keys: list[str], headers: list[bytes], bodies: list[bytes],
+        message_ids: list[str], mandatory: list[bool] | None, faults: dict[int, str],
+    ) -> None:  # fmt: skip
+        self.exchanges = exchanges
+        self.routing_keys = routing_keys
+        self.headers = headers
+        self.bodies = bodies
+        self.message_ids = message_ids
+        self.mandatory = mandatory  # None: as the option says, for all
+        self.faults = faults  # row -> why it cannot be published
+
+
+def encode(
+    batch: pa.RecordBatch, exchange: str, routing_key: str, persistent: bool, id_prefix: str, first_row: int
+) -> Rows:
+    """All rows of a batch. ``exchange`` and ``routing_key`` stand in for missing columns and nulls."""
+    count = batch.num_rows
+    names = set(batch.schema.names)
+    faults: dict[int, str] = {}
+    bodies = _bodies(batch.column("body"))
+    exchanges = _texts(batch, names, "exchange", exchange)
+    routing_keys = _texts(batch, names, "routing_key", routing_key)
+    for name, values in (("exchange", exchanges), ("routing_key", routing_keys)):
+        for row, value in enumerate(values):
+            if len(value) > 85 and len(value.encode()) > 255:
+                faults[row] = f"{name} has more than 255 octets"
+    generated = [f"{id_prefix}{row}" for row in range(first_row, first_row + count)]
+    if "message_id" in names:
+        given = batch.column("message_id").to_pylist()
+        message_ids = [own if own is not None else made for own, made in zip(given, generated, strict=True)]
+    else:
+        message_ids = generated
+
+    fixed_flags = 0
+    varying: list[tuple[int, list[bytes]]] = []  # (flag, encoded values); b"" where the property is absent
+    constant: list[tuple[int, bytes]] = []
+    for name, flag in FLAGS:
+        if name == "message_id":
+            varying.append((flag, _shortstrs(name, message_ids, faults)))
+        elif name == "delivery_mode":
+            mode = b"\x02" if persistent else b"\x01"
+            if name not in names or batch.column(name).null_count == count:
+                constant.append((flag, mode))
+            else:
+                values = batch.column(name).to_pylist()
+                varying.append(
+                    (flag, [mode if v is None else _octet(name, v, row, faults) for row, v in enumerate(values)])
+                )
+        elif name in names and batch.column(name).null_count < count:
+            column = _encoded(batch, name, names, faults)
+            varying.append((flag, column))
+    sizes = [len(body) for body in bodies]
+    headers = _joined(sizes, varying, constant, fixed_flags)
+    mandatory = batch.column("mandatory").to_pylist() if "mandatory" in names else None
+    return Rows(exchanges, routing_keys, headers, bodies, message_ids, mandatory, faults)
+
+
+def _joined(
+    sizes: list[int], varying: list[tuple[int, list[bytes]]], constant: list[tuple[int, bytes]], fixed: int
+) -> list[bytes]:
+    # Flag order is wire order, so parts are sorted by flag, highest first.
+    for flag, _ in constant:
+        fixed |= flag
+    if len(varying) == 1:  # the common case: nothing but the message id differs
+        flag, column = varying[0]
+        before = b"".join(value for each, value in constant if each > flag)
+        after = b"".join(value for each, value in constant if each < flag)
+        start = (fixed | flag).to_bytes(2, "big") + before
+        return [
+            CLASS_AND_WEIGHT + size.to_bytes(8, "big") + start + value + after
+            for size, value in zip(sizes, column, strict=True)
+        ]
+    count = len(sizes)
+    parts = sorted([*varying, *[(flag, [value] * count) for flag, value in constant]], reverse=True, key=_flag)
+    flags = [fixed] * count
+    for flag, column in varying:
+        flags = [total | flag if value else total for total, value in zip(flags, column, strict=True)]
+    joined = [b"".join(values) for values in zip(*[column for _, column in parts], strict=True)]
+    return [
+        CLASS_AND_WEIGHT + size.to_bytes(8, "big") + total.to_bytes(2, "big") + values
+        for size, total, values in zip(sizes, flags, joined, strict=True)
+    ]
+
+
+def _flag(part: tuple[int, Any]) -> int:
+    return part[0]
+
+
+def _bodies(column: pa.Array) -> list[bytes]:
+    import pyarrow as pa
+
+    if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
+        column = column.cast(pa.binary())
+    return [b"" if value is None else value for value in column.to_pylist()]
+
+
+def _texts(batch: pa.RecordBatch, names: set[str], name: str, default: str) -> list[str]:
+    if name not in names:
+        return [default] * batch.num_rows
+    return [default if value is None else value for value in batch.column(name).to_pylist()]
+
+
+def _encoded(batch: pa.RecordBatch, name: str, names: set[str], faults: dict[int, str]) -> list[bytes]:
+    values = batch.column(name).to_pylist()
+    if name == "headers":
+        types = batch.column("header_types").to_pylist() if "header_types" in names else None
+        return _tables(values, types, faults)
+    if name == "priority":
+        return [b"" if value is None else _octet(name, value, row, faults) for row, value in enumerate(values)]
+    if name == "timestamp":
+        return [b"" if value is None else _timestamp(value, row, faults) for row, value in enumerate(values)]
+    return _shortstrs(name, values, faults)
+
+
+def _shortstrs(name: str, values: Sequence[str | None], faults: dict[int, str]) -> list[bytes]:
+    out: list[bytes] = []
+    for row, value in enumerate(values):
+        if value is None:
+            out.append(b"")
+            continue
+        encoded = value.encode()
+        if len(encoded) > 255:
+            faults[row] = f"property {name} has {len(encoded)} octets, at most 255 fit"
+            encoded = b""
+        out.append(bytes((len(encoded),)) + encoded)
+    return out
+
+
+def _octet(name: str, value: int, row: int, faults: dict[int, str]) -> bytes:
+    if not 0 <= value <= 255:
+        faults[row] = f"property {name} is {value}, expected 0 to 255"
+        return b"\x00"
+    return bytes((value,))
+
+
+def _timestamp(value: Any, row: int, faults: dict[int, str]) -> bytes:
+    seconds = int(value) if isinstance(value, int) else int(value.timestamp())
+    if seconds < 0:
+        faults[row] = "property timestamp lies before 1970"
+        return bytes(8)
+    return seconds.to_bytes(8, "big")
+
+
+def _tables(values: Sequence[Any], types: Sequence[Any] | None, faults: dict[int, str]) -> list[bytes]:
+    out: list[bytes] = []
+    for row, value in enumerate(values):
+        if value is None:
+            out.append(b"")
+            continue
+        try:
+            letters = None if types is None or types[row] is None else dict(types[row])
+            out.append(encode_table(from_maps(dict(value), letters)))
+        except (HeaderError, ValueError, TypeError) as error:
+            faults[row] = str(error)
+            out.append(b"")
+    return out

@@ -1,0 +1,166 @@
+"""The broker's HTTP API, as far as the connector needs it: which queues there are, and leases.
+
+Duty: calls with clear errors. ``/api/queues`` is the same on RabbitMQ (with its management plug-in); leases are
+Warren's. Not here: when to lease and when to settle (``leased.py``).
+
+    POST   /api/queues/{vhost}/{name}/leases   {"count": n | "bytes": n, "ttl_ms": n, "owner": text, "key": text}
+           -> {"id": text, "count": n}         count 0: the queue had nothing, no lease was made
+    GET    …/leases?owner=text                 -> [{"id", "owner", "key", "count"}]
+    POST   …/leases/{id}/ack | /nack | /renew  -> 204; 410 when the lease has expired, 404 when it is settled or unknown
+    DELETE …/leases/{id}                       -> 204, its messages are back in the queue
+"""
+
+from __future__ import annotations
+
+import base64
+import fnmatch
+import http.client
+import json
+import time
+from dataclasses import dataclass, replace
+from typing import Any
+from urllib.parse import quote
+
+from warrenmq.spark.connect import FIRST_PAUSE, LONGEST_PAUSE, BrokerLost, tls_context
+from warrenmq.spark.options import OptionError, Options, is_pattern
+
+
+class LeaseExpired(RuntimeError):
+    """The lease ran out: its messages went back to the queue and may come again. The text names it."""
+
+
+@dataclass(frozen=True)
+class Lease:
+    id: str
+    count: int
+    key: str = ""
+
+
+class HttpApi:
+    def __init__(self, options: Options) -> None:
+        self.options = options
+        self.host = options.http_host or options.host
+
+    def call(self, method: str, path: str, body: object = None) -> tuple[int, Any]:
+        """Status and decoded JSON; tries again when nobody listens."""
+        pause = FIRST_PAUSE
+        for attempt in range(self.options.retries + 1):
+            try:
+                return self._call(method, path, body)
+            except (OSError, http.client.HTTPException) as error:
+                if attempt == self.options.retries:
+                    raise BrokerLost(
+                        f"no answer from the HTTP API at {self.host}:{self.options.http_port} "
+                        f"(options httpHost, httpPort): {error}"
+                    ) from None
+            time.sleep(pause)
+            pause = min(pause * 2, LONGEST_PAUSE)
+        raise AssertionError("unreachable")
+
+    def _call(self, method: str, path: str, body: object) -> tuple[int, Any]:
+        options = self.options
+        connection = http.client.HTTPConnection(self.host, options.http_port, timeout=30)
+        if options.http_tls:
+            context = tls_context(replace(options, tls=True))
+            connection = http.client.HTTPSConnection(self.host, options.http_port, timeout=30, context=context)
+        login = base64.b64encode(f"{options.username}:{options.password()}".encode()).decode()
+        headers = {"Authorization": f"Basic {login}"}
+        payload = None
+        if body is not None:
+            payload = json.dumps(body)
+            headers["Content-Type"] = "application/json"
+        try:
+            connection.request(method, path, payload, headers)
+            response = connection.getresponse()
+            data = response.read()
+        finally:
+            connection.close()
+        if response.status in (401, 403):
+            raise BrokerLost(f"the HTTP API at {self.host}:{options.http_port} refused user '{options.username}'")
+        try:
+            return response.status, json.loads(data) if data else None
+        except ValueError:
+            return response.status, None
+
+    # --- queues
+
+    def names(self, stream: bool) -> list[str]:
+        """The names in the option, patterns replaced by the queues that match them."""
+        wanted = self.options.queues
+        if not any(is_pattern(name) for name in wanted):
+            return list(dict.fromkeys(wanted))
+        status, queues = self.call("GET", f"/api/queues/{quote(self.options.virtual_host, safe='')}")
+        if status != 200 or not isinstance(queues, list):
+            raise BrokerLost(f"the HTTP API at {self.host}:{self.options.http_port} did not list queues ({status})")
+        there = [
+            str(queue["name"])
+            for queue in queues
+            if (str(queue.get("type", queue.get("arguments", {}).get("x-queue-type", ""))) == "stream") == stream
+        ]
+        found: dict[str, None] = {}
+        for name in wanted:
+            matches = fnmatch.filter(there, name) if is_pattern(name) else [name]
+            found.update(dict.fromkeys(sorted(matches)))
+        if not found:
+            kind = "stream" if stream else "queue"
+            raise OptionError(f"no {kind} in vhost '{self.options.virtual_host}' matches {', '.join(wanted)}")
+        return list(found)
+
+    # --- leases
+
+    def _leases(self, queue: str) -> str:
+        return f"/api/queues/{quote(self.options.virtual_host, safe='')}/{quote(queue, safe='')}/leases"
+
+    def has_leases(self) -> bool:
+        """False for a Warren older than leases. No answer, or another, is an error: to go on would lose a promise."""
+        name = next(iter(self.names(stream=False)))
+        status, answer = self.call("GET", self._leases(name))
+        if status not in (200, 404):
+            raise BrokerLost(f"the leases of queue '{name}' cannot be listed: {status} {_reason(answer)}")
+        return status == 200
+
+    def lease(self, queue: str, count: int, owner: str, key: str, size: int | None = None) -> Lease | None:
+        """Hold up to ``count`` messages; None when the queue has none. The same key gives the same lease."""
+        body: dict[str, object] = {"count": count, "ttl_ms": self.options.lease_ttl_ms, "owner": owner, "key": key}
+        if size is not None:
+            body["bytes"] = size
+        status, answer = self.call("POST", self._leases(queue), body)
+        if status not in (200, 201) or not isinstance(answer, dict):
+            raise BrokerLost(f"queue '{queue}' gave no lease: {status} {_reason(answer)}")
+        held = int(answer.get("count", 0))
+        return Lease(str(answer["id"]), held, key) if held else None
+
+    def leases(self, queue: str, owner: str) -> list[Lease]:
+        status, answer = self.call("GET", f"{self._leases(queue)}?owner={quote(owner, safe='')}")
+        if status != 200 or not isinstance(answer, list):
+            raise BrokerLost(f"the leases of queue '{queue}' cannot be listed: {status} {_reason(answer)}")
+        return [Lease(str(one["id"]), int(one.get("count", 0)), str(one.get("key", ""))) for one in answer]
+
+    def ack(self, queue: str, lease: str) -> None:
+        """Settle all its messages. Settled already is fine (a commit may be repeated); expired is not."""
+        self._settle(queue, lease, "ack")
+
+    def renew(self, queue: str, lease: str) -> bool:
+        """False when there is nothing left to renew."""
+        status, _ = self.call(
+            "POST", f"{self._leases(queue)}/{quote(lease)}/renew", {"ttl_ms": self.options.lease_ttl_ms}
+        )
+        return status in (200, 204)
+
+    def release(self, queue: str, lease: str) -> None:
+        """Its messages go back to their place; nothing happens when it is gone already."""
+        self.call("DELETE", f"{self._leases(queue)}/{quote(lease)}")
+
+    def _settle(self, queue: str, lease: str, verb: str) -> None:
+        status, answer = self.call("POST", f"{self._leases(queue)}/{quote(lease)}/{verb}", {})
+        if status == 410:
+            raise LeaseExpired(
+                f"lease {lease} on queue '{queue}' expired before it was settled: its messages went back to the queue "
+                f"and will be delivered again (option leaseTtl is {self.options.lease_ttl_ms} ms)"
+            )
+        if status not in (200, 204, 404):
+            raise BrokerLost(f"lease {lease} on queue '{queue}' could not be settled: {status} {_reason(answer)}")
+
+
+def _reason(answer: Any) -> str:
+    return str(answer.get("reason", answer)) if isinstance(answer, dict) else ""

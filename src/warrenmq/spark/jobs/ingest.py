@@ -1,0 +1,117 @@
+"""ingest: queues or streams into a Parquet lake, once and only once.
+
+Duty: a streaming read into Spark's Parquet sink with a checkpoint. Exactly-once comes from three sides: the source can
+be read again (streams, leases), the checkpoint says how far it got, and the sink's own log lists each batch's files
+once. From queues of plain RabbitMQ it is at least once, and says so. Not here: the command line.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from warrenmq.spark.options import parse
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+Progress = Callable[[str], None]
+
+
+@dataclass
+class Ingested:
+    """What one run did."""
+
+    rows: int = 0
+    batches: int = 0
+    seconds: float = 0.0
+
+
+def ingest(
+    spark: SparkSession,
+    options: Mapping[str, str],
+    lake: str,
+    *,
+    checkpoint: str | None = None,
+    continuous: bool = False,
+    interval: str = "10 seconds",
+    progress: Progress | None = None,
+    timeout: float | None = None,
+) -> Ingested:
+    """Read what ``options`` name (as of ``format("amqp")``) into ``lake``.
+
+    Without ``continuous`` it takes what is there now and ends; with it, it runs until stopped (or ``timeout`` seconds)
+    with a batch every ``interval``. The checkpoint is ``<lake>/_checkpoint`` unless given.
+    """
+    query = start(spark, options, lake, checkpoint=checkpoint, continuous=continuous, interval=interval)
+    return follow(query, progress, timeout)
+
+
+def start(
+    spark: SparkSession,
+    options: Mapping[str, str],
+    lake: str,
+    *,
+    checkpoint: str | None = None,
+    continuous: bool = False,
+    interval: str = "10 seconds",
+) -> StreamingQuery:
+    """The same as a running query."""
+    from pyspark.sql import functions as F
+
+    parse(options)  # faults in the options are told here, not from inside Spark
+    df = spark.readStream.format("amqp").options(**dict(options)).load()
+    df = df.withColumn("ingested_at", F.current_timestamp())
+    writing = (
+        df.writeStream.format("parquet")
+        .option("path", lake)
+        .option("checkpointLocation", checkpoint or f"{lake.rstrip('/')}/_checkpoint")
+    )
+    writing = writing.trigger(processingTime=interval) if continuous else writing.trigger(availableNow=True)
+    return writing.start()
+
+
+def follow(query: StreamingQuery, progress: Progress | None = None, timeout: float | None = None) -> Ingested:
+    """Wait for the query's end, telling how far it is. Interrupting lets the batch at hand finish, then stops."""
+    done = Ingested()
+    begun = time.monotonic()
+    seen = -1
+    try:
+        while True:
+            ended = query.awaitTermination(1)
+            for step in query.recentProgress:
+                seen = _count(step, seen, done, progress)
+            if ended:
+                break
+            if timeout is not None and time.monotonic() - begun > timeout:
+                stop_gently(query)
+                break
+    except KeyboardInterrupt:
+        stop_gently(query)
+    done.seconds = time.monotonic() - begun
+    return done
+
+
+def stop_gently(query: StreamingQuery, patience: float = 60) -> None:
+    """Stop between two batches: stopping in the middle is safe too, but the batch's work would be done again."""
+    deadline = time.monotonic() + patience
+    while query.isActive and query.status["isTriggerActive"] and time.monotonic() < deadline:
+        time.sleep(0.05)
+    query.stop()
+
+
+def _count(step: Any, seen: int, done: Ingested, progress: Progress | None) -> int:
+    number = int(step["batchId"])
+    if number <= seen:
+        return seen
+    rows = int(step["numInputRows"])
+    if rows:
+        done.rows += rows
+        done.batches += 1
+        if progress is not None:
+            rate = step["processedRowsPerSecond"] or 0
+            progress(f"batch {number}: {rows:,} rows, {rate:,.0f} rows/s, {done.rows:,} in all")
+    return number

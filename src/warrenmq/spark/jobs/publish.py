@@ -1,0 +1,107 @@
+"""publish: a table to an exchange, with confirms and mandatory, and a table of what became of every row.
+
+Duty: publishing from Spark's tasks and one outcome per row, of a table or, with counts in the query's progress, of a
+stream of rows. Not here: the publishing itself (``publisher.py``).
+"""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from warrenmq.spark.options import Options, parse
+from warrenmq.spark.publisher import CONFIRMED, INVALID, NACKED, REFUSED, RETURNED, Publisher
+from warrenmq.spark.routing import InputError
+from warrenmq.spark.sink import check_target, check_write_schema, id_prefix
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame
+
+ALL_OUTCOMES = (CONFIRMED, RETURNED, NACKED, REFUSED, INVALID)
+OUTCOMES = (
+    "message_id string, exchange string, routing_key string, body_size bigint, outcome string, reply_code int, "
+    "reply_text string, published_at timestamp"
+)
+
+
+def publish(df: DataFrame, options: Mapping[str, str], outcomes: str) -> dict[str, int]:
+    """Publish every row of ``df`` and write its outcome to the Parquet folder ``outcomes``; returns the counts.
+
+    Nothing fails because of a row: one that is returned, nacked, refused or invalid is told in the table.
+    """
+    from pyspark.sql import functions as F
+
+    checked = parse(options, writing=True)
+    job = checked.batch_key or uuid.uuid4().hex[:16]
+    path = f"{outcomes.rstrip('/')}/job={job}"
+    _published(df, checked, job).write.mode("overwrite").parquet(path)
+    counted = df.sparkSession.read.parquet(path).groupBy("outcome").agg(F.count("*").alias("rows")).collect()
+    return {row["outcome"]: int(row["rows"]) for row in counted}
+
+
+def publish_stream(df: DataFrame, options: Mapping[str, str]) -> DataFrame:
+    """Outcomes of a streaming ``df``, whose query publishes the rows and counts each outcome in its progress.
+
+    Write what it gives to any sink; ``query.lastProgress["observedMetrics"]["amqp"]`` has the counts of the batch.
+    Spark gives a Python sink no such place, so ``format("amqp")`` cannot do it.
+    """
+    from pyspark.sql import functions as F
+
+    if not df.isStreaming:  # its every action would publish again
+        raise InputError("publish_stream is for streaming tables; publish is for others")
+    published = _published(df, parse(options, writing=True), "stream")
+    counts = [F.count_if(F.col("outcome") == outcome).alias(outcome) for outcome in ALL_OUTCOMES]
+    return published.observe("amqp", *counts)
+
+
+def _published(df: DataFrame, options: Options, job: str) -> DataFrame:
+    chosen = df.select(*[name for name in df.columns if name in WRITABLE])
+    check_write_schema(chosen.schema)
+    check_target(chosen.schema, options)
+    return chosen.mapInArrow(Publishing(options, job), OUTCOMES)
+
+
+class Publishing:
+    """Publishes a task's batches and yields their outcomes; pickled to the workers."""
+
+    def __init__(self, options: Options, job: str) -> None:
+        self.options = options
+        self.job = job
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        import pyarrow as pa
+
+        schema = pa.schema(
+            [
+                ("message_id", pa.string()), ("exchange", pa.string()), ("routing_key", pa.string()),
+                ("body_size", pa.int64()), ("outcome", pa.string()), ("reply_code", pa.int32()),
+                ("reply_text", pa.string()), ("published_at", pa.timestamp("us", "UTC")),
+            ]
+        )  # fmt: skip
+        for chunk in Publisher(self.options, id_prefix(self.job)).run(batches):
+            count = chunk.batch.num_rows
+            now = int(time.time() * 1_000_000)
+            columns = [
+                chunk.rows.message_ids,
+                chunk.rows.exchanges,
+                chunk.rows.routing_keys,
+                [len(body) for body in chunk.rows.bodies],
+                chunk.outcomes,
+                [chunk.codes.get(row) for row in range(count)],
+                [chunk.texts.get(row) for row in range(count)],
+                [now] * count,
+            ]
+            arrays = [pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)]
+            yield pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+WRITABLE = frozenset(
+    [
+        "exchange", "routing_key", "content_type", "content_encoding", "headers", "header_types", "delivery_mode",
+        "priority", "correlation_id", "reply_to", "expiration", "message_id", "timestamp", "type", "user_id", "app_id",
+        "cluster_id", "body", "mandatory",
+    ]
+)  # fmt: skip

@@ -1,0 +1,89 @@
+"""Definitions in RabbitMQ's export format, read and checked; and all that a verdict needs besides the message.
+
+Duty: ``Plan``: what is sent to the workers, so that each can build the same publish path. Not here: the path itself.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from warrenmq.broker.extensions import ExtensionError
+from warrenmq.spark.routing.path import PublishPath
+
+
+class InputError(ValueError):
+    """The table or the definitions cannot be routed; the text is one line."""
+
+
+def load_definitions(source: str | os.PathLike[str] | Mapping[str, Any]) -> dict[str, Any]:
+    """Definitions in RabbitMQ's export format, from a file, its text or the parsed JSON."""
+    if isinstance(source, Mapping):
+        return dict(source)
+    text = str(source)
+    if not text.lstrip().startswith("{"):
+        try:
+            text = Path(text).read_text(encoding="utf-8")
+        except OSError as error:
+            raise InputError(f"definitions file {source} cannot be read: {error.strerror}") from None
+    try:
+        loaded = json.loads(text)
+    except ValueError as error:
+        raise InputError(f"the definitions are not JSON: {error}") from None
+    if not isinstance(loaded, dict) or not any(key in loaded for key in ("exchanges", "queues", "bindings")):
+        raise InputError("the definitions have no 'exchanges', 'queues' or 'bindings': not an export of RabbitMQ's")
+    return loaded
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How to judge: pickled to the workers, where the path is built."""
+
+    definitions: str
+    vhost: str
+    user: str | None
+    max_message_size: int
+    interceptors: tuple[str, ...]
+
+    @classmethod
+    def of(
+        cls,
+        definitions: str | os.PathLike[str] | Mapping[str, Any],
+        vhost: str,
+        user: str | None,
+        max_message_size: int,
+        interceptors: Sequence[str],
+    ) -> Plan:
+        """Raises InputError where the definitions make no sense: the caller's fault, not a failed task's."""
+        loaded = load_definitions(definitions)
+        users = [{**user, "password_hash": ""} for user in loaded.get("users", [])]  # nobody logs in here
+        text = json.dumps({**loaded, "users": users}, sort_keys=True)
+        plan = cls(text, vhost, user, max_message_size, tuple(interceptors))
+        try:
+            plan.path()
+        except (ValueError, ExtensionError) as error:
+            raise InputError(str(error)) from None
+        return plan
+
+    def path(self) -> PublishPath:
+        """The path; one for a worker process, not one for a task: it costs more than routing a small batch."""
+        digest = self.digest()
+        path = _paths.get(digest)
+        if path is None:
+            if len(_paths) >= 4:
+                _paths.clear()
+            path = _paths[digest] = PublishPath(
+                json.loads(self.definitions), max_message_size=self.max_message_size, interceptors=self.interceptors
+            )
+        return path
+
+    def digest(self) -> str:
+        return hashlib.sha256(repr((self.max_message_size, self.interceptors, self.definitions)).encode()).hexdigest()
+
+
+_paths: dict[str, PublishPath] = {}

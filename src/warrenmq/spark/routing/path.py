@@ -1,0 +1,283 @@
+"""The publish path without a broker: what would become of a message, from definitions alone.
+
+Duty: a verdict on one message, stage by stage in the order of ``broker/publish.py``, with the broker's own router,
+interceptors, permissions and validators. Not here: Spark (``table.py``, ``files.py``). Nothing is kept between two
+messages, so verdicts can be given in any order and anywhere.
+
+A verdict is about routing: it does not know how full a queue is (``x-overflow``), nor that a disk may fail.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from warrenmq.broker.access import Access, NoStore, Refused
+from warrenmq.broker.clock import SystemClock
+from warrenmq.broker.exchange.arguments import routing_keys_of
+from warrenmq.broker.exchange.delayed import IMMEDIATE, delay_of, deliver_at_of
+from warrenmq.broker.exchange.router import Router, Topology
+from warrenmq.broker.exchange.walk import route as walk
+from warrenmq.broker.interceptor import ChannelView, load_interceptors
+from warrenmq.broker.publish import DIRECT_REPLY, read_expiration, refuse_internal
+from warrenmq.broker.records import EXCHANGE, BasicMessage, Content, Exchange, Resource
+from warrenmq.spark.routing.relevance import Relevance, relevance
+from warrenmq.spark.routing.words import reduced, telling_words
+from warrenmq.wire.content import Properties, encode_header
+from warrenmq.wire.fields import Table
+from warrenmq.wire.glance import Quick
+from warrenmq.wire.methods import SPECS_BY_NAME, Method
+from warrenmq.wire.replies import AmqpError
+
+DEFAULT_MAX_SIZE = 134_217_728  # as the broker has it
+CONFIRMED = "confirmed"
+UNROUTABLE = "unroutable"  # returned if mandatory, else confirmed
+REFUSED = "refused"
+SCHEDULED = "scheduled"
+IMPERSONATOR = "impersonator"
+REMEMBERED = 1 << 20  # verdicts at one gate; beyond that all are forgotten
+EMPTY = Content(encode_header(Properties(), 0), b"")
+
+
+class Facts(NamedTuple):
+    """Everything about a message that a verdict can depend on."""
+
+    vhost: str
+    user: str | None
+    exchange: str
+    routing_key: str
+    headers: Table | None = None
+    user_id: str | None = None
+    expiration: str | None = None
+    size: int = 0
+    reply_to: str | None = None
+    message_id: str | None = None
+    correlation_id: str | None = None
+    timestamp: str | None = None
+
+
+class Verdict(NamedTuple):
+    outcome: str
+    queues: list[str]
+    code: int | None = None
+    text: str | None = None
+    delay_ms: int | None = None
+    due_ms: int | None = None
+
+
+@dataclass
+class Gate:
+    """An exchange that this user may publish to, and what was said of keys there."""
+
+    topology: Topology
+    exchange: Exchange
+    words: frozenset[str] | None
+    seen: dict[str, Verdict] = field(default_factory=dict)
+
+
+class PublishPath:
+    """Raises ValueError (one line) when the definitions or interceptors make no sense."""
+
+    def __init__(
+        self,
+        definitions: Mapping[str, Any],
+        *,
+        max_message_size: int = DEFAULT_MAX_SIZE,
+        interceptors: Sequence[str] = (),
+    ) -> None:
+        self.max_message_size = max_message_size
+        self.interceptors = load_interceptors(interceptors, "warren@localhost", SystemClock())
+        self.router = Router.from_definitions(definitions)
+        self.access = load_access(definitions)
+        # (vhost, user, exchange) -> what the stages that look at nothing else said: a refusal, or the way is open
+        self._gates: dict[tuple[str, str | None, str], Verdict | Gate] = {}
+
+    def relevance(self) -> Relevance:
+        return relevance(self.router.vhosts, rerouted=bool(self.interceptors.of_methods))
+
+    def judge(self, facts: Facts) -> Verdict:
+        """The stages of ``broker/publish.py`` in their order; the first that refuses decides."""
+        try:
+            return self._walk(facts)
+        except AmqpError as refusal:
+            return Verdict(REFUSED, [], refusal.code, refusal.text)
+
+    def judge_plain(self, vhost: str, user: str | None, exchange: str, routing_key: str) -> Verdict:
+        """The same for a message of which nothing else matters: most are, so the same stages are not walked again."""
+        gate = self._gates.get((vhost, user, exchange))
+        if gate is None:
+            gate = self._gate(vhost, user, exchange)
+        if isinstance(gate, Verdict):
+            return gate
+        found = gate.exchange
+        if user is not None and found.type == "topic":
+            try:
+                self._check_topic(user, found, [routing_key])
+            except AmqpError as refusal:
+                return Verdict(REFUSED, [], refusal.code, refusal.text)
+        if gate.words is None:
+            return self._plainly(gate, routing_key)
+        told_apart = reduced(routing_key, gate.words)
+        verdict = gate.seen.get(told_apart)
+        if verdict is None:
+            if len(gate.seen) >= REMEMBERED:
+                gate.seen.clear()
+            verdict = gate.seen[told_apart] = self._plainly(gate, routing_key)
+        return verdict
+
+    def words(self, vhost: str, exchange: str) -> frozenset[str] | None:
+        """Those of a key that can change a verdict at this exchange, when all others can be taken for one another."""
+        if self.interceptors.of_methods or self.interceptors.of_messages:
+            return None
+        gate = self._gates.get((vhost, None, exchange)) or self._gate(vhost, None, exchange)
+        return gate.words if isinstance(gate, Gate) else None
+
+    def _plainly(self, gate: Gate, routing_key: str) -> Verdict:
+        message = BasicMessage(gate.exchange.name, [routing_key], EMPTY, 0, False)
+        routed = walk(gate.exchange, message, gate.topology.exchanges, gate.topology.queues)
+        queues = [queue.name.name for queue in routed.queues]
+        return Verdict(CONFIRMED if queues else UNROUTABLE, queues)
+
+    def _gate(self, vhost: str, user: str | None, exchange: str) -> Verdict | Gate:
+        gate: Verdict | Gate
+        try:
+            topology = self._vhost(vhost)
+            found = self._exchange(topology, user, Resource(vhost, EXCHANGE, exchange))
+            # Direct and fanout exchanges find a key in no time as it is.
+            gate = Gate(topology, found, telling_words(topology, found) if found.type == "topic" else None)
+        except AmqpError as refusal:
+            gate = Verdict(REFUSED, [], refusal.code, refusal.text)
+        self._gates[(vhost, user, exchange)] = gate
+        return gate
+
+    def _vhost(self, name: str) -> Topology:
+        vhost = self.router.vhosts.get(name)
+        if vhost is None:
+            raise AmqpError(530, f"vhost {name} not found")
+        return vhost
+
+    def _exchange(self, vhost: Topology, user: str | None, name: Resource) -> Exchange:
+        """Write permission, exchange lookup, internal."""
+        self._check_write(user, name)
+        exchange = vhost.exchanges.get(name.name)
+        if exchange is None:
+            raise AmqpError(404, f"no {name}")
+        refuse_internal(exchange)
+        return exchange
+
+    def _walk(self, facts: Facts) -> Verdict:
+        vhost = self._vhost(facts.vhost)
+        exchange_name, routing_key = self._intercepted(facts)
+        self._check_size(facts.size)
+        name = Resource(facts.vhost, EXCHANGE, exchange_name.replace("\r", "").replace("\n", ""))
+        exchange = self._exchange(vhost, facts.user, name)
+        self._check_topic(facts.user, exchange, [routing_key])
+        if facts.reply_to == DIRECT_REPLY:
+            raise AmqpError(406, "fast reply consumer does not exist")
+        self._check_user_id(facts.user, facts.user_id)
+        quick = Quick()
+        quick.expiration = facts.expiration
+        read_expiration(quick)
+        headers = facts.headers
+        keys = routing_keys_of(routing_key, headers)
+        if len(keys) > 1:
+            self._check_topic(facts.user, exchange, keys[1:])
+        message = self._message(exchange, keys, headers, facts)
+        if self.interceptors.of_messages:
+            message = self.interceptors.amend(message)
+        return self._route(vhost, exchange, message)
+
+    def _intercepted(self, facts: Facts) -> tuple[str, str]:
+        """Exchange and key as the channel interceptors leave them."""
+        if not self.interceptors.of_methods:
+            return facts.exchange, facts.routing_key
+        values: dict[str, object] = {
+            "ticket": 0, "exchange": facts.exchange, "routing_key": facts.routing_key, "mandatory": True,
+            "immediate": False,
+        }  # fmt: skip
+        view = ChannelView(facts.vhost, facts.user or "", "spark", 1)
+        method = self.interceptors.intercept(Method(SPECS_BY_NAME["basic.publish"], values), view)
+        return method.str("exchange"), method.str("routing_key")
+
+    def _message(self, exchange: Exchange, keys: list[str], headers: Table | None, facts: Facts) -> BasicMessage:
+        content = EMPTY
+        if headers or facts.message_id or facts.correlation_id or facts.timestamp:
+            properties = Properties(
+                headers=headers, message_id=facts.message_id, correlation_id=facts.correlation_id,
+                timestamp=int(facts.timestamp) if facts.timestamp else None,
+            )  # fmt: skip
+            content = Content(encode_header(properties, 0), b"")
+        return BasicMessage(exchange.name, keys, content, 0, False)
+
+    def _route(self, vhost: Topology, exchange: Exchange, message: BasicMessage) -> Verdict:
+        routed = walk(exchange, message, vhost.exchanges, vhost.queues)
+        queues = [queue.name.name for queue in routed.queues]
+        if not routed.scheduled:
+            return Verdict(CONFIRMED if queues else UNROUTABLE, queues)
+        headers = message.content.headers
+        delay = delay_of(headers)
+        due = deliver_at_of(headers) if delay == IMMEDIATE else IMMEDIATE
+        later = walk(exchange, message, vhost.exchanges, vhost.queues, True)
+        honest = all(_honest(each) for each in routed.scheduled)
+        returned = not queues and (not later.queues if honest else True)
+        return Verdict(
+            CONFIRMED if queues else SCHEDULED,
+            [queue.name.name for queue in later.queues],
+            312 if returned else None,
+            None,
+            int(delay) if delay != IMMEDIATE else None,
+            int(due) if due != IMMEDIATE else None,
+        )
+
+    # --- stages that in the broker need a channel
+
+    def _check_size(self, size: int) -> None:
+        limit = self.max_message_size
+        if size > limit:
+            raise AmqpError(406, f"message size {size} is larger than configured max size {limit}")
+
+    def _check_write(self, user: str | None, name: Resource) -> None:
+        if user is not None and not self.access.allowed(user, name.virtual_host, "write", name.name):
+            shown = name if name.name else Resource(name.virtual_host, name.kind, "amq.default")
+            raise AmqpError(403, f"access to {shown} refused for user '{user}'")
+
+    def _check_topic(self, user: str | None, exchange: Exchange, keys: Iterable[str]) -> None:
+        if user is None or exchange.type != "topic":
+            return
+        name = exchange.name
+        for key in keys:
+            if not self.access.topic_allowed(user, name.virtual_host, name.name, "write", key):
+                raise AmqpError(403, f"access to topic '{key}' in {name} refused for user '{user}'")
+
+    def _check_user_id(self, user: str | None, claimed: str | None) -> None:
+        if user is None or claimed is None or claimed == user or self.access.has_tag(user, IMPERSONATOR):
+            return
+        raise AmqpError(406, f"user_id property set to '{claimed}' but authenticated user was '{user}'")
+
+
+def load_access(definitions: Mapping[str, Any]) -> Access:
+    """Users, permissions and topic permissions of an export."""
+    access = Access(NoStore())
+    for user in definitions.get("users", []):
+        tags = user.get("tags", [])
+        if isinstance(tags, str):
+            tags = [tag.strip() for tag in tags.split(",") if tag.strip()]
+        access.load("user", {
+            "name": user["name"], "password_hash": user.get("password_hash", ""),
+            "hashing_algorithm": user.get("hashing_algorithm", "rabbit_password_hashing_sha256"), "tags": list(tags),
+        })  # fmt: skip
+    for section, kind in (("permissions", "permission"), ("topic_permissions", "topic-permission")):
+        for permission in definitions.get(section, []):
+            try:
+                access.load(kind, {"vhost": "/", **permission})
+            except Refused as refused:
+                raise ValueError(f"the definitions hold a permission that makes no sense: {refused.reason}") from None
+    return access
+
+
+def _honest(exchange: Exchange) -> bool:
+    """True when a delayed exchange returns only what could not be routed (spec.md §18)."""
+    argument = exchange.arguments.get("x-delayed-mandatory")
+    value = argument.value if argument is not None else exchange.policy_definition.get("delayed-mandatory")
+    return value == "honest"

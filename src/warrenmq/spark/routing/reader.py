@@ -1,0 +1,140 @@
+"""The data source behind ``route_files``: rows of Parquet files with their verdicts beside them.
+
+Duty: reading in a task, in blocks that fit in memory, with the columns and types that Spark expects. Not here: verdicts
+(``blocks.py``).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Sequence
+from urllib.parse import unquote
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql.types import StructType
+
+from warrenmq.spark.compat import arrow_schema
+from warrenmq.spark.routing.blocks import Verdicts
+from warrenmq.spark.routing.definitions import Plan
+from warrenmq.spark.routing.facts import FACTS
+from warrenmq.spark.routing.outcome import VERDICT_NAMES
+
+FORMAT = "warren-routed"
+BLOCK_ROWS = 1 << 20  # judged at once: the more, the more of them are alike
+BLOCK_BYTES = 256 << 20
+BATCH_ROWS = 1 << 16
+BATCH_BYTES = 16 << 20
+NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
+
+
+class RoutedFiles(DataSource):
+    """Not for users: ``route_files`` gives it its options."""
+
+    @classmethod
+    def name(cls) -> str:
+        return FORMAT
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        given = json.loads(self.options["plan"])
+        plan = Plan(**{**given, "interceptors": tuple(given["interceptors"])})
+        table = StructType.fromJson(json.loads(self.options["table"]))
+        return Reader(plan, json.loads(self.options["files"]), int(self.options["tasks"]), table, schema)
+
+
+class Piece(InputPartition):
+    """Row groups of one file."""
+
+    def __init__(self, path: str, groups: list[int] | None) -> None:
+        super().__init__((path, groups))
+
+
+class Reader(DataSourceReader):
+    def __init__(self, plan: Plan, files: list[str], tasks: int, table: StructType, wanted: StructType) -> None:
+        self.plan = plan
+        self.files = files
+        self.tasks = tasks
+        self.table = table
+        self.wanted = wanted
+
+    def partitions(self) -> Sequence[InputPartition]:
+        if len(self.files) >= self.tasks:
+            return [Piece(path, None) for path in self.files]
+        return [
+            Piece(path, [group]) for path in self.files for group in range(pq.read_metadata(path).num_row_groups)
+        ]  # fmt: skip
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        if partition is None or partition.value is None:  # what Spark asks for where there are none
+            return
+        path, groups = partition.value
+        digest = self.plan.digest() + repr((self.plan.vhost, self.plan.user))
+        verdicts = _known.get(digest)
+        if verdicts is None:
+            _known.clear()
+            verdicts = _known[digest] = Verdicts(self.plan)
+        wanted = arrow_schema(self.wanted)
+        of_verdict = [at for at, name in enumerate(VERDICT_NAMES) if name in wanted.names]
+        for block in _blocks(path, groups, self._read(wanted.names)):
+            columns = [block.column(name) for name in wanted.names if name not in VERDICT_NAMES]
+            table = pa.Table.from_arrays([*columns, *verdicts.of(block, of_verdict)], schema=wanted)
+            rows = max(1, min(BATCH_ROWS, table.num_rows * BATCH_BYTES // max(1, table.nbytes)))
+            yield from table.to_batches(max_chunksize=rows)
+
+    def _read(self, wanted: list[str]) -> pa.Schema:
+        """What is read of the table: what is wanted, and what verdicts look at."""
+        looked_at = FACTS - {"body"} if "body_size" in self.table.names else FACTS
+        return pa.schema(
+            [field for field in arrow_schema(self.table) if field.name in wanted or field.name in looked_at]
+        )
+
+
+# What a worker knows outlives a task, because the next task of the same query asks the same.
+_known: dict[str, Verdicts] = {}
+
+
+def _blocks(path: str, groups: list[int] | None, schema: pa.Schema) -> Iterator[pa.Table]:
+    """These columns of a file, in pieces that fit in memory."""
+    with pq.ParquetFile(path) as file:
+        chosen = list(range(file.metadata.num_row_groups)) if groups is None else groups
+        size = sum(file.metadata.row_group(group).total_byte_size for group in chosen)
+        rows = sum(file.metadata.row_group(group).num_rows for group in chosen)
+        each = max(1, min(BATCH_ROWS, rows * BATCH_BYTES // max(1, size)))
+        there = {name.lower(): name for name in file.schema_arrow.names}
+        columns = [there[field.name.lower()] for field in schema if field.name.lower() in there]
+        held: list[pa.RecordBatch] = []
+        for batch in file.iter_batches(each, row_groups=chosen, columns=columns or None, use_threads=False):
+            held.append(batch)
+            if sum(map(len, held)) >= BLOCK_ROWS or sum(one.nbytes for one in held) >= BLOCK_BYTES:
+                yield _table(held, schema, path)
+                held = []
+        if held:
+            yield _table(held, schema, path)
+
+
+def _table(batches: list[pa.RecordBatch], schema: pa.Schema, path: str) -> pa.Table:
+    """With the columns Spark expects: those of the file, those its folders name, null where neither has one."""
+    table = pa.Table.from_batches(batches)
+    there = {name.lower(): name for name in table.column_names}
+    columns = []
+    for field in schema:
+        name = there.get(field.name.lower())
+        if name is not None:
+            # Spark's timestamps are microseconds; files may have more digits.
+            safe = not pa.types.is_timestamp(field.type)
+            columns.append(table.column(name).combine_chunks().cast(field.type, safe=safe))
+        else:
+            value = _of_folder(path, field.name)
+            columns.append(pa.array([value] * table.num_rows, pa.string()).cast(field.type))
+    return pa.Table.from_arrays(columns, schema=schema)
+
+
+def _of_folder(path: str, name: str) -> str | None:
+    """The value of a partition column, from the folder ``name=value``."""
+    for folder in os.path.dirname(path).split(os.sep):
+        key, equals, value = folder.partition("=")
+        if equals and key.lower() == name.lower():
+            return None if value == NO_VALUE else unquote(value)
+    return None

@@ -1,0 +1,260 @@
+"""format("amqp") as a sink: rows become messages, confirmed before the task is done.
+
+Duty: Spark's writers. ``unroutable`` says what becomes of rows the broker did not take: ``fail`` fails the task and
+names them, ``report`` writes them with the reason to ``unroutablePath``. Not here: publishing (``publisher.py``).
+
+Message ids: a row without one gets ``<job>-<partition>-<row>`` (batch) or ``<query>-<batch>-<partition>-<row>``
+(streaming), which is the same when Spark repeats the task or, streaming, the whole batch.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import pyspark.sql.datasource as api
+from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
+from pyspark.sql.types import StructType
+
+from warrenmq.spark.compat import arrow_schema
+from warrenmq.spark.options import OptionError, Options
+from warrenmq.spark.publisher import Chunk, Publisher
+from warrenmq.spark.schema import WRITE_COLUMNS
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+NAMED = 10  # failed rows named in an error
+# Spark's own names for what a streaming task belongs to.
+QUERY_ID = "sql.streaming.queryId"
+BATCH_ID = "streaming.sql.batchId"
+
+
+class RowsNotAccepted(RuntimeError):
+    """The broker did not take some rows and ``unroutable`` is ``fail``. Spark fails the task with this text."""
+
+
+@dataclass
+class Written(WriterCommitMessage):
+    """What one task did."""
+
+    rows: int = 0
+    outcomes: dict[str, int] = field(default_factory=dict)
+    report: str | None = None
+
+
+def check_write_schema(schema: StructType) -> None:
+    known = dict(WRITE_COLUMNS)
+    names = schema.fieldNames()
+    if "body" not in names:
+        raise OptionError(f"rows to write need a column 'body'; these have: {', '.join(names)}")
+    for column in schema.fields:
+        name = column.name
+        kind = column.dataType.simpleString()
+        if name not in known:
+            raise OptionError(f"format amqp cannot write column '{name}'; it writes: {', '.join(known)}")
+        good = (
+            kind == known[name]
+            or (name == "body" and kind == "string")
+            or (name == "headers" and kind.startswith("map<string,"))
+            or (known[name] == "int" and kind in ("tinyint", "smallint", "bigint"))
+            or (name == "timestamp" and kind == "bigint")
+            or kind == "void"
+        )
+        if not good:
+            raise OptionError(f"column '{name}' is {kind}; format amqp writes {known[name]}")
+
+
+def check_target(schema: StructType, options: Options) -> None:
+    if "exchange" not in schema.fieldNames() and options.exchange is None:
+        raise OptionError("say where to publish: option 'exchange' (may be empty) or a column 'exchange'")
+
+
+class Sink:
+    """What batch and streaming writers share; pickled to the workers."""
+
+    def __init__(self, options: Options, schema: StructType) -> None:
+        check_write_schema(schema)
+        check_target(schema, options)
+        self.options = options
+        self.job = options.batch_key or uuid.uuid4().hex[:16]
+        if len(self.job) > 200:
+            raise OptionError("option 'batchKey' is longer than 200 characters")
+
+    def write(self, batches: Iterator[pa.RecordBatch]) -> Written:
+        prefix = id_prefix(self.job)
+        written = Written()
+        failed: list[dict[str, Any]] = []
+        for chunk in Publisher(self.options, prefix).run(batches):
+            written.rows += chunk.batch.num_rows
+            for outcome in set(chunk.outcomes):
+                written.outcomes[outcome] = written.outcomes.get(outcome, 0) + chunk.outcomes.count(outcome)
+            rows = failed_rows(chunk)
+            if rows and self.options.unroutable == "fail":
+                raise RowsNotAccepted(named(rows, self.options))
+            failed.extend(rows)
+        if failed:
+            written.report = write_report(self.options.unroutable_path or "", f"{prefix}rows", failed)
+        return written
+
+    def count(self, messages: list[WriterCommitMessage | None], name: str) -> None:
+        """On the driver, once all tasks are done: the counts beside the reported rows."""
+        if self.options.unroutable_path is None:
+            return
+        outcomes: dict[str, int] = {}
+        for message in messages:
+            if isinstance(message, Written):
+                for outcome, count in message.outcomes.items():
+                    outcomes[outcome] = outcomes.get(outcome, 0) + count
+        # A leading underscore keeps Spark from reading the file as data.
+        write_text(self.options.unroutable_path, f"_counts-{name}.json", json.dumps(outcomes, sort_keys=True))
+
+
+class AmqpWriter(DataSourceArrowWriter):
+    def __init__(self, options: Options, schema: StructType) -> None:
+        self.sink = Sink(options, schema)
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
+        return self.sink.write(iterator)
+
+    def commit(self, messages: list[WriterCommitMessage | None]) -> None:
+        self.sink.count(messages, self.sink.job)
+
+
+class _Streaming:
+    def __init__(self, options: Options, schema: StructType) -> None:
+        self.sink = Sink(options, schema)
+        self.schema = schema
+
+    def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
+        self.sink.count(messages, f"{self.sink.job}-{batchId}")
+
+    def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
+        """Nothing to undo: confirmed messages stay, and come again with the same ids."""
+
+
+if hasattr(api, "DataSourceStreamArrowWriter"):
+
+    class AmqpStreamWriter(_Streaming, api.DataSourceStreamArrowWriter):
+        def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
+            return self.sink.write(iterator)
+
+else:  # Spark 4.0 hands rows to streaming sinks
+
+    class AmqpStreamWriter(_Streaming, api.DataSourceStreamWriter):  # type: ignore[no-redef]
+        def write(self, iterator: Iterator[Any]) -> WriterCommitMessage:
+            return self.sink.write(_batches(iterator, self.schema))
+
+
+def _batches(rows: Iterator[Any], schema: StructType, size: int = 2500) -> Iterator[pa.RecordBatch]:
+    import pyarrow
+
+    arrow = arrow_schema(schema)
+    held: list[tuple[Any, ...]] = []
+    for row in rows:
+        held.append(tuple(row))
+        if len(held) == size:
+            columns = list(zip(*held, strict=True))
+            yield pyarrow.RecordBatch.from_arrays(
+                [pyarrow.array(c, f.type) for c, f in zip(columns, arrow, strict=True)], schema=arrow
+            )
+            held = []
+    if held:
+        columns = list(zip(*held, strict=True))
+        yield pyarrow.RecordBatch.from_arrays(
+            [pyarrow.array(c, f.type) for c, f in zip(columns, arrow, strict=True)], schema=arrow
+        )
+
+
+def id_prefix(job: str) -> str:
+    """What the message ids of this task begin with; the same when Spark repeats the task."""
+    from pyspark import TaskContext
+
+    context = TaskContext.get()
+    if context is None:
+        return f"{job}-0-"
+    query = context.getLocalProperty(QUERY_ID)
+    batch = context.getLocalProperty(BATCH_ID)
+    if query and batch:
+        return f"{query}-{batch}-{context.partitionId()}-"
+    return f"{job}-{context.partitionId()}-"
+
+
+def failed_rows(chunk: Chunk) -> list[dict[str, Any]]:
+    rows = []
+    for row in chunk.failures():
+        rows.append(
+            {
+                "message_id": chunk.rows.message_ids[row],
+                "exchange": chunk.rows.exchanges[row],
+                "routing_key": chunk.rows.routing_keys[row],
+                "outcome": chunk.outcomes[row],
+                "reply_code": chunk.codes.get(row),
+                "reply_text": chunk.texts.get(row),
+                "body": chunk.rows.bodies[row],
+                "reported_at": int(time.time() * 1_000_000),
+            }
+        )
+    return rows
+
+
+def named(rows: list[dict[str, Any]], options: Options) -> str:
+    texts = []
+    for row in rows[:NAMED]:
+        code = f" {row['reply_code']}" if row["reply_code"] else ""
+        text = f" {row['reply_text']}" if row["reply_text"] else ""
+        texts.append(
+            f"message_id={row['message_id']} exchange='{row['exchange']}' routing_key='{row['routing_key']}' "
+            f"{row['outcome']}{code}{text}"
+        )
+    more = f" and {len(rows) - NAMED} more" if len(rows) > NAMED else ""
+    return (
+        f"{len(rows)} rows were not accepted by {options.address} (option unroutable=report writes them away "
+        f"instead of failing): {'; '.join(texts)}{more}"
+    )
+
+
+REPORT_COLUMNS = ("message_id", "exchange", "routing_key", "outcome", "reply_code", "reply_text", "body", "reported_at")
+
+
+def write_report(path: str, name: str, rows: list[dict[str, Any]]) -> str:
+    """The rows as one Parquet file whose name is the same when the task is repeated: nothing is reported twice."""
+    import pyarrow
+    import pyarrow.parquet as parquet
+
+    schema = pyarrow.schema(
+        [
+            ("message_id", pyarrow.string()), ("exchange", pyarrow.string()), ("routing_key", pyarrow.string()),
+            ("outcome", pyarrow.string()), ("reply_code", pyarrow.int32()), ("reply_text", pyarrow.string()),
+            ("body", pyarrow.binary()), ("reported_at", pyarrow.timestamp("us", "UTC")),
+        ]
+    )  # fmt: skip
+    table = pyarrow.Table.from_pylist(rows, schema=schema)
+    filesystem, folder = _filesystem(path)
+    filesystem.create_dir(folder, recursive=True)
+    target = f"{folder}/{name}.parquet"
+    hidden = f"{folder}/.{name}.{uuid.uuid4().hex[:8]}.tmp"
+    parquet.write_table(table, hidden, filesystem=filesystem)
+    filesystem.move(hidden, target)
+    return target
+
+
+def write_text(path: str, name: str, text: str) -> None:
+    filesystem, folder = _filesystem(path)
+    filesystem.create_dir(folder, recursive=True)
+    with filesystem.open_output_stream(f"{folder}/{name}") as file:
+        file.write(text.encode())
+
+
+def _filesystem(path: str) -> tuple[Any, str]:
+    from pyarrow import fs
+
+    if "://" in path or path.startswith("file:"):
+        filesystem, folder = fs.FileSystem.from_uri(path)
+        return filesystem, folder
+    return fs.LocalFileSystem(), os.path.abspath(path)

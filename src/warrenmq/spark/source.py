@@ -1,0 +1,76 @@
+"""format("amqp"): the data source Spark asks for readers and writers.
+
+Duty: options in, the right reader or writer out: streams by offset, queues of Warren by lease, queues of RabbitMQ over
+an open connection. Not here: reading and writing themselves.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import MutableMapping
+
+from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, DataSourceWriter
+from pyspark.sql.types import StructType
+
+from warrenmq.spark.connect import connect
+from warrenmq.spark.httpapi import HttpApi
+from warrenmq.spark.leased import LeasedBatchReader, LeasedStreamReader
+from warrenmq.spark.options import Options, parse
+from warrenmq.spark.plain import PlainBatchReader, PlainStreamReader
+from warrenmq.spark.schema import check_read_schema, read_ddl
+from warrenmq.spark.sink import AmqpStreamWriter, AmqpWriter
+from warrenmq.spark.stream import StreamBatchReader, StreamStreamReader
+
+
+class AmqpDataSource(DataSource):
+    """Queues and streams to read, exchanges to write to."""
+
+    def __init__(self, options: MutableMapping[str, str]) -> None:
+        super().__init__(options)
+        # Made once for each load() and kept in the plan: every action on that DataFrame reads the same leases.
+        self.owner = f"batch-{uuid.uuid4().hex}"
+
+    @classmethod
+    def name(cls) -> str:
+        return "amqp"
+
+    def schema(self) -> str:
+        parse(self.options)
+        return read_ddl()
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        options = parse(self.options)
+        check_read_schema(schema)
+        if options.stream:
+            return StreamBatchReader(options, schema)
+        if leases(options):
+            return LeasedBatchReader(options, schema, self.owner)
+        return PlainBatchReader(options, schema)
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:
+        options = parse(self.options)
+        check_read_schema(schema)
+        if options.stream:
+            return StreamStreamReader(options, schema)
+        if leases(options):
+            return LeasedStreamReader(options, schema)
+        return PlainStreamReader(options, schema)
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
+        return AmqpWriter(parse(self.options, writing=True), schema)
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> AmqpStreamWriter:
+        return AmqpStreamWriter(parse(self.options, writing=True), schema)
+
+
+def leases(options: Options) -> bool:
+    """Whether queues are read by lease: as the option says, else when the broker is a Warren that has leases."""
+    if options.leases != "auto":
+        return options.leases == "true"
+    connection = connect(options, "broker check")
+    try:
+        if "warren_version" not in connection.server_properties:
+            return False
+    finally:
+        connection.close()
+    return HttpApi(options).has_leases()
