@@ -88,11 +88,13 @@ def decode_json(data: bytes) -> Any:
 
 
 def typed(model: type[Model], values: dict[str, Any]) -> Model:
-    for field in msgspec.structs.fields(model):  # type: ignore[arg-type]
+    fields = msgspec.structs.fields(model)  # type: ignore[arg-type]
+    missing = [one.encode_name for one in fields if one.required and one.encode_name not in values]
+    if missing:
+        raise bad_request("[" + ",".join([f"{{key_missing,{name}}}" for name in missing]) + "]")
+    for field in fields:
         name = field.encode_name
         if name not in values:
-            if field.required:
-                raise bad_request(f"[{{key_missing,{name}}}]")
             continue
         value = values[name]
         if field.type is bool:

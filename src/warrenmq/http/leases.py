@@ -1,6 +1,7 @@
 """/queues/{vhost}/{name}/leases: messages held under an id, read with x-lease and settled here. See docs/leases.md.
 
-Permission as for consuming: read on the queue. Every change is answered when the log has it.
+Who may is decided as for ``basic.consume``: read on the queue, and a queue that is exclusive to a connection is out of
+everybody else's reach. Every change is answered when the log has it.
 """
 
 from __future__ import annotations
@@ -60,6 +61,7 @@ def _leases(call: Call) -> Leases:
     vhost, queue = existing(call)
     if not call.bridge.access.allowed(call.user.name, vhost.name, "read", queue.name.name):
         raise not_authorised(f"access to {queue.name} refused for user '{call.user.name}'")
+    vhost.check_exclusive(queue, None, False)
     return queue.leases
 
 

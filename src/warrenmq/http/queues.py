@@ -121,7 +121,7 @@ async def get_messages(call: Call) -> list[MessageInfo]:
                 raise not_authorised(error.text) from None
             if error.code == 404:
                 raise ApiError(404, "not_found", error.text) from None
-            raise bad_request(error.text) from None
+            raise bad_request(f"{error.code} {error.text}") from None
 
 
 async def _take(channel: Direct, queue: str, wanted: GetRequest) -> list[MessageInfo]:

@@ -35,8 +35,8 @@ class Publication(Struct):
 
 
 class GetRequest(Struct):
-    count: int
     ackmode: str
+    count: int
     encoding: str
     truncate: int | None = None
 
