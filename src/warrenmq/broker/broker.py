@@ -81,8 +81,8 @@ class Broker:
         self.rabbitmq_version: Final = RABBITMQ_VERSION
         self.now: i64 = clock.now_ms()
         self.started_at: Final[i64] = self.now
-        self.timers: Final = Timers()  # the rules' time: TTL, expiry, delays
-        self.io_timers: Final = Timers()  # the wire's time: heartbeats, handshakes, grace, leftovers
+        self.timers: Final = Timers(notes)  # the rules' time: TTL, expiry, delays
+        self.io_timers: Final = Timers(notes)  # the wire's time: heartbeats, handshakes, grace, leftovers
         # settings
         self.max_message_size: i64 = 128 << 20
         self.channel_max: i64 = 2047
@@ -172,7 +172,7 @@ class Broker:
         if flushing:
             self.flushing = []
             for connection in flushing:
-                connection.flush()
+                self._flush(connection)
 
     def settle_down(self) -> None:
         """Deliver from queues that changed and publish dead letters, until nothing moves any more."""
@@ -193,9 +193,24 @@ class Broker:
                 self.dirty = []
                 for queue in dirty:
                     if queue.dirty and not queue.gone:
-                        queue.drain()
+                        self._drain(queue)
             if self.dead_letters.pending():
                 self.dead_letters.publish_all()
+
+    def _drain(self, queue: Queue) -> None:
+        """A queue that fails, on a disk that cannot be read say, does not keep the others from their turn."""
+        try:
+            queue.drain()
+        except Exception as error:
+            self.notes.crash("queue_failed", {"queue": str(queue.name)}, error)
+
+    def _flush(self, connection: Connection) -> None:
+        """A transport that fails costs its own client the connection, nobody else the output."""
+        try:
+            connection.flush()
+        except Exception as error:
+            reports.crashed(connection, error)
+            connection.lost("its transport failed")
 
     def _flush_confirms(self) -> None:
         while self.owing:

@@ -49,6 +49,9 @@ class Heartbeat(Timer):
             self._received = connection.received
         connection.arm_heartbeat()
 
+    def subject(self) -> str:
+        return "" if self._connection is None else self._connection.name
+
     def release(self) -> None:
         """The connection is gone: let go of it, so that it is freed without the garbage collector."""
         self._connection = None
@@ -69,6 +72,9 @@ class Deadline(Timer):
         if connection.state < RUNNING:
             reports.about("warning", "handshake_timeout", connection)
         connection.lost("timeout")
+
+    def subject(self) -> str:
+        return "" if self._connection is None else self._connection.name
 
     def release(self) -> None:
         """As above."""

@@ -1,14 +1,19 @@
 """Timers: what is due when. A binary heap with lazy cancelling; the server keeps one loop timer for the earliest.
 
-Duty: order. Not here: an event loop; somebody calls ``run_due``.
+Duty: order, and that a timer outlives its own failure: it is noted, and the timer fires again a little later. Not here:
+an event loop; somebody calls ``run_next``.
 """
 
 from __future__ import annotations
 
 from heapq import heapify, heappop, heappush
-from typing import final
+from typing import Final, final
 
 from mypy_extensions import i64
+
+from warrenmq.broker.notes import Notes
+
+AGAIN: Final = 5000  # ms until a timer that failed fires again
 
 
 class Timer:
@@ -21,10 +26,16 @@ class Timer:
     def fire(self) -> None:
         raise NotImplementedError
 
+    def subject(self) -> str:
+        """What it is about, for the log: the name of a queue or a connection."""
+        return ""
+
 
 @final
 class Timers:
-    def __init__(self) -> None:
+    def __init__(self, notes: Notes) -> None:
+        self._notes: Final = notes
+        self.fired: Timer | None = None  # by the last call of run_next
         self._heap: list[tuple[int, int, Timer]] = []
         self._tokens: i64 = 0
         self._armed: i64 = 0  # live entries of the heap; the others were moved or cancelled
@@ -61,6 +72,7 @@ class Timers:
 
     def run_next(self, now: i64) -> bool:
         """Fire the earliest timer if it is due; says whether one fired."""
+        self.fired = None
         due = self.next_due()
         if due < 0 or due > now:
             return False
@@ -68,5 +80,18 @@ class Timers:
         self._armed -= 1
         timer.due = -1
         timer.token = 0
-        timer.fire()
+        self.fired = timer
+        try:
+            timer.fire()
+        except Exception as error:
+            if timer.token == 0:
+                self.arm(timer, now + AGAIN)
+            self._notes.crash("timer_failed", {"timer": name_of(timer), "again_in_ms": AGAIN}, error)
         return True
+
+
+def name_of(timer: Timer) -> str:
+    """As the log names it: its kind, and what it is about."""
+    kind = type(timer).__name__
+    subject = timer.subject()
+    return f"{kind} of {subject}" if subject else kind

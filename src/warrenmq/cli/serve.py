@@ -113,7 +113,7 @@ async def serve(settings: Settings, reread: Callable[[], Settings]) -> None:
     try:
         with _ready_file(server, settings):
             supervisor.ready(_listening_at(server))
-            supervisor.keep_alive()
+            supervisor.keep_alive(server.background)
             await stop.wait()
     finally:
         loop.add_signal_handler(signal.SIGHUP, _do_nothing)  # too late to reload

@@ -24,6 +24,7 @@ from warrenmq.log.log import Log
 from warrenmq.log.runner import Runner, ThreadRunner
 from warrenmq.log.settings import LogSettings
 from warrenmq.log.transient import TransientStore
+from warrenmq.server.background import Background, Periodic
 from warrenmq.server.config import Settings
 from warrenmq.server.limits import set_memory_limit, set_offers
 from warrenmq.server.logging import events
@@ -82,8 +83,10 @@ class Server:
         self._turn_bytes = 0
         self._timer: asyncio.TimerHandle | None = None
         self._timer_due = -1
-        self._tick: asyncio.TimerHandle | None = None
-        self._watch: asyncio.TimerHandle | None = None
+        self.background: Background
+        self._periodic: list[Periodic] = []
+        self._disk_seen = 0  # free bytes at the last look that succeeded
+        self._disk_unseen = False
         self._runners: list[Runner] = []
         self._stopped = False
 
@@ -92,14 +95,17 @@ class Server:
     async def start(self) -> None:
         """Recover and listen. Raises OSError (address in use, unwritable folder) or BlockingIOError (locked)."""
         self.loop = asyncio.get_running_loop()
+        self.background = Background(self.loop)
         self._open_broker()
         try:
             await self._listen()
         except BaseException:
             await self.stop("could not listen")
             raise
-        self._ticking()
-        self._watching()
+        self._periodic = [
+            self.background.every("the upkeep of the log", self._tick),
+            self.background.every("the watch over memory and disk", self._watch),
+        ]
 
     def _open_broker(self) -> None:
         settings = self.settings
@@ -140,7 +146,15 @@ class Server:
         return used
 
     def _disk_free(self) -> int:
-        return int(shutil.disk_usage(self.settings.data_dir).free)
+        """Free bytes beside the log; while nobody can look, what was seen last (a failing log has its own alarm)."""
+        try:
+            self._disk_seen = int(shutil.disk_usage(self.settings.data_dir).free)
+            self._disk_unseen = False
+        except OSError as error:
+            if not self._disk_unseen:
+                self._disk_unseen = True
+                events("server").error("disk.unseen", folder=self.settings.data_dir, reason=str(error))
+        return self._disk_seen
 
     def _progress(self, what: str, done: int, total: int) -> None:
         events("log").info("log.recovering", what=what, done=done, total=total)
@@ -161,7 +175,7 @@ class Server:
         self.listeners.append(listener)
         self.amqp_address = listener.sockets[0].getsockname()[:2]
         if settings.tls_port is not None:
-            self.tls = TlsListener(tls_context(settings), protocol, settings.handshake_timeout)
+            self.tls = TlsListener(tls_context(settings), protocol, settings.handshake_timeout, self.background)
             self.tls_address = self.tls.listen(*(self.tls_address or (settings.host, settings.tls_port)))
             self.listeners.append(self.tls)
 
@@ -182,9 +196,8 @@ class Server:
         if self._http is not None:
             await self._http.stop()
         await asyncio.sleep(0)
-        for handle in (self._tick, self._watch):
-            if handle is not None:
-                handle.cancel()
+        for work in self._periodic:
+            work.cancel()
         if self._timer is not None:
             self._timer.cancel()
         self.end_turn()
@@ -221,7 +234,10 @@ class Server:
     def end_turn(self) -> None:
         self._turn_scheduled = False
         self._turn_bytes = 0
-        self.broker.end_turn()
+        try:
+            self.broker.end_turn()
+        except Exception:
+            self.background.failed("the end of a turn")
         self._arm()
 
     def _post(self, number: int) -> None:
@@ -232,10 +248,13 @@ class Server:
             pass  # the loop is closed: nobody waits any more
 
     def _task_done(self, number: int) -> None:
-        if self._turn_scheduled:
-            self.broker.end_turn()  # the log hears of finished tasks between turns only
-        self.begin()
-        self.log.done(number)
+        try:
+            if self._turn_scheduled:
+                self.broker.end_turn()  # the log hears of finished tasks between turns only
+            self.begin()
+            self.log.done(number)
+        except Exception:
+            self.background.failed("a finished task of the log")
 
     # -- time --------------------------------------------------------------------------------------------------
 
@@ -254,7 +273,7 @@ class Server:
             self._timer = None
         self._timer_due = due
         if due >= 0 and not self._stopped:
-            self._timer = self.loop.call_later(max(0.0, (due - now) / 1000), self._fire)
+            self._timer = self.background.later(max(0.0, (due - now) / 1000), "timers", self._fire)
 
     def _fire(self) -> None:
         self._timer = None
@@ -265,33 +284,29 @@ class Server:
             if not self._run_timer() or self.broker.delay.slice_full:
                 break  # with more delayed messages due, end_turn arms the timer again
         else:
-            self.loop.call_soon(self._fire)
+            self.background.later(0, "timers", self._fire)
 
     def _run_timer(self) -> bool:
         if isinstance(self.clock, VirtualClock):
             return self.broker.io_timers.run_next(self.broker.io_now())
         return self.broker.run_timers()
 
-    def _ticking(self) -> None:
+    def _tick(self) -> float:
         """The log's upkeep: syncs nobody waits for, retries, compaction in small slices."""
-        if self._stopped:
-            return
         self.begin()
         self.log.tick(self.io_clock.now_ms())
         more = self.log.maintain(2)
         busy = more or self.log.synced < self.log.batch - 1 or self.broker.log_failing
-        self._tick = self.loop.call_later(TICK_BUSY if busy else TICK_IDLE, self._ticking)
+        return TICK_BUSY if busy else TICK_IDLE
 
-    def _watching(self) -> None:
+    def _watch(self) -> float:
         """Memory and disk, measured now and then."""
-        if self._stopped:
-            return
         self.begin()
         self.broker.update_alarms()
         alarms = self.broker.alarms
         if alarms is not None:
             self.broker.under_pressure = alarms.memory_used > alarms.memory_limit // 2
-        self._watch = self.loop.call_later(WATCH, self._watching)
+        return WATCH
 
     def committed(self) -> asyncio.Future[None]:
         """Done when everything up to now is on disk."""

@@ -6,11 +6,12 @@ problem. Not here: when there is something to tell (``warrenmq.cli.serve``).
 
 from __future__ import annotations
 
-import asyncio
 import os
 import socket
 import time
 from collections.abc import Mapping
+
+from warrenmq.server.background import Background, Periodic
 
 
 class Supervisor:
@@ -18,7 +19,7 @@ class Supervisor:
         environment = os.environ if environment is None else environment
         self._address = environment.get("NOTIFY_SOCKET", "")
         self._watchdog = _watchdog_seconds(environment)
-        self._timer: asyncio.TimerHandle | None = None
+        self._signs: Periodic | None = None
 
     def ready(self, status: str) -> None:
         self._send("READY=1", f"STATUS={status}")
@@ -29,14 +30,17 @@ class Supervisor:
 
     def stopping(self, status: str) -> None:
         self._send("STOPPING=1", f"STATUS={status}")
-        if self._timer is not None:
-            self._timer.cancel()
+        if self._signs is not None:
+            self._signs.cancel()
 
-    def keep_alive(self) -> None:
+    def keep_alive(self, background: Background) -> None:
         """With WatchdogSec in the unit: a sign of life from the loop, twice as often as asked for."""
         if self._watchdog:
-            self._send("WATCHDOG=1")
-            self._timer = asyncio.get_running_loop().call_later(self._watchdog / 2, self.keep_alive)
+            self._signs = background.every("the sign of life", self._sign_of_life)
+
+    def _sign_of_life(self) -> float:
+        self._send("WATCHDOG=1")
+        return self._watchdog / 2
 
     def _send(self, *lines: str) -> None:
         if self._address[:1] not in ("/", "@"):

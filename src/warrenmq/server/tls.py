@@ -12,6 +12,7 @@ import ssl
 from collections.abc import Callable
 from typing import Any
 
+from warrenmq.server.background import Background
 from warrenmq.server.config import Settings
 from warrenmq.server.logging import events
 
@@ -19,10 +20,13 @@ OUT_OF_DESCRIPTORS = 0.1  # seconds to wait when a socket cannot be accepted
 
 
 class TlsListener:
-    def __init__(self, context: ssl.SSLContext, protocol: Callable[[], Any], handshake_timeout: float) -> None:
+    def __init__(
+        self, context: ssl.SSLContext, protocol: Callable[[], Any], handshake_timeout: float, background: Background
+    ) -> None:
         self._context = context
         self._protocol = protocol
         self._handshake_timeout = handshake_timeout
+        self._background = background
         self._accepting: asyncio.Task[None] | None = None
         self._shaking: set[asyncio.Task[None]] = set()
         self.sockets: list[socket.socket] = []
@@ -32,7 +36,7 @@ class TlsListener:
         listener = socket.create_server((host, port), family=family, backlog=1024)
         listener.setblocking(False)
         self.sockets = [listener]
-        self._accepting = asyncio.get_running_loop().create_task(self._accept(listener))
+        self._accepting = self._background.forever("the TLS listener", lambda: self._accept(listener))
         address = listener.getsockname()
         return str(address[0]), int(address[1])
 
@@ -56,7 +60,8 @@ class TlsListener:
                 events("broker").error("tls_accept_failed", reason=str(error))
                 await asyncio.sleep(OUT_OF_DESCRIPTORS)
                 continue
-            task = loop.create_task(self._shake_hands(client, f"{peer[0]}:{peer[1]}"))
+            shaking = self._shake_hands(client, f"{peer[0]}:{peer[1]}")
+            task = self._background.task("a TLS handshake", shaking)
             self._shaking.add(task)
             task.add_done_callback(self._shaking.discard)
 

@@ -82,7 +82,7 @@ class ClientTransport(Sink):
     def close(self) -> None:
         self._transport.close()
         if self._transport.get_write_buffer_size() > 0:  # a client that does not read would keep its socket for ever
-            self._server.loop.call_later(LINGER, self._transport.abort)
+            self._server.background.later(LINGER, "ending a connection that does not read", self._transport.abort)
 
     def pause_reading(self) -> None:
         if not self._transport.is_closing():

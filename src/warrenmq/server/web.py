@@ -6,8 +6,6 @@ import asyncio
 import socket
 from typing import TYPE_CHECKING, Any
 
-from warrenmq.server.logging import events
-
 if TYPE_CHECKING:
     from warrenmq.server.app import Server
 
@@ -39,9 +37,9 @@ class WebServer:
 
     def _somebody_came(self) -> None:
         assert self._socket is not None
-        loop = asyncio.get_running_loop()
-        loop.remove_reader(self._socket.fileno())
-        self._task = loop.create_task(self._run(self._socket))
+        sock = self._socket
+        asyncio.get_running_loop().remove_reader(sock.fileno())
+        self._task = self._server.background.forever("the HTTP server", lambda: self._run(sock))
 
     async def _run(self, sock: socket.socket) -> None:
         import uvicorn
@@ -68,8 +66,6 @@ class WebServer:
                 await asyncio.wait_for(self._task, 2)
             except (TimeoutError, asyncio.CancelledError):
                 self._task.cancel()
-            except Exception as error:
-                events("http").exception("http.failed", error=repr(error))
         if self._socket is not None:
             if self._task is None:
                 asyncio.get_running_loop().remove_reader(self._socket.fileno())

@@ -49,6 +49,9 @@ class Expiry(Timer):
     def fire(self) -> None:
         self._lease.queue.leases.expired(self._lease)
 
+    def subject(self) -> str:
+        return f"a lease on {self._lease.queue.name}"
+
 
 @final
 class Lease:

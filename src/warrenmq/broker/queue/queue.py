@@ -49,6 +49,9 @@ class HeadExpiry(Timer):
     def fire(self) -> None:
         self._queue.expire_heads(self._queue.broker.now)
 
+    def subject(self) -> str:
+        return str(self._queue.name)
+
 
 @final
 class QueueExpiry(Timer):
@@ -60,6 +63,9 @@ class QueueExpiry(Timer):
 
     def fire(self) -> None:
         self._queue.vhost.remove_queue(self._queue)
+
+    def subject(self) -> str:
+        return str(self._queue.name)
 
 
 class Queue(Destination):
