@@ -106,7 +106,7 @@ def test_a_missing_exchange_drops_the_letter_and_one_declared_later_gets_the_nex
     assert drain(client, "dead") == ["kept"]
 
 
-def test_a_chain_of_queues_is_written_down_newest_first(core: Core, client: Client) -> None:
+def test_a_chain_of_queues_is_written_down_newest_first_and_the_rest_turned_round(core: Core, client: Client) -> None:
     declare(client, "one", key="two", message_ttl=1000)
     declare(client, "two", key="three", max_length=0)
     declare(client, "three")
@@ -115,7 +115,7 @@ def test_a_chain_of_queues_is_written_down_newest_first(core: Core, client: Clie
     reject(client, "three")
     got = client.call("basic.get", queue="dead")
     assert [(d["queue"], d["reason"], d["count"]) for d in deaths(got)] == [
-        ("three", "rejected", 1), ("two", "maxlen", 1), ("one", "expired", 1),
+        ("three", "rejected", 1), ("one", "expired", 1), ("two", "maxlen", 1),
     ]  # fmt: skip
     assert headers(got)["x-first-death-queue"] == "one"
     assert deaths(got)[2]["time"] == NOW + 1

@@ -227,3 +227,31 @@ def test_a_queue_with_a_consumer_does_not_go(core: Core, client: Client) -> None
     consume(client, "q")
     core.advance(1_000_000)
     assert not gone(core, "q")
+
+
+@pytest.mark.parametrize("back", ["basic.nack", "basic.reject", "basic.recover", "channel.close"])
+def test_what_comes_back_with_no_time_left_expires_before_anybody_gets_it(core: Core, back: str) -> None:
+    client = core.client()
+    client.open(2)
+    client.call("queue.declare", queue="q", arguments={"x-message-ttl": 0})
+    consume(client, "q", "holder", channel=2, prefetch=2)
+    fill(client, "q", "1", "2")
+    assert delivered(client) == ["1", "2"]
+    client.call("basic.consume", queue="q", consumer_tag="next")
+    values = {"basic.nack": {"delivery_tag": 2, "multiple": True, "requeue": True},
+              "basic.reject": {"delivery_tag": 2, "requeue": True}, "basic.recover": {"requeue": True}}  # fmt: skip
+    client.send(back, 2, **values.get(back, {}))
+    assert delivered(client) == []
+    assert queue(core, "q").ready == 0
+
+
+def test_a_get_in_the_same_breath_as_the_requeue_finds_nothing(core: Core) -> None:
+    client = core.client()
+    client.call("queue.declare", queue="q", arguments={"x-message-ttl": 0})
+    consume(client, "q", prefetch=1)
+    fill(client, "q", "1")
+    client.take()
+    client.feed(method_frame(1, "basic.cancel", consumer_tag="c")
+                + method_frame(1, "basic.nack", delivery_tag=1, requeue=True)
+                + method_frame(1, "basic.get", queue="q"))  # fmt: skip
+    assert client.story() == ["basic.cancel-ok", "basic.get-empty"]

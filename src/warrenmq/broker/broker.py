@@ -114,7 +114,6 @@ class Broker:
         self.leftovers: Final = Leftovers(self)
         # the turn
         self.dirty: list[Queue] = []
-        self.overfull: list[Queue] = []
         self.owing: list[Channel] = []
         self.flushing: list[Connection] = []
         self.cancelled: list[Consumer] = []  # consumers to be told that their queue is gone
@@ -176,18 +175,12 @@ class Broker:
 
     def settle_down(self) -> None:
         """Deliver from queues that changed and publish dead letters, until nothing moves any more."""
-        while self.dirty or self.overfull or self.cancelled or self.dead_letters.pending():
+        while self.dirty or self.cancelled or self.dead_letters.pending():
             if self.cancelled:
                 cancelled = self.cancelled
                 self.cancelled = []
                 for consumer in cancelled:
                     consumer.channel.tell_cancelled(consumer)
-            if self.overfull:
-                overfull = self.overfull
-                self.overfull = []
-                for queue in overfull:
-                    if not queue.gone:
-                        queue.enforce_limits()
             dirty = self.dirty
             if dirty:
                 self.dirty = []

@@ -28,6 +28,7 @@ from warrenmq.wire.replies import AmqpError
 
 if TYPE_CHECKING:
     from warrenmq.broker.connection import Connection
+    from warrenmq.broker.queue.queue import Queue
 
 OPEN: Final = 0
 CLOSING: Final = 1  # we sent channel.close and wait for close-ok
@@ -344,7 +345,7 @@ class Channel:
         self._no_longer_held(entry)
 
     def refuse(self, entries: list[Entry], requeue: bool) -> None:
-        """nack or reject: back to their queues, or discarded there.
+        """nack or reject: back to their queues, or discarded there; oldest first in the list.
 
         As in RabbitMQ one (queue, consumer) after the other, each queue serving its consumers before the next comes.
         """
@@ -364,11 +365,8 @@ class Channel:
         for entry in entries:
             self._no_longer_held(entry)
         if requeue:
-            i: i64 = len(entries) - 1
-            while i >= 0:  # newest first, so that each goes in front of the last
-                entry = entries[i]
-                entry.queue.requeue(entry)
-                i -= 1
+            if entries:
+                entries[0].queue.requeue(entries)
         else:
             for entry in entries:
                 entry.queue.reject(entry)
@@ -390,7 +388,11 @@ class Channel:
             consumer.queue.wake(consumer)
 
     def wake_consumers(self) -> None:
-        for consumer in self.consumers.values():
+        """All may be able to take messages again: first whoever waits longest for one, so that nobody starves."""
+        consumers = list(self.consumers.values())
+        if len(consumers) > 1:
+            consumers.sort(key=_last_served)
+        for consumer in consumers:
             consumer.queue.wake(consumer)
 
     # -- ending ------------------------------------------------------------------------------------------------
@@ -421,17 +423,21 @@ class Channel:
         for consumer in consumers:
             consumer.cancelled = True
             consumer.queue.dispatch.remove(consumer)
-        i: i64 = len(entries) - 1
-        while i >= 0:
-            entry = entries[i]
+        queues: dict[Queue, list[Entry]] = {}
+        for entry in entries:
             entry.consumer = None
-            entry.queue.requeue(entry)
-            i -= 1
+            queues.setdefault(entry.queue, []).append(entry)
+        for queue, held in queues.items():
+            queue.requeue(held)
         for consumer in consumers:
             consumer.queue.unsubscribe(consumer)
         self.confirms.waiting = []
         large.abandon(self)
         self.content_chunks = []
+
+
+def _last_served(consumer: Consumer) -> int:
+    return consumer.last_tag
 
 
 def unknown_tag(tag: i64, method_id: i64) -> AmqpError:

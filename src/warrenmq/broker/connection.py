@@ -91,6 +91,7 @@ class Connection:
         self._parts: list[bytes] = []  # large bodies and what goes between them; ``out`` comes behind
         self._parts_size: i64 = 0
         self.writable: bool = True
+        self._resumed: i64 = 0  # how often the client began to read again
         self.unsent: i64 = 0  # bytes written since the client stopped reading
         self.choked: bool = False  # they are too many: nothing more is taken from it until it reads
         self._flushing: bool = False
@@ -364,8 +365,12 @@ class Connection:
 
     def resume_writing(self) -> None:
         self.writable = True
-        for channel in self.channels.values():
-            channel.wake_consumers()
+        channels = list(self.channels.values())
+        if channels:  # another one is first each time: it may fill the socket alone
+            self._resumed += 1
+            first = self._resumed % len(channels)
+            for channel in channels[first:] + channels[:first]:
+                channel.wake_consumers()
         if self.choked:
             self.choked = False
             self.update_reading()

@@ -43,6 +43,7 @@ class Consumer:
         self.prefetch: Final = prefetch  # 0 = unlimited; fixed when the consumer starts
         self.arguments: Final = arguments
         self.unacked: i64 = 0
+        self.last_tag: i64 = 0  # of its last delivery: who of the channel's consumers has waited longest?
         self.in_turn: bool = False  # is it in the queue's ring of consumers that can take a message?
         self.active: bool = True  # single active consumer: is it the one?
         self.cancelled: bool = False
@@ -61,6 +62,7 @@ class Consumer:
         """Send the message as the channel's next delivery."""
         channel = self.channel
         tag = channel.next_delivery_tag()
+        self.last_tag = tag
         if not self.no_ack:
             entry.consumer = self
             entry.delivered_at = channel.broker.now

@@ -133,8 +133,10 @@ def _text(table: Table, name: str) -> str:
 
 
 def add_death(headers: Table, death: Table) -> None:
-    """Most recent first, one entry per (queue, reason); the first death is remembered apart."""
-    deaths = _deaths(headers)
+    """The newest first, one entry per (queue, reason); the first death is remembered apart.
+
+    What stands behind the newest is turned round with every death, as in RabbitMQ 3.10.
+    """
     if "x-death" not in headers:
         headers["x-first-death-exchange"] = death["exchange"]
         headers["x-first-death-queue"] = death["queue"]
@@ -142,16 +144,36 @@ def add_death(headers: Table, death: Table) -> None:
     queue = _text(death, "queue")
     reason = _text(death, "reason")
     newest = death
-    others: list[Table] = []
-    for old in deaths:
-        if newest is death and _text(old, "queue") == queue and _text(old, "reason") == reason:
+    others: list[Field] = []
+    for old in _grouped(_deaths(headers)):
+        if _text(old, "queue") == queue and _text(old, "reason") == reason:
             count = old.get("count")
             times: i64 = count.value if count is not None and isinstance(count.value, int) else 0
             newest = dict(old)
             newest["count"] = Field("l", times + 1)
         else:
-            others.append(old)
-    headers["x-death"] = Field("A", [Field("F", newest)] + [Field("F", old) for old in others])
+            others.append(Field("F", old))
+    headers["x-death"] = Field("A", [Field("F", newest), *others])
+
+
+def _grouped(deaths: list[Table]) -> list[Table]:
+    """One entry per (queue, reason), the last one first. Brokers of old wrote an entry without ``count`` for every
+    death: those are counted. A lone one is left as it is."""
+    if len(deaths) < 2:
+        return deaths
+    groups: dict[tuple[str, str], list[Table]] = {}
+    for death in deaths:
+        groups.setdefault((_text(death, "queue"), _text(death, "reason")), []).append(death)
+    grouped: list[Table] = []
+    for group in groups.values():
+        first = group[0]
+        if "count" not in first:
+            counted: Table = {"count": Field("l", len(group))}
+            counted.update(first)
+            first = counted
+        grouped.append(first)
+    grouped.reverse()
+    return grouped
 
 
 def is_cycle(queue: str, deaths: list[Table]) -> bool:

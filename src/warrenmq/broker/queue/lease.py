@@ -249,10 +249,7 @@ class Leases:
         for entry in entries:
             queue.unacked_bytes += entry.message.size
         if requeue:
-            i: i64 = len(entries) - 1
-            while i >= 0:
-                queue.requeue(entries[i])
-                i -= 1
+            queue.requeue(entries)
         else:
             for entry in entries:
                 queue.reject(entry)

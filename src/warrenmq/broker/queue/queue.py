@@ -372,12 +372,22 @@ class Queue(Destination):
         """Must the message go to the log for this queue?"""
         return self.durable and message.persistent
 
-    def requeue(self, entry: Entry) -> None:
-        """Back to its place, flagged redelivered."""
-        self.unacked -= 1
-        self.unacked_bytes -= entry.message.size
-        if self.gone:
-            return
+    def requeue(self, entries: list[Entry]) -> None:
+        """Back to their places, flagged redelivered; oldest first in the list. What is over a limit or has expired then
+        is dropped before anybody gets it again."""
+        i: i64 = len(entries) - 1
+        while i >= 0:  # newest first, so that each goes in front of the last
+            entry = entries[i]
+            self.unacked -= 1
+            self.unacked_bytes -= entry.message.size
+            if not self.gone:
+                self.put_back(entry)
+            i -= 1
+        if not self.gone:
+            self.came_back()
+
+    def put_back(self, entry: Entry) -> None:
+        """It waits here again."""
         entry.redelivered = True
         entry.consumer = None
         self.requeued += 1
@@ -385,11 +395,14 @@ class Queue(Destination):
         self._fifo_of(entry.message.priority if self.max_priority > 0 else 0).put_back(entry)
         self.ready += 1
         self.ready_bytes += entry.message.size
-        self.mark_dirty()
+
+    def came_back(self) -> None:
+        """After a requeue: limits and expiry first, then consumers."""
         if self.eager and self.settings.overflow == DROP_HEAD:
-            self.broker.overfull.append(self)
+            self._drop_heads()
         if self.expiring:
-            self.arm_head_expiry()
+            self.expire_heads(self.broker.now)
+        self.mark_dirty()
 
     def reject(self, entry: Entry) -> None:
         """Rejected without requeue: dead-lettered if there is where to, else gone."""
@@ -405,11 +418,6 @@ class Queue(Destination):
         self._leave(entry)
 
     # -- limits and expiry -------------------------------------------------------------------------------------
-
-    def enforce_limits(self) -> None:
-        """After a requeue: drop what is over the limit."""
-        if self.eager and self.settings.overflow == DROP_HEAD:
-            self._drop_heads()
 
     def _drop_heads(self) -> None:
         s = self.settings

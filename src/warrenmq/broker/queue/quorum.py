@@ -48,19 +48,16 @@ class QuorumQueue(Queue):
                 "quorum queues",
             )
 
-    def requeue(self, entry: Entry) -> None:
+    def put_back(self, entry: Entry) -> None:
         """A failed delivery: counted, and one too many is a dead letter."""
         entry.delivery_count += 1
         limit = self.settings.delivery_limit
-        if limit >= 0 and entry.delivery_count > limit and not self.gone:
-            self.unacked -= 1
-            self.unacked_bytes -= entry.message.size
+        if limit >= 0 and entry.delivery_count > limit:
             entry.consumer = None
             self.give_up(entry, "delivery_limit")
             return
-        super().requeue(entry)
-        if not self.gone:
-            entry.message = counted(entry.message, entry.delivery_count)
+        super().put_back(entry)
+        entry.message = counted(entry.message, entry.delivery_count)
 
 
 def counted(message: Message, count: int) -> Message:

@@ -105,8 +105,8 @@ class ReplayQueue(Queue):
     def settle(self, entry: Entry) -> None:
         self.unacked -= 1
 
-    def requeue(self, entry: Entry) -> None:
-        self.unacked -= 1
+    def requeue(self, entries: list[Entry]) -> None:
+        self.unacked -= len(entries)
 
     def reject(self, entry: Entry) -> None:
         self.unacked -= 1
