@@ -55,6 +55,9 @@ def test_the_file_may_be_named_by_a_variable(tmp_path: Path) -> None:
         ("handshake_timeout", "soon", "seconds"),
         ("handshake_timeout", "nan", "seconds"),
         ("interceptors", [1], "separated by commas"),
+        ("http_origins", "broker.example.com", "https://broker.example.com"),
+        ("http_origins", "https://broker.example.com/api", "https://broker.example.com"),
+        ("http_origins", "*", "https://broker.example.com"),
     ],
 )
 def test_a_bad_value_is_refused_with_key_value_and_what_is_allowed(name: str, value: object, allowed: str) -> None:

@@ -11,15 +11,17 @@ from urllib.parse import unquote
 
 import msgspec
 from starlette.applications import Starlette
-from starlette.requests import Request
+from starlette.middleware import Middleware
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Route
 
 from warrenmq.broker.access import Refused
-from warrenmq.http import auth, metrics, openapi, page
+from warrenmq.http import auth, metrics, openapi, origin, page
 from warrenmq.http.bridge import Bridge
 from warrenmq.http.endpoint import Call, Endpoint, Json, NoContent
 from warrenmq.http.errors import ApiError, not_found, of_amqp
+from warrenmq.http.headers import SafeHeaders
 from warrenmq.http.listing import short_list
 from warrenmq.http.table import ENDPOINTS
 from warrenmq.wire.replies import AmqpError
@@ -36,12 +38,14 @@ def create_app(server: Server) -> Starlette:
     return Starlette(
         routes=[
             Route("/", api.page, methods=["GET"]),
+            *[Route(f"/{name}", page.file(name), methods=["GET"]) for name in page.FILES],
             Route("/metrics", api.metrics, methods=["GET"]),
             Route("/metrics/per-object", api.metrics_per_object, methods=["GET"]),
             Route("/api/openapi.json", api.openapi, methods=["GET"]),
             Route("/api", api.dispatch, methods=VERBS),
             Route("/api/{rest:path}", api.dispatch, methods=VERBS),
-        ]
+        ],
+        middleware=[Middleware(SafeHeaders)],
     )
 
 
@@ -90,6 +94,8 @@ class Api:
             return await self._answer(request)
         except auth.LoginRequired:
             return Response(status_code=401, headers={"www-authenticate": auth.REALM})
+        except ClientDisconnect:
+            return Response(status_code=400)  # nobody is there to read it
         except Exception as error:
             return self._problem(error, request)
 
@@ -98,10 +104,14 @@ class Api:
         node = self._tree.find(segments)
         if request.method == "OPTIONS":
             return Response(headers={"allow": allowed(node)})
+        endpoint = None if node is None else node.endpoints.get("GET" if request.method == "HEAD" else request.method)
+        if request.method not in origin.SAFE or (endpoint is not None and endpoint.changes):
+            allowed_origins = self._bridge.server.settings.http_origins
+            upload = endpoint is not None and endpoint.upload
+            origin.check(request.headers, request.url.scheme, allowed_origins, upload)
         user = await auth.authenticate(request, self._bridge)
         if node is None:
             raise not_found()
-        endpoint = node.endpoints.get("GET" if request.method == "HEAD" else request.method)
         if endpoint is None:
             return Response(status_code=405, headers={"allow": allowed(node)})
         path = {

@@ -78,10 +78,11 @@ ENDPOINTS = [
     Endpoint(
         "POST", "/definitions", ADMINISTRATOR, import_all,
         "Import: checked completely first, then merged in one step; nothing is deleted", body=Definitions, status=204,
+        upload=True,
     ),
     Endpoint("GET", "/definitions/{vhost}", ADMINISTRATOR, export_one, "The same for one vhost", answer=Definitions),
     Endpoint(
         "POST", "/definitions/{vhost}", ADMINISTRATOR, import_one, "Import into one vhost", body=Definitions,
-        status=204,
+        status=204, upload=True,
     ),
 ]  # fmt: skip

@@ -145,6 +145,8 @@ class Endpoint:
     status: int = 200  # when it went well
     unwell: Any = None  # what comes with 503 where that is an answer and no failure (health checks)
     listing: bool = False  # takes page, page_size, name, use_regex, sort, sort_reverse, columns
+    changes: bool = False  # a GET that changes something
+    upload: bool = False  # takes a form with a file as well as JSON
 
     @property
     def segments(self) -> list[str]:

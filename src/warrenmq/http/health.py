@@ -99,8 +99,8 @@ async def aliveness(call: Call) -> object:
 CHECKS = "/health/checks"
 
 
-def _check(path: str, handler: Handler, summary: str, level: str = MANAGEMENT) -> Endpoint:
-    return Endpoint("GET", path, level, handler, summary, answer=Status, unwell=Unwell)
+def _check(path: str, handler: Handler, summary: str, level: str = MANAGEMENT, changes: bool = False) -> Endpoint:
+    return Endpoint("GET", path, level, handler, summary, answer=Status, unwell=Unwell, changes=changes)
 
 
 ENDPOINTS = [
@@ -117,7 +117,7 @@ ENDPOINTS = [
     _check(f"{CHECKS}/node-is-quorum-critical", single_node, "One node"),
     _check(f"{CHECKS}/is-in-service", in_service, "The node takes clients"),
     _check(f"{CHECKS}/ready-to-serve-clients", in_service, "The same"),
-    _check("/aliveness-test/{vhost}", aliveness, "A message goes in and comes out", VHOST),
+    _check("/aliveness-test/{vhost}", aliveness, "A message goes in and comes out", VHOST, changes=True),
     _check("/healthchecks/node", fine, "The node answers"),
     _check("/healthchecks/node/{node}", fine, "The node answers"),
 ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""``/``: one self-contained page that says what runs here and how to connect.
+"""``/``: one page that says what runs here and how to connect, with its style and its script in files beside it.
 
 Names of queues are shown to those who may see them: on the page itself to a request with credentials, otherwise the
 page asks for them and fetches the list from the API. Nothing is loaded from anywhere else.
@@ -6,6 +6,7 @@ page asks for them and fetches the list from the API. Nothing is loaded from any
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from html import escape
 from importlib import resources
 
@@ -17,8 +18,22 @@ from warrenmq.http.auth import LoginRequired, authenticate
 from warrenmq.http.bridge import Bridge
 from warrenmq.http.errors import ApiError
 
-POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; connect-src 'self'"
+POLICY = (
+    "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; "
+    "frame-ancestors 'none'"
+)
+FILES = {"page.css": "text/css", "page.js": "text/javascript"}
 SHOWN = 500
+
+
+def file(name: str) -> Callable[[Request], Awaitable[Response]]:
+    """The handler of one of the files that belong to the page."""
+    content = resources.files("warrenmq.http").joinpath(name).read_bytes()
+
+    async def show(request: Request) -> Response:
+        return Response(content, media_type=FILES[name], headers={"cache-control": "no-cache"})
+
+    return show
 
 
 async def render(request: Request, bridge: Bridge) -> Response:
@@ -46,7 +61,7 @@ async def render(request: Request, bridge: Bridge) -> Response:
     template = template.replace("{{login_hidden}}", " hidden" if user else "")
     template = template.replace("{{table_hidden}}", "" if user else " hidden")
     template = template.replace("{{rows}}", rows(bridge, user) if user else "")
-    headers = {"content-security-policy": POLICY, "x-frame-options": "DENY", "cache-control": "no-store"}
+    headers = {"content-security-policy": POLICY, "cache-control": "no-store"}
     return HTMLResponse(template, headers=headers)
 
 

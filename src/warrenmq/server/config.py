@@ -18,7 +18,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from warrenmq.server.kinds import GIB, MIB, Kind, choice, integer, names, path, seconds, size, text, watermark
+from warrenmq.server.kinds import GIB, MIB, Kind, choice, integer, names, origins, path, seconds, size, text, watermark
 
 
 class SettingsError(Exception):
@@ -65,6 +65,8 @@ class Settings:
         seconds(0, 31536000, "; 0 is off"),
         "seconds a delivery may stay unacknowledged before its channel is closed",
     )
+
+    http_origins: list[str] = _setting([], origins(), "origins whose pages may use the HTTP API, besides its own")
 
     memory_high_watermark: float | int = _setting(0.4, watermark(), "memory above which publishers are blocked")
     disk_free_limit: int = _setting(50 * 1000**2, size(0, 2**60), "free disk below which publishers are blocked")

@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import urlsplit
 
 KIB = 1024
 MIB = 1024 * KIB
@@ -21,6 +22,7 @@ _UNITS = {
     "m": MIB, "mib": MIB, "mb": 1000**2,
     "g": GIB, "gib": GIB, "gb": 1000**3,
 }  # fmt: skip
+_WEB_PORTS = {"http": 80, "https": 443}
 _SIZE = re.compile(r"^\s*(\d+(?:\.\d+)?)\s*([a-z]*)\s*$", re.IGNORECASE)
 
 
@@ -111,6 +113,37 @@ def names(allowed: str) -> Kind:
         return list(value)
 
     return Kind(parse, allowed)
+
+
+def normal_origin(origin: str) -> str | None:
+    """``scheme://host:port`` in lower case and with its port; None when this is no origin of a page on the web."""
+    try:
+        parts = urlsplit(origin.strip().lower())
+        port = parts.port or _WEB_PORTS.get(parts.scheme)
+    except ValueError:
+        return None
+    if parts.scheme not in _WEB_PORTS or not parts.hostname or parts.path or parts.query or parts.username is not None:
+        return None
+    host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
+    return f"{parts.scheme}://{host}:{port}"
+
+
+def origins() -> Kind:
+    listed = names("origins such as https://broker.example.com separated by commas, or none")
+
+    def parse(value: object) -> object:
+        found = [normal_origin(one) for one in _listed(listed, value)]
+        if None in found:
+            raise ValueError
+        return found
+
+    return Kind(parse, listed.allowed)
+
+
+def _listed(kind: Kind, value: object) -> list[str]:
+    found = kind.parse(value)
+    assert isinstance(found, list)
+    return found
 
 
 def watermark() -> Kind:

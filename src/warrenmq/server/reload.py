@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 LOGGING = ("log_level", "log_format", "log_file")
 ALARMS = ("memory_high_watermark", "disk_free_limit")
 TLS = ("tls_cert", "tls_key", "tls_ca", "tls_verify")
-AT_RUN_TIME = frozenset((*OFFERS, *LOGGING, *ALARMS, *TLS))
+HTTP = ("http_origins",)  # read from the settings at every request
+AT_RUN_TIME = frozenset((*OFFERS, *LOGGING, *ALARMS, *TLS, *HTTP))
 FOLLOWED_ELSEWHERE = frozenset(("default_user", "default_pass", "default_vhost"))  # of new data folders only
 
 
