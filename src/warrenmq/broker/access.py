@@ -18,7 +18,9 @@ from typing import Final, Protocol, final
 from mypy_extensions import i64
 
 from warrenmq.broker import passwords
-from warrenmq.broker.patterns import InvalidPattern, NamePattern
+from warrenmq.broker.clock import Clock, SystemClock
+from warrenmq.broker.notes import Notes
+from warrenmq.broker.patterns import InvalidPattern, NamePattern, Patience
 
 CONFIGURE: Final = "configure"
 WRITE: Final = "write"
@@ -72,9 +74,9 @@ def store_key(parts: list[str]) -> str:
     return "".join([f"{len(part)}:{part}" for part in parts])
 
 
-def compiled(pattern: str) -> NamePattern:
+def compiled(pattern: str, patience: Patience | None) -> NamePattern:
     try:
-        return NamePattern(NEVER if pattern == "" else pattern)
+        return NamePattern(NEVER if pattern == "" else pattern, patience)
     except InvalidPattern as error:
         raise Refused(["invalid_regexp", pattern, [error.problem, error.position]]) from None
 
@@ -102,15 +104,17 @@ class User:
 class Permission:
     """What one user may do in one vhost."""
 
-    def __init__(self, user: str, vhost: str, configure: str, write: str, read: str) -> None:
+    def __init__(
+        self, user: str, vhost: str, configure: str, write: str, read: str, patience: Patience | None = None
+    ) -> None:
         self.user: Final = user
         self.vhost: Final = vhost
         self.configure: Final = configure
         self.write: Final = write
         self.read: Final = read
-        self.configure_pattern: Final = compiled(configure)
-        self.write_pattern: Final = compiled(write)
-        self.read_pattern: Final = compiled(read)
+        self.configure_pattern: Final = compiled(configure, patience)
+        self.write_pattern: Final = compiled(write, patience)
+        self.read_pattern: Final = compiled(read, patience)
 
     def allows(self, permission: str, name: str) -> bool:
         if permission == WRITE:
@@ -133,16 +137,18 @@ class Permission:
 class TopicPermission:
     """Which routing keys one user may publish to, and bind with, on one exchange of a vhost."""
 
-    def __init__(self, user: str, vhost: str, exchange: str, write: str, read: str) -> None:
+    def __init__(
+        self, user: str, vhost: str, exchange: str, write: str, read: str, patience: Patience | None = None
+    ) -> None:
         self.user: Final = user
         self.vhost: Final = vhost
         self.exchange: Final = exchange
         self.write: Final = write
         self.read: Final = read
-        compiled(write)  # as it was written, so that the error names the pattern its author knows
-        compiled(read)
-        self.write_pattern: Final = compiled(self._expanded(write))
-        self.read_pattern: Final = compiled(self._expanded(read))
+        compiled(write, None)  # as it was written, so that the error names the pattern its author knows
+        compiled(read, None)
+        self.write_pattern: Final = compiled(self._expanded(write), patience)
+        self.read_pattern: Final = compiled(self._expanded(read), patience)
 
     def _expanded(self, pattern: str) -> str:
         return pattern.replace("{username}", self.user).replace("{vhost}", self.vhost)
@@ -162,10 +168,12 @@ class TopicPermission:
 
 @final
 class Access:
-    """All users and what they may do."""
+    """All users and what they may do. ``clock`` and ``notes`` are for patterns that take too long."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, clock: Clock | None = None, notes: Notes | None = None) -> None:
         self._store: Final = store
+        self._clock: Final = clock or SystemClock()
+        self._notes: Final = notes or Notes()
         self.generation: i64 = 0
         self.users: Final[dict[str, User]] = {}
         self.permissions: Final[dict[tuple[str, str], Permission]] = {}  # (user, vhost)
@@ -277,7 +285,7 @@ class Access:
 
     def set_permissions(self, user: str, vhost: str, configure: str, write: str, read: str) -> None:
         self._existing(user)
-        permission = Permission(user, vhost, configure, write, read)
+        permission = Permission(user, vhost, configure, write, read, self._patience(user, vhost))
         self.permissions[(user, vhost)] = permission
         self._store.put(PERMISSION, store_key([user, vhost]), permission.to_dict())
         self.generation += 1
@@ -292,7 +300,7 @@ class Access:
 
     def set_topic_permissions(self, user: str, vhost: str, exchange: str, write: str, read: str) -> None:
         self._existing(user)
-        permission = TopicPermission(user, vhost, exchange, write, read)
+        permission = TopicPermission(user, vhost, exchange, write, read, self._patience(user, vhost))
         self.topic_permissions[(user, vhost, exchange)] = permission
         self._store.put(TOPIC_PERMISSION, store_key([user, vhost, exchange]), permission.to_dict())
         self.generation += 1
@@ -354,12 +362,14 @@ class Access:
             permission = Permission(
                 text(value, "user"), text(value, "vhost"),
                 text(value, "configure"), text(value, "write"), text(value, "read"),
+                self._patience(text(value, "user"), text(value, "vhost")),
             )  # fmt: skip
             self.permissions[(permission.user, permission.vhost)] = permission
         elif kind == TOPIC_PERMISSION:
             topic = TopicPermission(
                 text(value, "user"), text(value, "vhost"), text(value, "exchange"),
                 text(value, "write"), text(value, "read"),
+                self._patience(text(value, "user"), text(value, "vhost")),
             )  # fmt: skip
             self.topic_permissions[(topic.user, topic.vhost, topic.exchange)] = topic
         elif kind == VHOST_LIMITS:
@@ -376,6 +386,10 @@ class Access:
             self.set_permissions(username, vhost, ".*", ".*", ".*")
 
     # --- inside
+
+    def _patience(self, user: str, vhost: str) -> Patience:
+        """Each row of permissions has its own: nobody's patterns cost anybody else."""
+        return Patience(self._clock, self._notes, f"permissions of user '{user}' in vhost '{vhost}'")
 
     def _existing(self, name: str) -> User:
         user = self.users.get(name)

@@ -96,8 +96,8 @@ class Broker:
         self.loopback_users: list[str] = ["guest"]  # who may log in from this machine only
         # what exists
         self.store: Final = store.DefinitionStore(self)
-        self.access: Final = Access(self.store)
-        self.policies: Final = Policies(self.store)
+        self.access: Final = Access(self.store, io_clock, notes)
+        self.policies: Final = Policies(self.store, io_clock, notes)
         self.parameters: dict[tuple[str, str, str], object] = {}  # (component, vhost, name) -> value
         self.global_parameters: dict[str, object] = {}
         self.vhosts: dict[str, VHost] = {}

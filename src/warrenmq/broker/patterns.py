@@ -1,23 +1,33 @@
 """Regular expressions over names, as permissions and policies use them, that cannot hang the broker.
 
-Duty: compile a pattern as RabbitMQ's would be, search it (unanchored) in a name within a time limit, remember results.
-A pattern that ran out of time on a name does not match it; one that has wasted its budget is given up: it matches
-nothing any more, so a client inventing ever new names, or a policy over many queues, cannot hold the broker with it.
+Duty: compile a pattern as RabbitMQ's would be, search it (unanchored) in a name, remember results. Patterns that are
+quick by their form (``pattern_form.py``), which is nearly all of them, are just searched. Any other search has a time
+limit: when it runs out, twice, the pattern does not match the name, and the time is charged to the pattern's patience.
+Without patience left, patterns that have run out of time before match nothing until it has grown again, so that they
+take at most ``GROWTH`` of the broker's time, whoever invents new names for them.
 Not here: what a match means.
+
+Only searches that were stopped are charged, by the limit and not by a measurement: a garbage collection or another
+thread that falls into an honest search costs it nothing.
 """
 
 from __future__ import annotations
 
-import time
 from typing import Final, final
 
 import regex
+from mypy_extensions import i64
 
-TIME_LIMIT: Final = 0.02  # seconds per name; honest patterns need microseconds
-SLOW: Final = 0.001  # searches that took longer count against the budget
-BUDGET: Final = 0.2  # seconds of processor time (not of waiting for one) all slow searches together may take
+from warrenmq.broker.clock import Clock, SystemClock
+from warrenmq.broker.notes import Notes
+from warrenmq.broker.pattern_form import LONGEST_NAME, read_form
+
+TIME_LIMIT: Final = 0.002  # seconds of processor time per search; honest patterns need microseconds
+BUDGET: Final = 0.04  # seconds that stopped searches may take in a row
+GROWTH: Final = 0.005  # seconds of patience that grow in a second
+REPORTED: Final = 60_000  # ms between two reports about the same patience
 LONGEST: Final = 4096  # characters; compiling alternations of 100,000 takes seconds
-REMEMBERED: Final = 2048  # results per pattern
+REMEMBERED: Final = 1024  # results per pattern in each of two halves
 
 # What Erlang's re says where the regex package has other words.
 PCRE_WORDS: Final = {
@@ -40,52 +50,143 @@ class InvalidPattern(Exception):
 
 
 @final
-class NamePattern:
-    """One compiled pattern with the results it gave."""
+class Patience:
+    """How long slow searches may still take, for all patterns of one author together; it grows back slowly.
 
-    def __init__(self, pattern: str) -> None:
+    Used up, it is there again only when all of it has grown back. ``owner`` says in reports whose patterns these are.
+    """
+
+    def __init__(self, clock: Clock, notes: Notes, owner: str) -> None:
+        self._clock: Final = clock
+        self._notes: Final = notes
+        self._owner: Final = owner
+        self._left: float = BUDGET
+        self._since: i64 = clock.now_ms()
+        self._used_up_by: str = ""  # the pattern that took the rest
+        self._reported: i64 = -1  # when it was reported last that patience is used up, -1 = never
+        self._told: bool = False  # has the operator been told so, and not yet that it is back?
+        self.used_up: bool = False
+
+    def lasts(self) -> bool:
+        """Is there any left?"""
+        if self.used_up and self._grown() >= BUDGET:
+            self.used_up = False
+            if self._told:
+                self._told = False
+                self._notes.event("info", "pattern_back", {"pattern": self._used_up_by, "of": self._owner})
+        return not self.used_up
+
+    def charge(self, pattern: str) -> None:
+        """A search was stopped."""
+        self._left = self._grown() - TIME_LIMIT
+        if self._left > 0 or self.used_up:
+            return
+        self.used_up = True
+        self._used_up_by = pattern
+        now = self._clock.now_ms()
+        if self._reported < 0 or now - self._reported >= REPORTED:
+            self._reported = now
+            self._told = True
+            fields: dict[str, object] = {
+                "pattern": pattern,
+                "of": self._owner,
+                "reason": "its searches take too long",
+                "seconds": BUDGET / GROWTH,
+            }
+            self._notes.event("warning", "pattern_given_up", fields)
+
+    def _grown(self) -> float:
+        now = self._clock.now_ms()
+        self._left = min(BUDGET, self._left + float(now - self._since) / 1000 * GROWTH)
+        self._since = now
+        return self._left
+
+
+@final
+class NamePattern:
+    """One pattern with the results it gave."""
+
+    def __init__(self, pattern: str, patience: Patience | None = None) -> None:
         self.pattern: Final = pattern
         if len(pattern) > LONGEST:
             raise InvalidPattern(pattern[:64], f"longer than {LONGEST} characters", LONGEST)
-        try:
-            compiled = regex.compile(pattern)
-        except regex.error as error:
-            # The package's stubs do not know these two attributes.
-            problem = str(getattr(error, "msg", error))
-            position = getattr(error, "pos", None)
-            raise InvalidPattern(
-                pattern, PCRE_WORDS.get(problem, problem), position if isinstance(position, int) else 0
-            ) from None
-        except (RecursionError, OverflowError, MemoryError):
-            raise InvalidPattern(pattern, "parentheses are too deeply nested", 0) from None
-        self._compiled: Final = compiled
-        self._results: Final[dict[str, bool]] = {}
-        self.spent: float = 0.0
+        form = read_form(pattern)
+        self.patience: Patience | None = patience  # None: its own, when it is needed
+        self._globs: Final = None if form is None else form.globs
+        self._cheap: Final = form is not None and form.cheap
+        self.prefixes: Final = None if form is None else form.prefixes
+        # A form of literals and gaps is valid, and compiled only for names it is not read for.
+        self._compiled: regex.Pattern[str] | None = None if self._globs is not None else compile_pattern(pattern)
+        self.stopped: i64 = 0  # searches that ran out of time
+        self._young: dict[str, bool] = {}  # what was asked since ...
+        self._old: dict[str, bool] = {}  # ... the last time so many were remembered, and before
 
     @property
     def given_up(self) -> bool:
-        return self.spent >= BUDGET
+        return self.stopped > 0 and self.patience is not None and self.patience.used_up
+
+    @property
+    def remembered(self) -> int:
+        return len(self._young) + len(self._old)
+
+    def remembers(self, name: str) -> bool:
+        return name in self._young or name in self._old
 
     def matches(self, name: str) -> bool:
-        known = self._results.get(name)
+        globs = self._globs
+        if globs is not None and "\n" not in name:
+            for glob in globs:
+                if glob.matches(name):
+                    return True
+            return False
+        known = self._young.get(name)
         if known is not None:
             return known
-        result = False
-        if self.spent < BUDGET:
-            before = time.thread_time()
+        known = self._old.get(name)
+        if known is None:
+            known = self._search(name)
+            if known is None:
+                return False  # not known, and not to be remembered: another time it may be
+        if len(self._young) >= REMEMBERED:
+            self._old = self._young
+            self._young = {}
+        self._young[name] = known
+        return known
+
+    def _search(self, name: str) -> bool | None:
+        """Does it match? None when there was no time to find out."""
+        compiled = self._compiled
+        if compiled is None:
+            compiled = compile_pattern(self.pattern)
+            self._compiled = compiled
+        if self._cheap and len(name) <= LONGEST_NAME:
+            return compiled.search(name) is not None
+        patience = self.patience
+        if patience is None:
+            patience = Patience(SystemClock(), Notes(), "")
+            self.patience = patience
+        if self.stopped > 0 and not patience.lasts():
+            return None
+        for _ in range(2):  # the limit counts the whole process: another thread may have used it up
             try:
-                result = self._compiled.search(name, timeout=TIME_LIMIT) is not None
+                return compiled.search(name, timeout=TIME_LIMIT) is not None
             except (TimeoutError, RecursionError, MemoryError):
-                pass
-            took = time.thread_time() - before
-            if took > SLOW:
-                self.spent += took
-        if len(self._results) >= REMEMBERED:
-            self._results.clear()
-        self._results[name] = result
-        return result
+                self.stopped += 1
+                patience.charge(self.pattern)
+            if not patience.lasts():
+                break
+        return None
 
 
-def check(pattern: str) -> None:
-    """Raise InvalidPattern unless it compiles."""
-    NamePattern(pattern)
+def compile_pattern(pattern: str) -> regex.Pattern[str]:
+    try:
+        return regex.compile(pattern)
+    except regex.error as error:
+        # The package's stubs do not know these two attributes.
+        problem = str(getattr(error, "msg", error))
+        position = getattr(error, "pos", None)
+        raise InvalidPattern(
+            pattern, PCRE_WORDS.get(problem, problem), position if isinstance(position, int) else 0
+        ) from None
+    except (RecursionError, OverflowError, MemoryError):
+        raise InvalidPattern(pattern, "parentheses are too deeply nested", 0) from None

@@ -13,7 +13,9 @@ from typing import Final, final
 from mypy_extensions import i64
 
 from warrenmq.broker.access import Refused, Store, store_key, text
-from warrenmq.broker.patterns import InvalidPattern, NamePattern
+from warrenmq.broker.clock import Clock, SystemClock
+from warrenmq.broker.notes import Notes
+from warrenmq.broker.patterns import InvalidPattern, NamePattern, Patience
 from warrenmq.broker.policy_keys import erlang_term, merge, refused, validate_definition
 
 # kinds in the store
@@ -99,8 +101,13 @@ Effective = tuple[str | None, str | None, dict[str, object]]
 
 @final
 class Policies:
-    def __init__(self, store: Store) -> None:
+    """``clock`` and ``notes`` are for patterns that take too long."""
+
+    def __init__(self, store: Store, clock: Clock | None = None, notes: Notes | None = None) -> None:
         self._store: Final = store
+        self._clock: Final = clock or SystemClock()
+        self._notes: Final = notes or Notes()
+        self._patience: Final[dict[str, Patience]] = {}  # one a vhost: whoever makes one policy makes many
         self.generation: i64 = 0
         # vhost -> in order of precedence
         self._policies: Final[dict[str, list[Policy]]] = {}
@@ -147,6 +154,7 @@ class Policies:
         for operator in (False, True):
             for policy in self.in_vhost(vhost, operator):
                 self.delete(vhost, policy.name, operator)
+        self._patience.pop(vhost, None)
 
     def load(self, kind: str, value: dict[str, object]) -> bool:
         """Take back one stored definition; False when it is of a kind that lives elsewhere. Nothing is stored again."""
@@ -174,7 +182,15 @@ class Policies:
     def _replace(self, vhost: str, name: str, policy: Policy | None, operator: bool) -> None:
         changed = [old for old in self._all(operator).get(vhost, []) if old.name != name]
         if policy is not None:
+            policy.names.patience = self._patience_of(vhost)
             changed.append(policy)
         changed.sort(key=_by_priority)
         self._all(operator)[vhost] = changed
         self.generation += 1
+
+    def _patience_of(self, vhost: str) -> Patience:
+        patience = self._patience.get(vhost)
+        if patience is None:
+            patience = Patience(self._clock, self._notes, f"policies of vhost '{vhost}'")
+            self._patience[vhost] = patience
+        return patience

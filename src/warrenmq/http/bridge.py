@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from warrenmq.broker.access import Access, User
 from warrenmq.broker.alarms import Alarms
+from warrenmq.broker.patterns import Patience
 from warrenmq.http import errors
 from warrenmq.http.direct import Direct
 from warrenmq.http.patience import written
@@ -35,6 +36,8 @@ class Bridge:
         self.broker: Broker = server.broker
         self.access: Access = server.broker.access
         self.rates = Rates(time.monotonic)
+        # for the patterns in listings of all users together: every request may bring a new one
+        self.patience = Patience(self.broker.io_clock, self.broker.notes, "listings")
 
     # -- changing
 

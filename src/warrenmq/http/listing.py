@@ -25,7 +25,10 @@ LARGEST_PAGE = 500
 
 
 class Pacer:
-    """``await pacer.breathe()`` between items: gives way when the slice is used up."""
+    """``await pacer.breathe()`` between items: gives way when the slice is used up.
+
+    A garbage collection within a slice only makes it give way the sooner.
+    """
 
     __slots__ = ("_until",)
 
@@ -49,7 +52,7 @@ async def listing(
     pacer = Pacer()
     chosen: Sequence[Item] = items
     if page is not None and query.get("name"):
-        chosen = await _named(items, name, query["name"], query.get("use_regex") == "true", pacer)
+        chosen = await _named(call, items, name, query["name"], query.get("use_regex") == "true", pacer)
     encoded: list[bytes]
     if sort and sort != "name":
         rows = await _sorted(chosen, view, sort, query.get("sort_reverse") == "true", pacer)
@@ -141,12 +144,12 @@ def _page(query: dict[str, str]) -> PageWanted | None:
 
 
 async def _named(
-    items: Sequence[Item], name: Callable[[Item], str], wanted: str, use_regex: bool, pacer: Pacer
+    call: Call, items: Sequence[Item], name: Callable[[Item], str], wanted: str, use_regex: bool, pacer: Pacer
 ) -> list[Item]:
     found: list[Item] = []
     if use_regex:
         try:
-            pattern = NamePattern(wanted)
+            pattern = NamePattern(wanted, call.bridge.patience)
         except InvalidPattern:
             raise bad_request("Pagination parameters are invalid") from None
         for item in items:
