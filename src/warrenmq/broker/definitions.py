@@ -260,7 +260,7 @@ class Reader:
             if part.value.get("name") == "":
                 part.wrong("name", "empty")
             return
-        queue_arguments.validate(name, arguments, durable, False)
+        queue_arguments.validate(name, arguments, durable, False, auto_delete)
         count = self._queue_counts.get(name.virtual_host, 0)
         limit = self._queue_limits.get(name.virtual_host, -1)
         if limit >= 0 and count >= limit:

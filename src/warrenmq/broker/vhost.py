@@ -209,7 +209,8 @@ class VHost:
         self.check_exclusive(queue, exclusive_owner, True)
         equivalence.check_property(queue.name, "durable", queue.durable, durable and exclusive_owner is None)
         equivalence.check_property(queue.name, "auto_delete", queue.auto_delete, auto_delete)
-        equivalence.check_arguments(queue.name, queue.arguments, arguments, queue_arguments.KNOWN)
+        compared = queue_arguments.OF_TYPE[queue_arguments.queue_type(queue.arguments)]
+        equivalence.check_arguments(queue.name, queue.arguments, arguments, compared)
 
     def check_exclusive(self, queue: Queue, connection: Connection | None, strict: bool) -> None:
         """405 when the queue belongs to another connection; strict: also when only one side wants it exclusive."""

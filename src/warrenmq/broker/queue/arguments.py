@@ -27,12 +27,16 @@ REJECT_PUBLISH_DLX: Final = 2
 OVERFLOW: Final = {"drop-head": DROP_HEAD, "reject-publish": REJECT_PUBLISH, "reject-publish-dlx": REJECT_PUBLISH_DLX}
 
 
+MAX_SEGMENT_BYTES: Final = 3_000_000_000  # of a stream
+MAX_AGE: Final = 1 << 53  # ms; more is for ever as well
+UNITS: Final = {"Y": 365 * 86400, "M": 30 * 86400, "D": 86400, "h": 3600, "m": 60, "s": 1}
+LEADER_LOCATORS: Final = ("client-local", "balanced", "random", "least-leaders")
+MASTER_LOCATORS: Final = ("client-local", "min-masters", "random")
+DEAD_LETTER_STRATEGIES: Final = ("at-most-once", "at-least-once")
+
+
 def _integer(field: Field) -> str:
     return "" if field.kind in INTEGER_KINDS else f'"expected integer, got {type_name(field)}"'
-
-
-def _number(field: Field, table: Table) -> str:
-    return _integer(field)
 
 
 def _non_negative(field: Field, table: Table) -> str:
@@ -40,6 +44,13 @@ def _non_negative(field: Field, table: Table) -> str:
     if not problem and integer(field) < 0:
         return "{value_negative," + str(integer(field)) + "}"
     return problem
+
+
+def _positive(field: Field, table: Table) -> str:
+    problem = _integer(field)
+    if not problem and integer(field) == 0:
+        return "{value_zero,0}"
+    return problem or _non_negative(field, table)
 
 
 def _duration(field: Field, table: Table) -> str:
@@ -50,10 +61,7 @@ def _duration(field: Field, table: Table) -> str:
 
 
 def _expires(field: Field, table: Table) -> str:
-    problem = _integer(field)
-    if not problem and integer(field) == 0:
-        return "{value_zero,0}"
-    return problem or _duration(field, table)
+    return _positive(field, table) or _duration(field, table)
 
 
 def _max_priority(field: Field, table: Table) -> str:
@@ -73,6 +81,10 @@ def _dead_letter_key(field: Field, table: Table) -> str:
     return _string(field, table)
 
 
+def _dead_letter_strategy(field: Field, table: Table) -> str:
+    return _string(field, table) or ("" if field.value in DEAD_LETTER_STRATEGIES else "invalid_dlx_strategy")
+
+
 def _overflow(field: Field, table: Table) -> str:
     return _string(field, table) or ("" if field.value in OVERFLOW else "invalid_overflow")
 
@@ -88,32 +100,39 @@ def _mode(field: Field, table: Table) -> str:
 
 
 def _queue_version(field: Field, table: Table) -> str:
-    problem = _integer(field)
+    problem = _non_negative(field, table)
     if not problem and integer(field) not in (1, 2):
         return f"\"unsupported queue version '{integer(field)}'\""
     return problem
 
 
 def _queue_type(field: Field, table: Table) -> str:
-    if field.kind != "S":
-        return "{unacceptable_type," + type_name(field) + "}"
-    return "" if field.value in (CLASSIC, QUORUM, STREAM) else f"\"unsupported queue type '{field.value}'\""
+    return _string(field, table) or (
+        "" if field.value in (CLASSIC, QUORUM, STREAM) else f"\"unsupported queue type '{field.value}'\""
+    )
 
 
 def _age(field: Field, table: Table) -> str:
-    if field.kind != "S":
-        return "{unacceptable_type," + type_name(field) + "}"
-    return "" if max_age_ms(str(field.value)) >= 0 else "invalid_max_age"
+    return _string(field, table) or ("" if interval_ms(str(field.value)) > 0 else "invalid_max_age")
 
 
-_UNITS: Final = {"Y": 365 * 86400, "M": 30 * 86400, "D": 86400, "h": 3600, "m": 60, "s": 1}
+def _leader_locator(field: Field, table: Table) -> str:
+    return _string(field, table) or ("" if field.value in LEADER_LOCATORS else "invalid_queue_locator_arg")
 
 
-def max_age_ms(text: str) -> int:
-    """``7D`` as milliseconds, -1 when it is no age."""
-    if len(text) < 2 or text[-1] not in _UNITS or not text[:-1].isdigit():
+def _master_locator(field: Field, table: Table) -> str:
+    """RabbitMQ does not look, and dies of what it does not know."""
+    return _string(field, table) or ("" if field.value in MASTER_LOCATORS else "invalid_queue_locator_arg")
+
+
+def interval_ms(text: str) -> int:
+    """``7D`` as milliseconds, -1 when it is no interval."""
+    number = text[:-1]
+    if not number or text[-1] not in UNITS or not (number.isascii() and number.isdigit()):
         return -1
-    return int(text[:-1]) * _UNITS[text[-1]] * 1000
+    if len(number) > 18:
+        return MAX_AGE
+    return min(int(number) * UNITS[text[-1]] * 1000, MAX_AGE)
 
 
 _CHECKS: Final[list[tuple[str, Callable[[Field, Table], str]]]] = [
@@ -121,29 +140,45 @@ _CHECKS: Final[list[tuple[str, Callable[[Field, Table], str]]]] = [
     ("x-message-ttl", _duration),
     ("x-dead-letter-exchange", _string),
     ("x-dead-letter-routing-key", _dead_letter_key),
+    ("x-dead-letter-strategy", _dead_letter_strategy),
     ("x-max-length", _non_negative),
     ("x-max-length-bytes", _non_negative),
+    ("x-max-in-memory-length", _non_negative),
+    ("x-max-in-memory-bytes", _non_negative),
     ("x-max-priority", _max_priority),
     ("x-overflow", _overflow),
     ("x-queue-mode", _mode),
     ("x-queue-version", _queue_version),
     ("x-single-active-consumer", _bool),
-    ("x-queue-type", _queue_type),
     ("x-max-age", _age),
     ("x-stream-max-segment-size-bytes", _non_negative),
-    ("x-delivery-limit", _number),
+    ("x-initial-cluster-size", _positive),
+    ("x-quorum-initial-group-size", _positive),
+    ("x-queue-leader-locator", _leader_locator),
+    ("x-queue-master-locator", _master_locator),
 ]
 
-# what is compared when a queue is declared again
-KNOWN: Final = [name for name, _ in _CHECKS]
-
-_COMMON: Final = ["x-expires", "x-message-ttl", "x-dead-letter-exchange", "x-dead-letter-routing-key", "x-max-length"]
-_COMMON_TOO: Final = ["x-max-length-bytes", "x-overflow", "x-single-active-consumer", "x-queue-type"]
+# The arguments that each type has, in the order in which they are compared when a queue is declared again.
+# ``x-delivery-limit`` may have any value; one that is no number is no limit.
 OF_TYPE: Final[dict[str, list[str]]] = {
-    CLASSIC: [*_COMMON, *_COMMON_TOO, "x-max-priority", "x-queue-mode", "x-queue-version"],
-    QUORUM: [*_COMMON, *_COMMON_TOO, "x-delivery-limit"],
-    STREAM: ["x-max-length-bytes", "x-queue-type", "x-max-age", "x-stream-max-segment-size-bytes"],
-}
+    CLASSIC: [
+        "x-expires", "x-message-ttl", "x-dead-letter-exchange", "x-dead-letter-routing-key", "x-max-length",
+        "x-max-length-bytes", "x-max-priority", "x-overflow", "x-queue-mode", "x-queue-version",
+        "x-single-active-consumer", "x-queue-type", "x-queue-master-locator",
+    ],
+    QUORUM: [
+        "x-dead-letter-exchange", "x-dead-letter-routing-key", "x-dead-letter-strategy", "x-expires", "x-max-length",
+        "x-max-length-bytes", "x-max-in-memory-length", "x-max-in-memory-bytes", "x-overflow",
+        "x-single-active-consumer", "x-queue-type", "x-quorum-initial-group-size", "x-delivery-limit", "x-message-ttl",
+        "x-queue-leader-locator",
+    ],
+    STREAM: [
+        "x-max-length-bytes", "x-queue-type", "x-max-age", "x-stream-max-segment-size-bytes", "x-initial-cluster-size",
+        "x-queue-leader-locator",
+    ],
+}  # fmt: skip
+
+_KNOWN: Final = sorted({key for keys in OF_TYPE.values() for key in keys})
 
 
 def queue_type(arguments: Table) -> str:
@@ -152,25 +187,35 @@ def queue_type(arguments: Table) -> str:
 
 
 def validate(name: Resource, arguments: Table, durable: bool, exclusive: bool, auto_delete: bool = False) -> None:
-    """Raise 406 with RabbitMQ's text for the first argument that is not acceptable."""
-    if queue_type(arguments) in (QUORUM, STREAM):
+    """Raise 406 with RabbitMQ's text for the first thing that is not acceptable, in RabbitMQ's order: the type, the
+    values of the arguments the type has, arguments it does not have, flags it does not have."""
+    _check("x-queue-type", _queue_type, name, arguments)
+    type = queue_type(arguments)
+    has = OF_TYPE[type]
+    for key, check in _CHECKS:
+        if key in has:
+            _check(key, check, name, arguments)
+    for key in _KNOWN:
+        if key in arguments and key not in has:
+            raise AmqpError(406, f"invalid arg '{key}' for {name} of queue type rabbit_{type}_queue")
+    if type in (QUORUM, STREAM):
         if auto_delete:
             raise AmqpError(406, f"invalid property 'auto-delete' for {name}")
         if exclusive:
             raise AmqpError(406, f"invalid property 'exclusive-owner' for {name}")
         if not durable:
             raise AmqpError(406, f"invalid property 'non-durable' for {name}")
-    type = queue_type(arguments)
-    known = OF_TYPE.get(type, KNOWN)
-    for key in KNOWN:
-        if key in arguments and key not in known:
-            raise AmqpError(406, f"invalid arg '{key}' for {name} of queue type rabbit_{type}_queue")
-    for key, check in _CHECKS:
-        field = arguments.get(key)
-        if field is not None:
-            problem = check(field, arguments)
-            if problem:
-                raise AmqpError(406, f"invalid arg '{key}' for {name}: {problem}")
+    segment = arguments.get("x-stream-max-segment-size-bytes")
+    if segment is not None and integer(segment) > MAX_SEGMENT_BYTES:
+        raise AmqpError(406, "Exceeded max value for x-stream-max-segment-size-bytes")
+
+
+def _check(key: str, check: Callable[[Field, Table], str], name: Resource, arguments: Table) -> None:
+    field = arguments.get(key)
+    if field is not None:
+        problem = check(field, arguments)
+        if problem:
+            raise AmqpError(406, f"invalid arg '{key}' for {name}: {problem}")
 
 
 @final
@@ -212,6 +257,17 @@ def _text(arguments: Table, key: str, policy: dict[str, object], policy_key: str
     return other if isinstance(other, str) else None
 
 
+def _delivery_limit(arguments: Table, policy: dict[str, object]) -> i64:
+    """As ``_least``, with what RabbitMQ makes of the values that it does not check: a count is never above what is no
+    number, is above a fraction when it is above its whole part, and is always above a negative number."""
+    field = arguments.get("x-delivery-limit")
+    if field is None or field.kind not in INTEGER_KINDS + "fd":
+        return _least({}, "", policy, "delivery-limit")
+    given = field.value
+    whole = min(max(given, 0), MAX_EXPIRY) if isinstance(given, (int, float)) and given == given else 0
+    return _least({"": Field("l", int(whole))}, "", policy, "delivery-limit")
+
+
 def settings(arguments: Table, policy: dict[str, object]) -> QueueSettings:
     s = QueueSettings()
     s.ttl = _least(arguments, "x-message-ttl", policy, "message-ttl")
@@ -221,10 +277,10 @@ def settings(arguments: Table, policy: dict[str, object]) -> QueueSettings:
     s.overflow = OVERFLOW.get(_text(arguments, "x-overflow", policy, "overflow") or "drop-head", DROP_HEAD)
     s.dead_letter_exchange = _text(arguments, "x-dead-letter-exchange", policy, "dead-letter-exchange")
     s.dead_letter_routing_key = _text(arguments, "x-dead-letter-routing-key", policy, "dead-letter-routing-key")
-    s.delivery_limit = _least(arguments, "x-delivery-limit", policy, "delivery-limit")
+    s.delivery_limit = _delivery_limit(arguments, policy)
     s.consumer_timeout = _least(arguments, "x-consumer-timeout", policy, "consumer-timeout")
     age = _text(arguments, "x-max-age", policy, "max-age")
-    s.max_age = -1 if age is None else max_age_ms(age)
+    s.max_age = -1 if age is None else interval_ms(age)
     s.segment_bytes = _least(arguments, "x-stream-max-segment-size-bytes", policy, "stream-max-segment-size-bytes")
     return s
 
