@@ -28,7 +28,7 @@ def test_flags_win_over_variables_and_variables_over_the_file(tmp_path: Path) ->
     settings = load(
         {"config": str(file), "port": "11"}, {"WARREN_PORT": "21", "WARREN_HTTP_PORT": "22", "PATH": "/bin"}
     )
-    assert (settings.port, settings.http_port, settings.heartbeat, settings.host) == (11, 22, 3, "0.0.0.0")
+    assert (settings.port, settings.http_port, settings.heartbeat, settings.host) == (11, 22, 3, ["0.0.0.0"])
 
 
 def test_the_file_may_be_named_by_a_variable(tmp_path: Path) -> None:
@@ -55,6 +55,12 @@ def test_the_file_may_be_named_by_a_variable(tmp_path: Path) -> None:
         ("handshake_timeout", "soon", "seconds"),
         ("handshake_timeout", "nan", "seconds"),
         ("interceptors", [1], "separated by commas"),
+        ("host", "", "addresses or host names separated by commas"),
+        ("host", "none", "addresses or host names separated by commas"),
+        ("host", [], "addresses or host names separated by commas"),
+        ("host", "127.0.0.1:5672", "without ports"),
+        ("host", "http://localhost", "without ports"),
+        ("host", "127.0.0.1,,::1", "separated by commas"),
         ("http_origins", "broker.example.com", "https://broker.example.com"),
         ("http_origins", "https://broker.example.com/api", "https://broker.example.com"),
         ("http_origins", "*", "https://broker.example.com"),
@@ -109,6 +115,20 @@ def test_an_unreadable_file_and_one_that_is_no_toml_are_named(tmp_path: Path) ->
 )
 def test_sizes_take_units(given: str, bytes_: int) -> None:
     assert Settings(max_message_size=given).max_message_size == bytes_  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("given", "meant"),
+    [("localhost", ["localhost"]), ("127.0.0.1, ::1", ["127.0.0.1", "::1"]), (["127.0.0.1", "::1"],) * 2,
+     ("[::1]", ["::1"]), ("fe80::1%eth0", ["fe80::1%eth0"]), ("::", ["::"])],
+)  # fmt: skip
+def test_the_addresses_to_listen_on_are_a_list(given: object, meant: list[str], tmp_path: Path) -> None:
+    assert Settings(host=given).host == meant  # type: ignore[arg-type]
+    if isinstance(given, str):
+        assert load({"host": given}, {}).host == load({}, {"WARREN_HOST": given}).host == meant
+    file = tmp_path / "warren.toml"
+    file.write_text(f"host = {given!r}\n")
+    assert load({"config": str(file)}, {}).host == meant
 
 
 def test_the_watermark_is_a_share_or_a_size() -> None:

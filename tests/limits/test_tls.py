@@ -50,8 +50,7 @@ def broker(authority: Authority) -> Iterator[Broker]:
 
 
 def tls_port(broker: Broker) -> int:
-    assert broker.server.tls_address is not None
-    return broker.server.tls_address[1]
+    return broker.server.tls_addresses[0][1]
 
 
 def trusting(authority: Authority, identity: tuple[Path, Path] | None = None) -> ssl.SSLContext:

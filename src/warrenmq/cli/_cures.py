@@ -35,18 +35,20 @@ def check_data_folder(folder: Path) -> None:
 def address_error(error: OSError, settings: Settings) -> CannotStart:
     """The cure for a listener that could not be opened."""
     for port in (settings.port, settings.http_port, settings.tls_port):
-        if port and _taken(settings.host, port):
-            return CannotStart(_port_in_use(settings, port))
+        for host in settings.host:
+            if port and _taken(host, port):
+                return CannotStart(_port_in_use(settings, host, port))
     if error.errno == errno.EADDRINUSE:
         return CannotStart(f"a port is in use ({error}): name others with --port and --http-port, or 0 for free ones")
     if error.errno in (errno.EACCES, errno.EPERM):
         return CannotStart(f"port {settings.port} may not be opened by this user: name one above 1023 with --port")
-    return CannotStart(f"cannot listen on {settings.host}: {error.strerror or error}: name another address with --host")
+    places = ", ".join(settings.host)
+    return CannotStart(f"cannot listen on {places}: {error.strerror or error}: name another address with --host")
 
 
-def _port_in_use(settings: Settings, port: int) -> str:
+def _port_in_use(settings: Settings, host: str, port: int) -> str:
     others = f'`make run ARGS="--port {settings.port + 1} --http-port {settings.http_port + 1}"`'
-    who = _listening(settings.host, port) or _listening(settings.host, settings.port)
+    who = _listening(host, port) or _listening(host, settings.port)
     if who:
         return f"port {port} is in use: a {who} seems to be running: stop it, or {others}"
     return f"port {port} is in use by another program: stop it, or {others}"

@@ -23,6 +23,7 @@ import warrenmq
 from warrenmq.cli._cures import CannotStart, address_error, check_data_folder
 from warrenmq.server import process
 from warrenmq.server.config import TABLE, Settings, SettingsError, load
+from warrenmq.server.listening import Address, shown
 
 if TYPE_CHECKING:
     from warrenmq.server.app import Server
@@ -170,7 +171,7 @@ class Hangup:
 
 
 def _listening_at(server: Server) -> str:
-    return f"listening on {_address(server.amqp_address)}"
+    return f"listening on {shown(server.amqp_address)}"
 
 
 async def _start(server: Server, settings: Settings) -> None:
@@ -188,11 +189,10 @@ def start_block(server: Server, settings: Settings) -> str:
     """What a person needs to know to use the broker that just started."""
     local = " (from this machine only)" if settings.default_user in settings.loopback_users else ""
     password = settings.default_pass if settings.default_pass == "guest" else "the one configured"
-    tls_address = getattr(server, "tls_address", None)
     rows = [
-        ("AMQP", f"amqp://{_address(server.amqp_address)}"),
-        ("AMQP + TLS", f"amqps://{_address(tls_address)}" if tls_address else ""),
-        ("HTTP", f"http://{_address(server.http_address)}"),
+        ("AMQP", _places("amqp", server.amqp_addresses)),
+        ("AMQP + TLS", _places("amqps", server.tls_addresses)),
+        ("HTTP", _places("http", server.http_addresses)),
         ("user", f"{settings.default_user}, password {password} unless changed{local}"),
         ("data", str(settings.data_dir.absolute())),
         ("build", str(warrenmq.build_info())),
@@ -201,9 +201,8 @@ def start_block(server: Server, settings: Settings) -> str:
     return "\n".join(lines + [f"  {name:<11}{value}" for name, value in rows if value])
 
 
-def _address(address: tuple[str, int]) -> str:
-    host, port = address[:2]
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+def _places(scheme: str, addresses: list[Address]) -> str:
+    return ", ".join(f"{scheme}://{shown(address)}" for address in addresses)
 
 
 @contextlib.contextmanager
@@ -213,7 +212,7 @@ def _ready_file(server: Server, settings: Settings) -> Iterator[None]:
     if path is None:
         yield
         return
-    ready = {"pid": os.getpid(), "amqp": _address(server.amqp_address), "http": _address(server.http_address)}
+    ready = {"pid": os.getpid(), "amqp": shown(server.amqp_address), "http": shown(server.http_address)}
     beside = Path(f"{path}.{os.getpid()}")
     beside.write_text(json.dumps(ready) + "\n")
     beside.replace(path)

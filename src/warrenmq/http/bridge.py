@@ -134,11 +134,10 @@ class Bridge:
     def listeners(self) -> list[tuple[str, str, int]]:
         """(protocol, address, port) of everything that listens."""
         server = self.server
-        found = [("amqp", *server.amqp_address)]
-        if server.tls_address is not None:
-            found.append(("amqp/ssl", *server.tls_address))
-        found.append(("http", *server.http_address))
-        return found
+        places = (
+            ("amqp", server.amqp_addresses), ("amqp/ssl", server.tls_addresses), ("http", server.http_addresses)
+        )  # fmt: skip
+        return [(protocol, host, port) for protocol, found in places for host, port in found]
 
 
 def _name(connection: Connection) -> str:

@@ -91,7 +91,7 @@ def node_info(bridge: Bridge) -> Node:
         auth_mechanisms=[
             ExchangeTypeInfo("PLAIN", "SASL PLAIN authentication mechanism"),
             ExchangeTypeInfo("AMQPLAIN", "QPid AMQPLAIN mechanism"),
-            ExchangeTypeInfo("EXTERNAL", "TLS peer verification", bridge.server.tls_address is not None),
+            ExchangeTypeInfo("EXTERNAL", "TLS peer verification", bool(bridge.server.tls_addresses)),
         ],
         applications=[{"name": "warren", "description": "Warren", "version": broker.version}],
         contexts=contexts(bridge),

@@ -38,8 +38,8 @@ def listeners(bridge: Bridge) -> list[Listener]:
 
 
 def contexts(bridge: Bridge) -> list[Context]:
-    host, port = bridge.server.http_address
-    return [Context(bridge.node, "Warren Management", "/", host, str(port))]
+    places = bridge.server.http_addresses
+    return [Context(bridge.node, "Warren Management", "/", host, str(port)) for host, port in places]
 
 
 def churn(bridge: Bridge) -> Object:

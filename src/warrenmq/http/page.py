@@ -17,6 +17,7 @@ from warrenmq.broker.access import User
 from warrenmq.http.auth import LoginRequired, authenticate
 from warrenmq.http.bridge import Bridge
 from warrenmq.http.errors import ApiError
+from warrenmq.server.listening import shown
 
 POLICY = (
     "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; "
@@ -45,13 +46,12 @@ async def render(request: Request, bridge: Bridge) -> Response:
     except ApiError as error:
         return Response(error.args[0], status_code=error.status)
     template = resources.files("warrenmq.http").joinpath("page.html").read_text()
-    host, port = bridge.server.amqp_address
     vhosts = bridge.broker.vhosts.values()
     values = {
         "version": bridge.broker.version,
         "rabbitmq": bridge.broker.rabbitmq_version,
         "node": bridge.node,
-        "address": f"[{host}]:{port}" if ":" in host else f"{host}:{port}",
+        "address": shown(bridge.server.amqp_address),
         "connections": str(len(bridge.open_connections())),
         "queues": str(sum(len(vhost.queues) for vhost in vhosts)),
         "messages": str(sum(int(queue.ready + queue.unacked) for vhost in vhosts for queue in vhost.queues.values())),

@@ -27,6 +27,7 @@ from warrenmq.log.transient import TransientStore
 from warrenmq.server.background import Background, Periodic
 from warrenmq.server.config import Settings
 from warrenmq.server.limits import set_memory_limit, set_offers
+from warrenmq.server.listening import BACKLOG, Address, addresses, listen
 from warrenmq.server.logging import events
 from warrenmq.server.memory import give_back, memory_total, resident_bytes
 from warrenmq.server.tls import TlsListener, tls_context
@@ -73,10 +74,11 @@ class Server:
         self._http_wanted = http
         self.transports: set[ClientTransport] = set()
         self.listeners: list[Any] = []
-        self.amqp_address: tuple[str, int] = (settings.host, settings.port)
         self.tls: TlsListener | None = None
-        self.tls_address: tuple[str, int] | None = None
-        self.http_address: tuple[str, int] = (settings.host, settings.http_port)
+        # where it listens, IPv4 first; kept while nobody listens, so that it listens there again
+        self.amqp_addresses: list[Address] = []
+        self.tls_addresses: list[Address] = []
+        self.http_addresses: list[Address] = []
         self.broker: Broker
         self._http: Any = None
         self._turn_scheduled = False
@@ -165,19 +167,34 @@ class Server:
             from warrenmq.server.web import WebServer
 
             self._http = WebServer(self)
-            self.http_address = await self._http.start(self.settings.host, self.settings.http_port)
+            sockets = listen(self.settings.host, self.settings.http_port)
+            self.http_addresses = addresses(sockets)
+            self._http.start(sockets)
 
     async def listen_for_clients(self) -> None:
         """AMQP, and AMQP over TLS. Called again after ``stop_app``, it listens where it listened before."""
         settings = self.settings
         protocol: Any = lambda: ClientTransport(self)  # noqa: E731 (duck-typed, so it has no type asyncio would know)
-        listener = await self.loop.create_server(protocol, *self.amqp_address, backlog=1024)
-        self.listeners.append(listener)
-        self.amqp_address = listener.sockets[0].getsockname()[:2]
+        sockets = listen(settings.host, settings.port, self.amqp_addresses)
+        self.amqp_addresses = addresses(sockets)
+        for one in sockets:
+            self.listeners.append(await self.loop.create_server(protocol, sock=one, backlog=BACKLOG))
         if settings.tls_port is not None:
             self.tls = TlsListener(tls_context(settings), protocol, settings.handshake_timeout, self.background)
-            self.tls_address = self.tls.listen(*(self.tls_address or (settings.host, settings.tls_port)))
+            sockets = listen(settings.host, settings.tls_port, self.tls_addresses)
+            self.tls_addresses = addresses(sockets)
+            self.tls.listen(sockets)
             self.listeners.append(self.tls)
+
+    # What the broker is known by: the ready file and the page name one address.
+
+    @property
+    def amqp_address(self) -> Address:
+        return self.amqp_addresses[0]
+
+    @property
+    def http_address(self) -> Address:
+        return self.http_addresses[0]
 
     async def stop(self, reason: str) -> None:
         """Tell clients, wait a little for them, sync everything, let go of the folder."""

@@ -18,7 +18,21 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from warrenmq.server.kinds import GIB, MIB, Kind, choice, integer, names, origins, path, seconds, size, text, watermark
+from warrenmq.server.kinds import (
+    GIB,
+    MIB,
+    Kind,
+    addresses,
+    choice,
+    integer,
+    names,
+    origins,
+    path,
+    seconds,
+    size,
+    text,
+    watermark,
+)
 
 
 class SettingsError(Exception):
@@ -40,7 +54,7 @@ _PORT = "; 0 picks a free one"
 class Settings:
     """The settings of one broker, checked. `Settings()` is what `warren serve` runs with when nothing is said."""
 
-    host: str = _setting("127.0.0.1", text("an address or a host name"), "address to listen on")
+    host: list[str] = _setting(["127.0.0.1", "::1"], addresses(), "addresses to listen on")
     port: int = _setting(5672, integer(0, 65535, _PORT), "AMQP port; 0 picks a free one")
     http_port: int = _setting(15672, integer(0, 65535, _PORT), "HTTP port: management API, metrics, page")
     tls_port: int | None = _setting(None, integer(0, 65535, _PORT), "AMQP over TLS port; off unless given")

@@ -6,6 +6,7 @@ source: the text of a refusal is put together by `config`.
 
 from __future__ import annotations
 
+import ipaddress
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -22,6 +23,7 @@ _UNITS = {
     "m": MIB, "mib": MIB, "mb": 1000**2,
     "g": GIB, "gib": GIB, "gb": 1000**3,
 }  # fmt: skip
+_HOST_NAME = re.compile(r"^[\w.-]+$")
 _WEB_PORTS = {"http": 80, "https": 443}
 _SIZE = re.compile(r"^\s*(\d+(?:\.\d+)?)\s*([a-z]*)\s*$", re.IGNORECASE)
 
@@ -113,6 +115,21 @@ def names(allowed: str) -> Kind:
         return list(value)
 
     return Kind(parse, allowed)
+
+
+def addresses() -> Kind:
+    listed = names("addresses or host names separated by commas, without ports")
+
+    def parse(value: object) -> object:
+        found = [one.removeprefix("[").removesuffix("]") for one in _listed(listed, value)]
+        for one in found:
+            if not _HOST_NAME.match(one):
+                ipaddress.IPv6Address(one)  # or ValueError
+        if not found:
+            raise ValueError
+        return found
+
+    return Kind(parse, listed.allowed)
 
 
 def normal_origin(origin: str) -> str | None:

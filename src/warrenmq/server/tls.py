@@ -10,6 +10,7 @@ import asyncio
 import socket
 import ssl
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from warrenmq.server.background import Background
@@ -27,27 +28,21 @@ class TlsListener:
         self._protocol = protocol
         self._handshake_timeout = handshake_timeout
         self._background = background
-        self._accepting: asyncio.Task[None] | None = None
+        self._accepting: list[asyncio.Task[None]] = []
         self._shaking: set[asyncio.Task[None]] = set()
         self.sockets: list[socket.socket] = []
 
-    def listen(self, host: str, port: int) -> tuple[str, int]:
-        family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        listener = socket.create_server((host, port), family=family, backlog=1024)
-        listener.setblocking(False)
-        self.sockets = [listener]
-        self._accepting = self._background.forever("the TLS listener", lambda: self._accept(listener))
-        address = listener.getsockname()
-        return str(address[0]), int(address[1])
+    def listen(self, sockets: list[socket.socket]) -> None:
+        self.sockets = sockets
+        self._accepting = [self._background.forever("the TLS listener", partial(self._accept, one)) for one in sockets]
 
     def renew(self, context: ssl.SSLContext) -> None:
         """Certificates for whoever shakes hands from now on; connections that are there keep theirs."""
         self._context = context
 
     def close(self) -> None:
-        for task in (self._accepting, *self._shaking):
-            if task is not None:
-                task.cancel()
+        for task in (*self._accepting, *self._shaking):
+            task.cancel()
         for listener in self.sockets:
             listener.close()
 

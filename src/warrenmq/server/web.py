@@ -15,33 +15,24 @@ class WebServer:
         self._server = server
         self._uvicorn: Any = None
         self._task: asyncio.Task[None] | None = None
-        self._socket: socket.socket | None = None
+        self._sockets: list[socket.socket] = []
 
-    async def start(self, host: str, port: int) -> tuple[str, int]:
-        """Bind now, so that a port in use is known; the app is loaded when somebody comes (it is a third of the memory
-        of an idle broker, and half of its start)."""
-        family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        sock = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)  # asyncio looks at it for TCP_NODELAY
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            sock.bind((host, port))
-        except OSError:
-            sock.close()
-            raise
-        sock.listen(128)
-        sock.setblocking(False)
-        self._socket = sock
-        asyncio.get_running_loop().add_reader(sock.fileno(), self._somebody_came)
-        address = sock.getsockname()
-        return str(address[0]), int(address[1])
+    def start(self, sockets: list[socket.socket]) -> None:
+        """The app is loaded when somebody comes: it is a third of the memory of an idle broker, and half of its
+        start."""
+        self._sockets = sockets
+        for one in sockets:
+            asyncio.get_running_loop().add_reader(one.fileno(), self._somebody_came)
 
     def _somebody_came(self) -> None:
-        assert self._socket is not None
-        sock = self._socket
-        asyncio.get_running_loop().remove_reader(sock.fileno())
-        self._task = self._server.background.forever("the HTTP server", lambda: self._run(sock))
+        self._stop_watching()
+        self._task = self._server.background.forever("the HTTP server", self._run)
 
-    async def _run(self, sock: socket.socket) -> None:
+    def _stop_watching(self) -> None:
+        for one in self._sockets:
+            asyncio.get_running_loop().remove_reader(one.fileno())
+
+    async def _run(self) -> None:
         import uvicorn
 
         from warrenmq.http.app import create_app
@@ -56,7 +47,7 @@ class WebServer:
         )
         self._uvicorn = uvicorn.Server(config)
         self._uvicorn.capture_signals = _no_signals
-        await self._uvicorn.serve(sockets=[sock])
+        await self._uvicorn.serve(sockets=self._sockets)
 
     async def stop(self) -> None:
         if self._uvicorn is not None:
@@ -66,10 +57,10 @@ class WebServer:
                 await asyncio.wait_for(self._task, 2)
             except (TimeoutError, asyncio.CancelledError):
                 self._task.cancel()
-        if self._socket is not None:
-            if self._task is None:
-                asyncio.get_running_loop().remove_reader(self._socket.fileno())
-            self._socket.close()
+        if self._task is None:
+            self._stop_watching()
+        for one in self._sockets:
+            one.close()
 
 
 class _no_signals:
