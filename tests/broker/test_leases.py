@@ -235,6 +235,16 @@ def test_an_unknown_lease_is_named(broker: Broker) -> None:
         q.channel.basic_consume("q", arguments={"x-lease": "nonsense"})
 
 
+def test_a_reader_that_expects_more_messages_than_a_lease_has_left_is_refused(broker: Broker) -> None:
+    q = Queue(broker)
+    q.publish("a", "b")
+    lease = q.lease(count=2)["id"]
+    q.post(lease, "ack", first=0, last=0)
+    with pytest.raises(ChannelClosed, match="has 1 messages left, x-lease-left is 2"):
+        q.connection.channel().basic_consume("q", arguments={"x-lease": lease, "x-lease-left": 2})
+    q.connection.channel().basic_consume("q", no_ack=True, arguments={"x-lease": lease, "x-lease-left": 1})
+
+
 def test_reading_a_lease_needs_read_permission_on_the_queue(broker: Broker) -> None:
     q = Queue(broker)
     q.publish("a")

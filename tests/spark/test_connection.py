@@ -92,7 +92,7 @@ def test_a_connection_cut_in_the_middle_of_a_read_loses_and_repeats_nothing(
 ) -> None:
     from pyspark.sql.types import BinaryType, StructField, StructType
 
-    from warrenmq.spark.leased import LeasePartition, read_lease
+    from warrenmq.spark.lease_reading import LeasePartition, read_lease
     from warrenmq.spark.stream import StreamPartition, read_range
 
     with channel(warren) as declaring:
@@ -122,7 +122,10 @@ def read_all(options: dict[str, str], streaming: bool) -> int:
     if streaming:
         at = reader.initialOffset()
         reader.prepareForTriggerAvailableNow()
-        partitions = reader.partitions(at, reader.latestOffset(at, reader.getDefaultReadLimit()))
+        partitions: Any = []
+        while not partitions:  # the first batch of a leased queue only makes its owner known
+            at, before = reader.latestOffset(at, reader.getDefaultReadLimit()), at
+            partitions = reader.partitions(before, at)
     else:
         partitions = reader.partitions()
     return sum(table.num_rows for partition in partitions for table in reader.read(partition))

@@ -81,7 +81,8 @@ def test_a_batch_that_was_written_but_not_committed_is_read_again_the_same(
 
     def broken(df: DataFrame, batch: int) -> None:
         df.select("body").write.mode("overwrite").parquet(f"{lake}/batch={batch}")
-        raise RuntimeError("the driver dies here")
+        if not df.isEmpty():  # the first batch only makes the owner of the leases known to the checkpoint
+            raise RuntimeError("the driver dies here")
 
     def whole(df: DataFrame, batch: int) -> None:
         df.select("body").write.mode("overwrite").parquet(f"{lake}/batch={batch}")
@@ -99,7 +100,8 @@ def test_a_batch_that_was_written_but_not_committed_is_read_again_the_same(
             publish(warren, queue, bodies(10, 30))  # the batch at hand must not see these
         else:
             finished(query)
-    assert numbers(spark.read.parquet(f"{lake}/batch=0")) == list(range(30))
+    first = 0 if one_batch_a_run() else 1
+    assert numbers(spark.read.parquet(f"{lake}/batch={first}")) == list(range(30))
     assert numbers(spark.read.parquet(str(lake))) == list(range(40))
     assert held(warren, queue) == [] and depth(warren, queue) == 0
 
@@ -124,7 +126,8 @@ def test_a_lease_that_ran_out_fails_the_query_and_is_named(
     publish(warren, queue, bodies(10))
 
     def broken(df: DataFrame, batch: int) -> None:
-        raise RuntimeError("the driver dies here")
+        if not df.isEmpty():
+            raise RuntimeError("the driver dies here")
 
     df = spark.readStream.format("amqp").options(**options).load()
     query = (
@@ -144,7 +147,7 @@ def test_a_lease_that_runs_out_between_reading_and_settling_fails_the_query_and_
     lost: list[str] = []
 
     def slow(df: DataFrame, batch: int) -> None:
-        assert batch or df.count() == 10
+        assert df.count() in (0, 10)
         lost.extend(let_go(warren, queue))
 
     def take() -> None:

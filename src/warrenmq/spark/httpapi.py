@@ -31,9 +31,15 @@ class LeaseExpired(RuntimeError):
 
 @dataclass(frozen=True)
 class Lease:
+    """``count`` messages are left in it: all, unless transient ones went with a crash of the broker."""
+
     id: str
     count: int
     key: str = ""
+
+
+def _lease_of(answer: dict[str, Any]) -> Lease:
+    return Lease(str(answer["id"]), int(answer.get("left", answer.get("count", 0))), str(answer.get("key", "")))
 
 
 class HttpApi:
@@ -127,25 +133,36 @@ class HttpApi:
         status, answer = self.call("POST", self._leases(queue), body)
         if status not in (200, 201) or not isinstance(answer, dict):
             raise BrokerLost(f"queue '{queue}' gave no lease: {status} {_reason(answer)}")
-        held = int(answer.get("count", 0))
-        return Lease(str(answer["id"]), held, key) if held else None
+        lease = _lease_of(answer)
+        return lease if lease.count else None
 
     def leases(self, queue: str, owner: str) -> list[Lease]:
         status, answer = self.call("GET", f"{self._leases(queue)}?owner={quote(owner, safe='')}")
         if status != 200 or not isinstance(answer, list):
             raise BrokerLost(f"the leases of queue '{queue}' cannot be listed: {status} {_reason(answer)}")
-        return [Lease(str(one["id"]), int(one.get("count", 0)), str(one.get("key", ""))) for one in answer]
+        return [_lease_of(one) for one in answer]
+
+    def state(self, queue: str, lease: str) -> Lease | None:
+        """None when it is gone."""
+        status, answer = self.call("GET", f"{self._leases(queue)}/{quote(lease)}")
+        return self._found(queue, lease, status, answer)
+
+    def renew(self, queue: str, lease: str) -> Lease | None:
+        """Live on for ``leaseTtl`` from now; None when there is nothing left to renew."""
+        body = {"ttl_ms": self.options.lease_ttl_ms}
+        status, answer = self.call("POST", f"{self._leases(queue)}/{quote(lease)}/renew", body)
+        return self._found(queue, lease, status, answer)
+
+    def _found(self, queue: str, lease: str, status: int, answer: Any) -> Lease | None:
+        if status in (404, 410):
+            return None
+        if status != 200 or not isinstance(answer, dict):
+            raise BrokerLost(f"lease {lease} on queue '{queue}' cannot be asked for: {status} {_reason(answer)}")
+        return _lease_of(answer)
 
     def ack(self, queue: str, lease: str) -> None:
         """Settle all its messages. Settled already is fine (a commit may be repeated); expired is not."""
         self._settle(queue, lease, "ack")
-
-    def renew(self, queue: str, lease: str) -> bool:
-        """False when there is nothing left to renew."""
-        status, _ = self.call(
-            "POST", f"{self._leases(queue)}/{quote(lease)}/renew", {"ttl_ms": self.options.lease_ttl_ms}
-        )
-        return status in (200, 204)
 
     def release(self, queue: str, lease: str) -> None:
         """Its messages go back to their place; nothing happens when it is gone already."""

@@ -1,52 +1,51 @@
 """Queues of Warren as Spark sources: messages held under a lease, which can be read as often as Spark wants.
 
-Duty: leasing what a batch is to hold, reading leases, settling them when Spark says the batch is done. An offset in the
-checkpoint names the leases of its batch, so a batch that is run again, by whichever process, reads the same messages.
-That makes the source exactly-once into a sink that is, while the leases live.
+Duty: leasing what a batch is to hold, and settling it when Spark says the batch is done. An offset in the checkpoint
+names the leases of its batch, so a batch that is run again, by whichever process, reads the same messages. That makes
+the source exactly-once into a sink that is, while the leases live. Why a driver may die between any two steps:
 
-- The owner is made up once, in the query's first offset; the key of a lease is (batch, number), so asking again after a
-  lost reply or a crash gives the lease that is already there.
+- The owner is made up once, and its first batch is empty: nothing is leased before the offset log has the owner, so
+  whatever is leased is found again by the next process.
+- The key of a lease is (batch, number): asking again after a lost reply gives the lease that is already there, and
+  leases of a batch whose offset was not logged are taken over by the process that plans that batch next.
+- Spark logs offset N before it commits N-1, and a restart in between never commits N-1. But a batch that is planned
+  proves that the one before it is in the sink: planning N settles N-1.
 - Spark commits a batch only when it builds the next one. When nothing new comes, an empty batch is built, once, so
   that the last one is settled and not left waiting.
-- While the driver lives it renews the leases of its owner.
+- While the driver lives it renews the leases of its owner (``renewal.py``).
 
-Not here: the HTTP calls (``httpapi.py``) and queues of plain RabbitMQ (``plain.py``).
+Not here: the HTTP calls (``httpapi.py``), reading a lease (``lease_reading.py``), plain RabbitMQ (``plain.py``).
 """
 
 from __future__ import annotations
 
-import threading
+import logging
 import uuid
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader, InputPartition
 from pyspark.sql.types import StructType
 
-from warrenmq.client import ChannelClosed, ConnectionClosed, Timeout
-from warrenmq.spark.columns import Columns
 from warrenmq.spark.compat import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
-from warrenmq.spark.connect import BrokerLost, connect
 from warrenmq.spark.httpapi import HttpApi, Lease, LeaseExpired
+from warrenmq.spark.lease_reading import LeasePartition, missing, read_lease
 from warrenmq.spark.options import Options
-from warrenmq.spark.stream import BATCH_BYTES, BATCH_ROWS, STALLED
+from warrenmq.spark.renewal import Renewal
 from warrenmq.spark.waiting import waiting
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+log = logging.getLogger("warrenmq.spark")
+
 EVERYTHING = 1_000_000  # messages in one batch when no limit is set
 ROWS_PER_LEASE = 50_000
 BATCH_TTL_MS = 3_600_000  # of a batch read, unless leaseTtl says otherwise
+# Of the first batch of a query that runs but once (trigger once): its owner is not in the log when it leases.
+NAMELESS_TTL_MS = 120_000
 MOST_LEASES = 8  # of one queue in one batch, unless minPartitions asks for more
-
-
-@dataclass
-class LeasePartition(InputPartition):
-    queue: str
-    lease: str
-    count: int
 
 
 def parts_of(options: Options, wanted: int, queues: int) -> int:
@@ -86,50 +85,6 @@ def taken(api: HttpApi, names: list[str], owner: str, batch: int) -> dict[str, l
 
 def _number(lease: Lease) -> int:
     return int(lease.key.rpartition("/")[2])
-
-
-def read_lease(options: Options, schema: StructType, partition: LeasePartition) -> Iterator[pa.RecordBatch]:
-    """The messages of a lease, in order. Nothing is settled by reading."""
-    if not partition.count:
-        return
-    columns = Columns(schema, partition.queue)
-    lost = 0
-    done = 0
-    while done < partition.count:
-        connection = connect(options, f"lease of {partition.queue}")
-        try:
-            channel = connection.channel()
-            channel.basic_consume(partition.queue, no_ack=True, arguments={"x-lease": partition.lease})
-            skip = done  # after a lost connection the lease is read from its beginning
-            while done < partition.count:
-                messages = channel.receive(STALLED)
-                if not messages:
-                    raise BrokerLost(
-                        f"lease {partition.lease} on queue '{partition.queue}' gave {done} of {partition.count}"
-                    )
-                if skip:
-                    skipped = min(skip, len(messages))
-                    messages = messages[skipped:]
-                    skip -= skipped
-                messages = messages[: partition.count - done]
-                columns.extend(messages)
-                done += len(messages)
-                if len(columns) >= BATCH_ROWS or columns.bytes >= BATCH_BYTES:
-                    yield columns.take()
-        except ChannelClosed as closed:
-            if closed.code in (404, 406, 410):
-                raise LeaseExpired(
-                    f"lease {partition.lease} on queue '{partition.queue}' cannot be read any more: {closed.text}"
-                ) from None
-            raise BrokerLost(f"queue '{partition.queue}' cannot be read: {closed.text}") from None
-        except (ConnectionClosed, Timeout) as closed:
-            lost += 1
-            if lost > options.retries:
-                raise BrokerLost(f"the connection to {options.address} was lost {lost} times: {closed}") from None
-        finally:
-            connection.abort()
-    if len(columns):
-        yield columns.take()
 
 
 class LeasedBatchReader(DataSourceReader):
@@ -174,9 +129,9 @@ class LeasedStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self.api = HttpApi(options)
         self._left: dict[str, int] | None = None  # AvailableNow: messages still to take of each queue
         self._tidied = False
+        self._settled = 0  # every batch up to this one is settled by this process
         self._current: dict[str, Any] | None = None  # Spark before 4.2 does not say where it stands
-        self._renewing: threading.Thread | None = None
-        self._held: dict[str, set[str]] = {}
+        self._renewal = Renewal(options)
 
     def __getstate__(self) -> dict[str, Any]:
         fresh = LeasedStreamReader(self.options, self.schema).__dict__
@@ -194,24 +149,25 @@ class LeasedStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def latestOffset(self, start: dict[str, Any] | None = None, limit: ReadLimit | None = None) -> dict[str, Any]:
         at = start or self._current or {"owner": uuid.uuid4().hex, "batch": 0, "leases": {}}
-        self._renew()
+        only = limit is None or isinstance(limit, ReadAllAvailable)  # one batch is all that this run will have
+        if at["batch"] == 0 and not only:
+            self._current = {**at, "batch": 1}
+            return self._current
         names = list(self._left) if self._left is not None else self.api.names(stream=False)
         batch = int(at["batch"]) + 1
         leases = {} if self._tidied else self._tidy(names, at)
         if not leases:
-            leases = self._lease(names, at["owner"], batch, limit)
+            leases = self._lease(names, at, batch, limit)
         if not leases and not at["leases"]:
             return at
-        for queue, held in leases.items():
-            self._held.setdefault(queue, set()).update(lease.id for lease in held)
-            if self._left is not None:
-                self._left[queue] = max(0, self._left[queue] - sum(lease.count for lease in held))
         # Without leases this is the empty batch that lets Spark commit the one before.
         listed = {queue: [[lease.id, lease.count] for lease in held] for queue, held in leases.items()}
         self._current = {"owner": at["owner"], "batch": batch, "leases": listed}
         return self._current
 
-    def _lease(self, names: list[str], owner: str, batch: int, limit: ReadLimit | None) -> dict[str, list[Lease]]:
+    def _lease(
+        self, names: list[str], at: dict[str, Any], batch: int, limit: ReadLimit | None
+    ) -> dict[str, list[Lease]]:
         most = EVERYTHING
         size = None
         if not isinstance(limit, ReadAllAvailable):
@@ -220,7 +176,15 @@ class LeasedStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         share = max(1, most // max(1, len(names)))
         ready = self._left if self._left is not None else waiting(self.options, names)
         wanted = {name: min(share, ready.get(name, 0)) for name in names}
-        return take(self.api, {name: count for name, count in wanted.items() if count}, owner, batch, size)
+        api = self.api
+        if at["batch"] == 0:  # planning this batch, once the log has its owner, gives the leases their full time
+            api = HttpApi(replace(self.options, lease_ttl_ms=min(NAMELESS_TTL_MS, self.options.lease_ttl_ms)))
+        taken = take(api, {name: count for name, count in wanted.items() if count}, at["owner"], batch, size)
+        for queue, held in taken.items():
+            self._renewal.keep(queue, [lease.id for lease in held])
+            if self._left is not None:
+                self._left[queue] = max(0, self._left[queue] - sum(lease.count for lease in held))
+        return taken
 
     def _tidy(self, names: list[str], at: dict[str, Any]) -> dict[str, list[Lease]]:
         """After a restart: leases of the next batch are taken over, any other that no batch knows is let go."""
@@ -229,20 +193,26 @@ class LeasedStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         following = int(at["batch"]) + 1
         for queue in names:
             for lease in self.api.leases(queue, at["owner"]):
-                if lease.id in known:
-                    self._held.setdefault(queue, set()).add(lease.id)
-                elif not lease.key.startswith(f"{following}/"):
+                if lease.id not in known and not lease.key.startswith(f"{following}/"):
                     self.api.release(queue, lease.id)
+                else:
+                    self._renewal.keep(queue, [lease.id])
         return taken(self.api, names, at["owner"], following)
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         self._current = end
-        self._renew()
+        if int(start["batch"]) > self._settled and start["owner"] == end["owner"]:
+            self.commit(start)
         found = []
         for queue, held in end["leases"].items():
             for lease, count in held:
-                self._held.setdefault(queue, set()).add(lease)
-                found.append(LeasePartition(queue, lease, count))
+                state = self.api.renew(queue, lease)
+                left = 0 if state is None else state.count
+                if left < count:
+                    missing(self.options, queue, lease, count, left)
+                if state is not None:
+                    self._renewal.keep(queue, [lease])
+                    found.append(LeasePartition(queue, lease, left))
         return found
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -252,22 +222,17 @@ class LeasedStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def commit(self, end: dict[str, Any]) -> None:
         for queue, held in end["leases"].items():
             for lease, _ in held:
-                self.api.ack(queue, lease)
-                self._held.get(queue, set()).discard(lease)
+                self._settle(queue, lease)
+        self._settled = max(self._settled, int(end["batch"]))
 
-    # --- renewing
+    def _settle(self, queue: str, lease: str) -> None:
+        try:
+            self.api.ack(queue, lease)
+        except LeaseExpired as expired:
+            if self.options.fail_on_data_loss:
+                raise
+            log.warning("%s; going on because failOnDataLoss=false", expired)
+        self._renewal.drop(queue, lease)
 
-    def _renew(self) -> None:
-        if self._renewing is None:
-            self._renewing = threading.Thread(target=self._keep_renewing, daemon=True, name="renew leases")
-            self._renewing.start()
-
-    def _keep_renewing(self) -> None:
-        pause = threading.Event()
-        while not pause.wait(max(0.05, self.options.lease_ttl_ms / 3000)):
-            for queue, held in list(self._held.items()):
-                for lease in list(held):
-                    try:
-                        self.api.renew(queue, lease)
-                    except BrokerLost:
-                        break  # the broker is away: the lease does not run out while it is down, and we ask again
+    def stop(self) -> None:
+        self._renewal.stop()

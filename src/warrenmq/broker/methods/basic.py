@@ -47,7 +47,7 @@ def consume(channel: Channel, method: Method) -> None:
     queue = vhost.queue(name)
     vhost.check_exclusive(queue, connection, False)
     if "x-lease" in arguments:
-        queue = queue.leases.view(arguments["x-lease"])
+        queue = queue.leases.view(arguments)
     priority = _priority(queue.name, arguments)
     exclusive = method.bit("exclusive") and queue.kind == "classic"  # the other kinds do not know it
     if queue.exclusive_consumer is not None or (

@@ -20,7 +20,7 @@ from warrenmq.broker.queue import paging
 from warrenmq.broker.timers import Timer
 from warrenmq.log.format import StoredMessage
 from warrenmq.log.index import QueueIndex
-from warrenmq.wire.fields import Field
+from warrenmq.wire.fields import Table
 from warrenmq.wire.replies import AmqpError
 
 if TYPE_CHECKING:
@@ -196,15 +196,22 @@ class Leases:
             raise LeaseError(410, f"lease {id} of {self._queue.name} ran out or was released; its messages went back")
         raise LeaseError(404, f"no lease '{id}' of {self._queue.name}: settled already, or never there")
 
-    def view(self, field: Field) -> Queue:
-        """What basic.consume with x-lease reads."""
+    def view(self, arguments: Table) -> Queue:
+        """What basic.consume with x-lease reads. With x-lease-left, only if so many of its messages are left.
+
+        A reader that was told a number would wait for ever for messages that are gone: transient ones go with a crash.
+        """
         from warrenmq.broker.queue.lease_view import LeaseView
 
         queue = self._queue
         try:
-            lease = self.get(str(field.value))
+            lease = self.get(str(arguments["x-lease"].value))
         except LeaseError as error:
             raise AmqpError(404, error.reason) from None
+        expected = arguments.get("x-lease-left")
+        if expected is not None and str(expected.value) != str(int(lease.left)):
+            said = f"x-lease-left is {expected.value}"
+            raise AmqpError(406, f"lease {lease.id} of {queue.name} has {lease.left} messages left, {said}")
         view = LeaseView(queue.name, queue.vhost, 0, False, None, False, {})
         view.lease = lease
         return view

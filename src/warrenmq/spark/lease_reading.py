@@ -1,0 +1,98 @@
+"""Reading the messages of a lease, in a task.
+
+Duty: the messages in order, over as many connections as it takes, and what to do when some are gone: a lease that ran
+out or was released, transient messages that went with a crash of the broker. Nothing is settled by reading. Not here:
+taking and settling leases (``leased.py``).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pyspark.sql.datasource import InputPartition
+from pyspark.sql.types import StructType
+
+from warrenmq.client import ChannelClosed, ConnectionClosed, Field, Timeout
+from warrenmq.spark.columns import Columns
+from warrenmq.spark.connect import BrokerLost, connect
+from warrenmq.spark.httpapi import HttpApi, LeaseExpired
+from warrenmq.spark.options import Options
+from warrenmq.spark.stream import BATCH_BYTES, BATCH_ROWS, STALLED
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+log = logging.getLogger("warrenmq.spark")
+
+
+@dataclass
+class LeasePartition(InputPartition):
+    queue: str
+    lease: str
+    count: int
+
+
+def missing(options: Options, queue: str, lease: str, count: int, left: int) -> None:
+    """Some messages of a planned batch are not under its lease any more: an error, or a warning, as asked."""
+    gone = "none" if not left else f"only {left}"
+    text = (
+        f"lease {lease} on queue '{queue}' has {gone} of the {count} messages that were planned: it ran out or was "
+        "released, or the broker crashed and they were transient"
+    )
+    if options.fail_on_data_loss:
+        raise LeaseExpired(f"{text}; option failOnDataLoss=false goes on without them")
+    log.warning("%s; going on without them because failOnDataLoss=false", text)
+
+
+def read_lease(options: Options, schema: StructType, partition: LeasePartition) -> Iterator[pa.RecordBatch]:
+    columns = Columns(schema, partition.queue)
+    lost = 0
+    done = 0
+    count = partition.count
+    while done < count:
+        connection = connect(options, f"lease of {partition.queue}")
+        try:
+            channel = connection.channel()
+            arguments = {"x-lease": partition.lease, "x-lease-left": Field("l", count)}
+            channel.basic_consume(partition.queue, no_ack=True, arguments=arguments)
+            skip = done  # after a lost connection the lease is read from its beginning
+            while done < count:
+                messages = channel.receive(STALLED)
+                if not messages:
+                    raise BrokerLost(f"lease {partition.lease} on queue '{partition.queue}' gave {done} of {count}")
+                if skip:
+                    skipped = min(skip, len(messages))
+                    messages = messages[skipped:]
+                    skip -= skipped
+                messages = messages[: count - done]
+                columns.extend(messages)
+                done += len(messages)
+                if len(columns) >= BATCH_ROWS or columns.bytes >= BATCH_BYTES:
+                    yield columns.take()
+        except ChannelClosed as closed:
+            if closed.code not in (404, 406):
+                raise BrokerLost(f"queue '{partition.queue}' cannot be read: {closed.text}") from None
+            left = _left(options, partition)
+            if left < count:
+                missing(options, partition.queue, partition.lease, count, left)
+            if done:
+                # Which of those already handed on are among the missing cannot be told: the task begins anew.
+                lease = f"lease {partition.lease} on queue '{partition.queue}'"
+                raise BrokerLost(f"{lease} lost messages while it was read: {closed.text}") from None
+            count = left
+        except (ConnectionClosed, Timeout) as gone:
+            lost += 1
+            if lost > options.retries:
+                raise BrokerLost(f"the connection to {options.address} was lost {lost} times: {gone}") from None
+        finally:
+            connection.abort()
+    if len(columns):
+        yield columns.take()
+
+
+def _left(options: Options, partition: LeasePartition) -> int:
+    state = HttpApi(options).state(partition.queue, partition.lease)
+    return 0 if state is None else state.count
