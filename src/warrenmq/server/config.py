@@ -80,6 +80,11 @@ class Settings:
         "seconds a delivery may stay unacknowledged before its channel is closed",
     )
 
+    http_header_timeout: float = _setting(10.0, seconds(0.1, 3600), "seconds a whole HTTP header may take")
+    http_body_timeout: float = _setting(
+        60.0, seconds(0.1, 3600), "seconds each 64 KiB of an HTTP body or answer may take"
+    )
+    http_connection_max: int = _setting(1000, integer(1, 1000000), "HTTP connections at once")
     http_origins: list[str] = _setting([], origins(), "origins whose pages may use the HTTP API, besides its own")
 
     memory_high_watermark: float | int = _setting(0.4, watermark(), "memory above which publishers are blocked")

@@ -101,8 +101,10 @@ def configure(level: str, format: str, stream: IO[str] | None = None, file: Path
         logger = logging.getLogger(name)
         logger.handlers = [handler]
         logger.propagate = False
-        # What a library tells about its own start and stop is noise beside ours.
-        logger.setLevel(_LEVELS[level] if name == ROOT else max(_LEVELS[level], logging.WARNING))
+        # What a library tells about its own start and stop is noise beside ours; so is uvicorn's line about every
+        # request that is none, which anybody can make it write.
+        least = {ROOT: _LEVELS[level], "uvicorn": logging.ERROR}.get(name, logging.WARNING)
+        logger.setLevel(max(_LEVELS[level], least))
     for old in before:
         if isinstance(old, logging.FileHandler):
             old.close()

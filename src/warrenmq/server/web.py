@@ -4,10 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import socket
+from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from warrenmq.server.logging import events
+
 if TYPE_CHECKING:
+    from warrenmq.http.crowd import Crowd
     from warrenmq.server.app import Server
+
+OUT_OF_DESCRIPTORS = 0.1  # seconds to wait when a socket cannot be accepted
 
 
 class WebServer:
@@ -36,18 +43,53 @@ class WebServer:
         import uvicorn
 
         from warrenmq.http.app import create_app
+        from warrenmq.http.crowd import Crowd
+        from warrenmq.http.protocol import PatientProtocol
 
+        settings = self._server.settings
+        crowd = Crowd(lambda: settings.http_connection_max)
         config = uvicorn.Config(
             create_app(self._server),
+            http=PatientProtocol,
+            ws="none",
             log_config=None,
             access_log=False,
             lifespan="off",
             server_header=False,
+            proxy_headers=False,  # whose word counts is a setting: see http/peer.py
             timeout_graceful_shutdown=1,
         )
+        config.load()
         self._uvicorn = uvicorn.Server(config)
         self._uvicorn.capture_signals = _no_signals
-        await self._uvicorn.serve(sockets=self._sockets)
+        state = self._uvicorn.server_state
+        protocol = partial(PatientProtocol, settings, crowd, config=config, server_state=state, app_state={})
+        background = self._server.background
+        accepting = [
+            background.forever("the HTTP listener", partial(self._accept, one, crowd, protocol))
+            for one in self._sockets
+        ]
+        try:
+            await self._uvicorn.serve(sockets=[])
+        finally:
+            for task in accepting:
+                task.cancel()
+
+    async def _accept(self, listener: socket.socket, crowd: Crowd, protocol: Callable[[], Any]) -> None:
+        """One at a time, and only when there is room: a flood of connections takes no descriptor from AMQP."""
+        loop = asyncio.get_running_loop()
+        while True:
+            try:
+                client, _ = await loop.sock_accept(listener)
+            except OSError as error:
+                events("http").error("http.accept_failed", reason=str(error))
+                await asyncio.sleep(OUT_OF_DESCRIPTORS)
+                continue
+            try:
+                await crowd.room()
+                await loop.connect_accepted_socket(protocol, client)
+            except OSError:
+                client.close()  # it left before it was let in
 
     async def stop(self) -> None:
         if self._uvicorn is not None:
