@@ -19,7 +19,8 @@ from typing import Any, Final, cast, final
 
 from warrenmq.broker.exchange.terms import term
 from warrenmq.broker.extensions import ExtensionError, check_name, load
-from warrenmq.broker.records import EXCHANGE, QUEUE, BasicMessage, Exchange, Resource
+from warrenmq.broker.named import destination
+from warrenmq.broker.records import BasicMessage, Exchange, Resource
 from warrenmq.wire.fields import Field, type_name
 from warrenmq.wire.replies import AmqpError
 
@@ -78,8 +79,8 @@ def validate(exchange: Exchange, registry: DecoratorRegistry) -> None:
 class ExtraDestinations:
     """The built-in decorator: an exchange argument or policy key lists further destinations.
 
-    ``x-extra-destinations`` (argument) or ``extra-destinations`` (policy; the argument wins) is a list of names:
-    ``orders`` or ``queue:orders`` is a queue, ``exchange:audit`` an exchange.
+    ``x-extra-destinations`` (argument) or ``extra-destinations`` (policy; the argument wins) is a list of names
+    (``named.destination``). Who may name them: ``named.py``.
     """
 
     def __init__(self) -> None:
@@ -90,7 +91,7 @@ class ExtraDestinations:
 
     def route(self, exchange: Exchange, message: BasicMessage) -> list[Resource]:
         virtual_host = exchange.name.virtual_host
-        return [_resource(virtual_host, name) for name in _listed(exchange)]
+        return [destination(virtual_host, name) for name in _listed(exchange)]
 
     def validate(self, exchange: Exchange) -> None:
         field = exchange.arguments.get(EXTRA_ARGUMENT)
@@ -120,9 +121,3 @@ def _listed(exchange: Exchange) -> list[str]:
             if isinstance(each, str):
                 names.append(each)
     return names
-
-
-def _resource(virtual_host: str, name: str) -> Resource:
-    if name.startswith("exchange:"):
-        return Resource(virtual_host, EXCHANGE, name[len("exchange:") :])
-    return Resource(virtual_host, QUEUE, name[len("queue:") :] if name.startswith("queue:") else name)

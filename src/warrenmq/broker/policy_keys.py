@@ -17,6 +17,7 @@ TEXT: Final = "text"
 ONE_OF: Final = "one of"
 AGE: Final = "age"  # "7D", as streams measure age
 ANY: Final = "any"
+NAMES: Final = "names"  # a list of texts
 
 MIN: Final = "min"  # a policy and an operator policy: the smaller value holds
 FIRST: Final = "first"  # operator policies may not set it
@@ -39,6 +40,8 @@ class PolicyKey:
             return isinstance(value, str)
         if rule == ONE_OF:
             return str(value) in self.choices and not isinstance(value, bool)
+        if rule == NAMES:
+            return isinstance(value, list) and all(isinstance(name, str) for name in value)
         if rule == AGE:
             return isinstance(value, str) and is_age(value)
         if isinstance(value, bool) or not isinstance(value, int):
@@ -86,6 +89,7 @@ TABLE: Final = [
     _key("consumer-timeout", COUNT, "is not a valid consumer timeout", MIN),
     _key("federation-upstream", TEXT, "is not a valid federation upstream"),
     _key("federation-upstream-set", TEXT, "is not a valid federation upstream set"),
+    _key("extra-destinations", NAMES, "is not a valid list of destinations"),
     _key("delayed-mandatory", ONE_OF, "is not a valid delayed-mandatory value", FIRST, "rabbitmq honest"),
 ]  # fmt: skip
 

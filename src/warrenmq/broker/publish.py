@@ -6,7 +6,7 @@
     write permission        403
     exchange lookup         404
     internal                403
-    topic permission        403, on every routing key
+    topic permission        403, on the key of the publish; CC and BCC are not looked at, as in RabbitMQ
     properties, reply-to    406
     user-id                 406
     expiration              406
@@ -352,9 +352,6 @@ def read_routing_keys(channel: Channel, route: Route, arrived: Arrived, quick: Q
             properties = properties.copy()
             properties.headers = headers
             changed = True
-        if route.exchange.type == "topic":
-            for key in keys[1:]:
-                channel.check_topic("write", route.exchange, key, 60, 40)
     if reply:
         properties = properties.copy()
         properties.reply_to = channel.reply_address

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from warrenmq.broker.exchange import types
-from warrenmq.broker.methods.names import exchange_argument, refuse_default_exchange, strip
+from warrenmq.broker.methods.names import refuse_default_exchange, strip
+from warrenmq.broker.named import check_named
 from warrenmq.wire.methods import Method, method_frame
 from warrenmq.wire.replies import AmqpError
 
@@ -31,7 +32,7 @@ def declare(channel: Channel, method: Method) -> None:
     if name.name not in vhost.exchanges:
         if name.name.startswith("amq."):
             raise AmqpError(403, f"exchange name '{name.name}' contains reserved prefix 'amq.*'")
-        exchange_argument(channel, name, arguments, "alternate-exchange")
+        check_named(channel, name, type, arguments)
     vhost.declare_exchange(
         name.name,
         type,

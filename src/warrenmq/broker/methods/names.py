@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from warrenmq.broker.records import Resource
-from warrenmq.wire.fields import Table, type_name
 from warrenmq.wire.replies import AmqpError
 
 if TYPE_CHECKING:
@@ -28,14 +27,3 @@ def queue_name(channel: Channel, name: str) -> str:
 def refuse_default_exchange(name: Resource) -> None:
     if name.kind == "exchange" and not name.name:
         raise AmqpError(403, "operation not permitted on the default exchange")
-
-
-def exchange_argument(channel: Channel, owner: Resource, arguments: Table, key: str) -> None:
-    """alternate-exchange and x-dead-letter-exchange: a string, with read on the owner and write on the exchange."""
-    field = arguments.get(key)
-    if field is None:
-        return
-    if field.kind != "S" or not isinstance(field.value, str):
-        raise AmqpError(406, f"invalid type '{type_name(field)}' for arg '{key}' in {owner}")
-    channel.check("read", owner)
-    channel.check("write", Resource(owner.virtual_host, "exchange", field.value))

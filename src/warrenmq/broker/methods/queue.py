@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from warrenmq.broker.methods.names import exchange_argument, queue_name, refuse_default_exchange, strip
+from warrenmq.broker.methods.names import queue_name, refuse_default_exchange, strip
+from warrenmq.broker.named import check_named
 from warrenmq.broker.publish import DIRECT_REPLY
 from warrenmq.broker.queue.arguments import CLASSIC, QUORUM, STREAM, queue_type
 from warrenmq.broker.records import Binding
@@ -42,7 +43,7 @@ def _declare(channel: Channel, method: Method, name: str) -> None:
     resource = connection.resource("queue", name)
     channel.check("configure", resource)
     if name not in vhost.queues:
-        exchange_argument(channel, resource, arguments, "x-dead-letter-exchange")
+        check_named(channel, resource, "", arguments)
     queue = vhost.declare_queue(
         name, method.bit("durable"), owner, method.bit("auto_delete"), arguments, connection.username
     )

@@ -9,7 +9,7 @@ A verdict is about routing: it does not know how full a queue is (``x-overflow``
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -113,7 +113,7 @@ class PublishPath:
         found = gate.exchange
         if user is not None and found.type == "topic":
             try:
-                self._check_topic(user, found, [routing_key])
+                self._check_topic(user, found, routing_key)
             except AmqpError as refusal:
                 return Verdict(REFUSED, [], refusal.code, refusal.text)
         if gate.words is None:
@@ -172,7 +172,7 @@ class PublishPath:
         self._check_size(facts.size)
         name = Resource(facts.vhost, EXCHANGE, exchange_name.replace("\r", "").replace("\n", ""))
         exchange = self._exchange(vhost, facts.user, name)
-        self._check_topic(facts.user, exchange, [routing_key])
+        self._check_topic(facts.user, exchange, routing_key)
         if facts.reply_to == DIRECT_REPLY:
             raise AmqpError(406, "fast reply consumer does not exist")
         self._check_user_id(facts.user, facts.user_id)
@@ -181,8 +181,6 @@ class PublishPath:
         read_expiration(quick)
         headers = facts.headers
         keys = routing_keys_of(routing_key, headers)
-        if len(keys) > 1:
-            self._check_topic(facts.user, exchange, keys[1:])
         message = self._message(exchange, keys, headers, facts)
         if self.interceptors.of_messages:
             message = self.interceptors.amend(message)
@@ -242,13 +240,13 @@ class PublishPath:
             shown = name if name.name else Resource(name.virtual_host, name.kind, "amq.default")
             raise AmqpError(403, f"access to {shown} refused for user '{user}'")
 
-    def _check_topic(self, user: str | None, exchange: Exchange, keys: Iterable[str]) -> None:
+    def _check_topic(self, user: str | None, exchange: Exchange, key: str) -> None:
+        """The key of the publish alone; CC and BCC are not looked at, as in RabbitMQ."""
         if user is None or exchange.type != "topic":
             return
         name = exchange.name
-        for key in keys:
-            if not self.access.topic_allowed(user, name.virtual_host, name.name, "write", key):
-                raise AmqpError(403, f"access to topic '{key}' in {name} refused for user '{user}'")
+        if not self.access.topic_allowed(user, name.virtual_host, name.name, "write", key):
+            raise AmqpError(403, f"access to topic '{key}' in {name} refused for user '{user}'")
 
     def _check_user_id(self, user: str | None, claimed: str | None) -> None:
         if user is None or claimed is None or claimed == user or self.access.has_tag(user, IMPERSONATOR):
