@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 from tests.broker.harness import Client, Core
+from tests.rules.desk import consume, fill, headers, queue
+from warrenmq.broker.queue.paging import WINDOW
 from warrenmq.wire.content import Properties
 
 
@@ -31,7 +33,7 @@ def test_failed_deliveries_are_counted_in_a_header(core: Core) -> None:
         headers = got.properties.headers or {}
         counts.append(headers["x-delivery-count"].value if "x-delivery-count" in headers else None)
         client.send("basic.reject", delivery_tag=got["delivery_tag"], requeue=True)
-    assert counts == [None, 1, 2]
+    assert counts == [0, 1, 2]
 
 
 def test_one_failure_too_many_is_a_dead_letter(core: Core) -> None:
@@ -46,6 +48,103 @@ def test_one_failure_too_many_is_a_dead_letter(core: Core) -> None:
     dead = client.call("basic.get", queue="dead")
     assert dead.properties is not None and dead.properties.headers is not None
     assert dead.properties.headers["x-first-death-reason"].value == "delivery_limit"
+
+
+def counts(client: Client, times: int) -> list[tuple[str, int]]:
+    """That many messages, each taken and kept, with their delivery counts."""
+    found = []
+    for _ in range(times):
+        got = client.call("basic.get", queue="q")
+        assert got.properties is not None and got.properties.headers is not None
+        assert got["redelivered"] or got.properties.headers["x-delivery-count"].value == 0
+        found.append((got.body.decode(), got.properties.headers["x-delivery-count"].value))
+    return found
+
+
+def fail(client: Client, times: int) -> None:
+    for _ in range(times):
+        got = client.call("basic.get", queue="q")
+        client.send("basic.nack", delivery_tag=got["delivery_tag"], requeue=True)
+
+
+@pytest.mark.parametrize("clean", [True, False], ids=["stopped", "crashed"])
+@pytest.mark.parametrize("limit", [-1, 400])
+def test_the_count_survives_a_restart_and_goes_on(core: Core, clean: bool, limit: int) -> None:
+    client = core.client()
+    declare(client, **({} if limit < 0 else {"x-delivery-limit": limit}))
+    fill(client, "q", "x")
+    so_far = 0
+    for failures in (3, 260, 300):  # beyond what fits beside a size, too
+        fail(client, failures - so_far)
+        core.restart(clean)
+        client = core.client()
+        assert counts(client, 1) == [("x", failures)]
+        client.send("basic.nack", delivery_tag=1, requeue=True)
+        so_far = failures + 1
+
+
+@pytest.mark.parametrize("clean", [True, False], ids=["stopped", "crashed"])
+def test_what_went_to_the_end_is_there_after_a_restart(core: Core, clean: bool) -> None:
+    client = core.client()
+    declare(client)
+    fill(client, "q", *"1234")
+    fail(client, 2)
+    assert [body for body, _ in counts(client, 1)] == ["3"]
+    core.restart(clean)  # 3 was with a client: known if that was told to go, else nobody knows how far it got
+    found = counts(core.client(), 4)
+    assert [body for body, _ in found] == ["3", "4", "1", "2"]
+    assert dict(found) | {"3": 0} == {"1": 1, "2": 1, "3": 0, "4": 0}
+    assert dict(found)["3"] == (1 if clean else 0)
+
+
+def test_a_long_queue_counts_what_is_not_in_memory_too(core: Core) -> None:
+    client = core.client()
+    declare(client)
+    for number in range(WINDOW + 100):
+        client.publish("", "q", b"%d" % number)
+    fail(client, 5)
+    core.restart(clean=False)
+    client = core.client()
+    fail(client, 3)
+    consume(client, "q", no_ack=True)
+    got = client.deliveries()
+    bodies = [int(each.body) for each in got]
+    assert bodies == [*range(8, WINDOW + 100), *range(8)]
+    flagged = [headers(each).get("x-delivery-count") for each in got]
+    assert flagged == [None] * (WINDOW + 92) + [1] * 8
+
+
+def test_a_purge_forgets_the_counts_of_what_it_takes_and_no_others(core: Core) -> None:
+    client = core.client()
+    declare(client, **{"x-delivery-limit": 9})
+    fill(client, "q", *"12")
+    fail(client, 1)
+    kept = client.call("basic.get", queue="q")
+    fail(client, 1)
+    client.call("queue.purge", queue="q")
+    client.send("basic.nack", delivery_tag=kept["delivery_tag"], requeue=True)
+    fill(client, "q", "3")
+    assert counts(client, 2) == [("1", 2), ("3", 0)]
+    core.restart(clean=False)
+    client = core.client()
+    found = {}
+    for _ in range(2):
+        got = client.call("basic.get", queue="q")
+        found[got.body] = headers(got)["x-delivery-count"]
+    assert found == {b"1": 2, b"3": 0}
+
+
+def test_an_unsettled_get_keeps_a_queue_from_expiring(core: Core) -> None:
+    client = core.client()
+    declare(client, **{"x-expires": 1000})
+    fill(client, "q", *"12")
+    got = client.call("basic.get", queue="q")
+    core.advance(5000)
+    client.send("basic.ack", delivery_tag=got["delivery_tag"])
+    core.advance(900)
+    assert queue(core, "q").ready == 1
+    core.advance(200)
+    assert "q" not in core.broker.vhosts["/"].queues
 
 
 def test_transient_messages_survive_a_crash_too(core: Core) -> None:

@@ -11,6 +11,7 @@ import pika
 import pytest
 from pika.adapters.blocking_connection import BlockingChannel
 from pika.compat import long
+from pika.exceptions import ChannelClosedByBroker
 
 from tests.differential.campaign import fresh_prefix
 from tests.support.brokers import RunningBroker
@@ -129,6 +130,116 @@ def test_what_comes_back_to_a_queue_with_a_ttl_of_nothing_is_not_delivered_again
     desk.until(lambda: len(flags) >= 50)
     assert desk.count(queue) == 0
     assert flags == [False] * 50
+
+
+# -- failed deliveries of quorum queues --------------------------------------------------------------------------
+
+LIMITS = pytest.mark.parametrize("limit", [{}, {"delivery_limit": 9}], ids=["no limit", "limit"])
+
+
+def quorum(desk: Desk, **arguments: object) -> str:
+    return desk.queue("q", queue_type="quorum", **arguments)
+
+
+def shown(desk: Desk, queue: str, count: int) -> list[tuple[str, object]]:
+    """That many messages, taken out, with the delivery count they show."""
+    found = []
+    for _ in range(count):
+        _, headers, body = desk.get(queue, no_ack=True)
+        found.append((body, headers.get("x-delivery-count")))
+    return found
+
+
+BACK: dict[str, Callable[[BlockingChannel, list[int]], object]] = {
+    "nack all": lambda channel, tags: channel.basic_nack(tags[-1], multiple=True),
+    "nack backwards": lambda channel, tags: [channel.basic_nack(tag) for tag in reversed(tags)],
+    "reject one by one": lambda channel, tags: [channel.basic_reject(tag) for tag in tags],
+    "recover": lambda channel, tags: channel.basic_recover(True),
+    "channel closed": lambda channel, tags: channel.close(),
+}
+
+
+@LIMITS
+@pytest.mark.parametrize("consumes", [False, True], ids=["get", "consume"])
+@pytest.mark.parametrize("how", BACK)
+def test_what_comes_back_to_a_quorum_queue_goes_where_rabbitmq_puts_it(
+    desk: Desk, limit: dict[str, object], how: str, consumes: bool
+) -> None:
+    queue = quorum(desk, **limit)
+    desk.fill(queue, *"123456")
+    channel = desk.connection.channel()
+    tags: list[int] = []
+    if consumes:
+        channel.basic_qos(prefetch_count=3)
+        channel.basic_consume(queue, lambda _, method, *content: tags.append(method.delivery_tag), consumer_tag="c")
+        desk.until(lambda: len(tags) == 3)
+        channel.basic_cancel("c")
+    else:
+        while len(tags) < 3:
+            tags.append(channel.basic_get(queue)[0].delivery_tag)
+    BACK[how](channel, tags)
+    desk.until(lambda: desk.count(queue) == 6)
+    back = [(body, 1) for body in ("321" if how == "nack backwards" else "123")]
+    rest = [(body, 0) for body in "456"]
+    to_the_end = not limit and how != "channel closed"
+    assert shown(desk, queue, 6) == (rest + back if to_the_end else back + rest)
+
+
+def test_a_get_of_a_quorum_queue_always_shows_a_count_and_a_delivery_only_after_a_failure(desk: Desk) -> None:
+    queue = quorum(desk)
+    desk.fill(queue, "x", headers={"x-delivery-count": 7})
+    tag, headers, _ = desk.get(queue)
+    assert headers == {"x-delivery-count": 0}
+    desk.channel.basic_nack(tag)
+    desk.fill(queue, "y", headers={"x-delivery-count": 7})
+    desk.fill(queue, "z")
+    got: dict[bytes, object] = {}
+    desk.channel.basic_consume(queue, lambda channel, method, properties, body: got.update({body: properties.headers}))
+    desk.until(lambda: len(got) == 3)
+    assert got == {b"x": {"x-delivery-count": 1}, b"y": {"x-delivery-count": 7}, b"z": None}
+
+
+@pytest.mark.parametrize("own", [{}, {"x-delivery-count": 7}], ids=["none", "one of its own"])
+@pytest.mark.parametrize("reason", ["rejected", "delivery_limit"])
+def test_a_dead_letter_shows_no_delivery_count_but_its_publishers(
+    desk: Desk, own: dict[str, object], reason: str
+) -> None:
+    dead = desk.queue("dead")
+    queue = quorum(desk, delivery_limit=1, dead_letter_exchange="", dead_letter_routing_key=dead)
+    desk.fill(queue, "x", headers=own)
+    desk.channel.basic_nack(desk.get(queue)[0])
+    desk.channel.basic_nack(desk.get(queue)[0], requeue=reason == "delivery_limit")
+    _, headers, _ = desk.get(dead, no_ack=True)
+    assert headers["x-first-death-reason"] == reason
+    assert {key: value for key, value in headers.items() if key == "x-delivery-count"} == own
+
+
+def test_an_unsettled_get_is_a_consumer_of_a_quorum_queue(desk: Desk) -> None:
+    queue = quorum(desk)
+    desk.fill(queue, *"1234")
+    tags = [desk.get(queue)[0] for _ in range(3)]
+    desk.get(queue, no_ack=True)
+
+    def consumers() -> int:
+        return int(desk.channel.queue_declare(queue, passive=True).method.consumer_count)
+
+    assert consumers() == 3
+    desk.channel.basic_ack(tags[0])
+    desk.until(lambda: consumers() == 2)
+    desk.channel.basic_nack(tags[1])
+    desk.until(lambda: consumers() == 1)
+    desk.channel.basic_reject(tags[2], requeue=False)
+    desk.until(lambda: consumers() == 0)
+
+
+def test_a_quorum_queue_with_a_single_active_consumer_has_no_get(desk: Desk) -> None:
+    queue = quorum(desk, single_active_consumer=True)
+    with pytest.raises(ChannelClosedByBroker) as closed:
+        desk.connection.channel().basic_get(queue)
+    assert (closed.value.reply_code, closed.value.reply_text) == (
+        405, f"RESOURCE_LOCKED - cannot obtain access to locked queue '{queue}' in vhost '/'. basic.get operations are "
+        "not supported by quorum queues with single active consumer",
+    )  # fmt: skip
 
 
 # -- what is written on a dead letter ----------------------------------------------------------------------------

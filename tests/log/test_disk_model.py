@@ -62,6 +62,7 @@ def batch_2(w: World) -> None:
 def batch_3(w: World) -> None:
     w.publish_in_chunks([b"e" * 60, b"f" * 60], 1)
     w.move(3, 1)
+    w.requeue(2)
     w.define("two", b"2" * 40)
 
 

@@ -248,6 +248,42 @@ def test_settling_in_runs_and_one_by_one_is_the_same() -> None:
         assert [int(a) for a in recovered.queues[1].addresses] == addresses[:10] + addresses[90:]
 
 
+def test_what_came_back_is_found_at_its_new_place_with_its_new_flags_however_old_the_news() -> None:
+    disk = SimulatedFiles()
+    settings = LogSettings(segment_bytes=4000, checkpoint_bytes=1, slack_bytes=0)
+    world = World(disk, settings)
+    for number in range(40):
+        world.publish(bytes([number]) * 300, 1)
+        world.end_turn()
+    address = world.addresses[(1, 1)]
+    for flags in (5, -7):
+        new = world.next_position(1)
+        world.log.requeue(1, address, new, flags)
+        world.end_turn()
+        for stage in ("replayed", "in the ledger", "compacted"):
+            _, recovered = Log.open("/data", SimulatedFiles(disk.synced_image()), settings)
+            index = recovered.queues[1]
+            found = (int(index.addresses[-1]), int(index.positions[-1]), int(index.flags[-1]))
+            assert found == (address, new, flags), stage
+            assert len(index) == len(set(index.addresses)), stage
+            if stage == "in the ledger":
+                for position in range(2, 12) if flags > 0 else range(12, 30):
+                    world.settle(1, position)
+                world.end_turn()
+            world.maintain()
+
+
+def test_a_ledger_of_nothing_but_returns_is_compacted_too() -> None:
+    disk = SimulatedFiles()
+    world = World(disk, LogSettings(segment_bytes=4000, checkpoint_bytes=1, slack_bytes=0))
+    world.publish(b"x" * 300, 1)
+    for _ in range(3000):
+        world.requeue(1)
+        world.end_turn()
+        world.maintain()
+    assert world.log.maintenance.disk_bytes() < 5 * 4000
+
+
 def test_a_dead_message_cannot_enter_another_queue() -> None:
     log, _ = Log.open("/data", SimulatedFiles(), LogSettings())
     address = put(log, b"x")

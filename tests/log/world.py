@@ -127,6 +127,17 @@ class World(Listener):
         self.state.queues.setdefault(target, {})[new] = self.state.queues[queue][position]
         self.settle(queue, position)
 
+    def requeue(self, queue: int) -> None:
+        """The first one comes back to the end."""
+        position = self.first(queue)
+        if position is None:
+            return
+        address = self.addresses.pop((queue, position))
+        new = self.next_position(queue)
+        self.log.requeue(queue, address, new, -new)
+        self.addresses[(queue, new)] = address
+        self.state.queues[queue][new] = self.state.queues[queue].pop(position)
+
     def purge(self, queue: int) -> None:
         addresses = _vec([])
         for position in sorted(self.state.queues.get(queue, {})):

@@ -428,7 +428,7 @@ class Channel:
             entry.consumer = None
             queues.setdefault(entry.queue, []).append(entry)
         for queue, held in queues.items():
-            queue.requeue(held)
+            queue.abandoned(held)
         for consumer in consumers:
             consumer.queue.unsubscribe(consumer)
         self.confirms.waiting = []

@@ -147,7 +147,7 @@ class Entry:
         self.redelivered: bool = False
         self.consumer: Consumer | None = None  # who holds it, when delivered to a consumer
         self.delivered_at: i64 = 0
-        self.delivery_count: i64 = 0
+        self.original: Message | None = None  # as published, while ``message`` shows a delivery count
 
 
 def write_content(w: BytesWriter, channel: i64, message: Message, frame_max: i64) -> None:

@@ -207,7 +207,10 @@ def load_queue(
     while i < len(index):
         position = index.positions[i]
         packed = index.flags[i]
-        redelivered = (packed & holder.REDELIVERED_BIT) != 0 or (not clean and position <= delivered_up_to)
+        redelivered = holder.was_delivered(packed) or (not clean and position <= delivered_up_to)
+        failures = holder.failures_of(packed)
+        if failures:
+            queue.recovered_failures(position, failures)
         size = holder.size_of(packed)
         if size == holder.LARGE:
             size = read_i64_be(broker.log.read_head(index.addresses[i]).header, 4)

@@ -58,7 +58,7 @@ async def _queues(bridge: Bridge) -> list[tuple[str, str, list[int]]]:
         for queue in list(vhost.queues.values()):
             ready, unacked = int(queue.ready), int(queue.unacked)
             ready_bytes, unacked_bytes = int(queue.ready_bytes), int(queue.unacked_bytes)
-            values = [ready, unacked, ready + unacked, len(queue.dispatch.consumers)]
+            values = [ready, unacked, ready + unacked, queue.consumer_count()]
             values += [ready_bytes, unacked_bytes, ready_bytes + unacked_bytes]
             found.append((vhost.name, queue.name.name, values))
             await pacer.breathe()

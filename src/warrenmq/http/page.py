@@ -72,6 +72,6 @@ def rows(bridge: Bridge, user: User) -> str:
     lines = []
     for queue in queues[:SHOWN]:
         cells = [queue.name.name, queue.name.virtual_host, int(queue.ready), int(queue.unacked)]
-        cells += [int(queue.ready + queue.unacked), len(queue.dispatch.consumers)]
+        cells += [int(queue.ready + queue.unacked), queue.consumer_count()]
         lines.append("<tr>" + "".join(f"<td>{escape(str(cell))}</td>" for cell in cells) + "</tr>")
     return "\n".join(lines)

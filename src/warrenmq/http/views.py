@@ -117,7 +117,7 @@ def queue_info(bridge: Bridge, queue: Queue) -> QueueInfo:
         policy=queue.policy,
         operator_policy=queue.operator_policy,
         effective_policy_definition=queue.policy_definition,
-        consumers=len(consumers),
+        consumers=queue.consumer_count(),
         consumer_utilisation=1.0 if busy and ready == 0 else 0.0,
         consumer_capacity=1.0 if busy and ready == 0 else 0.0,
         exclusive_consumer_tag=None if exclusive is None else exclusive.tag,

@@ -20,6 +20,7 @@ from warrenmq.log.format import (
     DROP,
     ENQUEUE,
     MESSAGE,
+    REQUEUE,
     SETTLE,
     SETTLE_RUN,
     UNDEFINE,
@@ -154,6 +155,14 @@ class OpenBatch:
         write_i64_le(out, address)
         write_i64_le(out, position)
         write_i64_le(out, expiry)
+        write_i32_le(out, i32(flags))
+
+    def requeue(self, queue_id: i64, address: i64, position: i64, flags: i64) -> None:
+        out = self.changes
+        out.append(REQUEUE)
+        write_i32_le(out, i32(queue_id))
+        write_i64_le(out, address)
+        write_i64_le(out, position)
         write_i32_le(out, i32(flags))
 
     def delivered(self, queue_id: i64, position: i64) -> None:

@@ -14,7 +14,7 @@ Duty: names, sizes and codecs; no files, no state. All integers are little-endia
     chunked message = 2 ..., the same, its body being the addresses(8 each) of its chunks
     chunk         = 3 record(4) length(4) bytes
     holder        = queue(4) position(8) expiry(8) flags(4)
-    changes       = { settle | settle run | enqueue | delivered | drop | define | undefine | stream }
+    changes       = { settle | settle run | enqueue | delivered | drop | define | undefine | stream | requeue }
     settle        = 16 queue(4) address(8)
     settle run    = 17 queue(4) first address(8) count(4)
     enqueue       = 18 queue(4) address(8) position(8) expiry(8) flags(4)
@@ -23,6 +23,7 @@ Duty: names, sizes and codecs; no files, no state. All integers are little-endia
     define        = 21 kind length(2) key length(4) value length(4) kind key value
     undefine      = 22 kind length(2) key length(4) kind key
     stream        = 23 queue(4) last offset(8) checksum(4)                 reserved for stream queues
+    requeue       = 24 queue(4) address(8) position(8) flags(4)
 
 Messages come before changes: a change may name a message of its own batch, never the other way round. The checksums
 are CRC-32, begun with the log's identity, so that a batch copied into a message body is never taken for a batch.
@@ -54,6 +55,7 @@ DROP: Final = 20
 DEFINE: Final = 21
 UNDEFINE: Final = 22
 STREAM: Final = 23
+REQUEUE: Final = 24
 
 MESSAGE_FIXED: Final = 35
 CHUNK_FIXED: Final = 9
@@ -63,6 +65,7 @@ SETTLE_RUN_SIZE: Final = 17
 ENQUEUE_SIZE: Final = 33
 DELIVERED_SIZE: Final = 13
 STREAM_SIZE: Final = 17
+REQUEUE_SIZE: Final = 25
 
 FILE_FIELDS: Final = struct.Struct("<qqiiqqqiiqq")
 BATCH_FIELDS: Final = struct.Struct("<qqqqqqiiqq")
@@ -291,6 +294,8 @@ def change_size(data: bytes, at: i64) -> i64:
         return SETTLE_RUN_SIZE
     if kind == ENQUEUE:
         return ENQUEUE_SIZE
+    if kind == REQUEUE:
+        return REQUEUE_SIZE
     if kind == DROP:
         return 9 + 4 * i64(read_i32_le(data, at + 5))
     if kind == DEFINE:

@@ -2,7 +2,7 @@
 
 Duty: the exact holders of each record of one segment, given the segment's records and all changes that concern it, in
 order. Used by recovery (to rebuild queues) and compaction (to rewrite records). Memory is bounded by one segment: a
-counter a record, and exact lists only for records that several queues share or that were moved.
+counter a record, and exact lists only for records that several queues share or that were moved or came back.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from warrenmq.log.format import (
     DROP,
     ENQUEUE,
     HOLDER,
+    REQUEUE,
     SETTLE,
     SETTLE_RUN,
     LogCorrupt,
@@ -66,7 +67,7 @@ class Holders:
                     self._mark(record, False)
                     record += 1
                     count -= 1
-            elif kind == ENQUEUE:
+            elif kind == ENQUEUE or kind == REQUEUE:
                 self._mark(read_i64_le(data, at + 5) & RECORD, True)
             elif kind == DROP:
                 self.dropped.add(read_i32_le(data, at + 1))
@@ -125,6 +126,10 @@ class Holders:
                     held.append(
                         (queue, read_i64_le(data, at + 13), read_i64_le(data, at + 21), read_i32_le(data, at + 29))
                     )
+            elif kind == REQUEUE:
+                held = self.exact.get(read_i64_le(data, at + 5) & RECORD)
+                if held is not None:
+                    replace_holder(held, queue, read_i64_le(data, at + 13), read_i32_le(data, at + 21))
             elif kind == DROP:
                 for held in self.exact.values():
                     remove_holder(held, queue)
@@ -151,6 +156,13 @@ def read_holders(data: bytes, start: i64, count: i64) -> list[Holder]:
         at += HOLDER
         count -= 1
     return found
+
+
+def replace_holder(held: list[Holder], queue: int, position: int, flags: int) -> None:
+    for index, holder in enumerate(held):
+        if holder[0] == queue:
+            held[index] = (queue, position, holder[2], flags)
+            return
 
 
 def remove_holder(held: list[Holder], queue: int) -> None:

@@ -252,6 +252,10 @@ class Log:
             raise LogError(f"message {address:#x} is gone: nothing holds it any more")
         self.current.enqueue(queue_id, address, position, expiry, holder_flags)
 
+    def requeue(self, queue_id: i64, address: i64, position: i64, holder_flags: i64) -> None:
+        """What this queue holds came back to it, to this position and with these flags; its expiry stays."""
+        self.current.requeue(queue_id, address, position, holder_flags)
+
     def settle(self, queue_id: i64, address: i64) -> None:
         """This queue no longer holds it."""
         self._release(address)

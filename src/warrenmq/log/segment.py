@@ -170,8 +170,8 @@ class Segment:
 
     def waste(self) -> i64:
         """How much of it a compaction would give back, in percent."""
-        # of a file compacted before, only records that died since: its headers and rounding are there to stay
-        size = self.record_bytes if self.sparse else self.end + self.ledger
+        # of a file compacted before, only what came since: its headers and rounding are there to stay
+        size = (self.record_bytes if self.sparse else self.end) + self.ledger
         return 0 if size == 0 else (size - self.live_bytes) * 100 // size
 
     def offset(self, slot: i64) -> i64:

@@ -17,6 +17,7 @@ from warrenmq.log.format import (
     DELIVERED,
     DROP,
     ENQUEUE,
+    REQUEUE,
     SETTLE,
     SETTLE_RUN,
     STREAM,
@@ -145,7 +146,7 @@ class LogState:
                 position = int(read_i64_le(data, at + 5))
                 if position > self.delivered.get(queue, 0):
                     self.delivered[queue] = position
-            elif kind == ENQUEUE:
+            elif kind == ENQUEUE or kind == REQUEUE:
                 self.ledger(read_i64_le(data, at + 5) >> 32).other(data[at : at + size])
             elif kind == DROP:
                 self._drop(data, at, size)

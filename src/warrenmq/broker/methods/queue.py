@@ -84,7 +84,7 @@ def _declared(channel: Channel, method: Method, queue: Queue) -> None:
             "queue.declare-ok",
             queue=queue.name.name,
             message_count=queue.ready,
-            consumer_count=len(queue.dispatch.consumers),
+            consumer_count=queue.consumer_count(),
         )
     )
 

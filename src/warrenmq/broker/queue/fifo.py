@@ -2,7 +2,7 @@
 
 Duty: order and counts. Not here: limits, expiry, consumers.
 
-- ``_returned``: requeued entries, oldest last. Whatever was delivered once is older than what was not, so they
+- ``_returned``: requeued entries, the next one last. Whatever was delivered once is older than what was not, so they
   all come before the window.
 - ``_items`` from ``_head``: the window, entries with their content.
 - ``_pages`` (``page.py``): packed entries whose content is in the log, or in the transient store. Only while pages
@@ -173,6 +173,12 @@ class Fifo:
         returned.insert(i, entry)
         self.length += 1
         self._queue.broker.windowed += 1
+
+    def put_behind(self, entries: list[Entry]) -> None:
+        """Requeue in this order, behind what was requeued before."""
+        self._returned[:0] = entries[::-1]
+        self.length += len(entries)
+        self._queue.broker.windowed += len(entries)
 
     def _page_in(self) -> None:
         """Read the next packed entries into the (empty) window."""

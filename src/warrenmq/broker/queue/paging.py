@@ -87,6 +87,7 @@ def let_go(queue: Queue, entry: Entry) -> None:
     """More than a window is outstanding: of this one only the address is kept, if the log has it."""
     if queue.holds(entry.message):
         entry.message = entry.message.without_content()
+        entry.original = None
 
 
 def recall(queue: Queue, entry: Entry) -> None:

@@ -234,6 +234,9 @@ class Queue(Destination):
             self.expiring = True
         self._fifo_of(priority).push_packed(address, position, size, flags | PERSISTENT, expires_at)
 
+    def recovered_failures(self, position: i64, failures: i64) -> None:
+        """The log knows how often deliveries of this entry failed; only quorum queues count that."""
+
     def recovered_lease(self, position: i64, size: i64) -> None:
         """A leased message found in the log at start: it counts, but does not wait here."""
         if position >= self.next_position:
@@ -386,6 +389,10 @@ class Queue(Destination):
         if not self.gone:
             self.came_back()
 
+    def abandoned(self, entries: list[Entry]) -> None:
+        """The channel that held them is gone; oldest first in the list."""
+        self.requeue(entries)
+
     def put_back(self, entry: Entry) -> None:
         """It waits here again."""
         entry.redelivered = True
@@ -461,12 +468,16 @@ class Queue(Destination):
         """The queue was used: x-expires counts anew, as long as nobody consumes."""
         self.idle_since = self.broker.now
         expires = self.settings.expires
-        if expires >= 0 and len(self.dispatch.consumers) == 0:
+        if expires >= 0 and self.consumer_count() == 0:
             self.broker.timers.arm(self._expiry, self.broker.now + expires)
         else:
             self.broker.timers.cancel(self._expiry)
 
     # -- consumers ---------------------------------------------------------------------------------------------
+
+    def consumer_count(self) -> int:
+        """As clients are told it."""
+        return len(self.dispatch.consumers)
 
     def subscribe(self, consumer: Consumer) -> None:
         self.had_consumer = True

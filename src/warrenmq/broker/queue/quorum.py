@@ -1,7 +1,8 @@
 """``x-queue-type: quorum`` on a single node: what its clients may expect of one, minus the replicas.
 
-Every message is logged, failed deliveries are counted (``x-delivery-count``) and limited (``x-delivery-limit``), the
-flags that RabbitMQ refuses are refused with its codes. There is one member and nothing is replicated, and we say so:
+Every message is logged, failed deliveries are counted (``x-delivery-count``; the log knows them too) and limited
+(``x-delivery-limit``), what comes back goes where RabbitMQ puts it, the flags that RabbitMQ refuses are refused with
+its codes. There is one member and nothing is replicated, and we say so:
 once in the log when such a queue is declared, and in the API.
 """
 
@@ -9,9 +10,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, final
 
+from mypy_extensions import i64
+
+from warrenmq.broker import holder
 from warrenmq.broker.message import Entry, Message, message_from
+from warrenmq.broker.queue import paging
+from warrenmq.broker.queue.page import PERSISTENT, REDELIVERED
 from warrenmq.broker.queue.queue import Queue
 from warrenmq.broker.records import Content
+from warrenmq.log.index import QueueIndex
 from warrenmq.wire.content import encode_header
 from warrenmq.wire.fields import Field, Table
 from warrenmq.wire.replies import AmqpError
@@ -28,6 +35,8 @@ class QuorumQueue(Queue):
         super().prepare()
         self.kind = "quorum"
         self.keeps_all = True
+        self._failures: dict[int, int] = {}  # by position: how often it came back, of all that did
+        self._gets: set[int] = set()  # positions of what basic.get holds
 
     def logs(self, message: Message) -> bool:
         return True
@@ -48,16 +57,166 @@ class QuorumQueue(Queue):
                 "quorum queues",
             )
 
-    def put_back(self, entry: Entry) -> None:
-        """A failed delivery: counted, and one too many is a dead letter."""
-        entry.delivery_count += 1
+    def check_get(self) -> None:
+        if self.dispatch.single_active:
+            raise AmqpError(
+                405,
+                f"cannot obtain access to locked {self.name}. basic.get operations are not supported by quorum queues "
+                "with single active consumer",
+            )
+
+    # -- who holds what ----------------------------------------------------------------------------------------
+
+    def consumer_count(self) -> int:
+        """To a quorum queue every basic.get is a consumer of its own until its message is settled."""
+        return len(self.dispatch.consumers) + len(self._gets)
+
+    def get(self) -> Entry | None:
+        entry = super().get()
+        if entry is not None and entry.original is None:
+            _show(entry, 0)  # a delivery says nothing when none failed, an answer to get does
+        return entry
+
+    def got(self, entry: Entry, no_ack: bool) -> None:
+        super().got(entry, no_ack)
+        if not no_ack:
+            self._gets.add(entry.position)
+            self.touch()
+
+    def _take(self) -> Entry | None:
+        entry = super()._take()
+        if entry is not None and self._failures:
+            failures = self._failures.get(entry.position)
+            if failures is not None:
+                _show(entry, failures)
+        return entry
+
+    def settle(self, entry: Entry) -> None:
+        self._came(entry)
+        super().settle(entry)
+
+    def reject(self, entry: Entry) -> None:
+        self._came(entry)
+        super().reject(entry)
+
+    def _came(self, entry: Entry) -> None:
+        """Whoever held it does no longer."""
+        if self._gets and entry.position in self._gets:
+            self._gets.remove(entry.position)
+            self.touch()
+
+    # -- failed deliveries -------------------------------------------------------------------------------------
+
+    def requeue(self, entries: list[Entry]) -> None:
+        """A client gives them back: to the end, or, where there is a limit, before all that was not delivered yet."""
+        self._failed(entries, self.settings.delivery_limit < 0)
+
+    def abandoned(self, entries: list[Entry]) -> None:
+        self._failed(entries, False)
+
+    def _failed(self, entries: list[Entry], to_the_end: bool) -> None:
+        """Failed deliveries are counted, and one too many is a dead letter."""
         limit = self.settings.delivery_limit
-        if limit >= 0 and entry.delivery_count > limit:
+        back: list[Entry] = []
+        for entry in entries:
+            self._came(entry)
+            self.unacked -= 1
+            self.unacked_bytes -= entry.message.size
+            if self.gone:
+                continue
             entry.consumer = None
-            self.give_up(entry, "delivery_limit")
+            failures = self._failures.get(entry.position, 0) + 1
+            if 0 <= limit < failures:
+                self.give_up(entry, "delivery_limit")
+                continue
+            _hide(entry)
+            entry.redelivered = True
+            self.requeued += 1
+            self.ready += 1
+            self.ready_bytes += entry.message.size
+            if to_the_end:
+                self._to_the_end(entry, failures)
+            else:
+                paging.recall(self, entry)
+                back.append(entry)
+                self._count(entry.message, entry.position, failures)
+        if not self.gone:
+            self._fifo.put_behind(back)
+            self.came_back()
+
+    def _to_the_end(self, entry: Entry, failures: int) -> None:
+        self._failures.pop(entry.position, None)
+        position = self.next_position
+        self.next_position = position + 1
+        message = entry.message
+        self._count(message, position, failures)
+        fifo = self._fifo
+        if fifo.paged > 0 or fifo.length >= paging.WINDOW:
+            flags: i64 = REDELIVERED | (PERSISTENT if message.persistent else 0)
+            fifo.push_packed(message.address, position, message.size, flags, entry.expires_at)
             return
-        super().put_back(entry)
-        entry.message = counted(entry.message, entry.delivery_count)
+        paging.recall(self, entry)
+        again = Entry(entry.message, self, position)
+        again.redelivered = True
+        again.expires_at = entry.expires_at
+        fifo.push(again)
+
+    def _count(self, message: Message, position: i64, failures: int) -> None:
+        self._failures[position] = failures
+        self.broker.log.requeue(self.id, message.address, position, holder.pack_failed(failures, message.size))
+
+    def recovered_failures(self, position: i64, failures: i64) -> None:
+        self._failures[position] = failures
+
+    def give_up(self, entry: Entry, reason: str) -> None:
+        _hide(entry)
+        super().give_up(entry, reason)
+
+    def _leave(self, entry: Entry) -> None:
+        super()._leave(entry)
+        if self._failures:
+            self._failures.pop(entry.position, None)
+
+    def _clear(self) -> None:
+        super()._clear()
+        if self._failures and self.leases.messages() == 0:
+            self._failures = {position: self._failures[position] for position in self._outstanding()}
+
+    def _outstanding(self) -> list[int]:
+        """Positions of what is with consumers and has failed before."""
+        found: list[int] = []
+        if self.unacked > 0:
+            for connection in self.broker.connections:
+                for channel in connection.channels.values():
+                    for entry in channel.unacked.entries():
+                        if entry.queue is self and entry.position in self._failures:
+                            found.append(entry.position)
+        return found
+
+    def index(self) -> QueueIndex:
+        index = super().index()
+        if self._failures:
+            i: i64 = 0
+            while i < len(index.positions):
+                failures = self._failures.get(index.positions[i])
+                if failures is not None:
+                    index.flags[i] = holder.pack_failed(failures, holder.size_of(index.flags[i]))
+                i += 1
+        return index
+
+
+def _show(entry: Entry, failures: int) -> None:
+    """Write the number of failed deliveries into the headers of what is delivered."""
+    entry.original = entry.message
+    entry.message = counted(entry.message, failures)
+
+
+def _hide(entry: Entry) -> None:
+    """The message as it was published, for the queue and for dead letters."""
+    original = entry.original
+    if original is not None:
+        entry.message = original
+        entry.original = None
 
 
 def counted(message: Message, count: int) -> Message:
