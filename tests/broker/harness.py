@@ -48,8 +48,11 @@ class Events(Notes):
     def __init__(self) -> None:
         self.seen: list[tuple[str, dict[str, object]]] = []
         self.crashes: list[str] | None = None  # a list: defects are expected and written here, else they are raised
+        self.defect_at: set[str] = set()  # defects on demand: telling of these events fails
 
     def event(self, level: str, name: str, fields: dict[str, object]) -> None:
+        if name in self.defect_at:
+            raise RuntimeError(f"a defect at {name}")
         self.seen.append((name, fields))
 
     def crash(self, name: str, fields: dict[str, object], error: Exception) -> None:

@@ -141,22 +141,26 @@ class Connection:
         if self.state >= GONE or self.deaf:
             return
         self.at = start
-        while True:
-            try:
-                consume(self, data)
-                break
-            except AmqpError as error:
-                if not self._raised(error):
-                    self.at = len(data)
-                    break
-            except Exception as error:
-                reports.crashed(self, error)
-                self.close_with(AmqpError(541, ""))
-                self.at = len(data)
-                break
+        try:
+            while not self._consumed(data):
+                pass
+        except Exception as defect:
+            self.at = len(data)
+            self._crashed(defect)
         if self.at < len(data) and self.state < GONE and not self.deaf:
             self._rest_size = 0
             self._keep(data, self.at)
+
+    def _consumed(self, data: bytes) -> bool:
+        """Take frames up to the first that is refused; says whether that is all that will be taken."""
+        try:
+            consume(self, data)
+            return True
+        except AmqpError as error:
+            if self._raised(error):
+                return False
+            self.at = len(data)
+            return True
 
     def _keep(self, data: bytes, start: i64) -> None:
         if start < len(data):
@@ -173,6 +177,16 @@ class Connection:
             return True
         self.close_with(error)
         return not self.deaf
+
+    def _crashed(self, defect: Exception) -> None:
+        """The safety net: a defect costs the client its connection, never the broker, and the operator is told."""
+        reports.crashed(self, defect)
+        try:
+            self.close_with(AmqpError(541, ""))
+        except Exception as another:  # it cannot even be closed in order
+            reports.crashed(self, another)
+            self.deaf = True
+            self.sink.close()
 
     def close_channel(self, channel: Channel, error: AmqpError) -> None:
         """Server-side channel.close; everything on the channel is ignored until close-ok."""

@@ -32,8 +32,8 @@ class Task:
             self.work()
         except OSError as error:
             self.error = error.strerror or str(error) or "input/output error"
-        except Exception as error:  # a defect must not leave publishers waiting for ever
-            self.error = f"internal error: {error!r}"
+        except Exception as defect:  # must not leave publishers waiting for ever
+            self.error = f"internal error: {defect!r}"
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)

@@ -1,0 +1,83 @@
+"""Two ways to write Python that mypyc (2.4) compiles into something else: none of the compiled sources goes one.
+
+- ``except A as error`` and ``except B as error`` in one function: where A is a class of ours, the second ``error`` is
+  taken for an A too, so that the handler itself raises a TypeError as soon as a B comes.
+- ``f(local.attribute, [... for ... in ...])``: ``local`` may be let go of before the call.
+
+A name that a ``for`` or a ``with`` binds anew is no third: mypy refuses it with another type.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).parents[2] / "src" / "warrenmq"
+COMPILED = ("wire", "broker", "log", "client")
+FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
+COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+
+
+def inside(scope: ast.AST) -> Iterator[ast.AST]:
+    """The nodes of a function or module, without those of functions in it: names are theirs alone."""
+    for child in ast.iter_child_nodes(scope):
+        yield child
+        if not isinstance(child, FUNCTIONS):
+            yield from inside(child)
+
+
+def rebound_errors(tree: ast.Module) -> list[int]:
+    """Lines of except clauses that bind a name another clause of the function binds to another type."""
+    found = []
+    for scope in ast.walk(tree):
+        if isinstance(scope, (ast.Module, *FUNCTIONS)):
+            types: dict[str, str] = {}
+            for node in inside(scope):
+                if isinstance(node, ast.ExceptHandler) and node.name and node.type:
+                    caught = ast.unparse(node.type)
+                    if types.setdefault(node.name, caught) != caught:
+                        found.append(node.lineno)
+    return found
+
+
+def freed_locals(tree: ast.Module) -> list[int]:
+    """Lines of calls with an attribute of something and a comprehension among their arguments."""
+    found = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call):
+            given = [*node.args, *(keyword.value for keyword in node.keywords)]
+            making = [each for each in given if any(isinstance(part, COMPREHENSIONS) for part in ast.walk(each))]
+            if making and any(isinstance(each, ast.Attribute) for each in given if each not in making):
+                found.append(node.lineno)
+    return found
+
+
+@pytest.mark.parametrize("look", [rebound_errors, freed_locals])
+def test_no_compiled_source_is_written_in_a_way_that_mypyc_gets_wrong(look: object) -> None:
+    assert callable(look)
+    found = [f"{path.relative_to(SOURCE)}:{line}" for package in COMPILED
+             for path in sorted((SOURCE / package).rglob("*.py")) for line in look(ast.parse(path.read_text()))]
+    assert found == []
+
+
+def test_the_look_at_sources_sees_what_it_looks_for() -> None:
+    both = """
+def f():
+    try: g()
+    except A as error: pass
+    except B as error: pass
+def h():
+    try: g()
+    except A as error: pass
+    def inner():
+        try: g()
+        except B as error: pass
+    try: g()
+    except A as error: pass
+"""
+    assert rebound_errors(ast.parse(both)) == [5]
+    calls = "f(a.b, [x for x in y])\nf(a, [x for x in y])\nf(a.b, c=list(x for x in y))"
+    assert freed_locals(ast.parse(calls)) == [1, 3]
