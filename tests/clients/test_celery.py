@@ -14,6 +14,12 @@ from pathlib import Path
 import kombu
 import pytest
 from celery import Celery, chain, group
+from kombu.transport.native_delayed_delivery import (
+    bind_queue_to_native_delayed_delivery_exchange,
+    calculate_routing_key,
+    declare_native_delayed_delivery_exchanges_and_queues,
+    level_name,
+)
 
 from tests.clients.celery_app import make
 from tests.support.brokers import RunningBroker, shared_rabbitmq, shared_warren
@@ -121,3 +127,31 @@ def test_kombu_simple_queue_round_trip(broker: RunningBroker) -> None:
             message.ack()
             with pytest.raises((simple.Empty, socket.timeout)):
                 simple.get(timeout=0.2)
+
+
+@pytest.mark.parametrize("kind", ["classic", "quorum"])
+def test_kombu_sets_up_native_delayed_delivery_and_a_message_comes_when_it_is_due(
+    broker: RunningBroker, kind: str
+) -> None:
+    """What a Celery worker does where queues are quorum queues. py-amqp writes the longer TTLs as field type ``L``."""
+    exchange = kombu.Exchange(f"native-{kind}", "topic", durable=False, auto_delete=True)
+    with kombu.Connection(broker.url) as connection:
+        declare_native_delayed_delivery_exchanges_and_queues(connection, kind, prefix=kind)
+        queue = kombu.Queue(f"native-{kind}", exchange, routing_key="task", durable=False, exclusive=True)
+        queue(connection).declare()
+        bind_queue_to_native_delayed_delivery_exchange(connection, queue, prefix=kind)
+        sent = time.monotonic()
+        connection.Producer(serializer="json").publish(
+            {"late": True}, exchange=level_name(27, kind), routing_key=calculate_routing_key(1, "task"))
+        received: list[object] = []
+        with connection.Consumer(queue, callbacks=[lambda body, message: received.append(body)], no_ack=True):
+            connection.drain_events(timeout=20)
+        assert time.monotonic() - sent >= 1
+        assert received == [{"late": True}]
+        status, answer = broker.http("GET", f"/api/queues/%2F/{level_name(27, kind)}")
+        assert status == 200 and isinstance(answer, dict)
+        assert answer["arguments"]["x-message-ttl"] == 2**27 * 1000
+        for level in range(28):
+            connection.channel().queue_delete(level_name(level, kind))
+            connection.channel().exchange_delete(level_name(level, kind))
+        connection.channel().exchange_delete(f"{kind}_celery_delayed_delivery")

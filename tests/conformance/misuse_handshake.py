@@ -101,15 +101,6 @@ FRAMES = [
         (BODY, 1, b"abc"))),
     case("a content header cut short", frames(
         (METHOD, 1, payload("basic.publish", routing_key="m.q")), (HEADER, 1, b"\x00\x3c\x00"))),
-    case("properties cut short", frames(
-        (METHOD, 1, payload("basic.publish", routing_key="m.q", mandatory=True)),
-        (HEADER, 1, struct.pack(">HHQH", 60, 0, 0, 0x8000) + b"\x05ab"))),
-    case("property flags that go on", frames(
-        (METHOD, 1, payload("basic.publish", routing_key="m.q", mandatory=True)),
-        (HEADER, 1, struct.pack(">HHQHH", 60, 0, 0, 0x0001, 0)))),
-    case("headers with an unknown type letter", frames(
-        (METHOD, 1, payload("basic.publish", routing_key="m.q", mandatory=True)),
-        (HEADER, 1, struct.pack(">HHQH", 60, 0, 0, 0x2000) + b"\x00\x00\x00\x04\x01aZ\x00"))),
     case("an unknown class", frames((METHOD, 1, struct.pack(">HH", 77, 10)))),
     case("an unknown method of a known class", frames((METHOD, 1, struct.pack(">HH", 50, 77)))),
     case("a method of the old file class", frames((METHOD, 1, struct.pack(">HH", 70, 10)))),

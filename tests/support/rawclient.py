@@ -8,6 +8,7 @@ On purpose it shares no code with `warrenmq.wire`: an error there must not be ab
 
 from __future__ import annotations
 
+import hashlib
 import re
 import socket
 import struct
@@ -15,6 +16,7 @@ import time
 from dataclasses import dataclass, field
 
 METHOD, HEADER, BODY, HEARTBEAT = 1, 2, 3, 8
+LONG_BODY = 8192  # longer ones stand in a transcript as their hash
 PROTOCOL_HEADER = b"AMQP\x00\x00\x09\x01"
 
 #: name -> (class, method, arguments). o octet, h short, l long, q longlong, s shortstr, S longstr, b bit, t table
@@ -288,9 +290,11 @@ def normalised(received: Frame) -> Frame:
 
 
 def rendered(received: Frame) -> str:
-    """One readable line that still holds every byte: arguments for people, hex for the comparison."""
+    """One readable line that still holds every byte (a long body: its hash): arguments for people, hex to compare."""
     level = normalised(received)
     words = [f"{level.channel} {level.name}"]
+    if level.kind == BODY and len(level.data) > LONG_BODY:
+        return " ".join(words) + f" | {len(level.data)} octets, sha256 {hashlib.sha256(level.data).hexdigest()}"
     if level.kind == METHOD and level.name != "connection.start":
         words += [f"{key}={item!r}" for key, item in level.values.items()]
     return " ".join(words) + f" | {level.data.hex()}"

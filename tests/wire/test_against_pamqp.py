@@ -30,7 +30,7 @@ VALUES = st.recursive(
     st.one_of(
         st.booleans(),
         st.integers(-(2**63), 2**63 - 1),
-        st.floats(width=32, allow_nan=False),  # pamqp sends every float as 32 bits
+        st.floats(width=32, allow_nan=False, allow_infinity=False),  # pamqp sends every float as 32 bits
         TEXT,
         st.none(),
         st.datetimes(datetime(1971, 1, 1), datetime(2100, 1, 1)).map(lambda d: d.replace(microsecond=0, tzinfo=UTC)),

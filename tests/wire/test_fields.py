@@ -56,6 +56,20 @@ def test_a_table_cut_anywhere_is_refused(values: Table) -> None:
             decode_table(encoded[:size], 0)
 
 
+@pytest.mark.parametrize("value", [float("inf"), float("-inf"), float("nan")])
+@pytest.mark.parametrize("kind", ["f", "d"])
+def test_a_float_that_is_no_number_is_not_let_in_but_what_was_kept_stays_readable(kind: str, value: float) -> None:
+    for table in (
+        {"a": Field(kind, value)}, {"a": Field("A", [Field(kind, value)])}, {"a": Field("F", {"b": Field(kind, value)})}
+    ):
+        encoded = encode_table(table)
+        assert repr(decode_table(encoded, 0)[0]) == repr(table)
+        with pytest.raises(AmqpError):
+            check_entries(encoded, 4, len(encoded))
+    with pytest.raises(ValueError, match="no number"):
+        from_python({"a": value})
+
+
 @given(TABLES)
 def test_checking_accepts_what_decoding_accepts(values: Table) -> None:
     encoded = encode_table(values)

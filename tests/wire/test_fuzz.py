@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import random
+import re
 
 import pytest
 from hypothesis import given, settings
@@ -18,7 +20,7 @@ from warrenmq.wire.content import (
     encode_header,
     property_flags,
 )
-from warrenmq.wire.fields import Table, check_entries, decode_entries, decode_table, encode_table
+from warrenmq.wire.fields import Field, Table, check_entries, decode_entries, decode_table, encode_table
 from warrenmq.wire.frames import FrameReader
 from warrenmq.wire.glance import quick_properties
 from warrenmq.wire.methods import SPECS, Method, decode_method, method_frame
@@ -57,21 +59,33 @@ def try_everything(octets: bytes) -> None:
 
 
 def agree_on_table(octets: bytes) -> None:
-    """Decoding and checking refuse the same tables."""
+    """Decoding and checking refuse the same tables, but for floats that are no numbers: those are only not let in."""
     try:
         decode_table(octets, 0)
     except AmqpError:
         pass
     decoded = checked = True
     try:
-        decode_entries(octets, 0, len(octets))
+        decoded = all(is_number(field) for field in decode_entries(octets, 0, len(octets)).values())
     except AmqpError:
         decoded = False
     try:
         check_entries(octets, 0, len(octets))
     except AmqpError:
         checked = False
-    assert decoded == checked
+    assert decoded == checked or (decoded and NO_NUMBER.search(octets))  # of two entries with one name one is heard
+
+
+# the beginning of a float whose exponent is all ones
+NO_NUMBER = re.compile(rb"d[\x7f\xff][\xf0-\xff]|f[\x7f\xff][\x80-\xff]", re.DOTALL)
+
+
+def is_number(field: Field) -> bool:
+    value = field.value
+    if isinstance(value, float):
+        return math.isfinite(value)
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return all(is_number(item) for item in inner)
 
 
 def read_stream(octets: bytes, channels: bool) -> None:

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from warrenmq.broker.broker import Broker
     from warrenmq.broker.queue.queue import Queue
 
+MOST: Final = (1 << 63) - 2  # deaths that can be counted; a publisher may claim any number
+
 
 @final
 class DeadLetters:
@@ -135,7 +137,8 @@ def _text(table: Table, name: str) -> str:
 def add_death(headers: Table, death: Table) -> None:
     """The newest first, one entry per (queue, reason); the first death is remembered apart.
 
-    What stands behind the newest is turned round with every death, as in RabbitMQ 3.10.
+    What stands behind the newest is turned round with every death and the headers are sorted by their names, as in
+    RabbitMQ 3.10.
     """
     if "x-death" not in headers:
         headers["x-first-death-exchange"] = death["exchange"]
@@ -148,12 +151,19 @@ def add_death(headers: Table, death: Table) -> None:
     for old in _grouped(_deaths(headers)):
         if _text(old, "queue") == queue and _text(old, "reason") == reason:
             count = old.get("count")
-            times: i64 = count.value if count is not None and isinstance(count.value, int) else 0
+            times = count.value if count is not None and isinstance(count.value, int) else 0
             newest = dict(old)
-            newest["count"] = Field("l", times + 1)
+            newest["count"] = Field("l", min(times, MOST) + 1)
         else:
             others.append(Field("F", old))
     headers["x-death"] = Field("A", [Field("F", newest), *others])
+    entries = sorted(headers.items(), key=_octets)
+    headers.clear()
+    headers.update(entries)
+
+
+def _octets(entry: tuple[str, Field]) -> bytes:
+    return entry[0].encode("utf-8", "surrogateescape")
 
 
 def _grouped(deaths: list[Table]) -> list[Table]:

@@ -110,6 +110,8 @@ def _publish(connection: Connection, data: bytes, pos: i64, end: i64, n: i64, ch
     """
     h: i64 = end + 1
     if h >= n:
+        if data[pos + 11 : end] not in connection.routes:
+            return -1  # a malformed method is refused before its content comes
         return _wait(connection, h + 1 - pos)
     if data[h] != FRAME_HEADER:
         return -1

@@ -47,6 +47,7 @@ from warrenmq.wire.content import (
 from warrenmq.wire.erlang import pretty_pair
 from warrenmq.wire.fields import Field, type_name
 from warrenmq.wire.glance import MARK_DELAY, MARK_DELAY_OTHER, MARK_DELIVER_AT, Quick
+from warrenmq.wire.methods import decode_method
 from warrenmq.wire.replies import AmqpError
 
 if TYPE_CHECKING:
@@ -56,6 +57,7 @@ if TYPE_CHECKING:
 
 # properties that some stage always looks at; headers and reply-to only with certain values
 LOOKED_AT: Final = FLAG_EXPIRATION | FLAG_USER_ID | FLAG_PRIORITY
+BASIC_PUBLISH: Final = b"\x00\x3c\x00\x28"  # class and method
 DIRECT_REPLY: Final = "amq.rabbitmq.reply-to"
 MAX_EXPIRATION: Final = 315_360_000_000
 _DELAY_HEADERS: Final = MARK_DELAY | MARK_DELAY_OTHER | MARK_DELIVER_AT
@@ -182,8 +184,10 @@ def known_route(channel: Channel, arguments: bytes, size: i64) -> Route:
         if size > broker.max_message_size:
             check_size(channel, size)
         return route
-    exchange_name, routing_key, mandatory, immediate = read_arguments(arguments)
-    refuse_immediate(immediate)
+    method = decode_method(BASIC_PUBLISH + arguments)
+    exchange_name = method.str("exchange")
+    routing_key = method.str("routing_key")
+    refuse_immediate(method.bit("immediate"))
     check_size(channel, size)
     vhost = connection.open_vhost()
     name = Resource(vhost.name, "exchange", exchange_name)
@@ -191,27 +195,9 @@ def known_route(channel: Channel, arguments: bytes, size: i64) -> Route:
     exchange = lookup_exchange(vhost, name)
     refuse_internal(exchange)
     check_topic_permission(channel, exchange, routing_key)
-    route = Route(exchange, Origin(exchange_name, [routing_key]), mandatory)
+    route = Route(exchange, Origin(exchange_name, [routing_key]), method.bit("mandatory"))
     remember(channel, vhost, arguments, route)
     return route
-
-
-def read_arguments(arguments: bytes) -> tuple[str, str, bool, bool]:
-    """ticket(2) exchange routing_key bits, as in the frame."""
-    end: i64 = len(arguments)
-    if end < 5:
-        raise AmqpError(502, "")
-    size: i64 = arguments[2]
-    key: i64 = 3 + size
-    if key >= end:
-        raise AmqpError(502, "")
-    bits: i64 = key + 1 + arguments[key]
-    if bits >= end:
-        raise AmqpError(502, "")
-    exchange = arguments[3:key].decode("utf-8", "surrogateescape")
-    routing_key = arguments[key + 1 : bits].decode("utf-8", "surrogateescape")
-    flags: i64 = arguments[bits]
-    return exchange.replace("\r", "").replace("\n", ""), routing_key, (flags & 1) != 0, (flags & 2) != 0
 
 
 def refuse_immediate(immediate: bool) -> None:
@@ -374,8 +360,12 @@ def _keys_in(name: str, field: Field) -> list[str]:
         )
     keys: list[str] = []
     for item in field.value:
-        if isinstance(item, Field) and item.kind == "S" and isinstance(item.value, str):
-            keys.append(item.value)
+        if isinstance(item, Field) and item.kind == "S":
+            key = item.value
+            if isinstance(key, str):
+                keys.append(key)
+            elif isinstance(key, bytes):  # no UTF-8, and a routing key all the same
+                keys.append(key.decode("utf-8", "surrogateescape"))
     return keys
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
-import msgspec
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.requests import ClientDisconnect, Request
@@ -19,6 +18,7 @@ from starlette.routing import Route
 from warrenmq.broker.access import Refused
 from warrenmq.http import auth, metrics, openapi, origin, page
 from warrenmq.http.bridge import Bridge
+from warrenmq.http.encoding import encode
 from warrenmq.http.endpoint import Call, Endpoint, Json, NoContent
 from warrenmq.http.errors import ApiError, not_found, of_amqp
 from warrenmq.http.headers import SafeHeaders
@@ -172,4 +172,4 @@ def answer(result: Any) -> Response:
         return NoContent()
     if isinstance(result, Response):
         return result
-    return Json(msgspec.json.encode(result))
+    return Json(encode(result))

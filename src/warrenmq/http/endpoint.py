@@ -15,6 +15,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from warrenmq.broker.access import User
+from warrenmq.http.encoding import encode
 from warrenmq.http.errors import ApiError, bad_request
 
 if TYPE_CHECKING:
@@ -172,4 +173,4 @@ class Json(Response):
     media_type = "application/json"
 
     def render(self, content: Any) -> bytes:
-        return content if isinstance(content, bytes) else msgspec.json.encode(content)
+        return content if isinstance(content, bytes) else encode(content)

@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from warrenmq.broker.patterns import InvalidPattern, NamePattern
+from warrenmq.http.encoding import encode
 from warrenmq.http.endpoint import Call, Json
 from warrenmq.http.errors import ApiError, bad_request
 
@@ -58,7 +59,7 @@ async def listing(
         rows = await _sorted(chosen, view, sort, query.get("sort_reverse") == "true", pacer)
         encoded = []
         for row in page.cut(rows) if page is not None else rows:
-            encoded.append(msgspec.json.encode(choose(row, columns) if columns else row))
+            encoded.append(encode(choose(row, columns) if columns else row))
             await pacer.breathe()
     else:
         if query.get("sort_reverse") == "true" and sort:
@@ -67,9 +68,9 @@ async def listing(
         for item in page.cut(chosen) if page is not None else chosen:
             shown = view(item)
             if columns:
-                encoded.append(msgspec.json.encode(choose(msgspec.to_builtins(shown), columns)))
+                encoded.append(encode(choose(msgspec.to_builtins(shown), columns)))
             else:
-                encoded.append(msgspec.json.encode(shown))
+                encoded.append(encode(shown))
             await pacer.breathe()
     array = b"[" + b",".join(encoded) + b"]"
     if page is None:

@@ -6,7 +6,7 @@
           / 'b' int8    / 'B' uint8            byte, unsignedbyte
           / 's' int16   / 'u' uint16           short, unsignedshort
           / 'I' int32   / 'i' uint32           signedint, unsignedint
-          / 'l' int64                          long
+          / 'l' int64   / 'L' int64            long
           / 'f' float32 / 'd' float64          float, double
           / 'D' scale-octet uint32             decimal
           / 'S' longstr / 'x' longstr          longstr, binary
@@ -16,8 +16,10 @@
 Duty: a round trip keeps every type, so arguments come back as they were sent. Not here: what an argument means.
 
 As RabbitMQ 3.10 (asked): names and long strings need not be UTF-8; of two entries with one name the first is heard.
-Names that are no UTF-8 are kept as surrogate escapes, long strings as bytes. Nesting is limited (RabbitMQ's is not)
-so that a frame of brackets cannot exhaust the stack.
+Names that are no UTF-8 are kept as surrogate escapes, long strings as bytes. ``L`` is another letter for ``l``, signed
+as well, and goes out as ``l``. Floats that are no numbers (NaN, the infinities) are refused where they come in
+(``check_entries``); what was kept before stays readable. Nesting is limited (RabbitMQ's is not) so that a frame of
+brackets cannot exhaust the stack.
 """
 
 from __future__ import annotations
@@ -26,6 +28,7 @@ import base64
 from collections.abc import Mapping
 from datetime import datetime
 from decimal import Decimal
+from math import isfinite
 from typing import Final, final
 
 from librt.strings import (
@@ -150,7 +153,7 @@ def value_end(data: bytes, offset: i64, end: i64) -> i64:
         size = 1
     elif letter == 73 or letter == 105 or letter == 102:  # I i f
         size = 4
-    elif letter == 108 or letter == 84 or letter == 100:  # l T d
+    elif letter == 108 or letter == 84 or letter == 100 or letter == 76:  # l T d L
         size = 8
     elif letter == 115 or letter == 117:  # s u
         size = 2
@@ -163,7 +166,7 @@ def value_end(data: bytes, offset: i64, end: i64) -> i64:
 
 
 def check_entries(data: bytes, offset: i64, end: i64, depth: i64 = 0) -> None:
-    """Walk a table's entries as ``decode_entries`` would, making no objects; raise where it would raise."""
+    """Walk a table's entries as ``decode_entries`` would, making no objects; raise where it would, and at no number."""
     if depth > MAX_DEPTH:
         raise Malformed("table nested too deeply")
     while offset < end:
@@ -173,7 +176,7 @@ def check_entries(data: bytes, offset: i64, end: i64, depth: i64 = 0) -> None:
 
 
 def check_value(data: bytes, offset: i64, end: i64, depth: i64) -> None:
-    """The nested part of ``check_entries``: the value at ``offset`` is known to end at ``end``."""
+    """What ``value_end`` does not see of the value at ``offset``, which is known to end at ``end``."""
     letter: i64 = data[offset]
     if letter == 70:  # F
         check_entries(data, offset + 5, end, depth + 1)
@@ -185,6 +188,10 @@ def check_value(data: bytes, offset: i64, end: i64, depth: i64) -> None:
             stop = value_end(data, offset, end)
             check_value(data, offset, stop, depth + 1)
             offset = stop
+    elif letter == 100 and (i64(read_i16_be(data, offset + 1)) & 0x7FF0) == 0x7FF0:  # d
+        raise Malformed("a float that is no number")
+    elif letter == 102 and (i64(read_i16_be(data, offset + 1)) & 0x7F80) == 0x7F80:  # f
+        raise Malformed("a float that is no number")
 
 
 def _value(data: bytes, offset: i64, end: i64, depth: i64) -> Field:
@@ -199,7 +206,7 @@ def _value(data: bytes, offset: i64, end: i64, depth: i64) -> Field:
             return Field("S", raw)
     if letter == 73:
         return Field("I", int(read_i32_be(data, offset)))
-    if letter == 108:
+    if letter == 108 or letter == 76:  # l L
         return Field("l", int(read_i64_be(data, offset)))
     if letter == 116:
         return Field("t", data[offset] != 0)
@@ -394,6 +401,8 @@ def field_of(value: object) -> Field:
     if isinstance(value, str):
         return Field("S", value)
     if isinstance(value, float):
+        if not isfinite(value):
+            raise ValueError(f"{value} is no number, so that no broker takes it in a field table")
         return Field("d", value)
     if value is None:
         return Field("V", None)

@@ -1,7 +1,7 @@
 """A glance at a content header: what the publish path asks of most messages, without decoding it.
 
 Duty: one walk over the payload that checks all of it and picks out next to nothing. It refuses what
-``decode_properties`` refuses (``content.py``, where the layout is drawn too).
+``decode_properties`` refuses (``content.py``, where the layout is drawn too), and floats that are no numbers.
 """
 
 from __future__ import annotations
@@ -135,7 +135,7 @@ def _scan(data: bytes, at: i64, end: i64) -> i64:
         marks |= _mark(data, at + 1, stop - at - 1)
         at = value_end(data, stop, end)
         letter: i64 = data[stop]
-        if letter == 70 or letter == 65:  # F A
+        if letter == 70 or letter == 65 or letter == 100 or letter == 102:  # F A d f
             check_value(data, stop, at, 0)
     return marks
 
@@ -151,7 +151,7 @@ def _delay(data: bytes, at: i64, end: i64) -> i64:
                 return -1
             if letter == 73:  # I
                 found = i64(read_i32_be(data, stop + 1))
-            elif letter == 108:  # l
+            elif letter == 108 or letter == 76:  # l L
                 found = read_i64_be(data, stop + 1)
             if found <= 0:
                 return -1

@@ -9,7 +9,8 @@ Duty: the table, and payloads <-> ``Method``. Not here: which method is allowed 
 What RabbitMQ 3.10 answers to bad payloads (asked, except where marked):
 - fewer than 4 octets: 501 ``type 1, all octets = <<0,50,0>>: unknown_frame``
 - arguments too short, too long or with a wrong table length: 501 ``cannot decode <<0,0,1>>``
-- a short string that is no UTF-8: 501 ``Malformed UTF-8 in shortstr``, naming the method only on channel 0
+- a short string that is no UTF-8: 501 ``Malformed UTF-8 in shortstr``, naming the method only on channel 0; but in
+  basic.publish (and what comes of it) exchange and routing key may be any octets, which surrogate escapes stand for
 - an unknown method, or a table with an unknown type letter: 3.10's reader crashes and the socket is reset without a
   word. We say 503 ``unimplemented method`` (spec.md §3) and 501 ``cannot decode`` instead.
 - 3.10 lets encoded surrogates (ED A0 80) pass as UTF-8; we do not, as such names cannot be written in JSON.
@@ -25,7 +26,7 @@ from mypy_extensions import i64
 from warrenmq.wire.constants import CLASS_CONNECTION, FRAME_METHOD
 from warrenmq.wire.content import frame
 from warrenmq.wire.erlang import plain, pretty
-from warrenmq.wire.fields import Table, decode_table, from_python, write_table
+from warrenmq.wire.fields import Table, check_entries, decode_table, from_python, write_table
 from warrenmq.wire.octets import (
     Malformed,
     longstr_end,
@@ -260,10 +261,13 @@ def _decode(spec: MethodSpec, payload: bytes, values: dict[str, object]) -> bool
         bit = 8
         if type == "shortstr":
             stop = shortstr_end(payload, at, end)
-            try:
-                values[name] = payload[at + 1 : stop].decode("utf-8")
-            except UnicodeDecodeError:
-                readable = False
+            if spec.content:
+                values[name] = payload[at + 1 : stop].decode("utf-8", "surrogateescape")
+            else:
+                try:
+                    values[name] = payload[at + 1 : stop].decode("utf-8")
+                except UnicodeDecodeError:
+                    readable = False
             at = stop
         elif type == "short":
             values[name] = int(read_short(payload, at, end))
@@ -272,8 +276,10 @@ def _decode(spec: MethodSpec, payload: bytes, values: dict[str, object]) -> bool
             values[name] = read_longlong(payload, at, end)
             at += 8
         elif type == "table":
-            table, at = decode_table(payload, at)
+            table, stop = decode_table(payload, at)
+            check_entries(payload, at + 4, stop)
             values[name] = table
+            at = stop
         elif type == "long":
             values[name] = int(read_long(payload, at, end))
             at += 4

@@ -17,6 +17,7 @@ from warrenmq.broker.dead_letter import add_death
 from warrenmq.broker.delay.note import PERSISTENT, REPEATS, Note, note_of
 from warrenmq.broker.delay.request import CATCH_UP, Request, read
 from warrenmq.broker.delay.schedule import Schedule
+from warrenmq.broker.exchange.delayed import LONGEST, delay_of
 from warrenmq.broker.exchange.walk import route as walk
 from warrenmq.broker.message import Message, Origin, bcc_of, message_from, packed_keys_of, unpack_keys
 from warrenmq.broker.publish import queues_of, read_expiration
@@ -181,8 +182,8 @@ def negated(message: Message, content: Content) -> Message:
     if isinstance(field.value, (int, float)):
         value = int(field.value)
     elif isinstance(field.value, str):
-        value = int(field.value)
-    headers["x-delay"] = Field("l", -value)
+        value = delay_of(headers)  # however long the text is
+    headers["x-delay"] = Field("l", -min(value, LONGEST))
     properties = content.properties.copy()
     properties.headers = headers
     header = encode_header(properties, message.size)

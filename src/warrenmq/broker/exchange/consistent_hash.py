@@ -110,7 +110,7 @@ class ConsistentHashExchange(ExchangeType):
                 return b""
             return b"%s:%s" % (field.kind.encode(), repr(comparable(field)).encode())
         if self._property is None:
-            return message.routing_keys[0].encode()
+            return message.routing_keys[0].encode("utf-8", "surrogateescape")
         properties = message.content.properties
         value: object
         if self._property == "message_id":
@@ -119,7 +119,7 @@ class ConsistentHashExchange(ExchangeType):
             value = properties.correlation_id
         else:
             value = properties.timestamp
-        return b"" if value is None else b"=" + str(value).encode()
+        return b"" if value is None else b"=" + str(value).encode("utf-8", "surrogateescape")
 
 
 def _text(arguments: Table, name: str) -> str | None:

@@ -19,7 +19,7 @@ def comparable(field: Field) -> object:
     kind = field.kind
     value = field.value
     if kind == "S" or kind == "x":
-        return value.encode() if isinstance(value, str) else value
+        return value.encode("utf-8", "surrogateescape") if isinstance(value, str) else value
     if kind == "t":
         # as text, because Python's True equals 1; no other field becomes a str
         return "true" if value else "false"

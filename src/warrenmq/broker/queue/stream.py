@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from warrenmq.broker.consumer import Consumer
 
 PAGE: Final = 4096
+LATEST: Final = 1 << 52  # no message is from later than this many seconds
 SEGMENT_BYTES: Final = 500_000_000
 RECENT: Final = 1024  # messages at the tail kept with their content, for readers that keep up
 RECENT_BYTES: Final = 4 << 20
@@ -259,7 +260,7 @@ class StreamQueue(ReplayQueue):
         if field.value == "last":
             return self._committed - 1 if self._committed > self._first else self._committed
         if field.kind == "T" and isinstance(field.value, int):
-            return self._offset_at(field.value * 1000)
+            return self._offset_at(min(field.value, LATEST) * 1000)
         if field.kind in "bBsuIil" and isinstance(field.value, int):
             wanted: i64 = field.value
             return wanted if wanted > self._first else self._first
