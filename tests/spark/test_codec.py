@@ -73,13 +73,14 @@ def delivery(number: int, properties: Properties, offset: int | None = None) -> 
 
 
 def test_headers_that_are_alike_and_headers_that_are_not_give_the_same_columns() -> None:
-    from warrenmq.spark.columns import Columns, stream_offsets
+    from warrenmq.client.columns import stream_offsets
+    from warrenmq.spark.columns import Columns
 
     one = Properties(headers={"a": Field("I", 1)}, message_id="m1", timestamp=5)
     two = Properties(headers={"a": Field("I", 1)}, message_id="m2", timestamp=6)
     for group in ([one] * 5, [one, two, one], [one, Properties(), two]):
         messages = [delivery(n, properties, 100 + n) for n, properties in enumerate(group)]
-        offsets = stream_offsets([message.header for message in messages])
+        offsets = stream_offsets(messages)
         columns = Columns(schema(), "q")
         columns.extend(messages, offsets)
         rows = columns.take().to_pylist()
@@ -88,6 +89,52 @@ def test_headers_that_are_alike_and_headers_that_are_not_give_the_same_columns()
         expected = [[("a", "1")] if properties.headers else None for properties in group]
         assert [row["headers"] for row in rows] == expected
         assert all(row["queue"] == "q" and row["body"] == b"abc" for row in rows)
+
+
+# Names and texts as they may stand on the wire: UTF-8 of any width, and now and then none.
+WIRE_TEXT = st.one_of(
+    TEXT, st.binary(min_size=1, max_size=4).map(lambda octets: octets.decode("utf-8", "surrogateescape"))
+)
+PROPERTIES = st.fixed_dictionaries({}, optional={
+    **dict.fromkeys(("content_type", "content_encoding", "correlation_id", "reply_to", "expiration", "message_id",
+                     "type", "user_id", "app_id", "cluster_id"), WIRE_TEXT),
+    "priority": st.integers(0, 255), "delivery_mode": st.integers(0, 255), "timestamp": st.integers(0, 2**64 - 1),
+    "headers": st.dictionaries(WIRE_TEXT, FIELDS, max_size=4),
+})  # fmt: skip
+
+
+@given(st.lists(PROPERTIES, min_size=1, max_size=6))
+def test_columns_filled_by_compiled_code_say_what_decoding_one_by_one_says(rows: list[dict[str, Any]]) -> None:
+    from warrenmq.spark.columns import Columns, properties_one_by_one
+
+    columns = Columns(schema(), "q")
+    messages = [delivery(n, Properties(**row), n if n % 2 else None) for n, row in enumerate(rows)]
+    columns.extend(messages)
+    headers = [message.header for message in messages]
+    expected = properties_one_by_one(headers, columns.wanted, columns.arrow)
+    found = columns.take()
+    for name, column in expected.items():
+        found.column(name).validate(full=True)
+        assert found.column(name).equals(column), name
+
+
+@pytest.mark.parametrize("cut", range(1, 40, 3))
+def test_a_header_cut_short_is_told_alike_both_ways(cut: int) -> None:
+    from warrenmq.client.columns import PropertyColumns
+    from warrenmq.spark.headers import text_of_octets
+
+    whole = encode_header(Properties(headers={"a": Field("A", [Field("I", 1)])}, message_id="m", app_id="a"), 3)
+    quick = PropertyColumns(["headers", "message_id"], text_of_octets)
+    assert not quick.add([whole[: max(14, len(whole) - cut)]])
+
+
+def test_two_texts_that_are_one_character_only_together_are_told_apart() -> None:
+    from warrenmq.spark.columns import Columns
+
+    first, second = (part.decode("utf-8", "surrogateescape") for part in (b"\xc3", b"\xa9"))
+    columns = Columns(schema("message_id"), "q")
+    columns.extend([delivery(1, Properties(message_id=first)), delivery(2, Properties(message_id=second))])
+    assert columns.take().to_pylist() == [{"message_id": "\ufffd"}, {"message_id": "\ufffd"}]
 
 
 def test_property_octets_that_are_no_utf8_do_not_stop_a_read() -> None:

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import cast
 
-from warrenmq.wire.fields import Field, Table, field_of
+from warrenmq.wire.fields import Field, Table, decode_entries, field_of
 
 INTEGERS = frozenset("bBsuIil")
 NOT_TEXT = "S!"  # a long string that is no UTF-8, as base64
@@ -40,6 +40,13 @@ def to_maps(table: Table) -> tuple[dict[str, str | None], dict[str, str]]:
         types[name] = NOT_TEXT if kind == "S" else kind
         texts[name] = _text(kind, value)
     return texts, types
+
+
+def text_of_octets(octets: bytes) -> bytes | None:
+    """The text of one header's value as it stands on the wire: its letter, then its octets."""
+    (field,) = decode_entries(b"\0" + octets, 0, 1 + len(octets)).values()
+    text = _text(field.kind, field.value)
+    return None if text is None else text.encode("utf-8")
 
 
 def _text(kind: str, value: object) -> str | None:

@@ -20,7 +20,8 @@ from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader, Inp
 from pyspark.sql.types import StructType
 
 from warrenmq.client import Channel, ChannelClosed, ClientError, Connection, ConnectionClosed, Field, Timeout
-from warrenmq.spark.columns import Columns, stream_offsets
+from warrenmq.client.columns import stream_offsets
+from warrenmq.spark.columns import Columns
 from warrenmq.spark.compat import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 from warrenmq.spark.connect import BrokerLost, connect
 from warrenmq.spark.httpapi import HttpApi
@@ -129,7 +130,7 @@ class Streams:
                 if not messages:
                     break
                 stop = stop or time.monotonic() + LOOKING
-                offsets = stream_offsets([message.header for message in messages])
+                offsets = stream_offsets(messages)
                 lowest = offsets[0] if lowest < 0 else lowest
                 highest = max(highest, offsets[-1])
                 self._sizes[stream] = sum(len(message.body) for message in messages) / len(messages)
@@ -205,7 +206,7 @@ def read_range(options: Options, schema: StructType, partition: StreamPartition)
                     )
                 channel.basic_ack(int(messages[-1].delivery_tag), multiple=True)
                 lost = 0
-                offsets = stream_offsets([message.header for message in messages])
+                offsets = stream_offsets(messages)
                 if offsets[0] > at and at == partition.start:
                     _check_gap(options, partition, offsets[0])
                 if offsets[0] < at or offsets[-1] >= partition.end:
