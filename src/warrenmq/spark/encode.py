@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from warrenmq.client.rows import Property, content_headers, numbered, shortstrs
 from warrenmq.spark.headers import HeaderError, from_maps
 from warrenmq.wire.content import (
     FLAG_APP_ID,
@@ -40,7 +41,6 @@ FLAGS = (
     ("timestamp", FLAG_TIMESTAMP), ("type", FLAG_TYPE), ("user_id", FLAG_USER_ID), ("app_id", FLAG_APP_ID),
     ("cluster_id", FLAG_CLUSTER_ID),
 )  # fmt: skip
-CLASS_AND_WEIGHT = b"\x00\x3c\x00\x00"
 
 
 class Rows:
@@ -70,69 +70,33 @@ def encode(
     exchanges = _texts(batch, names, "exchange", exchange)
     routing_keys = _texts(batch, names, "routing_key", routing_key)
     for name, values in (("exchange", exchanges), ("routing_key", routing_keys)):
-        for row, value in enumerate(values):
+        for row, value in enumerate(values if name in names else values[:1]):
             if len(value) > 85 and len(value.encode()) > 255:
                 faults[row] = f"{name} has more than 255 octets"
-    generated = [f"{id_prefix}{row}" for row in range(first_row, first_row + count)]
+    generated = numbered(id_prefix, first_row, count)
     if "message_id" in names:
         given = batch.column("message_id").to_pylist()
         message_ids = [own if own is not None else made for own, made in zip(given, generated, strict=True)]
     else:
         message_ids = generated
 
-    fixed_flags = 0
-    varying: list[tuple[int, list[bytes]]] = []  # (flag, encoded values); b"" where the property is absent
-    constant: list[tuple[int, bytes]] = []
+    properties: list[Property] = []
     for name, flag in FLAGS:
         if name == "message_id":
-            varying.append((flag, _shortstrs(name, message_ids, faults)))
+            properties.append(Property(flag, _shortstrs(name, message_ids, faults)))
         elif name == "delivery_mode":
             mode = b"\x02" if persistent else b"\x01"
             if name not in names or batch.column(name).null_count == count:
-                constant.append((flag, mode))
+                properties.append(Property(flag, None, mode))
             else:
                 values = batch.column(name).to_pylist()
-                varying.append(
-                    (flag, [mode if v is None else _octet(name, v, row, faults) for row, v in enumerate(values)])
-                )
+                modes = [mode if v is None else _octet(name, v, row, faults) for row, v in enumerate(values)]
+                properties.append(Property(flag, modes))
         elif name in names and batch.column(name).null_count < count:
-            column = _encoded(batch, name, names, faults)
-            varying.append((flag, column))
-    sizes = [len(body) for body in bodies]
-    headers = _joined(sizes, varying, constant, fixed_flags)
+            properties.append(Property(flag, _encoded(batch, name, names, faults)))
+    headers = content_headers(bodies, properties)
     mandatory = batch.column("mandatory").to_pylist() if "mandatory" in names else None
     return Rows(exchanges, routing_keys, headers, bodies, message_ids, mandatory, faults)
-
-
-def _joined(
-    sizes: list[int], varying: list[tuple[int, list[bytes]]], constant: list[tuple[int, bytes]], fixed: int
-) -> list[bytes]:
-    # Flag order is wire order, so parts are sorted by flag, highest first.
-    for flag, _ in constant:
-        fixed |= flag
-    if len(varying) == 1:  # the common case: nothing but the message id differs
-        flag, column = varying[0]
-        before = b"".join(value for each, value in constant if each > flag)
-        after = b"".join(value for each, value in constant if each < flag)
-        start = (fixed | flag).to_bytes(2, "big") + before
-        return [
-            CLASS_AND_WEIGHT + size.to_bytes(8, "big") + start + value + after
-            for size, value in zip(sizes, column, strict=True)
-        ]
-    count = len(sizes)
-    parts = sorted([*varying, *[(flag, [value] * count) for flag, value in constant]], reverse=True, key=_flag)
-    flags = [fixed] * count
-    for flag, column in varying:
-        flags = [total | flag if value else total for total, value in zip(flags, column, strict=True)]
-    joined = [b"".join(values) for values in zip(*[column for _, column in parts], strict=True)]
-    return [
-        CLASS_AND_WEIGHT + size.to_bytes(8, "big") + total.to_bytes(2, "big") + values
-        for size, total, values in zip(sizes, flags, joined, strict=True)
-    ]
-
-
-def _flag(part: tuple[int, Any]) -> int:
-    return part[0]
 
 
 def _bodies(column: pa.Array) -> list[bytes]:
@@ -161,18 +125,12 @@ def _encoded(batch: pa.RecordBatch, name: str, names: set[str], faults: dict[int
     return _shortstrs(name, values, faults)
 
 
-def _shortstrs(name: str, values: Sequence[str | None], faults: dict[int, str]) -> list[bytes]:
-    out: list[bytes] = []
-    for row, value in enumerate(values):
-        if value is None:
-            out.append(b"")
-            continue
-        encoded = value.encode()
-        if len(encoded) > 255:
-            faults[row] = f"property {name} has {len(encoded)} octets, at most 255 fit"
-            encoded = b""
-        out.append(bytes((len(encoded),)) + encoded)
-    return out
+def _shortstrs(name: str, values: list[Any], faults: dict[int, str]) -> list[bytes]:
+    too_long: list[int] = []
+    encoded = shortstrs(values, too_long)
+    for row in too_long:
+        faults[row] = f"property {name} has {len(values[row].encode())} octets, at most 255 fit"
+    return encoded
 
 
 def _octet(name: str, value: int, row: int, faults: dict[int, str]) -> bytes:
