@@ -25,12 +25,13 @@ FIRST: Final = "first"  # operator policies may not set it
 
 @final
 class PolicyKey:
-    def __init__(self, name: str, rule: str, words: str, choices: list[str], merge: str) -> None:
+    def __init__(self, name: str, rule: str, words: str, choices: list[str], merge: str, kept_only: bool) -> None:
         self.name: Final = name
         self.rule: Final = rule
         self.words: Final = words
         self.choices: Final = choices
         self.merge: Final = merge
+        self.kept_only: Final = kept_only  # checked and kept, and without effect
 
     def accepts(self, value: object) -> bool:
         rule = self.rule
@@ -54,8 +55,15 @@ def is_age(value: str) -> bool:
 
 
 def _key(name: str, rule: str, words: str, merge: str = FIRST, choices: str = "") -> PolicyKey:
-    return PolicyKey(name, rule, words, choices.split(), merge)
+    return PolicyKey(name, rule, words, choices.split(), merge, name in KEPT_ONLY)
 
+
+# features Warren does not have, or has without being asked: mirrors, placement, federation, what is held in memory
+KEPT_ONLY: Final = [
+    "max-in-memory-length", "max-in-memory-bytes", "queue-mode", "queue-version", "initial-cluster-size",
+    "queue-leader-locator", "queue-master-locator", "ha-mode", "ha-params", "ha-sync-mode", "ha-sync-batch-size",
+    "ha-promote-on-shutdown", "ha-promote-on-failure", "federation-upstream", "federation-upstream-set",
+]  # fmt: skip
 
 TABLE: Final = [
     _key("alternate-exchange", TEXT, "is not a valid alternate exchange name"),
