@@ -63,6 +63,8 @@ def test_the_file_may_be_named_by_a_variable(tmp_path: Path) -> None:
         ("host", "127.0.0.1,,::1", "separated by commas"),
         ("http_origins", "broker.example.com", "https://broker.example.com"),
         ("http_origins", "https://broker.example.com/api", "https://broker.example.com"),
+        ("http_proxies", "proxy.example.com", "such as 10.0.0.0/8"),
+        ("http_proxies", "10.0.0.1/8", "such as 10.0.0.0/8"),
         ("http_origins", "*", "https://broker.example.com"),
     ],
 )

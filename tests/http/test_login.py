@@ -10,6 +10,7 @@ from starlette.requests import Request
 from tests.http.conftest import Api
 from warrenmq.http import auth
 from warrenmq.http.bridge import Bridge
+from warrenmq.http.peer import is_loopback
 from warrenmq.testing import Broker
 
 
@@ -58,7 +59,7 @@ def test_a_changed_password_and_a_lost_tag_count_from_the_next_request_on(api: A
     [("127.0.0.1", True), ("127.8.9.10", True), ("::1", True), ("192.168.1.5", False), ("::", False), ("", False)],
 )
 def test_only_loopback_addresses_are_local(address: str, is_local: bool) -> None:
-    assert auth.is_loopback(address) is is_local
+    assert is_loopback(address) is is_local
 
 
 def test_guest_may_come_from_this_machine_only() -> None:

@@ -29,6 +29,7 @@ from warrenmq.broker.delay.delays import Delays
 from warrenmq.broker.durability import Durability
 from warrenmq.broker.exchange.random import Randomness
 from warrenmq.broker.firehose import Firehose
+from warrenmq.broker.guesses import Guesses
 from warrenmq.broker.interceptor import ChannelView, Interceptors
 from warrenmq.broker.leftovers import Leftovers
 from warrenmq.broker.message import Entry, Message, Origin, message_from
@@ -97,6 +98,7 @@ class Broker:
         # what exists
         self.store: Final = store.DefinitionStore(self)
         self.access: Final = Access(self.store, io_clock, notes)
+        self.guesses: Final = Guesses()
         self.policies: Final = Policies(self.store, io_clock, notes)
         self.parameters: dict[tuple[str, str, str], object] = {}  # (component, vhost, name) -> value
         self.global_parameters: dict[str, object] = {}

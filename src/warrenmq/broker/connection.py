@@ -93,7 +93,7 @@ class Connection:
         self.writable: bool = True
         self._resumed: i64 = 0  # how often the client began to read again
         self.unsent: i64 = 0  # bytes written since the client stopped reading
-        self.choked: bool = False  # they are too many: nothing more is taken from it until it reads
+        self.choked: bool = False  # nothing more is taken from it: it does not read, or its login waits
         self._flushing: bool = False
         self.sent: i64 = 0
         # flow control and alarms
@@ -386,9 +386,17 @@ class Connection:
             for channel in channels[first:] + channels[:first]:
                 channel.wake_consumers()
         if self.choked:
-            self.choked = False
-            self.update_reading()
-            self.feed(b"")  # what had come already
+            self.release_hold()
+
+    def hold(self) -> None:
+        """Take nothing more from the client for now; what has come is kept."""
+        self.choked = True
+        self.update_reading()
+
+    def release_hold(self) -> None:
+        self.choked = False
+        self.update_reading()
+        self.feed(b"")  # what had come already
 
     # -- reading on and off ------------------------------------------------------------------------------------
 

@@ -1,6 +1,7 @@
 """Who is connecting: the SASL mechanisms PLAIN, AMQPLAIN and EXTERNAL.
 
-Duty: turn a start-ok response into a user or a refusal. Not here: users and passwords (``access.py``).
+Duty: turn a start-ok response into a user or a refusal. Not here: users and passwords (``access.py``), and who has to
+wait before its password is looked at (``guesses.py``).
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from warrenmq.wire.replies import AmqpError
 if TYPE_CHECKING:
     from warrenmq.broker.connection import Connection
 
+_MISSING: Final = "AMQPLAIN auth info {} is missing LOGIN or PASSWORD field"
 FAILED_LOGIN_WAIT: Final = 3000  # ms until the socket of a failed login is dropped
 
 
@@ -23,26 +25,35 @@ def mechanisms(connection: Connection) -> str:
     return "PLAIN AMQPLAIN EXTERNAL" if connection.tls_name else "PLAIN AMQPLAIN"
 
 
-def authenticate(connection: Connection, mechanism: str, response: bytes) -> bool:
-    """Log the client in; False when it was refused and told so."""
+def credentials(connection: Connection, mechanism: str, response: bytes) -> tuple[str, str]:
+    """Who the client says it is, with the password it gives; with EXTERNAL its certificate says who it is."""
     if mechanism not in ("PLAIN", "AMQPLAIN", "EXTERNAL"):
         raise AmqpError(503, f"unknown authentication mechanism '{mechanism}'")
     if mechanism not in mechanisms(connection).split():
         raise AmqpError(503, f"invalid authentication mechanism '{mechanism}'")
     connection.mechanism = mechanism
-    access = connection.broker.access
-    name = ""
-    known = False
     if mechanism == "EXTERNAL":
-        name = connection.tls_name
+        return connection.tls_name, ""
+    return _plain(response) if mechanism == "PLAIN" else _amqplain(response)
+
+
+def accept(connection: Connection, name: str, password: str) -> bool:
+    """Whether the client is who it says, and may come from where it comes from; then it is logged in."""
+    access = connection.broker.access
+    if connection.mechanism == "EXTERNAL":
         known = access.user(name) is not None
     else:
-        name, password = _plain(response) if mechanism == "PLAIN" else _amqplain(response)
         known = access.authenticate(name, password) is not None
     if known and (connection.peer_is_loopback or name not in connection.broker.loopback_users):
         connection.username = name
         return True
-    reports.failed_login(connection, name)
+    return False
+
+
+def refuse(connection: Connection, name: str, unheard: bool) -> None:
+    """Tell the client so, and drop it a little later. ``unheard``: its password was not even looked at."""
+    mechanism = connection.mechanism
+    reports.failed_login(connection, name, unheard)
     if connection.authentication_failure_close:
         connection.write(
             method_frame(
@@ -58,7 +69,6 @@ def authenticate(connection: Connection, mechanism: str, response: bytes) -> boo
     connection.state = CLOSING
     connection.deaf = True  # the wait is not cut short by an answer
     connection.broker.io_timers.arm(connection.deadline, connection.broker.io_now() + FAILED_LOGIN_WAIT)
-    return False
 
 
 def _plain(response: bytes) -> tuple[str, str]:
@@ -74,11 +84,11 @@ def _amqplain(response: bytes) -> tuple[str, str]:
     try:
         table = decode_entries(response, 0, len(response))
     except Exception:
-        raise AmqpError(502, f"AMQPLAIN auth info {_term(response)} is missing LOGIN or PASSWORD field") from None
+        raise AmqpError(502, _MISSING.format(_term(response))) from None
     login = table.get("LOGIN")
     password = table.get("PASSWORD")
     if login is None or password is None or not isinstance(login.value, str) or not isinstance(password.value, str):
-        raise AmqpError(502, f"AMQPLAIN auth info {_term(response)} is missing LOGIN or PASSWORD field")
+        raise AmqpError(502, _MISSING.format(_term(response)))
     return login.value, password.value
 
 

@@ -18,6 +18,7 @@ SHA256: Final = "rabbit_password_hashing_sha256"
 SHA512: Final = "rabbit_password_hashing_sha512"
 MD5: Final = "rabbit_password_hashing_md5"
 ALGORITHMS: Final = (SHA256, SHA512, MD5)
+NOBODYS: Final = bytes(36)  # compared where there is no hash, so that it takes as long
 
 
 def digest(algorithm: str, salted: bytes) -> bytes:
@@ -43,15 +44,16 @@ def is_hash(password_hash: str) -> bool:
 
 
 def matches(password: str, password_hash: str, algorithm: str) -> bool:
-    """Whether the password belongs to the hash; takes the same time wherever they differ."""
+    """Whether the password belongs to the hash; takes the same time wherever they differ, and if there is no hash."""
     try:
         stored = base64.b64decode(password_hash, validate=True)
     except (binascii.Error, ValueError):
-        return False
-    if len(stored) <= 4:
-        return False
-    salt = stored[:4]
-    return hmac.compare_digest(stored[4:], digest(algorithm, salt + password.encode("utf-8", "surrogateescape")))
+        stored = b""
+    usable = len(stored) > 4
+    if not usable:
+        stored = NOBODYS
+    found = digest(algorithm, stored[:4] + password.encode("utf-8", "surrogateescape"))
+    return hmac.compare_digest(stored[4:], found) and usable
 
 
 def new_salt() -> bytes:

@@ -5,7 +5,7 @@ Duty: the names and fields of those events. Where they are written is the busine
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from mypy_extensions import i64
 
@@ -13,6 +13,9 @@ from warrenmq.wire.replies import AmqpError
 
 if TYPE_CHECKING:
     from warrenmq.broker.connection import Connection
+
+LONGEST: Final = 100  # characters of what a stranger sent
+UNTOLD: Final = "SYNTAX_ERROR - before the login; the client was told what it sent, which may hold a password"
 
 
 def about(level: str, event: str, connection: Connection) -> None:
@@ -29,19 +32,30 @@ def about(level: str, event: str, connection: Connection) -> None:
 
 
 def error(scope: str, connection: Connection, channel: i64, raised: AmqpError) -> None:
+    text = raised.text
+    if connection.username == "":
+        text = UNTOLD if raised.code == 502 else cut(text)
     connection.broker.notes.event(
         "error",
         scope + "_error",
-        {"connection": connection.name, "channel": int(channel), "code": raised.code, "text": raised.text},
+        {"connection": connection.name, "channel": int(channel), "code": raised.code, "text": text},
     )
 
 
-def failed_login(connection: Connection, username: str) -> None:
-    connection.broker.notes.event(
-        "warning",
-        "login_refused",
-        {"peer": f"{connection.peer}:{connection.peer_port}", "user": username, "mechanism": connection.mechanism},
-    )
+def failed_login(connection: Connection, username: str, unheard: bool) -> None:
+    fields: dict[str, object] = {
+        "peer": f"{connection.peer}:{connection.peer_port}",
+        "user": cut(username),
+        "mechanism": connection.mechanism,
+    }
+    if unheard:
+        fields["hint"] = "too many failed logins of this user from this address: the password was not looked at"
+    connection.broker.notes.event("warning", "login_refused", fields)
+
+
+def cut(text: str) -> str:
+    """What a stranger sent, short enough for the log."""
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]}... ({len(text)} characters)"
 
 
 def bad_header(connection: Connection, header: bytes) -> None:

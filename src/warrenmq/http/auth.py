@@ -6,20 +6,20 @@ what a user may do with queues and exchanges is decided by permissions, in the b
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import binascii
-import ipaddress
 
 from starlette.requests import Request
 
 from warrenmq.broker.access import User
+from warrenmq.broker.guesses import REFUSED
+from warrenmq.broker.reports import cut
 from warrenmq.http import endpoint
 from warrenmq.http.bridge import ADMINISTRATOR, MANAGEMENT_TAGS, MONITORING, POLICYMAKER, Bridge
 from warrenmq.http.errors import ApiError, not_authorised
+from warrenmq.http.peer import peer_of
 
 REALM = 'Basic realm="RabbitMQ Management"'
-FAILED_LOGIN_WAIT = 0.25  # seconds; guessing takes its time, the loop does not wait
 
 
 class LoginRequired(Exception):
@@ -32,18 +32,37 @@ async def authenticate(request: Request, bridge: Bridge) -> User:
     if not encoded:
         raise LoginRequired
     username, password = _credentials(scheme, encoded)
-    peer = request.client.host if request.client is not None else ""
-    user = bridge.access.authenticate(username, password)
+    settings = bridge.server.settings
+    peer = peer_of(request, settings.http_proxies)
+    user = await _judged(bridge, peer.address, username, password)
     if user is None:
-        bridge.broker.notes.event("warning", "http_login_refused", {"peer": peer, "user": username})
-        await asyncio.sleep(FAILED_LOGIN_WAIT)
+        _log_refusal(bridge, peer.address, username)
         raise ApiError(401, "not_authorized", "Login failed")
-    if username in bridge.server.settings.loopback_users and not is_loopback(peer):
-        bridge.broker.notes.event("warning", "http_login_refused", {"peer": peer, "user": username})
+    if username in settings.loopback_users and not peer.local:
+        _log_refusal(bridge, peer.address, username)
         raise not_authorised("User can only log in via localhost")
     if not MANAGEMENT_TAGS.intersection(user.tags):
         raise not_authorised("Not management user")
     return user
+
+
+async def _judged(bridge: Bridge, address: str, username: str, password: str) -> User | None:
+    """The user, if the password is theirs; looked at when it is this pair's turn."""
+    guesses = bridge.broker.guesses
+    wait = int(guesses.wait(username, address, bridge.broker.io_now()))
+    if wait == REFUSED:
+        _log_refusal(bridge, address, username)
+        reason = "too many failed logins of this user from this address: the password was not looked at"
+        raise ApiError(429, "too_many_requests", reason)
+    if wait > 0:
+        await bridge.wait(wait)
+    user = bridge.access.authenticate(username, password)
+    guesses.over(username, address, wait > 0, user is not None, bridge.broker.io_now())
+    return user
+
+
+def _log_refusal(bridge: Bridge, address: str, username: str) -> None:
+    bridge.broker.notes.event("warning", "http_login_refused", {"peer": address, "user": cut(username)})
 
 
 def _credentials(scheme: str, encoded: str) -> tuple[str, str]:
@@ -56,13 +75,6 @@ def _credentials(scheme: str, encoded: str) -> tuple[str, str]:
     except (binascii.Error, ValueError):
         raise ApiError(401, "not_authorized", "Login failed") from None
     return name, password
-
-
-def is_loopback(address: str) -> bool:
-    try:
-        return ipaddress.ip_address(address.split("%")[0]).is_loopback
-    except ValueError:
-        return False
 
 
 def authorise(level: str, user: User, vhost: str | None, bridge: Bridge) -> None:

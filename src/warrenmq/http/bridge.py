@@ -6,12 +6,14 @@ answered when the log has them (``committed``).
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from warrenmq.broker.access import Access, User
 from warrenmq.broker.alarms import Alarms
+from warrenmq.broker.guesses import Turn
 from warrenmq.broker.patterns import Patience
 from warrenmq.http import errors
 from warrenmq.http.direct import Direct
@@ -54,6 +56,13 @@ class Bridge:
         self.begin()
         work()
         await self.committed()
+
+    async def wait(self, milliseconds: int) -> None:
+        """So long, by the wire's clock."""
+        done = asyncio.Event()
+        self.begin()
+        self.broker.io_timers.arm(Turn(done.set), self.broker.io_now() + milliseconds)
+        await done.wait()
 
     def direct(self, user: User, vhost: VHost) -> Direct:
         """A channel for this user, who must have permissions in the vhost."""

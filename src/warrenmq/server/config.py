@@ -26,6 +26,7 @@ from warrenmq.server.kinds import (
     choice,
     integer,
     names,
+    networks,
     origins,
     path,
     seconds,
@@ -85,6 +86,7 @@ class Settings:
         60.0, seconds(0.1, 3600), "seconds each 64 KiB of an HTTP body or answer may take"
     )
     http_connection_max: int = _setting(1000, integer(1, 1000000), "HTTP connections at once")
+    http_proxies: list[str] = _setting([], networks(), "proxies whose X-Forwarded-For is believed")
     http_origins: list[str] = _setting([], origins(), "origins whose pages may use the HTTP API, besides its own")
 
     memory_high_watermark: float | int = _setting(0.4, watermark(), "memory above which publishers are blocked")

@@ -157,6 +157,15 @@ def origins() -> Kind:
     return Kind(parse, listed.allowed)
 
 
+def networks() -> Kind:
+    listed = names("addresses or networks such as 10.0.0.0/8 separated by commas, or none")
+
+    def parse(value: object) -> object:
+        return [str(ipaddress.ip_network(one)) for one in _listed(listed, value)]
+
+    return Kind(parse, listed.allowed)
+
+
 def _listed(kind: Kind, value: object) -> list[str]:
     found = kind.parse(value)
     assert isinstance(found, list)

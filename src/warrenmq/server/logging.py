@@ -63,9 +63,11 @@ def events(part: str = "") -> Events:
 def quoted(value: object) -> str:
     """A value as it stands behind the `=`: quoted only when it could be misread, never with a line break."""
     text = value if isinstance(value, str) else str(value)
-    if text and text.isprintable() and _NEEDS_QUOTES.isdisjoint(text):
+    printable = text.isprintable()
+    if text and printable and _NEEDS_QUOTES.isdisjoint(text):
         return text
-    return json.dumps(text, ensure_ascii=False)
+    # characters that are none, or turn a line around, or break it, are escaped; others stay readable
+    return json.dumps(text, ensure_ascii=not printable)
 
 
 class TextFormat(logging.Formatter):
@@ -82,7 +84,8 @@ class JsonFormat(logging.Formatter):
         entry = {"time": _time(record), "level": record.levelname.lower(), "event": event, **fields}
         if record.exc_info:
             entry["traceback"] = self.formatException(record.exc_info)
-        return json.dumps(entry, default=str, ensure_ascii=False)
+        line = json.dumps(entry, default=str, ensure_ascii=False)
+        return line if line.isprintable() else json.dumps(entry, default=str)
 
 
 def configure(level: str, format: str, stream: IO[str] | None = None, file: Path | None = None) -> None:
@@ -116,4 +119,4 @@ def _time(record: logging.LogRecord) -> str:
 
 def _one_line(record: logging.LogRecord) -> str:
     text = record.getMessage()
-    return text if text.isprintable() else json.dumps(text, ensure_ascii=False)
+    return text if text.isprintable() else json.dumps(text)

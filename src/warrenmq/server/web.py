@@ -56,7 +56,7 @@ class WebServer:
             access_log=False,
             lifespan="off",
             server_header=False,
-            proxy_headers=False,  # whose word counts is a setting: see http/peer.py
+            proxy_headers=False,  # http/peer.py reads them, from whom it may
             timeout_graceful_shutdown=1,
         )
         config.load()

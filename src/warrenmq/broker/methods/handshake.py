@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, final
 
 from warrenmq.broker import login, reports
-from warrenmq.broker.states import CLOSING, NAMES, OPENING, RUNNING, STARTING, TUNING
+from warrenmq.broker.guesses import REFUSED
+from warrenmq.broker.states import CLOSING, GONE, NAMES, OPENING, RUNNING, STARTING, TUNING
+from warrenmq.broker.timers import Timer
 from warrenmq.wire.constants import PROTOCOL_HEADER
 from warrenmq.wire.fields import Field, Table
 from warrenmq.wire.methods import Method, method_frame
@@ -108,8 +110,51 @@ def start_ok(connection: Connection, method: Method) -> None:
         connection.consumer_cancel_notify = _capable(capabilities.value, "consumer_cancel_notify")
         connection.connection_blocked = _capable(capabilities.value, "connection.blocked")
         connection.authentication_failure_close = _capable(capabilities.value, "authentication_failure_close")
-    if not login.authenticate(connection, method.str("mechanism"), method.bytes("response")):
+    name, password = login.credentials(connection, method.str("mechanism"), method.bytes("response"))
+    broker = connection.broker
+    if connection.mechanism == "EXTERNAL":
+        log_in(connection, name, password)
         return
+    wait = broker.guesses.wait(name, connection.peer, broker.io_now())
+    if wait == REFUSED:
+        login.refuse(connection, name, True)
+    elif wait == 0:
+        right = log_in(connection, name, password)
+        broker.guesses.over(name, connection.peer, False, right, broker.io_now())
+    else:
+        connection.hold()
+        broker.io_timers.arm(Held(connection, name, password), broker.io_now() + wait)
+
+
+@final
+class Held(Timer):
+    """A login that waits for its turn, because others of this user from this address failed."""
+
+    def __init__(self, connection: Connection, name: str, password: str) -> None:
+        super().__init__()
+        self._connection: Final = connection
+        self._name: Final = name
+        self._password: Final = password
+
+    def fire(self) -> None:
+        connection = self._connection
+        broker = connection.broker
+        right = False
+        if connection.state == STARTING:
+            right = log_in(connection, self._name, self._password)
+        broker.guesses.over(self._name, connection.peer, True, right, broker.io_now())
+        if connection.state < GONE:
+            connection.flush()
+            connection.release_hold()
+
+    def subject(self) -> str:
+        return self._connection.name
+
+
+def log_in(connection: Connection, name: str, password: str) -> bool:
+    if not login.accept(connection, name, password):
+        login.refuse(connection, name, False)
+        return False
     connection.state = TUNING
     broker = connection.broker
     connection.write(
@@ -121,6 +166,7 @@ def start_ok(connection: Connection, method: Method) -> None:
             heartbeat=broker.heartbeat,
         )
     )
+    return True
 
 
 def _capable(capabilities: Table, name: str) -> bool:
