@@ -57,6 +57,21 @@ def read(broker: Broker, offset: object, count: int, prefetch: int = 100) -> lis
     return found
 
 
+@pytest.mark.parametrize("unit,seconds", [("s", 1), ("m", 60), ("h", 3600), ("D", 86400), ("M", 30 * 86400),
+                                          ("Y", 365 * 86400)])
+def test_a_reader_may_begin_some_time_ago(broker: Broker, unit: str, seconds: int) -> None:
+    connection, channel = publisher(broker)
+    publish(channel, "long ago")
+    broker.advance(2 * seconds)
+    publish(channel, "before")
+    broker.advance(2 * seconds)
+    publish(channel, "now")
+    assert read(broker, f"1{unit}", 3) == [(2, "now")]
+    assert read(broker, f"3{unit}", 3) == [(1, "before"), (2, "now")]
+    assert read(broker, f"9{unit}", 3) == [(0, "long ago"), (1, "before"), (2, "now")]
+    connection.close()
+
+
 @pytest.mark.parametrize(
     ("offset", "expected"),
     [
@@ -180,7 +195,7 @@ def test_a_start_that_is_none_is_told_what_would_be_right(broker: Broker, offset
     publisher(broker)
     channel = Connection(broker.url).channel()
     channel.basic_qos(1)
-    with pytest.raises(ChannelClosed, match="expected first, last, next, an offset or a timestamp") as refused:
+    with pytest.raises(ChannelClosed, match="expected first, last, next, an offset, a timestamp or") as refused:
         channel.basic_consume("s", arguments={"x-stream-offset": offset})
     assert refused.value.code == code
 

@@ -72,6 +72,9 @@ VALUES: dict[str, object] = {
     "least-leaders": "least-leaders",
     "balanced": "balanced",
     "min-masters": "min-masters",
+    "first": "first",
+    "last": "last",
+    "next": "next",
     "1h": "1h",
     "1Y": "1Y",
     "7M": "7M",
@@ -92,6 +95,9 @@ VALUES: dict[str, object] = {
     "long ago": "99999999999999999999Y",
 }
 
+
+#: The same for basic.consume (without x-credit, which is RabbitMQ's own and lets a classic queue die for good).
+CONSUMER_ARGUMENTS = ("x-cancel-on-ha-failover", "x-priority", "x-stream-offset", "x-unheard-of")
 
 #: a value no argument takes
 WRONG = [1]
@@ -128,21 +134,34 @@ class Asker:
         """The answer to the last of these declarations of a new queue; the queue is removed again."""
         answer = ""
         for arguments in declarations:
-            answer = self._declare(name, arguments, flags)
-        if answer != NEVER and self._connected().call(1, "queue.delete", queue=name).name != "queue.delete-ok":
+            answer = self.declare(name, arguments, **flags)
+        if answer != NEVER and self.delete(name):
             answer += " (and it cannot be deleted)"
         return answer
 
-    def _declare(self, name: str, arguments: dict[str, object], flags: dict[str, bool]) -> str:
+    def declare(self, name: str, arguments: dict[str, object], **flags: bool) -> str:
+        return self._call("queue.declare", queue=name, arguments=arguments, **{"durable": True, **flags})
+
+    def delete(self, name: str) -> str:
+        return self._call("queue.delete", queue=name)
+
+    def consume(self, name: str, arguments: dict[str, object]) -> str:
+        """The answer to a consumer with these arguments; it is cancelled again."""
+        self._connected().call(1, "basic.qos", prefetch_count=1)
+        answer = self._call("basic.consume", queue=name, consumer_tag="t", arguments=arguments)
+        if not answer:
+            self._connected().call(1, "basic.cancel", consumer_tag="t")
+        return answer
+
+    def _call(self, method: str, **values: object) -> str:
         """'' or the code and text of the close; a close of the whole connection says so."""
         client = self._connected()
-        given = {"durable": True, **flags}
         try:
-            got = client.call(1, "queue.declare", queue=name, arguments=arguments, **given)
+            got = client.call(1, method, **values)
         except TimeoutError:
             client.ended = True
             return NEVER
-        if got.name == "queue.declare-ok":
+        if got.name == f"{method}-ok":
             return ""
         if not got.name.endswith(".close"):
             return "the connection ended without a word"
@@ -171,6 +190,17 @@ def value_answers(broker: RunningBroker, kind: str, values: tuple[str, ...] = tu
 
     with ThreadPoolExecutor(4) as pool:
         return dict(zip(ARGUMENTS, pool.map(of, ARGUMENTS), strict=True))
+
+
+def consumer_answers(broker: RunningBroker, kind: str) -> dict[str, Answers]:
+    """{argument: {value: answer}}, one argument at a time, of consumers of a queue of this kind."""
+    name = f"consumers.{kind}"
+    asker = Asker(broker)
+    asker.declare(name, {"x-queue-type": kind})
+    found = {argument: {value: asker.consume(name, {argument: VALUES[value]}) for value in VALUES}
+             for argument in CONSUMER_ARGUMENTS}
+    asker.delete(name)
+    return found
 
 
 def order_answers(broker: RunningBroker, kind: str) -> list[str]:

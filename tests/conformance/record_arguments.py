@@ -7,7 +7,14 @@ import os
 import sys
 from pathlib import Path
 
-from tests.conformance.arguments import KINDS, again_answers, flag_answers, order_answers, value_answers
+from tests.conformance.arguments import (
+    KINDS,
+    again_answers,
+    consumer_answers,
+    flag_answers,
+    order_answers,
+    value_answers,
+)
 from tests.support.brokers import SHARED_PLUGINS, RunningBroker, start_rabbitmq
 
 RECORDED = Path(__file__).parent / "recorded" / "arguments.json"
@@ -25,6 +32,7 @@ def record(broker: RunningBroker) -> None:
     found = {
         kind: {
             "values": {argument: grouped(each) for argument, each in value_answers(broker, kind).items()},
+            "consumers": {argument: grouped(each) for argument, each in consumer_answers(broker, kind).items()},
             "order": order_answers(broker, kind),
             "again with none": again_answers(broker, kind, False),
             "again with others": again_answers(broker, kind, True),

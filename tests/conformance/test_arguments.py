@@ -16,6 +16,7 @@ from tests.conformance.arguments import (
     NEVER,
     VALUES,
     again_answers,
+    consumer_answers,
     flag_answers,
     order_answers,
     value_answers,
@@ -71,6 +72,24 @@ def test_rabbitmq_still_says_so(rabbitmq: RunningBroker, kind: str) -> None:
     assert {value for _, value in expected} == set(VALUES)
     given = given_values(rabbitmq, kind, SOME_VALUES)
     assert given == {each: expected[each] for each in given}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_consumers_argument_is_taken_or_refused_as_by_rabbitmq(broker: RunningBroker, kind: str) -> None:
+    given = consumer_answers(broker, kind)
+    for argument, groups in ANSWERS[kind]["consumers"].items():
+        expected = {value: answer for value, answer in ungrouped(groups).items() if not crashes(answer)}
+        assert {value: given[argument][value] for value in expected} == expected, argument
+
+
+def test_a_consumers_argument_that_rabbitmq_dies_of_is_refused_and_named(warren: RunningBroker) -> None:
+    given = consumer_answers(warren, "stream")["x-stream-offset"]
+    fatal = [value for value, answer in ungrouped(ANSWERS["stream"]["consumers"]["x-stream-offset"]).items()
+             if crashes(answer)]
+    assert len(fatal) > 10
+    for value in fatal:
+        assert given[value].startswith("406 PRECONDITION_FAILED - invalid arg 'x-stream-offset'"), value
+        assert "invalid_stream_offset_arg" in given[value]
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -22,7 +22,7 @@ from warrenmq.broker.mandatory import Mandatory
 from warrenmq.broker.message import Entry, Message, write_content
 from warrenmq.broker.records import Exchange, Resource
 from warrenmq.broker.states import RUNNING
-from warrenmq.broker.transaction import ACK, REJECT, REQUEUE, Transaction
+from warrenmq.broker.transaction import ACK, NACK_OR_REJECT, REJECT, REQUEUE, Transaction
 from warrenmq.wire.methods import Method, method_frame
 from warrenmq.wire.replies import AmqpError
 
@@ -344,7 +344,7 @@ class Channel:
         queue.settle(entry)
         self._no_longer_held(entry)
 
-    def refuse(self, entries: list[Entry], requeue: bool) -> None:
+    def refuse(self, entries: list[Entry], requeue: bool, method: str = NACK_OR_REJECT) -> None:
         """nack or reject: back to their queues, or discarded there; oldest first in the list.
 
         As in RabbitMQ one (queue, consumer) after the other, each queue serving its consumers before the next comes.
@@ -355,18 +355,29 @@ class Channel:
                 consumer = entry.consumer
                 groups.setdefault((entry.queue.name.name, "" if consumer is None else consumer.tag), []).append(entry)
             if len(groups) > 1:
+                for group in groups.values():
+                    self._check_refusal(group[0].queue, entries, method)
                 for key in sorted(groups):
                     self._refuse_group(groups[key], requeue)
                     self.broker.settle_down()
                 return
-        self._refuse_group(entries, requeue)
+        if entries:
+            self._check_refusal(entries[0].queue, entries, method)
+            self._refuse_group(entries, requeue)
+
+    def _check_refusal(self, queue: Queue, entries: list[Entry], method: str) -> None:
+        """Where the queue takes nothing back the connection ends, and what was to be refused goes back as at any end."""
+        problem = queue.refusal_problem(method)
+        if problem:
+            for entry in entries:
+                self._refuse_group([entry], True)
+            raise AmqpError(540, problem)
 
     def _refuse_group(self, entries: list[Entry], requeue: bool) -> None:
         for entry in entries:
             self._no_longer_held(entry)
         if requeue:
-            if entries:
-                entries[0].queue.requeue(entries)
+            entries[0].queue.requeue(entries)
         else:
             for entry in entries:
                 entry.queue.reject(entry)

@@ -25,6 +25,8 @@ ACK: Final = 0
 REQUEUE: Final = 1
 REJECT: Final = 2
 
+NACK_OR_REJECT: Final = "basic.nack and basic.reject"  # as RabbitMQ names them together
+
 
 @final
 class BufferedPublish:
@@ -106,6 +108,7 @@ class Transaction:
         """Would any queue refuse, or is the log failing? Counts what this commit itself adds."""
         if self._channel.broker.log_failing and self._needs_log():
             self._refuse()
+        self._check_refusals()
         length: dict[Queue, int] = {}
         size: dict[Queue, int] = {}
         for p in self._publishes:
@@ -118,6 +121,16 @@ class Transaction:
                 length[queue] = length.get(queue, 0) + 1
                 if length[queue] > taken:
                     size[queue] = size.get(queue, 0) + p.message.size
+
+    def _check_refusals(self) -> None:
+        """A delivery that its queue does not take back ends the connection before anything is applied."""
+        for what, tagged in self._acks:
+            if what != ACK:
+                for _, entry in tagged:
+                    problem = entry.queue.refusal_problem(NACK_OR_REJECT)
+                    if problem:
+                        self.rollback()
+                        raise AmqpError(540, problem)
 
     def _refuse(self) -> None:
         self.rollback()

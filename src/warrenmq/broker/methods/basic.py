@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from warrenmq.broker.consumer import Consumer
-from warrenmq.broker.equivalence import INTEGER_KINDS, integer
+from warrenmq.broker.equivalence import integer
 from warrenmq.broker.methods.names import queue_name
 from warrenmq.broker.publish import DIRECT_REPLY
-from warrenmq.broker.records import Resource
-from warrenmq.wire.fields import Table, type_name
+from warrenmq.broker.queue import consumer_arguments
 from warrenmq.wire.methods import Method, method_frame
 from warrenmq.wire.replies import AmqpError
 
@@ -46,9 +45,11 @@ def consume(channel: Channel, method: Method) -> None:
     arguments = method.table("arguments")
     queue = vhost.queue(name)
     vhost.check_exclusive(queue, connection, False)
+    consumer_arguments.validate(queue.name, queue.kind, arguments)
     if "x-lease" in arguments:
         queue = queue.leases.view(arguments)
-    priority = _priority(queue.name, arguments)
+    field = arguments.get("x-priority")
+    priority = 0 if field is None else integer(field)
     exclusive = method.bit("exclusive") and queue.kind == "classic"  # the other kinds do not know it
     if queue.exclusive_consumer is not None or (
         exclusive and (queue.dispatch.consumers or queue.dispatch.single_active)
@@ -71,15 +72,6 @@ def _refuse_reuse(channel: Channel, tag: str) -> None:
     reply = channel.reply_consumer
     if tag and (tag in channel.consumers or (reply is not None and reply.tag == tag)):
         raise AmqpError(530, f"attempt to reuse consumer tag '{tag}'")
-
-
-def _priority(queue: Resource, arguments: Table) -> int:
-    field = arguments.get("x-priority")
-    if field is None:
-        return 0
-    if field.kind not in INTEGER_KINDS:
-        raise AmqpError(406, f"invalid arg 'x-priority' for {queue}: \"expected integer, got {type_name(field)}\"")
-    return integer(field)
 
 
 def _consume_replies(channel: Channel, method: Method, tag: str) -> None:
@@ -164,7 +156,7 @@ def _tag(method: Method) -> int:
 def recover_async(channel: Channel, method: Method) -> None:
     if not method.bit("requeue"):
         raise AmqpError(540, "requeue=false")
-    channel.refuse(channel.unacked.take_up_to(0), True)
+    channel.refuse(channel.unacked.take_up_to(0), True, "basic.recover")
 
 
 def recover(channel: Channel, method: Method) -> None:

@@ -289,6 +289,10 @@ class Queue(Destination):
     def check_consumer(self, consumer: Consumer) -> None:
         """Raise when this kind of queue does not serve such a consumer."""
 
+    def refusal_problem(self, method: str) -> str:
+        """Why this kind of queue does not take deliveries back or discards them, "" where it does."""
+        return ""
+
     def check_get(self) -> None:
         """Raise when this kind of queue has no basic.get."""
 

@@ -14,11 +14,13 @@ from librt.vecs import append, vec
 from mypy_extensions import i64
 
 from warrenmq.broker import holder
+from warrenmq.broker.equivalence import integer
 from warrenmq.broker.message import Message, Origin, bcc_of, message_from, packed_keys_of, unpack_keys
+from warrenmq.broker.queue.arguments import interval_ms
+from warrenmq.broker.queue.consumer_arguments import STREAM_OFFSET, offset_text
 from warrenmq.broker.queue.replay import ReplayQueue
 from warrenmq.broker.queue.stream_header import with_stream_offset
 from warrenmq.log.index import QueueIndex
-from warrenmq.wire.fields import Field, type_name
 from warrenmq.wire.replies import AmqpError
 
 if TYPE_CHECKING:
@@ -89,7 +91,9 @@ class StreamQueue(ReplayQueue):
             raise AmqpError(540, f"automatic acknowledgement not supported by stream queues {self.name}")
         if consumer.channel.global_prefetch:
             raise AmqpError(540, f"{self.name} does not support global qos")
-        self.start_of(consumer)
+
+    def refusal_problem(self, method: str) -> str:
+        return f"{method} not supported by stream queues {self.name}"
 
     # -- appending ---------------------------------------------------------------------------------------------
 
@@ -252,19 +256,23 @@ class StreamQueue(ReplayQueue):
         return self._committed - 1 if self._committed > self._first else -1
 
     def start_of(self, consumer: Consumer) -> i64:
-        field = consumer.arguments.get("x-stream-offset")
-        if field is None or field.value == "next":
+        """Where it begins; the argument has been validated."""
+        field = consumer.arguments.get(STREAM_OFFSET)
+        if field is None:
             return self.next_position
-        if field.value == "first":
-            return self._first
-        if field.value == "last":
-            return self._committed - 1 if self._committed > self._first else self._committed
+        text = offset_text(field)
+        if text is not None:
+            if text == "next":
+                return self.next_position
+            if text == "first":
+                return self._first
+            if text == "last":
+                return self._committed - 1 if self._committed > self._first else self._committed
+            return self._offset_at(self.broker.now - interval_ms(text))
         if field.kind == "T" and isinstance(field.value, int):
             return self._offset_at(min(field.value, LATEST) * 1000)
-        if field.kind in "bBsuIil" and isinstance(field.value, int):
-            wanted: i64 = field.value
-            return wanted if wanted > self._first else self._first
-        raise AmqpError(406, _bad_offset(field), 60, 20)
+        wanted = integer(field)
+        return wanted if wanted > self._first else self._first
 
     def _offset_at(self, time: i64) -> i64:
         """The first offset that arrived at this time or later."""
@@ -355,9 +363,3 @@ class StreamQueue(ReplayQueue):
                 i += 1
         return index
 
-
-def _bad_offset(field: Field) -> str:
-    return (
-        f"invalid arg 'x-stream-offset': {field.value!r} of type {type_name(field)}; "
-        "expected first, last, next, an offset or a timestamp"
-    )
