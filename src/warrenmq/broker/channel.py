@@ -366,7 +366,7 @@ class Channel:
             self._refuse_group(entries, requeue)
 
     def _check_refusal(self, queue: Queue, entries: list[Entry], method: str) -> None:
-        """Where the queue takes nothing back the connection ends, and what was to be refused goes back as at any end."""
+        """Where a queue takes nothing back the connection ends; what was to be refused goes back as at any end."""
         problem = queue.refusal_problem(method)
         if problem:
             for entry in entries:
