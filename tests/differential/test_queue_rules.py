@@ -299,3 +299,50 @@ def test_a_history_behind_the_newest_death_is_turned_round_each_time(desk: Desk)
         assert isinstance(deaths, list)
         seen.append("".join(death["queue"][-1] for death in deaths))
     assert seen == ["", "1", "21", "312", "4213"]
+
+
+# -- dead letters at least once ----------------------------------------------------------------------------------
+
+
+def at_least_once(desk: Desk, exchange: str, key: str, **arguments: object) -> str:
+    return quorum(desk, dead_letter_strategy="at-least-once", overflow="reject-publish", dead_letter_exchange=exchange,
+                  dead_letter_routing_key=key, **arguments)  # fmt: skip
+
+
+def numbers(broker: RunningBroker, queue: str) -> tuple[object, ...]:
+    """messages, ready and dead letters of a queue, as the API says them."""
+    status, found = broker.http("GET", f"/api/queues/%2F/{queue}")
+    assert status == 200 and isinstance(found, dict)
+    return tuple(found.get(name) for name in ("messages", "messages_ready", "messages_dlx", "message_bytes_dlx"))
+
+
+def test_a_letter_without_a_target_stays_and_counts_as_a_dead_letter_only(desk: Desk, broker: RunningBroker) -> None:
+    queue = at_least_once(desk, "", "nowhere at all", max_length=2)
+    desk.fill(queue, "one", "two")
+    desk.channel.basic_reject(desk.get(queue)[0], requeue=False)
+    desk.fill(queue, "three")  # there is room again
+    assert desk.count(queue) == 2
+    desk.until(lambda: numbers(broker, queue) == (3, 2, 1, 3))
+    assert desk.channel.queue_purge(queue).method.message_count == 2
+    desk.until(lambda: numbers(broker, queue) == (1, 0, 1, 3))
+
+
+def test_a_letter_stays_while_one_of_its_targets_is_full(desk: Desk, broker: RunningBroker) -> None:
+    targets = [desk.queue("full", max_length=0, overflow="reject-publish"), desk.queue("free")]
+    for target in targets:
+        desk.channel.queue_bind(target, "amq.direct", targets[1])
+    queue = at_least_once(desk, "amq.direct", targets[1])
+    desk.fill(queue, "x")
+    desk.channel.basic_reject(desk.get(queue)[0], requeue=False)
+    assert desk.get(targets[1], no_ack=True)[2] == "x"
+    desk.until(lambda: numbers(broker, queue) == (1, 0, 1, 1))
+
+
+def test_letters_with_a_target_arrive_in_order(desk: Desk, broker: RunningBroker) -> None:
+    dead = desk.queue("dead")
+    queue = at_least_once(desk, "", dead)
+    desk.fill(queue, *"abc")
+    for _ in range(3):
+        desk.channel.basic_reject(desk.get(queue)[0], requeue=False)
+    assert [desk.get(dead, no_ack=True)[2] for _ in range(3)] == ["a", "b", "c"]
+    desk.until(lambda: numbers(broker, queue) == (0, 0, 0, 0))

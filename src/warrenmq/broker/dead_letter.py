@@ -2,7 +2,7 @@
 
 Duty: the new message with its x-death history, cycle detection, publishing it to the dead-letter exchange. It happens
 within the turn in which the message leaves its queue, so the move is one batch of the log: never lost, never doubled.
-Not here: when a queue gives a message up.
+Not here: when a queue gives a message up, and letters that wait for their targets (``queue/letters.py``).
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, final
 from mypy_extensions import i64
 
 from warrenmq.broker import outcomes
+from warrenmq.broker.exchange.walk import Routed
 from warrenmq.broker.exchange.walk import route as walk
 from warrenmq.broker.message import Entry, Message, Origin, message_from
 from warrenmq.broker.records import Content
@@ -21,9 +22,25 @@ from warrenmq.wire.replies import AmqpError
 
 if TYPE_CHECKING:
     from warrenmq.broker.broker import Broker
+    from warrenmq.broker.queue.letters import Letters
     from warrenmq.broker.queue.queue import Queue
 
 MOST: Final = (1 << 63) - 2  # deaths that can be counted; a publisher may claim any number
+
+
+AT_MOST_ONCE: Final = "at_most_once"
+AT_LEAST_ONCE: Final = "at_least_once"
+SCHEDULE: Final = ""  # among the names of those that have a letter: a delayed exchange
+
+
+@final
+class Way:
+    """A dead letter and where it goes."""
+
+    def __init__(self, dead: Message, routed: Routed, targets: list[Queue]) -> None:
+        self.dead: Final = dead
+        self.routed: Final = routed
+        self.targets: Final = targets
 
 
 @final
@@ -34,14 +51,22 @@ class DeadLetters:
         self._broker: Final = broker
         self._pending: list[tuple[Queue, Message, str]] = []
         self._running: bool = False
+        self._letters: list[Letters] = []
         self.published: i64 = 0
         self.dropped: i64 = 0
+        self.confirmed: i64 = 0  # letters that stayed until all targets had them
+        self.counts: dict[tuple[str, str, str], int] = {}  # by kind of queue, strategy and reason
 
     def pending(self) -> bool:
-        return len(self._pending) > 0
+        return len(self._pending) > 0 or len(self._letters) > 0
 
     def add(self, queue: Queue, entry: Entry, reason: str, counted: bool) -> None:
         self._pending.append((queue, entry.message, reason))
+
+    def letters_wait(self, letters: Letters) -> None:
+        """A queue has letters that stay with it until they are taken: try them with all others."""
+        if letters not in self._letters:
+            self._letters.append(letters)
 
     def publish_all(self) -> None:
         if self._running:
@@ -53,15 +78,61 @@ class DeadLetters:
             done += 1
             self._publish(queue, message, reason)
         self._pending = []
+        while self._letters:
+            self._letters.pop(0).send()
         self._running = False
 
     def _publish(self, queue: Queue, message: Message, reason: str) -> None:
+        """At most once: whoever takes it has it, and then it is over."""
+        self._count(queue, AT_MOST_ONCE, reason)
+        way = self._way(queue, message, reason)
+        if way is None or not (way.targets or way.routed.scheduled):
+            self.dropped += 1
+            return
+        self.published += 1
+        self._hand_over(way, way.targets)
+
+    def deliver(self, queue: Queue, letter: Message, reason: str, taken: list[str]) -> bool:
+        """At least once: offer it to the targets that are not in ``taken`` yet, where those that take it are noted.
+        Says whether all have it. A letter without any target has not arrived."""
+        way = self._way(queue, letter, reason)
+        if way is None or not (way.targets or way.routed.scheduled):
+            return False
+        accepting: list[Queue] = []
+        refused = False
+        for target in way.targets:
+            if target.name.name in taken:
+                continue
+            if target.eager and target.refuses(way.dead):
+                refused = True
+            else:
+                accepting.append(target)
+        if way.routed.scheduled and SCHEDULE in taken:
+            way.routed.scheduled.clear()
+        self._hand_over(way, accepting)
+        taken.extend([target.name.name for target in accepting])
+        taken.append(SCHEDULE)
+        if refused:
+            return False
+        self.published += 1
+        self.confirmed += 1
+        return True
+
+    def buried(self, queue: Queue, reason: str) -> None:
+        """A message became a letter that stays with its queue until it is taken."""
+        self._count(queue, AT_LEAST_ONCE, reason)
+
+    def _count(self, queue: Queue, strategy: str, reason: str) -> None:
+        key = (queue.kind, strategy, reason)
+        self.counts[key] = self.counts.get(key, 0) + 1
+
+    def _way(self, queue: Queue, message: Message, reason: str) -> Way | None:
+        """The dead letter and where it goes now; None when the exchange is missing."""
         vhost = queue.vhost
         name = queue.settings.dead_letter_exchange
         exchange = None if name is None else vhost.exchanges.get(name)
         if exchange is None:
-            self.dropped += 1
-            return
+            return None
         dead = dead_message(self._broker, queue, message, reason, exchange.name.name)
         record = dead.basic_message(vhost.name)
         try:
@@ -74,13 +145,13 @@ class DeadLetters:
             target = vhost.queues.get(found.name.name)
             if target is not None and (reason == "rejected" or not is_cycle(found.name.name, deaths)):
                 targets.append(target)
-        if targets or routed.scheduled:
-            self.published += 1
-        else:
-            self.dropped += 1
-        outcomes.offer(self._broker, dead, targets)
-        if routed.scheduled:
-            self._broker.delay.schedule(None, outcomes.twin(dead) if targets else dead, routed, False, 0)
+        return Way(dead, routed, targets)
+
+    def _hand_over(self, way: Way, targets: list[Queue]) -> None:
+        outcomes.offer(self._broker, way.dead, targets)
+        if way.routed.scheduled:
+            dead = outcomes.twin(way.dead) if targets else way.dead
+            self._broker.delay.schedule(None, dead, way.routed, False, 0)
 
 
 def dead_message(broker: Broker, queue: Queue, message: Message, reason: str, exchange: str) -> Message:
@@ -113,7 +184,8 @@ def dead_message(broker: Broker, queue: Queue, message: Message, reason: str, ex
     chunks = message.chunks
     if chunks is None:
         chunks = [message.body()] if message.size else []
-    dead = message_from(Origin(exchange, keys, bcc), broker.next_id(), header, chunks, message.size, message.persistent)
+    persistent = properties.delivery_mode == 2  # what is read from a quorum queue is logged whatever it is
+    dead = message_from(Origin(exchange, keys, bcc), broker.next_id(), header, chunks, message.size, persistent)
     dead.priority = message.priority
     dead.moved = True
     return dead

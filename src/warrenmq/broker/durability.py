@@ -149,7 +149,7 @@ class Durability:
         """A durable queue goes: everything it still holds, waiting or with consumers."""
         broker = self._broker
         addresses = queue.logged_addresses()
-        for address in queue.leases.addresses():
+        for address in queue.kept_addresses():
             addresses = append(addresses, address)
         for connection in broker.connections:
             for channel in connection.channels.values():

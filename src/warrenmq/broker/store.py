@@ -214,6 +214,11 @@ def load_queue(
         size = holder.size_of(packed)
         if size == holder.LARGE:
             size = read_i64_be(broker.log.read_head(index.addresses[i]).header, 4)
+        reason = holder.reason_of(packed)
+        if reason:
+            queue.recovered_letter(position, index.addresses[i], size, reason)
+            i += 1
+            continue
         if leased and position in leased:
             lease, slot = leased[position]
             flags = REDELIVERED if redelivered else 0

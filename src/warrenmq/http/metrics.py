@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 
 from starlette.responses import Response
 
+from warrenmq.broker.dead_letter import AT_LEAST_ONCE, DeadLetters
+from warrenmq.broker.holder import REASONS
 from warrenmq.http.bridge import Bridge
 from warrenmq.http.listing import Pacer
 from warrenmq.http.nodes import free_disk, open_files, resident_memory
@@ -58,11 +60,34 @@ async def _queues(bridge: Bridge) -> list[tuple[str, str, list[int]]]:
         for queue in list(vhost.queues.values()):
             ready, unacked = int(queue.ready), int(queue.unacked)
             ready_bytes, unacked_bytes = int(queue.ready_bytes), int(queue.unacked_bytes)
-            values = [ready, unacked, ready + unacked, queue.consumer_count()]
-            values += [ready_bytes, unacked_bytes, ready_bytes + unacked_bytes]
+            letters, letter_bytes = queue.letters_waiting()
+            values = [ready, unacked, ready + unacked + letters, queue.consumer_count()]
+            values += [ready_bytes, unacked_bytes, ready_bytes + unacked_bytes + letter_bytes]
             found.append((vhost.name, queue.name.name, values))
             await pacer.breathe()
     return found
+
+
+def _dead_letters(letters: DeadLetters) -> Iterator[Metric]:
+    """Counted when they die, by reason; and when the last target of an at-least-once letter has it."""
+    from prometheus_client.core import CounterMetricFamily
+
+    labels = ["queue_type", "dead_letter_strategy"]
+    for reason in REASONS:
+        family = CounterMetricFamily(
+            f"rabbitmq_global_messages_dead_lettered_{reason}", f"Total messages dead-lettered: {reason}", labels=labels
+        )
+        for (kind, strategy, why), count in sorted(letters.counts.items()):
+            if why == reason:
+                family.add_metric([f"rabbit_{kind}_queue", strategy], count)
+        yield family
+    confirmed = CounterMetricFamily(
+        "rabbitmq_global_messages_dead_lettered_confirmed",
+        "Total messages dead-lettered and confirmed by target queues",
+        labels=labels,
+    )
+    confirmed.add_metric(["rabbit_quorum_queue", AT_LEAST_ONCE], int(letters.confirmed))
+    yield confirmed
 
 
 def _metrics(bridge: Bridge, queues: list[tuple[str, str, list[int]]], per_object: bool) -> Iterator[Metric]:
@@ -73,6 +98,7 @@ def _metrics(bridge: Bridge, queues: list[tuple[str, str, list[int]]], per_objec
     connections = bridge.open_connections()
     totals = broker.totals
     delay = broker.delay
+    consumers = sum(len(channel.consumers) for one in connections for channel in one.channels.values())
     routed, delivered, acknowledged, redelivered = totals.messages()
 
     def gauge(name: str, text: str, value: float) -> Metric:
@@ -102,7 +128,7 @@ def _metrics(bridge: Bridge, queues: list[tuple[str, str, list[int]]], per_objec
     )
     yield gauge("rabbitmq_connections", "Connections currently open", len(connections))
     yield gauge("rabbitmq_channels", "Channels currently open", sum(len(one.channels) for one in connections))
-    yield gauge("rabbitmq_consumers", "Consumers currently connected", sum(values[3] for _, _, values in queues))
+    yield gauge("rabbitmq_consumers", "Consumers currently connected", consumers)
     yield gauge("rabbitmq_queues", "Queues available", len(queues))
     yield gauge("rabbitmq_exchanges", "Exchanges", sum(len(vhost.exchanges) for vhost in broker.vhosts.values()))
     yield counter("rabbitmq_connections_opened", "Total connections opened", int(totals.connections_opened))
@@ -125,6 +151,7 @@ def _metrics(bridge: Bridge, queues: list[tuple[str, str, list[int]]], per_objec
     yield by_protocol("rabbitmq_global_messages_acknowledged", "Total messages acknowledged by consumers", acknowledged)
     yield by_protocol("rabbitmq_global_messages_redelivered", "Total messages given back by consumers", redelivered)
     yield by_protocol("rabbitmq_global_messages_unroutable", "Total messages no queue took", int(broker.unroutable))
+    yield from _dead_letters(broker.dead_letters)
     files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     yield gauge("rabbitmq_process_open_fds", "Open file descriptors", open_files())
     yield gauge("rabbitmq_process_max_fds", "Open file descriptors limit", files)

@@ -329,6 +329,8 @@ class QueueInfo(Struct):
     incoming: list[Object] | UnsetType = UNSET
     deliveries: list[Object] | UnsetType = UNSET
     # quorum queues only, in RabbitMQ's words; the last two say plainly what one node can promise
+    messages_dlx: int | UnsetType = UNSET
+    message_bytes_dlx: int | UnsetType = UNSET
     leader: str | UnsetType = UNSET
     online: list[str] | UnsetType = UNSET
     members: int | UnsetType = UNSET

@@ -97,6 +97,7 @@ def queue_info(bridge: Bridge, queue: Queue) -> QueueInfo:
     vhost = queue.name.virtual_host
     ready, unacked = int(queue.ready), int(queue.unacked)
     ready_bytes, unacked_bytes = int(queue.ready_bytes), int(queue.unacked_bytes)
+    letters, letter_bytes = queue.letters_waiting()
     consumers = queue.dispatch.consumers
     key = (vhost, "queue", name)
     rates = bridge.rates
@@ -125,8 +126,8 @@ def queue_info(bridge: Bridge, queue: Queue) -> QueueInfo:
         head_message_timestamp=queue.head_timestamp(),
         idle_since=moment(queue.idle_since) if idle else UNSET,
         memory=ready_bytes + unacked_bytes + 256 * (ready + unacked),
-        messages=ready + unacked,
-        messages_details=rates.details((key, "messages"), ready + unacked),
+        messages=ready + unacked + letters,
+        messages_details=rates.details((key, "messages"), ready + unacked + letters),
         messages_ready=ready,
         messages_ready_details=rates.details((key, "ready"), ready),
         messages_unacknowledged=unacked,
@@ -136,7 +137,7 @@ def queue_info(bridge: Bridge, queue: Queue) -> QueueInfo:
         messages_unacknowledged_ram=unacked,
         messages_paged_out=0,
         messages_persistent=ready + unacked if queue.durable else 0,
-        message_bytes=ready_bytes + unacked_bytes,
+        message_bytes=ready_bytes + unacked_bytes + letter_bytes,
         message_bytes_ready=ready_bytes,
         message_bytes_unacknowledged=unacked_bytes,
         message_bytes_ram=ready_bytes + unacked_bytes,
@@ -144,6 +145,8 @@ def queue_info(bridge: Bridge, queue: Queue) -> QueueInfo:
         message_bytes_persistent=ready_bytes + unacked_bytes if queue.durable else 0,
         message_stats=queue_stats(bridge, queue) if queue.published or queue.delivered else UNSET,
         owner_pid_details=UNSET if queue.exclusive_owner is None else _owner(queue.exclusive_owner),
+        messages_dlx=letters if queue.kind == "quorum" else UNSET,
+        message_bytes_dlx=letter_bytes if queue.kind == "quorum" else UNSET,
         leader=bridge.node if queue.kind == "quorum" else UNSET,
         online=[bridge.node] if queue.kind == "quorum" else UNSET,
         members=1 if queue.kind == "quorum" else UNSET,

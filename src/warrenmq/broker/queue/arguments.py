@@ -230,6 +230,7 @@ class QueueSettings:
         self.overflow: i64 = DROP_HEAD
         self.dead_letter_exchange: str | None = None
         self.dead_letter_routing_key: str | None = None
+        self.at_least_once: bool = False  # the strategy that is asked for; whether it can be had is the queue's to say
         self.delivery_limit: i64 = -1
         self.consumer_timeout: i64 = -1
         self.max_age: i64 = -1
@@ -277,6 +278,9 @@ def settings(arguments: Table, policy: dict[str, object]) -> QueueSettings:
     s.overflow = OVERFLOW.get(_text(arguments, "x-overflow", policy, "overflow") or "drop-head", DROP_HEAD)
     s.dead_letter_exchange = _text(arguments, "x-dead-letter-exchange", policy, "dead-letter-exchange")
     s.dead_letter_routing_key = _text(arguments, "x-dead-letter-routing-key", policy, "dead-letter-routing-key")
+    s.at_least_once = (
+        _text(arguments, "x-dead-letter-strategy", policy, "dead-letter-strategy") == "at-least-once"
+    )
     s.delivery_limit = _delivery_limit(arguments, policy)
     s.consumer_timeout = _least(arguments, "x-consumer-timeout", policy, "consumer-timeout")
     age = _text(arguments, "x-max-age", policy, "max-age")

@@ -231,18 +231,8 @@ class Fifo:
 
     def _large(self, page: Page, i: i64) -> Entry:
         """One entry whose body is read in pieces and stays so."""
-        log = self._queue.broker.log
-        address = page.addresses[i]
         meta = page.metas[i]
-        message = self._message(log.read_head(address), address, (meta & PERSISTENT) != 0)
-        pieces = [log.read_chunk(chunk) for chunk in log.body_parts(address)]
-        if pieces:
-            whole = message_from(
-                message.origin, message.id, message.header(), pieces, meta >> 8, message.persistent
-            )
-            whole.address = message.address
-            whole.priority = message.priority
-            message = whole
+        message = self.message_at(page.addresses[i], meta >> 8, (meta & PERSISTENT) != 0)
         entry = Entry(message, self._queue, page.position(i))
         entry.redelivered = (meta & REDELIVERED) != 0
         if page.expiries is not None:
@@ -252,6 +242,19 @@ class Fifo:
         if page.start == len(page.addresses):
             self._next_page()
         return entry
+
+    def message_at(self, address: i64, size: i64, persistent: bool) -> Message:
+        """A message read from the log; a long body stays in pieces."""
+        log = self._queue.broker.log
+        chunks = log.body_parts(address)
+        if len(chunks) == 0:
+            return self._message(log.read(address), address, persistent)
+        message = self._message(log.read_head(address), address, persistent)
+        pieces = [log.read_chunk(chunk) for chunk in chunks]
+        whole = message_from(message.origin, message.id, message.header(), pieces, size, message.persistent)
+        whole.address = message.address
+        whole.priority = message.priority
+        return whole
 
     def _message(self, record: StoredMessage, address: i64, persistent: bool) -> Message:
         origin = self._origin

@@ -237,6 +237,13 @@ class Queue(Destination):
     def recovered_failures(self, position: i64, failures: i64) -> None:
         """The log knows how often deliveries of this entry failed; only quorum queues count that."""
 
+    def recovered_letter(self, position: i64, address: i64, size: i64, reason: str) -> None:
+        """The log knows a dead letter that waits here for its targets; only quorum queues have those."""
+
+    def letters_waiting(self) -> tuple[int, int]:
+        """Dead letters that stay here until their targets take them, and the bytes of their bodies."""
+        return 0, 0
+
     def recovered_lease(self, position: i64, size: i64) -> None:
         """A leased message found in the log at start: it counts, but does not wait here."""
         if position >= self.next_position:
@@ -591,6 +598,10 @@ class Queue(Destination):
         """
         head = self._first_fifo().head_in_memory()
         return None if head is None else Content(head.message.header(), b"").properties.timestamp
+
+    def kept_addresses(self) -> list[i64]:
+        """Where the log keeps what neither waits here for consumers nor is with them: it outlives a purge."""
+        return self.leases.addresses()
 
     def logged_addresses(self) -> vec[i64]:
         """Where the log keeps what waits here."""

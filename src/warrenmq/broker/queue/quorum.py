@@ -15,6 +15,8 @@ from mypy_extensions import i64
 from warrenmq.broker import holder
 from warrenmq.broker.message import Entry, Message, message_from
 from warrenmq.broker.queue import paging
+from warrenmq.broker.queue.arguments import REJECT_PUBLISH
+from warrenmq.broker.queue.letters import Letters
 from warrenmq.broker.queue.page import PERSISTENT, REDELIVERED
 from warrenmq.broker.queue.queue import Queue
 from warrenmq.broker.records import Content
@@ -37,6 +39,8 @@ class QuorumQueue(Queue):
         self.keeps_all = True
         self._failures: dict[int, int] = {}  # by position: how often it came back, of all that did
         self._gets: set[int] = set()  # positions of what basic.get holds
+        self.letters: Letters = Letters(self)
+        self._noted_strategy: bool = False
 
     def logs(self, message: Message) -> bool:
         return True
@@ -64,6 +68,45 @@ class QuorumQueue(Queue):
                 f"cannot obtain access to locked {self.name}. basic.get operations are not supported by quorum queues "
                 "with single active consumer",
             )
+
+    # -- dead letters that stay until they are taken -----------------------------------------------------------
+
+    def keeps_letters(self) -> bool:
+        """Is the strategy at-least-once? Only where publishes are refused: a queue that drops its head could not keep
+        to its limit."""
+        s = self.settings
+        return s.at_least_once and s.overflow == REJECT_PUBLISH and s.dead_letter_exchange is not None
+
+    def apply_settings(self) -> None:
+        super().apply_settings()
+        self.letters.settings_changed()
+        if self.settings.at_least_once and not self.keeps_letters() and not self._noted_strategy:
+            self._noted_strategy = True
+            self.broker.notes.event(
+                "warning",
+                "dead_letter_strategy_not_in_force",
+                {"queue": str(self.name), "wanted": "at-least-once", "in_force": "at-most-once",
+                 "needs": "overflow reject-publish and a dead-letter exchange"},
+            )  # fmt: skip
+
+    def letters_waiting(self) -> tuple[int, int]:
+        return len(self.letters), self.letters.bytes
+
+    def recovered_letter(self, position: i64, address: i64, size: i64, reason: str) -> None:
+        if position >= self.next_position:
+            self.next_position = position + 1
+        self.letters.recover(position, address, size, reason)
+
+    def message_at(self, address: i64, size: i64) -> Message:
+        """What the log has there."""
+        return self._fifo.message_at(address, size, True)
+
+    def kept_addresses(self) -> list[i64]:
+        return super().kept_addresses() + self.letters.addresses()
+
+    def stop(self) -> None:
+        super().stop()
+        self.letters.drop()
 
     # -- who holds what ----------------------------------------------------------------------------------------
 
@@ -170,7 +213,11 @@ class QuorumQueue(Queue):
 
     def give_up(self, entry: Entry, reason: str) -> None:
         _hide(entry)
-        super().give_up(entry, reason)
+        if self.keeps_letters() and not self.gone:
+            self._failures.pop(entry.position, None)
+            self.letters.add(entry, reason)
+        else:
+            super().give_up(entry, reason)
 
     def _leave(self, entry: Entry) -> None:
         super()._leave(entry)
@@ -195,6 +242,9 @@ class QuorumQueue(Queue):
 
     def index(self) -> QueueIndex:
         index = super().index()
+        if len(self.letters):
+            self.letters.fill_index(index)
+            index.sort()
         if self._failures:
             i: i64 = 0
             while i < len(index.positions):

@@ -1,0 +1,167 @@
+"""Dead letters that stay with their quorum queue until every target took them (strategy ``at-least-once``).
+
+Duty: hold them, try again every second, and let each go only in the batch of the log in which the last of its targets
+gets it. Content is read from the log; in memory there is where. Not here: when a queue gives a message up, and what a
+dead letter looks like (``dead_letter.py``).
+
+A letter leaves its queue when all targets took it; else only when the queue is deleted or the strategy changed, and
+then it is tried once more. Who took it is not given it again, except that a restart forgets who did.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, final
+
+from mypy_extensions import i64
+
+from warrenmq.broker import holder
+from warrenmq.broker.message import Entry, Message
+from warrenmq.broker.timers import Timer
+from warrenmq.log.format import LogError
+from warrenmq.log.index import QueueIndex
+
+if TYPE_CHECKING:
+    from warrenmq.broker.queue.quorum import QuorumQueue
+
+RETRY: Final = 1000  # ms between tries
+AT_ONCE: Final = 256  # letters tried in one turn
+
+
+@final
+class Letter:
+    def __init__(self, address: i64, position: i64, size: i64, reason: str, message: Message | None) -> None:
+        self.address: Final = address
+        self.position: Final = position
+        self.size: Final = size
+        self.reason: Final = reason
+        self.message: Message | None = message  # until the first try
+        self.taken: list[str] = []  # the queues that have it
+
+
+@final
+class Retry(Timer):
+    """Letters wait: try them again."""
+
+    def __init__(self, letters: Letters) -> None:
+        super().__init__()
+        self._letters: Final = letters
+
+    def fire(self) -> None:
+        self._letters.retry()
+
+    def subject(self) -> str:
+        return str(self._letters.queue.name)
+
+
+@final
+class Letters:
+    def __init__(self, queue: QuorumQueue) -> None:
+        self.queue: Final = queue
+        self.bytes: i64 = 0
+        self._waiting: dict[int, Letter] = {}  # by position, those tried longest ago first
+        self._fresh: list[Letter] = []  # of this turn
+        self._retry: Final = Retry(self)
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    def add(self, entry: Entry, reason: str) -> None:
+        """The queue gave it up: try it at the end of the turn."""
+        queue = self.queue
+        position = queue.next_position
+        queue.next_position = position + 1
+        message = entry.message
+        letter = Letter(message.address, position, message.size, reason, None if message.absent else message)
+        self._keep(letter)
+        self._fresh.append(letter)
+        queue.broker.dead_letters.buried(queue, reason)
+        queue.broker.dead_letters.letters_wait(self)
+
+    def recover(self, position: i64, address: i64, size: i64, reason: str) -> None:
+        """A letter found in the log at start."""
+        self._keep(Letter(address, position, size, reason, None))
+        self._arm(0)
+
+    def _keep(self, letter: Letter) -> None:
+        self._waiting[letter.position] = letter
+        self.bytes += letter.size
+
+    def send(self) -> None:
+        """Try those of this turn. One that must wait is a letter from now on for the log too."""
+        fresh = self._fresh
+        self._fresh = []
+        queue = self.queue
+        for letter in fresh:
+            if not self._try(letter) and not queue.gone:
+                letter.message = None
+                packed = holder.pack_dead(letter.reason, letter.size)
+                queue.broker.log.requeue(queue.id, letter.address, letter.position, packed)
+        if self._waiting:
+            self._arm(RETRY)
+
+    def retry(self) -> None:
+        """Try some of those that wait, as many as may be in one turn; the others have theirs when it comes round."""
+        letters: list[Letter] = []
+        for letter in self._waiting.values():
+            letters.append(letter)
+            if len(letters) == AT_ONCE:
+                break
+        failed = 0
+        for letter in letters:
+            if not self._try(letter):
+                failed += 1
+                del self._waiting[letter.position]
+                self._waiting[letter.position] = letter
+        if self._waiting:
+            self._arm(RETRY if failed else 0)
+
+    def _try(self, letter: Letter) -> bool:
+        """Offer it to whoever has not got it yet; says whether it is gone."""
+        queue = self.queue
+        if queue.gone or letter.position not in self._waiting:
+            return False
+        last = not queue.keeps_letters()  # the strategy was changed: nobody keeps it any more
+        if queue.broker.log_failing and not last:
+            return False
+        try:
+            message = letter.message
+            if message is None:
+                message = queue.message_at(letter.address, letter.size)
+            taken = queue.broker.dead_letters.deliver(queue, message, letter.reason, letter.taken)
+        except LogError as error:
+            about: dict[str, object] = {"queue": str(queue.name), "reason": str(error)}
+            queue.broker.notes.event("error", "dead_letter_unreadable", about)
+            return False
+        if not taken and not last:
+            return False
+        del self._waiting[letter.position]
+        self.bytes -= letter.size
+        queue.broker.log.settle(queue.id, letter.address)
+        queue.broker.durable_change = True
+        return True
+
+    def settings_changed(self) -> None:
+        """Another exchange, key or strategy: try them at once."""
+        if self._waiting:
+            self._arm(0)
+
+    def _arm(self, delay: i64) -> None:
+        broker = self.queue.broker
+        due = broker.now + delay
+        if self._retry.due < 0 or due < self._retry.due:
+            broker.timers.arm(self._retry, due)
+
+    def drop(self) -> None:
+        """The queue is deleted."""
+        self._waiting = {}
+        self._fresh = []
+        self.bytes = 0
+        self.queue.broker.timers.cancel(self._retry)
+
+    def addresses(self) -> list[i64]:
+        """Where the log keeps them."""
+        return [letter.address for letter in self._waiting.values()]
+
+    def fill_index(self, index: QueueIndex) -> None:
+        for letter in self._waiting.values():
+            index.add(letter.position, letter.address, 0, holder.pack_dead(letter.reason, letter.size))
