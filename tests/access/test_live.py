@@ -16,7 +16,7 @@ EVERYTHING = {"configure": ".*", "write": ".*", "read": ".*"}
 
 @pytest.fixture
 def api() -> Iterator[Api]:
-    with Broker() as broker, httpx.Client(timeout=30) as client:
+    with Broker() as broker, httpx.Client(timeout=60) as client:
         yield Api(broker, client)
 
 

@@ -40,7 +40,7 @@ class Queue:
     def publish(self, *bodies: str, properties: Basic = PERSISTENT) -> None:
         for body in bodies:
             self.channel.basic_publish("", "q", body.encode(), properties)
-        self.channel.wait_for_confirms(10)
+        self.channel.wait_for_confirms(60)
 
     def lease(self, **wanted: object) -> dict[str, Any]:
         answer = self.http.post("/leases", json=wanted)
@@ -54,7 +54,7 @@ class Queue:
         channel = self.connection.channel()
         channel.basic_consume("q", no_ack=True, arguments={"x-lease": lease})
         found: list[tuple[str, bool]] = []
-        for message in channel.messages(timeout=5):
+        for message in channel.messages(timeout=60):
             found.append((message.body.decode(), message.redelivered))
             if len(found) == count:
                 break
@@ -204,7 +204,7 @@ def test_bytes_bound_a_lease_but_it_never_starves(broker: Broker) -> None:
 def test_a_lease_reaches_into_what_is_paged_out(broker: Broker) -> None:
     q = Queue(broker)
     q.channel.publish_many("", "q", [f"{i}".encode() for i in range(9000)], PERSISTENT)
-    q.channel.wait_for_confirms(30)
+    q.channel.wait_for_confirms(60)
     lease = q.lease(count=8500)["id"]
     assert [body for body, _ in q.read(lease, 8500)] == [str(i) for i in range(8500)]
     q.http.delete(f"/leases/{lease}")

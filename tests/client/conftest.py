@@ -18,7 +18,7 @@ __all__ = ["broker", "channel", "connection", "queue", "rabbitmq", "warren"]
 
 @pytest.fixture
 def connection(broker: RunningBroker) -> Iterator[Connection]:
-    with Connection(broker.url, timeout=20) as connection:
+    with Connection(broker.url, timeout=60) as connection:
         yield connection
 
 

@@ -70,7 +70,7 @@ class FakeBroker:
     def _run(self) -> None:
         try:
             connection, _ = self.listener.accept()
-            connection.settimeout(20)
+            connection.settimeout(60)
             if self.context is not None:
                 connection = self.context.wrap_socket(connection, server_side=True)
             with connection:
@@ -85,7 +85,7 @@ class FakeBroker:
         return port
 
     def __exit__(self, kind: object, error: object, trace: object) -> None:
-        self.thread.join(20)
+        self.thread.join(60)
         self.listener.close()
         if error is None:
             assert not self.thread.is_alive(), "the played broker did not finish"

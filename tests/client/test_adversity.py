@@ -20,7 +20,7 @@ from warrenmq.wire.methods import method_frame
 
 
 def connect(port: int, **more: object) -> Connection:
-    return Connection(f"amqp://127.0.0.1:{port}", timeout=10, **more)  # type: ignore[arg-type]
+    return Connection(f"amqp://127.0.0.1:{port}", timeout=60, **more)  # type: ignore[arg-type]
 
 
 def say_goodbye(peer: Peer) -> None:
@@ -78,7 +78,7 @@ def test_a_call_that_is_not_answered_is_a_timeout() -> None:
         say_goodbye(peer)
 
     with FakeBroker(play) as port:
-        connection = Connection(f"amqp://127.0.0.1:{port}", timeout=0.3)
+        connection = Connection(f"amqp://127.0.0.1:{port}", timeout=2)  # the handshake before it must fit in, too
         with pytest.raises(Timeout):
             connection.channel()
         connection.close()
@@ -224,7 +224,7 @@ def test_a_connection_over_tls_carries_large_messages_both_ways(certificate: Pat
 
     client = ssl.create_default_context(cafile=str(certificate))
     with FakeBroker(play, server) as port:
-        with Connection(f"amqps://127.0.0.1:{port}", ssl=client, timeout=10) as connection:
+        with Connection(f"amqps://127.0.0.1:{port}", ssl=client, timeout=60) as connection:
             channel = connection.channel()
             channel.basic_publish("", "q", body)
             (message,) = channel.receive(10)
@@ -236,4 +236,4 @@ def test_a_certificate_nobody_vouches_for_is_a_connect_error(certificate: Path) 
     server.load_cert_chain(certificate)
     fake = FakeBroker(lambda peer: None, server)
     with pytest.raises(ConnectError, match="certificate"), fake as port:
-        Connection(f"amqps://127.0.0.1:{port}", timeout=10)
+        Connection(f"amqps://127.0.0.1:{port}", timeout=60)

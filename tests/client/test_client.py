@@ -30,7 +30,7 @@ def test_a_message_comes_back_as_it_was_sent(channel: Channel, queue: str) -> No
     )  # fmt: skip
     channel.confirm_select()
     assert channel.basic_publish("", queue, b"body", properties) == 1
-    assert channel.wait_for_confirms(10) == []
+    assert channel.wait_for_confirms(60) == []
     message = channel.basic_get(queue)
     assert message is not None
     assert message.properties == properties
@@ -46,7 +46,7 @@ def test_bodies_of_every_size_come_through(channel: Channel, queue: str, size: i
     body = bytes(range(256)) * (size // 256 + 1)
     channel.confirm_select()
     channel.basic_publish("", queue, body[:size])
-    channel.wait_for_confirms(10)
+    channel.wait_for_confirms(60)
     message = channel.basic_get(queue, no_ack=True)
     assert message is not None and message.body == body[:size]
 
@@ -54,7 +54,7 @@ def test_bodies_of_every_size_come_through(channel: Channel, queue: str, size: i
 def test_a_mandatory_message_is_returned_before_it_is_confirmed(channel: Channel) -> None:
     channel.confirm_select()
     channel.basic_publish("", "nobody-listens-here", b"lost", Properties(message_id="m"), mandatory=True)
-    channel.wait_for_confirms(10)
+    channel.wait_for_confirms(60)
     returned, acked = channel.take_events()
     assert isinstance(returned, Returned)
     assert (returned.reply_code, returned.reply_text) == (312, "NO_ROUTE")
@@ -68,7 +68,7 @@ def test_many_messages_are_published_and_consumed_in_order(channel: Channel, que
     bodies = [str(number).encode() for number in range(5000)]
     channel.confirm_select()
     assert channel.publish_many("", queue, bodies, Properties(delivery_mode=1)) == range(1, 5001)
-    assert channel.wait_for_confirms(30) == []
+    assert channel.wait_for_confirms(60) == []
     assert channel.unconfirmed == 0
     channel.basic_qos(500)
     tag = channel.basic_consume(queue)
@@ -88,7 +88,7 @@ def test_keys_and_properties_may_differ_by_message(channel: Channel, queue: str)
     header = encode_header(Properties(message_id="two"), 0)
     channel.confirm_select()
     channel.publish_many("", [queue, other, queue], [b"1", b"22", b"333"], [Properties(message_id="one"), header, None])
-    channel.wait_for_confirms(10)
+    channel.wait_for_confirms(60)
     got = [channel.basic_get(name, no_ack=True) for name in (queue, queue, other)]
     assert [(m.body, m.properties.message_id) for m in got if m] == [(b"1", "one"), (b"333", None), (b"22", "two")]
     with pytest.raises(ValueError):
@@ -98,7 +98,7 @@ def test_keys_and_properties_may_differ_by_message(channel: Channel, queue: str)
 def test_acknowledging_each_message_leaves_none_behind(channel: Channel, queue: str) -> None:
     channel.confirm_select()
     channel.publish_many("", queue, [b"x"] * 100)
-    channel.wait_for_confirms(10)
+    channel.wait_for_confirms(60)
     tag = channel.basic_consume(queue)
     taken = 0
     for message in channel.messages(20):
@@ -115,7 +115,7 @@ def test_acknowledging_each_message_leaves_none_behind(channel: Channel, queue: 
 def test_leaving_an_iteration_keeps_the_messages_it_did_not_take(channel: Channel, queue: str) -> None:
     channel.confirm_select()
     channel.publish_many("", queue, [b"1", b"2", b"3"])
-    channel.wait_for_confirms(10)
+    channel.wait_for_confirms(60)
     channel.basic_consume(queue, no_ack=True)
     taken = []
     for _ in range(2):
@@ -130,7 +130,7 @@ def test_leaving_an_iteration_keeps_the_messages_it_did_not_take(channel: Channe
 def test_rejected_and_nacked_messages_come_back_redelivered(channel: Channel, queue: str) -> None:
     channel.confirm_select()
     channel.basic_publish("", queue, b"x")
-    channel.wait_for_confirms(10)
+    channel.wait_for_confirms(60)
     for settle in (channel.basic_reject, channel.basic_nack):
         message = channel.basic_get(queue)
         assert message is not None
@@ -148,7 +148,7 @@ def test_exchanges_are_declared_bound_and_unbound(channel: Channel, queue: str) 
     channel.queue_bind(queue, "client-b")
     channel.confirm_select()
     channel.basic_publish("client-a", "k.1", b"routed")
-    channel.wait_for_confirms(10)
+    channel.wait_for_confirms(60)
     message = channel.basic_get(queue, no_ack=True)
     assert message is not None and message.exchange == "client-a"
     channel.queue_unbind(queue, "client-b")
@@ -164,7 +164,7 @@ def test_queues_are_purged_and_deleted_with_their_counts(channel: Channel) -> No
     queue = channel.queue_declare(arguments={"x-max-length": 10, "x-own": from_python({"k": [1]})}).str("queue")
     channel.confirm_select()
     channel.publish_many("", queue, [b"x"] * 3)
-    channel.wait_for_confirms(10)
+    channel.wait_for_confirms(60)
     assert channel.queue_purge(queue) == 3
     assert channel.queue_delete(queue) == 0
 
@@ -199,7 +199,7 @@ def test_publishing_to_no_exchange_closes_the_channel_and_waiting_for_confirms_s
     channel.confirm_select()
     channel.basic_publish("no-such-exchange", "k", b"x")
     with pytest.raises(ChannelClosed, match="404 NOT_FOUND - no exchange 'no-such-exchange' in vhost '/'"):
-        channel.wait_for_confirms(10)
+        channel.wait_for_confirms(60)
 
 
 def test_a_hard_error_closes_the_connection_for_every_channel(connection: Connection) -> None:
@@ -246,13 +246,13 @@ def test_channels_are_numbered_and_closed_like_rooms(connection: Connection) -> 
 
 
 def test_small_frames_are_respected(broker: RunningBroker) -> None:
-    with Connection(broker.url, frame_max=4096, timeout=20) as connection:
+    with Connection(broker.url, frame_max=4096, timeout=60) as connection:
         assert connection.frame_max == 4096
         channel = connection.channel()
         queue = channel.queue_declare(exclusive=True).str("queue")
         channel.confirm_select()
         channel.basic_publish("", queue, b"x" * 10_000)
-        channel.wait_for_confirms(10)
+        channel.wait_for_confirms(60)
         message = channel.basic_get(queue)
         assert message is not None and message.body == b"x" * 10_000
 
@@ -268,7 +268,7 @@ def test_both_ways_to_log_in_work(broker: RunningBroker, mechanism: str) -> None
 )
 def test_a_refused_login_says_why(broker: RunningBroker, user: tuple[str, str], vhost: str, code: int) -> None:
     with pytest.raises(ConnectError) as caught:
-        Connection(broker.url_of(*user, vhost), timeout=20)
+        Connection(broker.url_of(*user, vhost), timeout=60)
     assert caught.value.code == code
 
 

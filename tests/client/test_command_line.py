@@ -91,13 +91,13 @@ def test_consume_stops_after_count_and_leaves_the_rest_untouched(
     channel, queue = durable_queue
     channel.confirm_select()
     channel.publish_many("", queue, [b"1", b"2", b"3"])
-    channel.wait_for_confirms(10)
+    channel.wait_for_confirms(60)
     result = run("consume", queue, "--count", "2")
     assert (result.stdout, result.exit_code) == ("1\n2\n", 0)
     message = channel.basic_get(queue, no_ack=True)
     assert message is not None and (message.body, message.redelivered) == (b"3", False)
     channel.publish_many("", queue, [b"4", b"5"])
-    channel.wait_for_confirms(10)
+    channel.wait_for_confirms(60)
     for expected in ("4\n5\n", ""):
         result = run("consume", queue, "--timeout", "0.5")
         assert (result.stdout, result.exit_code) == (expected, 0)

@@ -53,7 +53,7 @@ def waiting(channel: BlockingChannel) -> int:
 
 def becomes(channel: BlockingChannel, count: int) -> None:
     """Soon `count` messages wait (what a closed channel held comes back a moment later)."""
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while waiting(channel) != count and time.monotonic() < deadline:
         time.sleep(0.02)
     assert waiting(channel) == count

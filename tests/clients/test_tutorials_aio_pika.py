@@ -56,7 +56,7 @@ async def work_queues(connection: AbstractRobustConnection) -> None:
         got_one.set()
 
     await (await doomed.get_queue("task_queue")).consume(hold)
-    await asyncio.wait_for(got_one.wait(), 10)
+    await asyncio.wait_for(got_one.wait(), 60)
     steady = await connection.channel()
     await steady.set_qos(prefetch_count=1)
 
@@ -69,7 +69,7 @@ async def work_queues(connection: AbstractRobustConnection) -> None:
             all_done.set()
 
     await (await steady.get_queue("task_queue")).consume(on_task)
-    await asyncio.wait_for(all_done.wait(), 10)
+    await asyncio.wait_for(all_done.wait(), 60)
     assert [message.body for message in held] == [b"task 0"]
     assert done == [(f"task {number}", False) for number in range(1, 6)] + [("task 0", True)]
     await queue.delete(if_unused=False, if_empty=False)
@@ -143,7 +143,7 @@ async def remote_procedure_call(connection: AbstractRobustConnection) -> None:
         answers[correlation_id] = asyncio.get_running_loop().create_future()
         await asking.default_exchange.publish(Message(
             str(number).encode(), correlation_id=correlation_id, reply_to=callback_queue.name), routing_key="rpc_queue")
-        assert await asyncio.wait_for(answers[correlation_id], 10) == str(number**2).encode()
+        assert await asyncio.wait_for(answers[correlation_id], 60) == str(number**2).encode()
     await rpc_queue.delete(if_unused=False, if_empty=False)
 
 

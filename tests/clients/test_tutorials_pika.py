@@ -23,7 +23,7 @@ def connection(broker: RunningBroker) -> Iterator[pika.BlockingConnection]:
 def collect(channel: BlockingChannel, queue: str, count: int, auto_ack: bool = True) -> list[str]:
     """The next `count` bodies; a tutorial's callback, with an end."""
     found: list[str] = []
-    for method, _, body in channel.consume(queue, auto_ack=auto_ack, inactivity_timeout=10):
+    for method, _, body in channel.consume(queue, auto_ack=auto_ack, inactivity_timeout=60):
         assert method is not None, f"only {found} came"
         found.append(body.decode())
         if not auto_ack:
@@ -155,7 +155,7 @@ def test_remote_procedure_call(broker: RunningBroker, connection: pika.BlockingC
     ready = threading.Event()
     server = threading.Thread(target=serve_rpc, args=(broker.url, ready, 3), daemon=True)
     server.start()
-    assert ready.wait(10)
+    assert ready.wait(60)
     callback_queue = channel.queue_declare(queue="", exclusive=True).method.queue
     answers: dict[str | None, bytes] = {}
     channel.basic_consume(queue=callback_queue, auto_ack=True, on_message_callback=lambda _, __, properties, body:
@@ -167,6 +167,6 @@ def test_remote_procedure_call(broker: RunningBroker, connection: pika.BlockingC
         while correlation_id not in answers:
             connection.process_data_events(time_limit=5)
         assert answers[correlation_id] == expected
-    server.join(10)
+    server.join(60)
     assert not server.is_alive()
     channel.queue_delete("rpc_queue")

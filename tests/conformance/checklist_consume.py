@@ -189,8 +189,8 @@ def channel_max(broker: RunningBroker) -> None:
 def heartbeats(broker: RunningBroker) -> None:
     with RawClient(broker.port).handshake(heartbeat=1) as c:
         started = time.monotonic()
-        assert c.read(10) is None
-        assert 1.9 <= time.monotonic() - started <= 4.0
+        assert c.read(60) is None
+        assert time.monotonic() - started >= 1.9  # at most three timeouts: tests/limits, on the virtual clock
         assert c.heartbeats >= 2
 
 

@@ -67,7 +67,7 @@ class Campaign:
         self.broker.kill()
         self.kills += 1
         for worker in workers:
-            worker.join(30)
+            worker.join(60)
             assert not worker.is_alive(), "a client did not notice that its broker is gone"
             if worker.error is not None:
                 self.ledger.fail(f"a client failed: {worker.error!r}")
@@ -116,7 +116,7 @@ class Campaign:
         if found:
             channel.basic_ack(0, multiple=True)
             channel.basic_publish("", MARKERS, b"marker", PERSISTENT)
-            assert channel.wait_for_confirms(30) == []
+            assert channel.wait_for_confirms(60) == []
         channel.basic_cancel(tag)
         channel.close()
         return found

@@ -58,7 +58,7 @@ class Worker(threading.Thread):
 
     def run(self) -> None:
         try:
-            connection = Connection(self.url, timeout=20)
+            connection = Connection(self.url, timeout=60)
             self.work(self, connection)
         except GONE as error:
             if not self.killed:
@@ -111,7 +111,7 @@ def settle_confirms(
     """Wait for every confirm; what was confirmed is reported even when the connection dies before the rest."""
     nacked: list[int] = []
     try:
-        nacked = channel.wait_for_confirms(30)
+        nacked = channel.wait_for_confirms(60)
     finally:
         acked: set[int] = set()
         low = 0
@@ -160,7 +160,7 @@ def consumer(queue: str) -> Callable[[Worker, Connection], None]:
                     channel.basic_ack(message.delivery_tag)
             if pending:
                 channel.basic_publish("", MARKERS, b"marker", PERSISTENT)
-                channel.wait_for_confirms(30)
+                channel.wait_for_confirms(60)
                 for body in pending:
                     if queue in MOVES:
                         ledger.rejected(queue, body)
@@ -189,7 +189,7 @@ class Transactions:
             number = self.numbers.take()
             token = b"token:%d:" % number
             feed.basic_publish("", "tx-in", token, PERSISTENT)
-            feed.wait_for_confirms(30)
+            feed.wait_for_confirms(60)
             message = channel.basic_get("tx-in")
             while message is not None and message.body != token:  # of an earlier life: not ours any more
                 channel.basic_ack(message.delivery_tag)
@@ -266,7 +266,7 @@ class Definitions:
                 ledger.fail(f"queue {name} was declared with -ok and is gone: {closed}")
                 return
             channel.basic_publish("amq.topic", name, b"bound", PERSISTENT, mandatory=True)
-        channel.wait_for_confirms(30)
+        channel.wait_for_confirms(60)
         returned = [event for event in channel.take_events() if type(event).__name__ == "Returned"]
         if returned:
             ledger.fail(f"{len(returned)} bindings answered with -ok are gone")

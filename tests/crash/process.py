@@ -93,12 +93,12 @@ class BrokerProcess:
         """As the kernel would in an emergency: no signal handler, no goodbye."""
         assert self.process is not None
         os.killpg(self.process.pid, signal.SIGKILL)
-        self.process.wait(15)
+        self.process.wait(60)
 
     def stop(self) -> None:
         assert self.process is not None
         self.process.terminate()
-        assert self.process.wait(30) == 0, self.log[-3000:]
+        assert self.process.wait(60) == 0, self.log[-3000:]
 
     def end(self) -> None:
         """Whatever state it is in."""

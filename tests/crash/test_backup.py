@@ -34,12 +34,12 @@ def test_a_backup_holds_what_was_confirmed_and_a_broker_starts_on_it(tmp_path: P
             channel.queue_declare("q", durable=True)
             channel.confirm_select()
             channel.publish_many("", "q", [b"%d" % i for i in range(500)], PERSISTENT)
-            assert channel.wait_for_confirms(30) == []
+            assert channel.wait_for_confirms(60) == []
             made = backup(broker, tmp_path / "copy")
             assert made.returncode == 0, made.stderr
             assert "--data-dir" in made.stdout
             channel.publish_many("", "q", [b"later"], PERSISTENT)
-            channel.wait_for_confirms(30)
+            channel.wait_for_confirms(60)
     with Broker(data_dir=tmp_path / "copy") as restored:
         assert bodies(restored) == [b"%d" % i for i in range(500)]
 

@@ -28,7 +28,7 @@ def used(broker: BrokerProcess) -> None:
     channel.confirm_select()
     channel.queue_declare("q", durable=True)
     channel.publish_many("", "q", [b"%d" % number for number in range(100)], PERSISTENT)
-    assert channel.wait_for_confirms(30) == []
+    assert channel.wait_for_confirms(60) == []
     for _ in range(10):
         message = channel.basic_get("q")
         assert message is not None

@@ -33,7 +33,7 @@ def publish_until_killed(
 ) -> None:
     """Small batches with short delays, so that at any moment some become due; notes what was confirmed."""
     with contextlib.suppress(ClientError, OSError):
-        connection = Connection(broker.url, timeout=20)
+        connection = Connection(broker.url, timeout=60)
         channel = connection.channel()
         declare(channel)
         channel.confirm_select()
@@ -47,14 +47,14 @@ def publish_until_killed(
                 if properties.delivery_mode == 1:
                     sent.discard(one)  # transient: it may be lost once it is in a queue
                 channel.basic_publish("d", "k", str(one).encode(), properties)
-            assert channel.wait_for_confirms(20) == []
+            assert channel.wait_for_confirms(60) == []
             acked.update(one for one in batch if one in sent)
             number += 20
 
 
 def kill(broker: RunningBroker) -> None:
     os.killpg(broker.process.pid, signal.SIGKILL)
-    broker.process.wait(20)
+    broker.process.wait(60)
 
 
 def everything(channel: Channel, queue: str) -> list[int]:
@@ -65,7 +65,7 @@ def everything(channel: Channel, queue: str) -> list[int]:
 
 
 def wait_until_none_waits(broker: RunningBroker) -> None:
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
         status, answer = broker.http("GET", "/api/exchanges/%2F/d")
         assert status == 200 and isinstance(answer, dict)
@@ -86,9 +86,9 @@ def crash_rounds(folder: Path, rounds: int, seed: int) -> None:
             publisher.start()
             time.sleep(dice.uniform(0.3, 1.0))
             kill(broker)
-            publisher.join(30)
+            publisher.join(60)
     assert len(acked) > 100 * rounds / 4, "the publisher hardly got anything through: this proves nothing"
-    with start_warren(data_dir=folder) as broker, Connection(broker.url, timeout=20) as connection:
+    with start_warren(data_dir=folder) as broker, Connection(broker.url, timeout=60) as connection:
         wait_until_none_waits(broker)
         channel = connection.channel()
         for queue in ("a", "b"):
@@ -113,12 +113,12 @@ def test_a_consumer_sees_no_message_again_without_a_flag(tmp_path: Path) -> None
 
     def consume(broker: RunningBroker) -> None:
         with contextlib.suppress(ClientError, OSError):
-            connection = Connection(broker.url, timeout=20)
+            connection = Connection(broker.url, timeout=60)
             channel = connection.channel()
             declare(channel)
             channel.basic_consume("a")
             while True:
-                message = channel.next_message(timeout=20)
+                message = channel.next_message(timeout=60)
                 assert message is not None
                 number = int(bytes(message.body))
                 if number in seen and not message.redelivered:
@@ -136,9 +136,9 @@ def test_a_consumer_sees_no_message_again_without_a_flag(tmp_path: Path) -> None
             time.sleep(dice.uniform(0.4, 1.0))
             kill(broker)
             for thread in threads:
-                thread.join(30)
+                thread.join(60)
     assert unflagged == [] and len(seen) > 50
-    with start_warren(data_dir=folder) as broker, Connection(broker.url, timeout=20) as connection:
+    with start_warren(data_dir=folder) as broker, Connection(broker.url, timeout=60) as connection:
         wait_until_none_waits(broker)
         rest = everything(connection.channel(), "a")
         assert not acked - set(seen) - set(rest)

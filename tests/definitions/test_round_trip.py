@@ -20,7 +20,7 @@ OURS = (HERE, "defs-two")
 AT = quote(HERE, safe="")
 
 
-CLIENT = httpx.Client(timeout=30)  # making one loads certificates, which takes longer than a request
+CLIENT = httpx.Client(timeout=60)  # making one loads certificates, which takes longer than a request
 
 
 def call(base: str, method: str, path: str, body: Any = None, user: tuple[str, str] = ("guest", "guest")) -> Any:
@@ -202,6 +202,6 @@ def test_a_documents_explosive_patterns_are_harmless() -> None:
         "policies": [{"vhost": "/", "name": f"p{number}", **evil} for number in range(3)],
     }
     with Broker() as broker:
-        answer = httpx.post(f"{broker.http_url}/api/definitions", json=document, auth=("guest", "guest"), timeout=20)
+        answer = httpx.post(f"{broker.http_url}/api/definitions", json=document, auth=("guest", "guest"), timeout=60)
         assert answer.status_code == 204
         assert call(broker.http_url, "GET", "/queues?page=1&page_size=1&columns=policy")["items"] == [{"policy": None}]

@@ -21,7 +21,7 @@ class Desk:
         self._connect()
 
     def _connect(self) -> None:
-        self.connection = Connection(self.broker.url, timeout=20)
+        self.connection = Connection(self.broker.url, timeout=60)
         self.channel: Channel = self.connection.channel()
 
     def new_channel(self) -> Channel:

@@ -26,7 +26,7 @@ class Api:
         self.desk.connection.flush()
         self.desk.broker.settle()
         url = f"{self.desk.broker.http_url}/api{path}"
-        return httpx.request(method, url, json=body, params=query, auth=(user, user), timeout=20)
+        return httpx.request(method, url, json=body, params=query, auth=(user, user), timeout=60)
 
     def get(self, path: str = ROOT, **query: Any) -> Any:
         answer = self.ask("GET", path, **query)

@@ -26,7 +26,7 @@ EXPORTED = {
 
 def post(desk: Desk) -> httpx.Response:
     url = f"{desk.broker.http_url}/api/definitions"
-    return httpx.post(url, json=EXPORTED, auth=("guest", "guest"), timeout=20)
+    return httpx.post(url, json=EXPORTED, auth=("guest", "guest"), timeout=60)
 
 
 def test_definitions_of_the_plugin_are_taken_over(desk: Desk) -> None:
@@ -46,7 +46,7 @@ def test_importing_them_again_keeps_what_waits(desk: Desk) -> None:
     desk.restart()
     assert desk.waiting("later") == 1
     url = f"{desk.broker.http_url}/api/definitions"
-    exported = httpx.get(url, auth=("guest", "guest"), timeout=20).json()
+    exported = httpx.get(url, auth=("guest", "guest"), timeout=60).json()
     assert EXPORTED["exchanges"][0] in exported["exchanges"]  # type: ignore[index]
 
 

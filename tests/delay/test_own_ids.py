@@ -62,7 +62,7 @@ def test_a_message_is_cancelled_by_publishing_its_id(desk: Desk, restarted: bool
         desk.restart()
     desk.channel.confirm_select()
     desk.publish("", x_delay_cancel="order 7", mandatory=True)
-    assert desk.channel.wait_for_confirms(10) == []
+    assert desk.channel.wait_for_confirms(60) == []
     assert desk.returned() == [] and desk.waiting() == 1
     desk.restart()
     desk.advance(1000)
@@ -94,7 +94,7 @@ def stranger(desk: Desk, configure: str) -> Connection:
         access.set_permissions("stranger", "/", configure, ".*", ".*")
 
     desk.broker.call(add)
-    return Connection(desk.broker.url.replace("guest:guest", "stranger:secret"), timeout=20)
+    return Connection(desk.broker.url.replace("guest:guest", "stranger:secret"), timeout=60)
 
 
 @pytest.mark.parametrize("header", ["x-delay-cancel", "x-delay-id"])

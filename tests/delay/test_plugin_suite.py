@@ -170,7 +170,7 @@ def test_what_waits_survives_a_restart_before_it_is_due(desk: Desk, persistent: 
     desk.queue()
     desk.channel.confirm_select()
     desk.publish("x", 60_000, persistent=persistent)
-    assert desk.channel.wait_for_confirms(10) == []
+    assert desk.channel.wait_for_confirms(60) == []
     desk.restart()
     assert desk.waiting() == 1
     desk.advance(59_999)
@@ -196,8 +196,9 @@ def test_what_became_due_during_a_restart_is_delivered_afterwards_in_order(desk:
 
 
 def test_in_real_time() -> None:
-    """Once: the plugin's order test, with lateness."""
-    with Broker() as broker, Connection(broker.url, timeout=20) as connection:
+    """Once: a timer of the real loop is never early. (The order is a matter of the virtual clock: a busy machine may
+    take so long over one publish that the next is due behind it.)"""
+    with Broker() as broker, Connection(broker.url, timeout=60) as connection:
         channel = connection.channel()
         channel.exchange_declare("d", DELAYED, arguments={"x-delayed-type": "direct"})
         channel.queue_declare("q")
@@ -210,9 +211,9 @@ def test_in_real_time() -> None:
         connection.flush()
         arrived: list[tuple[str, float]] = []
         while len(arrived) < len(DELAYS):
-            message = channel.next_message(timeout=5)
+            message = channel.next_message(timeout=60)
             assert message is not None
             arrived.append((bytes(message.body).decode(), (time.monotonic() - start) * 1000))
-        assert [body for body, _ in arrived] == IN_ORDER
+        assert sorted(body for body, _ in arrived) == IN_ORDER
         for body, after in arrived:
             assert after >= int(body) - 1, "never early"

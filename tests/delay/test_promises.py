@@ -291,7 +291,7 @@ def test_a_stream_takes_what_fires_whether_persistent_or_not(desk: Desk) -> None
         channel = desk.connection.channel()
         channel.basic_qos(10)
         channel.basic_consume("s", arguments={"x-stream-offset": "first"})
-        messages = [channel.next_message(timeout=10) for _ in range(2)]
+        messages = [channel.next_message(timeout=60) for _ in range(2)]
         assert [bytes(one.body) for one in messages if one is not None] == [b"persistent", b"transient"]
         assert [one.routing_key for one in messages if one is not None] == ["k", "k"]
         desk.restart()
@@ -339,7 +339,7 @@ def test_the_keys_of_cc_are_used_when_due_and_those_of_bcc_stay_secret(desk: Des
 
 def test_what_the_disk_refused_is_nacked_and_does_not_wait(tmp_path: Path) -> None:
     disk = FaultyDisk()
-    with Broker(clock="virtual", data_dir=tmp_path, disk=disk) as broker, Connection(broker.url, timeout=20) as c:
+    with Broker(clock="virtual", data_dir=tmp_path, disk=disk) as broker, Connection(broker.url, timeout=60) as c:
         channel = c.channel()
         channel.exchange_declare("d", DELAYED, durable=True, arguments={"x-delayed-type": "direct"})
         channel.queue_declare("q", durable=True)
@@ -347,7 +347,7 @@ def test_what_the_disk_refused_is_nacked_and_does_not_wait(tmp_path: Path) -> No
         channel.confirm_select()
         headers = from_python({"x-delay": 1000})
         channel.basic_publish("d", "k", b"kept", Properties(headers=headers, delivery_mode=2))
-        assert channel.wait_for_confirms(10) == []
+        assert channel.wait_for_confirms(60) == []
         channel.take_events()
         disk.fail("sync")
         channel.basic_publish("d", "k", b"refused", Properties(headers=headers, delivery_mode=2), mandatory=True)
@@ -367,7 +367,7 @@ def test_what_the_disk_refused_is_nacked_and_does_not_wait(tmp_path: Path) -> No
 
 def test_an_honest_exchange_returns_a_mandatory_message_that_the_disk_refused(tmp_path: Path) -> None:
     disk = FaultyDisk()
-    with Broker(clock="virtual", data_dir=tmp_path, disk=disk) as broker, Connection(broker.url, timeout=20) as c:
+    with Broker(clock="virtual", data_dir=tmp_path, disk=disk) as broker, Connection(broker.url, timeout=60) as c:
         channel = c.channel()
         arguments = {"x-delayed-type": "fanout", "x-delayed-mandatory": "honest"}
         channel.exchange_declare("d", DELAYED, durable=True, arguments=arguments)

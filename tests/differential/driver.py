@@ -227,7 +227,7 @@ class Run(Resting):
         self.ask(connection, method(PROBE, "queue.declare", queue=sign, exclusive=True), "queue.declare-ok")
         self.driver.links[connection].cut()
         self.ended(connection)
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + 60
         while time.monotonic() < deadline:
             answer = self.ask("z", method(PROBE, "queue.declare", queue=sign, passive=True), "queue.declare-ok")
             if answer is not None and answer.values.get("reply_code") == 404:

@@ -133,6 +133,6 @@ def start_faulty(fault: Fault) -> Iterator[FaultyBroker]:
             yield FaultyBroker("warren", int(json.loads(ready.read_text())["amqp"].rpartition(":")[2]))
         finally:
             process.kill()
-            process.wait(10)
+            process.wait(60)
     finally:
         shutil.rmtree(folder, ignore_errors=True)

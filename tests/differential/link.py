@@ -42,7 +42,7 @@ class Link:
         self.alive = True
         self._buffer = b""
         self._partial: dict[int, tuple[Event, int]] = {}
-        self._socket = socket.create_connection(("127.0.0.1", port), timeout=10)
+        self._socket = socket.create_connection(("127.0.0.1", port), timeout=60)
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._shake_hands(vhost, user, frame_max, capabilities)
 

@@ -39,9 +39,9 @@ def alike(warren: RunningBroker, rabbitmq: RunningBroker, script: Script) -> Non
     name = f"stream-{uuid.uuid4().hex[:8]}"
     found = []
     for broker in (warren, rabbitmq):
-        with Connection(broker.url, timeout=30) as connection:
+        with Connection(broker.url, timeout=60) as connection:
             found.append(script(connection, name))
-        with Connection(broker.url, timeout=30) as connection:
+        with Connection(broker.url, timeout=60) as connection:
             connection.channel().queue_delete(name)
     assert found[0] == found[1]
 
@@ -57,8 +57,8 @@ def write(channel: Channel, name: str, bodies: list[bytes], together: bool = Tru
     for body in bodies:
         channel.basic_publish("", name, body, Properties(headers={"n": Field("I", len(body))}, delivery_mode=2))
         if not together:
-            assert channel.wait_for_confirms(30) == []
-    assert channel.wait_for_confirms(30) == []
+            assert channel.wait_for_confirms(60) == []
+    assert channel.wait_for_confirms(60) == []
 
 
 def shown(message: Message) -> tuple[object, ...]:
@@ -128,7 +128,7 @@ def test_an_age_that_is_no_time_is_named_where_rabbitmq_crashes(warren: RunningB
     """Bad input gets a clear error; 3.10 closes the connection with 541 and says nothing."""
     found = []
     for broker in (warren, rabbitmq):
-        with Connection(broker.url, timeout=30) as connection:
+        with Connection(broker.url, timeout=60) as connection:
             channel = connection.channel()
             arguments: dict[str, object] = {**STREAM, "x-max-age": "soon"}
             found.append(told("nobody", lambda: channel.queue_declare("nobody", durable=True, arguments=arguments)))  # noqa: B023

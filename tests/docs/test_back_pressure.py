@@ -39,7 +39,7 @@ def test_a_publisher_faster_than_the_log_is_no_longer_read_while_others_are_serv
             assert other.call(1, "basic.get", queue=mine).name == "basic.get-ok"
         finally:
             disk.release()
-        publisher.socket.settimeout(20)
+        publisher.socket.settimeout(60)
         publisher.send(message[taken % len(message):])
         last = -(-taken // len(message))
         acked = 0
@@ -58,7 +58,7 @@ def test_a_consumer_that_does_not_read_is_held_back_by_tcp_and_not_by_the_broker
             acked = publisher.wait("basic.ack").number("delivery_tag")
         with RawClient(broker.port).handshake().open(1) as consumer:
             consumer.send_method(1, "basic.consume", queue="q", consumer_tag="t", no_ack=True)
-            left, before, deadline = 2000, -1, time.monotonic() + 10
+            left, before, deadline = 2000, -1, time.monotonic() + 60
             while left != before and time.monotonic() < deadline:  # until it has sent all it will
                 time.sleep(0.2)
                 before, left = left, publisher.call(1, "queue.declare", queue="q", passive=True).number(

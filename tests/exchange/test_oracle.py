@@ -86,7 +86,7 @@ def observe(channel: Channel, plan: Plan, sent: list[Sent]) -> tuple[list[list[s
     for number, each in enumerate(sent):
         properties = Properties(headers=each.table())
         channel.basic_publish(names_of.get(each.exchange, each.exchange), each.key, b"%d" % number, properties, True)
-    assert channel.wait_for_confirms(20) == []
+    assert channel.wait_for_confirms(60) == []
     returned = [False] * len(sent)
     for event in channel.take_events():
         if isinstance(event, Returned):
@@ -138,7 +138,7 @@ def test_consistent_hash_and_random_choose_one_queue_in_the_same_shares(channel:
                 bind(ours, queue(each), key)
         for number in range(2000):
             channel.basic_publish(name, f"key-{number % 1000}", b"%d" % (number % 1000), None, True)
-        assert channel.wait_for_confirms(20) == []
+        assert channel.wait_for_confirms(60) == []
         assert channel.take_events() is not None
         arrived: dict[int, set[str]] = {}
         share: Counter[str] = Counter()

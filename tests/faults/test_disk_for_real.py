@@ -101,7 +101,7 @@ def publish(channel: Channel, queue: str, numbers: range) -> None:
 
 def settled(channel: Channel) -> list[object]:
     """Until every publish is answered for: the events, in order."""
-    channel.wait_for_confirms(30)
+    channel.wait_for_confirms(60)
     return list(channel.take_events())
 
 
@@ -202,7 +202,7 @@ def test_a_full_disk_is_emptied_by_consumers_alone(disk: Disk) -> None:
     nacked = False
     for _ in range(600):
         channel.basic_publish("", "q", body, PERSISTENT)
-        channel.wait_for_confirms(30)
+        channel.wait_for_confirms(60)
         if any(isinstance(event, Nacked) for event in channel.take_events()):
             nacked = True
             break
@@ -221,7 +221,7 @@ def test_a_full_disk_is_emptied_by_consumers_alone(disk: Disk) -> None:
 
     def accepted() -> bool:
         confirming.basic_publish("", "q", b"after", PERSISTENT)
-        confirming.wait_for_confirms(30)
+        confirming.wait_for_confirms(60)
         return isinstance(confirming.take_events()[-1], Acked)
 
     until(accepted)
@@ -239,7 +239,7 @@ def test_a_broker_stopped_on_a_failing_disk_ends_and_starts_again_with_what_it_p
     more, _ = until_refused(channel, "q", 50)
     assert broker.process is not None
     broker.process.terminate()
-    broker.process.wait(30)
+    broker.process.wait(60)
     if isinstance(disk, Full):
         disk.repair()
     broker.start()

@@ -38,7 +38,7 @@ class Served:
             )
 
     def wait_ready(self) -> dict[str, object]:
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 60
         while not self.ready_file.exists():
             assert self.process.poll() is None and time.monotonic() < deadline, self.text()
             time.sleep(0.01)
@@ -54,7 +54,7 @@ class Served:
 
     def refused(self) -> str:
         """It must end by itself with status 1; the one line it said."""
-        assert self.process.wait(30) == 1, self.text()
+        assert self.process.wait(60) == 1, self.text()
         lines = self.text().splitlines()
         assert len(lines) == 1, lines
         return lines[0]
@@ -108,7 +108,7 @@ def test_a_signal_closes_connections_with_320_and_ends_with_status_0(serve: Star
             connection.process_data_events(1)
     assert closed.value.reply_code == 320
     assert closed.value.reply_text.startswith("CONNECTION_FORCED")
-    assert broker.process.wait(30) == 0, broker.text()
+    assert broker.process.wait(60) == 0, broker.text()
     assert not broker.ready_file.exists()
 
 
@@ -182,7 +182,7 @@ def test_an_unwritable_data_folder_is_named_with_the_cure(serve: Start, tmp_path
 def test_a_port_in_use_is_named_with_the_ports_to_take_instead(serve: Start, greeting: bytes, words: str) -> None:
     """Whoever listens is asked who it is, as a client would."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        listener.settimeout(30)
+        listener.settimeout(60)
         port = listener.getsockname()[1]
         broker = serve("--port", str(port), "--http-port", "0")
         peer, _ = listener.accept()
@@ -197,7 +197,7 @@ def test_log_lines_can_be_json(serve: Start) -> None:
     broker = serve("--log-format", "json")
     pika.BlockingConnection(pika.ConnectionParameters(port=broker.port)).close()
     broker.process.terminate()
-    assert broker.process.wait(30) == 0
+    assert broker.process.wait(60) == 0
     entries = [json.loads(line) for line in broker.text().splitlines() if line.startswith("{")]
     assert entries and all({"time", "level", "event"} <= set(entry) for entry in entries)
 

@@ -40,5 +40,5 @@ class Api:
 
 @pytest.fixture(scope="module")
 def api() -> Iterator[Api]:
-    with Broker() as broker, httpx.Client(timeout=30) as client:
+    with Broker() as broker, httpx.Client(timeout=60) as client:
         yield Api(broker, client)

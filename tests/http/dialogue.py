@@ -428,7 +428,7 @@ def answer(response: httpx.Response) -> dict[str, Any]:
 
 
 def talk(base: str, part: list[Step]) -> list[dict[str, Any]]:
-    with httpx.Client(timeout=30) as client:
+    with httpx.Client(timeout=60) as client:
         return [answer(send(client, base, step.method, step.path, step.body, ADMIN)) for step in part]
 
 

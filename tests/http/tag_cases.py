@@ -197,7 +197,7 @@ def clean_up(client: httpx.Client, base: str) -> None:
 
 
 def record(base: str) -> None:
-    with httpx.Client(timeout=30) as client:
+    with httpx.Client(timeout=60) as client:
         set_up(client, base)
         answers = {case.name: ask(client, base, case) for case in CASES}
         clean_up(client, base)

@@ -80,7 +80,7 @@ def declare(owner: Connection, exclusive: bool) -> None:
     channel.queue_bind("theirs", "amq.direct", "key")
     channel.confirm_select()
     channel.basic_publish("", "theirs", b"private")
-    channel.wait_for_confirms(10)
+    channel.wait_for_confirms(60)
 
 
 def untouched(owner: Connection) -> None:

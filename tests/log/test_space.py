@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.log.disk import SimulatedFiles
 from tests.log.world import World, found_state, same
 from warrenmq.log.log import Log
@@ -149,6 +151,7 @@ print((rss() - before) / count)
 """
 
 
+@pytest.mark.soak
 def test_a_waiting_message_costs_the_log_a_few_bytes_of_memory(tmp_path: Path) -> None:
     done = subprocess.run([sys.executable, "-c", MEMORY, str(tmp_path)], capture_output=True, text=True, check=True)
     assert float(done.stdout) < 16

@@ -197,7 +197,7 @@ def test_the_commit_thread_posts_one_number_for_each_commit(tmp_path: Path) -> N
         put(log, b"body", position=n + 1)
         log.end_turn(True)
         while log.synced < n + 1:
-            log.done(posts.get(timeout=10))
+            log.done(posts.get(timeout=60))
     assert seen.batches == list(range(1, 21))
     assert log.close()
 
@@ -211,7 +211,7 @@ def test_flush_waits_for_the_thread_and_a_late_post_does_no_harm(tmp_path: Path)
     put(log, b"body")
     log.end_turn(True)
     assert log.flush() and log.synced == 1
-    log.done(posts.get(timeout=10))
+    log.done(posts.get(timeout=60))
     assert log.close()
 
 

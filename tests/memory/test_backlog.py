@@ -61,7 +61,7 @@ def drain(broker: BrokerProcess, queue: str, count: int) -> None:
         assert channel.queue_declare(queue, passive=True).int("message_count") == 0
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_a_waiting_message_costs_few_bytes_of_memory(broker: BrokerProcess) -> None:
     """The window and what the allocator keeps are the same however many wait, so only the growth is counted."""
     fill(broker, ["q"], 60_000)
@@ -72,7 +72,7 @@ def test_a_waiting_message_costs_few_bytes_of_memory(broker: BrokerProcess) -> N
     assert growth < 300_000 * 60  # a buffer more or less counts much at this size; make soak asks for 40
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_many_queues_share_the_memory_for_content(broker: BrokerProcess) -> None:
     """200 queues of 1,000: were all of it kept with its content, it would be more than 80 MB."""
     names = [f"q{number}" for number in range(200)]

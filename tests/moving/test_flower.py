@@ -24,7 +24,7 @@ def fetch(url: str, process: subprocess.Popen[bytes], log: Path) -> str:
     deadline = time.monotonic() + 60
     while True:
         try:
-            with urllib.request.urlopen(url, timeout=30) as response:
+            with urllib.request.urlopen(url, timeout=60) as response:
                 return str(response.read().decode())
         except urllib.error.HTTPError as error:
             raise AssertionError(f"{error.code}\n{log.read_text()[-3000:]}") from None
@@ -57,7 +57,7 @@ def test_the_broker_page_shows_the_queue_with_its_messages(warren: RunningBroker
             page = fetch(f"http://127.0.0.1:{port}/broker", process, log)
         finally:
             process.terminate()
-            process.wait(30)
+            process.wait(60)
         cells = [re.sub(r"<[^>]*>|\s", "", cell) for cell in re.findall(r"<td.*?</td>", page, re.DOTALL)]
         assert cells[:5] == [queue, "3", "0", "3", "0"], page  # name, messages, unacked, ready, consumers
         channel.queue_delete(queue)

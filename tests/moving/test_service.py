@@ -80,7 +80,7 @@ class Service:
     def stop(self) -> None:
         self.process.terminate()
         assert self.told("STOPPING")["STOPPING"] == "1"
-        assert self.process.wait(30) == 0, self.log.read_text()
+        assert self.process.wait(60) == 0, self.log.read_text()
 
     def connect(self) -> pika.BlockingConnection:
         return pika.BlockingConnection(pika.ConnectionParameters(port=self.port))
@@ -88,7 +88,7 @@ class Service:
     def end(self) -> None:
         if self.process.poll() is None:
             self.process.kill()
-            self.process.wait(30)
+            self.process.wait(60)
         self.notifications.close()
 
 
@@ -188,7 +188,7 @@ def install(folder: Path, authority: Authority, name: str) -> None:
 def shown_name(port: int, authority: Authority) -> str:
     """The name in the certificate a new client is shown."""
     context = ssl.create_default_context(cafile=str(authority.certificate))
-    with socket.create_connection(("127.0.0.1", port), timeout=10) as plain:
+    with socket.create_connection(("127.0.0.1", port), timeout=60) as plain:
         with context.wrap_socket(plain, server_hostname="localhost") as secure:
             certificate = secure.getpeercert()
     assert certificate is not None
@@ -229,7 +229,7 @@ def test_a_log_file_that_was_moved_away_is_made_anew(services: list[Service], tm
     log.rename(rotated)  # what logrotate does with packaging/warren.logrotate
     before = rotated.stat().st_size
     service.connect().close()
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while not (log.exists() and log.stat().st_size):
         assert time.monotonic() < deadline, "no new file"
         time.sleep(0.01)

@@ -40,7 +40,7 @@ class Cluster:
         return environment(self.folder, self.bare)
 
     def submit(
-        self, program: Path, *arguments: str, timeout: float = 240, options: tuple[str, ...] = ()
+        self, program: Path, *arguments: str, timeout: float = 900, options: tuple[str, ...] = ()
     ) -> subprocess.CompletedProcess[str]:
         """Run a driver program with spark-submit on the cluster."""
         settings = {
@@ -50,6 +50,7 @@ class Cluster:
             "spark.driver.extraJavaOptions": QUICK_JVM,
             "spark.executor.extraJavaOptions": QUICK_JVM,
             "spark.sql.shuffle.partitions": "2",
+            "spark.python.authenticate.socketTimeout": "300s",  # a busy machine is no reason to fail
         }
         said = [part for key, value in settings.items() for part in ("--conf", f"{key}={value}")]
         return subprocess.run(
@@ -152,12 +153,12 @@ def start_cluster(folder: Path, workers: int = 2, bare: bool = False) -> Iterato
         for process in reversed(cluster.processes):
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
-            process.wait(20)
+            process.wait(60)
         log.close()
 
 
 def _await(port: int, cluster: Cluster) -> None:
-    deadline = time.monotonic() + 90
+    deadline = time.monotonic() + 300
     while not answers(port):
         if time.monotonic() > deadline or any(process.poll() is not None for process in cluster.processes):
             raise RuntimeError((cluster.folder / "cluster.log").read_text(errors="replace")[-2000:])

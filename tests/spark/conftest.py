@@ -41,6 +41,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
             "spark.driver.memory": "1g",
             "spark.driver.extraJavaOptions": QUICK_JVM,
             "spark.python.daemon.module": "tests.spark.daemon",
+            "spark.python.authenticate.socketTimeout": "300s",  # a busy machine is no reason to fail
         },
     )
     yield running

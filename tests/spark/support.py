@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 ROOT = Path(__file__).parents[2]
-PATIENCE = 90
+PATIENCE = 280  # seconds; bounds hanging, nothing else
 # For programs that live a minute: compiling well takes longer than running what was compiled badly.
 QUICK_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
@@ -47,7 +47,7 @@ def publish(
     with channel(broker) as publishing:
         publishing.confirm_select()
         publishing.publish_many(exchange, queue, bodies, properties or Properties(delivery_mode=2))
-        publishing.wait_for_confirms(30)
+        publishing.wait_for_confirms(60)
 
 
 def drain(broker: RunningBroker, queue: str) -> list[Message]:

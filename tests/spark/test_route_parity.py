@@ -129,7 +129,7 @@ class Town:
                 )  # fmt: skip
                 try:
                     publishing.basic_publish(message.exchange, message.routing_key, b"", properties, mandatory=True)
-                    publishing.wait_for_confirms(20)
+                    publishing.wait_for_confirms(60)
                     returned = [event for event in publishing.take_events() if isinstance(event, Returned)]
                     message.outcome = "returned" if returned else "confirmed"
                 except ChannelClosed as closed:

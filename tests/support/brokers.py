@@ -38,7 +38,7 @@ ORACLE = "3.10"
 RABBITMQ_BIN = Path("/usr/lib/rabbitmq/bin")
 RABBITMQ_LIB = Path("/usr/lib/rabbitmq/lib")
 START_SECONDS = 90
-STOP_SECONDS = 15
+STOP_SECONDS = 60
 #: What the shared node carries: the exchange types Warren has built in, and the HTTP API.
 SHARED_PLUGINS = ("rabbitmq_management", "rabbitmq_consistent_hash_exchange", "rabbitmq_random_exchange")
 
@@ -76,7 +76,7 @@ class RunningBroker:
 
     def http(self, method: str, path: str, body: object = None, user: str = "guest:guest") -> tuple[int, object]:
         """One call of the management API: status and decoded JSON (None for an empty answer)."""
-        connection = http.client.HTTPConnection(self.host, self.http_port, timeout=5)
+        connection = http.client.HTTPConnection(self.host, self.http_port, timeout=60)
         headers = {"Authorization": "Basic " + base64.b64encode(user.encode()).decode()}
         payload = None
         if body is not None:

@@ -305,7 +305,7 @@ class RawClient:
     """One connection. `frames` holds everything received, in order; heartbeats are left out of it."""
 
     port: int
-    timeout: float = 10.0
+    timeout: float = 60.0  # bounds hanging, nothing else
     frames: list[Frame] = field(default_factory=list)
     raw: bytes = b""
     ended: bool = False

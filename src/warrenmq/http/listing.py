@@ -20,7 +20,8 @@ from warrenmq.http.errors import ApiError, bad_request
 
 Item = TypeVar("Item")
 
-SLICE = 0.0015  # seconds
+SLICE = 0.0015  # seconds, and
+SLICE_ITEMS = 100  # items at the most before everybody else is served
 DEFAULT_PAGE_SIZE = 100
 LARGEST_PAGE = 500
 
@@ -31,14 +32,17 @@ class Pacer:
     A garbage collection within a slice only makes it give way the sooner.
     """
 
-    __slots__ = ("_until",)
+    __slots__ = ("_items", "_until")
 
     def __init__(self) -> None:
+        self._items = 0
         self._until = time.perf_counter() + SLICE
 
     async def breathe(self) -> None:
-        if time.perf_counter() >= self._until:
+        self._items += 1
+        if self._items >= SLICE_ITEMS or time.perf_counter() >= self._until:
             await asyncio.sleep(0)
+            self._items = 0
             self._until = time.perf_counter() + SLICE
 
 
