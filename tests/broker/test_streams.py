@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+import httpx
 import pytest
 
 from warrenmq.client import Channel, ChannelClosed, Connection, ConnectionClosed, Message
@@ -220,3 +221,33 @@ def test_get_and_purge_are_not_for_streams(broker: Broker) -> None:
         Connection(broker.url).channel().basic_get("s")
     with pytest.raises(ConnectionClosed, match="queue.purge not supported by stream queues"):
         Connection(broker.url).channel().queue_purge("s")
+
+
+def told(broker: Broker, name: str = "s") -> dict[str, object]:
+    answer = httpx.get(f"{broker.http_url}/api/queues/%2F/{name}/stream", auth=("guest", "guest"))
+    assert answer.status_code == 200, answer.text
+    return dict(answer.json())
+
+
+def consume_by_id(broker: Broker, id: object) -> None:
+    with Connection(broker.url) as connection:
+        channel = connection.channel()
+        channel.basic_qos(10)
+        channel.basic_consume("s", arguments={"x-stream-id": id})
+
+
+def test_a_stream_keeps_its_id_over_a_restart_and_one_declared_anew_has_another(broker: Broker) -> None:
+    connection, channel = publisher(broker)
+    publish(channel, "a", "b")
+    first = told(broker)
+    assert (first["first"], first["next"]) == (0, 2)
+    broker.restart()
+    assert told(broker) == first
+    consume_by_id(broker, first["id"])
+    with Connection(broker.url) as again:
+        again.channel().queue_delete("s")
+        again.channel().queue_declare("s", durable=True, arguments={"x-queue-type": "stream"})
+    assert told(broker)["id"] != first["id"]
+    with pytest.raises(ChannelClosed, match=f"was deleted and declared anew: x-stream-id is '{first['id']}', not"):
+        consume_by_id(broker, first["id"])
+    consume_by_id(broker, told(broker)["id"])

@@ -63,8 +63,8 @@ def run(checkpoint: Checkpoint, reader: Any, fate: Fate, available_now: bool) ->
     """One run of the query, until it has nothing more to do or dies."""
     ask = HttpApi._call
 
-    def asked(api: HttpApi, method: str, path: str, body: object) -> Any:
-        answer = ask(api, method, path, body)
+    def asked(api: HttpApi, method: str, path: str, body: object, timeout: float = 30) -> Any:
+        answer = ask(api, method, path, body, timeout)
         fate.passes(f"{method} {path.split('?')[0].rpartition('/')[2]} answered")
         return answer
 

@@ -93,7 +93,7 @@ def test_a_connection_cut_in_the_middle_of_a_read_loses_and_repeats_nothing(
     from pyspark.sql.types import BinaryType, StructField, StructType
 
     from warrenmq.spark.lease_reading import LeasePartition, read_lease
-    from warrenmq.spark.stream import StreamPartition, read_range
+    from warrenmq.spark.stream_reading import StreamPartition, read_range
 
     with channel(warren) as declaring:
         declaring.queue_declare(name, durable=True, arguments={"x-queue-type": "stream"} if kind == "stream" else {})

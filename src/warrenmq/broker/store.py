@@ -81,6 +81,7 @@ class DefinitionStore:
                 "vhost": vhost.name,
                 "name": queue.name.name,
                 "id": int(queue.id),
+                "identity": queue.identity,
                 "auto_delete": queue.auto_delete,
                 "arguments": _pack(queue.arguments),
             },
@@ -173,7 +174,7 @@ def load_definitions(
         id = value["id"]
         assert isinstance(id, int)
         broker.saw_queue_id(id)
-        owner.add_queue(
+        queue = owner.add_queue(
             owner.queue_name(str(value["name"])),
             id,
             True,
@@ -181,6 +182,7 @@ def load_definitions(
             value["auto_delete"] is True,
             _unpack(value["arguments"]),
         )
+        queue.identity = str(value.get("identity", id))  # older logs have none
     for value in bindings:
         owner = broker.vhosts[str(value["vhost"])]
         source = owner.exchanges.get(str(value["source"]))

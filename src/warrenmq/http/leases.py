@@ -10,8 +10,8 @@ from msgspec import Struct
 
 from warrenmq.broker.queue.lease import DEFAULT_TTL, Lease, LeaseError, Leases
 from warrenmq.http.endpoint import VHOST, Call, Endpoint, Json
-from warrenmq.http.errors import ApiError, bad_request, not_authorised
-from warrenmq.http.queues import existing
+from warrenmq.http.errors import ApiError, bad_request
+from warrenmq.http.queues import readable
 
 LONGEST_TTL = 365 * 86_400_000
 MOST_MESSAGES = 1_000_000
@@ -58,11 +58,7 @@ class Settled(Struct):
 
 
 def _leases(call: Call) -> Leases:
-    vhost, queue = existing(call)
-    if not call.bridge.access.allowed(call.user.name, vhost.name, "read", queue.name.name):
-        raise not_authorised(f"access to {queue.name} refused for user '{call.user.name}'")
-    vhost.check_exclusive(queue, None, False)
-    return queue.leases
+    return readable(call)[1].leases
 
 
 def _lease(call: Call) -> tuple[Leases, Lease]:

@@ -35,6 +35,15 @@ def existing(call: Call) -> tuple[VHost, Queue]:
     return vhost, queue
 
 
+def readable(call: Call) -> tuple[VHost, Queue]:
+    """The queue of the path, if this user may consume from it."""
+    vhost, queue = existing(call)
+    if not call.bridge.access.allowed(call.user.name, vhost.name, "read", queue.name.name):
+        raise not_authorised(f"access to {queue.name} refused for user '{call.user.name}'")
+    vhost.check_exclusive(queue, None, False)
+    return vhost, queue
+
+
 def _name(queue: Queue) -> str:
     return queue.name.name
 

@@ -19,6 +19,7 @@ from warrenmq.http import (
     permissions,
     policies,
     queues,
+    streams,
     users,
     vhosts,
 )
@@ -26,7 +27,7 @@ from warrenmq.http.endpoint import Endpoint
 
 MODULES = [
     overview, backup, nodes, vhosts, limits, users, permissions, policies, parameters, definitions, exchanges, queues,
-    leases, bindings, connections, health, flags, delayed,
+    streams, leases, bindings, connections, health, flags, delayed,
 ]  # fmt: skip
 
 ENDPOINTS: list[Endpoint] = [endpoint for module in MODULES for endpoint in module.ENDPOINTS]

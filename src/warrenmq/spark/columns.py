@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from warrenmq.client import Message
 
 OFFSET_HEADER = "x-stream-offset"
+BATCH_ROWS = 10_000  # of one record batch, or
+BATCH_BYTES = 16 * 1024 * 1024
 PROPERTY_NAMES = tuple(name for name, _ in PROPERTIES)
 MICROSECONDS = 1_000_000
 # Spark's timestamps end with the year 294247; what lies beyond (AMQP's are unsigned 64 bit) is no time.

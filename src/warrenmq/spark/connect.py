@@ -15,6 +15,7 @@ from warrenmq.spark.options import Options
 
 FIRST_PAUSE = 0.2
 LONGEST_PAUSE = 10.0
+STALLED = 60.0  # seconds without a message that must come
 
 
 class BrokerLost(RuntimeError):
@@ -49,6 +50,10 @@ def connect(options: Options, purpose: str, sleep: Callable[[float], None] = tim
         sleep(pause)
         pause = min(pause * 2, LONGEST_PAUSE)
     raise AssertionError("unreachable")
+
+
+def is_warren(connection: Connection) -> bool:
+    return "warren_version" in connection.server_properties
 
 
 def tls_context(options: Options) -> ssl.SSLContext | None:

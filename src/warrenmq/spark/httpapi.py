@@ -63,12 +63,12 @@ class HttpApi:
             pause = min(pause * 2, LONGEST_PAUSE)
         raise AssertionError("unreachable")
 
-    def _call(self, method: str, path: str, body: object) -> tuple[int, Any]:
+    def _call(self, method: str, path: str, body: object, timeout: float = 30) -> tuple[int, Any]:
         options = self.options
-        connection = http.client.HTTPConnection(self.host, options.http_port, timeout=30)
+        connection = http.client.HTTPConnection(self.host, options.http_port, timeout=timeout)
         if options.http_tls:
             context = tls_context(replace(options, tls=True))
-            connection = http.client.HTTPSConnection(self.host, options.http_port, timeout=30, context=context)
+            connection = http.client.HTTPSConnection(self.host, options.http_port, timeout=timeout, context=context)
         login = base64.b64encode(f"{options.username}:{options.password()}".encode()).decode()
         headers = {"Authorization": f"Basic {login}"}
         payload = None
@@ -111,6 +111,15 @@ class HttpApi:
             kind = "stream" if stream else "queue"
             raise OptionError(f"no {kind} in vhost '{self.options.virtual_host}' matches {', '.join(wanted)}")
         return list(found)
+
+    def stream_id(self, stream: str) -> str | None:
+        """Which stream has this name; None when nobody answers or this user may not ask: streams need no HTTP."""
+        path = f"/api/queues/{quote(self.options.virtual_host, safe='')}/{quote(stream, safe='')}/stream"
+        try:
+            status, answer = self._call("GET", path, None, timeout=5)
+        except (OSError, http.client.HTTPException, BrokerLost):
+            return None
+        return str(answer["id"]) if status == 200 and isinstance(answer, dict) and "id" in answer else None
 
     # --- leases
 

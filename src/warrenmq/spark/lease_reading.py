@@ -16,11 +16,10 @@ from pyspark.sql.datasource import InputPartition
 from pyspark.sql.types import StructType
 
 from warrenmq.client import ChannelClosed, ConnectionClosed, Field, Timeout
-from warrenmq.spark.columns import Columns
-from warrenmq.spark.connect import BrokerLost, connect
+from warrenmq.spark.columns import BATCH_BYTES, BATCH_ROWS, Columns
+from warrenmq.spark.connect import STALLED, BrokerLost, connect
 from warrenmq.spark.httpapi import HttpApi, LeaseExpired
 from warrenmq.spark.options import Options
-from warrenmq.spark.stream import BATCH_BYTES, BATCH_ROWS, STALLED
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -20,12 +20,12 @@ from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader, Inp
 from pyspark.sql.types import StructType
 
 from warrenmq.client import Channel, ChannelClosed, Connection, ConnectionClosed, Message, Timeout
-from warrenmq.spark.columns import Columns
+from warrenmq.spark.columns import BATCH_BYTES, BATCH_ROWS, Columns
 from warrenmq.spark.compat import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 from warrenmq.spark.connect import BrokerLost, connect
 from warrenmq.spark.httpapi import HttpApi
+from warrenmq.spark.looking import IDLE
 from warrenmq.spark.options import OptionError, Options
-from warrenmq.spark.stream import BATCH_BYTES, BATCH_ROWS, IDLE
 from warrenmq.spark.waiting import waiting
 
 if TYPE_CHECKING:

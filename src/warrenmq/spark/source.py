@@ -12,7 +12,7 @@ from collections.abc import MutableMapping
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, DataSourceWriter
 from pyspark.sql.types import StructType
 
-from warrenmq.spark.connect import connect
+from warrenmq.spark.connect import connect, is_warren
 from warrenmq.spark.httpapi import HttpApi
 from warrenmq.spark.leased import LeasedBatchReader, LeasedStreamReader
 from warrenmq.spark.options import Options, parse
@@ -69,7 +69,7 @@ def leases(options: Options) -> bool:
         return options.leases == "true"
     connection = connect(options, "broker check")
     try:
-        if "warren_version" not in connection.server_properties:
+        if not is_warren(connection):
             return False
     finally:
         connection.close()

@@ -85,6 +85,7 @@ class Queue(Destination):
         self.vhost: Final = vhost
         self.broker: Final = vhost.broker
         self.id: Final = id  # never used again, so a queue declared anew under the name is another one for the log
+        self.identity: str = str(id)  # the same for clients that come back later, on whichever data folder
         self.durable: Final = durable
         self.exclusive_owner: Final = exclusive_owner
         self.auto_delete: Final = auto_delete

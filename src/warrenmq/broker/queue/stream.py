@@ -91,6 +91,10 @@ class StreamQueue(ReplayQueue):
             raise AmqpError(540, f"automatic acknowledgement not supported by stream queues {self.name}")
         if consumer.channel.global_prefetch:
             raise AmqpError(540, f"{self.name} does not support global qos")
+        wanted = consumer.arguments.get("x-stream-id")
+        if wanted is not None and wanted.value != self.identity:
+            said = f"x-stream-id is '{wanted.value}', not '{self.identity}'"
+            raise AmqpError(406, f"{self.name} was deleted and declared anew: {said}")
 
     def refusal_problem(self, method: str) -> str:
         return f"{method} not supported by stream queues {self.name}"

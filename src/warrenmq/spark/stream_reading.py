@@ -1,0 +1,131 @@
+"""Reading a range of a stream's offsets, in a task.
+
+Duty: the messages of a range as record batches, over as many connections as it takes; a gap that retention made while
+nobody looked is data loss, at the head of the range, after a lost connection or in the middle. Not here: which ranges
+there are (``stream.py``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pyspark.sql.datasource import InputPartition
+from pyspark.sql.types import StructType
+
+from warrenmq.client import ChannelClosed, ConnectionClosed, Field, Timeout
+from warrenmq.client.columns import stream_offsets
+from warrenmq.spark.columns import BATCH_BYTES, BATCH_ROWS, Columns
+from warrenmq.spark.connect import STALLED, BrokerLost, connect, is_warren
+from warrenmq.spark.looking import Replaced, Streams, consume, lost
+from warrenmq.spark.options import Options
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+ROWS_PER_PARTITION = 50_000
+MOST_PARTITIONS = 16  # unless minPartitions asks for more
+
+
+@dataclass
+class StreamPartition(InputPartition):
+    """Messages ``start`` up to, not including, ``end``, of the stream with this id (None: whichever has the name)."""
+
+    stream: str
+    start: int
+    end: int
+    id: str | None = None
+
+
+@dataclass(frozen=True)
+class Range:
+    """What a batch reads of one stream."""
+
+    start: int
+    end: int
+    id: str | None = None
+
+
+def cut(stream: str, whole: Range, parts: int) -> list[StreamPartition]:
+    """A range in equal pieces."""
+    count = whole.end - whole.start
+    if count <= 0:
+        return []
+    parts = max(1, min(parts, count))
+    edges = [whole.start + count * part // parts for part in range(parts + 1)]
+    return [StreamPartition(stream, a, b, whole.id) for a, b in zip(edges, edges[1:], strict=False)]
+
+
+def cut_all(ranges: dict[str, Range], minimum: int | None) -> list[StreamPartition]:
+    sizes = {stream: max(0, each.end - each.start) for stream, each in ranges.items()}
+    total = sum(sizes.values())
+    partitions: list[StreamPartition] = []
+    for stream, each in ranges.items():
+        parts = min(MOST_PARTITIONS, -(-sizes[stream] // ROWS_PER_PARTITION))
+        if minimum is not None and total:
+            parts = max(parts, -(-minimum * sizes[stream] // total))
+        partitions.extend(cut(stream, each, parts))
+    return partitions
+
+
+def read_range(options: Options, schema: StructType, partition: StreamPartition) -> Iterator[pa.RecordBatch]:
+    """The messages of a range. A lost connection is opened again where reading stopped."""
+    columns = Columns(schema, partition.stream)
+    at = partition.start
+    broken = 0
+    while at < partition.end:
+        connection = connect(options, f"stream {partition.stream}")
+        try:
+            channel = connection.channel()
+            consume(channel, partition.stream, Field("l", at), options.prefetch_count, partition.id)
+            # RabbitMQ numbers a chunk of its own with each new segment: in the middle of reading that is no gap.
+            allowed = 0
+            while at < partition.end:
+                messages = channel.receive(STALLED)
+                if not messages:
+                    raise BrokerLost(
+                        f"stream '{partition.stream}' at {options.address} gave nothing at {at} for {STALLED:g} s"
+                    )
+                channel.basic_ack(int(messages[-1].delivery_tag), multiple=True)
+                broken = 0
+                offsets = stream_offsets(messages)
+                if offsets[0] < at or offsets[-1] >= partition.end:
+                    past = offsets[-1] >= partition.end - 1
+                    kept = [n for n, offset in enumerate(offsets) if at <= offset < partition.end]
+                    messages, offsets = [messages[n] for n in kept], [offsets[n] for n in kept]
+                    end = partition.end if past else (offsets[-1] + 1 if offsets else at)
+                else:
+                    end = offsets[-1] + 1
+                if end - at != len(offsets):
+                    _check_gaps(options, partition, [*offsets, end], at, allowed)
+                columns.extend(messages, offsets)
+                at = end
+                allowed = 0 if is_warren(connection) else 1
+                if len(columns) >= BATCH_ROWS or columns.bytes >= BATCH_BYTES:
+                    yield columns.take()
+        except Replaced:
+            lost(options, f"stream '{partition.stream}' was deleted and declared anew while it was read at {at}")
+            break  # nothing of the old one is left
+        except ChannelClosed as closed:
+            raise BrokerLost(f"stream '{partition.stream}' cannot be read: {closed.text}") from None
+        except (ConnectionClosed, Timeout) as gone:
+            broken += 1
+            if broken > options.retries:
+                raise BrokerLost(f"the connection to {options.address} was lost {broken} times: {gone}") from None
+        finally:
+            connection.abort()
+    if len(columns):
+        yield columns.take()
+
+
+def _check_gaps(options: Options, partition: StreamPartition, offsets: list[int], at: int, allowed: int) -> None:
+    """Offsets are missing: data loss if the stream does not begin before them any more, else only its numbering."""
+    for offset in offsets:
+        if offset > at + allowed:
+            first = Streams(options).first(partition.stream)
+            if first > at:
+                gone = min(first, partition.end) - 1
+                lost(options, f"offsets {at} to {gone} of stream '{partition.stream}' are gone (retention)")
+            return
+        at = offset + 1
