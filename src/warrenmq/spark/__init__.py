@@ -1,7 +1,7 @@
 """Spark through PySpark: format("amqp") for queues, streams and exchanges, and the pipeline's jobs.
 
-``route``, ``ingest``, ``publish`` and ``summary`` are functions over DataFrames; ``session`` starts Spark. They are
-imported on first use, so that importing this package needs neither pyspark nor Java.
+``route``, ``ingest``, ``publish``, ``summary``, ``decode_bodies`` and ``encode_bodies`` are functions over DataFrames;
+``session`` starts Spark. They are imported on first use, so that importing this package needs neither pyspark nor Java.
 """
 
 from __future__ import annotations
@@ -10,6 +10,8 @@ import importlib
 from typing import Any
 
 _HOMES = {
+    "decode_bodies": "warrenmq.spark.bodies.decode",
+    "encode_bodies": "warrenmq.spark.bodies.encode",
     "ingest": "warrenmq.spark.jobs.ingest",
     "publish": "warrenmq.spark.jobs.publish",
     "publish_stream": "warrenmq.spark.jobs.publish",
