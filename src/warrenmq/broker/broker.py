@@ -19,6 +19,7 @@ from warrenmq.broker import outcomes, reports, start, store
 from warrenmq.broker.access import Access, store_key
 from warrenmq.broker.ack_timeout import AckTimeout
 from warrenmq.broker.alarms import Alarms
+from warrenmq.broker.aside import DamagedMessages
 from warrenmq.broker.channel import Channel
 from warrenmq.broker.clock import Clock
 from warrenmq.broker.connection import Connection
@@ -112,6 +113,7 @@ class Broker:
         self.firehose: Final = Firehose(self)
         self.dead_letters: Final = DeadLetters(self)
         self.delay: Final = Delays(self)
+        self.damaged: Final = DamagedMessages(self)
         self.durability: Final = Durability(self)
         self.leftovers: Final = Leftovers(self)
         # the turn

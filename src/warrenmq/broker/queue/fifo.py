@@ -20,6 +20,7 @@ from warrenmq.broker import holder
 from warrenmq.broker.message import Entry, Message, Origin, bcc_of, message_from, packed_keys_of, unpack_keys
 from warrenmq.broker.queue import paging
 from warrenmq.broker.queue.page import MOVED, PAGE, PERSISTENT, REDELIVERED, Page
+from warrenmq.log.damage import RecordDamaged
 from warrenmq.log.format import StoredMessage
 from warrenmq.log.index import QueueIndex
 from warrenmq.wire.glance import quick_properties
@@ -75,7 +76,7 @@ class Fifo:
     def peek(self) -> Entry | None:
         if self._returned:
             return self._returned[-1]
-        if self._head >= len(self._items):
+        while self._head >= len(self._items):
             if self.paged == 0:
                 return None
             self._page_in()
@@ -95,7 +96,7 @@ class Fifo:
             return self._returned.pop()
         items = self._items
         head = self._head
-        if head >= len(items):
+        while head >= len(items):
             if self.paged == 0:
                 self._queue.broker.windowed += 1
                 return None
@@ -181,7 +182,7 @@ class Fifo:
         self._queue.broker.windowed += len(entries)
 
     def _page_in(self) -> None:
-        """Read the next packed entries into the (empty) window."""
+        """Read the next packed entries into the (empty) window. It stays empty when all of them are damaged."""
         page = self._pages[self._first_page]
         start = page.start
         end: i64 = len(page.addresses)
@@ -199,9 +200,10 @@ class Fifo:
                 addresses.append(page.addresses[i])
             i += 1
         if size > PAGE_IN_BYTES and len(addresses) == 1 and addresses[0] > 0:
-            self._items = [self._large(page, start)]
+            large = self._large(page, start)
+            self._items = [] if large is None else [large]
             self._head = 0
-            self._queue.broker.windowed += 1
+            self._queue.broker.windowed += len(self._items)
             return
         stored = paging.read(self._queue.broker, addresses) if addresses else []
         items: list[Entry | None] = []
@@ -213,8 +215,13 @@ class Fifo:
                 items.append(self._resident.pop(page.position(i)))
             else:
                 meta = page.metas[i]
-                message = self._message(stored[taken], page.addresses[i], (meta & PERSISTENT) != 0)
+                record = stored[taken]
                 taken += 1
+                if record is None:
+                    self._set_aside(page, i)
+                    i += 1
+                    continue
+                message = self._message(record, page.addresses[i], (meta & PERSISTENT) != 0)
                 entry = Entry(message, self._queue, page.position(i))
                 entry.redelivered = (meta & REDELIVERED) != 0
                 if expiries is not None:
@@ -229,28 +236,45 @@ class Fifo:
         self._head = 0
         self._queue.broker.windowed += len(items)
 
-    def _large(self, page: Page, i: i64) -> Entry:
-        """One entry whose body is read in pieces and stays so."""
+    def _set_aside(self, page: Page, i: i64) -> None:
+        """The packed entry is damaged: it leaves the order, and those behind it move up."""
+        queue = self._queue
         meta = page.metas[i]
-        message = self.message_at(page.addresses[i], meta >> 8, (meta & PERSISTENT) != 0)
-        entry = Entry(message, self._queue, page.position(i))
-        entry.redelivered = (meta & REDELIVERED) != 0
-        if page.expiries is not None:
-            entry.expires_at = page.expiries[i]
+        expiries = page.expiries
+        expires_at: i64 = 0 if expiries is None else expiries[i]
+        self.length -= 1
+        queue.ready -= 1
+        queue.ready_bytes -= meta >> 8
+        queue.set_aside(
+            page.addresses[i], page.position(i), meta >> 8, (meta & REDELIVERED) != 0, expires_at,
+            queue.priority_of(self),
+        )  # fmt: skip
+
+    def _large(self, page: Page, i: i64) -> Entry | None:
+        """One entry whose body is read in pieces and stays so. None: it is damaged."""
+        meta = page.metas[i]
         self.paged -= 1
         page.start = i + 1
         if page.start == len(page.addresses):
             self._next_page()
+        try:
+            message = self.message_at(page.addresses[i], meta >> 8, (meta & PERSISTENT) != 0)
+        except RecordDamaged:
+            self._set_aside(page, i)
+            return None
+        entry = Entry(message, self._queue, page.position(i))
+        entry.redelivered = (meta & REDELIVERED) != 0
+        if page.expiries is not None:
+            entry.expires_at = page.expiries[i]
         return entry
 
     def message_at(self, address: i64, size: i64, persistent: bool) -> Message:
-        """A message read from the log; a long body stays in pieces."""
+        """A message read from the log; a long body stays in pieces. RecordDamaged when it does not check."""
         log = self._queue.broker.log
-        chunks = log.body_parts(address)
-        if len(chunks) == 0:
+        if len(log.body_parts(address)) == 0:
             return self._message(log.read(address), address, persistent)
         message = self._message(log.read_head(address), address, persistent)
-        pieces = [log.read_chunk(chunk) for chunk in chunks]
+        pieces = log.read_parts(address)
         whole = message_from(message.origin, message.id, message.header(), pieces, size, message.persistent)
         whole.address = message.address
         whole.priority = message.priority
