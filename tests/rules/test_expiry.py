@@ -9,6 +9,7 @@ import pytest
 
 from tests.broker.harness import Client, Core
 from tests.rules.desk import consume, delivered, drain, fill, get, headers, queue
+from warrenmq.broker.in_force import set_policy
 from warrenmq.broker.policy import parse_policy
 from warrenmq.wire.content import Properties, content_frames, encode_header
 from warrenmq.wire.methods import method_frame
@@ -37,9 +38,10 @@ def declare(client: Client, name: str, **arguments: object) -> None:
 
 def policy(core: Core, pattern: str, **definition: object) -> None:
     value = {"pattern": pattern, "definition": {key.replace("_", "-"): v for key, v in definition.items()}}
-    core.broker.policies.set(parse_policy("/", "p", value | {"apply-to": "queues", "priority": 0}, False))
     core.broker.begin_turn()
-    core.broker.policies_changed(core.broker.vhosts["/"])
+    wanted = parse_policy("/", "p", value | {"apply-to": "queues", "priority": 0}, False)
+    for _ in set_policy(core.broker, wanted, False):
+        pass
     core.broker.end_turn()
 
 

@@ -297,24 +297,22 @@ class Broker:
         self.store.delete(kind, store_key([vhost, name]))
 
     def apply_exchange_policy(self, vhost: VHost, exchange: Exchange) -> None:
-        name, _, definition = self.policies.effective(vhost.name, "exchange", exchange.name.name)
+        name, operator, definition = self.policies.effective(vhost.name, "exchange", exchange.name.name)
         exchange.policy = name
+        exchange.operator_policy = operator
         exchange.policy_definition = definition
 
-    def apply_queue_policy(self, vhost: VHost, queue: Queue) -> None:
+    def apply_queue_policy(self, vhost: VHost, queue: Queue) -> bool:
+        """Find out which policies apply; says whether they say anything else than before."""
         name, operator, definition = self.policies.effective(
             vhost.name, "queue", queue.name.name, queue_type(queue.arguments)
         )
         queue.policy = name
         queue.operator_policy = operator
+        if definition == queue.policy_definition:
+            return False
         queue.policy_definition = definition
-
-    def policies_changed(self, vhost: VHost) -> None:
-        """Live on everything that exists."""
-        for exchange in list(vhost.exchanges.values()):
-            vhost.refresh_exchange(exchange)
-        for queue in list(vhost.queues.values()):
-            vhost.refresh_queue(queue)
+        return True
 
     def decorators_for(self, exchange: Exchange) -> list[object]:
         return decorators_for(exchange, self.decorators)

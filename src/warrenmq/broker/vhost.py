@@ -201,8 +201,8 @@ class VHost:
 
     def refresh_queue(self, queue: Queue) -> None:
         """A policy changed."""
-        self.broker.apply_queue_policy(self, queue)
-        queue.apply_settings()
+        if self.broker.apply_queue_policy(self, queue):
+            queue.apply_settings()
 
     def check_equivalent(
         self, queue: Queue, durable: bool, exclusive_owner: Connection | None, auto_delete: bool, arguments: Table

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from warrenmq.broker.access import Access, User
@@ -63,6 +63,16 @@ class Bridge:
         self.begin()
         self.broker.io_timers.arm(Turn(done.set), self.broker.io_now() + milliseconds)
         await done.wait()
+
+    async def steps(self, what: str, steps: Iterator[None]) -> None:
+        """Work that is too long for one turn, to its end; meanwhile everybody else is served."""
+        await self.server.work_through(what, steps)
+
+    async def change_in_steps(self, what: str, work: Callable[[], Iterator[None]]) -> None:
+        """Do something whose beginning belongs to one turn and the rest to as many as it needs; then it is on disk."""
+        self.begin()
+        await self.steps(what, work())
+        await self.committed()
 
     def direct(self, user: User, vhost: VHost) -> Direct:
         """A channel for this user, who must have permissions in the vhost."""
