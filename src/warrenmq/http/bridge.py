@@ -15,6 +15,7 @@ from warrenmq.broker.access import Access, User
 from warrenmq.broker.alarms import Alarms
 from warrenmq.broker.guesses import Turn
 from warrenmq.broker.patterns import Patience
+from warrenmq.broker.stopping import forget_transient
 from warrenmq.http import errors
 from warrenmq.http.direct import Direct
 from warrenmq.http.patience import written
@@ -90,10 +91,13 @@ class Bridge:
         server.listeners.clear()
 
     async def stop_listening(self) -> None:
-        """No new AMQP clients; those that are there are told to go."""
+        """No new AMQP clients; those that are there are told to go, and with them goes what is not durable."""
         self.suspend_listening()
         self.begin()
         self.broker.shut_down("stopped by an administrator")
+        self.begin()
+        forget_transient(self.broker)
+        self.broker.end_turn()
 
     async def start_listening(self) -> None:
         """Listen again where it listened before."""

@@ -311,6 +311,49 @@ class Fifo:
         self.paged = 0
         self.length = 0
 
+    def forget_transient(self) -> i64:
+        """Drop what the log does not keep for this queue, wherever it stands. Returns the bytes that stay."""
+        queue = self._queue
+        before = self.window()
+        self._returned = [entry for entry in self._returned if queue.logs(entry.message)]
+        items: list[Entry | None] = []
+        for item in self._items[self._head :]:
+            if item is not None and queue.logs(item.message):
+                items.append(item)
+        self._items = items
+        self._head = 0
+        self.length = self.window()
+        queue.broker.windowed -= before - self.length
+        size: i64 = 0
+        for entry in self._returned:
+            size += entry.message.size
+        for item in items:
+            if item is not None:
+                size += item.message.size
+        return size + self._forget_transient_pages()
+
+    def _forget_transient_pages(self) -> i64:
+        self.free_transient()
+        pages = self._pages[self._first_page :]
+        self._pages = []
+        self._first_page = 0
+        self.paged = 0
+        size: i64 = 0
+        for page in pages:
+            j: i64 = page.start
+            while j < len(page.addresses):
+                address = page.addresses[j]
+                position = page.position(j)
+                if address > 0 or (address == 0 and self._queue.logs(self._resident[position].message)):
+                    meta = page.metas[j]
+                    expiries = page.expiries
+                    self.push_packed(address, position, meta >> 8, meta & 255, 0 if expiries is None else expiries[j])
+                    size += meta >> 8
+                elif address == 0:
+                    del self._resident[position]
+                j += 1
+        return size
+
     def logged(self, out: vec[i64]) -> vec[i64]:
         """Where the log keeps what waits here, behind ``out``. Packed: there may be many millions."""
         for entry in self._returned:

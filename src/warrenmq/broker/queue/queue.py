@@ -575,6 +575,18 @@ class Queue(Destination):
                 "warning", event, {"queue": str(self.name), "messages": int(self.ready), "leased": int(leased)}
             )
 
+    def forget_transient(self) -> None:
+        """Drop what would not be there after a restart of the process; nobody holds anything any more."""
+        if self.keeps_all:
+            return
+        self.ready = 0
+        self.ready_bytes = 0
+        for fifo in self._fifos:
+            self.ready_bytes += fifo.forget_transient()
+            self.ready += fifo.length
+        if self.expiring:
+            self.arm_head_expiry()
+
     def _clear(self) -> None:
         for fifo in self._fifos:
             fifo.free_transient()
