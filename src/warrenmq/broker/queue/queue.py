@@ -466,27 +466,22 @@ class Queue(Destination):
             self.give_up(entry, "maxlen")
 
     def expire_heads(self, now: i64) -> None:
-        """Drop what expired at ``now`` or before from the head of each priority."""
-        for fifo in self._fifos:
-            while fifo.length > 0:
-                head = fifo.peek()
-                if head is None or head.expires_at == 0 or head.expires_at > now:
-                    break
-                fifo.pop()
-                self.ready -= 1
-                self.ready_bytes -= head.message.size
-                self.give_up(head, "expired")
+        """Drop what expired at ``now`` or before from the head; behind a higher priority nothing is looked at."""
+        while self.ready > 0:
+            fifo = self._first_fifo() if self.max_priority > 0 else self._fifo
+            head = fifo.peek()
+            if head is None or head.expires_at == 0 or head.expires_at > now:
+                break
+            fifo.pop()
+            self.ready -= 1
+            self.ready_bytes -= head.message.size
+            self.give_up(head, "expired")
         self.arm_head_expiry()
 
     def arm_head_expiry(self) -> None:
-        due: i64 = 0
-        for fifo in self._fifos:
-            if fifo.length > 0:
-                head = fifo.peek()
-                if head is not None and head.expires_at and (due == 0 or head.expires_at < due):
-                    due = head.expires_at
-        if due:
-            self.broker.timers.arm(self._head_expiry, due)
+        head = (self._first_fifo() if self.max_priority > 0 else self._fifo).peek()
+        if head is not None and head.expires_at:
+            self.broker.timers.arm(self._head_expiry, head.expires_at)
         elif self._head_expiry.due >= 0:
             self.broker.timers.cancel(self._head_expiry)
 
