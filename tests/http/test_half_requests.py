@@ -6,7 +6,7 @@ import resource
 import socket
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import ExitStack
-from typing import Any
+from typing import Any, cast
 
 import httpx
 import pytest
@@ -18,6 +18,7 @@ from tests.support.brokers import start_warren
 from warrenmq.client import Connection
 from warrenmq.http.crowd import Crowd
 from warrenmq.http.protocol import PACE, PatientProtocol
+from warrenmq.server.background import Background
 from warrenmq.server.config import Settings
 from warrenmq.testing import Broker
 
@@ -206,8 +207,8 @@ class Bench:
         config = uvicorn.Config(_nobody, http=PatientProtocol, ws="none", log_config=None, lifespan="off")
         self.crowd = Crowd(lambda: 10)
         self.connection = PatientProtocol(
-            Settings(http_header_timeout=10, http_body_timeout=60), self.crowd, config=config,
-            server_state=ServerState(), app_state={}, _loop=self,
+            Settings(http_header_timeout=10, http_body_timeout=60), self.crowd, Background(cast(Any, self)),
+            config=config, server_state=ServerState(), app_state={}, _loop=self,
         )  # fmt: skip
         self.connection.connection_made(self)  # type: ignore[arg-type]
 

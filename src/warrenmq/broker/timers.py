@@ -30,6 +30,11 @@ class Timer:
         """What it is about, for the log: the name of a queue or a connection."""
         return ""
 
+    def __str__(self) -> str:
+        subject = self.subject()
+        kind = type(self).__name__
+        return f"{kind} of {subject}" if subject else kind
+
 
 @final
 class Timers:
@@ -86,12 +91,5 @@ class Timers:
         except Exception as error:
             if timer.token == 0:
                 self.arm(timer, now + AGAIN)
-            self._notes.crash("timer_failed", {"timer": name_of(timer), "again_in_ms": AGAIN}, error)
+            self._notes.crash("timer_failed", {"timer": str(timer), "again_in_ms": AGAIN}, error)
         return True
-
-
-def name_of(timer: Timer) -> str:
-    """As the log names it: its kind, and what it is about."""
-    kind = type(timer).__name__
-    subject = timer.subject()
-    return f"{kind} of {subject}" if subject else kind

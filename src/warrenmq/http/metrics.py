@@ -37,9 +37,11 @@ PROTOCOL = {"protocol": "amqp091"}
 async def render(bridge: Bridge, per_object: bool) -> Response:
     from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
-    queues = await _queues(bridge)
-    collected = Collected(list(_metrics(bridge, queues, per_object)))
-    return Response(generate_latest(collected), media_type=CONTENT_TYPE_LATEST)
+    queues = await _queues(bridge, per_object)
+    parts = [generate_latest(Collected(list(_metrics(bridge, queues, per_object))))]
+    if per_object:
+        parts += await _each_queue(queues)
+    return Response(b"".join(parts), media_type=CONTENT_TYPE_LATEST)
 
 
 class Collected:
@@ -52,9 +54,19 @@ class Collected:
         return self._metrics
 
 
-async def _queues(bridge: Bridge) -> list[tuple[str, str, list[int]]]:
-    """(vhost, name, values in the order of QUEUE_GAUGES) of every queue, gathered in slices."""
-    found = []
+class Queues:
+    """What is told of queues: sums in the order of QUEUE_GAUGES, and the same for each by its labels, if wanted."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.sums = [0] * len(QUEUE_GAUGES)
+        self.labels: list[str] = []
+        self.values: list[list[int]] = []
+
+
+async def _queues(bridge: Bridge, per_object: bool) -> Queues:
+    """Gathered in slices."""
+    found = Queues()
     pacer = Pacer()
     for vhost in list(bridge.broker.vhosts.values()):
         for queue in list(vhost.queues.values()):
@@ -63,9 +75,29 @@ async def _queues(bridge: Bridge) -> list[tuple[str, str, list[int]]]:
             letters, letter_bytes = queue.letters_waiting()
             values = [ready, unacked, ready + unacked + letters, queue.consumer_count()]
             values += [ready_bytes, unacked_bytes, ready_bytes + unacked_bytes + letter_bytes]
-            found.append((vhost.name, queue.name.name, values))
+            found.count += 1
+            found.sums = [one + other for one, other in zip(found.sums, values, strict=True)]
+            if per_object:
+                found.labels.append(f'{{vhost="{_escaped(vhost.name)}",queue="{_escaped(queue.name.name)}"}}')
+                found.values.append(values)
             await pacer.breathe()
     return found
+
+
+async def _each_queue(queues: Queues) -> list[bytes]:
+    """The lines that the client library would write, in slices: with many queues it would hold the loop for long."""
+    parts: list[bytes] = []
+    pacer = Pacer()
+    for number, (name, text) in enumerate(QUEUE_GAUGES.items()):
+        parts.append(f"# HELP {name} {text}\n# TYPE {name} gauge\n".encode())
+        for labels, values in zip(queues.labels, queues.values, strict=True):
+            parts.append(f"{name}{labels} {float(values[number])!r}\n".encode())
+            await pacer.breathe()
+    return parts
+
+
+def _escaped(value: str) -> str:
+    return value.replace("\\", "\\\\").replace("\n", "\\n").replace('"', '\\"')
 
 
 def _dead_letters(letters: DeadLetters) -> Iterator[Metric]:
@@ -90,8 +122,8 @@ def _dead_letters(letters: DeadLetters) -> Iterator[Metric]:
     yield confirmed
 
 
-def _metrics(bridge: Bridge, queues: list[tuple[str, str, list[int]]], per_object: bool) -> Iterator[Metric]:
-    from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoMetricFamily
+def _metrics(bridge: Bridge, queues: Queues, per_object: bool) -> Iterator[Metric]:
+    from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoMetricFamily, SummaryMetricFamily
 
     broker = bridge.broker
     alarms = bridge.alarms
@@ -129,7 +161,7 @@ def _metrics(bridge: Bridge, queues: list[tuple[str, str, list[int]]], per_objec
     yield gauge("rabbitmq_connections", "Connections currently open", len(connections))
     yield gauge("rabbitmq_channels", "Channels currently open", sum(len(one.channels) for one in connections))
     yield gauge("rabbitmq_consumers", "Consumers currently connected", consumers)
-    yield gauge("rabbitmq_queues", "Queues available", len(queues))
+    yield gauge("rabbitmq_queues", "Queues available", queues.count)
     yield gauge("rabbitmq_exchanges", "Exchanges", sum(len(vhost.exchanges) for vhost in broker.vhosts.values()))
     yield counter("rabbitmq_connections_opened", "Total connections opened", int(totals.connections_opened))
     yield counter("rabbitmq_connections_closed", "Total connections closed", int(totals.connections_closed))
@@ -138,14 +170,9 @@ def _metrics(bridge: Bridge, queues: list[tuple[str, str, list[int]]], per_objec
     yield counter("rabbitmq_queues_declared", "Total queues declared", int(totals.queues_declared))
     yield counter("rabbitmq_queues_created", "Total queues created", int(totals.queues_created))
     yield counter("rabbitmq_queues_deleted", "Total queues deleted", int(totals.queues_deleted))
-    for number, (name, text) in enumerate(QUEUE_GAUGES.items()):
-        if per_object:
-            family = GaugeMetricFamily(name, text, labels=["vhost", "queue"])
-            for vhost, queue, values in queues:
-                family.add_metric([vhost, queue], values[number])
-            yield family
-        else:
-            yield gauge(name, text, sum(values[number] for _, _, values in queues))
+    if not per_object:
+        for (name, text), value in zip(QUEUE_GAUGES.items(), queues.sums, strict=True):
+            yield gauge(name, text, value)
     yield by_protocol("rabbitmq_global_messages_routed", "Total messages routed to queues", routed)
     yield by_protocol("rabbitmq_global_messages_delivered", "Total messages delivered to consumers", delivered)
     yield by_protocol("rabbitmq_global_messages_acknowledged", "Total messages acknowledged by consumers", acknowledged)
@@ -173,3 +200,10 @@ def _metrics(bridge: Bridge, queues: list[tuple[str, str, list[int]]], per_objec
     yield gauge("warren_credit_bytes", "Bytes that a connection may have on the way to the disk", allowed)
     yield gauge("warren_log_synced_batch", "Number of the last batch of the log on disk", int(broker.log.synced))
     yield gauge("warren_log_failing", "is 1 while the log cannot be written", broker.log_failing)
+    stalled = SummaryMetricFamily("warren_loop_stall_seconds", "Passes of the event loop over 0.1 s", labels=["spent"])
+    longest = GaugeMetricFamily("warren_loop_stall_longest_seconds", "The longest of them", labels=["spent"])
+    for spent, stalls in bridge.server.watchdog.stalls.items():
+        stalled.add_metric([spent], stalls.count, stalls.seconds)
+        longest.add_metric([spent], stalls.longest)
+    yield stalled
+    yield longest

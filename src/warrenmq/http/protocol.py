@@ -11,6 +11,7 @@ Duty: deadlines, and telling the crowd what the connection is doing. Parsing and
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
@@ -18,6 +19,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from warrenmq.http.crowd import ANSWER, BODY, HEADER, IDLE, Crowd
 
 if TYPE_CHECKING:
+    from warrenmq.server.background import Background
     from warrenmq.server.config import Settings
 
 LARGEST_HEADER = 64 << 10
@@ -28,10 +30,11 @@ TOO_LARGE = (
 
 
 class PatientProtocol(HttpToolsProtocol):
-    def __init__(self, settings: Settings, crowd: Crowd, **of_uvicorn: Any) -> None:
+    def __init__(self, settings: Settings, crowd: Crowd, background: Background, **of_uvicorn: Any) -> None:
         super().__init__(**of_uvicorn)
         self._settings = settings
         self._crowd = crowd
+        self._background = background
         self._stage = HEADER
         self._reading: asyncio.TimerHandle | None = None
         self._writing: asyncio.TimerHandle | None = None
@@ -103,9 +106,8 @@ class PatientProtocol(HttpToolsProtocol):
 
     def _expect_reading(self) -> None:
         if self._writing is None:
-            self._writing = self.loop.call_later(
-                self._settings.http_body_timeout, self._look, self.transport.get_write_buffer_size()
-            )
+            look = partial(self._look, self.transport.get_write_buffer_size())
+            self._writing = self._background.later(self._settings.http_body_timeout, "a slow HTTP client", look)
 
     def _look(self, before: int) -> None:
         self._writing = None
@@ -130,7 +132,7 @@ class PatientProtocol(HttpToolsProtocol):
     def _expect_more(self) -> None:
         settings = self._settings
         seconds = settings.http_header_timeout if self._stage == HEADER else settings.http_body_timeout
-        self._reading = self.loop.call_later(seconds, self._give_up)
+        self._reading = self._background.later(seconds, "a slow HTTP client", self._give_up)
 
     def _give_up(self) -> None:
         if self.flow.read_paused:  # we do not read at the moment, so it is not the client's fault

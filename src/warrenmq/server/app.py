@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from warrenmq.broker.durability import LogListener
 from warrenmq.broker.exchange.random import Randomness
 from warrenmq.broker.interceptor import load_interceptors
 from warrenmq.broker.notes import Notes
+from warrenmq.broker.timers import Timer
 from warrenmq.log.files import Files
 from warrenmq.log.log import Log
 from warrenmq.log.runner import Runner, ThreadRunner
@@ -32,9 +33,8 @@ from warrenmq.server.logging import events
 from warrenmq.server.memory import give_back, memory_total, resident_bytes
 from warrenmq.server.tls import TlsListener, tls_context
 from warrenmq.server.transport import ClientTransport
+from warrenmq.server.watchdog import Watchdog
 
-END = object()
-STEPS = 100  # of a long piece of work in one turn; a step takes some ten microseconds, at most a few hundred
 TURN_BYTES = 1 << 20  # a turn ends after this much input at the latest
 TICK_BUSY = 0.025
 TICK_IDLE = 1.0
@@ -88,6 +88,7 @@ class Server:
         self._timer: asyncio.TimerHandle | None = None
         self._timer_due = -1
         self.background: Background
+        self.watchdog = Watchdog()
         self._periodic: list[Periodic] = []
         self._disk_seen = 0  # free bytes at the last look that succeeded
         self._disk_unseen = False
@@ -240,6 +241,7 @@ class Server:
         """Something came in: the clock is read once a turn, and the turn will end."""
         if not self._turn_scheduled:
             self._turn_scheduled = True
+            self.watchdog.begin_turn()
             self.broker.begin_turn()
             self.loop.call_soon(self.end_turn)
 
@@ -258,6 +260,7 @@ class Server:
         except Exception:
             self.background.failed("the end of a turn")
         self._arm()
+        self.watchdog.end_turn()
 
     def _post(self, number: int) -> None:
         """A log thread finished a task; called on that thread."""
@@ -272,6 +275,7 @@ class Server:
                 self.broker.end_turn()  # the log hears of finished tasks between turns only
             self.begin()
             self.log.done(number)
+            self.watchdog.lap("a finished task of the log")
         except Exception:
             self.background.failed("a finished task of the log")
 
@@ -300,21 +304,26 @@ class Server:
         self.begin()
         self.broker.begin_turn()
         for _ in range(1000):  # a bounded slice; the rest in the next turn
-            if not self._run_timer() or self.broker.delay.slice_full:
+            fired = self._run_timer()
+            if fired is not None:
+                self.watchdog.lap(fired)
+            if fired is None or self.broker.delay.slice_full:
                 break  # with more delayed messages due, end_turn arms the timer again
         else:
             self.background.later(0, "timers", self._fire)
 
-    def _run_timer(self) -> bool:
-        if isinstance(self.clock, VirtualClock):
-            return self.broker.io_timers.run_next(self.broker.io_now())
-        return self.broker.run_timers()
+    def _run_timer(self) -> Timer | None:
+        broker = self.broker
+        if not isinstance(self.clock, VirtualClock) and broker.timers.run_next(broker.now):
+            return broker.timers.fired
+        return broker.io_timers.fired if broker.io_timers.run_next(broker.io_now()) else None
 
     def _tick(self) -> float:
         """The log's upkeep: syncs nobody waits for, retries, compaction in small slices."""
         self.begin()
         self.log.tick(self.io_clock.now_ms())
         more = self.log.maintain(2)
+        self.watchdog.lap("the upkeep of the log")
         busy = more or self.log.synced < self.log.batch - 1 or self.broker.log_failing
         return TICK_BUSY if busy else TICK_IDLE
 
@@ -325,6 +334,7 @@ class Server:
         alarms = self.broker.alarms
         if alarms is not None:
             self.broker.under_pressure = alarms.memory_used > alarms.memory_limit // 2
+        self.watchdog.lap("the watch over memory and disk")
         return WATCH
 
     def committed(self) -> asyncio.Future[None]:
@@ -338,31 +348,6 @@ class Server:
         self.begin()
         self.broker.durability.when_synced(done)
         return future
-
-    def work_through(self, what: str, steps: Iterator[None]) -> asyncio.Future[None]:
-        """Take the steps of a long piece of work, so many a turn, while everybody else is served between the turns.
-
-        It goes on to its end even when nobody waits any more. The future raises what a step raised.
-        """
-        done: asyncio.Future[None] = self.loop.create_future()
-        self.background.task(what, self._take(steps, done))
-        return done
-
-    async def _take(self, steps: Iterator[None], done: asyncio.Future[None]) -> None:
-        try:
-            while not self._stopped:
-                self.begin()
-                for _ in range(STEPS):
-                    if next(steps, END) is END:
-                        return
-                await asyncio.sleep(0)
-        except Exception as error:
-            if done.done():
-                raise  # nobody waits for it: the log says it
-            done.set_exception(error)
-        finally:
-            if not done.done():
-                done.set_result(None)
 
     def call(self, work: Callable[[], object]) -> None:
         """Run something that touches the broker as part of a turn."""

@@ -49,6 +49,7 @@ class ClientTransport(Sink):
         assert self._connection is not None
         self._connection.feed(data)
         server.fed(len(data))
+        server.watchdog.lap(self)
 
     def eof_received(self) -> bool:
         return False
@@ -59,6 +60,7 @@ class ClientTransport(Sink):
             self._server.begin()
             self._connection.lost("the client went away" if error is None else str(error))
             self._server.fed(0)
+            self._server.watchdog.lap(self._connection.name + " ended")
             self._connection = None  # they hold each other
 
     def pause_writing(self) -> None:
@@ -70,6 +72,9 @@ class ClientTransport(Sink):
             self._server.begin()
             self._connection.resume_writing()
             self._server.fed(0)
+
+    def __str__(self) -> str:
+        return "a connection" if self._connection is None else f"connection {self._connection.name}"
 
     # -- the broker calls these --------------------------------------------------------------------------------
 

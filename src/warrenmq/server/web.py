@@ -45,11 +45,12 @@ class WebServer:
         from warrenmq.http.app import create_app
         from warrenmq.http.crowd import Crowd
         from warrenmq.http.protocol import PatientProtocol
+        from warrenmq.server.watchdog import measured
 
         settings = self._server.settings
         crowd = Crowd(lambda: settings.http_connection_max)
         config = uvicorn.Config(
-            create_app(self._server),
+            measured(create_app(self._server), self._server.watchdog),
             http=PatientProtocol,
             ws="none",
             log_config=None,
@@ -63,8 +64,10 @@ class WebServer:
         self._uvicorn = uvicorn.Server(config)
         self._uvicorn.capture_signals = _no_signals
         state = self._uvicorn.server_state
-        protocol = partial(PatientProtocol, settings, crowd, config=config, server_state=state, app_state={})
         background = self._server.background
+        protocol = partial(
+            PatientProtocol, settings, crowd, background, config=config, server_state=state, app_state={}
+        )
         accepting = [
             background.forever("the HTTP listener", partial(self._accept, one, crowd, protocol))
             for one in self._sockets

@@ -13,7 +13,6 @@ from mypy_extensions import i64
 
 from warrenmq.broker.message import Entry, Message
 from warrenmq.broker.queue.page import MOVED, PERSISTENT
-from warrenmq.log.damage import RecordDamaged
 from warrenmq.log.format import StoredMessage
 
 if TYPE_CHECKING:
@@ -61,8 +60,8 @@ def address_of(queue: Queue, message: Message) -> i64:
     )
 
 
-def read(broker: Broker, addresses: list[i64]) -> list[StoredMessage | None]:
-    """Content by address, in order; None: damaged. What was in the transient store leaves it, unless it is damaged."""
+def read(broker: Broker, addresses: list[i64]) -> list[StoredMessage]:
+    """Content by address, in order. What was in the transient store leaves it."""
     if addresses[0] > 0 and addresses[-1] > 0:
         logged = True
         for address in addresses:
@@ -71,16 +70,13 @@ def read(broker: Broker, addresses: list[i64]) -> list[StoredMessage | None]:
                 break
         if logged:
             return broker.log.read_many(addresses)
-    out: list[StoredMessage | None] = []
+    out: list[StoredMessage] = []
     for address in addresses:
-        try:
-            if address > 0:
-                out.append(broker.log.read(address))
-            else:
-                out.append(broker.transient.get(-address))
-                broker.transient.free(-address)
-        except RecordDamaged:
-            out.append(None)
+        if address > 0:
+            out.append(broker.log.read(address))
+        else:
+            out.append(broker.transient.get(-address))
+            broker.transient.free(-address)
     return out
 
 
@@ -94,18 +90,11 @@ def let_go(queue: Queue, entry: Entry) -> None:
         entry.original = None
 
 
-def recall(queue: Queue, entry: Entry) -> bool:
-    """The entry is needed again: read its content back if it is gone. False: it is damaged, and has been set aside."""
+def recall(queue: Queue, entry: Entry) -> None:
+    """The entry is needed again: read its content back if it is gone."""
     message = entry.message
     if message.absent:
-        try:
-            record = queue.broker.log.read(message.address)
-        except RecordDamaged:
-            queue.set_aside(
-                message.address, entry.position, message.size, entry.redelivered, entry.expires_at, message.priority
-            )
-            return False
+        record = queue.broker.log.read(message.address)
         message.header_payload = record.header
         message.chunks = [record.body] if record.body else []
         message.absent = False
-    return True

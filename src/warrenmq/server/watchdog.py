@@ -1,0 +1,139 @@
+"""Who held the event loop, and for how long: every pass over the limit is counted, and logged with what ran in it.
+
+A pass begins with a turn or a stretch of an HTTP request and ends when the loop is free to look at its sockets again.
+The clocks are read per callback, never per message. Wall time says how long everybody waited; CPU time of the loop's
+own thread says whether it worked or was kept waiting, by a slow disk or by a machine that is busy with others: then
+what ran is not to blame. Not here: keeping passes short; whoever has much to do does it in slices.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Coroutine, Generator
+from typing import Any
+
+from warrenmq.server.logging import events
+
+LIMIT = 0.1  # seconds
+WORKED = "cpu"
+WAITED = "waiting"
+
+
+class Stalls:
+    """Of one kind, since the start."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.seconds = 0.0
+        self.longest = 0.0
+
+    def add(self, seconds: float) -> None:
+        self.count += 1
+        self.seconds += seconds
+        self.longest = max(self.longest, seconds)
+
+
+class Watchdog:
+    def __init__(
+        self, wall: Callable[[], float] = time.perf_counter, cpu: Callable[[], float] = time.thread_time
+    ) -> None:
+        self._wall = wall
+        self._cpu = cpu
+        self._open = False
+        self._in_turn = False
+        self._began = self._began_cpu = 0.0
+        self._last = 0.0
+        self._pieces = 0
+        self._longest = 0.0
+        self._ran: object = None
+        self.stalls = {WORKED: Stalls(), WAITED: Stalls()}
+
+    def begin_turn(self) -> None:
+        self._in_turn = True
+        self.enter()
+
+    def end_turn(self) -> None:
+        self.lap("the end of the turn")
+        self._in_turn = False
+        self.leave()
+
+    def enter(self) -> None:
+        """Something begins to run; a pass that is under way goes on."""
+        if not self._open:
+            self._open = True
+            self._pieces = 0
+            self._longest = 0.0
+            self._began_cpu = self._cpu()
+            self._began = self._last = self._wall()
+
+    def lap(self, ran: object) -> None:
+        """A piece of the pass is over; ``ran`` is asked for its name only when it held everybody up."""
+        now = self._wall()
+        took = now - self._last
+        self._last = now
+        self._pieces += 1
+        if took > self._longest:
+            self._longest = took
+            self._ran = ran
+
+    def leave(self) -> None:
+        """The loop is free again, unless a turn is still to be ended."""
+        if self._in_turn or not self._open:
+            return
+        self._open = False
+        took = self._last - self._began
+        if took > LIMIT:
+            self._stalled(took, self._cpu() - self._began_cpu)
+        self._ran = None
+
+    def _stalled(self, took: float, cpu: float) -> None:
+        spent = WORKED if 2 * cpu >= took else WAITED
+        self.stalls[spent].add(took)
+        told = events("server").warning if spent == WORKED else events("server").info
+        told(
+            "loop.stalled",
+            seconds=round(took, 3),
+            cpu_seconds=round(cpu, 3),
+            spent=spent,
+            ran=str(self._ran),
+            of_it_seconds=round(self._longest, 3),
+            pieces=self._pieces,
+        )
+
+
+class Measured:
+    """Awaits a coroutine and measures each stretch in which it does not give way."""
+
+    def __init__(self, watchdog: Watchdog, ran: str, coroutine: Coroutine[Any, Any, None]) -> None:
+        self._watchdog = watchdog
+        self._ran = ran
+        self._coroutine = coroutine
+
+    def __await__(self) -> Generator[Any, Any, None]:
+        watchdog, coroutine = self._watchdog, self._coroutine
+        value: Any = None
+        thrown: BaseException | None = None
+        while True:
+            watchdog.enter()
+            try:
+                wanted = coroutine.send(value) if thrown is None else coroutine.throw(thrown)
+            except StopIteration:
+                return
+            finally:
+                watchdog.lap(self._ran)
+                watchdog.leave()
+            value = thrown = None
+            try:
+                value = yield wanted
+            except BaseException as error:
+                thrown = error
+
+
+def measured(app: Any, watchdog: Watchdog) -> Any:
+    """An ASGI application whose requests are watched."""
+
+    async def watched(scope: Any, receive: Any, send: Any) -> None:
+        ran = f"HTTP {scope.get('method', '')} {scope.get('path', '')}"
+        await Measured(watchdog, ran, app(scope, receive, send))
+
+    return watched

@@ -1,0 +1,85 @@
+"""The metrics of many queues are built in slices, and are what the client library would have written."""
+
+from __future__ import annotations
+
+import contextlib
+
+import prometheus_client.parser
+from prometheus_client import generate_latest
+from prometheus_client.core import GaugeMetricFamily
+
+from tests.http.conftest import Api
+from warrenmq.http import metrics
+from warrenmq.http.listing import SLICE_ITEMS
+from warrenmq.http.metrics import QUEUE_GAUGES, Collected, Queues, _each_queue, _escaped
+
+NAMES = ["plain", 'quote"d', "back\\slash", "line\nbreak", "ünïcode", "a,b={}"]
+
+
+def told(count: int) -> Queues:
+    queues = Queues()
+    for number in range(count):
+        name = _escaped(NAMES[number % len(NAMES)] + str(number))
+        queues.labels.append(f'{{vhost="/",queue="{name}"}}')
+        queues.values.append([number] * len(QUEUE_GAUGES))
+    return queues
+
+
+def test_the_lines_for_each_queue_are_those_of_the_client_library() -> None:
+    families = []
+    for name, text in QUEUE_GAUGES.items():
+        family = GaugeMetricFamily(name, text, labels=["vhost", "queue"])
+        for number, queue in enumerate(NAMES):
+            family.add_metric(["/", queue + str(number)], number)
+        families.append(family)
+    ours = parts(told(6))[0]
+    theirs = generate_latest(Collected(families))  # type: ignore[arg-type]
+    assert sorted(parsed(ours.decode())) == sorted(parsed(theirs.decode()))
+    assert ours.splitlines()[:2] == theirs.splitlines()[:2]
+
+
+def parsed(text: str) -> list[tuple[str, tuple[tuple[str, str], ...], float]]:
+    return [
+        (sample.name, tuple(sorted(sample.labels.items())), sample.value)
+        for family in prometheus_client.parser.text_string_to_metric_families(text)
+        for sample in family.samples
+    ]
+
+
+def parts(queues: Queues) -> tuple[bytes, int]:
+    """The text, and how often the work gave way."""
+    work = _each_queue(queues)
+    gave_way = 0
+    try:
+        while True:
+            work.send(None)
+            gave_way += 1
+    except StopIteration as end:
+        return b"".join(end.value), gave_way
+
+
+def test_many_queues_are_written_a_few_at_a_time() -> None:
+    _, gave_way = parts(told(2000))
+    assert gave_way >= 2000 * len(QUEUE_GAUGES) // SLICE_ITEMS
+
+
+def test_gathering_gives_way_too(api: Api) -> None:
+    document = {"queues": [{"name": f"m{number:05}", "vhost": "/", "durable": False} for number in range(500)]}
+    assert api.ask("POST", "/definitions", document).status_code == 204
+
+    def gather() -> int:
+        work = metrics._queues(bridge(api), True)
+        gave_way = 0
+        with contextlib.suppress(StopIteration):
+            while True:
+                work.send(None)
+                gave_way += 1
+        return gave_way
+
+    assert api.broker.call(gather) >= 500 // SLICE_ITEMS
+    text = api.client.get(f"{api.broker.http_url}/metrics/per-object").text
+    assert sum(line.startswith("rabbitmq_queue_messages_ready{") for line in text.splitlines()) >= 500
+
+
+def bridge(api: Api) -> metrics.Bridge:
+    return metrics.Bridge(api.broker.server)
