@@ -16,6 +16,14 @@ def login(response: str | bytes = "\0guest\0guest", mechanism: str = "PLAIN", **
     return tell("connection.start-ok", 0, response=response, mechanism=mechanism, locale="en_US", **more)
 
 
+def sized_login(size: int) -> Step:
+    """A start-ok whose payload has exactly this many octets."""
+    def start_ok(filler: int) -> bytes:
+        return payload("connection.start-ok", response="\0guest\0guest", mechanism="PLAIN", locale="en_US",
+                       client_properties={"filler": "x" * filler})
+    return frames((METHOD, 0, start_ok(size - len(start_ok(0)))))
+
+
 def tune_ok(**values: int) -> Step:
     return tell("connection.tune-ok", 0, **{"channel_max": 2047, "frame_max": 131072, **values})
 
@@ -46,6 +54,10 @@ HANDSHAKE = [
          call("connection.open", 0, virtual_host="/")),
     bare("AMQPLAIN without a login", START, expect("connection.start"),
          login(table({"PASSWORD": "guest"})[4:], "AMQPLAIN", client_properties=CLOSES_POLITELY)),
+    bare("a start-ok of 4096 octets", START, expect("connection.start"), sized_login(4096), expect("connection.tune"),
+         tune_ok(), call("connection.open", 0, virtual_host="/")),
+    bare("a start-ok of 4097 octets", START, expect("connection.start"), sized_login(4097)),
+    bare("a frame of 4097 octets before tune-ok", *LOGGED_IN, frames((METHOD, 0, bytes(4097)))),
     bare("frame_max below the minimum", *LOGGED_IN, tune_ok(frame_max=4095)),
     bare("frame_max of exactly 4096", *LOGGED_IN, tune_ok(frame_max=4096),
          call("connection.open", 0, virtual_host="/")),
@@ -63,6 +75,12 @@ HANDSHAKE = [
     case("connection.open twice", call("connection.open", 0, virtual_host="/"), start="connection"),
     case("an unsolicited connection.close-ok", tell("connection.close-ok", 0),
          call("channel.open", 1), start="connection"),
+    case("connection.update-secret with another password",
+         call("connection.update-secret", 0, new_secret="wrong", reason="rotation"),
+         call("channel.open", 1), start="connection"),
+    case("connection.update-secret with nothing", call("connection.update-secret", 0), start="connection"),
+    case("connection.update-secret on a channel", tell("connection.update-secret", 1, new_secret="x"),
+         expect("connection.close")),
     case("connection.update-secret with the same password",
          call("connection.update-secret", 0, new_secret="guest", reason="rotation"), start="connection"),
 ]

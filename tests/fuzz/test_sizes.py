@@ -110,9 +110,9 @@ def test_a_frame_of_the_negotiated_size_and_eight_octets_is_still_taken(client: 
     assert client.call("basic.get", queue="q").body == b"x" * 131072
 
 
-def test_before_tuning_a_frame_may_have_no_more_than_8192_octets(core: Core) -> None:
+def test_before_tuning_a_frame_may_have_no_more_than_4096_octets(core: Core) -> None:
     client = Client(core)
-    client.feed(b"AMQP\0\0\x09\x01" + struct.pack(">BHI", 1, 0, 8193) + b"x")
+    client.feed(b"AMQP\0\0\x09\x01" + struct.pack(">BHI", 1, 0, 4097) + b"x")
     assert client.story() == ["connection.start", "connection.close 501"]
 
 

@@ -8,6 +8,8 @@ import pytest
 
 from tests.broker.harness import Client, Core
 from tests.limits.gate import arrive, knock, log_in, refusal, tune
+from tests.support.rawclient import RawClient
+from warrenmq.testing import Broker
 
 pytestmark = pytest.mark.pure
 
@@ -154,3 +156,15 @@ def test_queues_of_a_vhost_are_limited(core: Core) -> None:
     assert "queue limit in vhost '/' (1) is reached" in str(closed["reply_text"])
     client = core.client()
     assert client.call("queue.declare", queue="one").name == "queue.declare-ok"
+
+
+def test_a_channel_max_of_0_is_no_limit_and_is_offered_as_such() -> None:
+    with Broker(channel_max=0) as broker, RawClient(broker.port) as client:
+        client.handshake(channel_max=0)
+        [tune] = [frame for frame in client.frames if frame.name == "connection.tune"]
+        assert tune.number("channel_max") == 0
+        for number in (1, 2048, 65535):
+            assert client.call(number, "channel.open").name == "channel.open-ok"
+    with Broker(channel_max=0) as broker, RawClient(broker.port) as client:
+        client.handshake(channel_max=1).open(9)
+        assert client.call(2, "channel.open").text("reply_text").endswith("has reached the negotiated channel_max (1)")

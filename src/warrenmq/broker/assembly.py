@@ -96,8 +96,9 @@ def _complete(channel: Channel) -> None:
     chunks = channel.content_chunks
     channel.content_method = None
     channel.content_header = None
-    channel.connection.published = True
     arrived = Arrived(b"", channel.number, len(header), header, chunks, channel.content_size)
+    if channel.broker.blocking:
+        channel.connection.block()  # behind this one: on a disk that fails it is what the log is tried with
     channel.broker.arriving = channel
     try:
         publish.publish(channel, arguments, quick_properties(header), arrived)

@@ -125,6 +125,7 @@ class Broker:
         self.log_failing: bool = False
         self.alarms: Alarms | None = None  # set by whoever can measure memory and disk
         self.blocking: str = ""  # why publishers are blocked now, "" when they are not
+        self.short: bool = False  # of memory or disk: no message with a body gets in; else the first of each does
         self._ack_timeout: Final = AckTimeout(self)
         self.under_pressure: bool = False
         self.arriving: Channel | None = None  # whose content was completed and is being published
@@ -455,12 +456,13 @@ class Broker:
             reason = alarms.reason
         else:
             reason = "low on disk" if self.log_failing else ""
+        self.short = alarms is not None and (alarms.memory or alarms.disk)
         if reason == self.blocking:
             return
         self.blocking = reason
         self.notes.event("warning" if reason else "info", "alarm", {"reason": reason or "cleared"})
         if not reason:
-            for connection in self.connections:
+            for connection in list(self.connections):
                 connection.unblock()
 
     # -- end ---------------------------------------------------------------------------------------------------

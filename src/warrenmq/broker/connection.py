@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 FLUSH_AT: Final = 262144
 JOIN: Final = 4096  # so little input is cheaper to join to an unfinished frame than to take apart
-INITIAL_FRAME_MAX: Final = 8192
+INITIAL_FRAME_MAX: Final = 4096  # until tune-ok
 OUTPUT_LIMIT: Final = 8 << 20  # bytes of answers that may wait for a client that does not read before it is not heard
 
 
@@ -85,7 +85,7 @@ class Connection:
         self.received: i64 = 0
         self.reading_paused: bool = False
         self.deaf: bool = False  # nothing more is read: where frames begin is lost, or a login failed
-        self.published: bool = False  # did the last input bring a publish?
+        self.stopped: bool = False  # what has come is kept and not looked at: it is blocked, or choked
         # output
         self.out: BytesWriter = BytesWriter()
         self._parts: list[bytes] = []  # large bodies and what goes between them; ``out`` comes behind
@@ -97,6 +97,7 @@ class Connection:
         self._flushing: bool = False
         self.sent: i64 = 0
         # flow control and alarms
+        self.heeds_alarms: bool = True  # the HTTP API's do not, as in RabbitMQ
         self.blocked: bool = False  # an alarm holds it
         self.told_blocked: bool = False
         self.in_flow: bool = False  # the log is behind: credit is used up
@@ -115,14 +116,13 @@ class Connection:
             return
         if self._access_generation != self.broker.access.generation:
             self._forget_routes()
-        self.published = False
         start: i64 = 0
-        while self._rest and not self.choked:
+        while self._rest and not self.stopped:
             # only what the unfinished frame lacks is joined to it: the rest of the input is not copied
             lacking: i64 = self.need - self._rest_size
             if lacking > len(data) - start:
                 break
-            if lacking < 0 or len(data) - start - lacking < JOIN:  # below 0: it was choked with whole frames left
+            if lacking < 0 or len(data) - start - lacking < JOIN:  # below 0: stopped with whole frames left
                 lacking = len(data) - start
             self._rest.append(data[start : start + lacking] if lacking < len(data) else data)
             start += lacking
@@ -133,8 +133,6 @@ class Connection:
             self._keep(data, start)
         elif start < len(data):
             self._take(data, start)
-        if self.broker.blocking and self.published:
-            self.block()
 
     def _take(self, data: bytes, start: i64) -> None:
         """The frames in ``data`` from ``start`` on; what is left of it is kept."""
@@ -402,7 +400,8 @@ class Connection:
 
     def update_reading(self) -> None:
         """Alarms, flow control and answers it does not take decide together whether the client is read."""
-        pause = self.blocked or self.in_flow or self.choked
+        self.stopped = self.blocked or self.choked
+        pause = self.stopped or self.in_flow
         if pause and not self.reading_paused:
             self.reading_paused = True
             self.sink.pause_reading()
@@ -431,8 +430,8 @@ class Connection:
         return settled
 
     def block(self) -> None:
-        """An alarm is on and this client publishes: it is not read until the alarm clears, and told why."""
-        if self.blocked or self.state != RUNNING:
+        """An alarm is on and content comes: the client is told why, and not heard until the alarm clears."""
+        if self.blocked or self.state != RUNNING or not self.heeds_alarms:
             return
         self.blocked = True
         self.update_reading()
@@ -448,6 +447,7 @@ class Connection:
         if self.told_blocked:
             self.told_blocked = False
             self.write(method_frame(0, "connection.unblocked"))
+        self.feed(b"")  # what had come already
 
     # -- helpers -----------------------------------------------------------------------------------------------
 

@@ -49,8 +49,9 @@ def consume(connection: Connection, data: bytes) -> None:
         if not handshake.protocol_header(connection, data[:8]):
             connection.at = n
             return
+    alarm = len(connection.broker.blocking) > 0
     while n - pos >= 8:
-        if connection.choked:
+        if connection.stopped:
             connection.need = 0
             break
         head: i64 = i64(read_i32_be(data, pos))
@@ -76,7 +77,7 @@ def consume(connection: Connection, data: bytes) -> None:
                 connection.last_number = number
             if channel is not None and channel.state == OPEN and channel.content_method is None:
                 method: i64 = i64(read_i32_be(data, pos + 7))
-                if method == PUBLISH and not connection.broker.interceptors.of_methods:
+                if method == PUBLISH and not alarm and not connection.broker.interceptors.of_methods:
                     taken = _publish(connection, data, pos, end, n, channel)
                     if taken == 0:
                         break  # the rest of the message has not come yet
@@ -90,6 +91,8 @@ def consume(connection: Connection, data: bytes) -> None:
                         channel.basic_ack(read_i64_be(data, end - 9), (data[end - 1] & 1) != 0)
                         continue
         connection.at = end + 1
+        if alarm and (kind == FRAME_HEADER or kind == FRAME_BODY) and connection.broker.short:
+            connection.block()  # this frame is the last: only a message without a body gets through
         _frame(connection, kind, number, data[pos + 7 : end])
         pos = connection.at
         if connection.state >= GONE or connection.deaf:
@@ -162,7 +165,6 @@ def _publish(connection: Connection, data: bytes, pos: i64, end: i64, n: i64, ch
         connection.last_arguments = arguments
         connection.last_route = route
     content = data[h : last + 1]
-    connection.published = True
     properties = NO_PROPERTIES
     ordinary = True
     if header_size > 14 or read_i16_be(data, h + 19) != 0:

@@ -97,19 +97,3 @@ def _term(response: bytes) -> str:
     if all(32 <= octet < 127 for octet in response):
         return '<<"' + response.decode("ascii") + '">>'
     return "<<" + ",".join([str(octet) for octet in response]) + ">>"
-
-
-def update_secret(connection: Connection, secret: bytes) -> None:
-    """New credentials for a live connection: checked again, and consumers that may no longer read are cancelled."""
-    access = connection.broker.access
-    name = connection.username
-    if access.authenticate(name, secret.decode("utf-8", "surrogateescape")) is None:
-        raise AmqpError(530, f"New secret was refused by one of the backends for user '{name}'")
-    vhost = connection.open_vhost()
-    if not access.vhost_allowed(name, vhost.name):
-        raise AmqpError(530, f"access to vhost '{vhost.name}' refused for user '{name}'")
-    for channel in connection.channels.values():
-        for consumer in list(channel.consumers.values()):
-            if not access.allowed(name, vhost.name, "read", consumer.queue.name.name):
-                consumer.queue.unsubscribe(consumer)
-                channel.queue_deleted(consumer)

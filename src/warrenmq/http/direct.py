@@ -68,6 +68,7 @@ class Direct(Sink):
         self._confirming = False
         connection = Connection(server.broker, self, "127.0.0.1", 0, "http", 0)
         connection.state = RUNNING
+        connection.heeds_alarms = False
         connection.username = username
         connection.mechanism = "PLAIN"
         connection.vhost = vhost

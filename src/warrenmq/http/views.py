@@ -232,7 +232,9 @@ def vhost_info(bridge: Bridge, vhost: VHost) -> VhostInfo:
 
 def connection_state(connection: Connection) -> str:
     if connection.blocked:
-        return "blocked" if connection.published else "blocking"
+        return "blocked"
+    if connection.broker.blocking and connection.state == RUNNING:
+        return "blocking"  # it has not published since
     if connection.in_flow or connection.flow_until > connection.broker.now:
         return "flow"
     if connection.state == RUNNING:

@@ -71,7 +71,7 @@ class Settings:
 
     heartbeat: int = _setting(60, integer(0, 65535, "; 0 is off"), "heartbeat suggested to clients, seconds")
     frame_max: int = _setting(131072, size(4096, 2147483647), "largest frame offered to clients")
-    channel_max: int = _setting(2047, integer(1, 65535), "channels a connection may open")
+    channel_max: int = _setting(2047, integer(0, 65535, "; 0 is no limit"), "channels a connection may open")
     max_message_size: int = _setting(128 * MIB, size(1, 2 * GIB), "largest message body accepted")
     handshake_timeout: float = _setting(10.0, seconds(0.1, 3600), "seconds a client has to log in")
     connection_max: int = _setting(0, integer(0, 1000000, "; 0 is no limit"), "connections at once")
