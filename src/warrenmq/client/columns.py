@@ -232,8 +232,9 @@ class PropertyColumns:
                 elif mask == FLAG_TIMESTAMP:
                     need(at, 8, end)
                     seconds = read_i64_be(header, at)
-                    if 0 <= seconds <= LATEST_TIMESTAMP:  # what is beyond is no time
-                        self.timestamp.put(row, seconds * MICROSECONDS)
+                    if not 0 <= seconds <= LATEST_TIMESTAMP:  # what is beyond is no time
+                        return False
+                    self.timestamp.put(row, seconds * MICROSECONDS)
                     at += 8
                 else:
                     stop = shortstr_end(header, at, end)

@@ -11,10 +11,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from warrenmq.client.columns import Deliveries, Maps, Numbers, PropertyColumns, Texts
+from warrenmq.spark.bad_records import COLUMN, BadTable, Faults, said
 from warrenmq.spark.compat import arrow_schema
-from warrenmq.spark.headers import text_of_octets, to_maps
+from warrenmq.spark.headers import all_names_are_text, printable, text_of_octets, to_maps
 from warrenmq.spark.schema import PROPERTIES
 from warrenmq.wire.content import decode_properties
+from warrenmq.wire.fields import encode_table
+from warrenmq.wire.replies import AmqpError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -34,11 +37,12 @@ LATEST_TIMESTAMP = 2**63 // MICROSECONDS - 1
 class Columns:
     """Deliveries collected for one record batch after another."""
 
-    def __init__(self, schema: StructType, queue: str) -> None:
+    def __init__(self, schema: StructType, queue: str, bad: BadTable | None = None) -> None:
         self.arrow = arrow_schema(schema)
         self.queue = queue
         self.names = set(self.arrow.names)
         self.wanted = [name for name in PROPERTY_NAMES if name in self.names]
+        self._bad = bad
         self._collected = Deliveries(self._parts())
 
     def _parts(self) -> list[str]:
@@ -63,7 +67,8 @@ class Columns:
         collected = self._collected
         self._collected = Deliveries(self._parts())
         count = len(collected.bodies)
-        properties = _properties(collected.headers, self.wanted, self.arrow) if self.wanted else {}
+        faults: Faults = {}
+        properties = _properties(collected.headers, self.wanted, self.arrow, faults) if self.wanted else {}
         arrays: list[pa.Array] = []
         for field in self.arrow:
             if field.name in properties:
@@ -71,23 +76,53 @@ class Columns:
             elif field.name == "queue":
                 arrays.append(pa.repeat(pa.scalar(self.queue, field.type), count))
             elif field.name == "exchange":
-                arrays.append(pa.array(collected.exchanges, field.type))
+                arrays.append(_texts(collected.exchanges, field, faults))
             elif field.name == "routing_key":
-                arrays.append(pa.array(collected.routing_keys, field.type))
+                arrays.append(_texts(collected.routing_keys, field, faults))
             elif field.name == "redelivered":
                 arrays.append(pa.array(collected.redelivered, field.type))
             elif field.name == "offset":
                 known = [None if offset < 0 else offset for offset in collected.offsets]
                 arrays.append(pa.array(known, field.type))
+            elif field.name == COLUMN:
+                arrays.append(pa.nulls(count, field.type))  # until all cells were looked at
             else:
                 arrays.append(pa.array(collected.bodies, field.type))
-        return pa.RecordBatch.from_arrays(arrays, schema=self.arrow)
+        batch = pa.RecordBatch.from_arrays(arrays, schema=self.arrow)
+        return self._without_faults(batch, faults) if faults else batch
+
+    def _without_faults(self, batch: pa.RecordBatch, faults: Faults) -> pa.RecordBatch:
+        """Rows with a cell that cannot be said: told in their column, or taken out."""
+        import pyarrow as pa
+
+        records = said(faults, batch.num_rows)
+        if COLUMN in self.names:
+            index = self.arrow.get_field_index(COLUMN)
+            batch = batch.set_column(index, self.arrow.field(index), pa.array(records, pa.string()))
+        if self._bad is None:
+            return batch
+        rows = sorted(faults)
+        bad = batch.take(pa.array(rows))
+        self._bad.add(bad.drop_columns([COLUMN]) if COLUMN in self.names else bad, [records[row] for row in rows])
+        return batch.filter(pa.array([row not in faults for row in range(batch.num_rows)]))
+
+
+def _texts(values: list[str], field: pa.Field, faults: Faults) -> pa.Array:
+    import pyarrow as pa
+
+    try:
+        return pa.array(values, field.type)
+    except UnicodeEncodeError:
+        for row, value in enumerate(values):
+            if printable(value) != value:
+                faults.setdefault(row, {})[field.name] = value.encode("utf-8", "surrogateescape")
+        return pa.array([printable(value) for value in values], field.type)
 
 
 # --- properties
 
 
-def _properties(headers: list[bytes], wanted: list[str], arrow: pa.Schema) -> dict[str, pa.Array]:
+def _properties(headers: list[bytes], wanted: list[str], arrow: pa.Schema, faults: Faults) -> dict[str, pa.Array]:
     """A column for every property asked for."""
     quick = PropertyColumns(wanted, text_of_octets)
     if quick.add(headers):
@@ -95,25 +130,38 @@ def _properties(headers: list[bytes], wanted: list[str], arrow: pa.Schema) -> di
         found = {name: _array(_column(quick, name), arrow.field(name).type) for name in wanted}
         if all(column is not None for column in found.values()):
             return found
-    return properties_one_by_one(headers, wanted, arrow)
+    return properties_one_by_one(headers, wanted, arrow, faults)
 
 
-def properties_one_by_one(headers: list[bytes], wanted: list[str], arrow: pa.Schema) -> dict[str, pa.Array]:
-    """The long way, which takes whatever can be decoded; what the quick one gives must be the same."""
+def properties_one_by_one(
+    headers: list[bytes], wanted: list[str], arrow: pa.Schema, faults: Faults | None = None
+) -> dict[str, pa.Array]:
+    """The long way, which takes whatever there is; what the quick one gives must be the same."""
     import pyarrow as pa
 
-    rows = [_decode(header, wanted) for header in headers]
+    rows = []
+    for number, header in enumerate(headers):
+        bad: dict[str, bytes] = {}
+        rows.append(_decode(header, wanted, bad))
+        if bad and faults is not None:
+            faults.setdefault(number, {}).update(bad)
     return {name: pa.array([row[index] for row in rows], arrow.field(name).type) for index, name in enumerate(wanted)}
 
 
-def _decode(header: bytes, wanted: list[str]) -> tuple[Any, ...]:
-    properties = decode_properties(header)
+def _decode(header: bytes, wanted: list[str], bad: dict[str, bytes]) -> tuple[Any, ...]:
+    try:
+        properties = decode_properties(header)
+    except AmqpError:  # no broker lets such a one in, but one may have it from an earlier version
+        bad["header"] = header
+        return (None,) * len(wanted)
     headers: list[tuple[str, str | None]] | None = None
     types: list[tuple[str, str]] | None = None
     table = properties.headers
     if table is not None:
         # The offset has its own column; published again it would only be a stale number.
         table = {name: field for name, field in table.items() if name != OFFSET_HEADER}
+        if ("headers" in wanted or "header_types" in wanted) and not all_names_are_text(table):
+            bad["headers"] = encode_table(table)
         texts, letters = to_maps(table)
         headers = list(texts.items()) if texts else None
         types = list(letters.items()) if letters else None
@@ -125,10 +173,16 @@ def _decode(header: bytes, wanted: list[str]) -> tuple[Any, ...]:
             values.append(types)
         elif name == "timestamp":
             seconds = properties.timestamp
-            values.append(None if seconds is None or seconds > LATEST_TIMESTAMP else seconds * MICROSECONDS)
+            if seconds is not None and seconds > LATEST_TIMESTAMP:
+                bad[name] = b"%d" % seconds
+                seconds = None
+            values.append(None if seconds is None else seconds * MICROSECONDS)
         else:
             value = getattr(properties, name)
-            values.append(_printable(value) if isinstance(value, str) else value)
+            if isinstance(value, str) and printable(value) != value:
+                bad[name] = value.encode("utf-8", "surrogateescape")
+                value = printable(value)
+            values.append(value)
     return tuple(values)
 
 
@@ -181,8 +235,3 @@ def _is_text(data: bytes, ends: bytes) -> bool:
     starts = numpy.frombuffer(ends, "<i4")
     firsts = numpy.frombuffer(data, numpy.uint8)[starts[starts < len(data)]]
     return not ((firsts & 0xC0) == 0x80).any()
-
-
-def _printable(text: str) -> str:
-    """Arrow takes no surrogates: octets that were no UTF-8 are replaced."""
-    return text if text.isascii() else text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")

@@ -15,6 +15,7 @@ from decimal import Decimal
 from typing import cast
 
 from warrenmq.wire.fields import Field, Table, decode_entries, field_of
+from warrenmq.wire.replies import AmqpError
 
 INTEGERS = frozenset("bBsuIil")
 NOT_TEXT = "S!"  # a long string that is no UTF-8, as base64
@@ -31,7 +32,7 @@ def to_maps(table: Table) -> tuple[dict[str, str | None], dict[str, str]]:
     texts: dict[str, str | None] = {}
     types: dict[str, str] = {}
     for name, field in table.items():
-        name = name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+        name = printable(name)
         kind = field.kind
         value = field.value
         if kind == "S" and isinstance(value, str):
@@ -42,9 +43,35 @@ def to_maps(table: Table) -> tuple[dict[str, str | None], dict[str, str]]:
     return texts, types
 
 
+def printable(text: str) -> str:
+    """Arrow and Spark take no surrogates: octets that were no UTF-8 are replaced."""
+    return text if text.isascii() else text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+
+
+def all_names_are_text(table: Table) -> bool:
+    """False when some name, however deep, is no UTF-8."""
+    waiting: list[Field] = [Field("F", table)]
+    while waiting:
+        field = waiting.pop()
+        if field.kind == "A":
+            waiting += cast(list[Field], field.value)
+        elif field.kind == "F":
+            for name, item in cast(Table, field.value).items():
+                if printable(name) != name:
+                    return False
+                waiting.append(item)
+    return True
+
+
 def text_of_octets(octets: bytes) -> bytes | None:
-    """The text of one header's value as it stands on the wire: its letter, then its octets."""
-    (field,) = decode_entries(b"\0" + octets, 0, 1 + len(octets)).values()
+    """The text of one header's value as it stands on the wire: its letter, then its octets.
+
+    AmqpError when it cannot be said in full: then the message is decoded the long way, which tells what is wrong.
+    """
+    table = decode_entries(b"\0" + octets, 0, 1 + len(octets))
+    if not all_names_are_text(table):
+        raise AmqpError(501, "a name in a table is no UTF-8")
+    (field,) = table.values()
     text = _text(field.kind, field.value)
     return None if text is None else text.encode("utf-8")
 
@@ -69,7 +96,9 @@ def _json(field: Field) -> object:
     if kind == "A":
         return [_json(item) for item in cast(list[Field], value)]
     if kind == "F":
-        return {name: _json(item) for name, item in cast(Table, value).items()}
+        table = {printable(name): _json(item) for name, item in cast(Table, value).items()}
+        # One name that begins like a mark would be read as one.
+        return {"!F": table} if len(table) == 1 and next(iter(table)).startswith("!") else table
     if kind == "S" and isinstance(value, bytes):
         return {"!" + NOT_TEXT: base64.b64encode(value).decode("ascii")}
     if kind in PLAIN:
@@ -120,6 +149,8 @@ def _field(letter: str, text: str | None) -> Field:
         loaded = json.loads(text)
         if not isinstance(loaded, dict):
             raise ValueError(text)
+        if loaded.keys() == {"!F"} and isinstance(loaded["!F"], dict):
+            loaded = loaded["!F"]
         return Field("F", {name: _from_json(item) for name, item in loaded.items()})
     raise ValueError(letter)
 
@@ -130,6 +161,8 @@ def _from_json(value: object) -> Field:
     if isinstance(value, dict):
         if len(value) == 1:
             ((mark, inner),) = value.items()
+            if mark == "!F" and isinstance(inner, dict):
+                return Field("F", {name: _from_json(item) for name, item in inner.items()})
             if mark.startswith("!"):
                 return _field(mark[1:], None if inner is None else str(inner))
         return Field("F", {name: _from_json(item) for name, item in value.items()})

@@ -16,6 +16,7 @@ from pyspark.sql.datasource import InputPartition
 from pyspark.sql.types import StructType
 
 from warrenmq.client import ChannelClosed, ConnectionClosed, Field, Timeout
+from warrenmq.spark.bad_records import bad_table
 from warrenmq.spark.columns import BATCH_BYTES, BATCH_ROWS, Columns
 from warrenmq.spark.connect import STALLED, BrokerLost, connect
 from warrenmq.spark.httpapi import HttpApi, LeaseExpired
@@ -47,7 +48,17 @@ def missing(options: Options, queue: str, lease: str, count: int, left: int) -> 
 
 
 def read_lease(options: Options, schema: StructType, partition: LeasePartition) -> Iterator[pa.RecordBatch]:
-    columns = Columns(schema, partition.queue)
+    bad = bad_table(options, f"{partition.queue}-lease-{partition.lease}")
+    try:
+        yield from _read(options, Columns(schema, partition.queue, bad), partition)
+        if bad is not None:
+            bad.close()
+    finally:
+        if bad is not None:
+            bad.drop()
+
+
+def _read(options: Options, columns: Columns, partition: LeasePartition) -> Iterator[pa.RecordBatch]:
     lost = 0
     done = 0
     count = partition.count

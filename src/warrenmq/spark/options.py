@@ -23,6 +23,7 @@ CONNECTION = (
 READ = (
     "queue", "stream", "startingOffsets", "endingOffsets", "maxOffsetsPerTrigger", "maxBytesPerTrigger",
     "minPartitions", "failOnDataLoss", "leases", "leaseTtl", "httpHost", "httpPort", "httpTls", "prefetchCount",
+    "badRecords", "badRecordsPath",
 )  # fmt: skip
 WRITE = (
     "exchange", "routingKey", "mandatory", "persistent", "confirmTimeout", "maxOutstanding", "unroutable",
@@ -70,6 +71,8 @@ class Options:
     http_port: int = 15672
     http_tls: bool = False
     prefetch_count: int = 5000
+    bad_records: str = "replace"
+    bad_records_path: str | None = None
     # writing
     exchange: str | None = None
     routing_key: str | None = None
@@ -139,6 +142,7 @@ def _checked(given: dict[str, str], writing: bool) -> Options:
         ("passwordFile", "password_file"), ("tlsCaFile", "tls_ca_file"), ("tlsCertFile", "tls_cert_file"),
         ("tlsKeyFile", "tls_key_file"), ("httpHost", "http_host"), ("exchange", "exchange"),
         ("routingKey", "routing_key"), ("unroutablePath", "unroutable_path"), ("batchKey", "batch_key"),
+        ("badRecordsPath", "bad_records_path"),
     ):  # fmt: skip
         if name in given:
             values[target] = given[name]
@@ -193,6 +197,12 @@ def _reading(given: dict[str, str]) -> dict[str, object]:
     if leases not in ("auto", "true", "false"):
         raise OptionError(f"option 'leases' is '{given['leases']}'; expected auto, true or false")
     values["leases"] = leases
+    bad = given.get("badRecords", "replace").lower()
+    if bad not in ("replace", "column", "table"):
+        raise OptionError(f"option 'badRecords' is '{given['badRecords']}'; expected replace, column or table")
+    if (bad == "table") != ("badRecordsPath" in given):
+        raise OptionError("options 'badRecords' = table and 'badRecordsPath', the folder for the rows, go together")
+    values["bad_records"] = bad
     return values
 
 

@@ -11,6 +11,7 @@ The data travels in the partitions and not in Spark's block store, because a tas
 from __future__ import annotations
 
 import time
+import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -20,6 +21,7 @@ from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader, Inp
 from pyspark.sql.types import StructType
 
 from warrenmq.client import Channel, ChannelClosed, Connection, ConnectionClosed, Message, Timeout
+from warrenmq.spark.bad_records import bad_table
 from warrenmq.spark.columns import BATCH_BYTES, BATCH_ROWS, Columns
 from warrenmq.spark.compat import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 from warrenmq.spark.connect import BrokerLost, connect
@@ -141,10 +143,13 @@ class PlainStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 if self._left is not None:
                     self._left[queue.queue] -= len(messages)
                 tags.append((queue, int(messages[-1].delivery_tag)))
-                columns = Columns(self.schema, queue.queue)
+                bad = bad_table(self.options, f"{queue.queue}-batch-{number}-{uuid.uuid4().hex[:8]}")
+                columns = Columns(self.schema, queue.queue, bad)
                 for start_row in range(0, len(messages), 1000):
                     columns.extend(messages[start_row : start_row + 1000])
                     batches.append(columns.take())
+                if bad is not None:
+                    bad.close()
         if batches:
             self._batches[number] = batches
             self._tags[number] = tags
@@ -241,7 +246,8 @@ class PlainBatchReader(DataSourceReader):
         if not partition.count:
             return
         connection = connect(self.options, f"queue {partition.queue}")
-        columns = Columns(self.schema, partition.queue)
+        bad = bad_table(self.options, f"{partition.queue}-read")
+        columns = Columns(self.schema, partition.queue, bad)
         done = 0
         stop = time.monotonic() + 60
         try:
@@ -262,3 +268,5 @@ class PlainBatchReader(DataSourceReader):
             connection.abort()
         if len(columns):
             yield columns.take()
+        if bad is not None:
+            bad.close()

@@ -34,18 +34,20 @@ PROPERTIES = (
 )
 BODY = (("body", "binary"),)
 READ_COLUMNS = (*WHERE, *DELIVERY, *PROPERTIES, *BODY)
+BAD_RECORD = (("bad_record", "string"),)  # with option badRecords=column, or in a schema that names it
 WRITE_COLUMNS = (*WHERE[1:], *PROPERTIES, *BODY, ("mandatory", "boolean"))
 
 
-def read_ddl(columns: Sequence[str] | None = None) -> str:
+def read_ddl(columns: Sequence[str] | None = None, bad_record: bool = False) -> str:
     """The schema of a read as DDL, whole or only these columns."""
     chosen = [(name, kind) for name, kind in READ_COLUMNS if columns is None or name in columns]
+    chosen += BAD_RECORD if bad_record else ()
     return ", ".join(f"`{name}` {kind}" for name, kind in chosen)
 
 
 def check_read_schema(schema: StructType) -> None:
     """A schema given by the user may leave columns out (then they are not decoded), nothing else."""
-    known = dict(READ_COLUMNS)
+    known = dict((*READ_COLUMNS, *BAD_RECORD))
     for field in schema.fields:
         if field.name not in known:
             raise ValueError(f"format amqp has no column '{field.name}'; it has: {', '.join(known)}")

@@ -10,7 +10,6 @@ Message ids: a row without one gets ``<job>-<partition>-<row>`` (batch) or ``<qu
 from __future__ import annotations
 
 import json
-import os
 import time
 import uuid
 from collections.abc import Iterator
@@ -25,6 +24,7 @@ from warrenmq.spark.compat import arrow_schema
 from warrenmq.spark.options import OptionError, Options
 from warrenmq.spark.publisher import Chunk, Publisher
 from warrenmq.spark.schema import WRITE_COLUMNS
+from warrenmq.spark.storage import Hidden, filesystem_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -235,26 +235,14 @@ def write_report(path: str, name: str, rows: list[dict[str, Any]]) -> str:
         ]
     )  # fmt: skip
     table = pyarrow.Table.from_pylist(rows, schema=schema)
-    filesystem, folder = _filesystem(path)
-    filesystem.create_dir(folder, recursive=True)
-    target = f"{folder}/{name}.parquet"
-    hidden = f"{folder}/.{name}.{uuid.uuid4().hex[:8]}.tmp"
-    parquet.write_table(table, hidden, filesystem=filesystem)
-    filesystem.move(hidden, target)
-    return target
+    filesystem, folder = filesystem_of(path)
+    hidden = Hidden(filesystem, folder, f"{name}.parquet")
+    parquet.write_table(table, hidden.path, filesystem=filesystem)
+    return hidden.show()
 
 
 def write_text(path: str, name: str, text: str) -> None:
-    filesystem, folder = _filesystem(path)
+    filesystem, folder = filesystem_of(path)
     filesystem.create_dir(folder, recursive=True)
     with filesystem.open_output_stream(f"{folder}/{name}") as file:
         file.write(text.encode())
-
-
-def _filesystem(path: str) -> tuple[Any, str]:
-    from pyarrow import fs
-
-    if "://" in path or path.startswith("file:"):
-        filesystem, folder = fs.FileSystem.from_uri(path)
-        return filesystem, folder
-    return fs.LocalFileSystem(), os.path.abspath(path)

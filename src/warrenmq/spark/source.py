@@ -35,8 +35,7 @@ class AmqpDataSource(DataSource):
         return "amqp"
 
     def schema(self) -> str:
-        parse(self.options)
-        return read_ddl()
+        return read_ddl(bad_record=parse(self.options).bad_records == "column")
 
     def reader(self, schema: StructType) -> DataSourceReader:
         options = parse(self.options)

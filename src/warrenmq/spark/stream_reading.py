@@ -16,6 +16,7 @@ from pyspark.sql.types import StructType
 
 from warrenmq.client import ChannelClosed, ConnectionClosed, Field, Timeout
 from warrenmq.client.columns import stream_offsets
+from warrenmq.spark.bad_records import bad_table
 from warrenmq.spark.columns import BATCH_BYTES, BATCH_ROWS, Columns
 from warrenmq.spark.connect import STALLED, BrokerLost, connect, is_warren
 from warrenmq.spark.looking import Replaced, Streams, consume, lost
@@ -71,7 +72,17 @@ def cut_all(ranges: dict[str, Range], minimum: int | None) -> list[StreamPartiti
 
 def read_range(options: Options, schema: StructType, partition: StreamPartition) -> Iterator[pa.RecordBatch]:
     """The messages of a range. A lost connection is opened again where reading stopped."""
-    columns = Columns(schema, partition.stream)
+    bad = bad_table(options, f"{partition.stream}-{partition.start}-{partition.end}")
+    try:
+        yield from _read(options, Columns(schema, partition.stream, bad), partition)
+        if bad is not None:
+            bad.close()
+    finally:
+        if bad is not None:
+            bad.drop()
+
+
+def _read(options: Options, columns: Columns, partition: StreamPartition) -> Iterator[pa.RecordBatch]:
     at = partition.start
     broken = 0
     while at < partition.end:
