@@ -115,7 +115,7 @@ def test_a_hundred_policies_with_explosive_patterns_share_one_patience() -> None
         policies.set(parse_policy("/", f"evil{number}", body, False))
     for number in range(300):
         policies.effective("/", "queue", "a" * 200 + f"!{number}")
-    # each is tried once, because an honest one must not pay for the others
+    # each is tried once, if briefly, because an honest one must not pay for the others
     assert sum(policy.names.stopped for policy in policies.in_vhost("/")) <= AT_ONCE + 100
 
 

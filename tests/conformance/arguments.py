@@ -173,7 +173,7 @@ class Asker:
         if client is None or client.ended or any(each.name == "connection.close" for each in client.frames):
             if client is not None:
                 client.socket.close()
-            client = self.client = RawClient(self.broker.port).handshake()
+            client = self.client = RawClient(self.broker.port, timeout=30).handshake()
         if 1 not in client.open_channels:
             client.open(1)
         client.frames.clear()

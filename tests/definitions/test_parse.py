@@ -19,13 +19,13 @@ pytestmark = pytest.mark.pure
 
 
 def existing() -> Existing:
-    known = Existing()
-    known.users.add("guest")
-    known.vhosts.add("/")
+    known = Existing({"guest": None})
+    known.queues["/"] = {}
+    known.exchanges["/"] = {}
     for name, type in (("", "direct"), ("amq.topic", "topic"), ("amq.match", "headers")):
         resource = Resource("/", "exchange", name)
         matcher = create(type, {}, Randomness(1))
-        known.exchanges[resource] = Exchange(resource, type, True, False, False, {}, matcher)
+        known.exchanges["/"][name] = Exchange(resource, type, True, False, False, {}, matcher)
     return known
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import httpx
 import pytest
 
 from tests.delay.desk import DELAYED, Desk
-from warrenmq.broker.policy import parse_policy
 from warrenmq.client import Acked, ChannelClosed, Connection, Nacked, Properties, Returned
 from warrenmq.testing import Broker, FaultyDisk
 from warrenmq.wire.fields import from_python
@@ -48,14 +48,9 @@ def test_an_honest_exchange_returns_only_what_it_would_not_route_now(desk: Desk,
         desk.exchange(x_delayed_mandatory="honest")
     else:
         desk.exchange()
-        broker = desk.broker.server.broker
-
-        def set_policy() -> None:
-            value: dict[str, object] = {"pattern": "^d$", "definition": {"delayed-mandatory": "honest"}}
-            broker.policies.set(parse_policy("/", "honest", {**value, "apply-to": "exchanges", "priority": 0}, False))
-            broker.policies_changed(broker.vhosts["/"])
-
-        desk.broker.call(set_policy)
+        policy = {"pattern": "^d$", "definition": {"delayed-mandatory": "honest"}, "apply-to": "exchanges"}
+        url = f"{desk.broker.http_url}/api/policies/%2F/honest"
+        assert httpx.put(url, json=policy, auth=("guest", "guest")).status_code == 201
     desk.queue()
     desk.channel.confirm_select()
     desk.publish("routable", 1000, mandatory=True)

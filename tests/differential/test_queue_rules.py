@@ -132,6 +132,18 @@ def test_what_comes_back_to_a_queue_with_a_ttl_of_nothing_is_not_delivered_again
     assert flags == [False] * 50
 
 
+def test_behind_a_higher_priority_a_message_does_not_expire(desk: Desk) -> None:
+    queue = desk.queue("q", max_priority=5)
+    other = desk.queue("other")
+    desk.fill(queue, "high", priority=5)
+    desk.fill(queue, "low", priority=1, expiration="50")
+    desk.fill(other, "as long", expiration="200")
+    desk.until(lambda: desk.count(other) == 0)
+    assert desk.count(queue) == 2
+    desk.get(queue, no_ack=True)
+    desk.until(lambda: desk.count(queue) == 0)
+
+
 # -- failed deliveries of quorum queues --------------------------------------------------------------------------
 
 LIMITS = pytest.mark.parametrize("limit", [{}, {"delivery_limit": 9}], ids=["no limit", "limit"])

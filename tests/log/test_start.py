@@ -9,6 +9,7 @@ import pytest
 
 from tests.log.disk import SimulatedFiles
 from tests.log.world import World, found_state, same
+from warrenmq.log.damage import RecordDamaged
 from warrenmq.log.files import Files
 from warrenmq.log.format import FILE_HEADER, LogCorrupt, LogError, LogVersion
 from warrenmq.log.log import Log
@@ -145,7 +146,7 @@ def test_what_stands_behind_a_torn_batch_is_cut_even_if_it_checks() -> None:
     whole = image[name]
     at = whole.index(b"torn")
     # what the same process would have written next, had it not waited: the same batch again further on
-    batch = whole[whole.rindex(b"WBA1") :]
+    batch = whole[whole.rindex(b"WBA2") :]
     damaged = whole[:at] + b"TORN" + whole[at + 4 :] + batch
     log, recovered = Log.open("/data", SimulatedFiles({**image, name: damaged}), small())
     assert found_state(log, recovered).queues == {1: {1: b"a"}}
@@ -159,11 +160,85 @@ def test_damage_before_the_synced_end_is_refused_with_file_offset_and_cure() -> 
         world.end_turn()
     image = disk.synced_image()
     name = "segment-0000000001.log"
-    at = image[name].index(b"first")
-    image[name] = image[name][:at] + b"FIRST" + image[name][at + 5 :]
+    at = image[name].index(b"exchange")
+    image[name] = image[name][:at] + b"EXCHANGE" + image[name][at + 8 :]
     with pytest.raises(LogCorrupt) as refused:
         Log.open("/data", SimulatedFiles(image), small())
     assert f"/data/{name}: offset 128:" in str(refused.value) and "warren log salvage" in str(refused.value)
+
+
+@pytest.mark.parametrize("body", [b"first", b"second", b"third"])
+def test_a_damaged_body_before_the_synced_end_is_that_message_s_alone(body: bytes) -> None:
+    """Of the last commit nobody can tell whether it was synced: there it is the torn tail, and cut."""
+    disk = SimulatedFiles()
+    world = World(disk, small())
+    for each in (b"first", b"second", b"third"):
+        world.publish(each, 1, 2)
+        world.end_turn()
+    image = disk.synced_image()
+    name = "segment-0000000001.log"
+    image[name] = image[name].replace(body, body.upper())
+    log, recovered = Log.open("/data", SimulatedFiles(image), small())
+    bodies: list[bytes] = []
+    for address in recovered.queues[2].addresses:
+        try:
+            bodies.append(log.read(address).body)
+        except RecordDamaged as damaged:
+            bodies.append(str(damaged).encode())
+    number = [b"first", b"second", b"third"].index(body)
+    expected = [b"first", b"second", b"third"]
+    expected[number] = b"segment 1, record %d is damaged on disk: its checksum does not match" % number
+    assert bodies == (expected if number < 2 else expected[:2])
+    addresses = [int(address) for address in recovered.queues[1].addresses]
+    assert [None if one is None else one.body for one in log.read_many(addresses)] == [
+        None if text.startswith(b"segment") else text for text in bodies
+    ]
+
+
+def test_a_damaged_body_is_refused_after_a_clean_stop_which_reads_no_segment() -> None:
+    disk = SimulatedFiles()
+    world = World(disk, small())
+    for each in (b"first", b"second", b"third"):
+        world.publish(each, 1)
+        world.end_turn()
+    assert world.log.close(world.indexes())
+    image = disk.synced_image()
+    name = "segment-0000000001.log"
+    for part, told in ((b"second", "its checksum"), (b"exchange", "its checksum"), (b"header", "its checksum")):
+        damaged = {**image, name: image[name].replace(part, part.swapcase())}
+        log, recovered = Log.open("/data", SimulatedFiles(damaged), small())
+        assert recovered.clean
+        with pytest.raises(RecordDamaged, match=told):
+            log.read(recovered.queues[1].addresses[1])
+        assert (1 << 32 | 1) in log.damage.known
+        log.settle(1, 1 << 32 | 1)
+        assert (1 << 32 | 1) not in log.damage.known, "nobody holds it any more"
+
+
+@pytest.mark.parametrize("length", [0, 1, 100, 2047, 2048, 5000])
+def test_every_turned_bit_of_a_record_is_noticed_when_it_is_read_by_itself(length: int) -> None:
+    disk = SimulatedFiles()
+    world = World(disk, LogSettings(zero_ahead=False))
+    world.publish(b"before", 1)
+    world.publish(b"x" * length, 1, 2)
+    world.publish(b"behind", 1)
+    world.end_turn()
+    assert world.log.close(world.indexes())
+    image = disk.synced_image()
+    name = "segment-0000000001.log"
+    whole = image[name]
+    log, recovered = Log.open("/data", SimulatedFiles(image), small())
+    segment = log.find(1)
+    begin = FILE_HEADER + int(segment.offset(1))
+    end = FILE_HEADER + int(segment.offset(2))
+    step = 1 if length <= 100 else 41
+    for at in range(begin, end, step):
+        damaged = bytearray(whole)
+        damaged[at] ^= 1 << at % 8
+        log, recovered = Log.open("/data", SimulatedFiles({**image, name: bytes(damaged)}), small())
+        found = log.read_many([1 << 32, 1 << 32 | 1, 1 << 32 | 2])
+        assert found[0] is not None and found[2] is not None, "its neighbours are whole"
+        assert found[1] is None, f"octet {at - begin} of the record"
 
 
 def test_damage_at_the_end_of_a_segment_is_refused_once_a_later_one_closed_it() -> None:
@@ -204,11 +279,11 @@ def test_another_version_is_refused_by_name() -> None:
     name = sorted(name for name in image if name.endswith(".log"))[-1]
     data = image[name]
     later = data[:8] + (7).to_bytes(4, "little") + zlib.crc32(data[16:FILE_HEADER], 7).to_bytes(4, "little") + data[16:]
-    with pytest.raises(LogVersion, match="format 7, this Warren reads format 1"):
+    with pytest.raises(LogVersion, match="format 7, this Warren reads formats 1 to 2"):
         Log.open("/data", SimulatedFiles({**image, name: later}), small())
     data = image["manifest"]
     later = data[:8] + (9).to_bytes(4, "little") + zlib.crc32(data[24:], 9).to_bytes(4, "little") + data[16:]
-    with pytest.raises(LogVersion, match="format 9, this Warren reads format 1"):
+    with pytest.raises(LogVersion, match="format 9, this Warren reads formats 1 to 2"):
         Log.open("/data", SimulatedFiles({**image, "manifest": later}), small())
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import threading
@@ -15,7 +16,9 @@ from tests.log.world import World, found_state, same
 from warrenmq.cli.log import register
 from warrenmq.log.backup import copy, plan, release
 from warrenmq.log.files import Files
+from warrenmq.log.format import OLDEST, VERSION
 from warrenmq.log.log import Log
+from warrenmq.log.recovery import Recovered
 from warrenmq.log.salvage import Salvage
 from warrenmq.log.settings import LogSettings
 
@@ -195,17 +198,13 @@ def test_a_stopped_brokers_folder_is_copied_whole(tmp_path: Path) -> None:
     assert status == 1 and "not empty" in output
 
 
-FIXTURE = Path(__file__).parent / "fixtures" / "format-1"
+FIXTURES = sorted((Path(__file__).parent / "fixtures").glob("format-*"))
+SMALL = {"segment_bytes": 1500, "checkpoint_bytes": 1, "chunk_bytes": 100, "zero_ahead": False, "reserve_bytes": 0}
 
 
-def test_a_folder_written_by_format_1_is_read(tmp_path: Path) -> None:
-    """Written by the first version (see fixtures/make.py): every later one reads it, or refuses it by name."""
-    import json
-
-    folder = tmp_path / "data"
-    shutil.copytree(FIXTURE / "folder", folder)
-    expected = json.loads((FIXTURE / "expected.json").read_text())
-    log, recovered = Log.open(str(folder), Files(), LogSettings())
+def as_expected(folder: Path, fixture: Path) -> tuple[Log, Recovered]:
+    log, recovered = Log.open(str(folder), Files(), LogSettings(**SMALL))  # type: ignore[arg-type]
+    expected = json.loads((fixture / "expected.json").read_text())
     found = found_state(log, recovered)
     assert {
         str(queue): {str(position): body.decode() for position, body in entries.items()}
@@ -216,6 +215,54 @@ def test_a_folder_written_by_format_1_is_read(tmp_path: Path) -> None:
     ]
     assert {str(queue): position for queue, position in found.delivered.items()} == expected["delivered"]
     assert recovered.next_message_id == expected["next_message_id"]
+    assert recovered.clean == fixture.name.endswith("-stopped")
+    return log, recovered
+
+
+def test_there_are_folders_of_every_format() -> None:
+    names = {fixture.name for fixture in FIXTURES}
+    assert names == {f"format-{n}{how}" for n in range(OLDEST, VERSION + 1) for how in ("", "-stopped")}
+
+
+@pytest.mark.parametrize("fixture", FIXTURES, ids=lambda path: path.name)
+def test_a_folder_of_every_format_is_read_and_written_on(tmp_path: Path, fixture: Path) -> None:
+    """Written by the version of its name (see fixtures/make.py), by a killed broker and by one that was stopped."""
+    folder = tmp_path / "data"
+    shutil.copytree(fixture / "folder", folder)
+    log, recovered = as_expected(folder, fixture)
     log.append_one(recovered.next_message_id, b"header", b"new", "exchange", b"key", 2, 1, 10_000, 0, 0)
     log.end_turn(True)
     assert log.close()
+    log, recovered = Log.open(str(folder), Files(), LogSettings())
+    assert log.read(recovered.queues[1].addresses[-1]).body == b"new"
+
+
+@pytest.mark.parametrize("fixture", FIXTURES, ids=lambda path: path.name)
+@pytest.mark.parametrize("stopped", [True, False])
+def test_a_folder_of_every_format_is_brought_to_the_present_one_beside_the_work(
+    tmp_path: Path, fixture: Path, stopped: bool
+) -> None:
+    folder = tmp_path / "data"
+    shutil.copytree(fixture / "folder", folder)
+    log, recovered = as_expected(folder, fixture)
+    log.append_one(recovered.next_message_id, b"header", b"new", "exchange", b"key", 2, 9, 1, 0, 0)
+    log.end_turn(True)
+    rounds = 0
+    while log.maintain(100):
+        rounds += 1
+        assert rounds < 100
+    assert not [number for number, segment in log.segments.items() if segment.old]
+    if stopped:
+        assert log.close()
+    else:
+        log.files.close(log._lock)
+    for path in folder.glob("*.log"):
+        data = path.read_bytes()
+        assert data[8] == VERSION and b"WBA1" not in data, path
+        body = data.find(b"single")
+        if body >= 0:
+            path.write_bytes(data[:body] + b"S" + data[body + 1 :])
+    log, recovered = Log.open(str(folder), Files(), LogSettings())
+    log.tell_found()
+    assert log.damage.known, "what was written without a checksum has one now"
+    assert all(isinstance(problem, str) for problem in log.damage.known.values())

@@ -303,7 +303,7 @@ def test_a_long_body_is_kept_in_chunks_and_read_back_whole_or_piece_by_piece() -
     world.end_turn()
     world.check_reads()
     address = world.addresses[(1, 1)]
-    assert [world.log.read_chunk(chunk) for chunk in world.log.body_parts(address)] == pieces
+    assert world.log.read_parts(address) == pieces
     assert world.log.active.number > 3
     world.maintain()
     world.check_reads()

@@ -9,6 +9,7 @@ import pytest
 
 from tests.broker.harness import Client, Core
 from tests.rules.desk import consume, delivered, drain, fill, get, headers, queue
+from warrenmq.broker.in_force import set_policy
 from warrenmq.broker.policy import parse_policy
 from warrenmq.wire.content import Properties, content_frames, encode_header
 from warrenmq.wire.methods import method_frame
@@ -37,9 +38,10 @@ def declare(client: Client, name: str, **arguments: object) -> None:
 
 def policy(core: Core, pattern: str, **definition: object) -> None:
     value = {"pattern": pattern, "definition": {key.replace("_", "-"): v for key, v in definition.items()}}
-    core.broker.policies.set(parse_policy("/", "p", value | {"apply-to": "queues", "priority": 0}, False))
     core.broker.begin_turn()
-    core.broker.policies_changed(core.broker.vhosts["/"])
+    wanted = parse_policy("/", "p", value | {"apply-to": "queues", "priority": 0}, False)
+    for _ in set_policy(core.broker, wanted, False):
+        pass
     core.broker.end_turn()
 
 
@@ -131,14 +133,6 @@ def test_the_smaller_of_policy_and_argument_counts(core: Core, client: Client) -
     fill(client, "q", "a")
     core.advance(50)
     assert drain(client, "dead") == ["a"]
-
-
-def test_each_priority_has_its_own_head(core: Core, client: Client) -> None:
-    declare(client, "q", max_priority=5)
-    fill(client, "q", "high", priority=5)
-    fill(client, "q", "low", priority=1, expiration="10")
-    core.advance(10)
-    assert drain(client, "dead") == ["low"]
 
 
 def expire_many(core: Core, client: Client, count: int) -> None:
@@ -255,3 +249,17 @@ def test_a_get_in_the_same_breath_as_the_requeue_finds_nothing(core: Core) -> No
                 + method_frame(1, "basic.nack", delivery_tag=1, requeue=True)
                 + method_frame(1, "basic.get", queue="q"))  # fmt: skip
     assert client.story() == ["basic.cancel-ok", "basic.get-empty"]
+
+
+def test_behind_a_higher_priority_nothing_expires_until_it_comes_to_the_head(core: Core) -> None:
+    client = core.client()
+    client.call("queue.declare", queue="q", arguments={"x-max-priority": 5})
+    fill(client, "q", "low", priority=1, expiration="50")
+    fill(client, "q", "mid", priority=3, expiration="50")
+    fill(client, "q", "high", priority=5)
+    core.advance(10_000)
+    assert queue(core, "q").ready == 3
+    assert get(client, "q") == "high"
+    assert queue(core, "q").ready == 0
+    client.send("basic.nack", delivery_tag=1, requeue=True)
+    assert drain(client, "q") == ["high"]

@@ -19,6 +19,7 @@ from warrenmq.broker import outcomes, reports, start, store
 from warrenmq.broker.access import Access, store_key
 from warrenmq.broker.ack_timeout import AckTimeout
 from warrenmq.broker.alarms import Alarms
+from warrenmq.broker.aside import DamagedMessages
 from warrenmq.broker.channel import Channel
 from warrenmq.broker.clock import Clock
 from warrenmq.broker.connection import Connection
@@ -112,6 +113,7 @@ class Broker:
         self.firehose: Final = Firehose(self)
         self.dead_letters: Final = DeadLetters(self)
         self.delay: Final = Delays(self)
+        self.damaged: Final = DamagedMessages(self)
         self.durability: Final = Durability(self)
         self.leftovers: Final = Leftovers(self)
         # the turn
@@ -296,24 +298,22 @@ class Broker:
         self.store.delete(kind, store_key([vhost, name]))
 
     def apply_exchange_policy(self, vhost: VHost, exchange: Exchange) -> None:
-        name, _, definition = self.policies.effective(vhost.name, "exchange", exchange.name.name)
+        name, operator, definition = self.policies.effective(vhost.name, "exchange", exchange.name.name)
         exchange.policy = name
+        exchange.operator_policy = operator
         exchange.policy_definition = definition
 
-    def apply_queue_policy(self, vhost: VHost, queue: Queue) -> None:
+    def apply_queue_policy(self, vhost: VHost, queue: Queue) -> bool:
+        """Find out which policies apply; says whether they say anything else than before."""
         name, operator, definition = self.policies.effective(
             vhost.name, "queue", queue.name.name, queue_type(queue.arguments)
         )
         queue.policy = name
         queue.operator_policy = operator
+        if definition == queue.policy_definition:
+            return False
         queue.policy_definition = definition
-
-    def policies_changed(self, vhost: VHost) -> None:
-        """Live on everything that exists."""
-        for exchange in list(vhost.exchanges.values()):
-            vhost.refresh_exchange(exchange)
-        for queue in list(vhost.queues.values()):
-            vhost.refresh_queue(queue)
+        return True
 
     def decorators_for(self, exchange: Exchange) -> list[object]:
         return decorators_for(exchange, self.decorators)

@@ -1,8 +1,9 @@
 """Definitions in RabbitMQ's JSON: what is in a document, checked completely before anything is applied.
 
 Duty: turn a document into a ``Plan`` or a list of problems, each with its position (``queues[3].durable: ...``).
-Nothing is half-imported: a plan exists only when the whole document makes sense, and applying it (``importing.py``)
-happens in one turn, so in one batch of the log. Not here: JSON text, exporting (``exporting.py``).
+A plan exists only when the whole document makes sense; until then nothing has changed. Reading goes in steps, one for
+each part, because a document may have a hundred thousand. Not here: JSON text, carrying a plan out (``importing.py``),
+exporting (``exporting.py``).
 
 As in RabbitMQ an import merges and never deletes: a queue, exchange or binding that exists stays as it is; users,
 permissions, parameters and policies are replaced. Unknown keys are ignored, for documents of newer versions.
@@ -10,6 +11,7 @@ permissions, parameters and policies are replaced. Unknown keys are ignored, for
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from typing import Final, final
 
 from warrenmq.broker import passwords
@@ -40,55 +42,71 @@ SECTIONS: Final = [
 
 
 class InvalidDefinitions(Exception):
-    """What is wrong with a document, by position."""
+    """What is wrong with a document, by position; not more than can be read."""
 
     def __init__(self, problems: list[str]) -> None:
-        super().__init__("\n".join(problems))
-        self.problems = problems
+        shown = problems[:SHOWN]
+        if len(problems) > SHOWN:
+            shown.append(f"... and {len(problems) - SHOWN} more")
+        super().__init__("\n".join(shown))
+        self.problems = shown
 
 
 @final
 class Existing:
-    """What the broker has already, as far as a document may refer to it."""
+    """What the broker has already, as far as a document may refer to it: its own collections, not copies of them."""
 
-    def __init__(self) -> None:
-        self.users: Final[set[str]] = set()
-        self.vhosts: Final[set[str]] = set()
-        self.exchanges: Final[dict[Resource, Exchange]] = {}
-        self.queues: Final[set[Resource]] = set()
+    def __init__(self, users: Mapping[str, object]) -> None:
+        self.users: Final = users
+        # by vhost and name
+        self.exchanges: Final[dict[str, dict[str, Exchange]]] = {}
+        self.queues: Final[dict[str, Mapping[str, object]]] = {}
         self.queue_limits: Final[dict[str, int]] = {}  # of vhosts that have one
+
+    def exchange(self, name: Resource) -> Exchange | None:
+        exchanges = self.exchanges.get(name.virtual_host)
+        return None if exchanges is None else exchanges.get(name.name)
+
+    def has_queue(self, name: Resource) -> bool:
+        queues = self.queues.get(name.virtual_host)
+        return queues is not None and name.name in queues
 
 
 def parse(document: dict[str, object], vhost: str | None, existing: Existing, random: Randomness) -> Plan:
     """A plan for a whole document, or for one vhost's (``vhost``); raises InvalidDefinitions."""
     reader = Reader(vhost, existing, random)
-    reader.read(document)
-    if reader.problems:
-        problems = reader.problems[:SHOWN]
-        if len(reader.problems) > SHOWN:
-            problems.append(f"... and {len(reader.problems) - SHOWN} more")
-        raise InvalidDefinitions(problems)
-    return reader.plan
+    for _ in reader.read(document):
+        pass
+    return reader.finished()
 
 
 @final
 class Reader:
+    """``read`` to the end, then ``finished``."""
+
     def __init__(self, vhost: str | None, existing: Existing, random: Randomness) -> None:
         self._vhost: Final = vhost
         self._random: Final = random
         self.problems: Final[list[str]] = []
         self.plan: Final = Plan()
-        # what there will be after the import, as far as it has been read
-        self._users: Final = set(existing.users)
-        self._vhosts: Final = set(existing.vhosts)
-        self._exchanges: Final = dict(existing.exchanges)
-        self._queues: Final = set(existing.queues)
+        self._existing: Final = existing
+        # what the document adds, as far as it has been read
+        self._users: Final[set[str]] = set()
+        self._vhosts: Final[set[str]] = set()
+        self._exchanges: Final[dict[Resource, Exchange]] = {}
+        self._queues: Final[set[Resource]] = set()
         self._queue_limits: Final = dict(existing.queue_limits)
         self._queue_counts: Final[dict[str, int]] = {}
-        for queue in existing.queues:
-            self._queue_counts[queue.virtual_host] = self._queue_counts.get(queue.virtual_host, 0) + 1
+        for name, queues in existing.queues.items():
+            self._queue_counts[name] = len(queues)
 
-    def read(self, document: dict[str, object]) -> None:
+    def finished(self) -> Plan:
+        """The plan; raises InvalidDefinitions."""
+        if self.problems:
+            raise InvalidDefinitions(self.problems)
+        return self.plan
+
+    def read(self, document: dict[str, object]) -> Iterator[None]:
         for section in SECTIONS:
             if self._vhost is not None and section in ("users", "vhosts", "permissions", "topic_permissions",
                                                        "global_parameters"):  # fmt: skip
@@ -107,6 +125,7 @@ class Reader:
                     self._part(section, Part(position, value, self.problems))
                 else:
                     self.problems.append(f"{position}: expected an object, got {shown(value)}")
+                yield
 
     def _part(self, section: str, part: Part) -> None:
         before = len(self.problems)
@@ -165,7 +184,7 @@ class Reader:
         self._vhosts.add(name)
         for exchange, type, internal in PREDECLARED:
             resource = Resource(name, "exchange", exchange)
-            if resource not in self._exchanges:
+            if self._exchange_named(resource) is None:
                 matcher = create(type, {}, self._random)
                 self._exchanges[resource] = Exchange(resource, type, True, False, internal, {}, matcher)
         self.plan.vhosts.append(
@@ -174,7 +193,7 @@ class Reader:
 
     def _known_user(self, part: Part) -> str:
         user = part.text("user")
-        if user and user not in self._users:
+        if user and user not in self._users and user not in self._existing.users:
             part.wrong("user", f"no such user {shown(user)}")
         return user
 
@@ -182,7 +201,7 @@ class Reader:
         if self._vhost is not None:
             return self._vhost
         vhost = part.text("vhost")
-        if vhost and vhost not in self._vhosts:
+        if vhost and vhost not in self._vhosts and vhost not in self._existing.exchanges:
             part.wrong("vhost", f"no such vhost {shown(vhost)}")
         return vhost
 
@@ -228,6 +247,12 @@ class Reader:
 
     # --- topology
 
+    def _exchange_named(self, name: Resource) -> Exchange | None:
+        return self._exchanges.get(name) or self._existing.exchange(name)
+
+    def _has_queue(self, name: Resource) -> bool:
+        return name in self._queues or self._existing.has_queue(name)
+
     def _exchange(self, part: Part) -> None:
         name = Resource(self._known_vhost(part), "exchange", part.name("name"))
         type = part.text("type")
@@ -235,7 +260,7 @@ class Reader:
         planned = PlannedExchange(
             name, type, part.flag("durable"), part.flag("auto_delete"), part.flag("internal"), arguments
         )
-        if name in self._exchanges:
+        if self._exchange_named(name) is not None:
             return
         if name.name == "" or name.name.startswith("amq."):
             part.wrong("name", f"{shown(name.name)} is reserved")
@@ -252,7 +277,7 @@ class Reader:
     def _queue(self, part: Part) -> None:
         name = Resource(self._known_vhost(part), "queue", part.name("name"))
         durable, auto_delete, arguments = part.flag("durable"), part.flag("auto_delete"), part.table("arguments")
-        exists = name in self._queues
+        exists = self._has_queue(name)
         self._queues.add(name)
         if exists:
             return
@@ -277,17 +302,17 @@ class Reader:
         key = part.text("routing_key", False)
         arguments = part.table("arguments")
         if source.name == "":
-            if kind == "queue" and key == destination.name and destination in self._queues:
+            if kind == "queue" and key == destination.name and self._has_queue(destination):
                 return  # the implicit binding, which old versions exported
             part.wrong("source", "the default exchange takes no bindings")
             return
         if kind != "queue" and kind != "exchange":
             part.wrong("destination_type", f"expected queue or exchange, got {shown(kind)}")
             return
-        known = destination in self._queues if kind == "queue" else destination in self._exchanges
+        known = self._has_queue(destination) if kind == "queue" else self._exchange_named(destination) is not None
         if not known:
             part.wrong("destination", f"no {destination}")
-        exchange = self._exchanges.get(source)
+        exchange = self._exchange_named(source)
         if exchange is None:
             part.wrong("source", f"no {source}")
             return

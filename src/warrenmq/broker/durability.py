@@ -28,6 +28,7 @@ class LogListener(Listener):
     """What the log says, handed on."""
 
     def __init__(self, broker: Broker) -> None:
+        self._broker: Final = broker
         self._durability: Final = broker.durability
 
     def synced(self, batch: i64) -> None:
@@ -38,6 +39,13 @@ class LogListener(Listener):
 
     def recovered_service(self) -> None:
         self._durability.recovered()
+
+    def damaged(self, address: i64, problem: str) -> None:
+        self._broker.damaged.found_by_scan(address, problem)
+
+    def segment_damaged(self, segment: i64, problem: str) -> None:
+        fields: dict[str, object] = {"segment": int(segment), "reason": problem}
+        self._broker.notes.event("error", "segment_damaged", fields)
 
 
 @final
@@ -151,6 +159,8 @@ class Durability:
         addresses = queue.logged_addresses()
         for address in queue.kept_addresses():
             addresses = append(addresses, address)
+        if queue.aside is not None:
+            addresses = queue.aside.addresses(addresses)
         for connection in broker.connections:
             for channel in connection.channels.values():
                 for entry in channel.unacked.entries():

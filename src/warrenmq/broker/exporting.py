@@ -6,9 +6,12 @@ predeclared exchanges are not. Only what RabbitMQ would not know is added: a vho
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final, final
 
 from warrenmq.broker import parameters
+from warrenmq.broker.access import Permission, TopicPermission, User
+from warrenmq.broker.policy import Policy
 from warrenmq.broker.queue.queue import Queue
 from warrenmq.broker.records import Binding, Exchange
 from warrenmq.wire.fields import to_python
@@ -18,55 +21,102 @@ if TYPE_CHECKING:
     from warrenmq.broker.vhost import VHost
 
 
-def export_definitions(broker: Broker) -> dict[str, object]:
+@final
+class Export:
+    """One document: its plain entries, and its lists, whose parts are made one by one as they are written.
+
+    What is in it is settled when it is made; what clients delete while it is written is in it all the same.
+    """
+
+    def __init__(self, entries: dict[str, str]) -> None:
+        self.entries: Final = entries
+        self.sections: Final[dict[str, Iterator[dict[str, object]]]] = {}
+
+
+def export_definitions(broker: Broker) -> Export:
     access = broker.access
-    document: dict[str, object] = {
-        "rabbit_version": broker.rabbitmq_version,
-        "rabbitmq_version": broker.rabbitmq_version,
-        "product_name": "Warren",
-        "product_version": broker.version,
-        "users": [access.users[name].to_dict() for name in sorted(access.users)],
-        "vhosts": [_vhost(broker.vhosts[name]) for name in sorted(broker.vhosts)],
-        "permissions": [access.permissions[key].to_dict() for key in sorted(access.permissions)],
-        "topic_permissions": [access.topic_permissions[key].to_dict() for key in sorted(access.topic_permissions)],
-        "parameters": parameters.listing(broker),
-        "global_parameters": [
-            {"name": name, "value": broker.global_parameters[name]} for name in sorted(broker.global_parameters)
-        ],
-    }
-    policies: list[dict[str, object]] = []
-    queues: list[dict[str, object]] = []
-    exchanges: list[dict[str, object]] = []
-    bindings: list[dict[str, object]] = []
-    for name in sorted(broker.vhosts):
-        vhost = broker.vhosts[name]
-        policies.extend([policy.to_dict() for policy in broker.policies.in_vhost(name)])
-        queues.extend(_queues(vhost))
-        exchanges.extend(_exchanges(vhost))
-        bindings.extend(_bindings(vhost))
-    document["policies"] = policies
-    document["queues"] = queues
-    document["exchanges"] = exchanges
-    document["bindings"] = bindings
+    vhosts = [broker.vhosts[name] for name in sorted(broker.vhosts)]
+    document = Export(
+        {
+            "rabbit_version": broker.rabbitmq_version,
+            "rabbitmq_version": broker.rabbitmq_version,
+            "product_name": "Warren",
+            "product_version": broker.version,
+        }
+    )
+    sections = document.sections
+    sections["users"] = _users([access.users[name] for name in sorted(access.users)])
+    sections["vhosts"] = _each([_vhost(vhost) for vhost in vhosts])
+    sections["permissions"] = _permissions([access.permissions[key] for key in sorted(access.permissions)])
+    sections["topic_permissions"] = _topic_permissions(
+        [access.topic_permissions[key] for key in sorted(access.topic_permissions)]
+    )
+    sections["parameters"] = _each(parameters.listing(broker))
+    sections["global_parameters"] = _each(
+        [{"name": name, "value": broker.global_parameters[name]} for name in sorted(broker.global_parameters)]
+    )
+    _vhosts_parts(broker, vhosts, document)
     return document
 
 
-def export_vhost(broker: Broker, vhost: VHost) -> dict[str, object]:
+def export_vhost(broker: Broker, vhost: VHost) -> Export:
     """One vhost's part, without naming it in queues, exchanges and bindings, so that it fits into another one."""
-    return {
-        "rabbit_version": broker.rabbitmq_version,
-        "parameters": [one for one in parameters.listing(broker) if one["vhost"] == vhost.name],
-        "policies": [policy.to_dict() for policy in broker.policies.in_vhost(vhost.name)],
-        "queues": _anywhere(_queues(vhost)),
-        "exchanges": _anywhere(_exchanges(vhost)),
-        "bindings": _anywhere(_bindings(vhost)),
-    }
+    document = Export({"rabbit_version": broker.rabbitmq_version})
+    document.sections["parameters"] = _each(
+        [one for one in parameters.listing(broker) if one["vhost"] == vhost.name]
+    )
+    _vhosts_parts(broker, [vhost], document)
+    for section in ("queues", "exchanges", "bindings"):
+        document.sections[section] = _anywhere(document.sections[section])
+    return document
 
 
-def _anywhere(parts: list[dict[str, object]]) -> list[dict[str, object]]:
+def _vhosts_parts(broker: Broker, vhosts: list[VHost], document: Export) -> None:
+    policies: list[Policy] = []
+    queues: list[Queue] = []
+    exchanges: list[Exchange] = []
+    bindings: list[Binding] = []
+    for vhost in vhosts:
+        policies.extend(broker.policies.in_vhost(vhost.name))
+        queues.extend([vhost.queues[name] for name in sorted(vhost.queues)])
+        for name in sorted(vhost.exchanges):
+            exchange = vhost.exchanges[name]
+            exchanges.append(exchange)
+            bindings.extend(exchange.bindings_out.values())
+    document.sections["policies"] = _policies(policies)
+    document.sections["queues"] = _queues(queues)
+    document.sections["exchanges"] = _exchanges(exchanges)
+    document.sections["bindings"] = _bindings(bindings)
+
+
+def _each(parts: list[dict[str, object]]) -> Iterator[dict[str, object]]:
+    yield from parts
+
+
+def _users(users: list[User]) -> Iterator[dict[str, object]]:
+    for user in users:
+        yield user.to_dict()
+
+
+def _permissions(permissions: list[Permission]) -> Iterator[dict[str, object]]:
+    for permission in permissions:
+        yield permission.to_dict()
+
+
+def _topic_permissions(permissions: list[TopicPermission]) -> Iterator[dict[str, object]]:
+    for permission in permissions:
+        yield permission.to_dict()
+
+
+def _policies(policies: list[Policy]) -> Iterator[dict[str, object]]:
+    for policy in policies:
+        yield policy.to_dict()
+
+
+def _anywhere(parts: Iterator[dict[str, object]]) -> Iterator[dict[str, object]]:
     for part in parts:
         del part["vhost"]
-    return parts
+        yield part
 
 
 def _vhost(vhost: VHost) -> dict[str, object]:
@@ -79,21 +129,16 @@ def _vhost(vhost: VHost) -> dict[str, object]:
     return out
 
 
-def _queues(vhost: VHost) -> list[dict[str, object]]:
-    out: list[dict[str, object]] = []
-    for name in sorted(vhost.queues):
-        queue = vhost.queues[name]
+def _queues(queues: list[Queue]) -> Iterator[dict[str, object]]:
+    for queue in queues:
         if queue.exclusive_owner is None:
-            out.append(
-                {
-                    "name": name,
-                    "vhost": vhost.name,
-                    "durable": queue.durable,
-                    "auto_delete": queue.auto_delete,
-                    "arguments": to_python(queue.arguments),
-                }
-            )
-    return out
+            yield {
+                "name": queue.name.name,
+                "vhost": queue.name.virtual_host,
+                "durable": queue.durable,
+                "auto_delete": queue.auto_delete,
+                "arguments": to_python(queue.arguments),
+            }
 
 
 def _exported(exchange: Exchange) -> bool:
@@ -101,41 +146,31 @@ def _exported(exchange: Exchange) -> bool:
     return name != "" and not name.startswith("amq.")
 
 
-def _exchanges(vhost: VHost) -> list[dict[str, object]]:
-    out: list[dict[str, object]] = []
-    for name in sorted(vhost.exchanges):
-        exchange = vhost.exchanges[name]
+def _exchanges(exchanges: list[Exchange]) -> Iterator[dict[str, object]]:
+    for exchange in exchanges:
         if _exported(exchange):
-            out.append(
-                {
-                    "name": name,
-                    "vhost": vhost.name,
-                    "type": exchange.type,
-                    "durable": exchange.durable,
-                    "auto_delete": exchange.auto_delete,
-                    "internal": exchange.internal,
-                    "arguments": to_python(exchange.arguments),
-                }
-            )
-    return out
+            yield {
+                "name": exchange.name.name,
+                "vhost": exchange.name.virtual_host,
+                "type": exchange.type,
+                "durable": exchange.durable,
+                "auto_delete": exchange.auto_delete,
+                "internal": exchange.internal,
+                "arguments": to_python(exchange.arguments),
+            }
 
 
-def _bindings(vhost: VHost) -> list[dict[str, object]]:
-    out: list[dict[str, object]] = []
-    for name in sorted(vhost.exchanges):
-        for binding in vhost.exchanges[name].bindings_out.values():
-            if not _exclusive(binding):
-                out.append(
-                    {
-                        "source": name,
-                        "vhost": vhost.name,
-                        "destination": binding.destination.name.name,
-                        "destination_type": binding.destination.name.kind,
-                        "routing_key": binding.key,
-                        "arguments": to_python(binding.arguments),
-                    }
-                )
-    return out
+def _bindings(bindings: list[Binding]) -> Iterator[dict[str, object]]:
+    for binding in bindings:
+        if not _exclusive(binding):
+            yield {
+                "source": binding.source.name.name,
+                "vhost": binding.source.name.virtual_host,
+                "destination": binding.destination.name.name,
+                "destination_type": binding.destination.name.kind,
+                "routing_key": binding.key,
+                "arguments": to_python(binding.arguments),
+            }
 
 
 def _exclusive(binding: Binding) -> bool:

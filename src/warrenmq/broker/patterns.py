@@ -23,6 +23,7 @@ from warrenmq.broker.notes import Notes
 from warrenmq.broker.pattern_form import LONGEST_NAME, read_form
 
 TIME_LIMIT: Final = 0.002  # seconds of processor time per search; honest patterns need microseconds
+BRIEFLY: Final = 0.0002  # the same where no patience is left, for patterns that were never stopped
 BUDGET: Final = 0.04  # seconds that stopped searches may take in a row
 GROWTH: Final = 0.005  # seconds of patience that grow in a second
 REPORTED: Final = 60_000  # ms between two reports about the same patience
@@ -76,9 +77,9 @@ class Patience:
                 self._notes.event("info", "pattern_back", {"pattern": self._used_up_by, "of": self._owner})
         return not self.used_up
 
-    def charge(self, pattern: str) -> None:
-        """A search was stopped."""
-        self._left = self._grown() - TIME_LIMIT
+    def charge(self, pattern: str, seconds: float) -> None:
+        """A search was stopped after so long."""
+        self._left = self._grown() - seconds
         if self._left > 0 or self.used_up:
             return
         self.used_up = True
@@ -165,14 +166,16 @@ class NamePattern:
         if patience is None:
             patience = Patience(SystemClock(), Notes(), "")
             self.patience = patience
-        if self.stopped > 0 and not patience.lasts():
+        lasts = patience.lasts()
+        if self.stopped > 0 and not lasts:
             return None
+        limit = TIME_LIMIT if lasts else BRIEFLY
         for _ in range(2):  # the limit counts the whole process: another thread may have used it up
             try:
-                return compiled.search(name, timeout=TIME_LIMIT) is not None
+                return compiled.search(name, timeout=limit) is not None
             except (TimeoutError, RecursionError, MemoryError):
                 self.stopped += 1
-                patience.charge(self.pattern)
+                patience.charge(self.pattern, limit)
             if not patience.lasts():
                 break
         return None

@@ -16,6 +16,7 @@ from warrenmq.broker.access import Refused, Store, store_key, text
 from warrenmq.broker.clock import Clock, SystemClock
 from warrenmq.broker.notes import Notes
 from warrenmq.broker.patterns import InvalidPattern, NamePattern, Patience
+from warrenmq.broker.policy_index import PolicyIndex
 from warrenmq.broker.policy_keys import erlang_term, merge, refused, validate_definition
 
 # kinds in the store
@@ -109,15 +110,17 @@ class Policies:
         self._notes: Final = notes or Notes()
         self._patience: Final[dict[str, Patience]] = {}  # one a vhost: whoever makes one policy makes many
         self.generation: i64 = 0
-        # vhost -> in order of precedence
-        self._policies: Final[dict[str, list[Policy]]] = {}
-        self._operator_policies: Final[dict[str, list[Policy]]] = {}
+        # vhost -> by name
+        self._policies: Final[dict[str, dict[str, Policy]]] = {}
+        self._operator_policies: Final[dict[str, dict[str, Policy]]] = {}
+        # the same in order of precedence, made when somebody asks and dropped when one changes
+        self._indexes: Final[dict[tuple[str, bool], PolicyIndex]] = {}
 
     # --- questions
 
     def effective(self, vhost: str, kind: str, name: str, queue_type: str = "classic") -> Effective:
-        policy = self._winner(self._policies.get(vhost), kind, name, queue_type)
-        operator = self._winner(self._operator_policies.get(vhost), kind, name, queue_type)
+        policy = self._index(vhost, False).winner(kind, name, queue_type)
+        operator = self._index(vhost, True).winner(kind, name, queue_type)
         if operator is None:
             if policy is None:
                 return (None, None, {})
@@ -126,15 +129,17 @@ class Policies:
             return (None, operator.name, operator.definition)
         return (policy.name, operator.name, merge(policy.definition, operator.definition))
 
+    def effort(self, vhost: str) -> int:
+        """How many patterns ``effective`` may have to search."""
+        return self._index(vhost, False).effort() + self._index(vhost, True).effort()
+
     def in_vhost(self, vhost: str, operator: bool = False) -> list[Policy]:
         """Highest precedence first."""
-        return list(self._all(operator).get(vhost, []))
+        return list(self._index(vhost, operator).policies)
 
     def get(self, vhost: str, name: str, operator: bool = False) -> Policy | None:
-        for policy in self._all(operator).get(vhost, []):
-            if policy.name == name:
-                return policy
-        return None
+        policies = self._all(operator).get(vhost)
+        return None if policies is None else policies.get(name)
 
     # --- changes; whoever makes one then puts it into force on what exists in the vhost
 
@@ -154,6 +159,8 @@ class Policies:
         for operator in (False, True):
             for policy in self.in_vhost(vhost, operator):
                 self.delete(vhost, policy.name, operator)
+            self._all(operator).pop(vhost, None)
+            self._indexes.pop((vhost, operator), None)
         self._patience.pop(vhost, None)
 
     def load(self, kind: str, value: dict[str, object]) -> bool:
@@ -166,26 +173,29 @@ class Policies:
 
     # --- inside
 
-    def _all(self, operator: bool) -> dict[str, list[Policy]]:
+    def _all(self, operator: bool) -> dict[str, dict[str, Policy]]:
         return self._operator_policies if operator else self._policies
 
     def _kind(self, operator: bool) -> str:
         return OPERATOR_POLICY if operator else POLICY
 
-    def _winner(self, policies: list[Policy] | None, kind: str, name: str, queue_type: str) -> Policy | None:
-        if policies is not None:
-            for policy in policies:
-                if policy.applies(kind, name, queue_type):
-                    return policy
-        return None
+    def _index(self, vhost: str, operator: bool) -> PolicyIndex:
+        index = self._indexes.get((vhost, operator))
+        if index is None:
+            policies = list(self._all(operator).get(vhost, {}).values())
+            policies.sort(key=_by_priority)
+            index = PolicyIndex(policies)
+            self._indexes[(vhost, operator)] = index
+        return index
 
     def _replace(self, vhost: str, name: str, policy: Policy | None, operator: bool) -> None:
-        changed = [old for old in self._all(operator).get(vhost, []) if old.name != name]
+        policies = self._all(operator).setdefault(vhost, {})
         if policy is not None:
             policy.names.patience = self._patience_of(vhost)
-            changed.append(policy)
-        changed.sort(key=_by_priority)
-        self._all(operator)[vhost] = changed
+            policies[name] = policy
+        else:
+            policies.pop(name, None)
+        self._indexes.pop((vhost, operator), None)
         self.generation += 1
 
     def _patience_of(self, vhost: str) -> Patience:

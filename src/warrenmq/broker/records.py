@@ -115,8 +115,9 @@ class Exchange(Destination):
         self.arguments: Final = arguments
         # durable, changed only through VHost.update_scratch
         self.scratches: dict[str, object] = {}
-        # follows policy changes; the name of the policy in force and its definition
+        # follows policy changes; the names of the policies in force and what they say together
         self.policy: str | None = None
+        self.operator_policy: str | None = None
         self.policy_definition: dict[str, object] = {}
         # never stored: recalculated at declare, policy change and recovery. Duck-typed (see decorator.py).
         self.decorators: list[object] = []

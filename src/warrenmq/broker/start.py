@@ -47,6 +47,7 @@ def recover(broker: Broker, recovered: Recovered) -> None:
         if id not in by_id and not broker.delay.knows(id):
             broker.notes.event("warning", "messages_without_queue", {"queue_id": id, "messages": len(index)})
             broker.log.drop_queue(id, index.addresses)
+    broker.log.tell_found()
 
 
 def _load_other(broker: Broker, kind: str, value: dict[str, object]) -> None:

@@ -15,6 +15,7 @@ from mypy_extensions import i64
 from warrenmq.broker import holder
 from warrenmq.broker.access import store_key
 from warrenmq.broker.records import Binding, Exchange
+from warrenmq.log.damage import RecordDamaged
 from warrenmq.wire.fields import Table, decode_table, encode_table
 
 if TYPE_CHECKING:
@@ -215,7 +216,10 @@ def load_queue(
             queue.recovered_failures(position, failures)
         size = holder.size_of(packed)
         if size == holder.LARGE:
-            size = read_i64_be(broker.log.read_head(index.addresses[i]).header, 4)
+            try:
+                size = read_i64_be(broker.log.read_head(index.addresses[i]).header, 4)
+            except RecordDamaged:  # it is set aside when its turn comes: that it is large is all one knows
+                size = holder.LARGE
         reason = holder.reason_of(packed)
         if reason:
             queue.recovered_letter(position, index.addresses[i], size, reason)

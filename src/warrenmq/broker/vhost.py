@@ -135,9 +135,9 @@ class VHost:
         if self.exchanges.pop(name, None) is None:
             return
         for binding in list(exchange.bindings_out.values()):
-            self._remove_binding(binding)
+            self.remove_binding(binding)
         for binding in list(exchange.bindings_in.values()):
-            self._remove_binding(binding)
+            self.remove_binding(binding)
         if exchange.durable:
             self.broker.unstore("exchange", self.name, name)
         self.broker.exchange_removed(self, exchange)
@@ -201,8 +201,8 @@ class VHost:
 
     def refresh_queue(self, queue: Queue) -> None:
         """A policy changed."""
-        self.broker.apply_queue_policy(self, queue)
-        queue.apply_settings()
+        if self.broker.apply_queue_policy(self, queue):
+            queue.apply_settings()
 
     def check_equivalent(
         self, queue: Queue, durable: bool, exclusive_owner: Connection | None, auto_delete: bool, arguments: Table
@@ -237,7 +237,7 @@ class VHost:
         del self.queues[name]
         self.queue_routes.changed(name)
         for binding in list(queue.bindings_in.values()):
-            self._remove_binding(binding)
+            self.remove_binding(binding)
         if queue.durable:
             self.broker.unstore("queue", self.name, name)
         queue.stop()
@@ -283,9 +283,10 @@ class VHost:
         """Unbinding what is not bound is fine."""
         binding = source.bindings_out.get(identity(source.name, destination.name, key, arguments))
         if binding is not None:
-            self._remove_binding(binding)
+            self.remove_binding(binding)
 
-    def _remove_binding(self, binding: Binding) -> None:
+    def remove_binding(self, binding: Binding, cascade: bool = True) -> None:
+        """Take a binding away, and with cascade the auto-delete exchange whose last it was."""
         source = binding.source
         destination = binding.destination
         id = identity(source.name, destination.name, binding.key, binding.arguments)
@@ -300,7 +301,7 @@ class VHost:
         self.exchange_routes.changed(source.name.name)
         if source.durable and _durable(destination):
             self.broker.unstore_binding(self, binding)
-        if source.auto_delete and not source.bindings_out:
+        if cascade and source.auto_delete and not source.bindings_out:
             self.remove_exchange(source)
 
 

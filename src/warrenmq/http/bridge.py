@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from warrenmq.broker.access import Access, User
 from warrenmq.broker.alarms import Alarms
 from warrenmq.broker.guesses import Turn
 from warrenmq.broker.patterns import Patience
+from warrenmq.broker.stopping import forget_transient
 from warrenmq.http import errors
 from warrenmq.http.direct import Direct
 from warrenmq.http.patience import written
@@ -64,6 +65,16 @@ class Bridge:
         self.broker.io_timers.arm(Turn(done.set), self.broker.io_now() + milliseconds)
         await done.wait()
 
+    async def steps(self, what: str, steps: Iterator[None]) -> None:
+        """Work that is too long for one turn, to its end; meanwhile everybody else is served."""
+        await self.server.work_through(what, steps)
+
+    async def change_in_steps(self, what: str, work: Callable[[], Iterator[None]]) -> None:
+        """Do something whose beginning belongs to one turn and the rest to as many as it needs; then it is on disk."""
+        self.begin()
+        await self.steps(what, work())
+        await self.committed()
+
     def direct(self, user: User, vhost: VHost) -> Direct:
         """A channel for this user, who must have permissions in the vhost."""
         if not self.access.vhost_allowed(user.name, vhost.name):
@@ -80,10 +91,13 @@ class Bridge:
         server.listeners.clear()
 
     async def stop_listening(self) -> None:
-        """No new AMQP clients; those that are there are told to go."""
+        """No new AMQP clients; those that are there are told to go, and with them goes what is not durable."""
         self.suspend_listening()
         self.begin()
         self.broker.shut_down("stopped by an administrator")
+        self.begin()
+        forget_transient(self.broker)
+        self.broker.end_turn()
 
     async def start_listening(self) -> None:
         """Listen again where it listened before."""

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import msgspec
 
-from warrenmq.broker.definitions import InvalidDefinitions
-from warrenmq.broker.exporting import export_definitions, export_vhost
-from warrenmq.broker.importing import import_definitions
-from warrenmq.http.endpoint import ADMINISTRATOR, Call, Endpoint, NoContent
+from warrenmq.broker import importing
+from warrenmq.broker.definitions import InvalidDefinitions, Reader
+from warrenmq.broker.exporting import Export, export_definitions, export_vhost
+from warrenmq.http.encoding import encode
+from warrenmq.http.endpoint import ADMINISTRATOR, Call, Endpoint, Json, NoContent
 from warrenmq.http.errors import bad_request
+from warrenmq.http.listing import Pacer
 from warrenmq.http.models import Definitions
 from warrenmq.http.multipart import file_of
 
@@ -18,12 +21,25 @@ LARGEST = 32 << 20
 DEEPEST = 100
 
 
-async def export(call: Call) -> dict[str, object]:
-    return export_definitions(call.bridge.broker)
+async def export(call: Call) -> Json:
+    return await written_out(export_definitions(call.bridge.broker))
 
 
-async def export_one(call: Call) -> dict[str, object]:
-    return export_vhost(call.bridge.broker, call.bridge.vhost(call.path["vhost"]))
+async def export_one(call: Call) -> Json:
+    return await written_out(export_vhost(call.bridge.broker, call.bridge.vhost(call.path["vhost"])))
+
+
+async def written_out(document: Export) -> Json:
+    """Part by part, giving way between them: there may be a hundred thousand."""
+    pacer = Pacer()
+    members = [encode(name) + b":" + encode(value) for name, value in document.entries.items()]
+    for section, parts in document.sections.items():
+        encoded: list[bytes] = []
+        for part in parts:
+            encoded.append(encode(part))
+            await pacer.breathe()
+        members.append(encode(section) + b":[" + b",".join(encoded) + b"]")
+    return Json(b"{" + b",".join(members) + b"}")
 
 
 async def document(call: Call) -> dict[str, Any]:
@@ -32,12 +48,28 @@ async def document(call: Call) -> dict[str, Any]:
     kind = call.request.headers.get("content-type", "")
     if kind.startswith("multipart/form-data"):
         data = file_of(kind, data)
+    value: dict[str, Any] = {}
+    await call.bridge.steps("definitions", read_document(data, value))
+    return value
+
+
+def read_document(data: bytes, document: dict[str, Any]) -> Iterator[None]:
+    """The parts of its lists one by one: only the brackets are looked for at once."""
     try:
-        value = msgspec.json.decode(data)
+        members = msgspec.json.decode(data, type=dict[str, msgspec.Raw])
+        for name, raw in members.items():
+            if bytes(memoryview(raw)[:1]) != b"[":
+                document[name] = _shallow(msgspec.json.decode(raw))
+                continue
+            parts = document[name] = []
+            for part in msgspec.json.decode(raw, type=list[msgspec.Raw]):
+                parts.append(_shallow(msgspec.json.decode(part)))
+                yield
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
         raise bad_request("failed_to_parse_json") from None
-    if not isinstance(value, dict):
-        raise bad_request("failed_to_parse_json")
+
+
+def _shallow(value: Any) -> Any:
     if too_deep(value, DEEPEST):
         raise bad_request(f"nested deeper than {DEEPEST} levels")
     return value
@@ -65,10 +97,15 @@ async def import_one(call: Call) -> NoContent:
 
 
 async def _import(call: Call, vhost: str | None) -> None:
+    """Read and checked completely, then applied; each in steps."""
     wanted = await document(call)
-    broker = call.bridge.broker
+    bridge = call.bridge
+    broker = bridge.broker
+    reader = Reader(vhost, importing.existing(broker), broker.randomness)
     try:
-        await call.bridge.change(lambda: import_definitions(broker, wanted, vhost, call.user.name))
+        await bridge.steps("definitions", reader.read(wanted))
+        plan = reader.finished()
+        await bridge.change_in_steps("definitions", lambda: importing.apply(broker, plan, call.user.name))
     except InvalidDefinitions as error:
         raise bad_request("\n".join(error.problems)) from None
 
@@ -77,7 +114,7 @@ ENDPOINTS = [
     Endpoint("GET", "/definitions", ADMINISTRATOR, export, "Everything durable but messages", answer=Definitions),
     Endpoint(
         "POST", "/definitions", ADMINISTRATOR, import_all,
-        "Import: checked completely first, then merged in one step; nothing is deleted", body=Definitions, status=204,
+        "Import: checked completely first, then merged part by part; nothing is deleted", body=Definitions, status=204,
         upload=True,
     ),
     Endpoint("GET", "/definitions/{vhost}", ADMINISTRATOR, export_one, "The same for one vhost", answer=Definitions),

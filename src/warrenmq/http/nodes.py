@@ -149,7 +149,7 @@ async def change_limits(call: Call) -> NoContent:
 
 
 async def stop_app(call: Call) -> NoContent:
-    """Take no clients and send away those that are there; HTTP stays, so that it can be started again."""
+    """Send the clients away and forget what is not durable; HTTP stays, so that it can be started again."""
     this_node(call)
     await call.bridge.stop_listening()
     return NoContent()
@@ -204,7 +204,10 @@ ENDPOINTS = [
         "PUT", "/nodes/{node}/limits", ADMINISTRATOR, change_limits, "Change memory and disk limits",
         body=Settings, status=204,
     ),
-    Endpoint("POST", "/nodes/{node}/stop_app", ADMINISTRATOR, stop_app, "Take no AMQP clients any more", status=204),
+    Endpoint(
+        "POST", "/nodes/{node}/stop_app", ADMINISTRATOR, stop_app, "Take no AMQP clients, forget what is not durable",
+        status=204,
+    ),  # fmt: skip
     Endpoint("POST", "/nodes/{node}/start_app", ADMINISTRATOR, start_app, "Take AMQP clients again", status=204),
     Endpoint(
         "POST", "/nodes/{node}/suspend_listeners", ADMINISTRATOR, suspend_listeners, "Take no new AMQP clients",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from warrenmq.broker import parameters
+from warrenmq.broker import in_force, parameters
 from warrenmq.broker.access import ALL_VHOST_LIMITS
 from warrenmq.broker.importing import set_vhost_limits
 from warrenmq.broker.policy import parse_policy
@@ -42,12 +42,7 @@ async def put_parameter(call: Call) -> object:
         if not isinstance(value, dict):
             raise bad_request("value should be an object")
         policy = parse_policy(vhost.name, name, value, True)
-
-        def change() -> None:
-            broker.policies.set(policy, True)
-            broker.policies_changed(vhost)
-
-        await call.bridge.change(change)
+        await call.bridge.change_in_steps("policy", lambda: in_force.set_policy(broker, policy, True))
     elif component == parameters.VHOST_LIMITS:
         if not isinstance(value, dict) or not all(
             key in ALL_VHOST_LIMITS and isinstance(limit, int) and not isinstance(limit, bool)
@@ -74,11 +69,7 @@ async def delete_parameter(call: Call) -> NoContent:
     if component == parameters.OPERATOR_POLICY:
         _administrators_only(call)
 
-        def change() -> None:
-            broker.policies.delete(vhost, name, True)
-            broker.policies_changed(broker.vhosts[vhost])
-
-        await call.bridge.change(change)
+        await call.bridge.change_in_steps("policy", lambda: in_force.delete_policy(broker, vhost, name, True))
     elif component == parameters.VHOST_LIMITS:
         await call.bridge.change(lambda: set_vhost_limits(broker, vhost, {}))
     else:

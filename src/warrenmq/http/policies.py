@@ -5,6 +5,7 @@ from __future__ import annotations
 from html import escape
 from typing import Any
 
+from warrenmq.broker import in_force
 from warrenmq.broker.access import Refused
 from warrenmq.broker.policy import Policy, parse_policy
 from warrenmq.http.endpoint import (
@@ -56,22 +57,15 @@ def _handlers(operator: bool) -> dict[str, Handler]:
         broker = call.bridge.broker
         existed = broker.policies.get(vhost.name, policy.name, operator) is not None
 
-        def change() -> None:
-            broker.policies.set(policy, operator)
-            broker.policies_changed(vhost)
-
-        await call.bridge.change(change)
+        await call.bridge.change_in_steps("policy", lambda: in_force.set_policy(broker, policy, operator))
         return put(existed)
 
     async def delete(call: Call) -> NoContent:
         policy = existing(call)
         broker = call.bridge.broker
-
-        def change() -> None:
-            broker.policies.delete(policy.vhost, policy.name, operator)
-            broker.policies_changed(broker.vhosts[policy.vhost])
-
-        await call.bridge.change(change)
+        await call.bridge.change_in_steps(
+            "policy", lambda: in_force.delete_policy(broker, policy.vhost, policy.name, operator)
+        )
         return NoContent()
 
     return {"list": list_all, "vhost": list_vhost, "get": get, "set": set_policy, "delete": delete}

@@ -13,19 +13,17 @@ from librt.vecs import append, vec
 from mypy_extensions import i16, i32, i64
 
 from warrenmq.log.format import (
-    CHUNK,
-    CHUNKED,
     DEFINE,
     DELIVERED,
     DROP,
     ENQUEUE,
-    MESSAGE,
     REQUEUE,
     SETTLE,
     SETTLE_RUN,
     UNDEFINE,
-    message_size,
 )
+from warrenmq.log.record import CHUNK, CHUNKED, MESSAGE, record_size, write_chunk, written_head
+from warrenmq.log.sums import Sums, chained, holder_head, signed, total
 
 KEEP_BUFFER: Final = 8 << 20  # a larger buffer is given back rather than kept for the next batch
 
@@ -35,12 +33,20 @@ class Sealed:
     """A closed batch: bytes that no longer change, kept until they are synced."""
 
     def __init__(
-        self, segment: i64, first_record: i64, offsets: vec[i32], messages: bytes, changes: bytes, number: i64
+        self,
+        segment: i64,
+        first_record: i64,
+        offsets: vec[i32],
+        messages: bytes,
+        heads: i64,
+        changes: bytes,
+        number: i64,
     ) -> None:
         self.segment: Final = segment
         self.first_record: Final = first_record
         self.offsets: Final = offsets  # of its records, within ``messages``
         self.messages: Final = messages
+        self.heads: Final = heads  # the sums of their heads, chained
         self.changes: Final = changes
         self.number: Final = number  # the last turn in it
         self.at: i64 = -1  # segment offset of its header, once written
@@ -66,13 +72,18 @@ class Sealed:
 class OpenBatch:
     """What the turns since the last commit began have brought."""
 
-    def __init__(self) -> None:
+    def __init__(self, start: i64) -> None:
+        self.sums: Final = Sums(start)
+        self.heads: i64 = start  # the sums of the heads of its records, chained
+        self.head: i64 = 0  # of the message being written
         self.messages: BytesWriter = BytesWriter()
         self.changes: BytesWriter = BytesWriter()
         self.offsets: vec[i32] = vec[i32]()
         self.first_record: i64 = 0
         self.exchange: str = ""
-        self.exchange_bytes: bytes = b""
+        self.keys: bytes = b""
+        self.name_length: i64 = 0
+        self.route: bytes = b""  # exchange and keys of the last message, as they are written
         self.copied: bytes = b""  # for reads of records not sealed yet
 
     def size(self) -> i64:
@@ -90,15 +101,30 @@ class OpenBatch:
         flags: i64,
         holders: i64,
     ) -> None:
-        """All of a message but its holders, which the caller adds with ``holder``."""
-        if exchange is not self.exchange:
+        """All of a message but its holders, which the caller adds with ``holder``, and then ``end_message``."""
+        if exchange is not self.exchange or routing_keys is not self.keys:
+            name = exchange.encode("utf-8", "surrogateescape")
             self.exchange = exchange
-            self.exchange_bytes = exchange.encode("utf-8", "surrogateescape")
-        name = self.exchange_bytes
+            self.keys = routing_keys
+            self.name_length = len(name)
+            self.route = name + routing_keys
         out = self.messages
         if len(self.offsets) == 0:
             self.first_record = record
         self.offsets = append(self.offsets, i32(len(out)))
+        sum = total(body)
+        self.head = self.sums.head(
+            kind == CHUNKED,
+            record,
+            message_id,
+            flags,
+            holders,
+            header,
+            len(body),
+            sum,
+            self.name_length,
+            self.route,
+        )
         out.append(CHUNKED if kind == CHUNKED else MESSAGE)
         write_i32_le(out, i32(record))
         write_i64_le(out, message_id)
@@ -106,12 +132,12 @@ class OpenBatch:
         write_i32_le(out, i32(holders))
         write_i32_le(out, i32(len(header)))
         write_i32_le(out, i32(len(body)))
-        write_i16_le(out, i16(len(name)))
+        write_i16_le(out, i16(self.name_length))
         write_i32_le(out, i32(len(routing_keys)))
+        write_i32_le(out, i32(signed(sum)))
         out.write(header)
         out.write(body)
-        out.write(name)
-        out.write(routing_keys)
+        out.write(self.route)
 
     def holder(self, queue_id: i64, position: i64, expiry: i64, flags: i64) -> None:
         out = self.messages
@@ -119,16 +145,18 @@ class OpenBatch:
         write_i64_le(out, position)
         write_i64_le(out, expiry)
         write_i32_le(out, i32(flags))
+        self.head = holder_head(self.head, queue_id, position, expiry, flags)
+
+    def end_message(self) -> None:
+        write_i32_le(self.messages, i32(signed(self.head)))
+        self.heads = chained(self.heads, self.head)
 
     def chunk(self, record: i64, data: bytes) -> None:
         out = self.messages
         if len(self.offsets) == 0:
             self.first_record = record
         self.offsets = append(self.offsets, i32(len(out)))
-        out.append(CHUNK)
-        write_i32_le(out, i32(record))
-        write_i32_le(out, i32(len(data)))
-        out.write(data)
+        self.heads = chained(self.heads, write_chunk(out, self.sums, record, data, total(data)))
 
     def settle(self, queue_id: i64, address: i64) -> None:
         out = self.changes
@@ -203,9 +231,10 @@ class OpenBatch:
 
     def seal(self, segment: i64, number: i64) -> Sealed:
         """Close it; the open batch begins anew, empty."""
-        sealed = Sealed(
-            segment, self.first_record, self.offsets, self.messages.getvalue(), self.changes.getvalue(), number
-        )
+        messages = self.messages.getvalue()
+        changes = self.changes.getvalue()
+        sealed = Sealed(segment, self.first_record, self.offsets, messages, self.heads, changes, number)
+        self.heads = self.sums.start
         self.offsets = vec[i32]()
         self.copied = b""
         if len(sealed.messages) > KEEP_BUFFER:
@@ -223,15 +252,15 @@ class OpenBatch:
         at = i64(self.offsets[number - self.first_record])
         if at >= len(self.copied):
             self.copied = self.messages.getvalue()  # once for many reads
-        return self.copied[at : at + message_size(self.copied, at)]
+        return self.copied[at : at + record_size(self.copied, at)]
 
 
-def hollowed(sealed: Sealed, dead: vec[bool]) -> Sealed:
+def hollowed(sealed: Sealed, dead: vec[bool], start: i64) -> Sealed:
     """The same batch with its dead records emptied: they keep their numbers and lose their contents.
 
     For a batch that waits for the disk to come back: what nobody holds any more need not be written.
     """
-    out = OpenBatch()
+    out = OpenBatch(start)
     data = sealed.messages
     i: i64 = 0
     while i < len(sealed.offsets):
@@ -242,11 +271,12 @@ def hollowed(sealed: Sealed, dead: vec[bool]) -> Sealed:
                 out.first_record = record
             out.offsets = append(out.offsets, i32(len(out.messages)))
             out.messages.write(data[at : at + sealed.size_of(i)])
+            out.heads = chained(out.heads, written_head(data, at, sealed.size_of(i)))
         elif data[at] == CHUNK:
             out.chunk(record, b"")
         else:
             out.begin_message(MESSAGE, record, read_i64_le(data, at + 5), b"", b"", "", b"", 0, 0)
+            out.end_message()
         i += 1
-    return Sealed(
-        sealed.segment, sealed.first_record, out.offsets, out.messages.getvalue(), sealed.changes, sealed.number
-    )
+    messages = out.messages.getvalue()
+    return Sealed(sealed.segment, sealed.first_record, out.offsets, messages, out.heads, sealed.changes, sealed.number)

@@ -10,28 +10,26 @@ from __future__ import annotations
 
 from typing import Final, final
 
-from librt.strings import BytesWriter, read_i32_le
+from librt.strings import BytesWriter
 from librt.vecs import append, vec
 from mypy_extensions import i32, i64
 
 from warrenmq.log.files import Files
 from warrenmq.log.format import (
     BATCH_HEADER,
-    CHUNK,
     BatchHeader,
     FileHeader,
     LogCorrupt,
     batch_header,
     file_header,
-    holders_start,
-    message_size,
     payload_crc,
-    write_holder,
 )
 from warrenmq.log.holders import DEAD, EXACT, Holders
+from warrenmq.log.record import Holder, is_chunk, number_of, record_size, rewritten, written_head
 from warrenmq.log.runner import Task
 from warrenmq.log.scan import BatchCursor
 from warrenmq.log.segment import Segment, file_name, ledger_name
+from warrenmq.log.sums import Sums, chained
 
 BATCH_BYTES: Final = 1 << 20
 
@@ -51,6 +49,9 @@ class Compaction:
         self.copying: bool = False
         self.epoch: i64 = 0
         self.out: BytesWriter = BytesWriter()
+        self.sums: Final = Sums(seed)
+        self.heads: i64 = seed
+        self.damaged: list[int] = []  # records whose bodies do not check: kept as they are
         self.batch_first: i64 = 0
         self.batch_records: i64 = 0
         self.batches: list[bytes] = []
@@ -61,7 +62,9 @@ class Compaction:
 
     def _new_cursor(self) -> BatchCursor:
         s = self.segment
-        return BatchCursor(self.folder, self.files, self.seed, s.number, s.parts, s.end)
+        cursor = BatchCursor(self.folder, self.files, self.seed, s.number, s.parts, s.end)
+        cursor.tolerated = s.end
+        return cursor
 
     def step(self, budget: i64) -> bool:
         """About this many bytes of work. True when all is done."""
@@ -80,6 +83,7 @@ class Compaction:
                 continue
             budget -= self.cursor.header.length()
             if self.copying:
+                self.damaged.extend(self.cursor.damaged)
                 self._copy(self.cursor.messages)
             else:
                 self.epoch = max(self.epoch, self.cursor.header.epoch)
@@ -89,48 +93,39 @@ class Compaction:
     def _classify(self, data: bytes) -> None:
         at: i64 = 0
         while at < len(data):
-            if data[at] != CHUNK:
-                self.holders.classify(i64(read_i32_le(data, at + 1)), data, at)
-            at += message_size(data, at)
+            if not is_chunk(data[at]):
+                self.holders.classify(number_of(data, at), data, at)
+            at += record_size(data, at)
 
     def _copy(self, data: bytes) -> None:
         at: i64 = 0
         while at < len(data):
-            size = message_size(data, at)
-            record = i64(read_i32_le(data, at + 1))
-            if data[at] == CHUNK:
+            size = record_size(data, at)
+            record = number_of(data, at)
+            if is_chunk(data[at]):
                 # a chunk dies only after the settle of its message was synced, so memory may be asked
                 if self.segment.holders(record) > 0:
-                    self._begin(record)
-                    self.out.write(data[at : at + size])
-                    self._end()
+                    self._write(record, data, at, size, None)
             else:
                 kind = self.holders.classify(record, data, at) if record not in self.holders.exact else EXACT
                 if kind == EXACT:
                     held = self.holders.exact[record]
                     if held:
-                        self._begin(record)
-                        self.out.write(data[at : at + 17] + len(held).to_bytes(4, "little"))
-                        self.out.write(data[at + 21 : holders_start(data, at)])
-                        for queue, position, expiry, flags in held:
-                            write_holder(self.out, queue, position, expiry, flags)
-                        self._end()
+                        self._write(record, data, at, size, held)
                 elif kind != DEAD:
-                    self._begin(record)
-                    self.out.write(data[at : at + size])
-                    self._end()
+                    self._write(record, data, at, size, None)
             at += size
 
-    def _begin(self, record: i64) -> None:
+    def _write(self, record: i64, data: bytes, at: i64, size: i64, held: list[Holder] | None) -> None:
+        written = rewritten(self.sums, data, at, size, held)
         if self.batch_records == 0:
             self.batch_first = record
         self.batch_records += 1
         self.numbers = append(self.numbers, i32(record))
         self.offsets = append(self.offsets, self.length + BATCH_HEADER + len(self.out))
-
-    def _end(self) -> None:
-        begin = self.offsets[len(self.offsets) - 1]
-        self.sizes = append(self.sizes, self.length + BATCH_HEADER + len(self.out) - begin)
+        self.sizes = append(self.sizes, len(written))
+        self.heads = chained(self.heads, written_head(written, 0, len(written)))
+        self.out.write(written)
         if len(self.out) >= BATCH_BYTES:
             self._finish_batch()
 
@@ -150,12 +145,13 @@ class Compaction:
             self.batch_records,
             len(data),
             0,
-            payload_crc(self.seed, data, b""),
+            payload_crc(self.heads, b""),
         )
         self.batches.append(batch_header(self.seed, header))
         self.batches.append(data)
         self.length += BATCH_HEADER + len(data)
         self.batch_records = 0
+        self.heads = self.seed
         self.out.truncate(0)
 
     def task(self, number: i64) -> Replace:

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from typing import Final, final
 
-from librt.strings import read_i32_le
 from mypy_extensions import i64
 
 from warrenmq.log import clean
 from warrenmq.log.files import Files
-from warrenmq.log.format import CHUNK, message_size, seed
+from warrenmq.log.format import BATCH_HEADER, seed
+from warrenmq.log.record import is_chunk, number_of, record_size
 from warrenmq.log.recovery import Progress, Recovery
 from warrenmq.log.scan import BatchCursor
 from warrenmq.log.segment import Segment
@@ -52,10 +52,10 @@ def examine(folder: str, files: Files, progress: Progress | None = None) -> Fact
 class RecordFacts:
     """One record, for listing."""
 
-    def __init__(self, segment: i64, record: i64, kind: i64, batch: i64, offset: i64, size: i64, live: i64) -> None:
+    def __init__(self, segment: i64, record: i64, kind: int, batch: i64, offset: i64, size: i64, live: i64) -> None:
         self.segment: Final = segment
         self.record: Final = record
-        self.chunk: Final = kind == CHUNK
+        self.chunk: Final = is_chunk(kind)
         self.batch: Final = batch
         self.offset: Final = offset
         self.size: Final = size
@@ -68,15 +68,22 @@ def records(facts: Facts, segment: i64, limit: i64) -> list[RecordFacts]:
     one = found.segments[int(segment)]
     listed: list[RecordFacts] = []
     cursor = BatchCursor(found.folder, found.files, seed(found.manifest.log_id), segment, one.parts, one.end)
+    cursor.tolerated = one.end
     while len(listed) < limit and cursor.next():
         data = cursor.messages
         at: i64 = 0
         while at < len(data) and len(listed) < limit:
-            size = message_size(data, at)
-            record = i64(read_i32_le(data, at + 1))
+            size = record_size(data, at)
+            record = number_of(data, at)
             listed.append(
                 RecordFacts(
-                    segment, record, data[at], cursor.header.number, cursor.begin + 96 + at, size, one.holders(record)
+                    segment,
+                    record,
+                    data[at],
+                    cursor.header.number,
+                    cursor.begin + BATCH_HEADER + at,
+                    size,
+                    one.holders(record),
                 )
             )
             at += size

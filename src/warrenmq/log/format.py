@@ -9,10 +9,10 @@ Duty: names, sizes and codecs; no files, no state. All integers are little-endia
     batch header  = magic(4) crc(4) segment(8) offset(8) epoch(8) synced segment(8) synced offset(8) batch number(8)
                     first record(4) records(4) messages length(8) changes length(8) payload crc(4) 0(4) 0(8)
     messages      = { message | chunked message | chunk }
-    message       = 1 record(4) message id(8) flags(4) holders(4) header length(4) body length(4) exchange length(2)
-                    keys length(4) header body exchange keys { holder }
-    chunked message = 2 ..., the same, its body being the addresses(8 each) of its chunks
-    chunk         = 3 record(4) length(4) bytes
+    message       = 4 record(4) message id(8) flags(4) holders(4) header length(4) body length(4) exchange length(2)
+                    keys length(4) body sum(4) header body exchange keys { holder } head sum(4)
+    chunked message = 5 ..., the same, its body being the addresses(8 each) of its chunks
+    chunk         = 6 record(4) length(4) body sum(4) head sum(4) bytes
     holder        = queue(4) position(8) expiry(8) flags(4)
     changes       = { settle | settle run | enqueue | delivered | drop | define | undefine | stream | requeue }
     settle        = 16 queue(4) address(8)
@@ -26,7 +26,12 @@ Duty: names, sizes and codecs; no files, no state. All integers are little-endia
     requeue       = 24 queue(4) address(8) position(8) flags(4)
 
 Messages come before changes: a change may name a message of its own batch, never the other way round. The checksums
-are CRC-32, begun with the log's identity, so that a batch copied into a message body is never taken for a batch.
+are CRC-32, begun with the log's identity, so that a batch copied into a message body is never taken for a batch; those
+of records are in ``sums``. The payload crc of a batch is that of its changes, begun with the chained head sums of its
+records: it stands for every byte, as a head sum covers the body's, and each byte is summed once.
+
+Format 1, which is read and never written: the batch's magic is WBA1, its payload crc that of all bytes of messages and
+changes; records are of kind 1 (message), 2 (chunked) and 3 (chunk), without body sum and head sum.
 """
 
 from __future__ import annotations
@@ -35,18 +40,16 @@ import struct
 import zlib
 from typing import Final, final
 
-from librt.strings import BytesWriter, read_i32_le, read_i64_le, write_i32_le, write_i64_le
-from mypy_extensions import i32, i64
+from librt.strings import read_i32_le
+from mypy_extensions import i64
 
-VERSION: Final = 1
+VERSION: Final = 2
 FILE_MAGIC: Final = b"WARRNLOG"
-BATCH_MAGIC: Final = b"WBA1"
+OLDEST: Final = 1  # the earliest version that is read
+BATCH_MAGIC: Final = b"WBA"  # and the version's digit
 FILE_HEADER: Final = 128
 BATCH_HEADER: Final = 96
 
-MESSAGE: Final = 1
-CHUNKED: Final = 2
-CHUNK: Final = 3
 SETTLE: Final = 16
 SETTLE_RUN: Final = 17
 ENQUEUE: Final = 18
@@ -57,9 +60,6 @@ UNDEFINE: Final = 22
 STREAM: Final = 23
 REQUEUE: Final = 24
 
-MESSAGE_FIXED: Final = 35
-CHUNK_FIXED: Final = 9
-HOLDER: Final = 24
 SETTLE_SIZE: Final = 13
 SETTLE_RUN_SIZE: Final = 17
 ENQUEUE_SIZE: Final = 33
@@ -99,7 +99,9 @@ class FileHeader:
         previous_part: i64,
         previous_end: i64,
         length: i64,
+        version: i64 = VERSION,
     ) -> None:
+        self.version: Final = version
         self.log_id: Final = log_id
         self.segment: Final = segment
         self.part: Final = part  # > 0: goes on where the part before it was closed by a failed write
@@ -127,8 +129,17 @@ def file_header(header: FileHeader) -> bytes:
         header.length,
     )
     fields += bytes(FILE_HEADER - 16 - len(fields))
-    crc = zlib.crc32(fields, VERSION)
-    return FILE_MAGIC + VERSION.to_bytes(4, "little") + crc.to_bytes(4, "little") + fields
+    version = int(header.version)
+    crc = zlib.crc32(fields, version)
+    return FILE_MAGIC + version.to_bytes(4, "little") + crc.to_bytes(4, "little") + fields
+
+
+def refuse_other(version: int, path: str) -> None:
+    if version < OLDEST or version > VERSION:
+        raise LogVersion(
+            f"{path}: log format {version}, this Warren reads formats {OLDEST} to {VERSION}; "
+            f"open it with the Warren that wrote it"
+        )
 
 
 def read_file_header(data: bytes, path: str) -> FileHeader | None:
@@ -139,12 +150,9 @@ def read_file_header(data: bytes, path: str) -> FileHeader | None:
     fields = data[16:FILE_HEADER]
     if zlib.crc32(fields, version) != int.from_bytes(data[12:16], "little"):
         return None
-    if version != VERSION:
-        raise LogVersion(
-            f"{path}: log format {version}, this Warren reads format {VERSION}; open it with the Warren that wrote it"
-        )
+    refuse_other(version, path)
     v = FILE_FIELDS.unpack_from(fields)
-    return FileHeader(v[0], v[1], v[2], v[3], v[4], v[5], v[6], v[7], v[9], v[10])
+    return FileHeader(v[0], v[1], v[2], v[3], v[4], v[5], v[6], v[7], v[9], v[10], version)
 
 
 @final
@@ -164,7 +172,9 @@ class BatchHeader:
         messages: i64,
         changes: i64,
         crc: i64,
+        version: i64 = VERSION,
     ) -> None:
+        self.version: Final = version
         self.segment: Final = segment
         self.offset: Final = offset
         self.epoch: Final = epoch
@@ -185,8 +195,9 @@ def seed(log_id: i64) -> int:
     return zlib.crc32(int(log_id).to_bytes(8, "little"))
 
 
-def payload_crc(start: int, messages: bytes, changes: bytes) -> int:
-    return zlib.crc32(changes, zlib.crc32(messages, start))
+def payload_crc(heads: int, changes: bytes) -> int:
+    """``heads``: the head sums of its records, chained, begun with the log's seed."""
+    return zlib.crc32(changes, heads)
 
 
 def batch_header(start: int, header: BatchHeader) -> bytes:
@@ -204,24 +215,28 @@ def batch_header(start: int, header: BatchHeader) -> bytes:
         header.changes,
     )
     fields += int(header.crc).to_bytes(4, "little") + bytes(12)
-    return BATCH_MAGIC + zlib.crc32(fields, start).to_bytes(4, "little") + fields
+    magic = BATCH_MAGIC + str(int(header.version)).encode()
+    return magic + zlib.crc32(fields, start).to_bytes(4, "little") + fields
 
 
 def read_batch_header(start: int, data: bytes, at: i64) -> BatchHeader | None:
     """The header at ``at`` in ``data``, or None when there is none that checks."""
-    if at + BATCH_HEADER > len(data) or data[at : at + 4] != BATCH_MAGIC:
+    if at + BATCH_HEADER > len(data) or data[at : at + 3] != BATCH_MAGIC:
+        return None
+    version = i64(data[at + 3]) - 48
+    if version < OLDEST or version > VERSION:
         return None
     fields = data[at + 8 : at + BATCH_HEADER]
     if zlib.crc32(fields, start) != int.from_bytes(data[at + 4 : at + 8], "little"):
         return None
     v = BATCH_FIELDS.unpack_from(fields)
     crc = int.from_bytes(fields[BATCH_FIELDS.size : BATCH_FIELDS.size + 4], "little")
-    return BatchHeader(v[0], v[1], v[2], v[3], v[4], v[5], v[6], v[7], v[8], v[9], crc)
+    return BatchHeader(v[0], v[1], v[2], v[3], v[4], v[5], v[6], v[7], v[8], v[9], crc, version)
 
 
 @final
 class StoredMessage:
-    """A message as it was appended. A chunked one has its body joined; ``Log.read_chunk`` avoids that."""
+    """A message as it was appended. A chunked one has its body joined; ``Log.read_parts`` avoids that."""
 
     def __init__(
         self, message_id: i64, header: bytes, body: bytes, exchange: str, routing_keys: bytes, flags: i64
@@ -232,57 +247,6 @@ class StoredMessage:
         self.exchange: Final = exchange
         self.routing_keys: Final = routing_keys
         self.flags: Final = flags
-
-
-def message_size(data: bytes, at: i64) -> i64:
-    """The length of the record at ``at``, of any kind; 0 when the bytes are no record."""
-    kind = data[at]
-    if kind == CHUNK:
-        return CHUNK_FIXED + i64(read_i32_le(data, at + 5))
-    if kind != MESSAGE and kind != CHUNKED:
-        return 0
-    holders = i64(read_i32_le(data, at + 17))
-    header = i64(read_i32_le(data, at + 21))
-    body = i64(read_i32_le(data, at + 25))
-    exchange = i64(data[at + 29]) | i64(data[at + 30]) << 8
-    keys = i64(read_i32_le(data, at + 31))
-    return MESSAGE_FIXED + header + body + exchange + keys + holders * HOLDER
-
-
-def holders_start(data: bytes, at: i64) -> i64:
-    """Where the holders of the message at ``at`` begin."""
-    header = i64(read_i32_le(data, at + 21))
-    body = i64(read_i32_le(data, at + 25))
-    exchange = i64(data[at + 29]) | i64(data[at + 30]) << 8
-    keys = i64(read_i32_le(data, at + 31))
-    return at + MESSAGE_FIXED + header + body + exchange + keys
-
-
-def decode_message(data: bytes, at: i64) -> StoredMessage:
-    """The message at ``at``; of a chunked one the body is its list of chunk addresses."""
-    header = i64(read_i32_le(data, at + 21))
-    body = i64(read_i32_le(data, at + 25))
-    exchange = i64(data[at + 29]) | i64(data[at + 30]) << 8
-    keys = i64(read_i32_le(data, at + 31))
-    a = at + MESSAGE_FIXED
-    b = a + header
-    c = b + body
-    d = c + exchange
-    return StoredMessage(
-        read_i64_le(data, at + 5),
-        data[a:b],
-        data[b:c],
-        data[c:d].decode("utf-8", "surrogateescape"),
-        data[d : d + keys],
-        i64(read_i32_le(data, at + 13)),
-    )
-
-
-def write_holder(out: BytesWriter, queue_id: i64, position: i64, expiry: i64, flags: i64) -> None:
-    write_i32_le(out, i32(queue_id))
-    write_i64_le(out, position)
-    write_i64_le(out, expiry)
-    write_i32_le(out, i32(flags))
 
 
 def change_size(data: bytes, at: i64) -> i64:

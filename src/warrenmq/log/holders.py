@@ -16,14 +16,13 @@ from mypy_extensions import i64, u8
 from warrenmq.log.format import (
     DROP,
     ENQUEUE,
-    HOLDER,
     REQUEUE,
     SETTLE,
     SETTLE_RUN,
     LogCorrupt,
     change_size,
-    holders_start,
 )
+from warrenmq.log.record import HOLDER, Holder, holder_count, holders_start
 
 DEAD: Final = 0
 AS_WRITTEN: Final = 1
@@ -31,8 +30,6 @@ EXACT: Final = 2  # ask ``exact`` after ``resolve``
 
 MOVED: Final = 255
 RECORD: Final = 0xFFFFFFFF
-
-Holder = tuple[int, int, int, int]  # queue, position, expiry, flags
 
 
 @final
@@ -78,7 +75,7 @@ class Holders:
 
     def classify(self, record: i64, data: bytes, at: i64) -> i64:
         """DEAD, AS_WRITTEN or EXACT for the message at ``at``; an EXACT one is noted for ``resolve``."""
-        count = i64(read_i32_le(data, at + 17))
+        count = holder_count(data, at)
         if count == 0:
             return DEAD
         gone: i64 = 0

@@ -19,13 +19,15 @@ from mypy_extensions import i64
 
 from warrenmq.log.batch import OpenBatch
 from warrenmq.log.commits import Commits
+from warrenmq.log.damage import Damage
 from warrenmq.log.files import Files
-from warrenmq.log.format import CHUNKED, MESSAGE, LogError, StoredMessage
+from warrenmq.log.format import LogError, StoredMessage, seed
 from warrenmq.log.index import QueueIndex
 from warrenmq.log.maintenance import Maintenance
 from warrenmq.log.opening import take_over
 from warrenmq.log.reader import Reader
 from warrenmq.log.reading import Reading
+from warrenmq.log.record import CHUNKED, MESSAGE
 from warrenmq.log.recovery import Progress, Recovered, Recovery
 from warrenmq.log.runner import Runner, Task
 from warrenmq.log.segment import Segment
@@ -43,18 +45,20 @@ class Log:
         self.settings: Final = settings
         self.epoch: Final = found.recovered.epoch
         self.listener: Listener = Listener()
+        self.damage: Final = Damage(self.listener)
         self.committer: Runner = Runner()
         self.worker: Runner = Runner()
         self.batch: i64 = found.state.batch + 1  # the open turn
         self.synced: i64 = found.state.batch
         self.closed: bool = False
         self.segments: Final = found.segments
+        self._found_damaged: list[int] = found.damaged
         self.chunked: Final = found.chunked  # address of a chunked message -> its chunks
         self.bodies: dict[int, vec[i64]] = {}  # bodies arriving in chunks
         self.next_body: i64 = 1
         self.active: Segment = Segment(found.highest + 1)  # where records are appended
         self.segments[self.active.number] = self.active
-        self.current: Final = OpenBatch()
+        self.current: Final = OpenBatch(seed(found.manifest.log_id))
         self.tasks: dict[int, Task] = {}
         self.next_task: i64 = 1
         self.reader: Final = Reader(folder, files)
@@ -84,8 +88,30 @@ class Log:
     def attach(self, listener: Listener, committer: Runner, worker: Runner) -> None:
         """Whom to tell, and who does the disk work: commits, and everything else (ledgers, compaction)."""
         self.listener = listener
+        self.damage.listener = listener
         self.committer = committer
         self.worker = worker
+
+    def tell_found(self) -> None:
+        """Tell the listener what the start's scan found damaged, where it is still held; a chunk by its message."""
+        found = self._found_damaged
+        self._found_damaged = []
+        self.found_damaged(found)
+
+    def found_damaged(self, addresses: list[int]) -> None:
+        """A scan found these damaged: whoever still holds one is told, of a chunk by its message."""
+        owners: dict[int, int] = {}
+        for address in addresses:
+            segment = self.segments.get(address >> 32)
+            if segment is not None and segment.holders(address & RECORD) > 0:
+                owners[address] = address
+        if owners:
+            for message, chunks in self.chunked.items():
+                for chunk in chunks:
+                    if int(chunk) in owners:
+                        owners[int(chunk)] = message
+        for address in owners.values():
+            self.damage.found_by_scan(address)
 
     # --- during a turn
 
@@ -121,6 +147,7 @@ class Log:
         segment.add(1, record)
         self.current.begin_message(MESSAGE, record, message_id, header, body, exchange, routing_keys, flags, 1)
         self.current.holder(queue_id, position, expiry, holder_flags)
+        self.current.end_message()
         if message_id > self.maintenance.last_message_id:
             self.maintenance.last_message_id = message_id
         return segment.number << 32 | record
@@ -185,6 +212,7 @@ class Log:
         self.current.begin_message(kind, record, message_id, header, body, exchange, routing_keys, flags, count)
         for i in range(count):
             self.current.holder(queue_ids[i], positions[i], expiries[i], holder_flags[i])
+        self.current.end_message()
         if message_id > self.maintenance.last_message_id:
             self.maintenance.last_message_id = message_id
         address = segment.number << 32 | record
@@ -371,24 +399,28 @@ class Log:
     # --- reading
 
     def read(self, address: i64) -> StoredMessage:
-        """The message, from memory while it is not synced, else from disk."""
+        """The message, from memory while it is not synced, else from disk. RecordDamaged when it does not check."""
         return self.reading.read(address)
 
     def read_head(self, address: i64) -> StoredMessage:
         """The message without joining a long body."""
         return self.reading.read_head(address)
 
-    def read_many(self, addresses: list[int]) -> list[StoredMessage]:
-        """The same for many: neighbours on disk are read at once."""
+    def read_many(self, addresses: list[int]) -> list[StoredMessage | None]:
+        """The same for many: neighbours on disk are read at once. None for what is damaged."""
         return self.reading.read_many(addresses)
 
     def body_parts(self, address: i64) -> vec[i64]:
         """The chunks of a long body, empty for any other message."""
         return self.chunked.get(address, vec[i64]())
 
-    def read_chunk(self, address: i64) -> bytes:
-        """One piece of a long body, so that it need not be joined."""
-        return self.reading.read_chunk(address)
+    def read_parts(self, address: i64) -> list[bytes]:
+        """All the pieces, not joined; none for a message that is not in chunks."""
+        return self.reading.read_parts(address)
+
+    def queues_of(self, address: i64) -> list[int]:
+        """The queues a message was written for (it may have moved since), as far as its record can tell."""
+        return self.reading.queues_of(address)
 
     def find(self, number: i64) -> Segment:
         segment = self._segment
@@ -404,6 +436,8 @@ class Log:
         segment = self.find(address >> 32)
         if segment.release(address & RECORD):
             segment.dead_at = self.batch
+            if self.damage.known:
+                self.damage.forget(address)
             if self.chunked and int(address) in self.chunked:
                 self.maintenance.died(address, self.batch)
 
@@ -418,6 +452,7 @@ class Log:
     def forget_segment(self, number: i64) -> None:
         """Its last record is dead and its file removed."""
         del self.segments[number]
+        self.damage.segments.pop(int(number), None)
         self.reader.forget(number)
         if self._segment.number == number:
             self._segment = self.active

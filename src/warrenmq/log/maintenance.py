@@ -193,6 +193,7 @@ class Maintenance:
         live: i64 = 0
         best: Segment | None = None
         best_share: i64 = 0
+        earlier: Segment | None = None  # of an earlier format: written again when there is nothing better to do
         for segment in self.log.segments.values():
             size = segment.end + segment.ledger
             total += size
@@ -201,6 +202,10 @@ class Maintenance:
                 continue
             if self._removable(segment):
                 return segment  # needs no more than a checkpoint
+            if segment.unreadable:
+                continue
+            if segment.old and earlier is None:
+                earlier = segment
             if segment.compacted_at > self.state.batch:
                 continue  # records died during its last compaction and are not known to be on disk yet: no gain
             share = segment.waste()
@@ -208,7 +213,7 @@ class Maintenance:
                 best_share = share
                 best = segment
         if total <= 2 * live + self.log.settings.slack_bytes or best_share < 25:
-            return None
+            return earlier
         return best
 
     # --- room held back
@@ -318,16 +323,27 @@ class Maintenance:
                 name = ledger_name(segment.number, segment.generation)
                 changes = read_ledger(log.files, f"{log.folder}/{name}", segment.ledger)
             self.compaction = Compaction(log.folder, log.files, self.manifest.log_id, self.seed, segment, changes)
-        except (OSError, LogCorrupt) as error:
+        except OSError as error:
             self._postpone(str(error))
+        except LogCorrupt as damaged:
+            self._give_up(segment, str(damaged))
+
+    def _give_up(self, segment: Segment, problem: str) -> None:
+        """It cannot be compacted as it is; it must not keep others from being so."""
+        segment.unreadable = True
+        self._postpone(problem)
+        self.log.damage.found_segment(segment.number, problem)
 
     def _compact(self, compaction: Compaction, budget: i64) -> None:
         try:
             if compaction.step(budget):
                 self._submit(compaction.task(self.log.task_number()))
-        except (OSError, LogCorrupt) as error:
+        except OSError as error:
             self.compaction = None
             self._postpone(str(error))
+        except LogCorrupt as damaged:
+            self.compaction = None
+            self._give_up(compaction.segment, str(damaged))
 
     def _compacted(self, task: Replace) -> None:
         compaction = self.compaction
@@ -337,6 +353,7 @@ class Maintenance:
         # renamed: reads must use the new file from now on, even if syncing the folder failed (the next checkpoint
         # syncs it again before it names this generation)
         self.compactions += 1
+        self.log.found_damaged([compaction.segment.number << 32 | record for record in compaction.damaged])
         if task.error:
             self.leftover.extend(task.old)
         old = compaction.segment
@@ -352,6 +369,7 @@ class Maintenance:
             units = (compaction.sizes[i] + SIZE_UNIT - 1) // SIZE_UNIT
             new_sizes = append(new_sizes, i16(SIZE_CLAMP if units > SIZE_CLAMP else units))
             i += 1
+        old.old = False
         old.sparse = True
         old.numbers = compaction.numbers
         old.references = new_references

@@ -14,10 +14,9 @@ from typing import Final, final
 from mypy_extensions import i64
 
 from warrenmq.log.files import Files
-from warrenmq.log.format import LogCorrupt, LogVersion
+from warrenmq.log.format import VERSION, LogCorrupt, refuse_other
 
 MAGIC: Final = b"WARRNMAN"
-VERSION: Final = 1
 NAME: Final = "manifest"
 HEAD: Final = struct.Struct("<8siIq")
 FIXED: Final = struct.Struct("<qqqqqqq")
@@ -98,10 +97,7 @@ def decode(data: bytes, path: str) -> Manifest:
     payload = data[HEAD.size : HEAD.size + length] if length >= 0 else b""
     if len(payload) != length or version < 0 or zlib.crc32(payload, version) != crc:
         raise LogCorrupt(f"{path}: checksum does not match; `warren log salvage` saves what is readable")
-    if version != VERSION:
-        raise LogVersion(
-            f"{path}: log format {version}, this Warren reads format {VERSION}; open it with the Warren that wrote it"
-        )
+    refuse_other(version, path)
     v = FIXED.unpack_from(payload)
     m = Manifest(v[0])
     m.checkpoint, m.epoch, m.segment, m.offset, m.batch, m.next_message_id = v[1], v[2], v[3], v[4], v[5], v[6]

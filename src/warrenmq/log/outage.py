@@ -58,7 +58,7 @@ class Outage:
             dead = append(dead, gone)
             any_dead = any_dead or gone
             i += 1
-        return hollowed(sealed, dead) if any_dead else sealed
+        return hollowed(sealed, dead, self.log.tail.seed) if any_dead else sealed
 
     def take(self) -> list[Sealed]:
         """What has to be written before anything else."""

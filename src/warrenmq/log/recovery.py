@@ -22,16 +22,12 @@ from warrenmq.log import clean
 from warrenmq.log import manifest as manifests
 from warrenmq.log.files import Files
 from warrenmq.log.format import (
-    CHUNK,
-    CHUNKED,
+    BATCH_HEADER,
     FILE_HEADER,
-    HOLDER,
-    MESSAGE_FIXED,
+    VERSION,
     BatchHeader,
     FileHeader,
     LogCorrupt,
-    holders_start,
-    message_size,
     read_file_header,
     seed,
 )
@@ -39,7 +35,18 @@ from warrenmq.log.holders import AS_WRITTEN, Holders
 from warrenmq.log.index import QueueIndex
 from warrenmq.log.ledger import CURE, read_ledger
 from warrenmq.log.manifest import Manifest, ManifestSegment, read_whole
-from warrenmq.log.scan import BatchCursor
+from warrenmq.log.record import (
+    HOLDER,
+    body_length,
+    body_start,
+    holder_count,
+    holders_start,
+    is_chunk,
+    is_chunked,
+    number_of,
+    record_size,
+)
+from warrenmq.log.scan import DAMAGED, BatchCursor
 from warrenmq.log.segment import MANY, Part, Segment, file_name, ledger_name, parse_file_name
 from warrenmq.log.state import LogState
 
@@ -86,6 +93,7 @@ class Recovery:
         self.use_marker: bool = True  # False: read everything, whatever a clean stop left
         self.fresh: bool = False  # a new folder: the manifest has to be written first
         self.garbage: list[str] = []
+        self.damaged: list[int] = []  # addresses of records whose bodies do not check
         self.last_segment: i64 = 0  # the end of the log
         self.last_part: i64 = 0
         self.last_base: i64 = 0
@@ -238,6 +246,7 @@ class Recovery:
             if header is None or header.generation != entry.generation or segment.generation != entry.generation:
                 return False
             segment.parts = [Part(part, base) for part, base in entry.parts]
+            segment.old = header.version < VERSION
             segment.end = entry.end
             segment.ledger = entry.ledger
         self.segments = found.segments
@@ -257,7 +266,8 @@ class Recovery:
             parts = [Part(header.part, header.base) for header in found.headers]
             last = found.end < 0
             cursor = self._cursor(found.number, parts, found.end)
-            while cursor.next():
+            cursor.tolerated = self._known_synced(found)
+            while cursor.next() or self._synced_all_the_same(cursor):
                 header = cursor.header
                 self._note_synced(header)
                 if header.epoch > self.recovered.epoch:
@@ -271,8 +281,7 @@ class Recovery:
             if last:
                 for header in cursor.headers_behind():
                     self._note_synced(header)
-                closed = found.headers[-1].base if found.headers else 0  # the last part's header closed all before it
-                if closed > cursor.at:
+                if self._known_synced(found) > cursor.at:
                     self._corrupt(cursor)
                 if (found.number, cursor.at) < (self.synced_segment, self.synced_offset):
                     self._corrupt(cursor)
@@ -287,6 +296,24 @@ class Recovery:
             cursor.close()
         state.segment = self.last_segment
         state.offset = self.last_end
+
+    def _known_synced(self, found: TailSegment) -> i64:
+        """Up to here everything in this segment was synced, by what has been read so far."""
+        if found.end >= 0:
+            return found.end
+        closed = found.headers[-1].base if found.headers else 0  # the last part's header closed all before it
+        return max(closed, self.synced_offset) if self.synced_segment == found.number else closed
+
+    def _synced_all_the_same(self, cursor: BatchCursor) -> bool:
+        """In the last segment a damaged body may be a torn one: not if something behind it names it as synced."""
+        if cursor.problem != DAMAGED:
+            return False
+        for header in cursor.headers_behind():
+            self._note_synced(header)
+        if self.synced_segment != cursor.segment or self.synced_offset <= cursor.tolerated:
+            return False
+        cursor.tolerated = self.synced_offset
+        return cursor.next()
 
     def _note_synced(self, header: BatchHeader) -> None:
         if (header.synced_segment, header.synced_offset) > (self.synced_segment, self.synced_offset):
@@ -313,6 +340,7 @@ class Recovery:
         if header is None:
             raise LogCorrupt(f"{self.folder}/{file_name(entry.number, 0)}: missing or not readable; {CURE}")
         segment.generation = header.generation
+        segment.old = header.version < VERSION
         segment.manifest_generation = entry.generation
         if header.generation == entry.generation + 1:
             # compacted, and the folder lost power before the next checkpoint: the new file contains the ledger
@@ -330,6 +358,7 @@ class Recovery:
     def _new_segment(self, found: TailSegment) -> Segment:
         segment = Segment(found.number)
         segment.parts = [Part(header.part, header.base) for header in found.headers]
+        segment.old = found.headers[0].version < VERSION
         segment.end = found.end
         self.segments[int(found.number)] = segment
         return segment
@@ -350,7 +379,10 @@ class Recovery:
     def _read_records(self, segment: Segment) -> None:
         holders = Holders(self.changes_of(segment))
         cursor = self._cursor(segment.number, segment.parts, segment.end)
+        cursor.tolerated = segment.end
         while cursor.next():
+            for record in cursor.damaged:
+                self.damaged.append(segment.number << 32 | record)
             if cursor.header.records > 0:
                 self._read_batch(segment, cursor, holders)
             if self.progress is not None:
@@ -372,14 +404,14 @@ class Recovery:
         data = cursor.messages
         at: i64 = 0
         end: i64 = len(data)
-        base = cursor.begin + 96
+        base = cursor.begin + BATCH_HEADER
         number = segment.number
         while at < end:
-            size = message_size(data, at)
+            size = record_size(data, at)
             if size <= 0 or at + size > end:
                 raise LogCorrupt(f"{cursor.path}: a record in a batch that checks has no known kind; {CURE}")
-            record = i64(read_i32_le(data, at + 1))
-            if data[at] == CHUNK:
+            record = number_of(data, at)
+            if is_chunk(data[at]):
                 self._add(segment, record, base + at, size, 0)
                 at += size
                 continue
@@ -387,10 +419,10 @@ class Recovery:
             if message_id >= self.state.next_message_id:
                 self.state.next_message_id = message_id + 1
             kind = holders.classify(record, data, at)
-            if data[at] == CHUNKED and kind != 0:
+            if is_chunked(data[at]) and kind != 0 and int(record) not in cursor.damaged:
                 self._note_chunks(number << 32 | record, data, at)
             if kind == AS_WRITTEN:
-                count = i64(read_i32_le(data, at + 17))
+                count = holder_count(data, at)
                 self._add(segment, record, base + at, size, count)
                 held = holders_start(data, at)
                 address = number << 32 | record
@@ -440,8 +472,8 @@ class Recovery:
     # --- chunks, and what the broker gets
 
     def _note_chunks(self, address: i64, data: bytes, at: i64) -> None:
-        begin = at + MESSAGE_FIXED + i64(read_i32_le(data, at + 21))
-        length = i64(read_i32_le(data, at + 25))
+        begin = body_start(data, at)
+        length = body_length(data, at)
         chunks = vec[i64]()
         index: i64 = 0
         while index < length:

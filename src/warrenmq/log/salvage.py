@@ -9,29 +9,34 @@ from __future__ import annotations
 
 from typing import Final, final
 
-from librt.strings import read_i32_le, read_i64_le
+from librt.strings import read_i64_le
 from mypy_extensions import i64
 
 from warrenmq.log import manifest as manifests
 from warrenmq.log.files import Files
 from warrenmq.log.format import (
-    CHUNK,
-    CHUNK_FIXED,
-    CHUNKED,
     FILE_HEADER,
-    HOLDER,
     LogCorrupt,
     LogError,
-    decode_message,
-    holders_start,
-    message_size,
     read_file_header,
     seed,
 )
-from warrenmq.log.holders import AS_WRITTEN, EXACT, Holder, Holders, read_holders
+from warrenmq.log.holders import AS_WRITTEN, EXACT, Holders, read_holders
 from warrenmq.log.ledger import read_ledger
 from warrenmq.log.log import Log
 from warrenmq.log.manifest import Manifest, read_whole
+from warrenmq.log.record import (
+    HOLDER,
+    Holder,
+    chunk_bytes,
+    decode_message,
+    holder_count,
+    holders_start,
+    is_chunk,
+    is_chunked,
+    number_of,
+    record_size,
+)
 from warrenmq.log.scan import BatchCursor
 from warrenmq.log.segment import Part, file_name, ledger_name, parse_file_name
 from warrenmq.log.settings import LogSettings
@@ -229,36 +234,36 @@ class Salvage:
     def _classify(self, number: int, data: bytes, holders: Holders, expected: i64) -> i64:
         at: i64 = 0
         while at < len(data):
-            record = i64(read_i32_le(data, at + 1))
+            record = number_of(data, at)
             if record > expected and self.generations.get(number, 0) == 0:
                 self.report.missing_records += record - expected
                 self.report.lost.append(f"{file_name(number, 0)}: records {expected} to {record - 1} could not be read")
             expected = record + 1
-            if data[at] != CHUNK:
+            if not is_chunk(data[at]):
                 holders.classify(record, data, at)
-            at += message_size(data, at)
+            at += record_size(data, at)
         return expected
 
     def _copy(self, number: int, data: bytes, holders: Holders, log: Log, queues: set[int]) -> None:
         at: i64 = 0
         while at < len(data):
-            if data[at] != CHUNK:
+            if not is_chunk(data[at]):
                 self._copy_message(number, data, at, holders, log, queues)
-            at += message_size(data, at)
+            at += record_size(data, at)
 
     def _copy_message(self, number: int, data: bytes, at: i64, holders: Holders, log: Log, queues: set[int]) -> None:
-        record = i64(read_i32_le(data, at + 1))
+        record = number_of(data, at)
         kind = EXACT if int(record) in holders.exact else holders.classify(record, data, at)
         held: list[Holder] = []
         if kind == EXACT:
             held = holders.exact[int(record)]
         elif kind == AS_WRITTEN:
-            held = read_holders(data, holders_start(data, at), i64(read_i32_le(data, at + 17)))
+            held = read_holders(data, holders_start(data, at), holder_count(data, at))
         if not held:
             return
         message = decode_message(data, at)
         body = message.body
-        if data[at] == CHUNKED:
+        if is_chunked(data[at]):
             pieces: list[bytes] = []
             for index in range(0, len(body), 8):
                 piece = self._chunk(read_i64_le(body, index))
@@ -308,10 +313,10 @@ class Salvage:
                 data = cursor.messages
                 at: i64 = 0
                 while at < len(data):
-                    size = message_size(data, at)
-                    if data[at] == CHUNK and i64(read_i32_le(data, at + 1)) == wanted:
+                    size = record_size(data, at)
+                    if is_chunk(data[at]) and number_of(data, at) == wanted:
                         cursor.close()
-                        return data[at + CHUNK_FIXED : at + size]
+                        return chunk_bytes(data, at)
                     at += size
             cursor.close()
         return None

@@ -1,11 +1,14 @@
 """Walking the batches of a segment on disk, each checked before it is shown.
 
-Duty: find batch after batch across a segment's parts, and say where and why the walk stopped. Not here: whether a
-stop is a torn tail or corruption (``recovery``), and what the batches mean.
+Duty: find batch after batch across a segment's parts, and say where and why the walk stopped. A batch in which nothing
+but bodies are damaged is shown, with their record numbers, where the caller knows it to be synced (``tolerated``): who
+holds what is not in doubt there. Not here: whether a stop is a torn tail or corruption (``recovery``), and what the
+batches mean.
 """
 
 from __future__ import annotations
 
+import zlib
 from typing import Final, final
 
 from mypy_extensions import i64
@@ -19,9 +22,13 @@ from warrenmq.log.format import (
     payload_crc,
     read_batch_header,
 )
+from warrenmq.log.record import HEAD_DAMAGED, WHOLE, check, number_of, record_size, written_head
 from warrenmq.log.segment import Part, file_name
+from warrenmq.log.sums import Sums, chained
 
 READ_AHEAD: Final = 1 << 20
+MISMATCH: Final = "a batch whose checksum does not match"
+DAMAGED: Final = "a message whose checksum does not match"
 
 
 @final
@@ -41,7 +48,10 @@ class BatchCursor:
         self.file_size: i64 = 0
         self.at: i64 = parts[0].base if parts else 0  # segment offset of the next batch
         self.begin: i64 = self.at  # of the current one
+        self.tolerated: i64 = -1  # batches that end at or before this segment offset may have damaged bodies
+        self.damaged: list[int] = []  # the records of the current batch whose bodies do not check
         self.problem: str = ""
+        self.sums: Final = Sums(seed)
         self.header: BatchHeader = BatchHeader(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
         self.messages: bytes = b""
         self.changes: bytes = b""
@@ -82,19 +92,50 @@ class BatchCursor:
         if len(payload) != header.messages + header.changes:
             self.problem = "a batch cut short"
             return False
-        if payload_crc(self.seed, payload, b"") != header.crc:
-            self.problem = "a batch whose checksum does not match"
+        messages = payload
+        changes = b""
+        if header.changes > 0:
+            messages = payload[: header.messages]
+            changes = payload[header.messages :]
+        if header.version == 1:
+            self.damaged = []
+            self.problem = "" if zlib.crc32(payload, self.seed) == header.crc else MISMATCH
+        else:
+            self.problem = self._judge(header, messages, changes)
+        if self.problem:
             return False
         self.header = header
-        if header.changes == 0:
-            self.messages = payload
-            self.changes = b""
-        else:
-            self.messages = payload[: header.messages]
-            self.changes = payload[header.messages :]
+        self.messages = messages
+        self.changes = changes
         self.begin = self.at
         self.at += header.length()
         return True
+
+    def _judge(self, header: BatchHeader, messages: bytes, changes: bytes) -> str:
+        """What is wrong with this batch; empty when it may be shown."""
+        damaged: list[int] = []
+        heads: i64 = self.seed
+        records: i64 = 0
+        at: i64 = 0
+        end: i64 = len(messages)
+        while at < end:
+            size = record_size(messages, at)
+            if size == 0 or at + size > end:
+                return MISMATCH
+            found = check(self.sums, messages, at, size)
+            if found == HEAD_DAMAGED:
+                return MISMATCH
+            if found != WHOLE:
+                damaged.append(int(number_of(messages, at)))
+            heads = chained(heads, written_head(messages, at, size))
+            records += 1
+            at += size
+        if records != header.records or payload_crc(heads, changes) != header.crc:
+            return MISMATCH
+        if damaged and self.at + header.length() > self.tolerated:
+            return DAMAGED
+        self.damaged = damaged
+        return ""
 
     def headers_behind(self) -> list[BatchHeader]:
         """Headers that check anywhere behind the batch that did not, in the same file: they name synced positions."""

@@ -50,6 +50,8 @@ class Segment:
     def __init__(self, number: i64) -> None:
         self.number: Final = number
         self.generation: i64 = 0
+        self.old: bool = False  # written in an earlier format, so its records cannot be checked one by one
+        self.unreadable: bool = False  # a batch of it does not check: it stays as it is
         self.parts: list[Part] = []
         self.end: i64 = 0  # segment offset behind the last synced batch
         self.manifest_generation: i64 = 0  # as the manifest names it

@@ -50,3 +50,9 @@ class Listener:
 
     def recovered_service(self) -> None:
         """The disk takes writes again; ``synced`` for what was carried over has been called."""
+
+    def damaged(self, address: i64, problem: str) -> None:
+        """A scan found that the record at this address does not check. It stays held; reading it will be refused."""
+
+    def segment_damaged(self, segment: i64, problem: str) -> None:
+        """More than bodies does not check in this segment as it stands on disk."""

@@ -121,7 +121,7 @@ class Tail:
                 len(sealed.offsets),
                 len(sealed.messages),
                 len(sealed.changes),
-                payload_crc(self.seed, sealed.messages, sealed.changes),
+                payload_crc(sealed.heads, sealed.changes),
             )
             parts.append(batch_header(self.seed, header))
             if sealed.messages:

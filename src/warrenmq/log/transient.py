@@ -7,16 +7,20 @@ as durable as one in memory. Space goes back a file at a time, when nothing in i
 
 from __future__ import annotations
 
+import errno
 from typing import Final, final
 
 from librt.strings import BytesWriter, read_i32_le, read_i64_le, write_i32_le, write_i64_le
 from mypy_extensions import i32, i64
 
+from warrenmq.log.damage import RecordDamaged
 from warrenmq.log.files import Files
 from warrenmq.log.format import LogError, StoredMessage
+from warrenmq.log.record import unsigned
+from warrenmq.log.sums import LOW, Sums, signed, total
 
 PREFIX: Final = "spill-"
-HEAD: Final = 28  # header, body, exchange, keys lengths (4 each), message id (8), flags (4)
+HEAD: Final = 36  # header, body, exchange, keys lengths (4 each), message id (8), flags (4), body sum, head sum
 WRITE_BEHIND: Final = 256 << 10
 
 
@@ -42,6 +46,7 @@ class TransientStore:
         self.written: i64 = 0  # of the current file
         self.exchange: str = ""
         self.exchange_bytes: bytes = b""
+        self.sums: Final = Sums(0)
         files.make_folder(folder)
         for name in files.names(folder):
             if name.startswith(PREFIX):
@@ -74,11 +79,15 @@ class TransientStore:
         write_i32_le(out, i32(len(routing_keys)))
         write_i64_le(out, message_id)
         write_i32_le(out, i32(flags))
+        handle = spill.number << 32 | spill.size
+        body_sum = total(body)
+        head = self._head(handle, message_id, header, len(body), body_sum, self.exchange_bytes, routing_keys, flags)
+        write_i32_le(out, i32(signed(body_sum)))
+        write_i32_le(out, i32(signed(head)))
         out.write(header)
         out.write(body)
         out.write(self.exchange_bytes)
         out.write(routing_keys)
-        handle = spill.number << 32 | spill.size
         if len(out) >= WRITE_BEHIND:
             try:
                 self.flush()
@@ -88,6 +97,22 @@ class TransientStore:
         spill.size += HEAD + len(header) + len(body) + len(self.exchange_bytes) + len(routing_keys)
         spill.held += 1
         return handle
+
+    def _head(
+        self,
+        handle: i64,
+        message_id: i64,
+        header: bytes,
+        body_length: i64,
+        body: i64,
+        exchange: bytes,
+        keys: bytes,
+        flags: i64,
+    ) -> i64:
+        route = exchange + keys
+        return self.sums.head(
+            False, handle & LOW, message_id, flags, 0, header, body_length, body, len(exchange), route
+        )
 
     def flush(self) -> None:
         spill = self.current
@@ -105,7 +130,12 @@ class TransientStore:
                 if offset >= self.written:
                     start = offset - self.written
                     return self.buffer.getvalue()[start : start + length]
-        return self.files.read(spill.descriptor, length, offset)
+        try:
+            return self.files.read(spill.descriptor, length, offset)
+        except OSError as error:
+            if error.errno != errno.EIO:
+                raise
+            raise RecordDamaged(f"a spilled message cannot be read: {error.strerror}") from None
 
     def get(self, handle: i64) -> StoredMessage:
         spill = self.open_files.get(handle >> 32)
@@ -113,15 +143,25 @@ class TransientStore:
             raise LogError(f"spilled message {handle:#x} is gone")
         offset = handle & 0xFFFFFFFF
         head = self._bytes(spill, offset, 2048)
+        if len(head) < HEAD:
+            raise RecordDamaged(f"spilled message {handle:#x} is damaged on disk: its file is too short")
         a = HEAD + i64(read_i32_le(head, 0))
         b = a + i64(read_i32_le(head, 4))
         c = b + i64(read_i32_le(head, 8))
         d = c + i64(read_i32_le(head, 12))
+        if not HEAD <= a <= b <= c <= d or offset + d > spill.size:
+            raise RecordDamaged(f"spilled message {handle:#x} is damaged on disk: lengths beyond its file")
         data = head if d <= len(head) else self._bytes(spill, offset, d)
-        exchange = data[b:c].decode("utf-8", "surrogateescape")
-        return StoredMessage(
-            read_i64_le(data, 16), data[HEAD:a], data[a:b], exchange, data[c:d], i64(read_i32_le(data, 24))
-        )
+        message_id = read_i64_le(data, 16)
+        flags = i64(read_i32_le(data, 24))
+        body_sum = unsigned(data, 28)
+        header = data[HEAD:a]
+        body = data[a:b]
+        keys = data[c:d]
+        sum = self._head(handle, message_id, header, b - a, body_sum, data[b:c], keys, flags)
+        if sum != unsigned(data, 32) or total(body) != body_sum:
+            raise RecordDamaged(f"spilled message {handle:#x} is damaged on disk: its checksum does not match")
+        return StoredMessage(message_id, header, body, data[b:c].decode("utf-8", "surrogateescape"), keys, flags)
 
     def free(self, handle: i64) -> None:
         """Nobody needs it any more. The last one takes its file along."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +35,8 @@ from warrenmq.server.tls import TlsListener, tls_context
 from warrenmq.server.transport import ClientTransport
 from warrenmq.server.watchdog import Watchdog
 
+END = object()
+STEPS = 100  # of a long piece of work in one turn; a step takes some ten microseconds, at most a few hundred
 TURN_BYTES = 1 << 20  # a turn ends after this much input at the latest
 TICK_BUSY = 0.025
 TICK_IDLE = 1.0
@@ -348,6 +350,31 @@ class Server:
         self.begin()
         self.broker.durability.when_synced(done)
         return future
+
+    def work_through(self, what: str, steps: Iterator[None]) -> asyncio.Future[None]:
+        """Take the steps of a long piece of work, so many a turn, while everybody else is served between the turns.
+
+        It goes on to its end even when nobody waits any more. The future raises what a step raised.
+        """
+        done: asyncio.Future[None] = self.loop.create_future()
+        self.background.task(what, self._take(steps, done))
+        return done
+
+    async def _take(self, steps: Iterator[None], done: asyncio.Future[None]) -> None:
+        try:
+            while not self._stopped:
+                self.begin()
+                for _ in range(STEPS):
+                    if next(steps, END) is END:
+                        return
+                await asyncio.sleep(0)
+        except Exception as error:
+            if done.done():
+                raise  # nobody waits for it: the log says it
+            done.set_exception(error)
+        finally:
+            if not done.done():
+                done.set_result(None)
 
     def call(self, work: Callable[[], object]) -> None:
         """Run something that touches the broker as part of a turn."""

@@ -24,7 +24,7 @@ from warrenmq.broker.exchange.walk import route as walk
 from warrenmq.broker.message import Message
 from warrenmq.broker.records import Exchange
 from warrenmq.broker.timers import Timer
-from warrenmq.log.format import LogError, StoredMessage
+from warrenmq.log.format import StoredMessage
 from warrenmq.log.index import QueueIndex
 from warrenmq.log.recovery import Recovered
 
@@ -271,6 +271,10 @@ class Delays:
         self._arm()
         return problem == 0
 
+    def names_of(self, ids: list[int]) -> list[str]:
+        """The exchanges that the log knows by these ids."""
+        return [str(schedule.exchange.name) for schedule in self._schedules.values() if schedule.id in ids]
+
     # -- out ---------------------------------------------------------------------------------------------------
 
     def fire_due(self) -> None:
@@ -301,19 +305,16 @@ class Delays:
     def _fire_all(self, schedule: Schedule, pairs: list[tuple[int, int]]) -> i64:
         """Fire these; the size of their bodies."""
         size: i64 = 0
-        stored: list[StoredMessage] = []
-        try:
-            stored = schedule.read_many(pairs)
-        except LogError:
-            stored = []
+        stored = schedule.read_many(pairs)
         i: i64 = 0
         problems: i64 = 0
         for due, key in pairs:
-            if stored:
-                size += len(stored[i].body)
-                problems += self._fire_one(schedule, due, key, stored[i])
+            found = stored[i]
+            if found is None:
+                schedule.set_aside(due, key)
             else:
-                problems += self._fire_unread(schedule, due, key)
+                size += len(found.body)
+                problems += self._fire_one(schedule, due, key, found)
             i += 1
         if problems:
             fields: dict[str, object] = {
@@ -321,17 +322,6 @@ class Delays:
             }  # fmt: skip
             self._broker.notes.event("warning", "delayed_undeliverable", fields)
         return size
-
-    def _fire_unread(self, schedule: Schedule, due: i64, key: i64) -> i64:
-        """Some message of a slice cannot be read: each by itself, so that the others are delivered."""
-        try:
-            stored = schedule.read(key)
-        except LogError as error:
-            # not settled: the log keeps it, and the next start tries again
-            fields: dict[str, object] = {"exchange": schedule.exchange.name.name, "reason": str(error)}
-            self._broker.notes.event("error", "delayed_unreadable", fields)
-            return 0
-        return self._fire_one(schedule, due, key, stored)
 
     def _fire_one(self, schedule: Schedule, due: i64, key: i64, stored: StoredMessage) -> i64:
         if self._firing.fire(schedule, due, key, stored):

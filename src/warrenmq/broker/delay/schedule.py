@@ -19,10 +19,12 @@ from librt.vecs import append, vec
 from mypy_extensions import i64
 
 from warrenmq.broker import large
+from warrenmq.broker.aside import Aside
 from warrenmq.broker.delay.index import DueIndex
 from warrenmq.broker.delay.note import NAMED, Note, note_of
 from warrenmq.broker.message import NOTE_SHIFT, Message
 from warrenmq.broker.records import Exchange
+from warrenmq.log.damage import RecordDamaged
 from warrenmq.log.format import StoredMessage
 from warrenmq.log.index import QueueIndex
 
@@ -58,6 +60,7 @@ class Schedule:
         self._named: dict[int, Named] = {}  # by key
         self._memory: dict[int, StoredMessage] = {}
         self._next_in_memory: i64 = IN_MEMORY
+        self.aside: Aside | None = None  # what is damaged
 
     def __len__(self) -> int:
         return len(self.index)
@@ -142,10 +145,24 @@ class Schedule:
         found = self._memory.get(key)
         return self.broker.transient.get(key) if found is None else found
 
-    def read_many(self, pairs: list[tuple[int, int]]) -> list[StoredMessage]:
+    def read_many(self, pairs: list[tuple[int, int]]) -> list[StoredMessage | None]:
+        """The same for many; None: damaged."""
         if self.durable:
             return self.broker.log.read_many([key for _, key in pairs])
-        return [self.read(key) for _, key in pairs]
+        found: list[StoredMessage | None] = []
+        for _, key in pairs:
+            try:
+                found.append(self.read(key))
+            except RecordDamaged:
+                found.append(None)
+        return found
+
+    def set_aside(self, due: i64, key: i64) -> None:
+        """Damaged on disk, and out of the index: it is not delivered, and those behind it are."""
+        if self.aside is None:
+            name = self.exchange.name
+            self.aside = Aside(self.broker, self.id, "exchange", self.vhost.name, name.name)
+        self.aside.put(key, key if self.durable else -key, 0, 0, due)
 
     # -- names -------------------------------------------------------------------------------------------------
 
@@ -187,6 +204,9 @@ class Schedule:
                 else:
                     self.release(key)
             pairs = self.index.after(pairs[-1][0], pairs[-1][1], SLICE)
+        if self.aside is not None:
+            addresses = self.aside.addresses(addresses)
+            self.aside.clear()
         if self.durable:
             self.broker.log.drop_queue(self.id, addresses)
             self.broker.durable_change = True
@@ -201,8 +221,12 @@ class Schedule:
         empty = Note()
         while i < len(found):
             key = found.addresses[i]
-            note = note_of(self.read(key)) if found.flags[i] & NAMED else empty
-            self._enter(found.expiries[i], key, note)
+            try:
+                note = note_of(self.read(key)) if found.flags[i] & NAMED else empty
+            except RecordDamaged:
+                self.set_aside(found.expiries[i], key)
+            else:
+                self._enter(found.expiries[i], key, note)
             i += 1
 
     def log_index(self) -> QueueIndex:
@@ -213,4 +237,6 @@ class Schedule:
             for due, key in pairs:
                 out.add(0, key, due, NAMED if key in self._named else 0)
             pairs = self.index.after(pairs[-1][0], pairs[-1][1], SLICE)
+        if self.aside is not None:
+            self.aside.fill_index(out)
         return out

@@ -20,6 +20,7 @@ from warrenmq.broker import holder
 from warrenmq.broker.message import Entry, Message, Origin, bcc_of, message_from, packed_keys_of, unpack_keys
 from warrenmq.broker.queue import paging
 from warrenmq.broker.queue.page import MOVED, PAGE, PERSISTENT, REDELIVERED, Page
+from warrenmq.log.damage import RecordDamaged
 from warrenmq.log.format import StoredMessage
 from warrenmq.log.index import QueueIndex
 from warrenmq.wire.glance import quick_properties
@@ -75,7 +76,7 @@ class Fifo:
     def peek(self) -> Entry | None:
         if self._returned:
             return self._returned[-1]
-        if self._head >= len(self._items):
+        while self._head >= len(self._items):
             if self.paged == 0:
                 return None
             self._page_in()
@@ -95,7 +96,7 @@ class Fifo:
             return self._returned.pop()
         items = self._items
         head = self._head
-        if head >= len(items):
+        while head >= len(items):
             if self.paged == 0:
                 self._queue.broker.windowed += 1
                 return None
@@ -181,7 +182,7 @@ class Fifo:
         self._queue.broker.windowed += len(entries)
 
     def _page_in(self) -> None:
-        """Read the next packed entries into the (empty) window."""
+        """Read the next packed entries into the (empty) window. It stays empty when all of them are damaged."""
         page = self._pages[self._first_page]
         start = page.start
         end: i64 = len(page.addresses)
@@ -199,9 +200,10 @@ class Fifo:
                 addresses.append(page.addresses[i])
             i += 1
         if size > PAGE_IN_BYTES and len(addresses) == 1 and addresses[0] > 0:
-            self._items = [self._large(page, start)]
+            large = self._large(page, start)
+            self._items = [] if large is None else [large]
             self._head = 0
-            self._queue.broker.windowed += 1
+            self._queue.broker.windowed += len(self._items)
             return
         stored = paging.read(self._queue.broker, addresses) if addresses else []
         items: list[Entry | None] = []
@@ -213,8 +215,13 @@ class Fifo:
                 items.append(self._resident.pop(page.position(i)))
             else:
                 meta = page.metas[i]
-                message = self._message(stored[taken], page.addresses[i], (meta & PERSISTENT) != 0)
+                record = stored[taken]
                 taken += 1
+                if record is None:
+                    self._set_aside(page, i)
+                    i += 1
+                    continue
+                message = self._message(record, page.addresses[i], (meta & PERSISTENT) != 0)
                 entry = Entry(message, self._queue, page.position(i))
                 entry.redelivered = (meta & REDELIVERED) != 0
                 if expiries is not None:
@@ -229,28 +236,45 @@ class Fifo:
         self._head = 0
         self._queue.broker.windowed += len(items)
 
-    def _large(self, page: Page, i: i64) -> Entry:
-        """One entry whose body is read in pieces and stays so."""
+    def _set_aside(self, page: Page, i: i64) -> None:
+        """The packed entry is damaged: it leaves the order, and those behind it move up."""
+        queue = self._queue
         meta = page.metas[i]
-        message = self.message_at(page.addresses[i], meta >> 8, (meta & PERSISTENT) != 0)
-        entry = Entry(message, self._queue, page.position(i))
-        entry.redelivered = (meta & REDELIVERED) != 0
-        if page.expiries is not None:
-            entry.expires_at = page.expiries[i]
+        expiries = page.expiries
+        expires_at: i64 = 0 if expiries is None else expiries[i]
+        self.length -= 1
+        queue.ready -= 1
+        queue.ready_bytes -= meta >> 8
+        queue.set_aside(
+            page.addresses[i], page.position(i), meta >> 8, (meta & REDELIVERED) != 0, expires_at,
+            queue.priority_of(self),
+        )  # fmt: skip
+
+    def _large(self, page: Page, i: i64) -> Entry | None:
+        """One entry whose body is read in pieces and stays so. None: it is damaged."""
+        meta = page.metas[i]
         self.paged -= 1
         page.start = i + 1
         if page.start == len(page.addresses):
             self._next_page()
+        try:
+            message = self.message_at(page.addresses[i], meta >> 8, (meta & PERSISTENT) != 0)
+        except RecordDamaged:
+            self._set_aside(page, i)
+            return None
+        entry = Entry(message, self._queue, page.position(i))
+        entry.redelivered = (meta & REDELIVERED) != 0
+        if page.expiries is not None:
+            entry.expires_at = page.expiries[i]
         return entry
 
     def message_at(self, address: i64, size: i64, persistent: bool) -> Message:
-        """A message read from the log; a long body stays in pieces."""
+        """A message read from the log; a long body stays in pieces. RecordDamaged when it does not check."""
         log = self._queue.broker.log
-        chunks = log.body_parts(address)
-        if len(chunks) == 0:
+        if len(log.body_parts(address)) == 0:
             return self._message(log.read(address), address, persistent)
         message = self._message(log.read_head(address), address, persistent)
-        pieces = [log.read_chunk(chunk) for chunk in chunks]
+        pieces = log.read_parts(address)
         whole = message_from(message.origin, message.id, message.header(), pieces, size, message.persistent)
         whole.address = message.address
         whole.priority = message.priority
@@ -286,6 +310,49 @@ class Fifo:
         self._resident = {}
         self.paged = 0
         self.length = 0
+
+    def forget_transient(self) -> i64:
+        """Drop what the log does not keep for this queue, wherever it stands. Returns the bytes that stay."""
+        queue = self._queue
+        before = self.window()
+        self._returned = [entry for entry in self._returned if queue.logs(entry.message)]
+        items: list[Entry | None] = []
+        for item in self._items[self._head :]:
+            if item is not None and queue.logs(item.message):
+                items.append(item)
+        self._items = items
+        self._head = 0
+        self.length = self.window()
+        queue.broker.windowed -= before - self.length
+        size: i64 = 0
+        for entry in self._returned:
+            size += entry.message.size
+        for item in items:
+            if item is not None:
+                size += item.message.size
+        return size + self._forget_transient_pages()
+
+    def _forget_transient_pages(self) -> i64:
+        self.free_transient()
+        pages = self._pages[self._first_page :]
+        self._pages = []
+        self._first_page = 0
+        self.paged = 0
+        size: i64 = 0
+        for page in pages:
+            j: i64 = page.start
+            while j < len(page.addresses):
+                address = page.addresses[j]
+                position = page.position(j)
+                if address > 0 or (address == 0 and self._queue.logs(self._resident[position].message)):
+                    meta = page.metas[j]
+                    expiries = page.expiries
+                    self.push_packed(address, position, meta >> 8, meta & 255, 0 if expiries is None else expiries[j])
+                    size += meta >> 8
+                elif address == 0:
+                    del self._resident[position]
+                j += 1
+        return size
 
     def logged(self, out: vec[i64]) -> vec[i64]:
         """Where the log keeps what waits here, behind ``out``. Packed: there may be many millions."""

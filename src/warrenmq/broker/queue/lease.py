@@ -251,7 +251,8 @@ class Leases:
             slot += 1
         entries = self._entries(lease, slots)
         for number in slots:
-            self._off(lease, number)
+            if lease.addresses[number]:  # else it was damaged, and has been set aside
+                self._off(lease, number)
         queue.unacked += len(entries)  # requeue and reject take entries from the unacknowledged
         for entry in entries:
             queue.unacked_bytes += entry.message.size
@@ -317,12 +318,24 @@ class Leases:
         for record in paging.read(self._queue.broker, addresses):
             slot = slots[i]
             address = addresses[i]
+            i += 1
+            if record is None:
+                self.set_aside(lease, slot)
+                continue
             entry = entry_from(self._queue, record, address, lease.positions[slot])
             entry.message.priority = (lease.metas[slot] >> 8) & 255
             entry.expires_at = lease.expiries[slot]
             entries.append(entry)
-            i += 1
         return entries
+
+    def set_aside(self, lease: Lease, slot: i64) -> None:
+        """Damaged: it leaves the lease, so that nobody settles what nobody could read."""
+        address = lease.addresses[slot]
+        size = lease.size_of(slot)
+        priority = (lease.metas[slot] >> 8) & 255
+        position = lease.positions[slot]
+        self._off(lease, slot)
+        self._queue.set_aside(address, position, size, lease.redelivered(slot), lease.expiries[slot], priority)
 
     # -- start and end -----------------------------------------------------------------------------------------
 
@@ -386,9 +399,7 @@ def entry_from(queue: Queue, record: StoredMessage, address: i64, position: i64)
     """A queue entry from what was stored."""
     origin = Origin(record.exchange, unpack_keys(packed_keys_of(record)), bcc_of(record))
     body = record.body
-    message = message_from(
-        origin, record.message_id, record.header, [body] if body else [], len(body), address > 0
-    )
+    message = message_from(origin, record.message_id, record.header, [body] if body else [], len(body), address > 0)
     message.address = address if address > 0 else 0
     return Entry(message, queue, position)
 

@@ -9,6 +9,7 @@ from mypy_extensions import i64
 from warrenmq.broker.message import Message
 from warrenmq.broker.queue.lease import Lease, entry_from
 from warrenmq.broker.queue.replay import ReplayQueue
+from warrenmq.log.damage import RecordDamaged
 
 if TYPE_CHECKING:
     from warrenmq.broker.consumer import Consumer
@@ -42,6 +43,7 @@ class LeaseView(ReplayQueue):
     def read_messages(self, start: i64, count: i64) -> list[Message]:
         lease = self._leased()
         addresses: list[i64] = []
+        first = start
         while count > 0 and start < lease.count() and lease.addresses[start] != 0:
             addresses.append(lease.addresses[start])
             start += 1
@@ -53,11 +55,16 @@ class LeaseView(ReplayQueue):
                 spilled = True
         if not spilled:
             for record in self.broker.log.read_many(addresses):
+                if record is None:
+                    lease.queue.leases.set_aside(lease, first + len(out))
+                    break
                 out.append(entry_from(self, record, 1, 0).message)
             return out
         for address in addresses:
-            if address > 0:
-                out.append(entry_from(self, self.broker.log.read(address), 1, 0).message)
-            else:
-                out.append(entry_from(self, self.broker.transient.get(-address), 1, 0).message)
+            try:
+                stored = self.broker.log.read(address) if address > 0 else self.broker.transient.get(-address)
+            except RecordDamaged:
+                lease.queue.leases.set_aside(lease, first + len(out))
+                break
+            out.append(entry_from(self, stored, 1, 0).message)
         return out

@@ -17,7 +17,7 @@ from mypy_extensions import i64
 from warrenmq.broker import holder
 from warrenmq.broker.message import Entry, Message
 from warrenmq.broker.timers import Timer
-from warrenmq.log.format import LogError
+from warrenmq.log.damage import RecordDamaged
 from warrenmq.log.index import QueueIndex
 
 if TYPE_CHECKING:
@@ -128,10 +128,11 @@ class Letters:
             if message is None:
                 message = queue.message_at(letter.address, letter.size)
             taken = queue.broker.dead_letters.deliver(queue, message, letter.reason, letter.taken)
-        except LogError as error:
-            about: dict[str, object] = {"queue": str(queue.name), "reason": str(error)}
-            queue.broker.notes.event("error", "dead_letter_unreadable", about)
-            return False
+        except RecordDamaged:
+            del self._waiting[letter.position]
+            self.bytes -= letter.size
+            queue.set_aside(letter.address, letter.position, letter.size, True, 0, 0)
+            return True
         if not taken and not last:
             return False
         del self._waiting[letter.position]

@@ -13,6 +13,7 @@ from mypy_extensions import i64
 
 from warrenmq.broker.message import Entry, Message
 from warrenmq.broker.queue.page import MOVED, PERSISTENT
+from warrenmq.log.damage import RecordDamaged
 from warrenmq.log.format import StoredMessage
 
 if TYPE_CHECKING:
@@ -60,8 +61,8 @@ def address_of(queue: Queue, message: Message) -> i64:
     )
 
 
-def read(broker: Broker, addresses: list[i64]) -> list[StoredMessage]:
-    """Content by address, in order. What was in the transient store leaves it."""
+def read(broker: Broker, addresses: list[i64]) -> list[StoredMessage | None]:
+    """Content by address, in order; None: damaged. What was in the transient store leaves it, unless it is damaged."""
     if addresses[0] > 0 and addresses[-1] > 0:
         logged = True
         for address in addresses:
@@ -70,13 +71,16 @@ def read(broker: Broker, addresses: list[i64]) -> list[StoredMessage]:
                 break
         if logged:
             return broker.log.read_many(addresses)
-    out: list[StoredMessage] = []
+    out: list[StoredMessage | None] = []
     for address in addresses:
-        if address > 0:
-            out.append(broker.log.read(address))
-        else:
-            out.append(broker.transient.get(-address))
-            broker.transient.free(-address)
+        try:
+            if address > 0:
+                out.append(broker.log.read(address))
+            else:
+                out.append(broker.transient.get(-address))
+                broker.transient.free(-address)
+        except RecordDamaged:
+            out.append(None)
     return out
 
 
@@ -90,11 +94,18 @@ def let_go(queue: Queue, entry: Entry) -> None:
         entry.original = None
 
 
-def recall(queue: Queue, entry: Entry) -> None:
-    """The entry is needed again: read its content back if it is gone."""
+def recall(queue: Queue, entry: Entry) -> bool:
+    """The entry is needed again: read its content back if it is gone. False: it is damaged, and has been set aside."""
     message = entry.message
     if message.absent:
-        record = queue.broker.log.read(message.address)
+        try:
+            record = queue.broker.log.read(message.address)
+        except RecordDamaged:
+            queue.set_aside(
+                message.address, entry.position, message.size, entry.redelivered, entry.expires_at, message.priority
+            )
+            return False
         message.header_payload = record.header
         message.chunks = [record.body] if record.body else []
         message.absent = False
+    return True

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Final, final
 from librt.vecs import vec
 from mypy_extensions import i64
 
+from warrenmq.broker import holder
+from warrenmq.broker.aside import Aside
 from warrenmq.broker.message import Entry, Message
 from warrenmq.broker.queue import paging
 from warrenmq.broker.queue.arguments import DROP_HEAD, REJECT_PUBLISH_DLX, QueueSettings, settings
@@ -114,6 +116,7 @@ class Queue(Destination):
         self.gone: bool = False
         self.leases: Final = Leases(self)
         self.keeps_all: bool = False  # does it log transient messages too? (streams)
+        self.aside: Aside | None = None  # what is damaged
         self.failed: bool = False  # set by a fault: accepts nothing any more
         self.next_position: i64 = 1
         self.moved_batch: i64 = 0  # the last log batch in which a message came from inside the broker
@@ -366,6 +369,15 @@ class Queue(Destination):
             i -= 1
         return self._fifo
 
+    def set_aside(
+        self, address: i64, position: i64, size: i64, redelivered: bool, expires_at: i64, priority: i64
+    ) -> None:
+        """A message of this queue is damaged on disk: nobody gets it, and those behind it go on."""
+        if self.aside is None:
+            stream = self.kind == "stream"
+            self.aside = Aside(self.broker, self.id, "queue", self.vhost.name, self.name.name, stream)
+        self.aside.put(position, address, size, holder.pack(priority, size, redelivered), expires_at)
+
     # -- settling ----------------------------------------------------------------------------------------------
 
     def settle(self, entry: Entry) -> None:
@@ -410,7 +422,8 @@ class Queue(Destination):
         entry.redelivered = True
         entry.consumer = None
         self.requeued += 1
-        paging.recall(self, entry)
+        if not paging.recall(self, entry):
+            return
         self._fifo_of(entry.message.priority if self.max_priority > 0 else 0).put_back(entry)
         self.ready += 1
         self.ready_bytes += entry.message.size
@@ -432,7 +445,8 @@ class Queue(Destination):
     def give_up(self, entry: Entry, reason: str) -> None:
         """It leaves the queue for this reason: dead-lettered if there is where to, else gone."""
         if self.settings.dead_letter_exchange is not None and not self.gone:
-            paging.recall(self, entry)
+            if not paging.recall(self, entry):
+                return
             self.broker.dead_letters.add(self, entry, reason, True)
         self._leave(entry)
 
@@ -452,27 +466,22 @@ class Queue(Destination):
             self.give_up(entry, "maxlen")
 
     def expire_heads(self, now: i64) -> None:
-        """Drop what expired at ``now`` or before from the head of each priority."""
-        for fifo in self._fifos:
-            while fifo.length > 0:
-                head = fifo.peek()
-                if head is None or head.expires_at == 0 or head.expires_at > now:
-                    break
-                fifo.pop()
-                self.ready -= 1
-                self.ready_bytes -= head.message.size
-                self.give_up(head, "expired")
+        """Drop what expired at ``now`` or before from the head; behind a higher priority nothing is looked at."""
+        while self.ready > 0:
+            fifo = self._first_fifo() if self.max_priority > 0 else self._fifo
+            head = fifo.peek()
+            if head is None or head.expires_at == 0 or head.expires_at > now:
+                break
+            fifo.pop()
+            self.ready -= 1
+            self.ready_bytes -= head.message.size
+            self.give_up(head, "expired")
         self.arm_head_expiry()
 
     def arm_head_expiry(self) -> None:
-        due: i64 = 0
-        for fifo in self._fifos:
-            if fifo.length > 0:
-                head = fifo.peek()
-                if head is not None and head.expires_at and (due == 0 or head.expires_at < due):
-                    due = head.expires_at
-        if due:
-            self.broker.timers.arm(self._head_expiry, due)
+        head = (self._first_fifo() if self.max_priority > 0 else self._fifo).peek()
+        if head is not None and head.expires_at:
+            self.broker.timers.arm(self._head_expiry, head.expires_at)
         elif self._head_expiry.due >= 0:
             self.broker.timers.cancel(self._head_expiry)
 
@@ -547,6 +556,8 @@ class Queue(Destination):
         if self.durable:
             self.broker.durability.drop(self)
         self.leases.drop()
+        if self.aside is not None:
+            self.aside.clear()
         self.gone = True
         self.broker.timers.cancel(self._head_expiry)
         self.broker.timers.cancel(self._expiry)
@@ -558,6 +569,18 @@ class Queue(Destination):
             self.broker.notes.event(
                 "warning", event, {"queue": str(self.name), "messages": int(self.ready), "leased": int(leased)}
             )
+
+    def forget_transient(self) -> None:
+        """Drop what would not be there after a restart of the process; nobody holds anything any more."""
+        if self.keeps_all:
+            return
+        self.ready = 0
+        self.ready_bytes = 0
+        for fifo in self._fifos:
+            self.ready_bytes += fifo.forget_transient()
+            self.ready += fifo.length
+        if self.expiring:
+            self.arm_head_expiry()
 
     def _clear(self) -> None:
         for fifo in self._fifos:
@@ -575,7 +598,7 @@ class Queue(Destination):
             size = fifo.head_size()
             if max_bytes >= 0 and lease.count() > 0 and lease.bytes + size > max_bytes:
                 break
-            fifo.lease_head(lease, self._priority_of(fifo))
+            fifo.lease_head(lease, self.priority_of(fifo))
             self.ready -= 1
             self.ready_bytes -= size
             self.unacked += 1
@@ -584,7 +607,7 @@ class Queue(Destination):
             self.arm_head_expiry()
         self._promise.renew()
 
-    def _priority_of(self, fifo: Fifo) -> i64:
+    def priority_of(self, fifo: Fifo) -> i64:
         i: i64 = 0
         while i < len(self._fifos):
             if self._fifos[i] is fifo:
@@ -619,6 +642,8 @@ class Queue(Destination):
             fifo.fill_index(index, priority)
             priority += 1
         self.leases.fill_index(index)
+        if self.aside is not None:
+            self.aside.fill_index(index)
         index.sort()
         return index
 

@@ -175,12 +175,11 @@ class QuorumQueue(Queue):
             _hide(entry)
             entry.redelivered = True
             self.requeued += 1
-            self.ready += 1
-            self.ready_bytes += entry.message.size
             if to_the_end:
                 self._to_the_end(entry, failures)
-            else:
-                paging.recall(self, entry)
+            elif paging.recall(self, entry):
+                self.ready += 1
+                self.ready_bytes += entry.message.size
                 back.append(entry)
                 self._count(entry.message, entry.position, failures)
         if not self.gone:
@@ -189,16 +188,20 @@ class QuorumQueue(Queue):
 
     def _to_the_end(self, entry: Entry, failures: int) -> None:
         self._failures.pop(entry.position, None)
+        fifo = self._fifo
+        paged = fifo.paged > 0 or fifo.length >= paging.WINDOW
+        if not paged and not paging.recall(self, entry):
+            return
         position = self.next_position
         self.next_position = position + 1
         message = entry.message
         self._count(message, position, failures)
-        fifo = self._fifo
-        if fifo.paged > 0 or fifo.length >= paging.WINDOW:
+        self.ready += 1
+        self.ready_bytes += message.size
+        if paged:
             flags: i64 = REDELIVERED | (PERSISTENT if message.persistent else 0)
             fifo.push_packed(message.address, position, message.size, flags, entry.expires_at)
             return
-        paging.recall(self, entry)
         again = Entry(entry.message, self, position)
         again.redelivered = True
         again.expires_at = entry.expires_at

@@ -43,7 +43,7 @@ class ReplayQueue(Queue):
         raise NotImplementedError
 
     def read_messages(self, start: i64, count: i64) -> list[Message]:
-        """Messages from ``start`` on, at most ``count``, at least one when there is one."""
+        """Messages from ``start`` on, at most ``count``. Fewer where one is damaged; ``skip`` then passes over it."""
         raise NotImplementedError
 
     def readable_start(self) -> i64:

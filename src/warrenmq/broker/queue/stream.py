@@ -72,6 +72,7 @@ class StreamQueue(ReplayQueue):
         self._origin: Origin | None = None
         self._origin_exchange: str = ""
         self._origin_keys: bytes = b""
+        self._damaged: set[int] = set()  # offsets that readers pass over
 
     # -- what a stream does not do -----------------------------------------------------------------------------
 
@@ -243,6 +244,9 @@ class StreamQueue(ReplayQueue):
                 del self._pages[0]
         if len(gone):
             self.broker.log.settle_many(self.id, gone)
+        if self.aside is not None:
+            self.aside.forget_before(offset)
+            self._damaged = {at for at in self._damaged if at >= offset}
 
     # -- reading -----------------------------------------------------------------------------------------------
 
@@ -291,6 +295,12 @@ class StreamQueue(ReplayQueue):
                 i += 1
         return self.next_position
 
+    def skip(self, at: i64) -> i64:
+        if self._damaged:
+            while int(at) in self._damaged:
+                at += 1
+        return at
+
     def read_messages(self, start: i64, count: i64) -> list[Message]:
         out: list[Message] = []
         if start >= self._recent_first and self._recent:
@@ -304,12 +314,17 @@ class StreamQueue(ReplayQueue):
             return out
         page = self._page_of(start)
         addresses: list[int] = []
+        first = start
         i = start - page.first
         while i < len(page.addresses) and count > 0:
             addresses.append(page.addresses[i])
             i += 1
             count -= 1
         for record in self.broker.log.read_many(addresses):
+            if record is None:
+                self._damaged.add(int(start))
+                self.set_aside(addresses[start - first], start, 0, False, 0, 0)
+                break
             origin = self._origin
             keys = packed_keys_of(record)
             if origin is None or record.exchange != self._origin_exchange or keys != self._origin_keys:

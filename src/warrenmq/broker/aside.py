@@ -1,0 +1,194 @@
+"""Damaged messages: set aside by whoever held them, out of delivery, until the operator drops them.
+
+Duty: what one queue or delayed exchange has set aside, and all of it together for the operator. The log goes on holding
+such a message for its owner, so a restart finds it again, and it goes with its owner. Not here: finding damage (every
+read of the log does, and the scrub), and going on behind it (``fifo.py``, ``replay.py``, ``delays.py``).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, final
+
+from librt.vecs import append, vec
+from mypy_extensions import i64
+
+from warrenmq.log.damage import MISMATCH, named
+from warrenmq.log.index import QueueIndex
+
+if TYPE_CHECKING:
+    from warrenmq.broker.broker import Broker
+
+
+@final
+class Damaged:
+    """One damaged message. ``address``: in the log, or negative: in the transient store."""
+
+    def __init__(self, position: i64, address: i64, size: i64, flags: i64, expires_at: i64, problem: str) -> None:
+        self.position: Final = position
+        self.address: Final = address
+        self.size: Final = size
+        self.flags: Final = flags  # as the log keeps them beside a holder
+        self.expires_at: Final = expires_at
+        self.problem: Final = problem
+
+    def place(self) -> str:
+        return named(self.address) if self.address > 0 else f"spilled message {-self.address:#x}"
+
+
+@final
+class Aside:
+    """What one owner has set aside, by position."""
+
+    def __init__(self, broker: Broker, owner: i64, kind: str, vhost: str, name: str, in_place: bool = False) -> None:
+        self._broker: Final = broker
+        self._in_place: Final = in_place  # a stream's: its offset stays, and goes by retention
+        self.owner: Final = owner  # the id by which the log knows it
+        self.kind: Final = kind  # queue or exchange
+        self.vhost: Final = vhost
+        self.name: Final = name
+        self.kept: dict[int, Damaged] = {}
+
+    def put(self, position: i64, address: i64, size: i64, flags: i64, expires_at: i64) -> None:
+        """Out of delivery, and said so. What was dropped before it was found here goes at once."""
+        broker = self._broker
+        if broker.damaged.take_dropped(address):
+            self._release(address)
+            return
+        if int(position) in self.kept:
+            return
+        found = broker.log.damage.known.get(int(address))
+        problem = MISMATCH if found is None else found
+        one = Damaged(position, address, size, flags, expires_at, problem)
+        self.kept[int(position)] = one
+        broker.damaged.owners[int(self.owner)] = self
+        broker.damaged.set_aside += 1
+        fields: dict[str, object] = {
+            self.kind: self.name, "vhost": self.vhost, "place": one.place(), "position": int(position),
+            "bytes": int(size), "reason": problem, "id": self.id_of(position),
+        }  # fmt: skip
+        broker.notes.event("error", "message_damaged", fields)
+
+    def id_of(self, position: i64) -> str:
+        return f"{self.owner}-{position}"
+
+    def drop(self, position: i64) -> bool:
+        """The operator gives it up: it is gone for good."""
+        one = self.kept.pop(int(position), None)
+        if one is None:
+            return False
+        self._release(one.address)
+        fields: dict[str, object] = {self.kind: self.name, "vhost": self.vhost, "place": one.place()}
+        self._broker.notes.event("warning", "damaged_message_dropped", fields)
+        self._forget_if_empty()
+        return True
+
+    def _release(self, address: i64) -> None:
+        if self._in_place:
+            return
+        if address > 0:
+            self._broker.log.settle(self.owner, address)
+            self._broker.durable_change = True
+        else:
+            self._broker.transient.free(-address)
+
+    def addresses(self, out: vec[i64]) -> vec[i64]:
+        """Where the log holds them, behind ``out``."""
+        for one in self.kept.values():
+            if one.address > 0 and not self._in_place:
+                out = append(out, one.address)
+        return out
+
+    def fill_index(self, index: QueueIndex) -> None:
+        """For the log to remember at a clean stop."""
+        for one in self.kept.values():
+            if one.address > 0 and not self._in_place:
+                index.add(one.position, one.address, one.expires_at, one.flags)
+
+    def forget_before(self, position: i64) -> None:
+        """Retention took what stood before this offset."""
+        for at in list(self.kept):
+            if at < position:
+                del self.kept[at]
+        self._forget_if_empty()
+
+    def clear(self) -> None:
+        """The owner goes, and what it held with it."""
+        for one in self.kept.values():
+            if one.address < 0:
+                self._broker.transient.free(-one.address)
+        self.kept.clear()
+        self._forget_if_empty()
+
+    def _forget_if_empty(self) -> None:
+        if not self.kept:
+            self._broker.damaged.owners.pop(int(self.owner), None)
+
+
+@final
+class DamagedMessages:
+    """All of it, for the operator."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker: Final = broker
+        self.owners: dict[int, Aside] = {}
+        self.set_aside: i64 = 0  # ever
+        self._dropped: set[int] = set()  # addresses given up before their owners came to them
+
+    def found_by_scan(self, address: i64, problem: str) -> None:
+        """Before anybody came to it: whoever holds it will set it aside."""
+        fields: dict[str, object] = {
+            "place": named(address), "queue": ", ".join(self.names(address)), "reason": problem,
+            "id": f"log-{address}",
+        }  # fmt: skip
+        self._broker.notes.event("error", "message_damaged", fields)
+
+    def names(self, address: i64) -> list[str]:
+        """The queues and exchanges a record was written for; it may have moved since."""
+        found: list[str] = []
+        ids = self._broker.log.queues_of(address)
+        for vhost in self._broker.vhosts.values():
+            for queue in vhost.queues.values():
+                if queue.id in ids:
+                    found.append(str(queue.name))
+        found.extend(self._broker.delay.names_of(ids))
+        return found
+
+    def count(self) -> i64:
+        """How many are known and not dropped yet."""
+        total: i64 = len(self.ahead())
+        for aside in self.owners.values():
+            total += len(aside.kept)
+        return total
+
+    def ahead(self) -> list[int]:
+        """Addresses found damaged (by the scrub, say) that nobody has come to yet, so nobody has set them aside."""
+        found = self._broker.log.damage.known
+        if not found:
+            return []
+        held: set[int] = set()
+        for aside in self.owners.values():
+            for one in aside.kept.values():
+                held.add(int(one.address))
+        return [address for address in found if address not in held and address not in self._dropped]
+
+    def drop(self, id: str) -> bool:
+        """By the id in the list; says whether there was such a one."""
+        words = id.split("-")
+        if len(words) != 2 or not words[1].isdigit():
+            return False
+        if words[0] == "log":
+            address = int(words[1])
+            if address not in self.ahead():
+                return False
+            self._dropped.add(address)
+            self._broker.notes.event("warning", "damaged_message_dropped", {"place": named(address)})
+            return True
+        aside = self.owners.get(int(words[0])) if words[0].isdigit() else None
+        return aside is not None and aside.drop(int(words[1]))
+
+    def take_dropped(self, address: i64) -> bool:
+        """Was it given up before? Its owner has come to it now."""
+        if int(address) not in self._dropped:
+            return False
+        self._dropped.discard(int(address))
+        return True

@@ -1,0 +1,156 @@
+"""A long import goes in steps: refused as a whole, never half a part, and the beginning of it after a crash."""
+
+from __future__ import annotations
+
+import json
+import socket
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.broker.harness import Core
+from tests.http.conftest import Api
+from warrenmq.broker import importing
+from warrenmq.broker.definitions import InvalidDefinitions, Reader
+from warrenmq.server.app import STEPS
+from warrenmq.testing import Broker
+
+
+def document(queues: int = 100) -> dict[str, Any]:
+    names = [f"q{number:04}" for number in range(queues)]
+    return {
+        "users": [{"name": "ann", "password_hash": "", "tags": ""}],
+        "vhosts": [{"name": "new"}],
+        "permissions": [{"user": "ann", "vhost": "new", "configure": "", "write": "", "read": "^q"}],
+        "policies": [{"vhost": "new", "name": "p", "pattern": "^q", "definition": {"max-length": 5}}],
+        "exchanges": [{"name": "x", "vhost": "new", "type": "direct", "durable": True}],
+        "queues": [{"name": name, "vhost": "new", "durable": True} for name in names],
+        "bindings": [
+            {"source": "x", "vhost": "new", "destination": name, "destination_type": "queue", "routing_key": name}
+            for name in names
+        ],
+    }
+
+
+def steps(core: Core, wanted: dict[str, Any]) -> Any:
+    broker = core.broker
+    reader = Reader(None, importing.existing(broker), broker.randomness)
+    parts = sum(len(section) for section in wanted.values())
+    assert len(list(reader.read(wanted))) == parts  # one step a part
+    return importing.apply(broker, reader.finished(), "guest")
+
+
+def finish(core: Core, taking: Any) -> None:
+    core.broker.begin_turn()
+    for _ in taking:
+        pass
+    core.turn()
+
+
+def size(core: Core) -> tuple[int, int]:
+    vhost = core.broker.vhosts.get("new")
+    if vhost is None:
+        return (0, 0)
+    return (len(vhost.queues), sum(len(exchange.bindings_out) for exchange in vhost.exchanges.values()))
+
+
+def test_a_step_makes_one_thing(tmp_path: Path) -> None:
+    core = Core(tmp_path)
+    before = (0, 0)
+    for _ in steps(core, document()):
+        now = size(core)
+        assert (now[0] - before[0]) + (now[1] - before[1]) <= 1
+        before = now
+    assert before == (100, 100)
+
+
+@pytest.mark.parametrize("taken", [0, 1, 2, 3, 5, 6, 50, 106, 150, 205])
+def test_a_crash_in_the_middle_leaves_the_beginning_and_importing_again_completes_it(
+    tmp_path: Path, taken: int
+) -> None:
+    core = Core(tmp_path)
+    taking = steps(core, document())
+    core.broker.begin_turn()
+    for _ in range(taken):
+        next(taking)
+    core.turn()
+    found = size(core)
+    core.restart(clean=False)
+    assert size(core) == found
+    vhost = core.broker.vhosts.get("new")
+    if vhost is not None:
+        for exchange in vhost.exchanges.values():
+            assert all(one.destination.name.name in vhost.queues for one in exchange.bindings_out.values())
+    finish(core, steps(core, document()))
+    assert size(core) == (100, 100)
+    assert core.broker.vhosts["new"].queues["q0001"].policy == "p"
+
+
+def test_what_clients_change_meanwhile_counts_and_is_told(tmp_path: Path) -> None:
+    core = Core(tmp_path)
+    taking = steps(core, document())
+    for _ in range(20):
+        next(taking)
+    core.broker.access.set_permissions("guest", "new", ".*", ".*", ".*")
+    client = core.client(vhost="new")
+    assert client.call("queue.declare", queue="q0050", arguments={"x-max-length": 3}).name == "queue.declare-ok"
+    assert client.call("queue.delete", queue="q0001").name == "queue.delete-ok"
+    with pytest.raises(InvalidDefinitions) as told:
+        finish(core, taking)
+    assert told.value.problems[0].startswith("imported, but for")
+    assert told.value.problems[1:] == [
+        "binding of queue 'q0001' in vhost 'new' to exchange 'x' in vhost 'new': no queue 'q0001' in vhost 'new'"
+    ]
+    assert size(core) == (99, 99)
+    assert "x-max-length" in core.broker.vhosts["new"].queues["q0050"].arguments
+
+
+def test_a_vhost_that_is_deleted_meanwhile_stays_deleted(tmp_path: Path) -> None:
+    core = Core(tmp_path)
+    taking = steps(core, document())
+    for _ in range(10):
+        next(taking)
+    core.broker.delete_vhost("new")
+    with pytest.raises(InvalidDefinitions) as told:
+        finish(core, taking)
+    assert "vhost 'new' is gone" in told.value.problems[1] and told.value.problems[-1].endswith(" more")
+    assert "new" not in core.broker.vhosts
+    core.restart(clean=False)
+    assert "new" not in core.broker.vhosts
+
+
+def test_an_import_over_http_takes_many_turns() -> None:
+    """Each turn that defines something is a batch of the log: there are as many as the parts need."""
+    with Broker() as broker, httpx.Client(timeout=60) as client:
+        api = Api(broker, client)
+        before = broker.call(lambda: int(broker.server.broker.log.batch))
+        assert api.ask("POST", "/definitions", document(1000)).status_code == 204
+        after = broker.call(lambda: int(broker.server.broker.log.batch))
+        assert after - before >= 2000 / STEPS
+        assert len(api.get("/queues/new?columns=name")) == 1000
+        assert [one["name"] for one in api.get("/definitions/new")["queues"]] == [f"q{n:04}" for n in range(1000)]
+        wrong = document(1000)
+        wrong["vhosts"].append({"name": "newer"})
+        wrong["bindings"][-1]["destination"] = "nobody"
+        answer = api.ask("POST", "/definitions", wrong)
+        assert answer.status_code == 400 and "bindings[999].destination" in answer.text
+        assert api.ask("GET", "/vhosts/newer").status_code == 404
+
+
+def test_an_import_goes_on_when_whoever_sent_it_leaves() -> None:
+    with Broker() as broker, httpx.Client(timeout=60) as client:
+        api = Api(broker, client)
+        body = json.dumps(document(2000)).encode()
+        with socket.create_connection((broker.host, broker.http_port)) as leaving:
+            leaving.sendall(
+                b"POST /api/definitions HTTP/1.1\r\nHost: x\r\nAuthorization: Basic Z3Vlc3Q6Z3Vlc3Q=\r\n"
+                b"Content-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(body) + body
+            )
+            while api.ask("GET", "/queues/new/q0000").status_code != 200:  # it has begun
+                pass
+        while api.ask("GET", "/queues/new/q1999").status_code != 200:
+            pass
+        broker.settle()
+        assert len(api.get("/bindings/new?columns=source")) == 4000  # with those of the default exchange
