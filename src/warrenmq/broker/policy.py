@@ -71,6 +71,13 @@ class Policy:
 
 def parse_policy(vhost: str, name: str, value: dict[str, object], operator: bool) -> Policy:
     """A validated policy from RabbitMQ's JSON (keys pattern, definition, priority, apply-to); raises Refused."""
+    policy = read_policy(vhost, name, value)
+    validate_definition(policy.definition, operator)
+    return policy
+
+
+def read_policy(vhost: str, name: str, value: dict[str, object]) -> Policy:
+    """The same, but whatever it says is taken: what is in the log was validated when it was set."""
     for key in ("pattern", "definition"):
         if key not in value:
             raise Refused(f"[{{key_missing,{key}}}]")
@@ -87,9 +94,7 @@ def parse_policy(vhost: str, name: str, value: dict[str, object], operator: bool
     if not isinstance(apply_to, str) or apply_to not in APPLY_TO:
         shown = apply_to if isinstance(apply_to, str) else erlang_term(apply_to)
         raise refused(f"apply-to '{shown}' unrecognised; should be 'queues', 'exchanges' or 'all'")
-    policy = Policy(vhost, name, pattern, definition, float(priority), apply_to)
-    validate_definition(definition, operator)
-    return policy
+    return Policy(vhost, name, pattern, definition, float(priority), apply_to)
 
 
 def _by_priority(policy: Policy) -> tuple[float, str]:
@@ -167,7 +172,7 @@ class Policies:
         """Take back one stored definition; False when it is of a kind that lives elsewhere. Nothing is stored again."""
         if kind != POLICY and kind != OPERATOR_POLICY:
             return False
-        policy = parse_policy(text(value, "vhost"), text(value, "name"), value, kind == OPERATOR_POLICY)
+        policy = read_policy(text(value, "vhost"), text(value, "name"), value)
         self._replace(policy.vhost, policy.name, policy, kind == OPERATOR_POLICY)
         return True
 

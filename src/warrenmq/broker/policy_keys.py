@@ -10,11 +10,14 @@ from __future__ import annotations
 from typing import Final, final
 
 from warrenmq.broker.access import Refused
+from warrenmq.broker.queue.arguments import MAX_SEGMENT_BYTES
 
 COUNT: Final = "count"  # integer from 0
 PERIOD: Final = "period"  # integer from 1
 TEXT: Final = "text"
 ONE_OF: Final = "one of"
+NUMBERED: Final = "one of these numbers"
+SEGMENT: Final = "segment"  # integer from 0 to what a segment of a stream may be
 AGE: Final = "age"  # "7D", as streams measure age
 ANY: Final = "any"
 NAMES: Final = "names"  # a list of texts
@@ -43,9 +46,13 @@ class PolicyKey:
             return str(value) in self.choices and not isinstance(value, bool)
         if rule == NAMES:
             return isinstance(value, list) and all(isinstance(name, str) for name in value)
+        if rule == NUMBERED:
+            return isinstance(value, int) and not isinstance(value, bool) and str(value) in self.choices
         if rule == AGE:
             return isinstance(value, str) and is_age(value)
         if isinstance(value, bool) or not isinstance(value, int):
+            return False
+        if rule == SEGMENT and value > MAX_SEGMENT_BYTES:
             return False
         return value >= (1 if rule == PERIOD else 0)
 
@@ -79,9 +86,9 @@ TABLE: Final = [
     _key("delivery-limit", COUNT, "is not a valid delivery limit", MIN),
     _key("overflow", ONE_OF, "is not a valid overflow value", FIRST, "drop-head reject-publish reject-publish-dlx"),
     _key("queue-mode", ONE_OF, "is not a valid queue-mode value", FIRST, "default lazy"),
-    _key("queue-version", ONE_OF, "is not a valid queue-version value", FIRST, "1 2"),
+    _key("queue-version", NUMBERED, "is not a valid queue-version value", FIRST, "1 2"),
     _key("max-age", AGE, "is not a valid max age"),
-    _key("stream-max-segment-size-bytes", COUNT, "is not a valid segment size"),
+    _key("stream-max-segment-size-bytes", SEGMENT, "is not a valid segment size"),
     _key("initial-cluster-size", COUNT, "is not a valid cluster size"),
     _key("queue-leader-locator", ONE_OF, "is not a valid queue leader locator value", FIRST,
          "client-local balanced random least-leaders"),
@@ -89,10 +96,10 @@ TABLE: Final = [
          "min-masters client-local random"),
     _key("ha-mode", ONE_OF, "is not a valid ha-mode value", FIRST, "all exactly nodes"),
     _key("ha-params", ANY, ""),
-    _key("ha-sync-mode", ONE_OF, "ha-sync-mode must be \"manual\" or \"automatic\"", FIRST, "manual automatic"),
-    _key("ha-sync-batch-size", PERIOD, "is not a valid ha-sync-batch-size value"),
-    _key("ha-promote-on-shutdown", ONE_OF, "is not a valid ha-promote-on-shutdown value", FIRST, "always when-synced"),
-    _key("ha-promote-on-failure", ONE_OF, "is not a valid ha-promote-on-failure value", FIRST, "always when-synced"),
+    _key("ha-sync-mode", ONE_OF, "", FIRST, "manual automatic"),  # words of these four: MIRROR_WORDS
+    _key("ha-sync-batch-size", PERIOD, ""),
+    _key("ha-promote-on-shutdown", ONE_OF, "", FIRST, "always when-synced"),
+    _key("ha-promote-on-failure", ONE_OF, "", FIRST, "always when-synced"),
     # not in a plain 3.10, harmless to accept
     _key("consumer-timeout", COUNT, "is not a valid consumer timeout", MIN),
     _key("federation-upstream", TEXT, "is not a valid federation upstream"),
@@ -100,6 +107,15 @@ TABLE: Final = [
     _key("extra-destinations", NAMES, "is not a valid list of destinations"),
     _key("delayed-mandatory", ONE_OF, "is not a valid delayed-mandatory value", FIRST, "rabbitmq honest"),
 ]  # fmt: skip
+
+LINE: Final = 80  # Erlang breaks longer lists into lines
+
+MIRROR_WORDS: Final = {
+    "ha-sync-mode": 'ha-sync-mode must be "manual" or "automatic", got ?',
+    "ha-sync-batch-size": "ha-sync-batch-size takes an integer greater than 0, ? given",
+    "ha-promote-on-shutdown": 'ha-promote-on-shutdown must be "always" or "when-synced", got ?',
+    "ha-promote-on-failure": 'ha-promote-on-failure must be "always" or "when-synced", got ?',
+}
 
 KEYS: Final = {key.name: key for key in TABLE}
 
@@ -127,19 +143,51 @@ def validate_definition(definition: dict[str, object], operator: bool) -> None:
     """Raise Refused, with RabbitMQ's text, at the first key that makes no sense."""
     if not definition:
         raise refused("no policy provided")
-    unknown = [
-        "{" + erlang_term(name) + "," + erlang_term(definition[name]) + "}"
-        for name in sorted(definition)
-        if name not in KEYS or (operator and KEYS[name].merge != MIN)
-    ]
-    if unknown:
-        raise refused(f"[{','.join(unknown)}] are not recognised policy settings")
-    for name in sorted(definition):
+    if not operator:
+        validate_mirrors(definition)
+    allowed = [name for name in sorted(definition) if name in KEYS and (not operator or KEYS[name].merge == MIN)]
+    for name in allowed:
         key = KEYS[name]
         if not key.accepts(definition[name]):
             raise refused(f"{erlang_term(definition[name])} {key.words}")
-    if "ha-mode" not in definition and ("ha-params" in definition or "ha-sync-mode" in definition):
+    unknown = [
+        "{" + erlang_term(name) + "," + erlang_term(definition[name]) + "}"
+        for name in sorted(definition)
+        if name not in allowed
+    ]
+    if unknown:
+        listed = f"[{','.join(unknown)}]"
+        if len(listed) >= LINE:
+            listed = "[" + ",\n ".join(unknown) + "]"
+        raise refused(f"{listed} are not recognised policy settings")
+
+
+def validate_mirrors(definition: dict[str, object]) -> None:
+    """The keys of mirroring, which RabbitMQ looks at together and before all others."""
+    if not any(name.startswith("ha-") and name in KEYS for name in definition):
+        return
+    if "ha-mode" not in definition:
         raise refused("ha-mode must be specified to specify ha-params, ha-sync-mode or ha-promote-on-shutdown")
+    mode = definition["ha-mode"]
+    if not KEYS["ha-mode"].accepts(mode):
+        raise refused(f"{erlang_term(mode)} {KEYS['ha-mode'].words}")
+    given = erlang_term(definition["ha-params"]) if "ha-params" in definition else "none"
+    params = definition.get("ha-params")
+    if mode == "all" and "ha-params" in definition:
+        raise refused('ha-mode="all" does not take parameters')
+    if mode == "exactly" and not KEYS["ha-sync-batch-size"].accepts(params):
+        raise refused(f'ha-mode="exactly" takes an integer, {given} given')
+    if mode == "nodes":
+        if not isinstance(params, list):
+            raise refused(f'ha-mode="nodes" takes a list, {given} given')
+        if not params:
+            raise refused('ha-mode="nodes" list must be non-empty')
+        others = [node for node in params if not isinstance(node, str)]
+        if others:
+            raise refused(f'ha-mode="nodes" takes a list of strings, {erlang_term(others)} was not a string')
+    for name, words in MIRROR_WORDS.items():
+        if name in definition and not KEYS[name].accepts(definition[name]):
+            raise refused(words.replace("?", erlang_term(definition[name])))
 
 
 def merge(definition: dict[str, object], operator: dict[str, object]) -> dict[str, object]:
