@@ -32,6 +32,8 @@ REFUSED = "refused"
 INVALID = "invalid"  # the row cannot be said in AMQP; it was not sent
 PENDING = ""
 
+UNLIKE, ALIKE, SAME = range(3)  # how like a returned message a row is
+
 CHUNK = 2500  # rows between two looks at what the broker has answered
 DOUBTFUL = 64  # rows sent again together while a refused one is searched
 REOPENED = 10  # connections lost in a row, with nothing confirmed between, before the task gives up
@@ -49,7 +51,7 @@ class Chunk:
         self.texts: dict[int, str] = {}
         self.first = 0  # sequence number of the first row sent
         self.sent: list[int] = []  # rows sent, in order: their sequence numbers follow one another
-        self._by_id: dict[str, list[int]] | None = None
+        self._waiting: dict[tuple[str, str, str], list[int]] | None = None
 
     def settle(self, row: int, outcome: str, code: int | None = None, text: str | None = None) -> None:
         self.outcomes[row] = outcome
@@ -58,16 +60,35 @@ class Chunk:
         if text is not None:
             self.texts[row] = text
 
-    def find(self, message_id: str) -> int | None:
-        """The first row of this message id that nothing is known about yet."""
-        if self._by_id is None:
-            self._by_id = {}
-            for row, name in enumerate(self.rows.message_ids):
-                self._by_id.setdefault(name, []).append(row)
-        for row in self._by_id.get(message_id, ()):
-            if self.outcomes[row] == PENDING:
-                return row
-        return None
+    def find(self, event: Returned, message_id: str) -> tuple[int, int]:
+        """The first row that may be the one returned, and how like it is; (0, UNLIKE) when there is none.
+
+        A return carries no sequence number, but the whole message, and returns come in the order of publishing. Rows
+        with one id are told apart by exchange, key, headers and body; rows that are the same in all of that are the
+        same message, whichever of them it was.
+        """
+        if self._waiting is None:
+            self._waiting = {}
+            rows = self.rows
+            for row in range(len(rows.bodies) - 1, -1, -1):  # the last of each list is the first of the rows
+                key = (rows.message_ids[row], rows.exchanges[row], rows.routing_keys[row])
+                self._waiting.setdefault(key, []).append(row)
+        waiting = self._waiting.get((message_id, event.exchange, event.routing_key), [])
+        while waiting and self.outcomes[waiting[-1]] != PENDING:
+            waiting.pop()
+        found, likeness = 0, UNLIKE
+        for row in reversed(waiting):
+            if self.outcomes[row] == PENDING and self.rows.bodies[row] == event.body:
+                if self.rows.headers[row] == event.header:
+                    return row, SAME
+                if likeness == UNLIKE:  # the broker takes BCC out of what it returns
+                    found, likeness = row, ALIKE
+        return found, likeness
+
+    def named(self, message_id: str) -> list[int]:
+        """The rows of this id that nothing is known about yet."""
+        ids = self.rows.message_ids
+        return [row for row in self.sent if ids[row] == message_id and self.outcomes[row] == PENDING]
 
     @property
     def last(self) -> int:
@@ -268,11 +289,17 @@ class Publisher:
 
     def _return(self, event: Returned) -> None:
         message_id = event.properties.message_id or ""
+        best: tuple[int, Chunk, int] | None = None
         for chunk in self._flying:
-            row = chunk.find(message_id)
-            if row is not None:
-                chunk.settle(row, RETURNED, event.reply_code, event.reply_text)
-                return
+            row, likeness = chunk.find(event, message_id)
+            if likeness > (UNLIKE if best is None else best[0]):
+                best = (likeness, chunk, row)
+                if likeness == SAME:
+                    break
+        if best is None:  # an interceptor of the broker rewrote it: the id is all there is to go by
+            best = next(((ALIKE, chunk, row) for chunk in self._flying for row in chunk.named(message_id)), None)
+        if best is not None:
+            best[1].settle(best[2], RETURNED, event.reply_code, event.reply_text)
 
     # --- what goes wrong
 
