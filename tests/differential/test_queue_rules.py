@@ -244,6 +244,47 @@ def test_an_unsettled_get_is_a_consumer_of_a_quorum_queue(desk: Desk) -> None:
     desk.until(lambda: consumers() == 0)
 
 
+@pytest.mark.parametrize("end", ["ack", "nack", "channel closed"])
+def test_a_cancelled_consumer_of_a_quorum_queue_counts_while_it_holds_something(desk: Desk, end: str) -> None:
+    queue = quorum(desk)
+    desk.fill(queue, "x")
+    tags: list[int] = []
+    channel = desk.connection.channel()
+    channel.basic_consume(queue, lambda _, method, *content: tags.append(method.delivery_tag), consumer_tag="c")
+    desk.until(lambda: len(tags) == 1)
+    channel.basic_cancel("c")
+
+    def consumers() -> int:
+        return int(desk.channel.queue_declare(queue, passive=True).method.consumer_count)
+
+    assert consumers() == 1
+    if end == "ack":
+        channel.basic_ack(tags[0])
+    elif end == "nack":
+        channel.basic_nack(tags[0])
+    else:
+        channel.close()
+    desk.until(lambda: consumers() == 0)
+
+
+@pytest.mark.parametrize(("kind", "heir"), [("classic", "urgent"), ("quorum", "first")])
+def test_who_follows_a_single_active_consumer(desk: Desk, broker: RunningBroker, kind: str, heir: str) -> None:
+    queue = desk.queue("q", queue_type=kind, single_active_consumer=True)
+    got: list[str] = []
+    active = Desk(broker)
+    active.channel.basic_qos(prefetch_count=1)
+    active.channel.basic_consume(queue, lambda *_: got.append("active"))
+    for name, priority in (("first", 0), ("urgent", 5), ("last", 0)):
+        channel = desk.connection.channel()
+        channel.basic_qos(prefetch_count=1)
+        channel.basic_consume(queue, lambda *_, name=name: got.append(name), arguments={"x-priority": priority})
+    desk.fill(queue, "x", "y")
+    active.until(lambda: got == ["active"])
+    active.connection.close()
+    desk.until(lambda: len(got) == 2)
+    assert got == ["active", heir]
+
+
 def test_a_quorum_queue_with_a_single_active_consumer_has_no_get(desk: Desk) -> None:
     queue = quorum(desk, single_active_consumer=True)
     with pytest.raises(ChannelClosedByBroker) as closed:

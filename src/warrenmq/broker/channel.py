@@ -436,7 +436,9 @@ class Channel:
             consumer.queue.dispatch.remove(consumer)
         queues: dict[Queue, list[Entry]] = {}
         for entry in entries:
-            entry.consumer = None
+            if entry.consumer is not None:
+                entry.consumer.unacked -= 1
+                entry.consumer = None
             queues.setdefault(entry.queue, []).append(entry)
         for queue, held in queues.items():
             queue.abandoned(held)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 class Dispatch:
     def __init__(self, single_active: bool) -> None:
         self.single_active: bool = single_active
+        self.heirs_by_priority: bool = True  # who follows a single active consumer? else whoever waits longest
         self.consumers: list[Consumer] = []  # all of them, in the order they came
         self._ring: list[Consumer] = []
 
@@ -38,11 +39,10 @@ class Dispatch:
             consumer.in_turn = False
             self._ring.remove(consumer)
         if self.single_active and consumer.active and self.consumers:
-            # the next one is the highest priority, the longest there among equals
             consumer.active = False
             heir = self.consumers[0]
             for other in self.consumers:
-                if other.priority > heir.priority:
+                if other.priority > heir.priority and self.heirs_by_priority:
                     heir = other
             heir.active = True
             self.wake(heir)

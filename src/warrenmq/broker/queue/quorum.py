@@ -37,8 +37,10 @@ class QuorumQueue(Queue):
         super().prepare()
         self.kind = "quorum"
         self.keeps_all = True
+        self.dispatch.heirs_by_priority = False
         self._failures: dict[int, int] = {}  # by position: how often it came back, of all that did
         self._gets: set[int] = set()  # positions of what basic.get holds
+        self._leaving: list[Consumer] = []  # cancelled, and held something then
         self.letters: Letters = Letters(self)
         self._noted_strategy: bool = False
 
@@ -111,8 +113,14 @@ class QuorumQueue(Queue):
     # -- who holds what ----------------------------------------------------------------------------------------
 
     def consumer_count(self) -> int:
-        """To a quorum queue every basic.get is a consumer of its own until its message is settled."""
-        return len(self.dispatch.consumers) + len(self._gets)
+        """To a quorum queue every basic.get is a consumer of its own until its message is settled, and one that was
+        cancelled remains one while it holds something."""
+        return len(self.dispatch.consumers) + len(self._gets) + len(self._leaving)
+
+    def unsubscribe(self, consumer: Consumer) -> None:
+        if consumer.unacked > 0:
+            self._leaving.append(consumer)
+        super().unsubscribe(consumer)
 
     def get(self) -> Entry | None:
         entry = super().get()
@@ -144,8 +152,12 @@ class QuorumQueue(Queue):
 
     def _came(self, entry: Entry) -> None:
         """Whoever held it does no longer."""
-        if self._gets and entry.position in self._gets:
-            self._gets.remove(entry.position)
+        before = len(self._gets) + len(self._leaving)
+        if before == 0:
+            return
+        self._gets.discard(entry.position)
+        self._leaving = [one for one in self._leaving if one.unacked > (1 if one is entry.consumer else 0)]
+        if len(self._gets) + len(self._leaving) < before:
             self.touch()
 
     # -- failed deliveries -------------------------------------------------------------------------------------
