@@ -291,11 +291,11 @@ def _ways(branches: list[list[Item]]) -> float:
         for item in branch:
             inside = 1.0 if not item.branches else _ways(item.branches)
             if item.repeat == MAYBE:
-                inside += 1
+                inside += 1.0
             elif item.repeat != ONCE:
                 if item.branches:
                     return 1e300
-                inside = LONGEST_NAME + 1
+                inside = float(LONGEST_NAME + 1)
             through = min(through * inside, 1e300)
         ways += through
     return ways
