@@ -63,7 +63,7 @@ $(PACKAGE): $(PYTHON_STAMP)
 $(TESTED):
 	@scripts/tools --install
 	@$(MAKE) --no-print-directory $(PACKAGE)
-	@$(BIN)/python scripts/install.py $(SUM) test spark
+	@$(BIN)/python scripts/install.py $(SUM) test spark lakehouse
 	@rm -f .make/tested-*
 	@touch $@
 

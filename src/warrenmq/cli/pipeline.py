@@ -43,12 +43,13 @@ def register(app: typer.Typer) -> None:
 
 @pipeline.command()
 def ingest(
-    lake: Annotated[str, typer.Argument(help="Folder of the Parquet lake.")],
+    lake: Annotated[str, typer.Argument(help="Folder of the lake, or an Iceberg table's name.")],
     queue: Annotated[str | None, typer.Option(help="Queue(s): a name, a list a,b or a pattern a*.")] = None,
     stream: Annotated[str | None, typer.Option(help="Stream(s): a name, a list a,b or a pattern a*.")] = None,
     continuous: Annotated[bool, typer.Option(help="Go on until interrupted.")] = False,
     interval: Annotated[str, typer.Option(help="Time between two batches when continuous.")] = "10 seconds",
     checkpoint: Annotated[str | None, typer.Option(help="Checkpoint folder; in the lake unless given.")] = None,
+    table: Annotated[str, typer.Option(help="parquet, delta, or iceberg (then LAKE is namespace.table).")] = "parquet",
     url: Url = None,
     host: Host = None,
     port: Port = None,
@@ -59,15 +60,16 @@ def ingest(
     master: Master = None,
     conf: Conf = None,
 ) -> None:
-    """Queues or streams into a Parquet lake, once and only once."""
+    """Queues or streams into a lake of Parquet files, or a Delta or Iceberg table, once and only once."""
     options = _broker(url, host, port, http_port, password_env, password_file, option)
     options.update({name: value for name, value in (("queue", queue), ("stream", stream)) if value is not None})
     with _job(master, conf, lambda: _check_read(options)) as spark:
         from warrenmq.spark.jobs.ingest import ingest as job
 
         done = job(
-            spark, options, lake, checkpoint=checkpoint, continuous=continuous, interval=interval, progress=_tell
-        )
+            spark, options, lake, checkpoint=checkpoint, continuous=continuous, interval=interval, progress=_tell,
+            table=table,
+        )  # fmt: skip
         _tell(f"{done.rows:,} messages in {done.batches} batches, {done.seconds:.1f} s, in {lake}")
 
 

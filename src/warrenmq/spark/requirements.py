@@ -67,7 +67,8 @@ def needed(module: str, what: str) -> None:
     except ModuleNotFoundError:  # of the package above it
         found = None
     if found is None:
-        raise RequirementMissing(f"{what} need {module} and it is not installed: pip install 'warrenmq[spark]'")
+        how = "pip install 'warrenmq[spark,lakehouse]'"
+        raise RequirementMissing(f"{what} need {module} and it is not installed: {how}")
 
 
 def check_python_packages() -> None:

@@ -1,8 +1,9 @@
-"""ingest: queues or streams into a Parquet lake, once and only once.
+"""ingest: queues or streams into a lake of Parquet files or a Delta or Iceberg table, once and only once.
 
-Duty: a streaming read into Spark's Parquet sink with a checkpoint. Exactly-once comes from three sides: the source can
-be read again (streams, leases), the checkpoint says how far it got, and the sink's own log lists each batch's files
-once. From queues of plain RabbitMQ it is at least once, and says so. Not here: the command line.
+Duty: a streaming read into Spark's Parquet sink, or into a table, with a checkpoint. Exactly-once comes from three
+sides: the source can be read again (streams, leases), the checkpoint says how far it got, and the sink's own log lists
+each batch's files once (Spark's for Parquet, the table's commits for the others). From queues of plain RabbitMQ it is
+at least once, and says so. Not here: the command line.
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from warrenmq.spark.options import parse
+from warrenmq.spark.lakehouse import TABLES, BatchWriter, Delta, Iceberg, Lakehouse
+from warrenmq.spark.options import OptionError, parse
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -40,13 +42,20 @@ def ingest(
     interval: str = "10 seconds",
     progress: Progress | None = None,
     timeout: float | None = None,
+    table: str = "parquet",
+    catalog: Mapping[str, str] | None = None,
 ) -> Ingested:
     """Read what ``options`` name (as of ``format("amqp")``) into ``lake``.
+
+    ``table``: ``parquet`` or ``delta``, then ``lake`` is a folder; or ``iceberg``, then it is ``namespace.table`` of
+    the catalog that ``catalog``'s properties describe (``pyiceberg``'s own configuration unless given), and
+    ``checkpoint`` has to be given.
 
     Without ``continuous`` it takes what is there now and ends; with it, it runs until stopped (or ``timeout`` seconds)
     with a batch every ``interval``. The checkpoint is ``<lake>/_checkpoint`` unless given.
     """
-    query = start(spark, options, lake, checkpoint=checkpoint, continuous=continuous, interval=interval)
+    query = start(spark, options, lake, checkpoint=checkpoint, continuous=continuous, interval=interval, table=table,
+                  catalog=catalog)  # fmt: skip
     return follow(query, progress, timeout)
 
 
@@ -58,6 +67,8 @@ def start(
     checkpoint: str | None = None,
     continuous: bool = False,
     interval: str = "10 seconds",
+    table: str = "parquet",
+    catalog: Mapping[str, str] | None = None,
 ) -> StreamingQuery:
     """The same as a running query."""
     from pyspark.sql import functions as F
@@ -65,13 +76,24 @@ def start(
     parse(options)  # faults in the options are told here, not from inside Spark
     df = spark.readStream.format("amqp").options(**dict(options)).load()
     df = df.withColumn("ingested_at", F.current_timestamp())
-    writing = (
-        df.writeStream.format("parquet")
-        .option("path", lake)
-        .option("checkpointLocation", checkpoint or f"{lake.rstrip('/')}/_checkpoint")
-    )
+    place = checkpoint or f"{lake.rstrip('/')}/_checkpoint"
+    if table == "parquet":
+        writing = df.writeStream.format("parquet").option("path", lake)
+    else:
+        writing = df.writeStream.foreachBatch(BatchWriter(lakehouse(table, lake, catalog, checkpoint), place))
+    writing = writing.option("checkpointLocation", place)
     writing = writing.trigger(processingTime=interval) if continuous else writing.trigger(availableNow=True)
     return writing.start()
+
+
+def lakehouse(table: str, lake: str, catalog: Mapping[str, str] | None, checkpoint: str | None) -> Lakehouse:
+    if table == "delta":
+        return Delta(lake)
+    if table != "iceberg":
+        raise OptionError(f"table '{table}' is not known; there are: {', '.join(TABLES)}")
+    if checkpoint is None:
+        raise OptionError("an Iceberg table needs a folder for the checkpoint")
+    return Iceberg(lake, properties=catalog)
 
 
 def follow(query: StreamingQuery, progress: Progress | None = None, timeout: float | None = None) -> Ingested:
