@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
+import json
+from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -11,7 +14,7 @@ import pytest
 
 from tests.http.conftest import Api
 from warrenmq.http.endpoint import Call
-from warrenmq.http.listing import SLICE_ITEMS, listing
+from warrenmq.http.listing import SLICE_ITEMS, listing, plain_list
 
 
 @pytest.fixture(scope="module")
@@ -74,7 +77,7 @@ def slices(query: dict[str, str]) -> list[int]:
         looked += 1
         return f"q{item:05}"
 
-    call = cast(Call, SimpleNamespace(query=query))
+    call = cast(Call, SimpleNamespace(query=query, bridge=SimpleNamespace(patience=None)))
     work = listing(call, range(3000), name, lambda item: Row(name(item)))
     with contextlib.suppress(StopIteration):
         while True:
@@ -101,3 +104,40 @@ def test_a_long_listing_lets_everybody_else_through_after_every_few_items(query:
     found = slices(query)
     assert sum(found) >= (500 if query.get("page_size") else 3000)
     assert max(found) <= SLICE_ITEMS
+
+
+def test_a_list_without_pages_is_made_in_slices_too(api: Api) -> None:
+    """While the rows are made one by one, others get their turn after at most so many of them."""
+    made: list[int] = []
+    passes = 0
+
+    def rows() -> Iterator[dict[str, int]]:
+        for number in range(5 * SLICE_ITEMS):
+            made.append(passes)
+            yield {"number": number}
+
+    async def alongside() -> bytes:
+        nonlocal passes
+        listed = asyncio.ensure_future(plain_list({}, rows()))
+        while not listed.done():
+            passes += 1
+            await asyncio.sleep(0)
+        return bytes(listed.result().body)
+
+    assert [row["number"] for row in json.loads(api.broker.run(alongside()))] == list(range(5 * SLICE_ITEMS))
+    assert max(made.count(one) for one in set(made)) <= SLICE_ITEMS
+
+
+def test_every_list_of_permissions_and_policies_takes_columns_and_sort(api: Api) -> None:
+    for name in ("zoe", "yan"):
+        api.put(f"/users/{name}", {"password": "x", "tags": ""})
+        api.put(f"/permissions/%2F/{name}", {"configure": "", "write": "", "read": ""})
+        api.put(f"/topic-permissions/%2F/{name}", {"exchange": "amq.topic", "write": "", "read": ""})
+        api.put(f"/policies/%2F/{name}", {"pattern": "", "definition": {"max-length": 1}})
+    for path in ("/permissions", "/vhosts/%2F/permissions", "/topic-permissions", "/vhosts/%2F/topic-permissions"):
+        users = [row["user"] for row in api.get(f"{path}?sort=user&sort_reverse=true&columns=user")]
+        assert users[:2] == ["zoe", "yan"]
+    assert api.get("/users/zoe/permissions?columns=user") == [{"user": "zoe"}]
+    assert api.get("/users/zoe/topic-permissions?columns=user") == [{"user": "zoe"}]
+    for path in ("/policies", "/policies/%2F"):
+        assert api.get(f"{path}?sort=name&sort_reverse=true&columns=name") == [{"name": "zoe"}, {"name": "yan"}]

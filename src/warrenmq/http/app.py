@@ -6,6 +6,7 @@ description stand beside it.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
@@ -22,7 +23,7 @@ from warrenmq.http.encoding import encode
 from warrenmq.http.endpoint import Call, Endpoint, Json, NoContent
 from warrenmq.http.errors import ApiError, not_found, of_amqp
 from warrenmq.http.headers import SafeHeaders
-from warrenmq.http.listing import short_list
+from warrenmq.http.listing import plain_list
 from warrenmq.http.table import ENDPOINTS
 from warrenmq.wire.replies import AmqpError
 
@@ -122,8 +123,8 @@ class Api:
         auth.authorise(endpoint.level, user, path.get("vhost"), self._bridge)
         call = Call(request, self._bridge, user, path)
         result = await endpoint.handler(call)
-        if endpoint.method == "GET" and isinstance(result, list):
-            result = short_list(call.query, result)
+        if endpoint.method == "GET" and isinstance(result, (list, Iterator)):
+            return await plain_list(call.query, result)
         return answer(result)
 
     def _problem(self, error: Exception, request: Request) -> Response:

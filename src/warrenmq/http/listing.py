@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
 import msgspec
@@ -100,16 +100,26 @@ def with_columns(call: Call, shown: msgspec.Struct) -> Any:
     return choose(msgspec.to_builtins(shown), columns) if columns else shown
 
 
-def short_list(query: dict[str, str], rows: list[Any]) -> list[Any]:
-    """A list that is never long (policies, permissions, parameters): sorted and cut to the wanted columns."""
+async def plain_list(query: dict[str, str], rows: Iterable[Any]) -> Json:
+    """A list without pages (policies, permissions, parameters): sorted and cut to the wanted columns.
+
+    ``rows`` that are made as they are asked for are made in slices.
+    """
     columns, sort = _columns(query), query.get("sort", "")
-    if not columns and not sort:
-        return rows
-    shown = [msgspec.to_builtins(row) for row in rows]
+    pacer = Pacer()
     if sort:
         path = sort.split(".")
+        shown: list[Any] = []
+        for row in rows:
+            shown.append(msgspec.to_builtins(row))
+            await pacer.breathe()
         shown.sort(key=lambda row: _order(_at(row, path)), reverse=query.get("sort_reverse") == "true")
-    return [choose(row, columns) for row in shown] if columns else shown
+        rows = shown
+    encoded: list[bytes] = []
+    for row in rows:
+        encoded.append(encode(choose(msgspec.to_builtins(row), columns) if columns else row))
+        await pacer.breathe()
+    return Json(b"[" + b",".join(encoded) + b"]")
 
 
 class PageWanted:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from warrenmq.http.endpoint import ADMINISTRATOR, Call, Endpoint, NoContent, put
 from warrenmq.http.errors import bad_request, not_found
 from warrenmq.http.models import PermissionInfo, TopicPermissionInfo
@@ -16,9 +18,9 @@ def _both_exist(call: Call) -> tuple[str, str]:
     return user, vhost
 
 
-async def list_permissions(call: Call) -> list[dict[str, object]]:
+async def list_permissions(call: Call) -> Iterator[dict[str, object]]:
     found = call.bridge.access.permissions
-    return [found[key].to_dict() for key in sorted(found)]
+    return (one.to_dict() for one in [found[key] for key in sorted(found)])
 
 
 async def get_permissions(call: Call) -> dict[str, object]:
@@ -51,15 +53,16 @@ def _clear(call: Call, user: str, vhost: str) -> None:
     call.bridge.access.clear_permissions(user, vhost)
 
 
-async def list_topic_permissions(call: Call) -> list[dict[str, object]]:
+async def list_topic_permissions(call: Call) -> Iterator[dict[str, object]]:
     found = call.bridge.access.topic_permissions
-    return [found[key].to_dict() for key in sorted(found)]
+    return (one.to_dict() for one in [found[key] for key in sorted(found)])
 
 
 def _topic_permissions(call: Call) -> list[dict[str, object]]:
     user, vhost = call.path["user"], call.path["vhost"]
     found = call.bridge.access.topic_permissions
-    return [found[key].to_dict() for key in sorted(found) if key[0] == user and key[1] == vhost]
+    mine = sorted([key for key in found if key[0] == user and key[1] == vhost])
+    return [found[key].to_dict() for key in mine]
 
 
 async def get_topic_permissions(call: Call) -> list[dict[str, object]]:

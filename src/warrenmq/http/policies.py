@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from html import escape
 from typing import Any
 
@@ -27,17 +28,17 @@ from warrenmq.http.requests import PolicyDeclaration
 def _handlers(operator: bool) -> dict[str, Handler]:
     """The same five handlers for both kinds of policies."""
 
-    async def list_all(call: Call) -> list[dict[str, object]]:
+    async def list_all(call: Call) -> Iterator[dict[str, object]]:
         policies = call.bridge.broker.policies
-        return [
+        return (
             policy.to_dict()
             for vhost in call.bridge.visible_vhosts(call.user)
             for policy in by_name(policies.in_vhost(vhost.name, operator))
-        ]
+        )
 
-    async def list_vhost(call: Call) -> list[dict[str, object]]:
+    async def list_vhost(call: Call) -> Iterator[dict[str, object]]:
         vhost = call.bridge.vhost(call.path["vhost"])
-        return [one.to_dict() for one in by_name(call.bridge.broker.policies.in_vhost(vhost.name, operator))]
+        return (one.to_dict() for one in by_name(call.bridge.broker.policies.in_vhost(vhost.name, operator)))
 
     def existing(call: Call) -> Policy:
         policy = call.bridge.broker.policies.get(call.path["vhost"], call.path["name"], operator)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from warrenmq.broker import passwords
 from warrenmq.broker.access import User
 from warrenmq.http.endpoint import ADMINISTRATOR, Call, Endpoint, NoContent, put
@@ -91,16 +93,18 @@ async def bulk_delete(call: Call) -> NoContent:
     return NoContent()
 
 
-async def permissions(call: Call) -> list[dict[str, object]]:
+async def permissions(call: Call) -> Iterator[dict[str, object]]:
     user = existing(call)
     found = call.bridge.access.permissions
-    return [found[key].to_dict() for key in sorted(found) if key[0] == user.name]
+    keys = sorted([key for key in found if key[0] == user.name])
+    return (one.to_dict() for one in [found[key] for key in keys])
 
 
-async def topic_permissions(call: Call) -> list[dict[str, object]]:
+async def topic_permissions(call: Call) -> Iterator[dict[str, object]]:
     user = existing(call)
     found = call.bridge.access.topic_permissions
-    return [found[key].to_dict() for key in sorted(found) if key[0] == user.name]
+    keys = sorted([key for key in found if key[0] == user.name])
+    return (one.to_dict() for one in [found[key] for key in keys])
 
 
 ENDPOINTS = [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from warrenmq.broker import parameters
@@ -75,16 +76,18 @@ async def delete_vhost(call: Call) -> NoContent:
     return NoContent()
 
 
-async def permissions(call: Call) -> list[dict[str, object]]:
+async def permissions(call: Call) -> Iterator[dict[str, object]]:
     vhost = call.bridge.vhost(call.path["vhost"])
     found = call.bridge.access.permissions
-    return [found[key].to_dict() for key in sorted(found) if key[1] == vhost.name]
+    keys = sorted([key for key in found if key[1] == vhost.name])
+    return (one.to_dict() for one in [found[key] for key in keys])
 
 
-async def topic_permissions(call: Call) -> list[dict[str, object]]:
+async def topic_permissions(call: Call) -> Iterator[dict[str, object]]:
     vhost = call.bridge.vhost(call.path["vhost"])
     found = call.bridge.access.topic_permissions
-    return [found[key].to_dict() for key in sorted(found) if key[1] == vhost.name]
+    keys = sorted([key for key in found if key[1] == vhost.name])
+    return (one.to_dict() for one in [found[key] for key in keys])
 
 
 async def start_vhost(call: Call) -> NoContent:

@@ -357,16 +357,17 @@ class Server:
         It goes on to its end even when nobody waits any more. The future raises what a step raised.
         """
         done: asyncio.Future[None] = self.loop.create_future()
-        self.background.task(what, self._take(steps, done))
+        self.background.task(what, self._take(what, steps, done))
         return done
 
-    async def _take(self, steps: Iterator[None], done: asyncio.Future[None]) -> None:
+    async def _take(self, what: str, steps: Iterator[None], done: asyncio.Future[None]) -> None:
         try:
             while not self._stopped:
                 self.begin()
                 for _ in range(STEPS):
                     if next(steps, END) is END:
                         return
+                self.watchdog.lap(f"a part of {what}")
                 await asyncio.sleep(0)
         except Exception as error:
             if done.done():
