@@ -80,6 +80,12 @@ def test_pages_continue_where_the_last_one_ended_whatever_happens_meanwhile(api:
 
 
 def test_an_entry_shows_everything(api: Api) -> None:
+    """All that a dump of the plugin's store shows: the exchange's record, the delivery's, the types of the headers."""
+    api.desk.channel.exchange_delete("d")
+    api.desk.exchange(x_extra_destinations=["q"])
+    made = api.ask("PUT", "/policies/%2F/waits", {
+        "pattern": "^d$", "apply-to": "exchanges", "definition": {"alternate-exchange": "none"}})
+    assert made.status_code == 201
     api.desk.channel.confirm_select()
     headers = from_python({"x-delay": 60_000, "CC": ["other"], "BCC": ["secret"], "tenant": "a"})
     properties = Properties(headers=headers, delivery_mode=2, message_id="m-1", content_type="text/plain", priority=3)
@@ -88,12 +94,21 @@ def test_an_entry_shows_everything(api: Api) -> None:
     (one,) = api.get()["items"]
     assert one == api.get(path(one["id"]))
     id = one.pop("id")
+    assert int(one.pop("message_id"), 16) > 0
+    assert one.pop("exchange_scratches").keys() == {"delayed"}
+    sender = one.pop("sender")
+    assert sender in [f"{each['name']} (1)" for each in api.get("/connections")]
     assert id and one == {
         "vhost": "/", "exchange": "d", "exchange_type": "x-delayed-message",
-        "exchange_arguments": {"x-delayed-type": "direct"}, "published_to": "d", "routing_keys": ["k", "other"],
+        "exchange_durable": True, "exchange_auto_delete": False, "exchange_internal": False,
+        "exchange_arguments": {"x-delayed-type": "direct", "x-extra-destinations": ["q"]},
+        "exchange_argument_types": {"x-delayed-type": "longstr", "x-extra-destinations": "array"},
+        "exchange_policy": "waits", "exchange_operator_policy": None, "exchange_decorators": ["extra-destinations"],
+        "exchange_user": "guest", "published_to": "d", "routing_keys": ["k", "other"],
         "due": "2023-11-14T22:14:20.000+00:00", "due_ms": now + 60_000, "scheduled": "2023-11-14T22:13:20.000+00:00",
         "properties": {"content_type": "text/plain", "delivery_mode": 2, "priority": 3, "message_id": "m-1"},
         "headers": {"x-delay": 60_000, "CC": ["other"], "tenant": "a"},
+        "header_types": {"x-delay": "long", "CC": "array", "tenant": "longstr"},
         "payload": "grüße", "payload_encoding": "string", "payload_bytes": 7, "persistent": True, "mandatory": True,
         "confirm": True, "sequence_number": 1, "publisher": "guest",
     }  # fmt: skip

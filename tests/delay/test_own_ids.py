@@ -149,6 +149,18 @@ def test_what_makes_no_sense_is_a_channel_error_that_names_it(
     assert desk.waiting() == 0
 
 
+@pytest.mark.parametrize("delay", [None, 0])
+@pytest.mark.parametrize("header, shown", [
+    ({"x_delay_count": 3}, "x-delay-count needs x-delay-every or x-delay-cron"),
+    ({"x_delay_timezone": "UTC"}, "x-delay-timezone needs x-delay-cron"),
+])
+def test_half_of_a_repetition_is_refused_also_when_nothing_has_to_wait(
+    desk: Desk, delay: int | None, header: dict[str, object], shown: str
+) -> None:
+    desk.publish("x", delay, **header)  # type: ignore[arg-type]
+    assert refusal(desk.channel) == (406, f"PRECONDITION_FAILED - {shown}")
+
+
 def test_at_an_ordinary_exchange_the_headers_mean_nothing(desk: Desk) -> None:
     desk.queue("direct", "amq.direct")
     desk.publish("x", "soon", exchange="amq.direct", x_delay_every="often", x_delay_cancel=5)

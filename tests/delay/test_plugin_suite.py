@@ -7,7 +7,7 @@ import time
 import pytest
 
 from tests.delay.desk import DELAYED, Desk
-from warrenmq.client import ChannelClosed, Connection, Properties
+from warrenmq.client import ChannelClosed, Connection, ConnectionClosed, Properties
 from warrenmq.testing import Broker
 from warrenmq.wire.fields import Field, from_python
 
@@ -147,13 +147,20 @@ def test_exchange_to_exchange_before_and_behind_the_delayed_one(desk: Desk) -> N
     [
         (None, "Invalid argument, 'x-delayed-type' must be an existing exchange type"),
         (DELAYED, "Invalid argument, 'x-delayed-message' can't be used for 'x-delayed-type'"),
-        ("no-such-type", "unknown exchange type 'no-such-type'"),
     ],
 )
-def test_a_missing_unknown_or_its_own_inner_type_is_refused(desk: Desk, inner: str | None, text: str) -> None:
+def test_a_missing_inner_type_or_its_own_is_refused(desk: Desk, inner: str | None, text: str) -> None:
     with pytest.raises(ChannelClosed) as error:
         desk.channel.exchange_declare("d", DELAYED, arguments={} if inner is None else {"x-delayed-type": inner})
     assert (error.value.code, error.value.text) == (406, f"PRECONDITION_FAILED - {text}")
+
+
+@pytest.mark.parametrize("inner, text", [("no-such-type", "unknown exchange type 'no-such-type'"),
+                                         ("queue", "invalid exchange type 'queue'")])
+def test_an_unknown_inner_type_ends_the_connection_as_any_unknown_type(desk: Desk, inner: str, text: str) -> None:
+    with pytest.raises(ConnectionClosed) as error:
+        desk.channel.exchange_declare("d", DELAYED, arguments={"x-delayed-type": inner})
+    assert (error.value.code, error.value.text) == (503, f"COMMAND_INVALID - {text}")
 
 
 def test_the_common_misspelling_of_the_inner_type_is_accepted(desk: Desk) -> None:

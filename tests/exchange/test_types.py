@@ -47,7 +47,8 @@ MUST_EXIST = "Invalid argument, 'x-delayed-type' must be an existing exchange ty
 def test_a_delayed_exchange_needs_a_known_type_inside(arguments: Arguments, text: str) -> None:
     with pytest.raises(AmqpError) as caught:
         exchange("x", "x-delayed-message", arguments)
-    assert (caught.value.code, caught.value.explanation) == (406, text)
+    code = 503 if text.startswith("unknown") else 406
+    assert (caught.value.code, caught.value.explanation) == (code, text)
 
 
 def test_the_misspelt_x_delay_type_is_taken_but_the_right_spelling_wins() -> None:

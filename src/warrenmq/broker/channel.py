@@ -51,6 +51,7 @@ class Held:
 class Channel:
     def __init__(self, number: i64, connection: Connection) -> None:
         self.number: Final = number
+        self.name: Final = f"{connection.name} ({number})"  # as RabbitMQ names channels
         self.connection: Final = connection
         self.broker: Final = connection.broker
         self.state: i64 = OPEN

@@ -113,6 +113,7 @@ class Exchange(Destination):
         self.auto_delete: Final = auto_delete
         self.internal: Final = internal
         self.arguments: Final = arguments
+        self.user: str = ""  # who declared it; "" when an older broker did
         # durable, changed only through VHost.update_scratch
         self.scratches: dict[str, object] = {}
         # follows policy changes; the names of the policies in force and what they say together

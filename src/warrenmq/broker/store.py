@@ -71,6 +71,7 @@ class DefinitionStore:
                 "internal": exchange.internal,
                 "arguments": _pack(exchange.arguments),
                 "scratches": exchange.scratches,
+                "user": exchange.user,
             },
         )
 
@@ -167,6 +168,7 @@ def load_definitions(
             value["internal"] is True,
             _unpack(value["arguments"]),
         )
+        exchange.user = str(value.get("user", ""))
         scratches = value.get("scratches")
         if isinstance(scratches, dict):
             exchange.scratches = scratches

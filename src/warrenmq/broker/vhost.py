@@ -52,7 +52,7 @@ class VHost:
         self.exchange_routes: Final = Dependents()
         self.queue_routes: Final = Dependents()
         for exchange_name, type, internal in PREDECLARED:
-            self._add_exchange(exchange_name, type, True, False, internal, {})
+            self._add_exchange(exchange_name, type, True, False, internal, {}).user = "rmq-internal"
 
     def exchange_name(self, name: str) -> Resource:
         return Resource(self.name, "exchange", name)
@@ -88,6 +88,7 @@ class VHost:
         if name.startswith("amq."):
             raise AmqpError(403, f"exchange name '{name}' contains reserved prefix 'amq.*'")
         exchange = self._add_exchange(name, type, durable, auto_delete, internal, arguments)
+        exchange.user = username
         if durable:
             self.broker.store_exchange(self, exchange)
         return exchange

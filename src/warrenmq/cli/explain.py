@@ -5,15 +5,13 @@ Asks a definitions file or the management API of a broker (Warren's or RabbitMQ'
 
 from __future__ import annotations
 
-import base64
 import json
-import urllib.error
-import urllib.request
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn
-from urllib.parse import unquote, urlsplit, urlunsplit
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+from warrenmq.cli._explain_sources import DEFAULT_URL, from_api, from_file, registry, stop
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -21,7 +19,6 @@ if TYPE_CHECKING:
 
     from warrenmq.broker.exchange.explain import Reached, Step
 
-DEFAULT_URL = "http://guest:guest@localhost:15672"
 SHOWN = 5  # misses shown of each exchange unless --all is given
 
 
@@ -42,6 +39,10 @@ def explain(
     vhost: Annotated[str, typer.Option(help="The virtual host.")] = "/",
     definitions: Annotated[Path | None, typer.Option(help="A definitions file in RabbitMQ's export format.")] = None,
     url: Annotated[str | None, typer.Option(help=f"A management API (default {DEFAULT_URL}).")] = None,
+    decorator: Annotated[
+        list[str] | None,
+        typer.Option("--decorator", help="A decorator, MODULE:OBJECT; a broker on this machine names its own."),
+    ] = None,
     all: Annotated[bool, typer.Option("--all", help="Show every binding that did not match, not the nearest.")] = False,
 ) -> None:
     """Show the way of a message through the exchanges: which bindings match, or why none does.
@@ -56,27 +57,28 @@ def explain(
     from warrenmq.wire.replies import AmqpError
 
     if definitions is not None and url is not None:
-        _stop("name either --definitions or --url, not both")
+        stop("name either --definitions or --url, not both")
     headers = _headers(header or [])
-    loaded = _from_file(definitions) if definitions is not None else _from_api(url or DEFAULT_URL)
+    there: list[str] = []
+    believed = False
+    if definitions is not None:
+        loaded = from_file(definitions)
+    else:
+        loaded, there, believed = from_api(url or DEFAULT_URL)
+    decorators = registry(decorator or [], there, believed)
     try:
-        router = Router.from_definitions(loaded, vhost=vhost)
+        router = Router.from_definitions(loaded, registry=decorators, vhost=vhost)
         step = router.explain(vhost, exchange, key, headers)
     except (DefinitionsError, ValueError) as error:
-        _stop(str(error))
+        stop(str(error))
     except AmqpError as error:
-        _stop(f"the broker would refuse this: {error.code} {error.text}")
+        stop(f"the broker would refuse this: {error.code} {error.text}")
     console = Console()
     console.print(_tree(step, None if all else SHOWN))
     queues, waiting = queues_in(step), scheduled_in(step)
     console.print(_summary(queues, waiting, "x-random" in _types(step)), markup=False, highlight=False)
     if not queues and not waiting:
         raise typer.Exit(1)
-
-
-def _stop(reason: str) -> NoReturn:
-    typer.echo(f"warren explain: {reason}", err=True)
-    raise typer.Exit(2)
 
 
 # --- reading
@@ -89,54 +91,16 @@ def _headers(given: list[str]) -> dict[str, object] | None:
     for each in given:
         name, equals, value = each.partition("=")
         if not equals or not name.rstrip(":"):
-            _stop(f"header '{each}' is neither name=text nor name:=JSON")
+            stop(f"header '{each}' is neither name=text nor name:=JSON")
         if not name.endswith(":"):
             headers[name] = value
             continue
         try:
             headers[name[:-1]] = json.loads(value)
         except ValueError as error:
-            _stop(f"header '{name[:-1]}' is no JSON: {error}")
+            stop(f"header '{name[:-1]}' is no JSON: {error}")
     return headers
 
-
-def _from_file(path: Path) -> dict[str, Any]:
-    try:
-        return _parsed(path.read_text(encoding="utf-8"), str(path))
-    except (OSError, UnicodeDecodeError) as error:
-        _stop(f"the definitions cannot be read: {error}")
-
-
-def _from_api(url: str) -> dict[str, Any]:
-    parts = urlsplit(url)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
-        _stop(f"'{url}' is no address like http://user:password@host:15672")
-    login = f"{unquote(parts.username or 'guest')}:{unquote(parts.password or 'guest')}"
-    host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
-    place = f"{host}:{parts.port or 15672}"
-    request = urllib.request.Request(
-        urlunsplit((parts.scheme, place, parts.path.rstrip("/").removesuffix("/api") + "/api/definitions", "", "")),
-        headers={"Authorization": "Basic " + base64.b64encode(login.encode()).decode()},
-    )
-    try:
-        with urllib.request.urlopen(request, timeout=30) as answer:
-            return _parsed(answer.read().decode("utf-8"), place)
-    except urllib.error.HTTPError as error:
-        cure = " (is the user an administrator?)" if error.code in (401, 403) else ""
-        _stop(f"{place} answers {error.code} {error.reason}{cure}")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "reason", None) or error
-        _stop(f"no answer from {place} ({reason}): start a broker there, or name a file with --definitions")
-
-
-def _parsed(text: str, origin: str) -> dict[str, Any]:
-    try:
-        loaded = json.loads(text)
-    except ValueError as error:
-        _stop(f"{origin} holds no JSON: {error}")
-    if not isinstance(loaded, dict):
-        _stop(f"{origin} holds no definitions")
-    return loaded
 
 
 # --- showing

@@ -24,7 +24,7 @@ from warrenmq.http.errors import ApiError, bad_request, not_authorised
 from warrenmq.http.listing import Pacer
 from warrenmq.log.format import LogError
 from warrenmq.wire.content import Properties
-from warrenmq.wire.fields import to_python
+from warrenmq.wire.fields import Table, to_python, type_name
 
 DEFAULT_LIMIT = 100
 LARGEST_LIMIT = 1000
@@ -50,7 +50,16 @@ class DelayedMessage(Struct):
     vhost: str
     exchange: str
     exchange_type: str
+    exchange_durable: bool
+    exchange_auto_delete: bool
+    exchange_internal: bool
     exchange_arguments: dict[str, Any]
+    exchange_argument_types: dict[str, str]
+    exchange_scratches: dict[str, Any]
+    exchange_policy: str | None
+    exchange_operator_policy: str | None
+    exchange_decorators: list[str]
+    exchange_user: str
     published_to: str
     routing_keys: list[str]
     due: str
@@ -58,6 +67,7 @@ class DelayedMessage(Struct):
     scheduled: str
     properties: dict[str, Any]
     headers: dict[str, Any]
+    header_types: dict[str, str]
     payload: str
     payload_encoding: str
     payload_bytes: int
@@ -66,6 +76,8 @@ class DelayedMessage(Struct):
     confirm: bool
     sequence_number: int
     publisher: str
+    sender: str
+    message_id: str
     payload_truncated: bool | UnsetType = UNSET
     repeats: Repetition | UnsetType = UNSET
 
@@ -148,7 +160,16 @@ def describe(waiting: browse.Waiting, most_bytes: int | None) -> DelayedMessage 
         vhost=schedule.vhost.name,
         exchange=exchange.name.name,
         exchange_type=exchange.type,
+        exchange_durable=exchange.durable,
+        exchange_auto_delete=exchange.auto_delete,
+        exchange_internal=exchange.internal,
         exchange_arguments=to_python(exchange.arguments),
+        exchange_argument_types=_types(exchange.arguments),
+        exchange_scratches=exchange.scratches,
+        exchange_policy=exchange.policy,
+        exchange_operator_policy=exchange.operator_policy,
+        exchange_decorators=[decorator.name for decorator in exchange.decorators],  # type: ignore[attr-defined]
+        exchange_user=exchange.user,
         published_to=stored.exchange,
         routing_keys=keys[: len(keys) - bcc_of(stored)],
         due=_moment(waiting.due),
@@ -156,6 +177,7 @@ def describe(waiting: browse.Waiting, most_bytes: int | None) -> DelayedMessage 
         scheduled=_moment(note.scheduled_at),
         properties=_properties(content.properties),
         headers=to_python(content.headers),
+        header_types=_types(content.headers),
         payload=payload,
         payload_encoding=encoding,
         payload_bytes=len(body),
@@ -164,9 +186,16 @@ def describe(waiting: browse.Waiting, most_bytes: int | None) -> DelayedMessage 
         confirm=note.has(CONFIRM),
         sequence_number=int(note.sequence_number),
         publisher=note.publisher,
+        sender=note.sender,
+        message_id=f"{stored.message_id:016x}",
         payload_truncated=True if truncated else UNSET,
         repeats=_repetition(to_python(content.headers), int(note.deliveries)) if note.has(REPEATS) else UNSET,
     )
+
+
+def _types(table: Table) -> dict[str, str]:
+    """RabbitMQ's words for the types of the values, which JSON does not tell apart."""
+    return {name: type_name(field) for name, field in table.items()}
 
 
 def _properties(properties: Properties) -> dict[str, Any]:

@@ -55,7 +55,7 @@ def exchange_info(bridge: Bridge, exchange: Exchange) -> ExchangeInfo:
         auto_delete=exchange.auto_delete,
         internal=exchange.internal,
         arguments=to_python(exchange.arguments),
-        user_who_performed_action="rmq-internal" if name == "" or name.startswith("amq.") else "",
+        user_who_performed_action=exchange.user,
         message_stats=bridge.rates.stats(key, counted) if counted else UNSET,
         policy=UNSET if exchange.policy is None else exchange.policy,
         messages_delayed=int(bridge.broker.delay.waiting(exchange)) if exchange.type == DELAYED else UNSET,

@@ -67,7 +67,8 @@ class Delays:
         self._timer: Final = EarliestDue(self)
         self._firing: Final = Firing(broker)
         self._unsynced: list[Unsynced] = []
-        self._publisher: str = ""  # who published last, and the same in bytes
+        self._sender: str = ""  # the channel that published last, the same in bytes, and its user
+        self._sender_name: bytes = b""
         self._publisher_name: bytes = b""
         self.slice_full: bool = False  # more is due: whoever runs the timers should end the turn first
         # counters
@@ -149,12 +150,13 @@ class Delays:
             bits |= MANDATORY
         if channel.confirms.selected:
             bits |= CONFIRM
-        username = channel.connection.username
-        if username != self._publisher:
-            self._publisher = username
-            self._publisher_name = username.encode("utf-8", "surrogateescape")
+        if channel.name != self._sender:
+            self._sender = channel.name
+            self._sender_name = channel.name.encode()
+            self._publisher_name = channel.connection.username.encode("utf-8", "surrogateescape")
         schedule = self.open_schedule(exchange)
-        key = schedule.store(message, encode(bits, seq, broker.now, 0, self._publisher_name, b""), 0, due)
+        note = encode(bits, seq, broker.now, 0, self._publisher_name, b"", self._sender_name)
+        key = schedule.store(message, note, 0, due)
         schedule.index.add(due, key)
         self._entered(schedule, message, due, key, False)
         if not mandatory or self._counts_as_routed(exchange, message):
@@ -175,6 +177,7 @@ class Delays:
                 note.name = f"repeat-{message.id:x}"
         if channel is not None:
             note.publisher = channel.connection.username
+            note.sender = channel.name
             note.sequence_number = seq
             if mandatory:
                 bits |= MANDATORY

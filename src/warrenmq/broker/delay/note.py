@@ -3,8 +3,8 @@
 The note stands behind the routing keys in the message's record, and the record's flags say how long it is:
 
     keys note                      flags = number of BCC keys | length of the note << 20
-    note = version(1) bits(1) sequence number(8) scheduled at(8) deliveries so far(8) publisher id
-                                   (the last two as short strings)
+    note = version(1) bits(1) sequence number(8) scheduled at(8) deliveries so far(8) publisher id sender
+                                   (the last three as short strings; older notes have no sender)
 
 ``message.packed_keys_of`` leaves it out, so a message that has moved on to a queue shows nothing of it.
 """
@@ -39,6 +39,7 @@ class Note:
         self.deliveries: i64 = 0
         self.publisher: str = ""  # user name; "" for the broker itself
         self.name: str = ""  # its own id; "" when it has none
+        self.sender: str = ""  # the channel, as RabbitMQ names channels; "" for the broker itself
 
     def has(self, bit: i64) -> bool:
         return (self.bits & bit) != 0
@@ -46,11 +47,12 @@ class Note:
     def encode(self) -> bytes:
         publisher = self.publisher.encode("utf-8", "surrogateescape")
         name = self.name.encode("utf-8", "surrogateescape")
-        return encode(self.bits, self.sequence_number, self.scheduled_at, self.deliveries, publisher, name)
+        sender = self.sender.encode("utf-8", "surrogateescape")
+        return encode(self.bits, self.sequence_number, self.scheduled_at, self.deliveries, publisher, name, sender)
 
 
 def encode(
-    bits: i64, sequence_number: i64, scheduled_at: i64, deliveries: i64, publisher: bytes, name: bytes
+    bits: i64, sequence_number: i64, scheduled_at: i64, deliveries: i64, publisher: bytes, name: bytes, sender: bytes
 ) -> bytes:
     out = BytesWriter()
     out.append(VERSION)
@@ -62,6 +64,8 @@ def encode(
     out.write(publisher)
     out.append(len(name))
     out.write(name)
+    out.append(len(sender))
+    out.write(sender)
     return out.getvalue()
 
 
@@ -82,4 +86,8 @@ def note_of(stored: StoredMessage) -> Note:
     at += 1 + size
     size = data[at]
     note.name = data[at + 1 : at + 1 + size].decode("utf-8", "surrogateescape")
+    at += 1 + size
+    if at < len(data):
+        size = data[at]
+        note.sender = data[at + 1 : at + 1 + size].decode("utf-8", "surrogateescape")
     return note

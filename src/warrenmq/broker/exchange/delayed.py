@@ -87,6 +87,8 @@ def has_to_wait(headers: Table, now_ms: i64) -> bool:
     """Whether a delayed exchange keeps this message at the given time, or does as it says (``delay/request.py``)."""
     if "x-delay-cancel" in headers or "x-delay-every" in headers or "x-delay-cron" in headers:
         return True
+    if "x-delay-count" in headers or "x-delay-timezone" in headers:
+        return True  # of a repetition that is not there: refused where the request is read
     if "x-delay" in headers:
         return delay_of(headers) > 0
     return deliver_at_of(headers) > now_ms

@@ -50,8 +50,7 @@ def delayed_type(arguments: Table) -> str:
     inner = field.value
     if inner == DELAYED:
         raise AmqpError(406, "Invalid argument, 'x-delayed-message' can't be used for 'x-delayed-type'")
-    if inner not in TYPES:
-        raise AmqpError(406, f"unknown exchange type '{inner}'")
+    known(inner)
     return inner
 
 
