@@ -79,7 +79,9 @@ def test_half_a_request_is_dropped_in_its_time(hasty: Broker, half: str) -> None
     with knock(hasty) as connection:
         connection.sendall(HALVES[half])
         answer = to_the_end(connection)
-    assert answer == b"" or answer.startswith(b"HTTP/1.1 401")  # the last one needs no body to be refused
+    # RabbitMQ's answers; the last one needs no body to be refused
+    expected = b"HTTP/1.1 408 " if "header" in half or "line" in half else b"HTTP/1.1 401 " if "nobody" in half else b""
+    assert answer[: len(expected) or None] == expected
 
 
 @pytest.mark.parametrize("half", HALVES)
@@ -138,7 +140,7 @@ def test_a_flood_of_half_requests_keeps_nobody_out() -> None:
             one.sendall(HALVES["half a header"])
         answer = httpx.get(f"{broker.http_url}/api/whoami", auth=("guest", "guest"), timeout=60)
         assert answer.status_code == 200
-        for one in halves[:80]:
+        for one in halves[:80]:  # gone without a word
             assert to_the_end(one) == b""
 
 
@@ -232,8 +234,12 @@ class Bench:
     def get_write_buffer_size(self) -> int:
         return self.unsent
 
+    def write(self, data: bytes) -> None: ...
+
     def abort(self) -> None:
         self.gone = True
+
+    close = abort
 
     def send(self, data: bytes) -> None:
         self.connection.data_received(data)

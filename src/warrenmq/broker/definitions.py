@@ -160,7 +160,7 @@ class Reader:
     # --- who
 
     def _user(self, part: Part) -> None:
-        name = part.text("name")
+        name = part.name("name")
         tags = part.tags("tags")
         algorithm = part.text("hashing_algorithm", False, passwords.SHA256)
         if algorithm not in passwords.ALGORITHMS:
@@ -214,13 +214,13 @@ class Reader:
     def _topic_permission(self, part: Part) -> None:
         user, vhost = self._known_user(part), self._known_vhost(part)
         self.plan.topic_permissions.append(
-            TopicPermission(user, vhost, part.text("exchange"), part.text("write"), part.text("read"))
+            TopicPermission(user, vhost, part.name("exchange"), part.text("write"), part.text("read"))
         )
 
     # --- settings
 
     def _parameter(self, part: Part) -> None:
-        component, vhost, name = part.text("component"), self._known_vhost(part), part.text("name")
+        component, vhost, name = part.name("component"), self._known_vhost(part), part.name("name")
         if "value" not in part.value:
             part.wrong("value", "missing")
         value = part.value.get("value")
@@ -236,13 +236,13 @@ class Reader:
             self.plan.parameters.append(PlannedParameter(component, vhost, name, value))
 
     def _global_parameter(self, part: Part) -> None:
-        name = part.text("name")
+        name = part.name("name")
         if "value" not in part.value:
             part.wrong("value", "missing")
         self.plan.global_parameters.append(PlannedParameter("", "", name, part.value.get("value")))
 
     def _policy(self, part: Part) -> None:
-        vhost, name = self._known_vhost(part), part.text("name")
+        vhost, name = self._known_vhost(part), part.name("name")
         self.plan.policies.append(parse_policy(vhost, name, part.value, False))
 
     # --- topology

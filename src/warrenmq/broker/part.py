@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final, final
 
-from warrenmq.wire.fields import Table, from_python
+from warrenmq.wire.fields import Table, encode_table, from_python
 
 LONGEST_NAME: Final = 255
 
@@ -36,6 +36,8 @@ class Part:
         name = self.text(key)
         if len(name.encode("utf-8", "surrogatepass")) > LONGEST_NAME:
             self.wrong(key, f"longer than {LONGEST_NAME} bytes")
+        if "\0" in name:
+            self.wrong(key, "contains a NUL")
         return name
 
     def flag(self, key: str) -> bool:
@@ -55,7 +57,9 @@ class Part:
 
     def table(self, key: str) -> Table:
         try:
-            return from_python(self.object(key))
+            table = from_python(self.object(key))
+            encode_table(table)  # names in it may be too long
+            return table
         except (ValueError, TypeError) as error:
             self.wrong(key, str(error))
             return {}

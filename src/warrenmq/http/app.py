@@ -6,6 +6,7 @@ description stand beside it.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
@@ -17,11 +18,11 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from warrenmq.broker.access import Refused
-from warrenmq.http import auth, metrics, openapi, origin, page
+from warrenmq.http import auth, metrics, names, openapi, origin, page
 from warrenmq.http.bridge import Bridge
 from warrenmq.http.encoding import encode
 from warrenmq.http.endpoint import Call, Endpoint, Json, NoContent
-from warrenmq.http.errors import ApiError, not_found, of_amqp
+from warrenmq.http.errors import ApiError, bad_request, not_found, of_amqp
 from warrenmq.http.headers import SafeHeaders
 from warrenmq.http.listing import plain_list
 from warrenmq.http.table import ENDPOINTS
@@ -30,6 +31,7 @@ from warrenmq.wire.replies import AmqpError
 if TYPE_CHECKING:
     from warrenmq.server.app import Server
 
+NO_ESCAPE = re.compile(r"%(?![0-9a-fA-F]{2})")
 VERBS = ["GET", "HEAD", "PUT", "POST", "DELETE", "OPTIONS"]
 
 
@@ -121,6 +123,7 @@ class Api:
             if name.startswith("{")
         }
         auth.authorise(endpoint.level, user, path.get("vhost"), self._bridge)
+        names.check_path(endpoint.method, endpoint.segments[0], path)
         call = Call(request, self._bridge, user, path)
         result = await endpoint.handler(call)
         if endpoint.method == "GET" and isinstance(result, (list, Iterator)):
@@ -158,7 +161,16 @@ def path_segments(request: Request) -> list[str]:
     parts = text.split("/")[2:]
     while parts and parts[-1] == "":
         parts.pop()
-    return [unquote(part) for part in parts]
+    try:
+        return [unquoted(part) for part in parts]
+    except ValueError:
+        raise bad_request("the path is not UTF-8 in percent encoding") from None
+
+
+def unquoted(part: str) -> str:
+    if NO_ESCAPE.search(part):
+        raise ValueError
+    return unquote(part, errors="strict")
 
 
 def allowed(node: Tree | None) -> str:

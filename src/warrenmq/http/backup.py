@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from warrenmq.http.endpoint import ADMINISTRATOR, Call, Endpoint, Json
 from warrenmq.http.errors import ApiError, bad_request
+from warrenmq.http.names import check_nul
 from warrenmq.log import backup
 from warrenmq.log.files import Files
 from warrenmq.log.format import LogError
@@ -31,6 +32,7 @@ class BackupInfo(Struct):
 
 async def make(call: Call) -> object:
     wanted = await call.body(BackupRequest)
+    check_nul("folder", wanted.folder)
     folder = Path(wanted.folder)
     if not folder.is_absolute():
         raise bad_request(f"folder: {wanted.folder!r} is not an absolute path")

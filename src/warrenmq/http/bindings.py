@@ -7,11 +7,12 @@ from urllib.parse import quote, unquote_plus
 from warrenmq.broker.records import Binding
 from warrenmq.broker.vhost import VHost
 from warrenmq.http.endpoint import MANAGEMENT, VHOST, Call, Created, Endpoint, NoContent
-from warrenmq.http.errors import bad_request, not_found
+from warrenmq.http.errors import not_found
 from warrenmq.http.exchanges import DEFAULT
 from warrenmq.http.fields import arguments_table
 from warrenmq.http.listing import listing
 from warrenmq.http.models import BindingInfo
+from warrenmq.http.names import check_length
 from warrenmq.http.requests import BindingDeclaration
 from warrenmq.http.views import binding_info, default_binding, properties_key
 
@@ -92,8 +93,7 @@ async def bind(call: Call) -> Created:
     wanted = await call.body(BindingDeclaration)
     arguments = arguments_table(wanted.arguments)
     source, destination = call.path["source"], call.path["destination"]
-    if len(wanted.routing_key.encode()) > 255:
-        raise bad_request("routing_key is longer than 255 bytes")
+    check_length("routing_key", wanted.routing_key)
     source = "" if source == DEFAULT else source
     async with call.bridge.direct(call.user, vhost) as channel:
         if _kind(call) == "queue":

@@ -14,6 +14,7 @@ from warrenmq.http.errors import bad_request, not_found
 from warrenmq.http.fields import arguments_table
 from warrenmq.http.listing import listing, with_columns
 from warrenmq.http.models import BindingInfo, ExchangeInfo, Routed
+from warrenmq.http.names import check_length
 from warrenmq.http.requests import ExchangeDeclaration, Publication
 from warrenmq.http.views import binding_info, default_binding, exchange_info
 from warrenmq.wire.content import Properties
@@ -72,6 +73,7 @@ async def put_exchange(call: Call) -> object:
     vhost = call.bridge.vhost_for_change(call.path["vhost"])
     wanted = await call.body(ExchangeDeclaration)
     arguments = arguments_table(wanted.arguments)
+    check_length("type", wanted.type)
     name = exchange_name(call)
     existed = name in vhost.exchanges
     async with call.bridge.direct(call.user, vhost) as channel:
@@ -115,6 +117,7 @@ def message_properties(values: Any) -> Properties:
             continue
         if not isinstance(value, str):
             raise bad_request(["not_a_string", name])
+        check_length(name, value)
         setattr(properties, name, value)
     for name in NUMBERS:
         value = values.get(name)
@@ -145,6 +148,7 @@ def payload_of(wanted: Publication) -> bytes:
 async def publish(call: Call) -> Routed:
     vhost = call.bridge.vhost_for_change(call.path["vhost"])
     wanted = await call.body(Publication)
+    check_length("routing_key", wanted.routing_key)
     properties = message_properties(wanted.properties)
     payload = payload_of(wanted)
     async with call.bridge.direct(call.user, vhost) as channel:

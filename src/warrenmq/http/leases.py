@@ -11,6 +11,7 @@ from msgspec import Struct
 from warrenmq.broker.queue.lease import DEFAULT_TTL, Lease, LeaseError, Leases
 from warrenmq.http.endpoint import VHOST, Call, Endpoint, Json
 from warrenmq.http.errors import ApiError, bad_request
+from warrenmq.http.names import check_name
 from warrenmq.http.queues import readable
 
 LONGEST_TTL = 365 * 86_400_000
@@ -89,6 +90,8 @@ async def create(call: Call) -> object:
         raise bad_request(f"count: {wanted.count} is not between 1 and {MOST_MESSAGES}")
     if wanted.bytes is not None and wanted.bytes < 1:
         raise bad_request(f"bytes: {wanted.bytes} is not 1 or more")
+    check_name("owner", wanted.owner)
+    check_name("key", wanted.key)
     ttl = _checked_ttl(wanted.ttl_ms)
     call.bridge.begin()
     try:

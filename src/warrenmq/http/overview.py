@@ -14,6 +14,7 @@ from warrenmq.http.endpoint import ADMINISTRATOR as ADMINISTRATORS
 from warrenmq.http.endpoint import MANAGEMENT, Call, Endpoint, NoContent
 from warrenmq.http.listing import with_columns
 from warrenmq.http.models import Context, ExchangeTypeInfo, Listener, Object, ObjectTotals, Overview, Who
+from warrenmq.http.names import check_name
 from warrenmq.http.requests import Name
 from warrenmq.http.views import queue_totals, vhost_stats
 
@@ -105,6 +106,7 @@ async def cluster_name(call: Call) -> Name:
 
 async def set_cluster_name(call: Call) -> NoContent:
     wanted = await call.body(Name)
+    check_name("name", wanted.name)
     broker = call.bridge.broker
     await call.bridge.change(lambda: parameters.put_global(broker, parameters.CLUSTER_NAME, wanted.name))
     return NoContent()

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from warrenmq.http.endpoint import ADMINISTRATOR, Call, Endpoint, NoContent, put
 from warrenmq.http.errors import bad_request, not_found
 from warrenmq.http.models import PermissionInfo, TopicPermissionInfo
+from warrenmq.http.names import check_name
 from warrenmq.http.requests import PermissionDeclaration, TopicPermissionDeclaration
 
 
@@ -74,6 +75,7 @@ async def get_topic_permissions(call: Call) -> list[dict[str, object]]:
 
 async def put_topic_permissions(call: Call) -> object:
     wanted = await call.body(TopicPermissionDeclaration)
+    check_name("exchange", wanted.exchange)
     user, vhost = _both_exist(call)
     access = call.bridge.access
     existed = bool(_topic_permissions(call))

@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 
 LARGEST_HEADER = 64 << 10
 PACE = 64 << 10
-TOO_LARGE = (
-    b"HTTP/1.1 431 Request Header Fields Too Large\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
-)
+ENDS = b"connection: close\r\ncontent-length: 0\r\n\r\n"
+TOO_LARGE = b"HTTP/1.1 431 Request Header Fields Too Large\r\n" + ENDS
+TOO_LATE = b"HTTP/1.1 408 Request Timeout\r\n" + ENDS
 
 
 class PatientProtocol(HttpToolsProtocol):
@@ -137,6 +137,10 @@ class PatientProtocol(HttpToolsProtocol):
     def _give_up(self) -> None:
         if self.flow.read_paused:  # we do not read at the moment, so it is not the client's fault
             self._expect_more()
+        elif self._stage == HEADER and self._got:  # as RabbitMQ does
+            self.transport.write(TOO_LATE)
+            self.transport.close()
+            self._linger()
         else:
             self.leave()
 
