@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from tests.broker.harness import Client, Core, Got
+from warrenmq.broker.in_force import set_policy
+from warrenmq.broker.policy import parse_policy
 from warrenmq.broker.queue.queue import Queue
 from warrenmq.wire.content import Properties
 from warrenmq.wire.fields import to_python
@@ -55,3 +57,13 @@ def closing(client: Client) -> str:
 def headers(got: Got) -> dict[str, object]:
     assert got.properties is not None
     return to_python(got.properties.headers or {})
+
+
+def policy(core: Core, pattern: str, **definition: object) -> None:
+    """Set the policy p on the queues of this pattern."""
+    value = {"pattern": pattern, "definition": {key.replace("_", "-"): v for key, v in definition.items()}}
+    core.broker.begin_turn()
+    wanted = parse_policy("/", "p", value | {"apply-to": "queues", "priority": 0}, False)
+    for _ in set_policy(core.broker, wanted, False):
+        pass
+    core.broker.end_turn()

@@ -8,9 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.broker.harness import Client, Core
-from tests.rules.desk import consume, delivered, drain, fill, get, headers, queue
-from warrenmq.broker.in_force import set_policy
-from warrenmq.broker.policy import parse_policy
+from tests.rules.desk import consume, delivered, drain, fill, get, headers, policy, queue
 from warrenmq.wire.content import Properties, content_frames, encode_header
 from warrenmq.wire.methods import method_frame
 
@@ -34,15 +32,6 @@ def declare(client: Client, name: str, **arguments: object) -> None:
     wanted = {"x-" + key.replace("_", "-"): value for key, value in arguments.items()}
     wanted |= {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dead"}
     assert client.call("queue.declare", queue=name, arguments=wanted).name == "queue.declare-ok"
-
-
-def policy(core: Core, pattern: str, **definition: object) -> None:
-    value = {"pattern": pattern, "definition": {key.replace("_", "-"): v for key, v in definition.items()}}
-    core.broker.begin_turn()
-    wanted = parse_policy("/", "p", value | {"apply-to": "queues", "priority": 0}, False)
-    for _ in set_policy(core.broker, wanted, False):
-        pass
-    core.broker.end_turn()
 
 
 def test_a_message_lives_as_long_as_its_queue_says_and_not_a_millisecond_longer(core: Core, client: Client) -> None:

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.broker.harness import Client, Core
-from tests.rules.desk import drain, fill, get, headers, queue
-from warrenmq.broker.policy import parse_policy
+from tests.rules.desk import drain, fill, get, headers, policy, queue
 from warrenmq.broker.queue.letters import AT_ONCE
 from warrenmq.wire.content import Properties
 from warrenmq.wire.fields import Field
@@ -183,22 +182,14 @@ def test_without_all_it_needs_the_strategy_is_at_most_once(core: Core, client: C
     assert len(noted) == (0 if lacking == "x-dead-letter-strategy" else 1)
 
 
-def set_policy(core: Core, **definition: object) -> None:
-    keys = {key.replace("_", "-"): value for key, value in definition.items()}
-    core.broker.begin_turn()
-    core.broker.policies.set(parse_policy("/", "p", {"pattern": "^q$", "definition": keys}, False))
-    core.broker.policies_changed(core.broker.vhosts["/"])
-    core.broker.end_turn()
-
-
 def test_a_policy_brings_the_strategy_and_a_change_of_it_tries_again_at_once(core: Core, client: Client) -> None:
     client.call("queue.declare", queue="q", durable=True, arguments={"x-queue-type": "quorum"})
     client.call("queue.declare", queue="dead")
     rest = {"dead_letter_strategy": "at-least-once", "overflow": "reject-publish", "dead_letter_exchange": ""}
-    set_policy(core, dead_letter_routing_key="nowhere", **rest)
+    policy(core, "^q$", dead_letter_routing_key="nowhere", **rest)
     reject(client, "a")
     assert waiting(core) == (1, 1)
-    set_policy(core, dead_letter_routing_key="dead", **rest)
+    policy(core, "^q$", dead_letter_routing_key="dead", **rest)
     core.advance(0)
     assert waiting(core) == (0, 0) and drain(client, "dead") == ["a"]
 
@@ -208,12 +199,12 @@ def test_when_the_strategy_ends_letters_are_tried_once_more_and_then_gone(
     core: Core, client: Client, target: bool
 ) -> None:
     client.call("queue.declare", queue="q", durable=True, arguments={"x-queue-type": "quorum", **TO_DEAD})
-    set_policy(core, dead_letter_strategy="at-least-once", overflow="reject-publish")
+    policy(core, "^q$", dead_letter_strategy="at-least-once", overflow="reject-publish")
     before = live(core)
     reject(client, "a")
     if target:
         client.call("queue.declare", queue="dead")
-    set_policy(core, overflow="drop-head")
+    policy(core, "^q$", overflow="drop-head")
     core.advance(0)
     assert waiting(core) == (0, 0) and live(core) == before
     client.call("queue.declare", queue="dead")
