@@ -14,6 +14,7 @@ from tests.broker.harness import Core
 from tests.http.conftest import Api
 from warrenmq.broker import importing
 from warrenmq.broker.definitions import InvalidDefinitions, Reader
+from warrenmq.broker.vhost_end import delete_vhost
 from warrenmq.server.app import STEPS
 from warrenmq.testing import Broker
 
@@ -112,7 +113,8 @@ def test_a_vhost_that_is_deleted_meanwhile_stays_deleted(tmp_path: Path) -> None
     taking = steps(core, document())
     for _ in range(10):
         next(taking)
-    core.broker.delete_vhost("new")
+    for _ in delete_vhost(core.broker, core.broker.vhosts["new"]):
+        pass
     with pytest.raises(InvalidDefinitions) as told:
         finish(core, taking)
     assert "vhost 'new' is gone" in told.value.problems[1] and told.value.problems[-1].endswith(" more")

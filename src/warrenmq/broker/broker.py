@@ -241,23 +241,6 @@ class Broker:
             self.vhosts[name] = vhost
         return vhost
 
-    def delete_vhost(self, name: str) -> None:
-        """Its connections are closed, its queues and exchanges go."""
-        vhost = self.vhosts.get(name)
-        if vhost is None:
-            return
-        for connection in list(self.connections):
-            if connection.vhost is vhost:
-                connection.shut(320, f"vhost '{name}' is deleted")
-        for queue in list(vhost.queues.values()):
-            vhost.remove_queue(queue)
-        for exchange in list(vhost.exchanges.values()):
-            vhost.remove_exchange(exchange)
-        del self.vhosts[name]
-        self.access.vhost_deleted(name)
-        self.policies.vhost_deleted(name)
-        self.store.delete("vhost", name)
-
     def make_queue(
         self,
         name: Resource,

@@ -144,7 +144,7 @@ def _topology(broker: Broker, plan: Plan, username: str, left_out: list[str]) ->
 
 def _in(broker: Broker, name: str) -> VHost:
     vhost = broker.vhosts.get(name)
-    if vhost is None:
+    if vhost is None or vhost.leaving:
         raise AmqpError(404, f"vhost '{name}' is gone")
     return vhost
 

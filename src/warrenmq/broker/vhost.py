@@ -49,6 +49,7 @@ class VHost:
         self.tags: list[str] = []
         self.default_queue_type: str = ""
         self.connections: i64 = 0
+        self.leaving: bool = False  # is it being deleted? Then it takes nobody in
         self.exchange_routes: Final = Dependents()
         self.queue_routes: Final = Dependents()
         for exchange_name, type, internal in PREDECLARED:

@@ -124,14 +124,14 @@ class Bridge:
     def vhost(self, name: str) -> VHost:
         """The vhost of a path; 404 as for any object."""
         vhost = self.broker.vhosts.get(name)
-        if vhost is None:
+        if vhost is None or vhost.leaving:
             raise errors.not_found()
         return vhost
 
     def vhost_for_change(self, name: str) -> VHost:
         """The vhost of a PUT or POST; 404 in other words."""
         vhost = self.broker.vhosts.get(name)
-        if vhost is None:
+        if vhost is None or vhost.leaving:
             raise errors.vhost_not_found()
         return vhost
 

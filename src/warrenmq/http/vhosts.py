@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from warrenmq.broker import parameters
+from warrenmq.broker import vhost_end
 from warrenmq.broker.part import split_tags
 from warrenmq.broker.vhost import VHost
 from warrenmq.http.endpoint import ADMINISTRATOR, MANAGEMENT, Call, Endpoint, NoContent, put
@@ -45,6 +45,8 @@ async def put_vhost(call: Call) -> object:
     tags = tags_of(wanted.tags)
     broker = call.bridge.broker
     existed = name in broker.vhosts
+    if existed and broker.vhosts[name].leaving:
+        raise bad_request("the vhost is being deleted")
 
     def change() -> None:
         vhost = broker.add_vhost(name)
@@ -67,12 +69,7 @@ async def put_vhost(call: Call) -> object:
 async def delete_vhost(call: Call) -> NoContent:
     vhost = call.bridge.vhost(call.path["vhost"])
     broker = call.bridge.broker
-
-    def change() -> None:
-        parameters.vhost_deleted(broker, vhost.name)
-        broker.delete_vhost(vhost.name)
-
-    await call.bridge.change(change)
+    await call.bridge.change_in_steps("the deletion of a vhost", lambda: vhost_end.delete_vhost(broker, vhost))
     return NoContent()
 
 

@@ -208,7 +208,7 @@ def open(connection: Connection, method: Method) -> None:
     if limit and broker.open_connections > limit:
         raise AmqpError(530, f"connection refused: node connection limit ({limit}) is reached")
     vhost = broker.vhosts.get(name)
-    if vhost is None:
+    if vhost is None or vhost.leaving:
         raise AmqpError(530, f"vhost {name} not found")
     limit = broker.access.vhost_limit(name, "max-connections")
     if limit >= 0 and vhost.connections >= limit:

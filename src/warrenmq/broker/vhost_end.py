@@ -1,0 +1,44 @@
+"""Deleting a virtual host with all it holds, in steps.
+
+Duty: nobody gets in any more, whoever is in is told to leave, everything goes piece by piece (``Server.work_through``),
+the vhost itself last: a crash in the middle leaves a vhost with less in it, which can be deleted again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from warrenmq.broker import parameters
+
+if TYPE_CHECKING:
+    from warrenmq.broker.broker import Broker
+    from warrenmq.broker.vhost import VHost
+
+
+def delete_vhost(broker: Broker, vhost: VHost) -> Iterator[None]:
+    vhost.leaving = True
+    name = vhost.name
+    for connection in list(broker.connections):
+        if connection.vhost is vhost:
+            connection.shut(320, f"vhost '{name}' is deleted")
+            yield
+    for queue in list(vhost.queues.values()):
+        vhost.remove_queue(queue)
+        yield
+    for exchange in list(vhost.exchanges.values()):
+        for binding in list(exchange.bindings_out.values()):
+            vhost.remove_binding(binding)
+            yield
+        vhost.remove_exchange(exchange)
+        yield
+    access = broker.access
+    for user, where in list(access.permissions):
+        if where == name:
+            access.clear_permissions(user, where)
+            yield
+    parameters.vhost_deleted(broker, name)
+    access.vhost_deleted(name)
+    broker.policies.vhost_deleted(name)
+    del broker.vhosts[name]
+    broker.store.delete("vhost", name)
