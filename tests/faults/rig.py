@@ -151,7 +151,7 @@ class Rig:
         self.clock.set_ms(self.clock.now_ms() + milliseconds)
         self.broker.begin_turn()
         while self.broker.run_timers():
-            pass
+            self.broker.begin_turn()
         self.log.tick(self.clock.now_ms())
         self.broker.end_turn()
         self.commit()

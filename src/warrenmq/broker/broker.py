@@ -36,6 +36,7 @@ from warrenmq.broker.leftovers import Leftovers
 from warrenmq.broker.message import Entry, Message, Origin, message_from
 from warrenmq.broker.notes import Notes
 from warrenmq.broker.policy import Policies
+from warrenmq.broker.postponed import Again
 from warrenmq.broker.publish import DIRECT_REPLY
 from warrenmq.broker.queue.arguments import QUORUM, STREAM, queue_type
 from warrenmq.broker.queue.queue import Queue
@@ -54,6 +55,7 @@ from warrenmq.wire.fields import Table
 from warrenmq.wire.methods import Method
 from warrenmq.wire.replies import AmqpError
 
+EXPIRIES: Final = 1000  # messages that expire in one turn; every 4 KiB of a body count as one more
 QUEUE_IDS: Final = 1000  # numbers for queues, reserved so many at a time
 RABBITMQ_VERSION: Final = "3.10.8"  # whose behaviour we show; clients look at it
 
@@ -116,6 +118,7 @@ class Broker:
         self.damaged: Final = DamagedMessages(self)
         self.durability: Final = Durability(self)
         self.leftovers: Final = Leftovers(self)
+        self.again: Final = Again(self)
         # the turn
         self.dirty: list[Queue] = []
         self.owing: list[Channel] = []
@@ -131,6 +134,7 @@ class Broker:
         self._ack_timeout: Final = AckTimeout(self)
         self.under_pressure: bool = False
         self.arriving: Channel | None = None  # whose content was completed and is being published
+        self.expiries_left: i64 = EXPIRIES
         self.windowed: i64 = 0  # entries that queues hold in memory with their content
         self._noted_quorum: bool = False
         self._next_queue_id: i64 = 1
@@ -161,6 +165,7 @@ class Broker:
     def begin_turn(self) -> None:
         """Read the clock once for everything that happens until the end of the turn."""
         self.now = self.clock.now_ms()
+        self.expiries_left = EXPIRIES
 
     def end_turn(self) -> None:
         """Deliver, confirm, commit, flush: once for everything the turn brought."""

@@ -19,6 +19,7 @@ from warrenmq.broker.channel import CROSSED, OPEN, Channel
 from warrenmq.broker.message import Message
 from warrenmq.broker.methods import handshake
 from warrenmq.broker.methods.table import handler
+from warrenmq.broker.postponed import Postponed
 from warrenmq.broker.publish import Arrived
 from warrenmq.broker.states import CLOSING, GONE, HEADER, RUNNING
 from warrenmq.wire import frames
@@ -93,7 +94,13 @@ def consume(connection: Connection, data: bytes) -> None:
         connection.at = end + 1
         if alarm and (kind == FRAME_HEADER or kind == FRAME_BODY) and connection.broker.short:
             connection.block()  # this frame is the last: only a message without a body gets through
-        _frame(connection, kind, number, data[pos + 7 : end])
+        try:
+            _frame(connection, kind, number, data[pos + 7 : end])
+        except Postponed:
+            connection.at = pos
+            connection.need = 0
+            connection.broker.again.add(connection)
+            return
         pos = connection.at
         if connection.state >= GONE or connection.deaf:
             return

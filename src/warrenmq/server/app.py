@@ -309,8 +309,8 @@ class Server:
             fired = self._run_timer()
             if fired is not None:
                 self.watchdog.lap(fired)
-            if fired is None or self.broker.delay.slice_full:
-                break  # with more delayed messages due, end_turn arms the timer again
+            if fired is None or self.broker.delay.slice_full or self.broker.expiries_left <= 0:
+                break  # with more delayed or expired messages, end_turn arms the timer again
         else:
             self.background.later(0, "timers", self._fire)
 

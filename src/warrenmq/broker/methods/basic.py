@@ -111,6 +111,7 @@ def get(channel: Channel, method: Method) -> None:
     vhost.check_exclusive(queue, connection, False)
     no_ack = method.bit("no_ack")
     queue.check_get()
+    queue.check_whole()
     entry = queue.get()
     if entry is None:
         channel.reply(method_frame(channel.number, "basic.get-empty"))

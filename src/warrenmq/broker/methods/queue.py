@@ -42,7 +42,9 @@ def _declare(channel: Channel, method: Method, name: str) -> None:
         raise AmqpError(403, f"queue name '{name}' contains reserved prefix 'amq.*'")
     resource = connection.resource("queue", name)
     channel.check("configure", resource)
-    if name not in vhost.queues:
+    if name in vhost.queues:
+        vhost.queues[name].check_whole()
+    else:
         check_named(channel, resource, "", arguments)
     queue = vhost.declare_queue(
         name, method.bit("durable"), owner, method.bit("auto_delete"), arguments, connection.username
@@ -69,6 +71,7 @@ def _declare_passive(channel: Channel, method: Method, name: str) -> None:
     vhost = connection.open_vhost()
     queue = vhost.queue(name)
     vhost.check_exclusive(queue, connection, False)
+    queue.check_whole()
     queue.touch()
     channel.last_queue = name
     _declared(channel, method, queue)
@@ -108,6 +111,7 @@ def delete(channel: Channel, method: Method) -> None:
     queue = vhost.queues.get(name)
     if queue is not None:
         vhost.check_exclusive(queue, connection, False)
+        queue.check_whole()
         count = vhost.delete_queue(queue, method.bit("if_unused"), method.bit("if_empty"))
     if method.bit("nowait"):
         channel.hold_until_synced()
@@ -123,6 +127,7 @@ def purge(channel: Channel, method: Method) -> None:
     queue = vhost.queue(name)
     vhost.check_exclusive(queue, connection, False)
     queue.check_purge()
+    queue.check_whole()
     count = queue.purge()
     if not method.bit("nowait"):
         channel.reply_when_synced(method_frame(channel.number, "queue.purge-ok", message_count=count))

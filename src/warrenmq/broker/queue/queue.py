@@ -18,6 +18,7 @@ from mypy_extensions import i64
 from warrenmq.broker import holder
 from warrenmq.broker.aside import Aside
 from warrenmq.broker.message import Entry, Message
+from warrenmq.broker.postponed import Postponed
 from warrenmq.broker.queue import paging
 from warrenmq.broker.queue.arguments import DROP_HEAD, REJECT_PUBLISH_DLX, QueueSettings, settings
 from warrenmq.broker.queue.dispatch import Dispatch
@@ -129,6 +130,7 @@ class Queue(Destination):
         self._expiry: Final = QueueExpiry(self)
         self.eager: bool = False  # must each publish be settled before the next? (limits)
         self.expiring: bool = False  # may entries here expire?
+        self.behind: bool = False  # more has expired than a turn may drop: the rest is at the head still
         # counters
         self.published: i64 = 0
         self.delivered: i64 = 0
@@ -219,7 +221,7 @@ class Queue(Destination):
         if expires_at:
             if expires_at <= self.broker.now:  # a TTL of 0: a consumer takes it now, or it expires
                 self.drain()
-                self.expire_heads(self.broker.now)
+                self.expire_heads(self.broker.now, 2)  # more than came, so that a flood does not outrun it
             else:
                 self.arm_head_expiry()
 
@@ -334,7 +336,9 @@ class Queue(Destination):
         if self.max_priority > 0:
             fifo = self._first_fifo()
         if self.expiring:
-            self.expire_heads(self.broker.now - 1)
+            self.expire_heads(self.broker.now - 1, 2)
+            if self.behind:
+                return None
             if self.max_priority > 0:
                 fifo = self._first_fifo()
         if self.durable:
@@ -465,18 +469,43 @@ class Queue(Destination):
             self.ready_bytes -= entry.message.size
             self.give_up(entry, "maxlen")
 
-    def expire_heads(self, now: i64) -> None:
-        """Drop what expired at ``now`` or before from the head; behind a higher priority nothing is looked at."""
+    def expire_heads(self, now: i64, least: i64 = 0) -> None:
+        """Drop what expired at ``now`` or before from the head; behind a higher priority nothing is looked at.
+
+        Not more in a turn than the broker's bound allows, but ``least`` in any case. When more has expired the queue
+        is ``behind``: it delivers nothing and whoever asks it something waits, until later turns have done the rest.
+        """
+        broker = self.broker
+        if self.behind:
+            now = broker.now  # what was to go in an earlier turn
         while self.ready > 0:
             fifo = self._first_fifo() if self.max_priority > 0 else self._fifo
             head = fifo.peek()
             if head is None or head.expires_at == 0 or head.expires_at > now:
                 break
+            if broker.expiries_left <= 0:
+                if least <= 0:
+                    self.behind = True
+                    broker.timers.arm(self._head_expiry, broker.now)
+                    return
+                least -= 1
             fifo.pop()
+            size = head.message.size
+            broker.expiries_left -= 1 + (size >> 12)
             self.ready -= 1
-            self.ready_bytes -= head.message.size
+            self.ready_bytes -= size
             self.give_up(head, "expired")
+        if self.behind:
+            self.behind = False
+            self.mark_dirty()
         self.arm_head_expiry()
+
+    def check_whole(self) -> None:
+        """Whoever asks the queue something waits until nothing expired is left at its head."""
+        if self.expiring:
+            self.expire_heads(self.broker.now - 1)
+            if self.behind:
+                raise Postponed
 
     def arm_head_expiry(self) -> None:
         head = (self._first_fifo() if self.max_priority > 0 else self._fifo).peek()
@@ -593,7 +622,7 @@ class Queue(Destination):
         """Move messages from the head to a lease: they count as unacknowledged and nobody else gets them."""
         if self.expiring:
             self.expire_heads(self.broker.now)
-        while self.ready > 0 and (count < 0 or lease.count() < count):
+        while self.ready > 0 and not self.behind and (count < 0 or lease.count() < count):
             fifo = self._first_fifo() if self.max_priority > 0 else self._fifo
             size = fifo.head_size()
             if max_bytes >= 0 and lease.count() > 0 and lease.bytes + size > max_bytes:
