@@ -110,7 +110,7 @@ def test_every_action_on_a_batch_read_sees_the_same_messages_and_settles_none(
     spark: SparkSession, warren: RunningBroker, queue: str
 ) -> None:
     publish(warren, queue, bodies(50))
-    df = spark.read.format("amqp").options(**reading(warren), queue=queue, minPartitions="3").load()
+    df = spark.read.format("amqp").options(**reading(warren), queue=queue, leases="true", minPartitions="3").load()
     assert df.count() == 50
     publish(warren, queue, bodies(10, 50))
     assert numbers(df) == list(range(50))

@@ -134,7 +134,8 @@ def test_spark_repeats_the_task_that_lost_its_broker_and_every_row_arrives(name:
         steps: list[dict[str, Any]] = [
             {"name": "stream", "rows": 4, "options": {**reading(broker), **few, "stream": stream}},
             # Four leases, two tasks at a time: two are still to be read when the broker is gone.
-            {"name": "lease", "rows": 10, "options": {**reading(broker), **few, "queue": queue, "minPartitions": "4"}},
+            {"name": "lease", "rows": 10, "options": {**reading(broker), **few, "queue": queue, "minPartitions": "4",
+                                                       "leases": "true"}},
             # Enough in three batches to fill what Spark buffers between its workers and the sink.
             {"name": "write", "rows": 400, "options": {**address(broker), **few, "exchange": "", "routingKey": target,
                                                         "batchKey": "job"}},

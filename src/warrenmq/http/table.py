@@ -16,6 +16,7 @@ from warrenmq.http import (
     nodes,
     overview,
     parameters,
+    peek,
     permissions,
     policies,
     queues,
@@ -27,7 +28,7 @@ from warrenmq.http.endpoint import Endpoint
 
 MODULES = [
     overview, backup, nodes, vhosts, limits, users, permissions, policies, parameters, definitions, exchanges, queues,
-    streams, leases, bindings, connections, health, flags, delayed,
+    streams, leases, peek, bindings, connections, health, flags, delayed,
 ]  # fmt: skip
 
 ENDPOINTS: list[Endpoint] = [endpoint for module in MODULES for endpoint in module.ENDPOINTS]

@@ -17,11 +17,13 @@ import fnmatch
 import http.client
 import json
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import quote
 
-from warrenmq.spark.connect import FIRST_PAUSE, LONGEST_PAUSE, BrokerLost, tls_context
+from warrenmq.spark.connect import FIRST_PAUSE, LONGEST_PAUSE, STALLED, BrokerLost, tls_context
 from warrenmq.spark.options import OptionError, Options, is_pattern
 
 
@@ -65,12 +67,7 @@ class HttpApi:
 
     def _call(self, method: str, path: str, body: object, timeout: float = 30) -> tuple[int, Any]:
         options = self.options
-        connection = http.client.HTTPConnection(self.host, options.http_port, timeout=timeout)
-        if options.http_tls:
-            context = tls_context(replace(options, tls=True))
-            connection = http.client.HTTPSConnection(self.host, options.http_port, timeout=timeout, context=context)
-        login = base64.b64encode(f"{options.username}:{options.password()}".encode()).decode()
-        headers = {"Authorization": f"Basic {login}"}
+        connection, headers = self._connect(timeout)
         payload = None
         if body is not None:
             payload = json.dumps(body)
@@ -87,6 +84,16 @@ class HttpApi:
             return response.status, json.loads(data) if data else None
         except ValueError:
             return response.status, None
+
+    def _connect(self, timeout: float) -> tuple[http.client.HTTPConnection, dict[str, str]]:
+        """A connection, and the headers with which every request begins."""
+        options = self.options
+        connection = http.client.HTTPConnection(self.host, options.http_port, timeout=timeout)
+        if options.http_tls:
+            context = tls_context(replace(options, tls=True))
+            connection = http.client.HTTPSConnection(self.host, options.http_port, timeout=timeout, context=context)
+        login = base64.b64encode(f"{options.username}:{options.password()}".encode()).decode()
+        return connection, {"Authorization": f"Basic {login}"}
 
     # --- queues
 
@@ -120,6 +127,40 @@ class HttpApi:
         except (OSError, http.client.HTTPException, BrokerLost):
             return None
         return str(answer["id"]) if status == 200 and isinstance(answer, dict) and "id" in answer else None
+
+    # --- looking
+
+    def _peek(self, queue: str) -> str:
+        return f"/api/queues/{quote(self.options.virtual_host, safe='')}/{quote(queue, safe='')}/peek"
+
+    def can_peek(self) -> bool:
+        """False for a Warren older than peeking, or where there is no such queue."""
+        name = next(iter(self.names(stream=False)))
+        status, answer = self.call("GET", f"{self._peek(name)}?count=0")
+        if status not in (200, 404):
+            raise BrokerLost(f"queue '{name}' cannot be looked at: {status} {_reason(answer)}")
+        return status == 200
+
+    def positions(self, queue: str) -> tuple[int, int, int]:
+        """First position, one behind the last, and how many messages wait."""
+        status, answer = self.call("GET", f"{self._peek(queue)}?count=0")
+        if status != 200 or not isinstance(answer, dict):
+            raise BrokerLost(f"queue '{queue}' cannot be looked at: {status} {_reason(answer)}")
+        return int(answer["first"]), int(answer["end"]), int(answer["messages"])
+
+    @contextmanager
+    def peek(self, queue: str, first: int, end: int) -> Iterator[http.client.HTTPResponse]:
+        """The messages at these positions, as octets (``peeked.py`` reads them)."""
+        connection, headers = self._connect(STALLED)
+        headers["Accept"] = "application/octet-stream"
+        try:
+            connection.request("GET", f"{self._peek(queue)}?first={first}&end={end}", None, headers)
+            response = connection.getresponse()
+            if response.status != 200:
+                raise BrokerLost(f"queue '{queue}' cannot be looked at: {response.status} {response.reason}")
+            yield response
+        finally:
+            connection.close()
 
     # --- leases
 

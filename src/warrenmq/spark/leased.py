@@ -42,7 +42,7 @@ log = logging.getLogger("warrenmq.spark")
 
 EVERYTHING = 1_000_000  # messages in one batch when no limit is set
 ROWS_PER_LEASE = 50_000
-BATCH_TTL_MS = 3_600_000  # of a batch read, unless leaseTtl says otherwise
+BATCH_TTL_MS = 600_000  # of a batch read, unless leaseTtl says otherwise; each read renews
 # Of the first batch of a query that runs but once (trigger once): its owner is not in the log when it leases.
 NAMELESS_TTL_MS = 120_000
 MOST_LEASES = 8  # of one queue in one batch, unless minPartitions asks for more
@@ -91,7 +91,8 @@ class LeasedBatchReader(DataSourceReader):
     """A batch read: everything now in the queues, held under leases and never settled.
 
     The owner is made when the DataFrame is made, so that every action on it finds the same leases and sees the same
-    messages. Spark does not say when a DataFrame is done with, so the leases are short and each action renews them.
+    messages. Spark does not say when a DataFrame is done with, so the leases are short, each action renews them, and so
+    does a task while it reads.
     """
 
     def __init__(self, options: Options, schema: StructType, owner: str) -> None:
@@ -117,7 +118,13 @@ class LeasedBatchReader(DataSourceReader):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, LeasePartition)
-        return read_lease(self.options, self.schema, partition)
+        renewal = Renewal(self.options)
+        if partition.count:
+            renewal.keep(partition.queue, [partition.lease])
+        try:
+            yield from read_lease(self.options, self.schema, partition)
+        finally:
+            renewal.stop()
 
 
 class LeasedStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):

@@ -16,6 +16,7 @@ from warrenmq.spark.connect import connect, is_warren
 from warrenmq.spark.httpapi import HttpApi
 from warrenmq.spark.leased import LeasedBatchReader, LeasedStreamReader
 from warrenmq.spark.options import Options, parse
+from warrenmq.spark.peeked import PeekedBatchReader
 from warrenmq.spark.plain import PlainBatchReader, PlainStreamReader
 from warrenmq.spark.schema import check_read_schema, read_ddl
 from warrenmq.spark.sink import AmqpStreamWriter, AmqpWriter
@@ -42,6 +43,8 @@ class AmqpDataSource(DataSource):
         check_read_schema(schema)
         if options.stream:
             return StreamBatchReader(options, schema)
+        if options.leases == "auto" and on_warren(options) and HttpApi(options).can_peek():
+            return PeekedBatchReader(options, schema)
         if leases(options):
             return LeasedBatchReader(options, schema, self.owner)
         return PlainBatchReader(options, schema)
@@ -66,10 +69,12 @@ def leases(options: Options) -> bool:
     """Whether queues are read by lease: as the option says, else when the broker is a Warren that has leases."""
     if options.leases != "auto":
         return options.leases == "true"
+    return on_warren(options) and HttpApi(options).has_leases()
+
+
+def on_warren(options: Options) -> bool:
     connection = connect(options, "broker check")
     try:
-        if not is_warren(connection):
-            return False
+        return is_warren(connection)
     finally:
         connection.close()
-    return HttpApi(options).has_leases()

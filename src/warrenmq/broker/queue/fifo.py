@@ -20,6 +20,7 @@ from warrenmq.broker import holder
 from warrenmq.broker.message import Entry, Message, Origin, bcc_of, message_from, packed_keys_of, unpack_keys
 from warrenmq.broker.queue import paging
 from warrenmq.broker.queue.page import MOVED, PAGE, PERSISTENT, REDELIVERED, Page
+from warrenmq.broker.queue.place import Place, place_of
 from warrenmq.log.damage import RecordDamaged
 from warrenmq.log.format import StoredMessage
 from warrenmq.log.index import QueueIndex
@@ -353,6 +354,64 @@ class Fifo:
                     del self._resident[position]
                 j += 1
         return size
+
+    def places(self, first: i64, end: i64, most: i64) -> list[Place]:
+        """Entries with positions from ``first`` up to ``end``, oldest first. Nothing is read and nothing moves."""
+        out: list[Place] = []
+        returned = self._returned
+        i: i64 = len(returned) - 1
+        if i >= 0 and returned[0].position < first:
+            i = -1  # all of them are older
+        while i >= 0 and len(out) < most:
+            if first <= returned[i].position < end:
+                out.append(place_of(returned[i]))
+            i -= 1
+        items = self._items
+        i = self._from(first)
+        while i < len(items) and len(out) < most:
+            item = items[i]
+            if item is not None:
+                if item.position >= end:
+                    break
+                out.append(place_of(item))
+            i += 1
+        p: i64 = self._first_page
+        while p < len(self._pages) and len(out) < most:
+            page = self._pages[p]
+            count: i64 = len(page.addresses)
+            if count > page.start and page.position(count - 1) >= first:
+                if page.position(page.start) >= end:
+                    break
+                self._places_of(page, first, end, most, out)
+            p += 1
+        return out
+
+    def _from(self, first: i64) -> i64:
+        """The index of the first item of the window whose position is ``first`` or later."""
+        low: i64 = self._head
+        high: i64 = len(self._items)
+        while low < high:
+            middle = (low + high) // 2
+            item = self._items[middle]
+            if item is not None and item.position < first:
+                low = middle + 1
+            else:
+                high = middle
+        return low
+
+    def _places_of(self, page: Page, first: i64, end: i64, most: i64, out: list[Place]) -> None:
+        i = page.start
+        while i < len(page.addresses) and len(out) < most:
+            position = page.position(i)
+            if first <= position < end:
+                address = page.addresses[i]
+                if address == 0:
+                    out.append(place_of(self._resident[position]))
+                else:
+                    meta = page.metas[i]
+                    expires_at: i64 = 0 if page.expiries is None else page.expiries[i]
+                    out.append(Place(position, meta >> 8, (meta & REDELIVERED) != 0, expires_at, address, None))
+            i += 1
 
     def logged(self, out: vec[i64]) -> vec[i64]:
         """Where the log keeps what waits here, behind ``out``. Packed: there may be many millions."""

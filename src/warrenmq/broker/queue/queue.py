@@ -26,6 +26,7 @@ from warrenmq.broker.queue.fifo import Fifo
 from warrenmq.broker.queue.lease import Lease, Leases
 from warrenmq.broker.queue.page import PERSISTENT
 from warrenmq.broker.queue.paging import SMALL_WINDOW, WINDOW, WINDOW_BYTES
+from warrenmq.broker.queue.place import Place, by_position
 from warrenmq.broker.queue.promise import EVERYTHING, Promise
 from warrenmq.broker.records import Binding, Content, Destination, Resource
 from warrenmq.broker.timers import Timer
@@ -635,6 +636,16 @@ class Queue(Destination):
         if self.expiring:
             self.arm_head_expiry()
         self._promise.renew()
+
+    def places(self, first: i64, end: i64, most: i64) -> list[Place]:
+        """Where what waits here is, by position from ``first`` up to ``end``: for somebody who only looks."""
+        if self.max_priority == 0:
+            return self._fifo.places(first, end, most)
+        found: list[Place] = []
+        for fifo in self._fifos:
+            found.extend(fifo.places(first, end, most))
+        found.sort(key=by_position)
+        return found[:most]
 
     def priority_of(self, fifo: Fifo) -> i64:
         i: i64 = 0
