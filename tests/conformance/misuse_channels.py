@@ -47,6 +47,7 @@ CHANNELS = [
          call("queue.declare", queue="m.none", passive=True), call("queue.declare", 2, queue="m.q")),
 ]
 
+FULL = {"x-max-length": 0, "x-overflow": "reject-publish"}
 MODES = [
     case("tx after confirm", call("confirm.select"), call("tx.select")),
     case("confirm after tx", call("tx.select"), call("confirm.select")),
@@ -71,6 +72,21 @@ MODES = [
          pub("", "m.none", mandatory=True), call("basic.qos"), call("tx.commit")),
     case("an unroutable mandatory message of a rolled back transaction is not returned", call("tx.select"),
          pub("", "m.none", mandatory=True), call("tx.rollback"), call("tx.commit")),
+    case("what is requeued by a commit comes again behind its answer", queue(), pub("", "m.q"), pub("", "m.q"),
+         call("tx.select"), call("basic.consume", queue="m.q", consumer_tag="t"), message(), message(),
+         tell("basic.nack", delivery_tag=2, multiple=True, requeue=True), call("tx.commit"), message(), message()),
+    case("what an ack makes room for comes behind the answer to its commit", queue(), pub("", "m.q"), pub("", "m.q"),
+         call("tx.select"), call("basic.qos", prefetch_count=1), call("basic.consume", queue="m.q", consumer_tag="t"),
+         message(), tell("basic.ack", delivery_tag=1), call("tx.commit"), message()),
+    case("what a commit returns comes before its answer, what it requeues behind", queue(), pub("", "m.q"),
+         call("tx.select"), call("basic.consume", queue="m.q", consumer_tag="t"), message(),
+         tell("basic.nack", delivery_tag=1, requeue=True), pub("", "m.none", mandatory=True), call("tx.commit"),
+         message("basic.deliver")),
+    case("a refused message is nacked alone", queue(arguments=FULL), call("confirm.select"), pub("", "m.q"),
+         expect("basic.nack")),
+    case("a refused message is nacked alone, again", queue(arguments=FULL), call("confirm.select"),
+         pub("", "m.q"), expect("basic.nack"), pub("", "m.q"), expect("basic.nack"), pub("", "m.none"),
+         expect("basic.ack")),
     case("a publish to a missing exchange in confirm mode is not confirmed", call("confirm.select"),
          pub("m.none", "k"), expect("channel.close")),
     case("a mandatory unroutable message is returned, then confirmed", call("confirm.select"),

@@ -134,4 +134,15 @@ ARGUMENTS = [
     case("a consumer priority of type L beyond 63 bits", queue(), call("basic.consume", queue="m.q", consumer_tag="t",
          arguments=longstr(shortstr("x-priority") + b"L" + b"\xff" * 8))),
 ]
-CONTENT = [*METHODS, *HEADERS, *ARGUMENTS]
+FLOATS = (1000.0, 1e22, 1.5, 1e-5, 0.1, 100.0, 123456.0, 1e15, 12345678.9, 5e-324, -0.0, 0.0001, 0.00012, 1.2e6,
+          2.0**53, 1 / 3, -2e3)
+TEXTS = [
+    *(case(f"the float {value!r} in a text", queue(arguments={"x-message-ttl": 5}),
+           call("queue.declare", queue="m.q", arguments={"x-message-ttl": value})) for value in FLOATS),
+    *(case(f"the float {value!r} of 32 bits in a text", queue(arguments={"x-message-ttl": 5}), call(
+        "queue.declare", queue="m.q", arguments=longstr(shortstr("x-message-ttl") + b"f" + struct.pack(">f", value))))
+      for value in (1000.0, 0.1, 1e22)),
+    case("a float where there was nothing", exchange(), exchange(arguments={"alternate-exchange": 1e3})),
+    case("an exchange type called invalid", exchange(kind="invalid")),
+]
+CONTENT = [*TEXTS, *METHODS, *HEADERS, *ARGUMENTS]

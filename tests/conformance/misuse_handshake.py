@@ -38,6 +38,12 @@ def bare(name: str, *steps: Step) -> Case:
 
 HANDSHAKE = [
     bare("a header of AMQP 0-8", send(b"AMQP\x01\x01\x08\x00"), expect("connection.start"), drop),
+    bare("a header of AMQP 0-8 as some clients write it", send(b"AMQP\x01\x01\x09\x01"), expect("connection.start"),
+         drop),
+    *(bare(f"a header of {octets.hex()}", send(b"AMQP" + octets)) for octets in (
+        b"\x01\x01\x00\x08", b"\x00\x00\x08\x00", b"\x00\x01\x09\x01", b"\x00\x00\x09\x00", b"\x00\x01\x00\x09",
+        b"\x03\x01\x00\x00", b"\x02\x01\x00\x00", b"\x01\x01\x08\x01", b"\x01\x00\x08\x00")),
+    bare("a header in lower case", send(b"amqp\x00\x00\x09\x01")),
     bare("a header of AMQP 0-10", send(b"AMQP\x01\x01\x00\x0a")),
     bare("a header of AMQP 1.0", send(b"AMQP\x00\x01\x00\x00")),
     bare("a header of a later 0-9", send(b"AMQP\x00\x00\x09\x02")),

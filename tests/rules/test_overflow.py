@@ -37,7 +37,7 @@ def test_reject_publish_keeps_the_oldest_nacks_and_dead_letters_nothing(client: 
     client.call("confirm.select")
     client.take()
     fill(client, "q", *"abc")
-    assert client.story() == ["ack 1", "ack 2", "nack 3"]
+    assert client.story() == ["ack 1", "ack 2", "nack 3+"]
     assert drain(client, "q") == ["a", "b"]
     assert drain(client, "dead") == []
 
@@ -47,7 +47,7 @@ def test_reject_publish_dlx_nacks_and_dead_letters_what_it_rejects(client: Clien
     client.call("confirm.select")
     client.take()
     fill(client, "q", *"ab")
-    assert client.story() == ["ack 1", "nack 2"]
+    assert client.story() == ["ack 1", "nack 2+"]
     dead = client.call("basic.get", queue="dead", no_ack=True)
     [death] = headers(dead)["x-death"]  # type: ignore[misc]
     assert dead.body == b"b" and (death["reason"], death["queue"], death["count"]) == ("maxlen", "q", 1)
@@ -74,7 +74,7 @@ def test_reject_publish_counts_bytes_before_it_takes_a_message(client: Client) -
     client.call("confirm.select")
     client.take()
     fill(client, "q", "aaa", "bbb", "cc")
-    assert client.story() == ["ack 1", "nack 2", "ack 3"]
+    assert client.story() == ["ack 1", "nack 2+", "ack 3"]
 
 
 def test_only_what_is_ready_counts(client: Client) -> None:
@@ -110,7 +110,7 @@ def test_reject_publish_refuses_a_full_queue_even_with_a_consumer_waiting(client
     client.call("confirm.select")
     client.take()
     fill(client, "q", "a")
-    assert client.story() == ["nack 1"]
+    assert client.story() == ["nack 1+"]
 
 
 def test_a_policy_that_shrinks_a_queue_drops_what_is_over_at_once(core: Core, client: Client) -> None:

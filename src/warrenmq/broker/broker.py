@@ -431,8 +431,6 @@ class Broker:
                 530,
                 f"number of channels opened for user '{connection.username}' has reached the maximum allowed "
                 f"user limit of ({limit})",
-                20,
-                10,
             )
 
     def update_alarms(self) -> None:

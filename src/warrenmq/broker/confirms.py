@@ -144,10 +144,9 @@ class Confirms:
         below: i64 = 0
         while below < len(numbers) and numbers[below] < cutoff:
             below += 1
-        if below > 1:
-            self._write(w, channel, method, numbers[below - 1] - self.offset, True)
-        elif below == 1:
-            self._write(w, channel, method, numbers[0] - self.offset, False)
+        if below > 0:  # multiple also for one, but not for an ack alone: as RabbitMQ
+            alone = len(numbers) == 1 and method == _ACK
+            self._write(w, channel, method, numbers[below - 1] - self.offset, not alone)
         i: i64 = below
         while i < len(numbers):
             self._write(w, channel, method, numbers[i] - self.offset, False)
@@ -159,5 +158,6 @@ class Confirms:
         write_i32_be(w, 13)
         write_i32_be(w, i32(method))
         write_i64_be(w, tag)
-        w.append(1 if multiple else 0)
+        flags: i64 = 0 if method == _ACK else 2  # requeue, which means nothing to a publisher and is always set
+        w.append(flags + 1 if multiple else flags)
         w.append(FRAME_END)

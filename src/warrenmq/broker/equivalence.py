@@ -10,6 +10,7 @@ from typing import Final
 from mypy_extensions import i64
 
 from warrenmq.broker.records import Resource
+from warrenmq.wire.erlang import float_term
 from warrenmq.wire.fields import Field, Table, type_name
 from warrenmq.wire.replies import AmqpError
 
@@ -29,6 +30,8 @@ def erlang(value: object) -> str:
         return "false"
     if value is None:
         return "undefined"
+    if isinstance(value, float):
+        return float_term(value)
     return str(value)
 
 

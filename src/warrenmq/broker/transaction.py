@@ -85,24 +85,29 @@ class Transaction:
             total += len(tagged)
         return total
 
-    def commit(self) -> None:
-        """Apply everything. Raises 406 and applies nothing when a queue would refuse."""
+    def commit(self) -> bool:
+        """Apply everything, or nothing and raise 406 when a queue would refuse. Says whether a queue got a message."""
         self._check()
         publishes = self._publishes
         acks = self._acks
         self._publishes = []
         self._acks = []
         channel = self._channel
+        queued = False
         for p in publishes:
             queues = [queue for queue in p.queues if not queue.gone]
+            queued = queued or len(queues) > 0
             p.message.moved = True  # with the rest of its transaction or not at all: a failing disk takes no part back
             outcomes.publish(channel, p.exchange, p.message, queues, p.routed, p.mandatory, 0)
+        if queued and acks:
+            channel.broker.settle_down()  # consumers get what was published before what goes back
         for what, tagged in acks:
             entries = [entry for _, entry in tagged]
             if what == ACK:
                 channel.settle(entries)
             else:
                 channel.refuse(entries, what == REQUEUE)
+        return queued
 
     def _check(self) -> None:
         """Would any queue refuse, or is the log failing? Counts what this commit itself adds."""

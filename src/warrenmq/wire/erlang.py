@@ -1,4 +1,4 @@
-"""Octets as RabbitMQ prints them inside reply texts. Duty: look the same. Not here: anything else of Erlang."""
+"""Octets and floats as RabbitMQ prints them in reply texts. Duty: look the same. Not here: anything else of Erlang."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from typing import Final
 # A reply text holds 255 octets, so more than this many octets of a payload can never be seen.
 _VISIBLE: Final = 256
 _LINE: Final = 79  # Erlang's pretty printer breaks a term that would reach this column
+
+_INTEGERS_END: Final = 2.0**53  # from here on not every integer has a float, and Erlang writes an exponent
 
 _ESCAPES: Final[dict[int, str]] = {
     8: "\\b",
@@ -72,3 +74,29 @@ def pretty_pair(prefix: str, first: str, second: str) -> str:
     if column + len(term) < _LINE:
         return prefix + term
     return prefix + "{" + first + ",\n" + " " * (column + 1) + second + "}"
+
+
+def float_term(value: float) -> str:
+    """The fewest digits that read back equal, always with a point, with an exponent where that is shorter: 1.0e3."""
+    text = repr(value)
+    sign = "-" if text.startswith("-") else ""
+    mantissa, _, power = text[len(sign) :].partition("e")
+    whole, _, fraction = mantissa.partition(".")
+    if fraction == "0":
+        fraction = ""
+    point = len(whole) + (int(power) if power else 0)  # the value is 0.DIGITS with its point moved so far to the right
+    digits = (whole + fraction).lstrip("0")
+    if not digits:
+        return sign + "0.0"
+    point -= len(whole + fraction) - len(digits)
+    digits = digits.rstrip("0")
+    with_exponent = digits[0] + "." + (digits[1:] or "0") + "e" + str(point - 1)
+    if abs(value) >= _INTEGERS_END:
+        return sign + with_exponent
+    if point <= 0:
+        written_out = "0." + "0" * -point + digits
+    elif point >= len(digits):
+        written_out = digits + "0" * (point - len(digits)) + ".0"
+    else:
+        written_out = digits[:point] + "." + digits[point:]
+    return sign + (written_out if len(written_out) <= len(with_exponent) else with_exponent)

@@ -11,6 +11,7 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import cast
 
+from warrenmq.wire.erlang import float_term
 from warrenmq.wire.fields import Field, Table, type_name
 
 
@@ -70,16 +71,6 @@ def term(field: Field) -> str:
     if isinstance(value, float):
         return float_term(value)
     return str(value)
-
-
-def float_term(value: float) -> str:
-    """The shortest form that reads back equal, as Erlang writes it: always with a point, ``1.0e100`` without a plus."""
-    text = repr(value).replace("e+", "e")
-    if "e" in text:
-        digits, exponent = text.split("e")
-        sign = "-" if exponent.startswith("-") else ""
-        text = (digits if "." in digits else digits + ".0") + "e" + sign + exponent.lstrip("-").lstrip("0")
-    return text
 
 
 def binary_term(value: object) -> str:

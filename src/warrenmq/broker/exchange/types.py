@@ -21,8 +21,8 @@ TYPES: Final = ("direct", "fanout", "topic", "headers", "x-consistent-hash", "x-
 # RabbitMQ says "invalid" instead of "unknown" when the name happens to be a word its runtime already knows. These are
 # the likely ones, asked of 3.10; the whole list is as long as Erlang's atom table and not worth copying.
 _WORDS_OF_THE_RUNTIME: Final = frozenset(
-    ["", "classic", "default", "exchange", "foo", "header", "match", "none", "queue", "quorum", "random", "stream"]
-    + ["string", "test", "undefined", "Direct"]
+    ["", "classic", "default", "exchange", "foo", "header", "invalid", "match", "none", "queue", "quorum", "random"]
+    + ["stream", "string", "test", "undefined", "Direct"]
 )
 
 

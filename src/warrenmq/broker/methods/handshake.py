@@ -28,7 +28,7 @@ CAPABILITIES: Final = [
     "direct_reply_to",
 ]
 FRAME_MIN_SIZE: Final = 4096
-OLD_HEADER: Final = b"AMQP\x01\x01\x08\x00"  # 0-8, which 3.10 still answers
+OLD_HEADERS: Final = (b"AMQP\x01\x01\x08\x00", b"AMQP\x01\x01\x09\x01")  # 0-8, which 3.10 still answers
 
 
 def state_name(state: int) -> str:
@@ -37,14 +37,15 @@ def state_name(state: int) -> str:
 
 def protocol_header(connection: Connection, header: bytes) -> bool:
     """Answer the protocol header; False when the connection is refused."""
-    if header in (PROTOCOL_HEADER, b"AMQP\x01\x01\x00\x09", OLD_HEADER):  # 0-9-1, 0-9, 0-8
+    old = header in OLD_HEADERS
+    if old or header in (PROTOCOL_HEADER, b"AMQP\x01\x01\x00\x09"):  # 0-9-1, 0-9
         connection.state = STARTING
         connection.write(
             method_frame(
                 0,
                 "connection.start",
-                version_major=8 if header == OLD_HEADER else 0,
-                version_minor=0 if header == OLD_HEADER else 9,
+                version_major=8 if old else 0,
+                version_minor=0 if old else 9,
                 server_properties=server_properties(connection),
                 mechanisms=login.mechanisms(connection).encode(),
                 locales=b"en_US",

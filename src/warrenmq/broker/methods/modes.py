@@ -40,8 +40,9 @@ def _transaction(channel: Channel) -> Transaction:
 
 
 def tx_commit(channel: Channel, method: Method) -> None:
-    _transaction(channel).commit()
-    channel.broker.settle_down()
+    """What was published is with its queues when commit-ok comes; what went back to them is delivered behind it."""
+    if _transaction(channel).commit():
+        channel.broker.settle_down()
     channel.reply_when_synced(method_frame(channel.number, "tx.commit-ok"))
 
 
