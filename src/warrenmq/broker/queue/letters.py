@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 RETRY: Final = 1000  # ms between tries
 AT_ONCE: Final = 256  # letters tried in one turn
+BYTES_AT_ONCE: Final = 4 << 20  # or fewer, of so many bytes; at least one
 
 
 @final
@@ -102,13 +103,15 @@ class Letters:
     def retry(self) -> None:
         """Try some of those that wait, as many as may be in one turn; the others have theirs when it comes round."""
         letters: list[Letter] = []
+        size: i64 = 0
         for letter in self._waiting.values():
             letters.append(letter)
-            if len(letters) == AT_ONCE:
+            size += letter.size
+            if len(letters) == AT_ONCE or size > BYTES_AT_ONCE:
                 break
         failed = 0
         for letter in letters:
-            if not self._try(letter):
+            if not self._try(letter) and letter.position in self._waiting:
                 failed += 1
                 del self._waiting[letter.position]
                 self._waiting[letter.position] = letter
@@ -133,8 +136,10 @@ class Letters:
             self.bytes -= letter.size
             queue.set_aside(letter.address, letter.position, letter.size, True, 0, 0)
             return True
-        if not taken and not last:
-            return False
+        if not taken:
+            if not last:
+                return False
+            queue.broker.dead_letters.dropped += 1
         del self._waiting[letter.position]
         self.bytes -= letter.size
         queue.broker.log.settle(queue.id, letter.address)
