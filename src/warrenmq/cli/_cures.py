@@ -11,6 +11,7 @@ import socket
 from contextlib import closing, suppress
 from pathlib import Path
 
+from warrenmq.log.files import Files
 from warrenmq.server.config import Settings
 
 
@@ -22,7 +23,7 @@ def check_data_folder(folder: Path) -> None:
     """Make the folder if need be and see that files can be written in it."""
     probe = folder / f".writable-{os.getpid()}"
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        Files().make_folder(str(folder))
         probe.touch()
         probe.unlink()
     except OSError as error:

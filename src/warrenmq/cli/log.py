@@ -6,6 +6,7 @@ copies that one online.
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import sys
@@ -17,10 +18,12 @@ from typing import Annotated
 import typer
 
 from warrenmq.log.backup import contents, copy
+from warrenmq.log.damage import named
 from warrenmq.log.examine import Facts, examine, has_marker, records
 from warrenmq.log.files import Files
 from warrenmq.log.format import LogError
 from warrenmq.log.salvage import Salvage
+from warrenmq.log.survey import Survey
 
 Folder = Annotated[Path, typer.Argument(help="The data folder (the broker must be stopped).")]
 
@@ -128,16 +131,79 @@ def position(manifest: object) -> str:
     return f"segment {getattr(manifest, 'segment', 0)}, offset {getattr(manifest, 'offset', 0)}"
 
 
-def verify(folder: Folder) -> None:
-    """Read and check every byte that counts. Exit status 1 and one line when something does not check."""
+def verify(
+    folder: Annotated[Path, typer.Argument(help="The data folder; a broker may be running on it.")],
+) -> None:
+    """Read and check every byte that counts. Exit status 1 and a line for whatever does not check.
+
+    Also beside a running broker, which goes on: then as far as everything is synced.
+    """
+    if in_use(folder):
+        verify_running(folder)
+        return
     with locked(folder) as files:
         facts = read(folder, files)
         recovered = facts.found.recovered
         held = sum(len(index) for index in recovered.queues.values())
         total = sum(int(one.bytes) for one in facts.segments)
-        typer.echo(f"{folder}: {len(facts.segments)} segments, {total} bytes, {held} messages held: all of it checks")
+        summary = f"{folder}: {len(facts.segments)} segments, {total} bytes, {held} messages held"
         if recovered.cut:
             typer.echo(f"the tail was being written when the broker stopped, and will be cut: {recovered.cut}")
+        names: dict[int, list[int]] = {}
+        for id, index in recovered.queues.items():
+            for address in index.addresses:
+                names.setdefault(int(address), []).append(id)
+        queues = queue_names(recovered.definitions)
+        damaged = facts.held_damaged()
+        for address in damaged:
+            holders = ", ".join(queues.get(id, f"queue {id}") for id in names.get(address, []))
+            typer.echo(f"damaged: {named(address)}, held by {holders or 'a message in chunks'}")
+        verdict(summary, len(damaged), 0)
+
+
+def queue_names(definitions: dict[tuple[str, str], bytes]) -> dict[int, str]:
+    found: dict[int, str] = {}
+    for (kind, _), raw in definitions.items():
+        if kind == "queue":
+            value = json.loads(raw)
+            found[value["id"]] = f"queue {value['name']!r} in vhost {value['vhost']!r}"
+    return found
+
+
+def verdict(summary: str, damaged: int, problems: int) -> None:
+    if not damaged and not problems:
+        typer.echo(f"{summary}: all of it checks")
+        return
+    broken = f"{problems} segments" if problems else f"{damaged} messages"
+    raise fail(f"{summary}: {broken} do not check; the broker keeps damaged messages out of delivery")
+
+
+def in_use(folder: Path) -> bool:
+    """Does a broker hold the lock? One that cannot be looked at is for ``locked`` to complain about."""
+    files = Files()
+    try:
+        files.close(files.lock(f"{folder}/lock"))
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    return False
+
+
+def verify_running(folder: Path) -> None:
+    survey = Survey(str(folder), Files())
+    try:
+        survey.run()
+    except LogError as error:
+        raise fail(error) from None
+    except OSError as failed:
+        raise fail(f"{failed.filename or folder}: {failed.strerror or failed}") from None
+    for problem in survey.problems:
+        typer.echo(f"damaged: {problem}")
+    for address in survey.damaged:
+        typer.echo(f"damaged: {named(address)}")
+    summary = f"{folder}, beside a running broker: {survey.segments} segments, {survey.bytes} bytes"
+    verdict(summary, len(survey.damaged), len(survey.problems))
 
 
 def salvage(

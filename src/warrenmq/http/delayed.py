@@ -22,6 +22,7 @@ from warrenmq.broker.records import Content
 from warrenmq.http.endpoint import VHOST, Call, Endpoint, NoContent
 from warrenmq.http.errors import ApiError, bad_request, not_authorised
 from warrenmq.http.listing import Pacer
+from warrenmq.log.damage import RecordDamaged
 from warrenmq.log.format import LogError
 from warrenmq.wire.content import Properties
 from warrenmq.wire.fields import Table, to_python, type_name
@@ -137,8 +138,12 @@ async def get_delayed(call: Call) -> DelayedMessage:
     schedule, due, key = _found(call, "read")
     shown = describe(browse.Waiting(schedule, due, key, None), None)
     if shown is None:
-        raise ApiError(500, "unreadable", "the log cannot read this message; see the broker's log")
+        raise _unreadable()
     return shown
+
+
+def _unreadable() -> ApiError:
+    return ApiError(500, "unreadable", "this message is damaged on disk; GET /api/damaged lists such messages")
 
 
 def describe(waiting: browse.Waiting, most_bytes: int | None) -> DelayedMessage | None:
@@ -246,12 +251,15 @@ async def reschedule(call: Call) -> DelayedMessage:
     call.bridge.begin()
     new_due = _new_due(wanted, int(call.bridge.broker.now))
     id = schedule.id_of(due, key)
-    call.bridge.broker.delay.reschedule(schedule, due, key, new_due)
+    try:
+        call.bridge.broker.delay.reschedule(schedule, due, key, new_due)
+    except RecordDamaged:
+        raise _unreadable() from None
     found = schedule.find(id)
     shown = None if found is None else describe(browse.Waiting(schedule, found[0], found[1], None), SHOWN_BYTES)
     await call.bridge.committed()
     if shown is None:
-        raise ApiError(500, "unreadable", "the log cannot read this message; see the broker's log")
+        raise _unreadable()
     return shown
 
 
@@ -268,7 +276,10 @@ def _new_due(wanted: NewTime, now: int) -> int:
 async def deliver_now(call: Call) -> Delivered:
     schedule, due, key = _found(call, "configure")
     call.bridge.begin()
-    routed = call.bridge.broker.delay.deliver_now(schedule, due, key)
+    try:
+        routed = call.bridge.broker.delay.deliver_now(schedule, due, key)
+    except RecordDamaged:
+        raise _unreadable() from None
     await call.bridge.committed()
     return Delivered(routed)
 

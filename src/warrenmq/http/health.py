@@ -96,6 +96,24 @@ async def aliveness(call: Call) -> object:
     return ok() if got is not None else failed("the message did not come back")
 
 
+async def log(call: Call) -> object:
+    """Is what the broker promised where a start will find it, and can all of it be read?"""
+    server = call.bridge.server
+    broker = server.broker
+    reasons: list[str] = []
+    if server.folder.problem:
+        reasons.append(server.folder.problem)
+    if broker.log_failing:
+        reasons.append(f"the log cannot be written: {broker.log.reason}")
+    damaged = int(broker.damaged.count())
+    if damaged:
+        reasons.append(f"{damaged} damaged messages are kept out of delivery; GET /api/damaged lists them")
+    reasons.extend(f"segment {number}: {problem}" for number, problem in broker.log.damage.segments.items())
+    if not reasons:
+        return ok()
+    return failed("; ".join(reasons), damaged=damaged, folder=server.folder.problem or None)
+
+
 CHECKS = "/health/checks"
 
 
@@ -106,6 +124,7 @@ def _check(path: str, handler: Handler, summary: str, level: str = MANAGEMENT, c
 ENDPOINTS = [
     _check(f"{CHECKS}/alarms", alarms, "No alarm in the cluster"),
     _check(f"{CHECKS}/local-alarms", alarms, "No alarm on the node"),
+    _check(f"{CHECKS}/log", log, "The log is where it was, can be written, and nothing known in it is damaged"),
     _check(f"{CHECKS}/virtual-hosts", fine, "All vhosts are up"),
     _check(f"{CHECKS}/port-listener/{{port}}", port_listener, "Something listens on the port"),
     _check(f"{CHECKS}/protocol-listener/{{protocol}}", protocol_listener, "The protocol is served"),

@@ -207,3 +207,11 @@ def _metrics(bridge: Bridge, queues: Queues, per_object: bool) -> Iterator[Metri
         longest.add_metric([spent], stalls.longest)
     yield stalled
     yield longest
+    damage = broker.log.damage
+    yield gauge("warren_damaged_messages", "Messages that do not check on disk", int(broker.damaged.count()))
+    yield counter("warren_damaged_found", "Total records of the log found damaged", int(damage.found))
+    yield gauge("warren_damaged_segments", "Segments in which more than bodies is damaged", len(damage.segments))
+    yield counter("warren_scrub_read_bytes", "Total bytes of the log read by the scrub", int(broker.log.scrub.bytes))
+    yield counter("warren_scrub_passes", "Total times the scrub has read all of it", int(broker.log.scrub.passes))
+    gone = bridge.server.folder.problem != ""
+    yield gauge("warren_data_folder_gone", "is 1 when the data folder was removed or replaced", gone)

@@ -6,6 +6,7 @@ from warrenmq.http import (
     backup,
     bindings,
     connections,
+    damaged,
     definitions,
     delayed,
     exchanges,
@@ -28,7 +29,7 @@ from warrenmq.http.endpoint import Endpoint
 
 MODULES = [
     overview, backup, nodes, vhosts, limits, users, permissions, policies, parameters, definitions, exchanges, queues,
-    streams, leases, peek, bindings, connections, health, flags, delayed,
+    streams, leases, peek, bindings, connections, health, flags, delayed, damaged,
 ]  # fmt: skip
 
 ENDPOINTS: list[Endpoint] = [endpoint for module in MODULES for endpoint in module.ENDPOINTS]

@@ -39,6 +39,11 @@ class Facts:
         for number in sorted(found.segments):
             self.segments.append(SegmentFacts(found.segments[number]))
 
+    def held_damaged(self) -> list[int]:
+        """Addresses of the records whose bodies do not check and that somebody holds."""
+        segments = self.found.segments
+        return [address for address in self.found.damaged if segments[address >> 32].holders(address & 0xFFFFFFFF) > 0]
+
 
 def examine(folder: str, files: Files, progress: Progress | None = None) -> Facts:
     """Everything read and checked, as a start would, and more: also after a clean stop. Raises LogError."""

@@ -25,7 +25,8 @@ class Files:
     """The real disk."""
 
     def make_folder(self, folder: str) -> None:
-        os.makedirs(folder, exist_ok=True)
+        """For its owner alone: messages and the hashes of passwords will be in it. One that is there stays as it is."""
+        os.makedirs(folder, 0o700, exist_ok=True)
 
     def lock(self, path: str) -> int:
         """Take the folder's lock; raises BlockingIOError when another process has it."""

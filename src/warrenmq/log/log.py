@@ -30,6 +30,7 @@ from warrenmq.log.reading import Reading
 from warrenmq.log.record import CHUNKED, MESSAGE
 from warrenmq.log.recovery import Progress, Recovered, Recovery
 from warrenmq.log.runner import Runner, Task
+from warrenmq.log.scrub import Scrub
 from warrenmq.log.segment import Segment
 from warrenmq.log.settings import Listener, LogSettings
 from warrenmq.log.tail import ZERO_AHEAD, Commit, Tail
@@ -75,6 +76,7 @@ class Log:
         self.tail.zero_ahead = min(ZERO_AHEAD, settings.segment_bytes // 4) if settings.zero_ahead else 0
         self.commits: Final = Commits(self)
         self.maintenance: Final = Maintenance(self, found)
+        self.scrub: Final = Scrub(self)
         self._lock: Final = lock
         self._segment: Segment = self.active  # the last one looked up
 

@@ -21,6 +21,7 @@ from warrenmq.log.ledger import block, read_ledger
 from warrenmq.log.manifest import Manifest, ManifestSegment, replace
 from warrenmq.log.recovery import Recovery
 from warrenmq.log.runner import Task
+from warrenmq.log.scrub import ScrubSlice
 from warrenmq.log.segment import SIZE_CLAMP, SIZE_UNIT, Part, Segment, file_name, ledger_name
 from warrenmq.log.state import LogState
 from warrenmq.log.tail import RESERVE
@@ -353,7 +354,6 @@ class Maintenance:
         # renamed: reads must use the new file from now on, even if syncing the folder failed (the next checkpoint
         # syncs it again before it names this generation)
         self.compactions += 1
-        self.log.found_damaged([compaction.segment.number << 32 | record for record in compaction.damaged])
         if task.error:
             self.leftover.extend(task.old)
         old = compaction.segment
@@ -383,6 +383,7 @@ class Maintenance:
         old.end = compaction.length
         old.ledger = 0
         self.log.reader.forget(old.number)
+        self.log.found_damaged([old.number << 32 | record for record in compaction.damaged])
 
     # --- the worker
 
@@ -390,8 +391,18 @@ class Maintenance:
         self.busy = True
         self.log.run(self.log.worker, task)
 
+    def lend_worker(self, task: ScrubSlice) -> bool:
+        """The worker for a slice of the scrub, unless there is work that cannot wait."""
+        if self.busy:
+            return False
+        self._submit(task)
+        return True
+
     def done(self, task: Task) -> None:
         self.busy = False
+        if isinstance(task, ScrubSlice):
+            self.log.scrub.done(task)
+            return
         if task.error and not (isinstance(task, Reserve) and self.reserve_wanted):
             self._postpone(task.error)  # the reserve is asked for again by the log's own retries
         if isinstance(task, Reserve):

@@ -27,6 +27,7 @@ from warrenmq.log.settings import LogSettings
 from warrenmq.log.transient import TransientStore
 from warrenmq.server.background import Background, Periodic
 from warrenmq.server.config import Settings
+from warrenmq.server.folder import DataFolder
 from warrenmq.server.limits import set_memory_limit, set_offers
 from warrenmq.server.listening import BACKLOG, Address, addresses, listen
 from warrenmq.server.logging import events
@@ -84,6 +85,7 @@ class Server:
         self.tls_addresses: list[Address] = []
         self.http_addresses: list[Address] = []
         self.broker: Broker
+        self.folder: DataFolder
         self._http: Any = None
         self._turn_scheduled = False
         self._turn_bytes = 0
@@ -109,17 +111,20 @@ class Server:
         except BaseException:
             await self.stop("could not listen")
             raise
+        self.folder.warn_if_open()
         self._periodic = [
             self.background.every("the upkeep of the log", self._tick),
             self.background.every("the watch over memory and disk", self._watch),
+            self.background.every("the watch over the data folder", self._watch_folder),
+            self.background.every("the scrub of the log", self._scrub),
         ]
 
     def _open_broker(self) -> None:
         settings = self.settings
         folder = Path(settings.data_dir)
-        folder.mkdir(parents=True, exist_ok=True)
         log, recovered = Log.open(str(folder), self._files, LogSettings(), self._progress)
         self.log = log
+        self.folder = DataFolder(folder)
         transient = TransientStore(str(folder), self._files)
         broker = Broker(log, transient, self.clock, self.io_clock, Randomness(self._seed), ServerNotes())
         self.broker = broker
@@ -338,6 +343,20 @@ class Server:
             self.broker.under_pressure = alarms.memory_used > alarms.memory_limit // 2
         self.watchdog.lap("the watch over memory and disk")
         return WATCH
+
+    def _watch_folder(self) -> float:
+        """Whether the data folder is still the one that was opened. Each change is said once."""
+        self.folder.look()
+        return WATCH
+
+    def _scrub(self) -> float:
+        """Read some of what is on disk, to find what is damaged before somebody needs it."""
+        settings = self.settings
+        if settings.scrub_rate == 0:
+            return WATCH
+        self.begin()
+        interval = int(settings.scrub_interval * 1000)
+        return max(float(self.log.scrub.step(self.io_clock.now_ms(), settings.scrub_rate, interval)), 1.0) / 1000
 
     def committed(self) -> asyncio.Future[None]:
         """Done when everything up to now is on disk."""

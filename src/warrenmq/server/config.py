@@ -92,6 +92,9 @@ class Settings:
     memory_high_watermark: float | int = _setting(0.4, watermark(), "memory above which publishers are blocked")
     disk_free_limit: int = _setting(50 * 1000**2, size(0, 2**60), "free disk below which publishers are blocked")
 
+    scrub_rate: int = _setting(1 * MIB, size(0, 2**40), "bytes of the log checked a second; 0 is off")
+    scrub_interval: float = _setting(86400.0, seconds(0, 31536000), "seconds from one check of it all to the next")
+
     default_user: str = _setting("guest", text(), "user made when the data folder is new")
     default_pass: str = _setting("guest", text(), "password of that user")
     default_vhost: str = _setting("/", text(), "virtual host made when the data folder is new")

@@ -24,6 +24,7 @@ from warrenmq.broker.exchange.walk import route as walk
 from warrenmq.broker.message import Message
 from warrenmq.broker.records import Exchange
 from warrenmq.broker.timers import Timer
+from warrenmq.log.damage import RecordDamaged
 from warrenmq.log.format import StoredMessage
 from warrenmq.log.index import QueueIndex
 from warrenmq.log.recovery import Recovered
@@ -112,7 +113,11 @@ class Delays:
 
     def _check_owner(self, channel: Channel, schedule: Schedule, key: i64) -> None:
         """Whoever scheduled a message may replace or cancel it; everybody else needs configure."""
-        if note_of(schedule.read(key)).publisher != channel.connection.username:
+        try:
+            publisher = note_of(schedule.read(key)).publisher
+        except RecordDamaged:
+            publisher = ""  # who it was cannot be read any more
+        if publisher != channel.connection.username:
             channel.check("configure", schedule.exchange.name)
 
     def schedule(self, channel: Channel | None, message: Message, routed: Routed, mandatory: bool, seq: i64) -> i64:
@@ -254,8 +259,8 @@ class Delays:
         return True
 
     def reschedule(self, schedule: Schedule, due: i64, key: i64, new_due: i64) -> bool:
-        """Another due time, the same message and id. Says whether it was there."""
-        stored = schedule.read(key)
+        """Another due time, the same message and id. Says whether it was there. RecordDamaged: set aside instead."""
+        stored = self._read(schedule, due, key)
         note = note_of(stored)
         note.name = schedule.id_of(due, key)
         if not schedule.take(due, key):
@@ -266,13 +271,23 @@ class Delays:
         return True
 
     def deliver_now(self, schedule: Schedule, due: i64, key: i64) -> bool:
-        """As if it were due; a repetition goes on from its planned time. Says whether a queue took it."""
-        stored = schedule.read(key)
+        """As if it were due; a repetition goes on from its planned time. Says whether a queue took it.
+
+        RecordDamaged: set aside instead."""
+        stored = self._read(schedule, due, key)
         if not schedule.take(due, key):
             return False
         problem = self._fire_one(schedule, due, key, stored)
         self._arm()
         return problem == 0
+
+    def _read(self, schedule: Schedule, due: i64, key: i64) -> StoredMessage:
+        try:
+            return schedule.read(key)
+        except RecordDamaged:
+            if schedule.take(due, key):
+                schedule.set_aside(due, key)
+            raise
 
     def names_of(self, ids: list[int]) -> list[str]:
         """The exchanges that the log knows by these ids."""

@@ -1,0 +1,59 @@
+"""/damaged: messages that do not check on disk, kept out of delivery until somebody drops them."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from warrenmq.broker.aside import Aside, Damaged
+from warrenmq.http.endpoint import ADMINISTRATOR, MONITORING, Call, Endpoint, NoContent
+from warrenmq.http.errors import ApiError
+from warrenmq.log.damage import named
+
+
+class DamagedMessage(Struct):
+    """``owner``: the queue, or the delayed exchange. A message that was found before its owner came to it is known by
+    the queues it was written for, and has no position yet."""
+
+    id: str
+    vhost: str
+    kind: str
+    owner: str
+    position: int | None
+    bytes: int | None
+    place: str
+    reason: str
+
+
+def _shown(aside: Aside, one: Damaged) -> DamagedMessage:
+    return DamagedMessage(
+        aside.id_of(one.position), aside.vhost, aside.kind, aside.name, int(one.position), int(one.size), one.place(),
+        one.problem,
+    )  # fmt: skip
+
+
+async def index(call: Call) -> object:
+    broker = call.bridge.server.broker
+    found: list[DamagedMessage] = []
+    for aside in broker.damaged.owners.values():
+        found.extend(_shown(aside, one) for one in aside.kept.values())
+    for address in broker.damaged.ahead():
+        owner = ", ".join(broker.damaged.names(address))
+        reason = broker.log.damage.known[address]
+        found.append(DamagedMessage(f"log-{address}", "", "log", owner, None, None, named(address), reason))
+    return found
+
+
+async def drop(call: Call) -> object:
+    broker = call.bridge.server.broker
+    id = call.path["id"]
+    call.bridge.begin()
+    if not broker.damaged.drop(id):
+        raise ApiError(404, "Object Not Found", f"there is no damaged message {id}")
+    await call.bridge.committed()
+    return NoContent()
+
+
+ENDPOINTS = [
+    Endpoint("GET", "/damaged", MONITORING, index, "Messages that do not check on disk", answer=list[DamagedMessage]),
+    Endpoint("DELETE", "/damaged/{id}", ADMINISTRATOR, drop, "Drop one for good", status=204),
+]
