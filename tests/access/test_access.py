@@ -136,7 +136,7 @@ def test_deleting_a_user_takes_their_permissions_along(access: Access) -> None:
     access.set_topic_permissions("alice", "/", "amq.topic", ".*", ".*")
     assert access.delete_user("alice")
     assert not access.delete_user("alice")
-    assert not access.permissions and not access.topic_permissions
+    assert not access.permissions and not access.topic_permissions and not access.has_permissions("alice")
     access.add_user("alice", "secret", [])
     assert not access.vhost_allowed("alice", "/")
 

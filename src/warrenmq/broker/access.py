@@ -178,6 +178,9 @@ class Access:
         self.users: Final[dict[str, User]] = {}
         self.permissions: Final[dict[tuple[str, str], Permission]] = {}  # (user, vhost)
         self.topic_permissions: Final[dict[tuple[str, str, str], TopicPermission]] = {}  # (user, vhost, exchange)
+        # which of these each user has
+        self._vhosts_of: Final[dict[str, set[str]]] = {}
+        self._topics_of: Final[dict[str, set[tuple[str, str, str]]]] = {}
         self.vhost_limits: Final[dict[str, dict[str, int]]] = {}
 
     # --- questions
@@ -199,6 +202,10 @@ class Access:
     def has_tag(self, username: str, tag: str) -> bool:
         user = self.users.get(username)
         return user is not None and tag in user.tags
+
+    def has_permissions(self, username: str) -> bool:
+        """In any vhost."""
+        return username in self._vhosts_of
 
     def vhost_allowed(self, username: str, vhost: str) -> bool:
         return (username, vhost) in self.permissions
@@ -274,9 +281,9 @@ class Access:
         """The user with all their permissions; False when there is no such user."""
         if name not in self.users:
             return False
-        for key in [key for key in self.permissions if key[0] == name]:
-            self.clear_permissions(key[0], key[1])
-        for topic in [key for key in self.topic_permissions if key[0] == name]:
+        for vhost in list(self._vhosts_of.get(name, set())):
+            self.clear_permissions(name, vhost)
+        for topic in list(self._topics_of.get(name, set())):
             self._drop_topic(topic)
         del self.users[name]
         self._store.delete(USER, name)
@@ -288,7 +295,7 @@ class Access:
     def set_permissions(self, user: str, vhost: str, configure: str, write: str, read: str) -> None:
         self._existing(user)
         permission = Permission(user, vhost, configure, write, read, self._patience(user, vhost))
-        self.permissions[(user, vhost)] = permission
+        self._keep(permission)
         self._store.put(PERMISSION, store_key([user, vhost]), permission.to_dict())
         self.generation += 1
 
@@ -296,6 +303,9 @@ class Access:
         if (user, vhost) not in self.permissions:
             return False
         del self.permissions[(user, vhost)]
+        self._vhosts_of[user].discard(vhost)
+        if not self._vhosts_of[user]:
+            del self._vhosts_of[user]
         self._store.delete(PERMISSION, store_key([user, vhost]))
         self.generation += 1
         return True
@@ -303,15 +313,15 @@ class Access:
     def set_topic_permissions(self, user: str, vhost: str, exchange: str, write: str, read: str) -> None:
         self._existing(user)
         permission = TopicPermission(user, vhost, exchange, write, read, self._patience(user, vhost))
-        self.topic_permissions[(user, vhost, exchange)] = permission
+        self._keep_topic(permission)
         self._store.put(TOPIC_PERMISSION, store_key([user, vhost, exchange]), permission.to_dict())
         self.generation += 1
 
     def clear_topic_permissions(self, user: str, vhost: str, exchange: str | None = None) -> bool:
         """Those on one exchange, or all of the user's in the vhost."""
         found = False
-        for key in list(self.topic_permissions):
-            if key[0] == user and key[1] == vhost and (exchange is None or key[2] == exchange):
+        for key in list(self._topics_of.get(user, set())):
+            if key[1] == vhost and (exchange is None or key[2] == exchange):
                 self._drop_topic(key)
                 found = True
         return found
@@ -366,14 +376,14 @@ class Access:
                 text(value, "configure"), text(value, "write"), text(value, "read"),
                 self._patience(text(value, "user"), text(value, "vhost")),
             )  # fmt: skip
-            self.permissions[(permission.user, permission.vhost)] = permission
+            self._keep(permission)
         elif kind == TOPIC_PERMISSION:
             topic = TopicPermission(
                 text(value, "user"), text(value, "vhost"), text(value, "exchange"),
                 text(value, "write"), text(value, "read"),
                 self._patience(text(value, "user"), text(value, "vhost")),
             )  # fmt: skip
-            self.topic_permissions[(topic.user, topic.vhost, topic.exchange)] = topic
+            self._keep_topic(topic)
         elif kind == VHOST_LIMITS:
             self.vhost_limits[text(value, "vhost")] = integers(value.get("value"))
         else:
@@ -388,6 +398,15 @@ class Access:
             self.set_permissions(username, vhost, ".*", ".*", ".*")
 
     # --- inside
+
+    def _keep(self, permission: Permission) -> None:
+        self.permissions[(permission.user, permission.vhost)] = permission
+        self._vhosts_of.setdefault(permission.user, set()).add(permission.vhost)
+
+    def _keep_topic(self, permission: TopicPermission) -> None:
+        key = (permission.user, permission.vhost, permission.exchange)
+        self.topic_permissions[key] = permission
+        self._topics_of.setdefault(permission.user, set()).add(key)
 
     def _patience(self, user: str, vhost: str) -> Patience:
         """Each row of permissions has its own: nobody's patterns cost anybody else."""
@@ -405,6 +424,9 @@ class Access:
 
     def _drop_topic(self, key: tuple[str, str, str]) -> None:
         del self.topic_permissions[key]
+        self._topics_of[key[0]].discard(key)
+        if not self._topics_of[key[0]]:
+            del self._topics_of[key[0]]
         self._store.delete(TOPIC_PERMISSION, store_key([key[0], key[1], key[2]]))
         self.generation += 1
 

@@ -34,10 +34,10 @@ async def list_users(call: Call) -> object:
     return await listing(call, [users[name] for name in sorted(users)], _name, user_info)
 
 
-async def without_permissions(call: Call) -> list[UserInfo]:
+async def without_permissions(call: Call) -> Iterator[UserInfo]:
     access = call.bridge.access
-    permitted = {user for user, _ in access.permissions}
-    return [user_info(access.users[name]) for name in sorted(access.users) if name not in permitted]
+    users = [access.users[name] for name in sorted(access.users)]
+    return (user_info(user) for user in users if not access.has_permissions(user.name))
 
 
 async def get_user(call: Call) -> object:
@@ -71,17 +71,20 @@ def _put(call: Call, name: str, stored: str, algorithm: str, tags: list[str]) ->
 
 async def delete_user(call: Call) -> NoContent:
     user = existing(call)
-    await call.bridge.change(lambda: _delete(call, [user.name]))
+    await call.bridge.change_in_steps("the deletion of a user", lambda: _delete(call, [user.name]))
     return NoContent()
 
 
-def _delete(call: Call, names: list[str]) -> None:
+def _delete(call: Call, names: list[str]) -> Iterator[None]:
     """RabbitMQ closes the connections of a deleted user."""
     for name in names:
         call.bridge.access.delete_user(name)
-        for connection in list(call.bridge.broker.connections):
-            if connection.username == name and connection.vhost is not None:
-                connection.shut(320, f"user '{name}' is deleted")
+        yield
+    gone = set(names)
+    for connection in list(call.bridge.broker.connections):
+        if connection.username in gone and connection.vhost is not None:
+            connection.shut(320, f"user '{connection.username}' is deleted")
+            yield
 
 
 async def bulk_delete(call: Call) -> NoContent:
@@ -89,7 +92,7 @@ async def bulk_delete(call: Call) -> NoContent:
     for name in names:
         if call.bridge.access.user(name) is None:
             raise bad_request(["no_such_user", name])
-    await call.bridge.change(lambda: _delete(call, names))
+    await call.bridge.change_in_steps("the deletion of users", lambda: _delete(call, names))
     return NoContent()
 
 
