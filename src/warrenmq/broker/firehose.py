@@ -23,38 +23,57 @@ if TYPE_CHECKING:
 TRACE: Final = "amq.rabbitmq.trace"
 
 
+def _signed(value: int) -> int:
+    """RabbitMQ gives every number as 32 bits with a sign, also the timestamps that do not fit."""
+    value &= 0xFFFFFFFF
+    return value - 0x100000000 if value > 0x7FFFFFFF else value
+
+
 @final
 class Firehose:
     def __init__(self, broker: Broker) -> None:
         self._broker: Final = broker
 
     def published(self, channel: Channel, vhost: VHost, message: Message, queues: list[Queue]) -> None:
-        headers = self._headers(channel, vhost, message)
-        headers["routed_queues"] = Field("A", [Field("S", queue.name.name) for queue in queues])
-        self._send(vhost, "publish." + message.origin.exchange, headers, message)
+        origin = message.origin
+        names = [queue.name.name for queue in queues]
+        if origin.exchange == "":
+            names = sorted(set(origin.routing_keys))  # the default exchange does not ask whether they exist
+        headers = self._facts(message)
+        self._who(headers, channel, vhost)
+        headers["routed_queues"] = Field("A", [Field("S", name) for name in names])
+        self._send(vhost, "publish." + origin.exchange, headers, message)
 
     def delivered(self, channel: Channel, entry: Entry) -> None:
         vhost = channel.connection.vhost
         if vhost is None or not vhost.tracing:
             return
-        headers = self._headers(channel, vhost, entry.message)
+        headers = self._facts(entry.message)
         headers["redelivered"] = Field("I", 1 if entry.redelivered else 0)
+        self._who(headers, channel, vhost)
         self._send(vhost, "deliver." + entry.queue.name.name, headers, entry.message)
 
-    def _headers(self, channel: Channel, vhost: VHost, message: Message) -> Table:
+    def _facts(self, message: Message) -> Table:
         properties: Table = {}
-        for name, value in Content(message.header(), b"").properties.present().items():
-            properties[name] = Field("F", value) if name == "headers" else field_of(value)
+        for name, value in reversed(Content(message.header(), b"").properties.present().items()):
+            if name == "headers":
+                properties[name] = Field("F", value)
+            elif isinstance(value, int):
+                properties[name] = Field("I", _signed(value))
+            else:
+                properties[name] = field_of(value)
         return {
             "exchange_name": Field("S", message.origin.exchange),
             "routing_keys": Field("A", [Field("S", key) for key in message.origin.routing_keys]),
             "properties": Field("F", properties),
             "node": Field("S", self._broker.node_name),
-            "vhost": Field("S", vhost.name),
-            "connection": Field("S", channel.connection.name),
-            "channel": Field("I", int(channel.number)),
-            "user": Field("S", channel.connection.username),
         }
+
+    def _who(self, headers: Table, channel: Channel, vhost: VHost) -> None:
+        headers["vhost"] = Field("S", vhost.name)
+        headers["connection"] = Field("S", channel.connection.name)
+        headers["channel"] = Field("I", int(channel.number))
+        headers["user"] = Field("S", channel.connection.username)
 
     def _send(self, vhost: VHost, key: str, headers: Table, message: Message) -> None:
         if message.origin.exchange == TRACE:
