@@ -116,6 +116,15 @@ RIGHT: dict[str, tuple[object, object]] = {
     "x-ha-policy": ("a", "b"),
 }
 
+#: Values as they read in texts, beside those above.
+READ: dict[str, object] = {
+    "1000.0": 1000.0, "100.0": 100.0, "1e16": 1e16, "fifteen digits": 123456789012345.0, "0.1": 0.1, "0.00001": 1e-5,
+    "0.001": 0.001, "0.0123": 0.0123, "1230000.0": 1.23e6, "1e22": 1e22, "1.5e300": 1.5e300, "-2.5": -2.5, "0.0": 0.0,
+    "-0.0": -0.0, "1.1 as float": Typed("f", 1.1), "an umlaut": "ä", "quotes": "it's \"q\"", "two lines": "a\nb",
+    "octets": Typed("x", b"\xff\x00"), "no UTF-8": b"\xff\xfe", "a table of two": {"b": 1.5, "a": "x"},
+    "an empty array": [], "an empty table": {}, "300 letters": "x" * 300,
+}
+
 FLAGS = ({}, {"auto_delete": True}, {"exclusive": True}, {"durable": False}, {"auto_delete": True, "exclusive": True},
          {"auto_delete": True, "durable": False}, {"exclusive": True, "durable": False},
          {"auto_delete": True, "exclusive": True, "durable": False})
@@ -205,7 +214,7 @@ def consumer_answers(broker: RunningBroker, kind: str) -> dict[str, Answers]:
 
 def order_answers(broker: RunningBroker, kind: str) -> list[str]:
     """Every argument is wrong; what is complained of is taken away, until nothing is left to complain of."""
-    arguments: dict[str, object] = {**dict.fromkeys(ARGUMENTS, WRONG), "x-queue-type": kind}
+    arguments: dict[str, object] = {**dict.fromkeys(reversed(ARGUMENTS), WRONG), "x-queue-type": kind}
     del arguments["x-queue-master-locator"]  # what is wrong there does not get an answer
     return _until_accepted(broker, arguments, lambda asker: asker.ask(f"order.{kind}", arguments),
                            lambda named: arguments.pop(named))
@@ -237,6 +246,20 @@ def _until_accepted(broker: RunningBroker, arguments: dict[str, object], ask: Ca
         assert named is not None and len(answers) < 50, answers
         mend(named[1])
     return answers
+
+
+def text_answers(broker: RunningBroker) -> dict[str, list[str]]:
+    """{value: answers}: how a value reads that was declared and is not any more, was not, and was another one.
+    The delivery limit of a quorum queue may be anything."""
+    asker = Asker(broker)
+    name, plain = "texts", {"x-queue-type": "quorum"}
+
+    def ask(first: dict[str, object], second: dict[str, object]) -> str:
+        return asker.ask(name, {**plain, **first}, {**plain, **second})
+
+    return {said: [ask({}, {"x-delivery-limit": value}), ask({"x-delivery-limit": value}, {}),
+                   ask({"x-delivery-limit": 77}, {"x-delivery-limit": value})]
+            for said, value in {**VALUES, **READ}.items()}
 
 
 def flag_answers(broker: RunningBroker, kind: str) -> Answers:

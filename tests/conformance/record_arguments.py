@@ -6,6 +6,7 @@ import json
 import os
 import sys
 from pathlib import Path
+from typing import Any
 
 from tests.conformance.arguments import (
     KINDS,
@@ -13,6 +14,7 @@ from tests.conformance.arguments import (
     consumer_answers,
     flag_answers,
     order_answers,
+    text_answers,
     value_answers,
 )
 from tests.support.brokers import SHARED_PLUGINS, RunningBroker, start_rabbitmq
@@ -29,7 +31,7 @@ def grouped(answers: dict[str, str]) -> dict[str, list[str]]:
 
 
 def record(broker: RunningBroker) -> None:
-    found = {
+    found: dict[str, Any] = {
         kind: {
             "values": {argument: grouped(each) for argument, each in value_answers(broker, kind).items()},
             "consumers": {argument: grouped(each) for argument, each in consumer_answers(broker, kind).items()},
@@ -40,6 +42,7 @@ def record(broker: RunningBroker) -> None:
         }
         for kind in KINDS
     }
+    found["texts"] = text_answers(broker)
     RECORDED.write_text(json.dumps(found, indent=1) + "\n")
 
 

@@ -19,6 +19,7 @@ from tests.conformance.arguments import (
     consumer_answers,
     flag_answers,
     order_answers,
+    text_answers,
     value_answers,
 )
 from tests.conformance.record_arguments import RECORDED
@@ -101,6 +102,10 @@ def test_of_many_wrong_arguments_the_same_one_is_named(broker: RunningBroker, ki
 def test_a_queue_declared_again_is_compared_in_the_same_order(broker: RunningBroker, kind: str) -> None:
     assert again_answers(broker, kind, False) == ANSWERS[kind]["again with none"]
     assert again_answers(broker, kind, True) == ANSWERS[kind]["again with others"]
+
+
+def test_values_read_alike_in_texts(broker: RunningBroker) -> None:
+    assert text_answers(broker) == ANSWERS["texts"]
 
 
 @pytest.mark.parametrize("kind", KINDS)

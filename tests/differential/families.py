@@ -7,7 +7,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from tests.conformance.arguments import ARGUMENTS, VALUES
 from tests.differential.operations import Op, op
+from tests.differential.values import QUEUES
+from tests.support.rawclient import Typed
 
 if TYPE_CHECKING:
     from tests.differential.generator import Generator
@@ -29,6 +32,41 @@ def direct_reply(g: Generator, channel: str) -> Op:
     g.guess.messages += 1
     return op(channel, "basic.publish", routing_key=f"reply:{g.random.randrange(g.guess.replies)}",
               body=f"m{g.guess.messages}", **g.flags(mandatory=0.3))
+
+
+#: Left out: what RabbitMQ dies of, and what would let time decide.
+_LEFT_OUT = {"x-queue-master-locator", "x-max-age", "x-queue-type"}
+_TIMED = {"x-expires", "x-message-ttl"}
+_TIMED_VALUES = [name for name, value in VALUES.items() if not isinstance(value, (int, Typed)) or name == "negative"]
+
+
+def declare_with_arguments(g: Generator, channel: str) -> Op:
+    """A queue of any kind but a stream (which is not got from), with arguments that may or may not be its own."""
+    arguments: dict[str, Any] = {}
+    names = [each for each in ARGUMENTS if each not in _LEFT_OUT]
+    for name in g.random.sample(names, g.random.choice((0, 1, 1, 2, 3))):
+        arguments[name] = VALUES[g.random.choice(_TIMED_VALUES if name in _TIMED else list(VALUES))]
+    kind = g.random.choice(("", "", "classic", "quorum"))
+    if kind:
+        arguments["x-queue-type"] = kind
+    return op(channel, "queue.declare", queue=g.random.choice(QUEUES), durable=g.flip(0.9), arguments=arguments,
+              **g.flags(exclusive=0.05, auto_delete=0.05))
+
+
+#: Of quorum queues; each on top of what the other families add.
+QUORUM_ARGUMENTS: tuple[dict[str, Any], ...] = (
+    {}, {}, {"x-delivery-limit": 0}, {"x-delivery-limit": 1}, {"x-delivery-limit": 2}, {"x-max-length": 2},
+    {"x-max-length": 2, "x-overflow": "reject-publish"}, {"x-max-length-bytes": 8}, {"x-delivery-limit": "a"},
+    {"x-single-active-consumer": True},
+)
+
+
+def quorum_queue(g: Generator, name: str) -> dict[str, Any]:
+    """How a new quorum queue is declared."""
+    arguments = {"x-queue-type": "quorum", **g.random.choice(QUORUM_ARGUMENTS)}
+    if "dead-letter" in g.families and g.flip(0.7):
+        arguments |= {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": g.random.choice(QUEUES)}
+    return {"queue": name, "durable": True, "arguments": arguments}
 
 
 def wait(g: Generator, channel: str) -> Op:

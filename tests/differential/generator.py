@@ -34,7 +34,8 @@ from tests.differential.values import (
 )
 
 #: What a sequence may contain besides the core of the protocol.
-FAMILIES = ("length", "dead-letter", "priority", "single-active", "reply-to", "ttl", "policy", "permission")
+FAMILIES = ("length", "dead-letter", "priority", "single-active", "reply-to", "ttl", "policy", "permission",
+            "quorum", "arguments")
 CORE = ("length",)
 
 
@@ -335,5 +336,6 @@ OF_FAMILY: dict[str, tuple[tuple[int, Act], ...]] = {
     "reply-to": ((6, special.direct_reply),),
     "policy": ((6, special.policy),),
     "ttl": ((40, Generator.publish),),
+    "arguments": ((60, special.declare_with_arguments),),
     "permission": ((20, topology.declare_queue), (12, topology.declare_exchange), (12, topology.bind)),
 }

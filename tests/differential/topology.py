@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from tests.differential import families as special
 from tests.differential.guess import QueueGuess
 from tests.differential.operations import Op, op
 from tests.differential.values import (
@@ -78,6 +79,8 @@ def declare_queue(g: Generator, channel: str, new: bool = False) -> Op:
     arguments = queue_arguments(g)
     if arguments:
         values["arguments"] = arguments
+    if "quorum" in g.families and g.flip(0.7):
+        values = special.quorum_queue(g, name)
     if name not in known:
         known[name] = QueueGuess(values)
     return op(channel, "queue.declare", **values)

@@ -9,8 +9,8 @@ from typing import Final
 
 from mypy_extensions import i64
 
+from warrenmq.broker.exchange.terms import term
 from warrenmq.broker.records import Resource
-from warrenmq.wire.erlang import float_term
 from warrenmq.wire.fields import Field, Table, type_name
 from warrenmq.wire.replies import AmqpError
 
@@ -20,19 +20,6 @@ INTEGER_KINDS: Final = "bBsuIil"
 def integer(field: Field) -> i64:
     value = field.value
     return value if isinstance(value, int) else 0
-
-
-def erlang(value: object) -> str:
-    """A plain value as Erlang prints it with ~p inside our texts."""
-    if value is True:
-        return "true"
-    if value is False:
-        return "false"
-    if value is None:
-        return "undefined"
-    if isinstance(value, float):
-        return float_term(value)
-    return str(value)
 
 
 def _same(a: Field, b: Field) -> bool:
@@ -49,7 +36,7 @@ def _inequivalent(key: str, name: Resource, new: str, old: str) -> AmqpError:
 
 def _atom(value: object) -> str:
     """An Erlang atom as ~p prints it: quoted when it is more than a plain word."""
-    text = erlang(value)
+    text = str(value).lower() if isinstance(value, bool) else str(value)
     return f"'{text}'" if "-" in text else text
 
 
@@ -77,8 +64,16 @@ def check_arguments(name: Resource, old: Table, new: Table, keys: list[str]) -> 
 
 
 def _value(field: Field) -> str:
-    return "none" if field.kind == "V" else f"'{erlang(field.value)}'"
+    return "none" if field.kind == "V" else f"'{shown(field)}'"
 
 
 def _with_type(field: Field) -> str:
-    return f"the value '{erlang(field.value)}' of type '{type_name(field)}'"
+    return f"the value '{shown(field)}' of type '{type_name(field)}'"
+
+
+def shown(field: Field) -> str:
+    """Text and octets as they are, everything else as Erlang prints it."""
+    value = field.value
+    if isinstance(value, str):
+        return value
+    return value.decode("utf-8", "surrogateescape") if isinstance(value, bytes) else term(field)

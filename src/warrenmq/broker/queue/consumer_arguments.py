@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from warrenmq.broker.equivalence import INTEGER_KINDS, erlang
+from warrenmq.broker.equivalence import INTEGER_KINDS
+from warrenmq.broker.exchange.terms import term
 from warrenmq.broker.queue.arguments import CLASSIC, QUORUM, STREAM, interval_ms
 from warrenmq.broker.records import Resource
 from warrenmq.wire.erlang import pretty
@@ -23,7 +24,7 @@ OF_TYPE: Final[dict[str, list[str]]] = {
     QUORUM: [PRIORITY],
     STREAM: [STREAM_OFFSET],
 }
-_KNOWN: Final = [CANCEL_ON_FAILOVER, PRIORITY, STREAM_OFFSET]  # in the order in which RabbitMQ names them
+_KNOWN: Final = (CANCEL_ON_FAILOVER, PRIORITY, STREAM_OFFSET)
 
 PLACES: Final = ("first", "last", "next")
 
@@ -39,8 +40,8 @@ def validate(queue: Resource, type: str, arguments: Table) -> None:
             problem = _problem(key, field)
             if problem:
                 raise AmqpError(406, f"invalid arg '{key}' for {queue}: {problem}")
-    for key in _KNOWN:
-        if key in arguments and key not in has:
+    for key in arguments:  # in the client's order
+        if key in _KNOWN and key not in has:
             raise AmqpError(406, f"invalid arg '{key}' for {queue} of queue type rabbit_{type}_queue")
 
 
@@ -57,7 +58,7 @@ def _offset_problem(field: Field) -> str:
         return ""
     text = offset_text(field)
     if text is None:
-        shown = "_" if isinstance(field.value, (list, dict)) else erlang(field.value)
+        shown = term(field)
     elif text in PLACES or interval_ms(text) > 0:
         return ""
     else:
