@@ -1,10 +1,15 @@
-"""One client's socket: asyncio's protocol on one side, the broker's connection on the other."""
+"""One client's socket: asyncio's protocol on one side, the broker's connection on the other.
+
+Output goes to the event loop a bounded amount at a time: it would send all it is given before it looks at anybody else,
+and a body may have hundreds of megabytes. The rest waits here, and the broker hears that the client does not take more.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import ipaddress
 import ssl
+from collections import deque
 from typing import TYPE_CHECKING, Any
 
 from warrenmq.broker.connection import Connection
@@ -15,6 +20,8 @@ if TYPE_CHECKING:
 
 HIGH_WATER = 1 << 20  # bytes of output the transport buffers before deliveries to this client stop
 LOW_WATER = 1 << 18
+GIVEN = 4 << 20  # bytes of large output handed to the loop before it has been round ...
+AT_ONCE = 16  # ... so many parts at a time: a part is a frame at the most
 LINGER = 3.0  # seconds that a closed connection has to take what was written to it
 
 
@@ -25,6 +32,9 @@ class ClientTransport(Sink):
         self._server = server
         self._transport: Any = None
         self._connection: Connection | None = None
+        self._waiting: deque[bytes] = deque()  # output that the loop has not got yet
+        self._full = False  # the loop has enough for now
+        self._given = 0  # bytes handed to the loop since it was last free
 
     # -- asyncio calls these -----------------------------------------------------------------------------------
 
@@ -56,6 +66,7 @@ class ClientTransport(Sink):
 
     def connection_lost(self, error: Exception | None) -> None:
         self._server.transports.discard(self)
+        self._waiting.clear()
         if self._connection is not None:
             self._server.begin()
             self._connection.lost("the client went away" if error is None else str(error))
@@ -64,14 +75,13 @@ class ClientTransport(Sink):
             self._connection = None  # they hold each other
 
     def pause_writing(self) -> None:
+        self._full = True
         if self._connection is not None:
             self._connection.pause_writing()
 
     def resume_writing(self) -> None:
-        if self._connection is not None:
-            self._server.begin()
-            self._connection.resume_writing()
-            self._server.fed(0)
+        self._full = False
+        self._give()
 
     def __str__(self) -> str:
         return "a connection" if self._connection is None else f"connection {self._connection.name}"
@@ -79,12 +89,50 @@ class ClientTransport(Sink):
     # -- the broker calls these --------------------------------------------------------------------------------
 
     def write(self, data: bytes) -> None:
-        self._transport.write(data)
+        if self._waiting:
+            self._waiting.append(data)
+        else:
+            self._transport.write(data)
 
     def write_all(self, parts: list[bytes]) -> None:
-        self._transport.writelines(parts)
+        if self._waiting or self._full or self._given >= GIVEN:
+            self._keep(parts)
+        else:
+            self._given += sum(map(len, parts))
+            self._transport.writelines(parts)
+            if self._given >= GIVEN:
+                self._server.background.later(0, "output", self._free)
+
+    def _keep(self, parts: list[bytes]) -> None:
+        if not self._waiting and self._connection is not None:
+            self._connection.pause_writing()
+        self._waiting.extend(parts)
+
+    def _free(self) -> None:
+        """The loop has been round: it may have more."""
+        self._given = 0
+        self._give()
+
+    def _give(self) -> None:
+        """Hand over as much as may go at once; when nothing waits any more, the broker may go on."""
+        waiting = self._waiting
+        if self._given >= GIVEN:
+            return  # _free comes
+        while waiting and not self._full and self._given < GIVEN:
+            parts = [waiting.popleft() for _ in range(min(len(waiting), AT_ONCE))]
+            self._given += sum(map(len, parts))
+            self._transport.writelines(parts)
+        if self._given >= GIVEN:
+            self._server.background.later(0, "output", self._free)
+        elif not waiting and not self._full and self._connection is not None and not self._connection.writable:
+            self._server.begin()
+            self._connection.resume_writing()
+            self._server.fed(0)
 
     def close(self) -> None:
+        if self._waiting:
+            self._transport.writelines(list(self._waiting))
+            self._waiting.clear()
         self._transport.close()
         if self._transport.get_write_buffer_size() > 0:  # a client that does not read would keep its socket for ever
             self._server.background.later(LINGER, "ending a connection that does not read", self._transport.abort)

@@ -1,0 +1,73 @@
+"""A large body leaves in pieces: the loop gets a bounded amount before it has looked at everybody else."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import pytest
+
+from warrenmq.client import Connection, Properties
+from warrenmq.server import transport as module
+from warrenmq.server.transport import GIVEN, ClientTransport
+from warrenmq.testing import Broker
+
+SIZE = 40 << 20
+FRAME = 131072
+
+
+@pytest.mark.parametrize("persistent", [False, True])
+def test_a_large_body_is_handed_to_the_loop_a_few_megabytes_at_a_time(
+    monkeypatch: pytest.MonkeyPatch, persistent: bool
+) -> None:
+    given: list[int] = []  # by each pass of the loop
+    passes: list[int] = [0]
+
+    class Counting(ClientTransport):
+        def connection_made(self, transport: Any) -> None:
+            super().connection_made(transport)
+            real = transport.writelines
+
+            def writelines(parts: list[bytes]) -> None:
+                while len(given) <= passes[0]:
+                    given.append(0)
+                given[passes[0]] += sum(map(len, parts))
+                real(parts)
+
+            self._transport = _With(transport, writelines)
+
+        def _free(self) -> None:
+            passes[0] += 1
+            super()._free()
+
+        def resume_writing(self) -> None:
+            passes[0] += 1
+            super().resume_writing()
+
+    monkeypatch.setattr("warrenmq.server.app.ClientTransport", Counting)
+    body = os.urandom(1 << 20) * (SIZE >> 20)
+    with Broker() as broker, Connection(broker.url, timeout=60) as connection:
+        channel = connection.channel()
+        channel.queue_declare("q", durable=True)
+        channel.confirm_select()
+        channel.basic_publish("", "q", body, Properties(delivery_mode=2 if persistent else 1))
+        assert channel.wait_for_confirms(60) == []
+        channel.basic_consume("q", no_ack=True)
+        [message] = channel.receive(60)
+        assert message.body == body
+        channel.basic_publish("", "q", b"and what comes behind it")
+        [message] = channel.receive(60)
+        assert message.body == b"and what comes behind it"
+    assert sum(given) >= SIZE
+    assert max(given) <= GIVEN + (module.AT_ONCE + 1) * 4 * FRAME
+
+
+class _With:
+    """A transport with another ``writelines``."""
+
+    def __init__(self, transport: Any, writelines: Any) -> None:
+        self._of = transport
+        self.writelines = writelines
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._of, name)
