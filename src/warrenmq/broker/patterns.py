@@ -1,10 +1,10 @@
 """Regular expressions over names, as permissions and policies use them, that cannot hang the broker.
 
-Duty: compile a pattern as RabbitMQ's would be, search it (unanchored) in a name, remember results. Patterns that are
-quick by their form (``pattern_form.py``), which is nearly all of them, are just searched. Any other search has a time
-limit: when it runs out, twice, the pattern does not match the name, and the time is charged to the pattern's patience.
-Without patience left, patterns that have run out of time before match nothing until it has grown again, so that they
-take at most ``GROWTH`` of the broker's time, whoever invents new names for them.
+Duty: compile a pattern as RabbitMQ's would be, and search it (unanchored) in a name. Patterns that are quick by their
+form (``pattern_form.py``), which is nearly all of them, are just searched. For others results are remembered, and
+a search has a time limit: when it runs out, twice, the pattern does not match the name, and the time is charged to the
+pattern's patience. Without patience left, patterns that have run out of time before match nothing until it has grown
+again, so that they take at most ``GROWTH`` of the broker's time, whoever invents new names for them.
 Not here: what a match means.
 
 Only searches that were stopped are charged, by the limit and not by a measurement: a garbage collection or another
@@ -105,7 +105,7 @@ class Patience:
 
 @final
 class NamePattern:
-    """One pattern with the results it gave."""
+    """One pattern, with the last results it gave if they were dear."""
 
     def __init__(self, pattern: str, patience: Patience | None = None) -> None:
         self.pattern: Final = pattern
@@ -140,6 +140,9 @@ class NamePattern:
                 if glob.matches(name):
                     return True
             return False
+        compiled = self._compiled
+        if self._cheap and compiled is not None and len(name) <= LONGEST_NAME:
+            return compiled.search(name) is not None  # sooner than to look up what it was the last time
         known = self._young.get(name)
         if known is not None:
             return known
@@ -160,8 +163,6 @@ class NamePattern:
         if compiled is None:
             compiled = compile_pattern(self.pattern)
             self._compiled = compiled
-        if self._cheap and len(name) <= LONGEST_NAME:
-            return compiled.search(name) is not None
         patience = self.patience
         if patience is None:
             patience = Patience(SystemClock(), Notes(), "")
