@@ -14,7 +14,8 @@ from tests.spark.support import address, channel, publish, reading
 from tests.support.brokers import RunningBroker, free_ports
 from warrenmq.spark.connect import BrokerLost, connect
 from warrenmq.spark.httpapi import HttpApi
-from warrenmq.spark.options import parse
+from warrenmq.spark.options import OptionError, parse
+from warrenmq.spark.patience import Patience
 
 pytest.importorskip("pyspark", reason="PySpark is not installed")
 pytest.importorskip("pyarrow", reason="pyarrow is not installed")
@@ -74,7 +75,7 @@ def test_pauses_between_attempts_grow_and_the_last_failure_names_the_broker() ->
     pauses: list[float] = []
     options = parse({"stream": "s", "host": "127.0.0.1", "port": str(nobody), "retries": "7"})
     with pytest.raises(BrokerLost, match=rf"no connection to the broker at 127.0.0.1:{nobody} after 8 attempts"):
-        connect(options, "test", pauses.append)
+        connect(options, "test", Patience(options, pauses.append))
     assert pauses == [0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 10.0]
 
 
@@ -82,8 +83,26 @@ def test_a_refused_login_is_not_tried_again(broker: RunningBroker) -> None:
     pauses: list[float] = []
     options = parse({**address(broker), "stream": "s", "username": "nobody", "password": "wrong"})
     with pytest.raises(BrokerLost, match="refused the connection"):
-        connect(options, "test", pauses.append)
+        connect(options, "test", Patience(options, pauses.append))
     assert pauses == []
+
+
+def test_a_broker_is_asked_for_two_minutes_and_anew_after_it_has_answered() -> None:
+    now = [0.0]
+
+    def sleep(seconds: float) -> None:
+        now[0] += seconds
+
+    patience = Patience(parse({"stream": "s"}), sleep, lambda: now[0])
+    while patience.again():
+        pass
+    assert now[0] == 120.0 and patience.failures > 10
+    patience.progressed()
+    assert patience.again() and now[0] == 120.2
+    short = Patience(parse({"stream": "s", "patience": "500ms"}), sleep, lambda: now[0])
+    assert [short.again() for _ in range(4)] == [True, True, False, False]
+    with pytest.raises(OptionError, match="either option 'patience' or 'retries'"):
+        parse({"stream": "s", "patience": "1s", "retries": "1"})
 
 
 @pytest.mark.parametrize("kind", ["stream", "queue"])

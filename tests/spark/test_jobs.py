@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,10 +12,11 @@ import pytest
 from typer.testing import CliRunner, Result
 
 import warrenmq.spark
-from tests.spark.support import address, channel, depth, drain, finished, publish, reading
+from tests.spark.support import QUICK_JVM, address, channel, depth, drain, finished, publish, reading
 from tests.spark.test_route import DEFINITIONS
 from tests.support.brokers import RunningBroker
 from warrenmq.spark.jobs.summary import lines_of, plot, text
+from warrenmq.spark.requirements import RequirementMissing, check
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -175,3 +178,19 @@ def test_wrong_input_ends_a_command_with_one_line(spark: SparkSession, tmp_path:
         assert done.exit_code == 2, done.output
         lines = [line for line in done.output.splitlines() if line.startswith("warren pipeline:")]
         assert len(lines) == 1 and words in lines[0] and "Traceback" not in done.output
+
+
+@pytest.mark.slow
+def test_a_command_of_its_own_tells_what_went_wrong_without_a_stack_trace_before_it(tmp_path: Path) -> None:
+    try:
+        check()
+    except RequirementMissing as missing:
+        pytest.skip(str(missing))
+    where = ["--host", "127.0.0.1", "--port", "9", "-o", "retries=0"]
+    quick = ["--conf", f"spark.driver.extraJavaOptions={QUICK_JVM}"]
+    done = subprocess.run(
+        [sys.executable, "-m", "warrenmq", "pipeline", "ingest", tmp_path / "lake", "--stream", "s", *where, *quick],
+        capture_output=True, text=True, timeout=280, check=False,
+    )  # fmt: skip
+    assert done.returncode == 2 and "no connection to the broker at 127.0.0.1:9" in done.stderr.splitlines()[-1]
+    assert "ERROR" not in done.stderr and "\tat " not in done.stderr and "Traceback" not in done.stderr

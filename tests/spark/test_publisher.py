@@ -8,10 +8,35 @@ import pytest
 
 from tests.spark.support import address, channel
 from tests.support.brokers import RunningBroker
-from warrenmq.spark.options import parse
+from warrenmq.spark.options import OptionError, parse
 
 pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
 pytest.importorskip("pyspark", reason="PySpark is not installed")
+
+
+def test_a_row_without_a_body_is_refused_and_named(broker: RunningBroker, name: str) -> None:
+    from warrenmq.spark.publisher import Publisher
+    from warrenmq.spark.sink import failed_rows, named
+
+    with channel(broker) as declaring:
+        declaring.queue_declare(name, durable=True)
+    options = parse({**address(broker), "exchange": "", "routingKey": name, "httpPort": "15672"}, writing=True)
+    for bodies in (pa.array([b"a", None, b""]), pa.array(["a", None, ""])):
+        (chunk,) = Publisher(options, "job-0-").run([pa.record_batch({"body": bodies})])
+        assert chunk.outcomes == ["confirmed", "invalid", "confirmed"]
+        assert "message_id=job-0-1 " in named(failed_rows(chunk), options)
+        assert "body is null" in named(failed_rows(chunk), options)
+
+
+def test_overwriting_is_refused() -> None:
+    from pyspark.sql.types import BinaryType, StructField, StructType
+
+    from warrenmq.spark.source import AmqpDataSource
+
+    schema = StructType([StructField("body", BinaryType())])
+    with pytest.raises(OptionError, match="format amqp cannot overwrite"):
+        AmqpDataSource({"exchange": ""}).writer(schema, True)
+    AmqpDataSource({"exchange": ""}).writer(schema, False)
 
 
 def outcomes(broker: RunningBroker, exchange: str, **columns: list[Any]) -> list[str]:

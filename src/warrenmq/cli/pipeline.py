@@ -204,12 +204,14 @@ def _job(master: str | None, conf: list[str] | None, check: Callable[[], Any] | 
         if check is not None:
             check()
         settings = dict(_pair(text, "--conf") for text in conf or [])
-        from warrenmq.spark.sessions import running_session, session
+        from warrenmq.spark.sessions import running_session, session, silence
 
         running = running_session()
         if running is None:
             _tell("starting Spark …")
         spark = running or session(master, "warren pipeline", settings)
+        if running is None:
+            silence(spark)  # what goes wrong is told in one line below, not by Spark's log before it
         try:
             yield spark
         finally:

@@ -7,14 +7,11 @@ password. Not here: what is done over the connection.
 from __future__ import annotations
 
 import ssl
-import time
-from collections.abc import Callable
 
 from warrenmq.client import ClientError, ConnectError, Connection, ConnectionClosed
 from warrenmq.spark.options import Options
+from warrenmq.spark.patience import Patience
 
-FIRST_PAUSE = 0.2
-LONGEST_PAUSE = 10.0
 STALLED = 60.0  # seconds without a message that must come
 
 
@@ -22,10 +19,10 @@ class BrokerLost(RuntimeError):
     """The broker cannot be reached (any more). Spark repeats the task; the text is one line."""
 
 
-def connect(options: Options, purpose: str, sleep: Callable[[float], None] = time.sleep) -> Connection:
-    """A connection, after at most ``retries`` further attempts. A refused login is not tried again."""
-    pause = FIRST_PAUSE
-    for attempt in range(options.retries + 1):
+def connect(options: Options, purpose: str, patience: Patience | None = None) -> Connection:
+    """A connection, sooner or later. A refused login is not tried again."""
+    patience = patience or Patience(options)
+    while True:
         try:
             return Connection(
                 host=options.host,
@@ -41,15 +38,12 @@ def connect(options: Options, purpose: str, sleep: Callable[[float], None] = tim
         except (ConnectError, ConnectionClosed) as error:
             if error.code:  # the broker answered: asking again gets the same answer
                 raise BrokerLost(f"{options.address} refused the connection: {error}") from None
-            if attempt == options.retries:
-                tries = f"after {attempt + 1} attempts" if attempt else "at the first attempt"
-                raise BrokerLost(f"no connection to the broker at {options.address} {tries}: {error}") from None
-        except ClientError as error:
-            if attempt == options.retries:
-                raise BrokerLost(f"the broker at {options.address} does not answer: {error}") from None
-        sleep(pause)
-        pause = min(pause * 2, LONGEST_PAUSE)
-    raise AssertionError("unreachable")
+            if not patience.again():
+                where = f"{options.address} {patience.tried}"
+                raise BrokerLost(f"no connection to the broker at {where}: {error}") from None
+        except ClientError as silent:
+            if not patience.again():
+                raise BrokerLost(f"the broker at {options.address} does not answer: {silent}") from None
 
 
 def is_warren(connection: Connection) -> bool:

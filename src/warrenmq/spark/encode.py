@@ -66,7 +66,7 @@ def encode(
     count = batch.num_rows
     names = set(batch.schema.names)
     faults: dict[int, str] = {}
-    bodies = _bodies(batch.column("body"))
+    bodies = _bodies(batch.column("body"), faults)
     exchanges = _texts(batch, names, "exchange", exchange)
     routing_keys = _texts(batch, names, "routing_key", routing_key)
     for name, values in (("exchange", exchanges), ("routing_key", routing_keys)):
@@ -99,12 +99,17 @@ def encode(
     return Rows(exchanges, routing_keys, headers, bodies, message_ids, mandatory, faults)
 
 
-def _bodies(column: pa.Array) -> list[bytes]:
+def _bodies(column: pa.Array, faults: dict[int, str]) -> list[bytes]:
     import pyarrow as pa
 
     if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
         column = column.cast(pa.binary())
-    return [b"" if value is None else value for value in column.to_pylist()]
+    found: list[bytes | None] = column.to_pylist()
+    if column.null_count:
+        for row, body in enumerate(found):
+            if body is None:
+                faults[row] = "body is null; an empty one is written as ''"
+    return [b"" if body is None else body for body in found]
 
 
 def _texts(batch: pa.RecordBatch, names: set[str], name: str, default: str) -> list[str]:

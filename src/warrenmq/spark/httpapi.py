@@ -16,15 +16,15 @@ import base64
 import fnmatch
 import http.client
 import json
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import quote
 
-from warrenmq.spark.connect import FIRST_PAUSE, LONGEST_PAUSE, STALLED, BrokerLost, tls_context
+from warrenmq.spark.connect import STALLED, BrokerLost, tls_context
 from warrenmq.spark.options import OptionError, Options, is_pattern
+from warrenmq.spark.patience import Patience
 
 
 class LeaseExpired(RuntimeError):
@@ -51,19 +51,16 @@ class HttpApi:
 
     def call(self, method: str, path: str, body: object = None) -> tuple[int, Any]:
         """Status and decoded JSON; tries again when nobody listens."""
-        pause = FIRST_PAUSE
-        for attempt in range(self.options.retries + 1):
+        patience = Patience(self.options)
+        while True:
             try:
                 return self._call(method, path, body)
             except (OSError, http.client.HTTPException) as error:
-                if attempt == self.options.retries:
+                if not patience.again():
                     raise BrokerLost(
                         f"no answer from the HTTP API at {self.host}:{self.options.http_port} "
-                        f"(options httpHost, httpPort): {error}"
+                        f"(options httpHost, httpPort) {patience.tried}: {error}"
                     ) from None
-            time.sleep(pause)
-            pause = min(pause * 2, LONGEST_PAUSE)
-        raise AssertionError("unreachable")
 
     def _call(self, method: str, path: str, body: object, timeout: float = 30) -> tuple[int, Any]:
         options = self.options

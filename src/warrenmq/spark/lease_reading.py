@@ -21,6 +21,7 @@ from warrenmq.spark.columns import BATCH_BYTES, BATCH_ROWS, Columns
 from warrenmq.spark.connect import STALLED, BrokerLost, connect
 from warrenmq.spark.httpapi import HttpApi, LeaseExpired
 from warrenmq.spark.options import Options
+from warrenmq.spark.patience import Patience
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -59,7 +60,7 @@ def read_lease(options: Options, schema: StructType, partition: LeasePartition) 
 
 
 def _read(options: Options, columns: Columns, partition: LeasePartition) -> Iterator[pa.RecordBatch]:
-    lost = 0
+    patience = Patience(options)
     done = 0
     count = partition.count
     while done < count:
@@ -80,6 +81,8 @@ def _read(options: Options, columns: Columns, partition: LeasePartition) -> Iter
                 messages = messages[: count - done]
                 columns.extend(messages)
                 done += len(messages)
+                if messages:
+                    patience.progressed()
                 if len(columns) >= BATCH_ROWS or columns.bytes >= BATCH_BYTES:
                     yield columns.take()
         except ChannelClosed as closed:
@@ -94,9 +97,9 @@ def _read(options: Options, columns: Columns, partition: LeasePartition) -> Iter
                 raise BrokerLost(f"{lease} lost messages while it was read: {closed.text}") from None
             count = left
         except (ConnectionClosed, Timeout) as gone:
-            lost += 1
-            if lost > options.retries:
-                raise BrokerLost(f"the connection to {options.address} was lost {lost} times: {gone}") from None
+            if not patience.again():
+                times = patience.failures
+                raise BrokerLost(f"the connection to {options.address} was lost {times} times: {gone}") from None
         finally:
             connection.abort()
     if len(columns):

@@ -16,13 +16,17 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Callable
 from datetime import datetime
+from functools import partial
+from typing import TypeVar
 
 from warrenmq.client import Channel, ChannelClosed, ClientError, Connection, ConnectionClosed, Field, Timeout
 from warrenmq.client.columns import stream_offsets
 from warrenmq.spark.connect import BrokerLost, connect, is_warren
 from warrenmq.spark.httpapi import HttpApi
 from warrenmq.spark.options import OptionError, Options
+from warrenmq.spark.patience import Patience
 
 IDLE = 0.1  # seconds without a message after which RabbitMQ's last chunk is taken to be read
 FIRST = 5.0  # seconds without any message after which a stream of RabbitMQ is taken to be empty: it never says so
@@ -30,6 +34,7 @@ LOOKING = 0.5  # seconds at most to look for the end of a stream that is being w
 MORE = "option failOnDataLoss=false goes on without them"
 
 log = logging.getLogger("warrenmq.spark")
+Answer = TypeVar("Answer")
 
 
 class DataLoss(RuntimeError):
@@ -77,9 +82,7 @@ class Streams:
     def id(self, stream: str) -> str | None:
         """Which stream has this name now; None where that cannot be had."""
         if self._anonymous is None:
-            channel = self._channel()
-            self._anonymous = not is_warren(channel.connection)
-            channel.close()
+            self._anonymous = not self._asking(self._is_warren)
         if self._anonymous:
             return None
         id = HttpApi(self.options).stream_id(stream)
@@ -141,15 +144,23 @@ class Streams:
 
     def _look(self, stream: str, spec: object, prefetch: int, id: str | None = None) -> tuple[int, int] | None:
         """First and last offset delivered from there on, within a moment; None when nothing came."""
-        for attempt in range(self.options.retries + 1):
+        return self._asking(partial(self._try, stream, spec, prefetch, id))
+
+    def _asking(self, ask: Callable[[], Answer]) -> Answer:
+        patience = Patience(self.options)
+        while True:
             try:
-                return self._try(stream, spec, prefetch, id)
+                return ask()
             except (ConnectionClosed, Timeout) as closed:
                 # The broker went away: a restarted one is asked again (``connect`` waits for it).
                 self._drop()
-                if attempt == self.options.retries:
+                if not patience.again():
                     raise BrokerLost(f"the connection to {self.options.address} was lost: {closed}") from None
-        raise AssertionError("unreachable")
+
+    def _is_warren(self) -> bool:
+        channel = self._channel()
+        channel.close()
+        return is_warren(channel.connection)
 
     def _try(self, stream: str, spec: object, prefetch: int, id: str | None) -> tuple[int, int] | None:
         channel = self._channel()

@@ -18,11 +18,12 @@ from urllib.parse import unquote, urlsplit
 
 CONNECTION = (
     "url", "host", "port", "virtualHost", "username", "password", "passwordEnv", "passwordFile",
-    "tls", "tlsCaFile", "tlsCertFile", "tlsKeyFile", "tlsVerify", "heartbeat", "connectTimeout", "retries",
+    "tls", "tlsCaFile", "tlsCertFile", "tlsKeyFile", "tlsVerify", "heartbeat", "connectTimeout", "patience",
+    "retries", "httpHost", "httpPort", "httpTls",
 )  # fmt: skip
 READ = (
     "queue", "stream", "startingOffsets", "endingOffsets", "maxOffsetsPerTrigger", "maxBytesPerTrigger",
-    "minPartitions", "failOnDataLoss", "leases", "leaseTtl", "httpHost", "httpPort", "httpTls", "prefetchCount",
+    "minPartitions", "failOnDataLoss", "leases", "leaseTtl", "prefetchCount",
     "badRecords", "badRecordsPath",
 )  # fmt: skip
 WRITE = (
@@ -55,7 +56,8 @@ class Options:
     tls_verify: bool = True
     heartbeat: int = 0
     connect_timeout: float = 10.0
-    retries: int = 5
+    patience: float = 120.0
+    retries: int | None = None
     # reading
     queues: tuple[str, ...] = ()
     stream: bool = False
@@ -162,6 +164,10 @@ def _checked(given: dict[str, str], writing: bool) -> Options:
             values[target] = _boolean(name, given[name])
     if "connectTimeout" in given:
         values["connect_timeout"] = duration_ms("connectTimeout", given["connectTimeout"]) / 1000
+    if "patience" in given:
+        values["patience"] = duration_ms("patience", given["patience"]) / 1000
+        if "retries" in given:
+            raise OptionError("give either option 'patience' or 'retries', not both")
     if "confirmTimeout" in given:
         values["confirm_timeout"] = duration_ms("confirmTimeout", given["confirmTimeout"]) / 1000
     if "leaseTtl" in given:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import http.client
 import struct
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -20,10 +19,11 @@ from pyspark.sql.types import StructType
 from warrenmq.client import Message
 from warrenmq.spark.bad_records import bad_table
 from warrenmq.spark.columns import BATCH_BYTES, BATCH_ROWS, Columns
-from warrenmq.spark.connect import FIRST_PAUSE, LONGEST_PAUSE, BrokerLost
+from warrenmq.spark.connect import BrokerLost
 from warrenmq.spark.httpapi import HttpApi
 from warrenmq.spark.leased import parts_of
 from warrenmq.spark.options import Options
+from warrenmq.spark.patience import Patience
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -81,23 +81,19 @@ class PeekedBatchReader(DataSourceReader):
 def look(options: Options, partition: PeekPartition) -> Iterator[list[Message]]:
     """The messages of a range; an answer that is cut off is asked for again from where it ended."""
     at = partition.first
-    pause = FIRST_PAUSE
-    lost = 0
+    patience = Patience(options)
     while at < partition.end:
         try:
             with HttpApi(options).peek(partition.queue, at, partition.end) as response:
                 for last, messages in _messages(response):
                     at = last + 1
-                    lost = 0
+                    patience.progressed()
                     yield messages
             return
         except (OSError, http.client.HTTPException, CutOff) as error:
-            lost += 1
-            if lost > options.retries:
+            if not patience.again():
                 where = f"{options.http_host or options.host}:{options.http_port}"
                 raise BrokerLost(f"queue '{partition.queue}' at {where} cannot be looked at: {error}") from None
-            time.sleep(pause)
-            pause = min(pause * 2, LONGEST_PAUSE)
 
 
 def _messages(response: http.client.HTTPResponse) -> Iterator[tuple[int, list[Message]]]:

@@ -58,6 +58,11 @@ def session(
     return spark
 
 
+def silence(spark: SparkSession) -> None:
+    """Spark logs nothing more, not even the stack traces of what fails: for programs that tell errors themselves."""
+    spark.sparkContext.setLogLevel("OFF")
+
+
 def running_session() -> SparkSession | None:
     """The session of this process, when there is one: it belongs to whoever started it."""
     check()

@@ -15,7 +15,7 @@ from pyspark.sql.types import StructType
 from warrenmq.spark.connect import connect, is_warren
 from warrenmq.spark.httpapi import HttpApi
 from warrenmq.spark.leased import LeasedBatchReader, LeasedStreamReader
-from warrenmq.spark.options import Options, parse
+from warrenmq.spark.options import OptionError, Options, parse
 from warrenmq.spark.peeked import PeekedBatchReader
 from warrenmq.spark.plain import PlainBatchReader, PlainStreamReader
 from warrenmq.spark.schema import check_read_schema, read_ddl
@@ -59,6 +59,8 @@ class AmqpDataSource(DataSource):
         return PlainStreamReader(options, schema)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
+        if overwrite:
+            raise OptionError('format amqp cannot overwrite: what was published stays published; use mode("append")')
         return AmqpWriter(parse(self.options, writing=True), schema)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> AmqpStreamWriter:

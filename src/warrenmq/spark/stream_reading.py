@@ -21,6 +21,7 @@ from warrenmq.spark.columns import BATCH_BYTES, BATCH_ROWS, Columns
 from warrenmq.spark.connect import STALLED, BrokerLost, connect, is_warren
 from warrenmq.spark.looking import Replaced, Streams, consume, lost
 from warrenmq.spark.options import Options
+from warrenmq.spark.patience import Patience
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -84,7 +85,7 @@ def read_range(options: Options, schema: StructType, partition: StreamPartition)
 
 def _read(options: Options, columns: Columns, partition: StreamPartition) -> Iterator[pa.RecordBatch]:
     at = partition.start
-    broken = 0
+    patience = Patience(options)
     while at < partition.end:
         connection = connect(options, f"stream {partition.stream}")
         try:
@@ -99,7 +100,7 @@ def _read(options: Options, columns: Columns, partition: StreamPartition) -> Ite
                         f"stream '{partition.stream}' at {options.address} gave nothing at {at} for {STALLED:g} s"
                     )
                 channel.basic_ack(int(messages[-1].delivery_tag), multiple=True)
-                broken = 0
+                patience.progressed()
                 offsets = stream_offsets(messages)
                 if offsets[0] < at or offsets[-1] >= partition.end:
                     past = offsets[-1] >= partition.end - 1
@@ -121,9 +122,9 @@ def _read(options: Options, columns: Columns, partition: StreamPartition) -> Ite
         except ChannelClosed as closed:
             raise BrokerLost(f"stream '{partition.stream}' cannot be read: {closed.text}") from None
         except (ConnectionClosed, Timeout) as gone:
-            broken += 1
-            if broken > options.retries:
-                raise BrokerLost(f"the connection to {options.address} was lost {broken} times: {gone}") from None
+            if not patience.again():
+                times = patience.failures
+                raise BrokerLost(f"the connection to {options.address} was lost {times} times: {gone}") from None
         finally:
             connection.abort()
     if len(columns):

@@ -9,11 +9,13 @@ from __future__ import annotations
 from warrenmq.client import ChannelClosed, ConnectionClosed, Timeout
 from warrenmq.spark.connect import BrokerLost, connect
 from warrenmq.spark.options import OptionError, Options
+from warrenmq.spark.patience import Patience
 
 
 def waiting(options: Options, names: list[str]) -> dict[str, int]:
     """How many messages are ready in each queue."""
-    for attempt in range(options.retries + 1):
+    patience = Patience(options)
+    while True:
         connection = connect(options, "queue planning")
         try:
             channel = connection.channel()
@@ -22,8 +24,7 @@ def waiting(options: Options, names: list[str]) -> dict[str, int]:
             raise OptionError(f"queue cannot be read: {closed.text}") from None
         except (ConnectionClosed, Timeout) as lost:
             connection.abort()  # no goodbye: nobody would answer it
-            if attempt == options.retries:
+            if not patience.again():
                 raise BrokerLost(f"the connection to {options.address} was lost: {lost}") from None
         finally:
             connection.close()
-    raise AssertionError("unreachable")
