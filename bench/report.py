@@ -149,6 +149,22 @@ def overload(figures: Record, record: Record, folder: Path) -> list[str]:
     return lines + table(["", ""], rows)
 
 
+def stalls(figures: Record, record: Record, folder: Path) -> list[str]:
+    lines = [
+        "## Attacks: how long everybody else waits",
+        "",
+        f"{measured(record)} An honest client asks one small question after the other while each of these happens, on a"
+        " broker of its own; the goal is 100 ms. Passes of the event loop over 100 ms, in which it worked, are counted"
+        " by its watchdog; a round trip also waits for whatever else has the cores.",
+        "",
+    ]
+    rows = [
+        [one["what"], f"{one['longest_round_trip_ms']:,.0f}", f"{one['stalls']:.0f}", f"{one['seconds']:.1f}"]
+        for one in figures.values()
+    ]
+    return lines + table(["attack", "longest round trip, ms", "passes over 100 ms", "attack took, s"], rows)
+
+
 def delayed(figures: Record, record: Record, folder: Path) -> list[str]:
     memory, late = figures["memory"], figures["lateness"]
     lines = ["## Delayed messages", "", f"{measured(record)} {figures['messages']:,} scheduled, 256 B, persistent.", ""]
@@ -213,6 +229,7 @@ SECTIONS: dict[str, Callable[[Record, Record, Path], list[str]]] = {
     "flow": flow,
     "growth": growth,
     "overload": overload,
+    "stalls": stalls,
     "delayed": delayed,
     "cores": cores,
     "spark": spark,

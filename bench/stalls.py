@@ -1,0 +1,425 @@
+"""Attacks: how long one request or one event can hold up everybody else.
+
+Each attack has a broker of its own. A process beside it, the honest client, asks the broker one small question after
+the other and remembers its longest round trip; the broker's own watchdog says how long the event loop was held, and
+how much of that was work. `measure` says what happened and judges nothing. The goal is 100 ms.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import multiprocessing
+import re
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from warrenmq.cli._api import Api
+from warrenmq.client import Connection, Properties
+from warrenmq.wire.fields import from_python
+
+CONTEXT = multiprocessing.get_context("spawn")
+LARGEST = 1 << 30
+QUIET = 1.0  # seconds that the honest client is watched on when an attack is over
+STALL = re.compile(r'^warren_loop_stall_seconds_(count|sum)\{spent="cpu"\} (\S+)$', re.MULTILINE)
+
+
+@dataclass
+class Target:
+    """A broker to attack."""
+
+    url: str
+    http: str
+    scale: float
+    held: list[Connection] = field(default_factory=list)
+
+    @property
+    def api(self) -> Api:
+        return Api(self.http.replace("http://", "http://guest:guest@"), 600)
+
+    def connect(self) -> Connection:
+        connection = Connection(self.url, timeout=600)
+        self.held.append(connection)
+        return connection
+
+    def count(self, number: int) -> int:
+        return max(1, int(number * self.scale))
+
+    def fill(self, queue: str, count: int, durable: bool = False, **properties: Any) -> None:
+        channel = self.connect().channel()
+        if not properties.pop("declared", False):
+            channel.queue_declare(queue, durable=durable)
+        channel.confirm_select()
+        for start in range(0, count, 10_000):
+            channel.publish_many("", queue, [b"x" * 20] * min(10_000, count - start), Properties(**properties))
+            channel.wait_for_confirms(600)
+            channel.take_events()
+
+    def depth(self, queue: str) -> int:
+        return self.held[0].channel().queue_declare(queue, passive=True).int("message_count")
+
+    def until(self, queue: str, count: int) -> None:
+        while self.depth(queue) != count:
+            time.sleep(0.05)
+
+    def import_definitions(self, **document: Any) -> None:
+        self.api.checked("POST", "/definitions", document)
+
+    def read(self, path: str) -> str:
+        with urllib.request.urlopen(self.http + path, timeout=600) as answer:
+            return str(answer.read().decode())
+
+
+Attack = Callable[[], None]
+ATTACKS: dict[str, tuple[str, Callable[[Target], Attack]]] = {}
+
+
+def attack(what: str) -> Callable[[Callable[[Target], Attack]], Callable[[Target], Attack]]:
+    """What prepares an attack, not measured, and returns the attack itself."""
+
+    def add(prepare: Callable[[Target], Attack]) -> Callable[[Target], Attack]:
+        ATTACKS[prepare.__name__] = (what, prepare)
+        return prepare
+
+    return add
+
+
+def queues(count: int, **more: Any) -> list[dict[str, Any]]:
+    return [{"name": f"q{n:06}", "vhost": "/", "durable": False, **more} for n in range(count)]
+
+
+def policies(count: int) -> list[dict[str, Any]]:
+    return [
+        {"vhost": "/", "name": f"p{n}", "pattern": f"^q{n:03}", "definition": {"max-length": 1000 + n}, "priority": n}
+        for n in range(count)
+    ]
+
+
+# --- definitions and policies
+
+
+@attack("import of 20,000 queues and 500 policies")
+def policies_by_import(target: Target) -> Attack:
+    return lambda: target.import_definitions(queues=queues(target.count(20_000)), policies=policies(500))
+
+
+@attack("one policy over 5,000 queues beside 50 others")
+def one_policy(target: Target) -> Attack:
+    target.import_definitions(queues=queues(target.count(5_000)), policies=policies(50))
+    wanted = {"pattern": "", "definition": {"max-length": 5}, "priority": 1000}
+    return lambda: target.api.checked("PUT", "/policies/%2F/all", wanted)
+
+
+@attack("import of 100,000 permissions")
+def permissions(target: Target) -> Attack:
+    names = [f"u{n}" for n in range(target.count(100_000))]
+    users = [{"name": name, "password_hash": "", "tags": ""} for name in names]
+    rights = [{"user": name, "vhost": "/", "configure": ".*", "write": ".*", "read": ".*"} for name in names]
+    return lambda: target.import_definitions(users=users, permissions=rights)
+
+
+@attack("import of 80,000 queues")
+def many_queues(target: Target) -> Attack:
+    return lambda: target.import_definitions(queues=queues(target.count(80_000)))
+
+
+@attack("ten policies with a pattern that explodes")
+def slow_patterns(target: Target) -> Attack:
+    target.import_definitions(queues=queues(target.count(5_000)))
+
+    def strike() -> None:
+        for number in range(10):
+            wanted = {"pattern": r"^(q+)+(0+)+x$", "definition": {"max-length": 5}}
+            target.api.checked("PUT", f"/policies/%2F/slow{number}", wanted)
+
+    return strike
+
+
+@attack("`/metrics/per-object` with 20,000 queues, ten times")
+def metrics(target: Target) -> Attack:
+    target.import_definitions(queues=queues(target.count(20_000)))
+    target.read("/metrics/per-object")  # the client library is loaded by its first use
+    return lambda: [target.read("/metrics/per-object") for _ in range(10)] and None
+
+
+@attack("a listing of 20,000 queues sorted by a column")
+def listing(target: Target) -> Attack:
+    target.import_definitions(queues=queues(target.count(20_000)))
+    return lambda: target.api.get("/queues?sort=messages_ready") and None
+
+
+# --- many messages at once
+
+
+@attack("200,000 messages expire at once")
+def expire(target: Target) -> Attack:
+    count = target.count(200_000)
+    target.connect()
+    started = time.time()
+    target.fill("q", count, expiration=str(max(5_000, count // 10)))
+
+    def strike() -> None:
+        time.sleep(max(0.0, started + max(5_000, count // 10) / 1000 - time.time() - 0.5))
+        target.until("q", 0)
+
+    return strike
+
+
+@attack("the same, each becomes a dead letter")
+def expire_to_dead_letters(target: Target) -> Attack:
+    count = target.count(200_000)
+    channel = target.connect().channel()
+    channel.queue_declare("dead")
+    arguments = {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dead"}
+    channel.queue_declare("q", arguments=arguments)
+    started = time.time()
+    target.fill("q", count, declared=True, expiration=str(max(5_000, count // 10)))
+
+    def strike() -> None:
+        time.sleep(max(0.0, started + max(5_000, count // 10) / 1000 - time.time() - 0.5))
+        target.until("dead", count)
+
+    return strike
+
+
+@attack("200,000 delayed messages are due at once")
+def delayed(target: Target) -> Attack:
+    count = target.count(200_000)
+    channel = target.connect().channel()
+    channel.exchange_declare("d", "x-delayed-message", arguments={"x-delayed-type": "direct"})
+    channel.queue_declare("q")
+    channel.queue_bind("q", "d", "q")
+    due = time.time() + max(5.0, count / 10_000)
+    channel.confirm_select()
+    for start in range(0, count, 10_000):
+        wait = int((due - time.time()) * 1000)
+        properties = Properties(headers=from_python({"x-delay": wait}))
+        channel.publish_many("d", "q", [b"x"] * min(10_000, count - start), properties)
+        channel.wait_for_confirms(600)
+        channel.take_events()
+    return lambda: target.until("q", count)
+
+
+@attack("a queue of 1,000,000 messages is purged")
+def purge(target: Target) -> Attack:
+    channel = target.connect().channel()
+    target.fill("q", target.count(1_000_000), durable=True, delivery_mode=2)
+    return lambda: channel.call("queue.purge", queue="q") and None
+
+
+@attack("a queue of 1,000,000 messages is deleted")
+def delete(target: Target) -> Attack:
+    channel = target.connect().channel()
+    target.fill("q", target.count(1_000_000), durable=True, delivery_mode=2)
+    return lambda: channel.queue_delete("q") and None
+
+
+def taken(target: Target, count: int) -> Any:
+    """A channel that holds so many unacknowledged messages."""
+    target.connect()
+    target.fill("q", count)
+    channel = target.connect().channel()
+    channel.basic_consume("q")
+    got = 0
+    while got < count:
+        got += len(channel.receive(600))
+    return channel
+
+
+@attack("1,000,000 messages are acknowledged by one ack")
+def ack(target: Target) -> Attack:
+    channel = taken(target, target.count(1_000_000))
+
+    def strike() -> None:
+        channel.basic_ack(0, multiple=True)
+        channel.basic_qos(1)
+
+    return strike
+
+
+@attack("1,000,000 messages are given back by one nack")
+def nack(target: Target) -> Attack:
+    channel = taken(target, target.count(1_000_000))
+
+    def strike() -> None:
+        channel.basic_qos(1)
+        channel.basic_nack(0, multiple=True, requeue=True)
+        channel.basic_qos(1)
+
+    return strike
+
+
+@attack("a channel that holds 1,000,000 messages is closed")
+def close_channel(target: Target) -> Attack:
+    channel = taken(target, target.count(1_000_000))
+    return lambda: channel.close()
+
+
+@attack("a transaction of 100,000 messages is committed")
+def commit(target: Target) -> Attack:
+    count = target.count(100_000)
+    channel = target.connect().channel()
+    channel.queue_declare("q", durable=True)
+    channel.tx_select()
+    channel.publish_many("", "q", [b"x"] * count, Properties(delivery_mode=2))
+    channel.connection.flush()
+    return lambda: channel.tx_commit()
+
+
+# --- many things at once
+
+
+@attack("a queue with 20,000 bindings is deleted")
+def bindings(target: Target) -> Attack:
+    count = target.count(20_000)
+    bound = [
+        {"source": "amq.topic", "vhost": "/", "destination": "q000000", "destination_type": "queue",
+         "routing_key": f"a.{n}.#", "arguments": {}}
+        for n in range(count)
+    ]  # fmt: skip
+    target.import_definitions(queues=queues(1), bindings=bound)
+    channel = target.connect().channel()
+    return lambda: channel.queue_delete("q000000") and None
+
+
+@attack("a vhost with 20,000 queues is deleted")
+def vhost(target: Target) -> Attack:
+    target.api.checked("PUT", "/vhosts/v")
+    target.import_definitions(queues=queues(target.count(20_000), vhost="v"))
+    return lambda: target.api.checked("DELETE", "/vhosts/v") and None
+
+
+@attack("a connection with 5,000 exclusive queues is closed")
+def exclusive(target: Target) -> Attack:
+    connection = target.connect()
+    channel = connection.channel()
+    for number in range(target.count(5_000)):
+        channel.send("queue.declare", queue=f"x{number}", exclusive=True, nowait=True)
+    channel.basic_qos(1)
+    return lambda: connection.close()
+
+
+# --- one large thing
+
+
+@attack("a body of 512 MB is published, and delivered to somebody who reads")
+def body(target: Target) -> Attack:
+    channel = target.connect().channel()
+    channel.queue_declare("q")
+    channel.confirm_select()
+    content = bytes(target.count(512 << 20))
+
+    def strike() -> None:
+        channel.basic_publish("", "q", content)
+        channel.wait_for_confirms(600)
+        channel.basic_consume("q", no_ack=True)
+        channel.receive(600)
+
+    return strike
+
+
+@attack("the same, persistent")
+def persistent_body(target: Target) -> Attack:
+    channel = target.connect().channel()
+    channel.queue_declare("q", durable=True)
+    channel.confirm_select()
+    content = bytes(target.count(512 << 20))
+
+    def strike() -> None:
+        channel.basic_publish("", "q", content, Properties(delivery_mode=2))
+        channel.wait_for_confirms(600)
+        channel.basic_consume("q", no_ack=True)
+        channel.receive(600)
+
+    return strike
+
+
+# --- measuring
+
+
+def honest(url: str, stop: Any, trips: Any, longest: Any) -> None:
+    """Asks one small question after the other."""
+    with Connection(url, timeout=600) as connection:
+        channel = connection.channel()
+        channel.queue_declare("honest", exclusive=True)
+        while not stop.is_set():
+            began = time.perf_counter()
+            channel.queue_declare("honest", passive=True)
+            longest.value = max(longest.value, time.perf_counter() - began)
+            trips.value += 1
+            time.sleep(0.001)
+
+
+@contextlib.contextmanager
+def broker(scale: float) -> Iterator[Target]:
+    with tempfile.TemporaryDirectory(prefix="warren-stalls-") as folder:
+        ready = Path(folder) / "ready"
+        command = [sys.executable, "-m", "warrenmq", "serve", "--port", "0", "--http-port", "0",
+                   "--data-dir", f"{folder}/data", "--ready-file", str(ready), "--log-level", "warning",
+                   "--max-message-size", str(LARGEST)]  # fmt: skip
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+        try:
+            while not ready.exists():
+                if process.poll() is not None:
+                    raise RuntimeError("warren serve did not start")
+                time.sleep(0.005)
+            said = json.loads(ready.read_text())
+            target = Target(f"amqp://guest:guest@{said['amqp']}/", f"http://{said['http']}", scale)
+            target.read("/metrics")  # loads the HTTP side
+            yield target
+            for connection in target.held:
+                with contextlib.suppress(Exception):
+                    connection.close()
+        finally:
+            process.terminate()
+            process.wait(60)
+
+
+def stalls(target: Target) -> dict[str, float]:
+    """Passes of the event loop over the watchdog's limit in which it worked, so far: how many, and their seconds."""
+    return {name: float(value) for name, value in STALL.findall(target.read("/metrics"))}
+
+
+def one(name: str, scale: float) -> dict[str, Any]:
+    """One attack on a broker of its own."""
+    what, prepare = ATTACKS[name]
+    with broker(scale) as target:
+        strike = prepare(target)
+        before = stalls(target)
+        stop, trips, longest = CONTEXT.Event(), CONTEXT.Value("q"), CONTEXT.Value("d")
+        client = CONTEXT.Process(target=honest, args=(target.url, stop, trips, longest), daemon=True)
+        client.start()
+        while trips.value < 100:
+            time.sleep(0.01)
+        trips.value, longest.value = 0, 0.0
+        began = time.perf_counter()
+        strike()
+        seconds = time.perf_counter() - began
+        time.sleep(QUIET)
+        stop.set()
+        client.join(60)
+        after = stalls(target)
+    return {
+        "what": what,
+        "seconds": seconds,
+        "round_trips": trips.value,
+        "longest_round_trip_ms": longest.value * 1000,
+        "stalls": after["count"] - before["count"],
+        "stalled_ms": (after["sum"] - before["sum"]) * 1000,
+    }
+
+
+def measure(only: list[str] | None = None, scale: float = 1.0) -> dict[str, Any]:
+    found = {}
+    for name in only or list(ATTACKS):
+        found[name] = one(name, scale)
+        print(f"{name}: longest round trip {found[name]['longest_round_trip_ms']:.0f} ms, "
+              f"{found[name]['stalls']:.0f} passes of the loop over 100 ms", flush=True)  # fmt: skip
+    return found
