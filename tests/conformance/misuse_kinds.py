@@ -51,6 +51,7 @@ def readers(kind: str) -> Iterator[tuple[str, tuple[Step, ...]]]:
     yield "consume with a global prefetch", (GLOBAL, consume())
     yield "consume with both prefetches", (PREFETCH, GLOBAL, consume())
     yield "consume with both prefetches and without acknowledgements", (PREFETCH, GLOBAL, consume(no_ack=True))
+    yield "a prefetch for each consumer lifts the global one", (GLOBAL, PREFETCH, consume())
     yield "a global prefetch behind a consumer", (PREFETCH, consume(), GLOBAL)
     yield "an exclusive consumer behind another", (PREFETCH, consume("a"), consume("b", exclusive=True))
     yield "a consumer behind an exclusive one", (PREFETCH, consume("a", exclusive=True), consume("b"))
@@ -100,4 +101,9 @@ KIND_CASES: list[Case] = [
     for kind in ("classic", "quorum", "stream")
     for said, steps in [*((said, (PREFETCH, *steps)) for said, steps in ends(kind)), *readers(kind),
                         *declarations(kind)]
+]
+KIND_CASES += [
+    case(f"{kind}: consumers that wait for the active one are counted", of(kind, x_single_active_consumer=True),
+         consume("a"), consume("b"), queue(passive=True), call("basic.cancel", consumer_tag="b"), queue(passive=True))
+    for kind in ("classic", "quorum")
 ]

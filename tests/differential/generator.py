@@ -194,7 +194,7 @@ class Generator:
     def burst(self, channel: str) -> Op:
         """Several steps in one write: what the broker does when it has not been waited for. Not where dead letters
         travel: whether they or the rest of the write reach a queue first is open."""
-        if {"dead-letter", "policy", "ttl"} & set(self.families):
+        if {"dead-letter", "policy", "ttl", "quorum"} & set(self.families):
             return self.publish(channel)
         if channel in self.guess.consuming or channel in self.guess.holding:
             # Nothing here may end the channel: what it holds would come back among what it has just published.

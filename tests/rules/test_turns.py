@@ -94,12 +94,23 @@ def test_prefetch_is_each_consumers_own_and_fixed_when_it_starts(client: Client)
 
 def test_a_global_prefetch_is_shared_by_the_channel_and_both_limits_apply(client: Client) -> None:
     fill(client, "q", *"abcdefgh")
+    client.call("basic.qos", prefetch_count=2)
     client.call("basic.qos", prefetch_count=3, **{"global": True})
-    consume(client, "q", "one", prefetch=2)
-    consume(client, "q", "two", prefetch=2)
+    for tag in ("one", "two"):
+        client.call("basic.consume", queue="q", consumer_tag=tag)
     assert len(by_tag(client)) == 3
     client.send("basic.ack", delivery_tag=1)
     assert len(by_tag(client)) == 1
+
+
+def test_a_prefetch_for_each_consumer_lifts_the_global_one(client: Client) -> None:
+    """As RabbitMQ 3.10 does, whichever number is given."""
+    fill(client, "q", *"abcd")
+    client.call("basic.qos", prefetch_count=1, **{"global": True})
+    client.call("basic.consume", queue="q", consumer_tag="t")
+    assert by_tag(client) == ["t"]
+    client.send("basic.qos", prefetch_count=2)
+    assert by_tag(client) == ["t"] * 3
 
 
 def test_raising_the_global_prefetch_lets_more_through_at_once(client: Client) -> None:

@@ -26,6 +26,9 @@ def qos(channel: Channel, method: Method) -> None:
         channel.wake_consumers()
     else:
         channel.prefetch = count
+        if channel.global_prefetch:  # as in RabbitMQ, a limit for each consumer lifts the one for all of them
+            channel.global_prefetch = 0
+            channel.wake_consumers()
     channel.reply(method_frame(channel.number, "basic.qos-ok"))
 
 

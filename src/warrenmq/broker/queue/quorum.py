@@ -114,8 +114,11 @@ class QuorumQueue(Queue):
 
     def consumer_count(self) -> int:
         """To a quorum queue every basic.get is a consumer of its own until its message is settled, and one that was
-        cancelled remains one while it holds something."""
-        return len(self.dispatch.consumers) + len(self._gets) + len(self._leaving)
+        cancelled remains one while it holds something. Those that wait for the single active one to go do not count."""
+        consumers = len(self.dispatch.consumers)
+        if self.dispatch.single_active and consumers > 1:
+            consumers = 1
+        return consumers + len(self._gets) + len(self._leaving)
 
     def unsubscribe(self, consumer: Consumer) -> None:
         if consumer.unacked > 0:
