@@ -10,12 +10,14 @@ from tests.broker.harness import Client, Core
 from tests.limits.gate import advance
 from tests.rules.desk import delivered, queue
 from warrenmq.broker.broker import EXPIRIES
+from warrenmq.broker.settling import SLICE
 from warrenmq.wire.content import Properties, content_frames, encode_header
 from warrenmq.wire.methods import method_frame
 
 pytestmark = pytest.mark.pure
 
 MANY = 3 * EXPIRIES + 500
+HELD = 2 * SLICE + 100
 
 
 @pytest.fixture
@@ -121,3 +123,74 @@ def test_a_flood_of_messages_that_expire_at_once_leaves_none_behind(core: Core) 
     client.call("queue.declare", queue="q", arguments={"x-message-ttl": 0})
     publish(client, "q", range(MANY))
     assert queue(core, "q").ready == 0
+
+
+# --- very many at once by one method
+
+
+@pytest.fixture
+def holding(core: Core) -> Client:
+    """A client that holds more than two slices of unacknowledged messages."""
+    client = core.client()
+    client.call("queue.declare", queue="dead")
+    arguments = {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dead"}
+    client.call("queue.declare", queue="q", arguments=arguments)
+    publish(client, "q", range(HELD))
+    client.call("basic.consume", queue="q")
+    assert len(client.deliveries()) == HELD
+    return client
+
+
+def settled_by_turn(core: Core, client: Client, method: str, **values: object) -> list[int]:
+    """How many messages the queue was rid of in each turn until none is left."""
+    found = []
+    before = int(queue(core, "q").unacked)
+    client.send(method, delivery_tag=0, multiple=True, **values)
+    while before:
+        now = int(queue(core, "q").unacked)
+        found.append(before - now)
+        before = now
+        advance(core, 1)
+        assert len(found) < 100
+    return found
+
+
+@pytest.mark.parametrize("method", ["basic.ack", "basic.nack"])
+def test_one_ack_or_nack_for_very_many_messages_takes_a_slice_a_turn(core: Core, holding: Client, method: str) -> None:
+    more = {"requeue": False} if method == "basic.nack" else {}
+    found = settled_by_turn(core, holding, method, **more)
+    assert sum(found) == HELD and max(found) <= SLICE and len(found) >= 3
+    if method == "basic.nack":
+        holding.call("basic.consume", queue="dead", no_ack=True)
+        assert delivered(holding) == [str(number) for number in range(HELD)]
+
+
+def test_what_comes_behind_it_waits_for_the_end(core: Core, holding: Client) -> None:
+    holding.take()
+    holding.send("basic.ack", delivery_tag=0, multiple=True)
+    holding.send("queue.delete", queue="q", if_empty=True)
+    holding.connection.pause_writing()
+    holding.connection.resume_writing()
+    core.turn()
+    holding._collect()
+    assert holding.take() == [] and queue(core, "q").unacked > 0
+    for _ in range(10):
+        advance(core, 1)
+    holding._collect()
+    assert [got.name for got in holding.take()] == ["queue.delete-ok", "basic.cancel"]
+
+
+def test_what_was_acknowledged_stays_acknowledged_when_the_client_goes_in_the_middle(
+    core: Core, holding: Client
+) -> None:
+    holding.send("basic.ack", delivery_tag=0, multiple=True)
+    holding.connection.lost("gone")
+    for _ in range(10):
+        advance(core, 1)
+    assert (queue(core, "q").ready, queue(core, "q").unacked) == (0, 0)
+
+
+def test_a_broker_that_stops_in_the_middle_has_settled_all_of_it(core: Core, holding: Client) -> None:
+    holding.send("basic.ack", delivery_tag=0, multiple=True)
+    core.broker.shut_down("over")
+    assert (queue(core, "q").ready, queue(core, "q").unacked) == (0, 0)

@@ -43,6 +43,7 @@ from warrenmq.broker.queue.queue import Queue
 from warrenmq.broker.queue.quorum import QuorumQueue
 from warrenmq.broker.queue.stream import StreamQueue
 from warrenmq.broker.records import Binding, Exchange, Resource
+from warrenmq.broker.settling import Settling
 from warrenmq.broker.sink import Sink
 from warrenmq.broker.states import GONE, RUNNING
 from warrenmq.broker.timers import Timers
@@ -119,6 +120,7 @@ class Broker:
         self.durability: Final = Durability(self)
         self.leftovers: Final = Leftovers(self)
         self.again: Final = Again(self)
+        self.settling: Final = Settling(self)
         # the turn
         self.dirty: list[Queue] = []
         self.owing: list[Channel] = []
@@ -454,7 +456,8 @@ class Broker:
     # -- end ---------------------------------------------------------------------------------------------------
 
     def shut_down(self, reason: str) -> None:
-        """Tell every client."""
+        """Tell every client, when what they have settled is."""
+        self.settling.finish()
         for connection in list(self.connections):
             if connection.state >= RUNNING and connection.state < GONE:
                 connection.shut(320, reason)

@@ -21,6 +21,7 @@ from warrenmq.broker.consumer import LARGE_BODY, Consumer
 from warrenmq.broker.mandatory import Mandatory
 from warrenmq.broker.message import Entry, Message, write_content
 from warrenmq.broker.records import Exchange, Resource
+from warrenmq.broker.settling import SLICE
 from warrenmq.broker.states import RUNNING
 from warrenmq.broker.transaction import ACK, NACK_OR_REJECT, REJECT, REQUEUE, Transaction
 from warrenmq.wire.methods import Method, method_frame
@@ -295,7 +296,11 @@ class Channel:
         if self.tx is not None:
             self.tx.settle(ACK, self._take_tagged(tag, multiple, 80))
         elif multiple:
-            self.settle(self._take_up_to(tag, 80))
+            entries = self._take_up_to(tag, 80)
+            if len(entries) > SLICE:
+                self.broker.settling.add(self, entries, False)
+            else:
+                self.settle(entries)
         else:
             entry = self.unacked.take(tag)
             if entry is None:
@@ -314,7 +319,10 @@ class Channel:
             if entry is None:
                 raise unknown_tag(tag, method_id)
             entries = [entry]
-        self.refuse(entries, requeue)
+        if len(entries) > SLICE and not requeue:
+            self._discard_many(entries)
+        else:
+            self.refuse(entries, requeue)
 
     def _take_up_to(self, tag: i64, method_id: i64) -> list[Entry]:
         if tag != 0 and not self.unacked.contains(tag):
@@ -382,6 +390,24 @@ class Channel:
         else:
             for entry in entries:
                 entry.queue.reject(entry)
+
+    def _discard_many(self, entries: list[Entry]) -> None:
+        """As ``refuse`` would, in the same order, a slice a turn."""
+        groups: dict[tuple[str, str], list[Entry]] = {}
+        for entry in entries:
+            consumer = entry.consumer
+            groups.setdefault((entry.queue.name.name, "" if consumer is None else consumer.tag), []).append(entry)
+        ordered: list[Entry] = []
+        for key in sorted(groups):
+            self._check_refusal(groups[key][0].queue, entries, NACK_OR_REJECT)
+            ordered.extend(groups[key])
+        self.broker.settling.add(self, ordered, True)
+
+    def discard(self, entries: list[Entry]) -> None:
+        """Rejected for good."""
+        for entry in entries:
+            self._no_longer_held(entry)
+            entry.queue.reject(entry)
 
     def _no_longer_held(self, entry: Entry) -> None:
         consumer = entry.consumer

@@ -94,6 +94,7 @@ class Connection:
         self._resumed: i64 = 0  # how often the client began to read again
         self.unsent: i64 = 0  # bytes written since the client stopped reading
         self.choked: bool = False  # nothing more is taken from it: it does not read, or its login waits
+        self.settling: bool = False  # messages that it settled are being settled still
         self._flushing: bool = False
         self.sent: i64 = 0
         # flow control and alarms
@@ -392,6 +393,8 @@ class Connection:
         self.update_reading()
 
     def release_hold(self) -> None:
+        if self.settling:
+            return  # whoever is at it comes again
         self.choked = False
         self.update_reading()
         self.feed(b"")  # what had come already
