@@ -44,7 +44,7 @@ CALLS = [
     Reach("DELETE", QUEUE),
     Reach("DELETE", QUEUE + "/contents"),
     Reach("POST", QUEUE + "/get", GET, "405 RESOURCE_LOCKED - " + LOCKED, "ACCESS_REFUSED - " + REFUSED),
-    Reach("POST", QUEUE + "/actions", {"action": "sync"}, None, None),  # does nothing, to nobody
+    Reach("POST", QUEUE + "/actions", {"action": "sync"}, None, "Not administrator user"),  # does nothing
     Reach("POST", BIND, {"routing_key": "new"}),
     Reach("DELETE", BIND + "/{props}"),
     Reach("GET", QUEUE + "/stream", None, LOCKED, REFUSED),

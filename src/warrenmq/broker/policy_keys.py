@@ -127,7 +127,7 @@ def erlang_term(value: object) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, str):
-        return f'<<"{value}">>'
+        return f'<<"{value}">>' if value else "<<>>"
     if isinstance(value, list):
         return "[" + ",".join([erlang_term(item) for item in value]) + "]"
     if isinstance(value, dict):

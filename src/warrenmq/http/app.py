@@ -114,6 +114,8 @@ class Api:
             origin.check(request.headers, request.url.scheme, allowed_origins, upload)
         user = await auth.authenticate(request, self._bridge)
         if node is None:
+            if request.method not in origin.SAFE:
+                return Response(status_code=405)
             raise not_found()
         if endpoint is None:
             return Response(status_code=405, headers={"allow": allowed(node)})

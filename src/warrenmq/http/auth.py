@@ -93,6 +93,6 @@ def authorise(level: str, user: User, vhost: str | None, bridge: Bridge) -> None
         return
     if level == endpoint.VHOST_VISIBLE and MONITORING in user.tags:
         return
-    if vhost is not None and not bridge.access.vhost_allowed(user.name, vhost):
-        # a vhost that does not exist looks the same as one that is somebody else's
+    # what is not there is 404 for everybody, which its handler says
+    if vhost in bridge.broker.vhosts and not bridge.access.vhost_allowed(user.name, vhost):
         raise not_authorised("User not authorised to access virtual host")

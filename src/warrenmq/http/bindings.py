@@ -52,8 +52,8 @@ def _kind(call: Call) -> str:
 
 def _between(call: Call) -> list[Binding]:
     """The bindings of a source to a destination, in the vhost of the path."""
-    vhost = call.bridge.vhost(call.path["vhost"])
-    source = vhost.exchanges.get(call.path["source"])
+    vhost = call.bridge.broker.vhosts.get(call.path["vhost"])
+    source = None if vhost is None else vhost.exchanges.get(call.path["source"])
     kind, name = _kind(call), call.path["destination"]
     if source is None:
         return []

@@ -77,9 +77,12 @@ class Bridge:
 
     def direct(self, user: User, vhost: VHost) -> Direct:
         """A channel for this user, who must have permissions in the vhost."""
+        self.check_entry(user, vhost)
+        return Direct(self.server, user.name, vhost)
+
+    def check_entry(self, user: User, vhost: VHost) -> None:
         if not self.access.vhost_allowed(user.name, vhost.name):
             raise errors.not_authorised("Access refused.")
-        return Direct(self.server, user.name, vhost)
 
     # -- taking clients
 
@@ -134,6 +137,16 @@ class Bridge:
         if vhost is None or vhost.leaving:
             raise errors.vhost_not_found()
         return vhost
+
+    def vhost_for_messages(self, name: str) -> VHost:
+        """The vhost that somebody publishes to, or gets from: in one that is not there nobody may."""
+        vhost = self.broker.vhosts.get(name)
+        if vhost is None:
+            raise errors.not_authorised("Access refused.")
+        return vhost
+
+    def all_vhosts(self) -> list[VHost]:
+        return [vhost for _, vhost in sorted(self.broker.vhosts.items())]
 
     def visible_vhosts(self, user: User) -> list[VHost]:
         """Those whose content a listing shows to this user, by name."""

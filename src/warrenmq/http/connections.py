@@ -10,7 +10,7 @@ from warrenmq.broker.consumer import Consumer
 from warrenmq.http.bridge import ADMINISTRATOR, MONITORING
 from warrenmq.http.endpoint import ADMINISTRATOR as ADMINISTRATORS
 from warrenmq.http.endpoint import MANAGEMENT, VHOST, Call, Endpoint, NoContent
-from warrenmq.http.errors import not_found
+from warrenmq.http.errors import not_authorised, not_found
 from warrenmq.http.listing import listing, with_columns
 from warrenmq.http.models import ChannelInfo, ConnectionInfo, ConsumerInfo
 from warrenmq.http.views import channel_info, channel_name, connection_info, consumer_info
@@ -41,6 +41,8 @@ async def connections_of_vhost(call: Call) -> object:
 
 
 async def connections_of_user(call: Call) -> object:
+    if not {ADMINISTRATOR, MONITORING}.intersection(call.user.tags):
+        raise not_authorised("Not administrator user")
     user = call.path["user"]
     return await _connections(call, [one for one in call.bridge.open_connections() if one.username == user])
 
@@ -110,16 +112,19 @@ async def get_channel(call: Call) -> object:
 
 
 async def list_consumers(call: Call) -> object:
+    """Like connections: everybody's for monitoring, one's own otherwise, whoever's vhost it is."""
     bridge = call.bridge
+    everybodys = bool({ADMINISTRATOR, MONITORING}.intersection(call.user.tags))
     wanted = call.path.get("vhost")
     if wanted is not None:
         bridge.vhost(wanted)
     found = [
         consumer
-        for vhost in bridge.visible_vhosts(call.user)
+        for vhost in bridge.all_vhosts()
         if wanted is None or vhost.name == wanted
         for queue in vhost.queues.values()
         for consumer in queue.dispatch.consumers
+        if everybodys or consumer.channel.connection.username == call.user.name
     ]
     return await listing(call, found, _tag, lambda one: consumer_info(bridge, one))
 
@@ -138,7 +143,7 @@ ENDPOINTS = [
         answer=list[ChannelInfo], listing=True,
     ),
     Endpoint(
-        "GET", "/connections/username/{user}", ADMINISTRATORS, connections_of_user, "Connections of a user",
+        "GET", "/connections/username/{user}", MANAGEMENT, connections_of_user, "Connections of a user",
         answer=list[ConnectionInfo], listing=True,
     ),
     Endpoint(

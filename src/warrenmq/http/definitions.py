@@ -26,7 +26,10 @@ async def export(call: Call) -> Json:
 
 
 async def export_one(call: Call) -> Json:
-    return await written_out(export_vhost(call.bridge.broker, call.bridge.vhost(call.path["vhost"])))
+    vhost = call.bridge.broker.vhosts.get(call.path["vhost"])
+    if vhost is None:
+        raise bad_request("vhost_not_found")
+    return await written_out(export_vhost(call.bridge.broker, vhost))
 
 
 async def written_out(document: Export) -> Json:
@@ -49,6 +52,8 @@ async def document(call: Call) -> dict[str, Any]:
     if kind.startswith("multipart/form-data"):
         data = file_of(kind, data)
     value: dict[str, Any] = {}
+    if not data:
+        return value  # nothing to import, as RabbitMQ sees it
     await call.bridge.steps("definitions", read_document(data, value))
     return value
 

@@ -19,6 +19,7 @@ from warrenmq.http.encoding import encode
 from warrenmq.http.errors import ApiError, bad_request
 
 if TYPE_CHECKING:
+    from warrenmq.broker.vhost import VHost
     from warrenmq.http.bridge import Bridge
 
 # Who may. Each level includes "has one of the tags that allow using the HTTP API at all".
@@ -67,14 +68,25 @@ class Call:
         return b"".join(chunks)
 
     async def json(self) -> dict[str, Any]:
-        """The body as a JSON object; an empty body counts as an empty one."""
+        """The body as a JSON object; no body, and null, count as an empty one."""
         data = await self.raw_body()
-        if not data.strip():
+        value = decode_json(data) if data else None
+        if value is None:
             return {}
-        value = decode_json(data)
+        if isinstance(value, str):
+            raise bad_request(
+                "invalid payload: the request body JSON-decoded to a string. Is the input doubly-JSON-encoded?"
+            )
         if not isinstance(value, dict):
             raise bad_request("not_json")
         return value
+
+    async def body_in(self, vhost: VHost, model: type[Model]) -> Model:
+        """The same, but whether the user may enter the vhost is said before what is wrong with a value."""
+        values = await self.json()
+        require(values, required(model))
+        self.bridge.check_entry(self.user, vhost)
+        return typed(model, values)
 
     async def body(self, model: type[Model]) -> Model:
         """The body as a typed model; what is wrong is said as RabbitMQ says it."""
@@ -88,18 +100,30 @@ def decode_json(data: bytes) -> Any:
         raise bad_request("not_json") from None
 
 
+def require(values: dict[str, Any], names: list[str]) -> None:
+    """All of these have to be there; those that are not are named as Erlang prints them, in lines of 80 characters."""
+    missing = [f"{{key_missing,{name}}}" for name in names if name not in values]
+    if missing:
+        line = ",".join(missing)
+        raise bad_request("[" + (line if len(line) < 79 else ",\n ".join(missing)) + "]")
+
+
+def required(model: type[Model]) -> list[str]:
+    return [one.encode_name for one in msgspec.structs.fields(model) if one.required]  # type: ignore[arg-type]
+
+
 def typed(model: type[Model], values: dict[str, Any]) -> Model:
     fields = msgspec.structs.fields(model)  # type: ignore[arg-type]
-    missing = [one.encode_name for one in fields if one.required and one.encode_name not in values]
-    if missing:
-        raise bad_request("[" + ",".join([f"{{key_missing,{name}}}" for name in missing]) + "]")
+    require(values, required(model))
     for field in fields:
         name = field.encode_name
         if name not in values:
             continue
         value = values[name]
-        if field.type is bool:
+        if field.type in (bool, bool | None):
             values[name] = _boolean(value)
+        if value == [] and field.type == dict[str, Any]:
+            values[name] = {}  # Erlang's empty object
         if field.type is int:
             values[name] = _integer(value)
         if field.type is str and not isinstance(value, str):

@@ -93,15 +93,23 @@ async def delete_exchange(call: Call) -> NoContent:
 
 async def bindings_from(call: Call) -> list[BindingInfo]:
     """As source. The default exchange has one to every queue."""
-    vhost, exchange = existing(call)
+    vhost, exchange = _if_any(call)
+    if vhost is None or exchange is None:
+        return []
     if exchange.name.name == "":
         return [default_binding(vhost.queues[name]) for name in sorted(vhost.queues)]
     return [binding_info(binding) for binding in exchange.bindings_out.values()]
 
 
 async def bindings_to(call: Call) -> list[BindingInfo]:
-    _, exchange = existing(call)
-    return [binding_info(binding) for binding in exchange.bindings_in.values()]
+    _, exchange = _if_any(call)
+    return [] if exchange is None else [binding_info(binding) for binding in exchange.bindings_in.values()]
+
+
+def _if_any(call: Call) -> tuple[VHost | None, Exchange | None]:
+    """What is not there has no bindings, and that is no error, as in RabbitMQ."""
+    vhost = call.bridge.broker.vhosts.get(call.path["vhost"])
+    return vhost, None if vhost is None else vhost.exchanges.get(exchange_name(call))
 
 
 def message_properties(values: Any) -> Properties:
@@ -135,6 +143,8 @@ def message_properties(values: Any) -> Properties:
 
 
 def payload_of(wanted: Publication) -> bytes:
+    if not isinstance(wanted.payload, str):
+        raise bad_request("payload_not_string")
     if wanted.payload_encoding == "string":
         return wanted.payload.encode()
     if wanted.payload_encoding == "base64":
@@ -146,8 +156,8 @@ def payload_of(wanted: Publication) -> bytes:
 
 
 async def publish(call: Call) -> Routed:
-    vhost = call.bridge.vhost_for_change(call.path["vhost"])
-    wanted = await call.body(Publication)
+    vhost = call.bridge.vhost_for_messages(call.path["vhost"])
+    wanted = await call.body_in(vhost, Publication)
     check_length("routing_key", wanted.routing_key)
     properties = message_properties(wanted.properties)
     payload = payload_of(wanted)

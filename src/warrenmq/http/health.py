@@ -7,9 +7,10 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from warrenmq.http.endpoint import MANAGEMENT, VHOST, Call, Endpoint, Handler, Json
-from warrenmq.http.errors import bad_request
+from warrenmq.http.errors import bad_request, not_authorised
 from warrenmq.http.models import Status, Unwell
 from warrenmq.wire.content import Properties
+from warrenmq.wire.replies import AmqpError
 
 UNITS = {"days": 1, "weeks": 7, "months": 30, "years": 365}
 RESOURCES = {"disk": "disk space", "memory": "memory"}
@@ -89,10 +90,15 @@ async def certificate_expiration(call: Call) -> object:
 async def aliveness(call: Call) -> object:
     """RabbitMQ publishes to a queue and gets the message back; so does this, with a queue of its own for the moment."""
     vhost = call.bridge.vhost(call.path["vhost"])
-    async with call.bridge.direct(call.user, vhost) as channel:
-        await channel.call("queue.declare", queue="aliveness-test")
-        await channel.publish("", "aliveness-test", Properties(), b"test_message")
-        got = await channel.get("aliveness-test", True)
+    try:
+        async with call.bridge.direct(call.user, vhost) as channel:
+            await channel.call("queue.declare", queue="aliveness-test")
+            await channel.publish("", "aliveness-test", Properties(), b"test_message")
+            got = await channel.get("aliveness-test", True)
+    except AmqpError as error:
+        if error.code == 403:
+            raise not_authorised(error.text) from None
+        raise
     return ok() if got is not None else failed("the message did not come back")
 
 

@@ -21,6 +21,8 @@ def _visible(call: Call) -> list[dict[str, object]]:
 
 
 async def list_parameters(call: Call) -> list[dict[str, object]]:
+    if "vhost" in call.path:
+        call.bridge.vhost(call.path["vhost"])
     return [one for one in _visible(call) if all(one[key] == value for key, value in call.path.items())]
 
 

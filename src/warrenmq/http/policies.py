@@ -19,6 +19,7 @@ from warrenmq.http.endpoint import (
     Handler,
     NoContent,
     put,
+    require,
 )
 from warrenmq.http.errors import bad_request, not_found
 from warrenmq.http.models import PolicyInfo
@@ -52,6 +53,7 @@ def _handlers(operator: bool) -> dict[str, Handler]:
     async def set_policy(call: Call) -> object:
         vhost = call.bridge.vhost_for_change(call.path["vhost"])
         wanted = await call.json()
+        require(wanted, ["pattern", "definition"])
         if wanted.get("definition") == []:
             wanted = wanted | {"definition": {}}
         policy = parse(vhost.name, call.path["name"], wanted, operator)

@@ -8,7 +8,7 @@ from typing import Any
 from warrenmq.broker.queue.queue import Queue
 from warrenmq.broker.vhost import VHost
 from warrenmq.http.direct import Direct, Got
-from warrenmq.http.endpoint import MANAGEMENT, VHOST, Call, Endpoint, NoContent, put
+from warrenmq.http.endpoint import ADMINISTRATOR, MANAGEMENT, VHOST, Call, Endpoint, NoContent, put, require
 from warrenmq.http.errors import ApiError, bad_request, not_authorised, not_found
 from warrenmq.http.fields import arguments_table
 from warrenmq.http.listing import Pacer, listing, with_columns
@@ -111,14 +111,18 @@ async def purge(call: Call) -> NoContent:
 
 
 async def bindings(call: Call) -> list[BindingInfo]:
-    _, queue = existing(call)
+    """Of a queue that is not there: none, as in RabbitMQ."""
+    vhost = call.bridge.broker.vhosts.get(call.path["vhost"])
+    queue = None if vhost is None else vhost.queues.get(call.path["name"])
+    if queue is None:
+        return []
     return [default_binding(queue)] + [binding_info(binding) for binding in queue.bindings_in.values()]
 
 
 async def get_messages(call: Call) -> list[MessageInfo]:
-    vhost = call.bridge.vhost_for_change(call.path["vhost"])
-    wanted = await call.body(GetRequest)
-    if wanted.encoding not in ("auto", "base64"):
+    vhost = call.bridge.vhost_for_messages(call.path["vhost"])
+    wanted = await call.body_in(vhost, GetRequest)
+    if not isinstance(wanted.encoding, str) or wanted.encoding not in ("auto", "base64"):
         raise bad_request("Unsupported encoding. Please use auto or base64.")
     if wanted.ackmode not in ACK_MODES:
         raise bad_request(f"Unsupported ackmode. Please use one of {', '.join(sorted(ACK_MODES))}.")
@@ -139,7 +143,7 @@ async def _take(channel: Direct, queue: str, wanted: GetRequest) -> list[Message
     shown: list[MessageInfo] = []
     last = 0
     pacer = Pacer()
-    while len(shown) < wanted.count:
+    while len(shown) != wanted.count:  # below zero there is no end but the queue's, as in RabbitMQ
         got = await channel.get(queue, no_ack)
         if got is None:
             break
@@ -181,7 +185,9 @@ def encode_payload(body: bytes, encoding: str) -> tuple[str, str]:
 async def action(call: Call) -> NoContent:
     """sync and cancel_sync concern mirrors, of which there are none."""
     existing(call)
-    wanted = (await call.json()).get("action")
+    body = await call.json()
+    require(body, ["action"])
+    wanted = body["action"]
     if wanted not in ("sync", "cancel_sync"):
         raise bad_request(["unknown", wanted])
     return NoContent()
@@ -208,5 +214,5 @@ ENDPOINTS = [
         "POST", "/queues/{vhost}/{name}/get", VHOST, get_messages, "Take messages, or look at them", body=GetRequest,
         answer=list[MessageInfo],
     ),
-    Endpoint("POST", "/queues/{vhost}/{name}/actions", VHOST, action, "Actions on mirrors: none", status=204),
+    Endpoint("POST", "/queues/{vhost}/{name}/actions", ADMINISTRATOR, action, "Actions on mirrors: none", status=204),
 ]  # fmt: skip

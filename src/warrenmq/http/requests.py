@@ -30,14 +30,14 @@ class BindingDeclaration(Struct):
 class Publication(Struct):
     routing_key: str
     properties: Json
-    payload: str
-    payload_encoding: str
+    payload: Json
+    payload_encoding: Json
 
 
 class GetRequest(Struct):
     ackmode: str
     count: int
-    encoding: str
+    encoding: Json
     truncate: int | None = None
 
 

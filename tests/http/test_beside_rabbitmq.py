@@ -1,0 +1,81 @@
+"""Generated requests, asked of RabbitMQ 3.10 and of Warren: the same status, and refusals in the same words.
+
+What differs on purpose: where RabbitMQ crashes with 500 Warren refuses, and a value of a kind that makes no sense (a
+number for a name) is refused where RabbitMQ takes it for something, or says in Erlang what went wrong.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import Any
+
+import pika
+import pytest
+
+from tests.http import beside
+from tests.http.beside import Ask
+from tests.support.brokers import RunningBroker, broker, rabbitmq  # noqa: F401 (fixtures)
+from warrenmq.testing import Broker
+
+
+def stricter(ask: Ask, ours: tuple[int, Any]) -> bool:
+    """Whether a value of a senseless kind is what we complain about."""
+    return ours[0] == 400 and isinstance(ask.body, dict) and ask.odd and not ask.taken
+
+
+@pytest.mark.parametrize("user", beside.USERS)
+def test_every_kind_of_user_is_answered_as_by_rabbitmq(user: str, rabbitmq: RunningBroker) -> None:  # noqa: F811
+    asked = beside.every(user)
+    theirs = beside.answers(rabbitmq.http_url, asked, user)
+    with Broker() as warren:
+        ours = beside.answers(warren.http_url, asked, user)
+    wrong = []
+    for ask, said, answered in zip(asked, theirs, ours, strict=True):
+        same = said[0] == answered[0] and (said[0] < 400 or said[1] == answered[1])
+        crashed = said[0] == 500 and answered[0] < 500
+        if not (same or crashed or stricter(ask, answered)):
+            wrong.append(f"{ask.name}\n  RabbitMQ: {json.dumps(said)}\n  Warren:   {json.dumps(answered)}")
+    assert not wrong, "\n".join(wrong)
+
+
+def consumers(asked: RunningBroker, user: str, path: str) -> list[str]:
+    status, found = asked.http("GET", f"/api/consumers{path}", user=user)
+    assert status == 200 and isinstance(found, list)
+    ours = [one for one in found if one["queue"]["vhost"].startswith("b-")]
+    return sorted(f"{one['channel_details']['user']} in {one['queue']['vhost']}" for one in ours)
+
+
+def test_without_monitoring_a_user_sees_its_own_consumers_only_in_whatever_vhost(
+    broker: RunningBroker,  # noqa: F811
+) -> None:
+    """Asked of each of the two brokers in turn."""
+    for vhost in ("b-foreign", "b-own"):
+        broker.http("PUT", f"/api/vhosts/{vhost}")
+        broker.http("PUT", f"/api/permissions/{vhost}/guest", beside.ALL)
+    for name, tags in (("b-manager", "management"), ("b-monitor", "monitoring")):
+        broker.http("PUT", f"/api/users/{name}", {"password": "secret", "tags": tags})
+    broker.http("PUT", "/api/permissions/b-own/b-manager", beside.ALL)
+    connections = []
+    try:
+        for user, password, vhost in (
+            ("guest", "guest", "b-foreign"), ("guest", "guest", "b-own"), ("b-manager", "secret", "b-own"),
+        ):  # fmt: skip
+            credentials = pika.PlainCredentials(user, password)
+            parameters = pika.ConnectionParameters(port=broker.port, virtual_host=vhost, credentials=credentials)
+            connections.append(pika.BlockingConnection(parameters))
+            channel = connections[-1].channel()
+            channel.basic_consume(channel.queue_declare("").method.queue, lambda *_: None)
+        everybodys = ["b-manager in b-own", "guest in b-foreign", "guest in b-own"]
+        while consumers(broker, "guest:guest", "") != everybodys:
+            time.sleep(0.1)  # RabbitMQ counts in the background
+        assert consumers(broker, "b-monitor:secret", "") == everybodys
+        assert consumers(broker, "b-monitor:secret", "/b-foreign") == ["guest in b-foreign"]
+        assert consumers(broker, "b-manager:secret", "") == ["b-manager in b-own"]
+        assert consumers(broker, "b-manager:secret", "/b-own") == ["b-manager in b-own"]
+        assert consumers(broker, "b-manager:secret", "/b-foreign") == []
+    finally:
+        for connection in connections:
+            connection.close()
+        for path in ("/vhosts/b-foreign", "/vhosts/b-own", "/users/b-manager", "/users/b-monitor"):
+            broker.http("DELETE", "/api" + path)
