@@ -34,6 +34,15 @@ WRITE = (
 SPARK = ("path", "paths", "checkpointLocation", "queryName", "outputMode", "header")
 
 
+# Spark adds these, and ``option.`` before the name of each option, when it asks for the columns of CREATE TABLE.
+TABLE = ("provider", "owner", "location", "external", "is_managed_location", "comment", "collation")
+TABLE_OPTION = "option."
+NO_TABLE_OPTIONS = (
+    "; where this is a table: Spark hands a Python source none of its stored options, so give them with the statement, "
+    "as in SELECT … FROM t WITH (…)"
+)
+
+
 class OptionError(ValueError):
     """A wrong option; the text is one line."""
 
@@ -113,8 +122,15 @@ class Options:
         return f"{self.host}:{self.port}"
 
 
+def is_sink(options: Mapping[str, str]) -> bool:
+    """Are these the options of a write? CREATE TABLE without columns does not say what the table is for."""
+    names = {key.lower().removeprefix(TABLE_OPTION) for key in options}
+    return "exchange" in names and not names & {"queue", "stream"}
+
+
 def parse(options: Mapping[str, str], *, writing: bool = False) -> Options:
     """Check the options of a read or a write; every fault is an OptionError of one line."""
+    options = _without_table(options)
     known = {name.lower(): name for name in (*CONNECTION, *(WRITE if writing else READ))}
     passing = {name.lower() for name in SPARK}
     # Spark's dictionary may lower-case the keys; messages use the documented spelling.
@@ -129,6 +145,20 @@ def parse(options: Mapping[str, str], *, writing: bool = False) -> Options:
                 f"unknown option '{key}' for format amqp; known for {verb}: {', '.join(sorted(known.values()))}"
             )
     return _checked(given, writing)
+
+
+def _without_table(options: Mapping[str, str]) -> dict[str, str]:
+    """What was said of a table's options, without what Spark itself says of the table."""
+    if "provider" not in {key.lower() for key in options}:
+        return dict(options)
+    prefixed = {key[len(TABLE_OPTION) :]: value for key, value in options.items() if key.startswith(TABLE_OPTION)}
+    plain = {
+        key: value
+        for key, value in options.items()
+        if key.lower() not in TABLE and not key.startswith((TABLE_OPTION, "transient_"))
+    }
+    said = {key.lower() for key in plain}
+    return {**{key: value for key, value in prefixed.items() if key.lower() not in said}, **plain}
 
 
 def _checked(given: dict[str, str], writing: bool) -> Options:
@@ -187,7 +217,8 @@ def _checked(given: dict[str, str], writing: bool) -> Options:
 def _reading(given: dict[str, str]) -> dict[str, object]:
     values: dict[str, object] = {}
     if ("queue" in given) == ("stream" in given):
-        raise OptionError("give exactly one of the options 'queue' and 'stream' (a name, a list or a pattern)")
+        hint = "" if given else NO_TABLE_OPTIONS
+        raise OptionError(f"give exactly one of the options 'queue' and 'stream' (a name, a list or a pattern){hint}")
     text = given.get("queue", given.get("stream", ""))
     names = tuple(part.strip() for part in text.split(",") if part.strip())
     if not names:

@@ -45,6 +45,11 @@ def read_ddl(columns: Sequence[str] | None = None, bad_record: bool = False) -> 
     return ", ".join(f"`{name}` {kind}" for name, kind in chosen)
 
 
+def write_ddl() -> str:
+    """Every column that can be written, as DDL."""
+    return ", ".join(f"`{name}` {kind}" for name, kind in WRITE_COLUMNS)
+
+
 def check_read_schema(schema: StructType) -> None:
     """A schema given by the user may leave columns out (then they are not decoded), nothing else."""
     known = dict((*READ_COLUMNS, *BAD_RECORD))

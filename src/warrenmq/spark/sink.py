@@ -21,7 +21,7 @@ from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
 from warrenmq.spark.compat import arrow_schema
-from warrenmq.spark.options import OptionError, Options
+from warrenmq.spark.options import NO_TABLE_OPTIONS, OptionError, Options
 from warrenmq.spark.publisher import Chunk, Publisher
 from warrenmq.spark.schema import WRITE_COLUMNS
 from warrenmq.spark.storage import Hidden, filesystem_of
@@ -71,6 +71,8 @@ def check_write_schema(schema: StructType) -> None:
 
 
 def check_target(schema: StructType, options: Options) -> None:
+    if not options.given:  # a table's rows must not go to whatever broker is on this machine
+        raise OptionError(f"no option says where to publish: give at least 'host' or 'url'{NO_TABLE_OPTIONS}")
     if "exchange" not in schema.fieldNames() and options.exchange is None:
         raise OptionError("say where to publish: option 'exchange' (may be empty) or a column 'exchange'")
 

@@ -15,10 +15,10 @@ from pyspark.sql.types import StructType
 from warrenmq.spark.connect import connect, is_warren
 from warrenmq.spark.httpapi import HttpApi
 from warrenmq.spark.leased import LeasedBatchReader, LeasedStreamReader
-from warrenmq.spark.options import OptionError, Options, parse
+from warrenmq.spark.options import OptionError, Options, is_sink, parse
 from warrenmq.spark.peeked import PeekedBatchReader
 from warrenmq.spark.plain import PlainBatchReader, PlainStreamReader
-from warrenmq.spark.schema import check_read_schema, read_ddl
+from warrenmq.spark.schema import check_read_schema, read_ddl, write_ddl
 from warrenmq.spark.sink import AmqpStreamWriter, AmqpWriter
 from warrenmq.spark.stream import StreamBatchReader, StreamStreamReader
 
@@ -36,6 +36,9 @@ class AmqpDataSource(DataSource):
         return "amqp"
 
     def schema(self) -> str:
+        if is_sink(self.options):  # CREATE TABLE without columns
+            parse(self.options, writing=True)
+            return write_ddl()
         return read_ddl(bad_record=parse(self.options).bad_records == "column")
 
     def reader(self, schema: StructType) -> DataSourceReader:
