@@ -28,6 +28,67 @@ def test_a_second_client_is_not_told_of_a_declaration_before_it_is_on_disk(
     assert first.names() == second.names() == [method + "-ok"]
 
 
+@pytest.mark.parametrize(("method", "values"), DECLARED)
+def test_a_passive_declaration_is_answered_when_what_it_found_is_on_disk(
+    tmp_path: Path, method: str, values: dict[str, object]
+) -> None:
+    rig = Rig(tmp_path, held=True)
+    first, second = rig.client(), rig.client()
+    for client in (first, second):
+        client.open()
+    first.call(method, 1, **values)
+    second.call(method, 1, **{**values, "passive": True})
+    assert first.told() == [] and second.told() == []
+    rig.commit()
+    assert first.names() == second.names() == [method + "-ok"]
+    second.call(method, 1, **{**values, "passive": True})
+    assert second.names() == [method + "-ok"], "nothing is open any more"
+
+
+ABSENT = [
+    ("queue.delete", {"queue": "q"}, "queue.delete", {"queue": "q"}),
+    ("exchange.delete", {"exchange": "x"}, "exchange.delete", {"exchange": "x"}),
+    ("queue.unbind", {"queue": "q", "exchange": "x", "routing_key": "k"}, "queue.unbind", None),
+    ("exchange.unbind", {"destination": "x", "source": "y", "routing_key": "k"}, "exchange.unbind", None),
+]
+
+
+@pytest.mark.parametrize(("method", "values", "again", "same"), ABSENT, ids=[case[0] for case in ABSENT])
+def test_whoever_finds_a_thing_deleted_is_told_when_that_is_on_disk(
+    tmp_path: Path, method: str, values: dict[str, object], again: str, same: dict[str, object] | None
+) -> None:
+    rig = Rig(tmp_path, held=True)
+    first, second = rig.client(), rig.client()
+    for client in (first, second):
+        client.open()
+    first.declare("q")
+    for name in ("x", "y"):
+        first.call("exchange.declare", exchange=name, type="direct", durable=True)
+    first.call("queue.bind", queue="q", exchange="x", routing_key="k")
+    first.call("exchange.bind", destination="x", source="y", routing_key="k")
+    rig.commit()
+    first.told()
+    first.call(method, 1, **values)
+    second.call(again, 1, **(values if same is None else same))
+    assert first.told() == [] and second.told() == []
+    rig.commit()
+    assert first.names() == second.names() == [method + "-ok"]
+
+
+def test_what_follows_a_purge_without_an_answer_waits_for_it(tmp_path: Path) -> None:
+    rig = Rig(tmp_path, held=True)
+    client = rig.client()
+    client.open()
+    client.declare("q")
+    client.publish("", "q", b"x")
+    rig.commit()
+    client.call("queue.purge", queue="q", nowait=True)
+    client.call("queue.declare", queue="t", durable=False)
+    assert client.told() == []
+    rig.commit()
+    assert client.names() == ["queue.declare-ok"]
+
+
 def test_a_binding_made_twice_is_answered_when_the_first_is_on_disk(tmp_path: Path) -> None:
     rig = Rig(tmp_path, held=True)
     client = rig.client()

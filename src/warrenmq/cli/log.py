@@ -11,7 +11,7 @@ import os
 import shutil
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Annotated
 
@@ -165,8 +165,9 @@ def queue_names(definitions: dict[tuple[str, str], bytes]) -> dict[int, str]:
     found: dict[int, str] = {}
     for (kind, _), raw in definitions.items():
         if kind == "queue":
-            value = json.loads(raw)
-            found[value["id"]] = f"queue {value['name']!r} in vhost {value['vhost']!r}"
+            with suppress(ValueError, KeyError, TypeError):  # a name is a courtesy: verify is about bytes
+                value = json.loads(raw)
+                found[value["id"]] = f"queue {value['name']!r} in vhost {value['vhost']!r}"
     return found
 
 
@@ -210,13 +211,18 @@ def salvage(
     folder: Folder,
     target: Annotated[Path, typer.Argument(help="A new folder for what is readable.")],
 ) -> None:
-    """Write what is readable of a damaged folder to a new one, and say what is missing."""
+    """Write what is readable of a damaged folder to a new one, and say what is missing.
+
+    Exit status 1 when anything is, or may be: what the new folder holds can be used all the same.
+    """
     with locked(folder) as files:
         if target.exists() and any(target.iterdir()):
             raise LogError(f"{target} is not empty: salvage writes to a new folder")
         report = Salvage(str(folder), str(target), files).run()
         for line in report.problems:
             typer.echo(f"not readable: {line}")
+        for line in report.cut:
+            typer.echo(f"cut: {line}")
         for line in report.lost:
             typer.echo(f"missing: {line}")
         typer.echo(
@@ -226,6 +232,8 @@ def salvage(
             typer.echo(
                 f"{len(report.lost)} gaps, {report.missing_records} records: some of those may have been settled"
             )
+        if report.lost or report.problems:
+            raise typer.Exit(1)
 
 
 def backup(

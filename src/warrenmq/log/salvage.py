@@ -16,11 +16,13 @@ from warrenmq.log import manifest as manifests
 from warrenmq.log.files import Files
 from warrenmq.log.format import (
     FILE_HEADER,
+    FileHeader,
     LogCorrupt,
     LogError,
     read_file_header,
     seed,
 )
+from warrenmq.log.gaps import Gaps
 from warrenmq.log.holders import AS_WRITTEN, EXACT, Holders, read_holders
 from warrenmq.log.ledger import read_ledger
 from warrenmq.log.log import Log
@@ -43,6 +45,7 @@ from warrenmq.log.settings import LogSettings
 from warrenmq.log.state import LogState
 
 TURN_BYTES: Final = 1 << 20
+EVERYTHING: Final = 1 << 62
 
 
 @final
@@ -52,6 +55,7 @@ class Report:
         self.definitions: i64 = 0
         self.queues: i64 = 0
         self.problems: list[str] = []  # what could not be read, one line each
+        self.cut: list[str] = []  # torn tails: nothing says that more was there, one line each
         self.lost: list[str] = []  # messages known to be missing, one line each
         self.missing_records: i64 = 0
 
@@ -79,6 +83,8 @@ class Salvage:
         self.closed: dict[tuple[int, int], int] = {}  # (segment, part) -> segment offset where it was closed
         self.parts: dict[int, list[Part]] = {}
         self.generations: dict[int, int] = {}
+        self.gaps: Gaps = Gaps(None, [], {})
+        self.damaged: set[int] = set()  # records of the current batch whose bodies do not check
         self.waiting_bytes: i64 = 0
 
     def run(self) -> Report:
@@ -122,7 +128,7 @@ class Salvage:
 
     def _read_headers(self) -> None:
         log_ids: dict[int, int] = {}
-        headers = []
+        headers: list[FileHeader] = []
         for name in self.files.names(self.folder):
             parsed = parse_file_name(name)
             if parsed is None:
@@ -158,10 +164,19 @@ class Salvage:
             self.parts[number].sort(key=part_number)
             if self.generations.get(number, 0) > 0:
                 self.parts[number] = [part for part in self.parts[number] if part.part == 0]
+        ours = [header for header in headers if header.log_id == self.manifest.log_id]
+        self.gaps = Gaps(self.manifest if self.has_manifest else None, ours, self.parts)
+        self.report.missing_records += self.gaps.records
+        self.report.lost.extend(self.gaps.lines)
+
+    def _missing(self, text: str) -> None:
+        self.report.lost.append(text)
 
     def _cursor(self, number: int, part: Part) -> BatchCursor:
         base = part.base if part.base >= 0 else 0
-        return BatchCursor(self.folder, self.files, seed(self.manifest.log_id), number, [Part(part.part, base)], -1)
+        cursor = BatchCursor(self.folder, self.files, seed(self.manifest.log_id), number, [Part(part.part, base)], -1)
+        cursor.tolerated = EVERYTHING  # what is damaged in a body is left out by itself
+        return cursor
 
     def _walk(self, number: int, part: Part, cursor: BatchCursor, report: bool) -> bool:
         """The next readable batch of this part, stepping over what does not check."""
@@ -172,22 +187,25 @@ class Salvage:
             if cursor.next():
                 return True
             problem = cursor.problem
+            where = cursor.file_offset(cursor.at)
+            if cursor.pick():
+                if report:
+                    self._problem(f"{cursor.path}: offset {where}: {problem}; what checks in it by itself is saved")
+                return True
             behind = cursor.headers_behind()
             following: i64 = -1
             for header in behind:
                 if header.offset > cursor.at and (following < 0 or header.offset < following):
                     following = header.offset
             if following < 0:
-                if report and problem != "nothing written" and cursor.file_size > cursor.file_offset(cursor.at):
-                    self._problem(
-                        f"{cursor.path}: offset {cursor.file_offset(cursor.at)}: {problem}; nothing behind it"
-                    )
+                short = self.gaps.short(number, part.part, cursor.at)
+                if report and short > 0:
+                    self._problem(f"{cursor.path}: offset {where}: {problem}, where {short} more bytes were synced")
+                elif report and problem != "nothing written" and cursor.file_size > where:
+                    self.report.cut.append(f"{cursor.path}: offset {where}: {problem}; nothing says it was synced")
                 return False
             if report:
-                self._problem(
-                    f"{cursor.path}: offset {cursor.file_offset(cursor.at)}: {problem}; "
-                    f"{following - cursor.at} bytes passed over"
-                )
+                self._problem(f"{cursor.path}: offset {where}: {problem}; {following - cursor.at} bytes passed over")
             cursor.at = following
             cursor.problem = ""
 
@@ -223,13 +241,22 @@ class Salvage:
             for part in self.parts[number]:
                 cursor = self._cursor(number, part)
                 while self._walk(number, part, cursor, False):
+                    self.damaged = set(cursor.damaged)
                     if copying:
                         self._copy(number, cursor.messages, holders, log, queues)
                     else:
                         expected = self._classify(number, cursor.messages, holders, expected)
                 cursor.close()
             if not copying:
+                self._shortfall(number, expected)
                 holders.resolve()
+
+    def _shortfall(self, number: int, found: i64) -> None:
+        """Records at the end of the segment that were not found."""
+        more = self.gaps.records_after(number, found)
+        if more > 0:
+            self.report.missing_records += more
+            self._missing(f"{file_name(number, 0)}: records {found} to {found + more - 1} could not be read")
 
     def _classify(self, number: int, data: bytes, holders: Holders, expected: i64) -> i64:
         at: i64 = 0
@@ -262,13 +289,17 @@ class Salvage:
         if not held:
             return
         message = decode_message(data, at)
+        if int(record) in self.damaged:
+            self._damaged(number, record, message.message_id, held)
+            return
         body = message.body
         if is_chunked(data[at]):
             pieces: list[bytes] = []
             for index in range(0, len(body), 8):
                 piece = self._chunk(read_i64_le(body, index))
                 if piece is None:
-                    self.report.lost.append(
+                    self.report.missing_records += 1
+                    self._missing(
                         f"{file_name(number, 0)}: record {record}: message {message.message_id} lacks part of its body"
                     )
                     return
@@ -303,6 +334,13 @@ class Salvage:
             self.waiting_bytes = 0
             log.end_turn(True)
 
+    def _damaged(self, number: int, record: i64, message_id: i64, held: list[Holder]) -> None:
+        queues = ", ".join([str(holder[0]) for holder in held])
+        self.report.missing_records += 1
+        self._missing(
+            f"{file_name(number, 0)}: record {record}: message {message_id} is damaged, held by queues {queues}"
+        )
+
     def _chunk(self, address: i64) -> bytes | None:
         """A chunk, found by walking its segment: slow, and rare enough."""
         number = int(address >> 32)
@@ -314,7 +352,7 @@ class Salvage:
                 at: i64 = 0
                 while at < len(data):
                     size = record_size(data, at)
-                    if is_chunk(data[at]) and number_of(data, at) == wanted:
+                    if is_chunk(data[at]) and number_of(data, at) == wanted and wanted not in cursor.damaged:
                         cursor.close()
                         return chunk_bytes(data, at)
                     at += size

@@ -137,6 +137,34 @@ class BatchCursor:
         self.damaged = damaged
         return ""
 
+    def pick(self) -> bool:
+        """For salvage: of the batch that ``next`` refused, the records that check each by itself.
+
+        Its changes are lost: they check only together with all of its heads. False: nothing of it can be trusted.
+        """
+        at = self.file_offset(self.at)
+        header = read_batch_header(self.seed, self.files.read(self.descriptor, BATCH_HEADER, at), 0)
+        if header is None or header.version == 1 or header.segment != self.segment or header.offset != self.at:
+            return False
+        data = self.files.read(self.descriptor, min(header.messages, self.file_size), at + BATCH_HEADER)
+        good: list[bytes] = []
+        place: i64 = 0
+        while place < len(data):
+            size = record_size(data, place)
+            if size == 0 or place + size > len(data):
+                break
+            found = check(self.sums, data, place, size)
+            if found == WHOLE:
+                good.append(data[place : place + size])
+            place += size  # behind a damaged head it may lead astray, but then nothing checks any more
+        self.header = header
+        self.messages = b"".join(good)
+        self.changes = b""
+        self.damaged = []
+        self.begin = self.at
+        self.at += header.length()
+        return True
+
     def headers_behind(self) -> list[BatchHeader]:
         """Headers that check anywhere behind the batch that did not, in the same file: they name synced positions."""
         found: list[BatchHeader] = []

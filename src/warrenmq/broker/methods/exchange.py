@@ -22,7 +22,7 @@ def declare(channel: Channel, method: Method) -> None:
     if method.bit("passive"):
         refuse_default_exchange(name)
         vhost.exchange(name.name)
-        channel.reply(ok)
+        channel.reply_when_synced(ok)
         return
     type = method.str("type")
     arguments = method.table("arguments")

@@ -129,7 +129,9 @@ def purge(channel: Channel, method: Method) -> None:
     queue.check_purge()
     queue.check_whole()
     count = queue.purge()
-    if not method.bit("nowait"):
+    if method.bit("nowait"):
+        channel.hold_until_synced()
+    else:
         channel.reply_when_synced(method_frame(channel.number, "queue.purge-ok", message_count=count))
 
 
