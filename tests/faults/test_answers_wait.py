@@ -89,6 +89,28 @@ def test_what_follows_a_purge_without_an_answer_waits_for_it(tmp_path: Path) -> 
     assert client.names() == ["queue.declare-ok"]
 
 
+def test_the_confirm_of_a_transient_message_says_nothing_about_an_acknowledgement(tmp_path: Path) -> None:
+    """That of a persistent one comes behind the sync of both."""
+    rig = Rig(tmp_path, held=True)
+    client = rig.client()
+    client.open(1, "confirm.select")
+    client.declare("q")
+    client.declare("other")
+    client.publish("", "q", b"x")
+    rig.commit()
+    client.call("basic.consume", queue="q", consumer_tag="c")
+    rig.commit()
+    client.told()
+    client.call("basic.ack", delivery_tag=1)
+    client.publish("", "other", b"transient", delivery_mode=1)
+    assert client.names() == ["basic.ack"], "before anything of this was written"
+    client.publish("", "other", b"persistent")
+    assert client.told() == []
+    rig.abandon()
+    again = Rig(tmp_path)
+    assert again.queue("q").ready == 1 and again.queue("other").ready == 0
+
+
 def test_a_binding_made_twice_is_answered_when_the_first_is_on_disk(tmp_path: Path) -> None:
     rig = Rig(tmp_path, held=True)
     client = rig.client()

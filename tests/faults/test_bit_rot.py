@@ -559,3 +559,19 @@ def test_a_disk_that_fails_while_damaged_messages_are_about_changes_nothing(tmp_
     disk.repair()
     rig.retry()
     assert rig.broker.damaged.drop(str(rig.notes.named("message_damaged")[0]["id"]))
+
+
+def test_a_backup_of_a_running_broker_says_how_many_messages_are_damaged_and_refuses_its_own_folder(
+    tmp_path: Path, http: httpx.Client
+) -> None:
+    folder = tmp_path / "data"
+    with rotten_broker(folder) as broker:
+        url = f"{broker.http_url}/api/backup"
+        (tmp_path / "link").symlink_to(folder)
+        for target in (folder, folder / "copy", tmp_path / "link" / "copy"):
+            answer = http.post(url, json={"folder": str(target)})
+            assert answer.status_code == 400, answer.text
+            assert answer.json()["reason"].endswith("a backup goes to a folder of its own, outside")
+        answer = http.post(url, json={"folder": str(tmp_path / "copy")})
+        assert answer.status_code == 201 and answer.json()["damaged"] == 1
+        assert (tmp_path / "copy").stat().st_mode & 0o777 == 0o700

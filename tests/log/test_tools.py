@@ -16,7 +16,7 @@ from tests.log.world import World, found_state, same
 from warrenmq.cli.log import register
 from warrenmq.log.backup import copy, plan, release
 from warrenmq.log.files import Files
-from warrenmq.log.format import FILE_HEADER, OLDEST, VERSION
+from warrenmq.log.format import FILE_HEADER, OLDEST, VERSION, LogError
 from warrenmq.log.log import Log
 from warrenmq.log.recovery import Recovered
 from warrenmq.log.salvage import Salvage
@@ -96,7 +96,7 @@ def test_a_running_brokers_folder_and_a_wrong_one_are_refused_in_one_line(tmp_pa
         status, output = warren(*arguments)
         assert status == 1 and len(output.splitlines()) == 1
     status, output = warren("salvage", str(folder), str(folder))
-    assert status == 1 and "not empty" in output
+    assert status == 1 and "is in the folder" in output
 
 
 class Meddling(Files):
@@ -315,6 +315,46 @@ def test_a_stopped_brokers_folder_is_copied_whole(tmp_path: Path) -> None:
     log.close()
     status, output = warren("backup", str(folder), str(tmp_path / "copy"))
     assert status == 1 and "not empty" in output
+
+
+@pytest.mark.parametrize("verb", ["backup", "salvage"])
+def test_nothing_is_written_into_the_folder_it_is_read_from(tmp_path: Path, verb: str) -> None:
+    folder = tmp_path / "data"
+    world = filled(folder)
+    world.log.close(world.indexes())
+    before = sorted(os.listdir(folder))
+    (tmp_path / "link").symlink_to(folder)
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "empty" / "below").symlink_to(folder / "sub")
+    for target in (folder, folder / "copy", folder / "a" / "b", tmp_path / "link" / "copy", tmp_path / "link",
+                   tmp_path / "empty" / "below", tmp_path / "x" / ".." / "data" / "copy"):  # fmt: skip
+        status, output = warren(verb, str(folder), str(target))
+        assert status == 1 and "is in the " in output and "folder" in output, (target, output)
+        assert len(output.splitlines()) == 1
+        status, output = warren(verb, str(tmp_path / "link"), str(target))
+        assert status == 1 and "is in the " in output, "the source may be a link as well"
+    assert sorted(os.listdir(folder)) == before
+    status, output = warren(verb, str(folder), f"{folder}-copy")
+    assert status == 0, "a name that only begins alike is another folder"
+
+
+def test_a_backup_says_what_is_damaged_in_it_and_is_none_of_a_broken_folder(tmp_path: Path) -> None:
+    folder = tmp_path / "data"
+    world = World(Files(), settings(), str(folder))
+    for n in range(10):
+        world.publish(b"message %02d" % n, 1)
+        world.end_turn()
+    made = plan(world.log)
+    assert made is not None
+    (path,) = segments_of(folder)
+    whole = path.read_bytes()
+    path.write_bytes(whole.replace(b"message 04", b"MESSAGE 04"))
+    assert copy(str(folder), str(tmp_path / "one"), Files(), made) == [1 << 32 | 4]
+    path.write_bytes(whole.replace(b"exchange", b"EXCHANGE", 1))
+    with pytest.raises(LogError, match="the copy does not check: .*segment-0000000001.log: offset 128"):
+        copy(str(folder), str(tmp_path / "two"), Files(), made)
+    release(world.log)
+    world.log.close()
 
 
 FIXTURES = sorted((Path(__file__).parent / "fixtures").glob("format-*"))

@@ -26,4 +26,6 @@ def backup(
     except Failure as failure:
         typer.echo(f"warren backup: {failure.text}", err=True)
         raise typer.Exit(1) from None
+    if made["damaged"]:
+        typer.echo(f"{made['damaged']} messages in it are damaged on disk: `warren damaged list` names them", err=True)
     typer.echo(f"{made['folder']}: {made['bytes']} bytes; start a broker on it with --data-dir {made['folder']}")

@@ -17,7 +17,7 @@ from typing import Annotated
 
 import typer
 
-from warrenmq.log.backup import contents, copy
+from warrenmq.log.backup import contents, copy, inside, refusal
 from warrenmq.log.damage import named
 from warrenmq.log.examine import Facts, examine, has_marker, records
 from warrenmq.log.files import Files
@@ -216,7 +216,9 @@ def salvage(
     Exit status 1 when anything is, or may be: what the new folder holds can be used all the same.
     """
     with locked(folder) as files:
-        if target.exists() and any(target.iterdir()):
+        if inside(str(folder), str(target)):
+            raise LogError(f"{target} is in the folder {folder}: salvage writes to a new one, outside")
+        if target.exists() and (not target.is_dir() or any(target.iterdir())):
             raise LogError(f"{target} is not empty: salvage writes to a new folder")
         report = Salvage(str(folder), str(target), files).run()
         for line in report.problems:
@@ -241,14 +243,17 @@ def backup(
     target: Annotated[Path, typer.Argument(help="A new folder for the copy.")],
 ) -> None:
     """Copy the data folder of a stopped broker (`warren backup` copies a running one)."""
-    if target.exists() and any(target.iterdir()):
-        raise fail(f"{target} is not empty: a backup goes to a folder of its own")
+    refused = refusal(str(folder), str(target))
+    if refused:
+        raise fail(refused)
     with locked(folder) as files:
         found = read(folder, files).found  # a copy of a damaged folder is no backup
         try:
-            copy(str(folder), str(target), files, contents(found.segments, found.manifest))
-        except OSError:
+            damaged = copy(str(folder), str(target), files, contents(found.segments, found.manifest))
+        except (OSError, LogError):
             shutil.rmtree(target, ignore_errors=True)
             raise
+    if damaged:
+        typer.echo(f"{len(damaged)} messages in it are damaged: `warren log verify {folder}` names them", err=True)
     size = sum(os.path.getsize(one) for one in target.iterdir())
     typer.echo(f"{target}: {size} bytes, a copy a broker can be started on (--data-dir {target})")

@@ -26,8 +26,11 @@ class BackupRequest(Struct):
 
 
 class BackupInfo(Struct):
+    """``damaged``: messages that do not check on disk, and so do not in the copy."""
+
     folder: str
     bytes: int
+    damaged: int
 
 
 async def make(call: Call) -> object:
@@ -36,20 +39,21 @@ async def make(call: Call) -> object:
     folder = Path(wanted.folder)
     if not folder.is_absolute():
         raise bad_request(f"folder: {wanted.folder!r} is not an absolute path")
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise bad_request(f"folder: {wanted.folder} is not empty: a backup goes to a folder of its own")
     server = call.bridge.server
+    refused = backup.refusal(str(server.settings.data_dir), wanted.folder)
+    if refused:
+        raise bad_request(f"folder: {refused}")
     await call.bridge.committed()
     plan = await _plan(call)
     source = str(server.settings.data_dir)
     try:
-        await asyncio.to_thread(backup.copy, source, str(folder), Files(), plan)
+        damaged = await asyncio.to_thread(backup.copy, source, str(folder), Files(), plan)
     except (OSError, LogError) as error:
         shutil.rmtree(folder, ignore_errors=True)
         raise ApiError(500 if isinstance(error, LogError) else 400, "bad_request", f"{folder}: {error}") from None
     finally:
         backup.release(server.log)
-    return Json(BackupInfo(str(folder), int(plan.total())), status_code=201)
+    return Json(BackupInfo(str(folder), int(plan.total()), len(damaged)), status_code=201)
 
 
 async def _plan(call: Call) -> backup.Backup:

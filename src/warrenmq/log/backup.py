@@ -7,6 +7,7 @@ a broker started on it finds every turn that was synced when the plan was made, 
 
 from __future__ import annotations
 
+import os
 from typing import Final, final
 
 from mypy_extensions import i64
@@ -16,6 +17,7 @@ from warrenmq.log.format import FILE_HEADER, LogError
 from warrenmq.log.log import Log
 from warrenmq.log.manifest import NAME, Manifest, replace
 from warrenmq.log.segment import Segment, file_name, ledger_name
+from warrenmq.log.survey import Survey
 
 PIECE: Final = 4 << 20
 
@@ -71,8 +73,34 @@ def release(log: Log) -> None:
     log.maintenance.pinned -= 1
 
 
-def copy(source: str, target: str, files: Files, backup: Backup) -> None:
-    """Copy everything and sync it; the manifest comes last and makes the copy whole. OSError: remove the target."""
+def inside(folder: str, target: str) -> bool:
+    """Is the target the folder itself or below it, under whatever name? (It need not exist yet.)"""
+    there = os.path.realpath(folder)
+    place = os.path.realpath(target)
+    if os.path.commonpath([there, place]) == there:
+        return True
+    while place != os.path.dirname(place):  # the same folder may be mounted elsewhere too
+        if os.path.exists(place) and os.path.samefile(there, place):
+            return True
+        place = os.path.dirname(place)
+    return False
+
+
+def refusal(folder: str, target: str) -> str:
+    """Why a backup of the folder cannot go there; empty when it can."""
+    if inside(folder, target):
+        return f"{target} is in the data folder {folder}: a backup goes to a folder of its own, outside"
+    if os.path.exists(target) and (not os.path.isdir(target) or os.listdir(target)):
+        return f"{target} is not empty: a backup goes to a folder of its own"
+    return ""
+
+
+def copy(source: str, target: str, files: Files, backup: Backup) -> list[int]:
+    """Copy everything and sync it; the manifest comes last and makes the copy whole. Then the copy is read and checked.
+
+    Returns the addresses of damaged messages, which are damaged in the copy too. OSError or LogError: remove the
+    target; where more than bodies does not check, a copy is no backup.
+    """
     files.make_folder(target)
     if files.names(target):
         raise LogError(f"{target} is not empty: a backup goes to a folder of its own")
@@ -80,6 +108,11 @@ def copy(source: str, target: str, files: Files, backup: Backup) -> None:
         copy_file(f"{source}/{one.name}", f"{target}/{one.name}", files, one.length)
     files.sync_folder(target)
     replace(files, target, NAME, [backup.manifest])
+    survey = Survey(target, files)
+    survey.run()
+    if survey.problems:
+        raise LogError(f"the copy does not check: {survey.problems[0]}")
+    return survey.damaged
 
 
 def copy_file(source: str, target: str, files: Files, length: i64) -> None:
