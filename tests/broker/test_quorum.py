@@ -178,3 +178,14 @@ def test_declaring_one_says_once_that_nothing_is_replicated(core: Core) -> None:
     client.call("queue.declare", queue="r", durable=True, arguments={"x-queue-type": "quorum"})
     noted = [fields for name, fields in core.notes.seen if name == "quorum_queue_without_replicas"]
     assert len(noted) == 1 and noted[0]["replicated"] is False
+
+
+def test_a_full_quorum_queue_takes_nothing_more(core: Core) -> None:
+    client = core.client()
+    declare(client, **{"x-max-length": 2, "x-overflow": "reject-publish"})
+    client.call("confirm.select")
+    for body in (b"a", b"b", b"c"):
+        client.publish("", "q", body)
+    settled = [got.name for got in client.take() if got.name in ("basic.ack", "basic.nack")]
+    assert settled[-1] == "basic.nack" and settled.count("basic.nack") == 1
+    assert client.call("queue.declare", queue="q", passive=True)["message_count"] == 2

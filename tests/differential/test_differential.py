@@ -24,6 +24,7 @@ FIRST_SEED = int(os.environ.get("WARREN_DIFFERENTIAL_SEED", "1"))
 SEQUENCES = 520
 SEQUENCES_WITH_TIME = 24
 SEQUENCES_WITH_PERMISSIONS = 40
+SEQUENCES_WITH_ARGUMENTS = 60
 #: Twenty sequences hold this mixture.
 MIXTURE: tuple[tuple[str, ...], ...] = (
     *[CORE] * 11, ("dead-letter", "length"), ("dead-letter", "length"), ("priority", "length"),
@@ -59,6 +60,16 @@ def test_random_clients_cannot_tell_warren_from_rabbitmq(
         report(pair, failures, tally)
         assert not missing(tally)
         assert tally.undecided * 20 <= tally.sequences, "RabbitMQ disagrees with itself too often: find the open order"
+    finally:
+        pair.close()
+
+
+def test_arguments_of_every_kind_and_type_are_treated_alike(warren: RunningBroker, rabbitmq: RunningBroker) -> None:
+    pair, tally = Pair(warren, rabbitmq), Tally()
+    try:
+        wanted = (Task(seed, ("arguments", "length")) for seed in itertools.count(FIRST_SEED))
+        report(pair, run_tasks([pair], itertools.islice(wanted, SEQUENCES_WITH_ARGUMENTS), tally), tally)
+        assert tally.outcomes["channel.close 406"] > SEQUENCES_WITH_ARGUMENTS
     finally:
         pair.close()
 

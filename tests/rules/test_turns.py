@@ -96,8 +96,8 @@ def test_a_global_prefetch_is_shared_by_the_channel_and_both_limits_apply(client
     fill(client, "q", *"abcdefgh")
     client.call("basic.qos", prefetch_count=2)
     client.call("basic.qos", prefetch_count=3, **{"global": True})
-    for tag in ("one", "two"):
-        client.call("basic.consume", queue="q", consumer_tag=tag)
+    consume(client, "q", "one")
+    consume(client, "q", "two")
     assert len(by_tag(client)) == 3
     client.send("basic.ack", delivery_tag=1)
     assert len(by_tag(client)) == 1
