@@ -13,6 +13,7 @@ _HOMES = {
     "decode_bodies": "warrenmq.spark.bodies.decode",
     "encode_bodies": "warrenmq.spark.bodies.encode",
     "ingest": "warrenmq.spark.jobs.ingest",
+    "lag": "warrenmq.spark.progress",
     "publish": "warrenmq.spark.jobs.publish",
     "publish_stream": "warrenmq.spark.jobs.publish",
     "route": "warrenmq.spark.routing",

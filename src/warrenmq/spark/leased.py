@@ -29,6 +29,7 @@ from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader, Inp
 from pyspark.sql.types import StructType
 
 from warrenmq.spark.compat import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
+from warrenmq.spark.gathering import Gathering
 from warrenmq.spark.httpapi import HttpApi, Lease, LeaseExpired
 from warrenmq.spark.lease_reading import LeasePartition, missing, read_lease
 from warrenmq.spark.options import Options
@@ -139,6 +140,8 @@ class LeasedStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._settled = 0  # every batch up to this one is settled by this process
         self._current: dict[str, Any] | None = None  # Spark before 4.2 does not say where it stands
         self._renewal = Renewal(options)
+        self._behind: dict[str, int] | None = None  # messages that the last batch planned leaves in each queue
+        self._gathering = Gathering(options)
 
     def __getstate__(self) -> dict[str, Any]:
         fresh = LeasedStreamReader(self.options, self.schema).__dict__
@@ -162,6 +165,7 @@ class LeasedStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return self._current
         names = list(self._left) if self._left is not None else self.api.names(stream=False)
         batch = int(at["batch"]) + 1
+        self._behind = None
         leases = {} if self._tidied else self._tidy(names, at)
         if not leases:
             leases = self._lease(names, at, batch, limit)
@@ -171,6 +175,10 @@ class LeasedStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         listed = {queue: [[lease.id, lease.count] for lease in held] for queue, held in leases.items()}
         self._current = {"owner": at["owner"], "batch": batch, "leases": listed}
         return self._current
+
+    def reportLatestOffset(self) -> dict[str, Any] | None:
+        """For the query's progress (``progress.lag``): a queue has no end, only messages that wait."""
+        return None if self._behind is None else {"behind": self._behind}
 
     def _lease(
         self, names: list[str], at: dict[str, Any], batch: int, limit: ReadLimit | None
@@ -182,6 +190,10 @@ class LeasedStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             size = self.options.max_bytes_per_trigger
         share = max(1, most // max(1, len(names)))
         ready = self._left if self._left is not None else waiting(self.options, names)
+        self._behind = {name: ready.get(name, 0) for name in names}
+        if self._left is None and not isinstance(limit, ReadAllAvailable):
+            if self._gathering.waits(sum(self._behind.values()), most):
+                return {}
         wanted = {name: min(share, ready.get(name, 0)) for name in names}
         api = self.api
         if at["batch"] == 0:  # planning this batch, once the log has its owner, gives the leases their full time
@@ -189,8 +201,10 @@ class LeasedStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         taken = take(api, {name: count for name, count in wanted.items() if count}, at["owner"], batch, size)
         for queue, held in taken.items():
             self._renewal.keep(queue, [lease.id for lease in held])
+            count = sum(lease.count for lease in held)
+            self._behind[queue] = max(0, self._behind[queue] - count)
             if self._left is not None:
-                self._left[queue] = max(0, self._left[queue] - sum(lease.count for lease in held))
+                self._left[queue] = max(0, self._left[queue] - count)
         return taken
 
     def _tidy(self, names: list[str], at: dict[str, Any]) -> dict[str, list[Lease]]:

@@ -23,7 +23,7 @@ CONNECTION = (
 )  # fmt: skip
 READ = (
     "queue", "stream", "startingOffsets", "endingOffsets", "maxOffsetsPerTrigger", "maxBytesPerTrigger",
-    "minPartitions", "failOnDataLoss", "leases", "leaseTtl", "prefetchCount",
+    "minOffsetsPerTrigger", "maxTriggerDelay", "minPartitions", "failOnDataLoss", "leases", "leaseTtl", "prefetchCount",
     "badRecords", "badRecordsPath",
 )  # fmt: skip
 WRITE = (
@@ -74,6 +74,8 @@ class Options:
     ending_offsets: str = "latest"
     max_offsets_per_trigger: int | None = None
     max_bytes_per_trigger: int | None = None
+    min_offsets_per_trigger: int | None = None
+    max_trigger_delay: float = 900.0
     min_partitions: int | None = None
     fail_on_data_loss: bool = True
     leases: str = "auto"
@@ -181,6 +183,7 @@ def _checked(given: dict[str, str], writing: bool) -> Options:
     for name, target, least in (
         ("port", "port", 1), ("httpPort", "http_port", 1), ("heartbeat", "heartbeat", 0), ("retries", "retries", 0),
         ("maxOffsetsPerTrigger", "max_offsets_per_trigger", 1), ("maxBytesPerTrigger", "max_bytes_per_trigger", 1),
+        ("minOffsetsPerTrigger", "min_offsets_per_trigger", 1),
         ("minPartitions", "min_partitions", 1), ("prefetchCount", "prefetch_count", 1),
         ("maxOutstanding", "max_outstanding", 1),
     ):  # fmt: skip
@@ -230,6 +233,15 @@ def _reading(given: dict[str, str]) -> dict[str, object]:
             if "queue" in given:
                 raise OptionError(f"option '{name}' is for streams; a queue has no offsets")
             values[target] = offset_spec(name, given[name])
+    if "maxTriggerDelay" in given:
+        if "minOffsetsPerTrigger" not in given:
+            raise OptionError(
+                "option 'maxTriggerDelay' needs option 'minOffsetsPerTrigger', which says what to wait for"
+            )
+        values["max_trigger_delay"] = duration_ms("maxTriggerDelay", given["maxTriggerDelay"]) / 1000
+    least, most = given.get("minOffsetsPerTrigger"), given.get("maxOffsetsPerTrigger")
+    if least is not None and most is not None and int(least) > int(most):
+        raise OptionError(f"option 'minOffsetsPerTrigger' is {least}, more than 'maxOffsetsPerTrigger', {most}")
     leases = given.get("leases", "auto").lower()
     if leases not in ("auto", "true", "false"):
         raise OptionError(f"option 'leases' is '{given['leases']}'; expected auto, true or false")

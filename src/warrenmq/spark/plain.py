@@ -25,6 +25,7 @@ from warrenmq.spark.bad_records import bad_table
 from warrenmq.spark.columns import BATCH_BYTES, BATCH_ROWS, Columns
 from warrenmq.spark.compat import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 from warrenmq.spark.connect import BrokerLost, connect
+from warrenmq.spark.gathering import Gathering
 from warrenmq.spark.httpapi import HttpApi
 from warrenmq.spark.looking import IDLE
 from warrenmq.spark.options import OptionError, Options
@@ -93,6 +94,10 @@ class QueueChannel:
             self._left = self._left[count:]
         return taken
 
+    def put_back(self, messages: list[Message]) -> None:
+        """They come first the next time."""
+        self._left = messages + self._left
+
 
 class PlainStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """A streaming read. The checkpoint's offset only counts batches: {"batch": n, "open": unsettled?}."""
@@ -106,6 +111,7 @@ class PlainStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._tags: dict[int, list[tuple[QueueChannel, int]]] = {}
         self._left: dict[str, int] | None = None
         self._current: dict[str, Any] = {"batch": 0, "open": False}
+        self._gathering = Gathering(options)
 
     def __getstate__(self) -> dict[str, Any]:
         return dict(PlainStreamReader(self.options, self.schema).__dict__)
@@ -131,11 +137,15 @@ class PlainStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         batches: list[pa.RecordBatch] = []
         tags: list[tuple[QueueChannel, int]] = []
         with naming(self.options):
-            for queue in queues:
-                share = max(1, rows // len(queues))
-                if self._left is not None:
-                    share = min(share, self._left.get(queue.queue, 0))
-                messages = queue.take(share, max(1, size // len(queues)), 1.0) if share else []
+            taken = [(queue, self._take(queue, rows // len(queues), size // len(queues))) for queue in queues]
+            count = sum(len(messages) for _, messages in taken)
+            full = sum(len(message.body) for _, messages in taken for message in messages) >= size
+            if self._left is None and not full and not isinstance(limit, ReadAllAvailable):
+                if self._gathering.waits(count, rows):
+                    for queue, messages in taken:
+                        queue.put_back(messages)
+                    taken = []
+            for queue, messages in taken:
                 if not messages:
                     if self._left is not None:
                         self._left[queue.queue] = 0  # others took the rest
@@ -159,6 +169,19 @@ class PlainStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         else:
             return at
         return self._current
+
+    def _take(self, queue: QueueChannel, rows: int, size: int) -> list[Message]:
+        rows = max(1, rows)
+        if self._left is not None:
+            rows = min(rows, self._left.get(queue.queue, 0))
+        return queue.take(rows, max(1, size), 1.0) if rows else []
+
+    def reportLatestOffset(self) -> dict[str, Any] | None:
+        """For the query's progress (``progress.lag``), without what RabbitMQ has already sent ahead to this process.
+
+        Asked over a connection of its own: here the answer would come behind all of that, which may not fit in memory.
+        """
+        return {"behind": waiting(self.options, [queue.queue for queue in self._queues])}
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         # After a restart there is nothing to give for a batch that was under way: its messages are in the queue again

@@ -17,6 +17,7 @@ from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader, Inp
 from pyspark.sql.types import StructType
 
 from warrenmq.spark.compat import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
+from warrenmq.spark.gathering import Gathering
 from warrenmq.spark.looking import Replaced, Streams, lost
 from warrenmq.spark.options import Options
 from warrenmq.spark.stream_reading import Range, StreamPartition, cut_all, read_range
@@ -66,6 +67,8 @@ class StreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._target: dict[str, int] | None = None  # AvailableNow: the ends when the query started
         self._checked = False  # AvailableNow: the checkpoint was compared with what there is
         self._current: dict[str, Any] | None = None  # Spark before 4.2 does not say where it stands
+        self._latest: dict[str, Any] | None = None  # where the streams ended when the last batch was planned
+        self._gathering = Gathering(options)
 
     @property
     def streams(self) -> Streams:
@@ -87,7 +90,8 @@ class StreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if most is not None:
             return ReadMaxRows(most)
         # Bytes are turned into a number of messages below; the number here only says that there is a limit.
-        return ReadMaxRows(2**31 - 1) if self.options.max_bytes_per_trigger is not None else ReadAllAvailable()
+        limited = self.options.max_bytes_per_trigger is not None or self.options.min_offsets_per_trigger is not None
+        return ReadMaxRows(2**31 - 1) if limited else ReadAllAvailable()
 
     def prepareForTriggerAvailableNow(self) -> None:
         self._target = {name: self.streams.end(name) for name in self.streams.names()}
@@ -102,11 +106,20 @@ class StreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         ids: dict[str, str | None] = dict(began.get("ids", {}))
         ends = self._ends(names, at, ids)
         waiting = {name: max(0, ends.get(name, at[name]) - at[name]) for name in at}
+        there = {name: at[name] + count for name, count in waiting.items()}
         if not isinstance(limit, ReadAllAvailable):
+            if self._target is None and self._gathering.waits(sum(waiting.values())):
+                waiting = dict.fromkeys(waiting, 0)
             waiting = self._limited(waiting)
+        behind = {name: there[name] - at[name] - waiting[name] for name in at}
+        self._latest = {"streams": there, "behind": behind}
         if at == began["streams"] and not any(waiting.values()):
             return began  # nothing new, and no batch only because an id has become known
         return _offset({name: at[name] + waiting[name] for name in at}, ids)
+
+    def reportLatestOffset(self) -> dict[str, Any] | None:
+        """For the query's progress (``progress.lag``): Spark asks after each latestOffset."""
+        return self._latest
 
     def _ends(self, names: list[str], at: dict[str, int], ids: dict[str, str | None]) -> dict[str, int]:
         """Where the streams end; ``at`` and ``ids`` are corrected for streams that are new or were declared anew."""
