@@ -345,7 +345,7 @@ class Connection:
             self.flush()
 
     def write_large(self, number: i64, message: Message) -> None:
-        """A large body goes to the transport as it is, without being copied into the buffer."""
+        """A large body goes to the transport without being copied into the buffer, in frames as large as may be."""
         frames = message.frames
         room: i64 = self.frame_max - 8
         if frames and number == message.channel and message.size <= room and message.header_size <= room:
@@ -357,18 +357,25 @@ class Connection:
         chunks = message.chunks
         if chunks is None:
             chunks = [message.body()]
+        left: i64 = message.size
+        lacking: i64 = 0  # what the frame that was begun still needs
         for chunk in chunks:
             start: i64 = 0
             size: i64 = len(chunk)
             while start < size:
-                piece = chunk if size <= room else chunk[start : start + room]
-                w.append(FRAME_BODY)
-                w.write(bytes(((number >> 8) & 255, number & 255)))
-                w.write(len(piece).to_bytes(4, "big"))
-                self._part(piece)
+                if lacking == 0:
+                    lacking = left if left < room else room
+                    w.append(FRAME_BODY)
+                    w.write(bytes(((number >> 8) & 255, number & 255)))
+                    w.write(int(lacking).to_bytes(4, "big"))
+                end: i64 = size if size - start <= lacking else start + lacking
+                self._part(chunk if end - start == size else chunk[start:end])
                 w = self.out
-                w.append(FRAME_END)
-                start += len(piece)
+                lacking -= end - start
+                left -= end - start
+                if lacking == 0:
+                    w.append(FRAME_END)
+                start = end
         self.wrote()
 
     def pause_writing(self) -> None:

@@ -72,9 +72,9 @@ def refuse(connection: Connection, name: str, unheard: bool) -> None:
 
 
 def _plain(response: bytes) -> tuple[str, str]:
-    """[authzid] NUL authcid NUL password"""
+    """NUL authcid NUL password; nobody logs in on behalf of another, so that an authzid before it is refused."""
     parts = response.split(b"\x00")
-    if len(parts) != 3:
+    if len(parts) != 3 or parts[0]:
         raise AmqpError(502, f"response {_term(response)} invalid")
     return parts[1].decode("utf-8", "surrogateescape"), parts[2].decode("utf-8", "surrogateescape")
 

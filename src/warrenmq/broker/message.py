@@ -172,9 +172,8 @@ def write_content(w: BytesWriter, channel: i64, message: Message, frame_max: i64
         write_body_frames(w, channel, message.body(), room)
         return
     chunks = message.chunks
-    if chunks is not None:
-        for chunk in chunks:
-            write_body_frames(w, channel, chunk, room)
+    if chunks is not None:  # however the body came, it goes out in frames as large as may be
+        write_body_frames(w, channel, chunks[0] if len(chunks) == 1 else b"".join(chunks), room)
 
 
 def write_header_frame(w: BytesWriter, channel: i64, header: bytes) -> None:

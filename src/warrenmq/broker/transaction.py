@@ -95,7 +95,7 @@ class Transaction:
         channel = self._channel
         queued = False
         for p in publishes:
-            queues = [queue for queue in p.queues if not queue.gone]
+            queues = self._queues(p)
             queued = queued or len(queues) > 0
             p.message.moved = True  # with the rest of its transaction or not at all: a failing disk takes no part back
             outcomes.publish(channel, p.exchange, p.message, queues, p.routed, p.mandatory, 0)
@@ -109,6 +109,14 @@ class Transaction:
                 channel.refuse(entries, what == REQUEUE)
         return queued
 
+    def _queues(self, p: BufferedPublish) -> list[Queue]:
+        """A message is routed to names when it is published; which queues have them is asked at the commit."""
+        names = [queue.name.name for queue in p.queues]
+        if p.exchange.name.name == "":
+            names = list(dict.fromkeys(p.message.origin.routing_keys))
+        known = self._channel.connection.open_vhost().queues
+        return [known[name] for name in names if name in known]
+
     def _check(self) -> None:
         """Would any queue refuse, or is the log failing? Counts what this commit itself adds."""
         if self._channel.broker.log_failing and self._needs_log():
@@ -117,8 +125,8 @@ class Transaction:
         length: dict[Queue, int] = {}
         size: dict[Queue, int] = {}
         for p in self._publishes:
-            for queue in p.queues:
-                if queue.gone or not (queue.eager or queue.failed):
+            for queue in self._queues(p):
+                if not (queue.eager or queue.failed):
                     continue
                 taken = queue.appetite()  # consumers that wait take these at once
                 if queue.would_refuse(max(0, length.get(queue, 0) - taken), size.get(queue, 0), p.message.size):
@@ -143,7 +151,7 @@ class Transaction:
 
     def _needs_log(self) -> bool:
         for p in self._publishes:
-            for queue in p.queues:
+            for queue in self._queues(p):
                 if queue.logs(p.message):
                     return True
         for _, tagged in self._acks:

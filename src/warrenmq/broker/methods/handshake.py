@@ -28,7 +28,7 @@ CAPABILITIES: Final = [
     "direct_reply_to",
 ]
 FRAME_MIN_SIZE: Final = 4096
-OLD_HEADERS: Final = (b"AMQP\x01\x01\x08\x00", b"AMQP\x01\x01\x09\x01")  # 0-8, which 3.10 still answers
+HEADERS: Final = (PROTOCOL_HEADER, b"AMQP\x01\x01\x00\x09")  # 0-9-1, and 0-9, which is the same on the wire
 
 
 def state_name(state: int) -> str:
@@ -36,16 +36,18 @@ def state_name(state: int) -> str:
 
 
 def protocol_header(connection: Connection, header: bytes) -> bool:
-    """Answer the protocol header; False when the connection is refused."""
-    old = header in OLD_HEADERS
-    if old or header in (PROTOCOL_HEADER, b"AMQP\x01\x01\x00\x09"):  # 0-9-1, 0-9
+    """Answer the protocol header; False when the connection is refused, with the version that we speak.
+
+    AMQP 0-8, which RabbitMQ 3.10 still speaks, has other methods: we do not.
+    """
+    if header in HEADERS:
         connection.state = STARTING
         connection.write(
             method_frame(
                 0,
                 "connection.start",
-                version_major=8 if old else 0,
-                version_minor=0 if old else 9,
+                version_major=0,
+                version_minor=9,
                 server_properties=server_properties(connection),
                 mechanisms=login.mechanisms(connection).encode(),
                 locales=b"en_US",
@@ -84,7 +86,7 @@ def handle(connection: Connection, method: Method) -> None:
             connection.lost("closed")
         return
     try:
-        if name == "connection.close" and state >= OPENING:
+        if name == "connection.close" and state == RUNNING:
             close(connection)
         elif name == "connection.start-ok" and state == STARTING:
             start_ok(connection, method)
