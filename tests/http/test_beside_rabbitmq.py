@@ -79,3 +79,44 @@ def test_without_monitoring_a_user_sees_its_own_consumers_only_in_whatever_vhost
             connection.close()
         for path in ("/vhosts/b-foreign", "/vhosts/b-own", "/users/b-manager", "/users/b-monitor"):
             broker.http("DELETE", "/api" + path)
+
+
+def test_who_made_something_and_whose_connections_are_shown(broker: RunningBroker) -> None:  # noqa: F811
+    """``user_who_performed_action`` of exchanges, and what a user without monitoring sees of a vhost."""
+    manager = "b-maker:secret"
+    broker.http("PUT", "/api/users/b-maker", {"password": "secret", "tags": "management"})
+    broker.http("PUT", "/api/vhosts/b-made")
+    for user in ("guest", "b-maker"):
+        broker.http("PUT", f"/api/permissions/b-made/{user}", beside.ALL)
+    broker.http("PUT", "/api/exchanges/b-made/by-maker", {"type": "fanout"}, user=manager)
+    connections = []
+    try:
+        for user, password in (("guest", "guest"), ("b-maker", "secret")):
+            credentials = pika.PlainCredentials(user, password)
+            parameters = pika.ConnectionParameters(port=broker.port, virtual_host="b-made", credentials=credentials)
+            connections.append(pika.BlockingConnection(parameters))
+            connections[-1].channel().exchange_declare(f"{user}-over-amqp", "fanout")
+        status, exchanges = broker.http("GET", "/api/exchanges/b-made")
+        assert isinstance(exchanges, list)
+        makers = {one["name"]: one["user_who_performed_action"] for one in exchanges}
+        assert makers.pop("by-maker") == makers.pop("b-maker-over-amqp") == "b-maker"
+        assert len(makers) == 8 and set(makers.values()) == {"guest"}  # guest made the vhost
+        status, shown = broker.http("GET", "/api/exchanges/%2F/amq.direct")
+        assert isinstance(shown, dict) and shown["user_who_performed_action"] == "rmq-internal"
+        for path in ("connections", "channels"):
+            for user, expected in (("guest:guest", ["b-maker", "guest"]), (manager, ["b-maker"])):
+                while users_of(broker, f"/api/vhosts/b-made/{path}", user) != expected:
+                    time.sleep(0.1)  # RabbitMQ counts in the background
+        status, overview = broker.http("GET", "/api/overview", user=manager)
+        assert isinstance(overview, dict) and "consumers" not in overview["object_totals"]
+    finally:
+        for connection in connections:
+            connection.close()
+        for path in ("/vhosts/b-made", "/users/b-maker"):
+            broker.http("DELETE", "/api" + path)
+
+
+def users_of(asked: RunningBroker, path: str, user: str) -> list[str]:
+    status, found = asked.http("GET", path, user=user)
+    assert status == 200 and isinstance(found, list)
+    return sorted(str(one.get("user")) for one in found)

@@ -134,7 +134,8 @@ def test_malformed_json_is_a_bad_request_whatever_it_is(api: Api, body: bytes) -
     for method, path in (("PUT", "/queues/%2F/x"), ("POST", "/definitions"), ("PUT", "/users/x")):
         answer = api.ask(method, path, body)
         assert answer.status_code == 400, (path, answer.text)
-        assert answer.json()["reason"] in ("not_json", "failed_to_parse_json")
+        reason = answer.json()["reason"]
+        assert reason in ("not_json", "failed_to_parse_json") or (body == b'"text"' and "doubly-JSON-encoded" in reason)
 
 
 def test_deeply_nested_arguments_are_refused(api: Api) -> None:

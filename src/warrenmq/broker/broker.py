@@ -42,7 +42,7 @@ from warrenmq.broker.queue.arguments import QUORUM, STREAM, queue_type
 from warrenmq.broker.queue.queue import Queue
 from warrenmq.broker.queue.quorum import QuorumQueue
 from warrenmq.broker.queue.stream import StreamQueue
-from warrenmq.broker.records import Binding, Exchange, Resource
+from warrenmq.broker.records import INTERNAL, Binding, Exchange, Resource
 from warrenmq.broker.settling import Settling
 from warrenmq.broker.sink import Sink
 from warrenmq.broker.states import GONE, RUNNING
@@ -241,10 +241,10 @@ class Broker:
 
     # -- vhosts and what they hold -----------------------------------------------------------------------------
 
-    def add_vhost(self, name: str) -> VHost:
+    def add_vhost(self, name: str, user: str = INTERNAL) -> VHost:
         vhost = self.vhosts.get(name)
         if vhost is None:
-            vhost = VHost(name, self)
+            vhost = VHost(name, self, user)
             self.vhosts[name] = vhost
         return vhost
 

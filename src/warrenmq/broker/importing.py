@@ -41,7 +41,7 @@ def apply(broker: Broker, plan: Plan, username: str) -> Iterator[None]:
         _user(broker, user)
         yield
     for planned in plan.vhosts:
-        _vhost(broker, planned)
+        _vhost(broker, planned, username)
         yield
     access = broker.access
     for permission in plan.permissions:
@@ -90,10 +90,10 @@ def _user(broker: Broker, user: PlannedUser) -> None:
         access.set_user_limit(user.name, limit, value)
 
 
-def _vhost(broker: Broker, planned: PlannedVhost) -> None:
+def _vhost(broker: Broker, planned: PlannedVhost, username: str) -> None:
     if planned.name in broker.vhosts and not (planned.description or planned.tags or planned.default_queue_type):
         return
-    vhost = broker.add_vhost(planned.name)
+    vhost = broker.add_vhost(planned.name, username)
     vhost.description = planned.description
     vhost.tags = planned.tags
     vhost.default_queue_type = planned.default_queue_type

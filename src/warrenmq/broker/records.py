@@ -19,6 +19,8 @@ from warrenmq.wire.fields import Table
 EXCHANGE: Final = "exchange"
 QUEUE: Final = "queue"
 
+INTERNAL: Final = "rmq-internal"  # the user who made what is there from the start
+
 
 @final
 class Resource:

@@ -14,7 +14,7 @@ from mypy_extensions import i64
 
 from warrenmq.broker import holder
 from warrenmq.broker.access import store_key
-from warrenmq.broker.records import Binding, Exchange
+from warrenmq.broker.records import INTERNAL, Binding, Exchange
 from warrenmq.log.damage import RecordDamaged
 from warrenmq.wire.fields import Table, decode_table, encode_table
 
@@ -56,6 +56,7 @@ class DefinitionStore:
                 "description": vhost.description,
                 "tags": vhost.tags,
                 "default_queue_type": vhost.default_queue_type,
+                "user": vhost.user,
             },
         )
 
@@ -146,7 +147,7 @@ def load_definitions(
         assert isinstance(value, dict)
         by_kind.setdefault(kind, []).append(value)
     for value in by_kind.pop("vhost", []):
-        vhost = broker.add_vhost(str(value["name"]))
+        vhost = broker.add_vhost(str(value["name"]), str(value.get("user", INTERNAL)))
         vhost.description = str(value.get("description", ""))
         vhost.default_queue_type = str(value.get("default_queue_type", ""))
         tags = value.get("tags")

@@ -17,7 +17,7 @@ from warrenmq.broker.exchange.bindings import identity
 from warrenmq.broker.exchange.types import create
 from warrenmq.broker.queue import arguments as queue_arguments
 from warrenmq.broker.queue.queue import Queue
-from warrenmq.broker.records import Binding, Destination, Exchange, Resource
+from warrenmq.broker.records import INTERNAL, Binding, Destination, Exchange, Resource
 from warrenmq.broker.route import Dependents
 from warrenmq.wire.fields import Table
 from warrenmq.wire.replies import AmqpError
@@ -39,12 +39,13 @@ PREDECLARED: Final = [
 
 @final
 class VHost:
-    def __init__(self, name: str, broker: Broker) -> None:
+    def __init__(self, name: str, broker: Broker, user: str = INTERNAL) -> None:
         self.name: Final = name
         self.broker: Final = broker
         self.exchanges: dict[str, Exchange] = {}
         self.queues: dict[str, Queue] = {}
         self.tracing: bool = False
+        self.user: Final = user  # who made it
         self.description: str = ""
         self.tags: list[str] = []
         self.default_queue_type: str = ""
@@ -53,7 +54,7 @@ class VHost:
         self.exchange_routes: Final = Dependents()
         self.queue_routes: Final = Dependents()
         for exchange_name, type, internal in PREDECLARED:
-            self._add_exchange(exchange_name, type, True, False, internal, {}).user = "rmq-internal"
+            self._add_exchange(exchange_name, type, True, False, internal, {}).user = user
 
     def exchange_name(self, name: str) -> Resource:
         return Resource(self.name, "exchange", name)

@@ -37,7 +37,7 @@ async def list_connections(call: Call) -> object:
 
 async def connections_of_vhost(call: Call) -> object:
     vhost = call.bridge.vhost(call.path["vhost"])
-    return await _connections(call, [one for one in call.bridge.open_connections() if one.vhost is vhost])
+    return await _connections(call, [one for one in call.bridge.visible_connections(call.user) if one.vhost is vhost])
 
 
 async def connections_of_user(call: Call) -> object:
@@ -90,7 +90,7 @@ async def list_channels(call: Call) -> object:
 async def channels_of_vhost(call: Call) -> object:
     bridge = call.bridge
     vhost = bridge.vhost(call.path["vhost"])
-    found = _channels([one for one in bridge.open_connections() if one.vhost is vhost])
+    found = _channels([one for one in bridge.visible_connections(call.user) if one.vhost is vhost])
     return await listing(call, found, channel_name, lambda one: channel_info(bridge, one))
 
 

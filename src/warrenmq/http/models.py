@@ -52,9 +52,9 @@ class QueueTotals(Struct):
 class ObjectTotals(Struct):
     channels: int
     connections: int
-    consumers: int
     exchanges: int
     queues: int
+    consumers: int | UnsetType = UNSET  # for those who see everybody's
 
 
 class ExchangeTypeInfo(Struct):

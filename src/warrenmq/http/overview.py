@@ -9,6 +9,7 @@ from msgspec import UNSET
 from warrenmq.broker import parameters
 from warrenmq.broker.exchange.types import TYPES
 from warrenmq.broker.passwords import hash_password, new_salt
+from warrenmq.broker.vhost import VHost
 from warrenmq.http.bridge import ADMINISTRATOR, MONITORING, Bridge
 from warrenmq.http.endpoint import ADMINISTRATOR as ADMINISTRATORS
 from warrenmq.http.endpoint import MANAGEMENT, Call, Endpoint, NoContent
@@ -57,6 +58,10 @@ def churn(bridge: Bridge) -> Object:
     return bridge.rates.stats("churn", counters)
 
 
+def count_consumers(vhosts: list[VHost]) -> int:
+    return sum(len(queue.dispatch.consumers) for vhost in vhosts for queue in vhost.queues.values())
+
+
 async def overview(call: Call) -> object:
     bridge = call.bridge
     broker = bridge.broker
@@ -84,9 +89,9 @@ async def overview(call: Call) -> object:
         object_totals=ObjectTotals(
             channels=sum(len(one.channels) for one in connections),
             connections=len(connections),
-            consumers=sum(len(queue.dispatch.consumers) for vhost in vhosts for queue in vhost.queues.values()),
-            exchanges=sum(len(vhost.exchanges) for vhost in vhosts),
+exchanges=sum(len(vhost.exchanges) for vhost in vhosts),
             queues=sum(len(vhost.queues) for vhost in vhosts),
+            consumers=count_consumers(vhosts) if everything else UNSET,
         ),
         statistics_db_event_queue=0,
         node=bridge.node if everything else UNSET,

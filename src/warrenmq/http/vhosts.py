@@ -49,7 +49,7 @@ async def put_vhost(call: Call) -> object:
         raise bad_request("the vhost is being deleted")
 
     def change() -> None:
-        vhost = broker.add_vhost(name)
+        vhost = broker.add_vhost(name, call.user.name)
         if wanted.description is not None:
             vhost.description = wanted.description
         if wanted.tags is not None:
