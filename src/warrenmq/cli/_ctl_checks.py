@@ -96,7 +96,7 @@ def check_port_connectivity(call: Call) -> Result:
     if missed:
         lines = [f"Connection to ports of the following listeners on node {call.node} failed:"]
         raise Failure("\n".join(lines + [listener_line(one) for one in missed]), UNAVAILABLE)
-    ports = ", ".join(str(port) for port in sorted(reached))
+    ports = ", ".join(str(port) for port in sorted(set(reached)))
     return Facts(f"Successfully connected to ports {ports} on node {call.node}.", OK)
 
 
@@ -104,7 +104,7 @@ def check_port_listener(call: Call) -> Result:
     port = call.arguments[0]
     if not port.isdigit():
         raise bad_argument("Argument must be a positive integer")
-    ports = sorted(one["port"] for one in listeners_of(call))
+    ports = sorted({one["port"] for one in listeners_of(call)})
     if int(port) not in ports:
         raise Failure(
             f"No listener for port {port} is active on node {call.node}. Found listeners that use the following "

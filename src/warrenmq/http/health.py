@@ -52,7 +52,7 @@ async def port_listener(call: Call) -> object:
         wanted = int(call.path["port"])
     except ValueError:
         raise bad_request("Invalid port") from None
-    ports = [port for _, _, port in call.bridge.listeners()]
+    ports = list(dict.fromkeys(port for _, _, port in call.bridge.listeners()))
     if wanted in ports:
         return ok(port=wanted)
     return failed("No active listener", missing=wanted, ports=ports)
@@ -61,7 +61,7 @@ async def port_listener(call: Call) -> object:
 async def protocol_listener(call: Call) -> object:
     names = {"amqp091": "amqp", "amqp0.9.1": "amqp", "amqps": "amqp/ssl"}
     wanted = call.path["protocol"]
-    protocols = [protocol for protocol, _, _ in call.bridge.listeners()]
+    protocols = list(dict.fromkeys(protocol for protocol, _, _ in call.bridge.listeners()))
     if names.get(wanted, wanted) in protocols:
         return ok(protocol=wanted)
     return failed("No active listener", missing=wanted, protocols=protocols)
