@@ -139,7 +139,7 @@ def test_a_fault_in_options_or_columns_is_one_clear_line(spark: SparkSession, na
     df = spark.createDataFrame([("x",)], "body string")
     cases = [
         (df, {"exchange": "", "colour": "red"}, "unknown option 'colour' for format amqp; known for write: "),
-        (df, {}, "say where to publish: option 'exchange'"),
+        (df, {"host": "h"}, "say where to publish: option 'exchange'"),
         (df, {"exchange": "", "unroutable": "maybe"}, "expected fail or report"),
         (df, {"exchange": "", "unroutable": "report"}, "needs option 'unroutablePath'"),
         (df.selectExpr("body as payload"), {"exchange": ""}, "need a column 'body'; these have: payload"),

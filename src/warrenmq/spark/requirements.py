@@ -60,14 +60,13 @@ def check_java(environment: Mapping[str, str] | None = None) -> None:
         raise RequirementMissing(f"Spark needs Java {MINIMUM_JAVA} or newer and {command} is Java {major}: {how}")
 
 
-def needed(module: str, what: str) -> None:
+def needed(module: str, what: str, how: str = "pip install 'warrenmq[spark,lakehouse]'") -> None:
     """Raise RequirementMissing unless the module, which only ``what`` needs, can be imported."""
     try:
         found = importlib.util.find_spec(module)
     except ModuleNotFoundError:  # of the package above it
         found = None
     if found is None:
-        how = "pip install 'warrenmq[spark,lakehouse]'"
         raise RequirementMissing(f"{what} need {module} and it is not installed: {how}")
 
 

@@ -129,7 +129,7 @@ def _count(step: Any, seen: int, done: Ingested, progress: Progress | None) -> i
     number = int(step["batchId"])
     if number <= seen:
         return seen
-    rows = int(step["numInputRows"])
+    rows = sum(int(source["numInputRows"]) for source in step["sources"])  # Spark Connect has no sum of them
     if rows:
         done.rows += rows
         done.batches += 1

@@ -20,6 +20,7 @@ from warrenmq.spark.routing.definitions import Plan
 from warrenmq.spark.routing.outcome import ADDED, VERDICT_NAMES, VERDICT_TYPES, check_columns, needed, told
 from warrenmq.spark.routing.path import DEFAULT_MAX_SIZE
 from warrenmq.spark.routing.table import route
+from warrenmq.spark.sessions import parallelism
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -63,7 +64,7 @@ def route_files(
         "plan": json.dumps(asdict(plan)),
         "files": json.dumps([unquote(urlsplit(file).path) for file in files]),
         "table": df.schema.json(),
-        "tasks": str(2 * spark.sparkContext.defaultParallelism),
+        "tasks": str(2 * parallelism(spark)),
     }
     kinds = {field.name: field.dataType.simpleString() for field in df.schema.fields}
     kinds.update(zip(VERDICT_NAMES, VERDICT_TYPES, strict=True))

@@ -27,6 +27,7 @@ from warrenmq.spark.routing.judge import OPTIONAL, arrays, judge_rows
 from warrenmq.spark.routing.outcome import VERDICT, VERDICT_NAMES, check_columns, told
 from warrenmq.spark.routing.path import DEFAULT_MAX_SIZE
 from warrenmq.spark.routing.relevance import PLAIN_EXPIRATION, SALTS, Relevance
+from warrenmq.spark.sessions import parallelism
 from warrenmq.wire.fields import Table
 
 if TYPE_CHECKING:
@@ -60,8 +61,7 @@ def route(
     facts = _facts(df, plan.path().relevance(), user, max_message_size)
     keyed = df.select("*", *[column.alias(f"__{name}") for name, column in facts.items()])
     names = [f"__{name}" for name in facts]
-    parallel = df.sparkSession.sparkContext.defaultParallelism
-    distinct = keyed.select(*names).distinct().repartition(parallel)
+    distinct = keyed.select(*names).distinct().repartition(parallelism(df.sparkSession))
     schema = ", ".join(f"`{field.name}` {field.dataType.simpleString()}" for field in distinct.schema.fields)
     verdicts = distinct.mapInArrow(Judge(plan, tuple(facts)), f"{schema}, {VERDICT}")
     verdicts = verdicts.select(*[F.col(name).alias(f"{name}_") for name in names], *VERDICT_NAMES)
