@@ -55,6 +55,7 @@ CALLS = [
     Reach("DELETE", LEASE, None, LOCKED, REFUSED),
     Reach("POST", LEASE + "/ack", {}, LOCKED, REFUSED),
     Reach("POST", LEASE + "/nack", {"requeue": False}, LOCKED, REFUSED),
+    Reach("POST", LEASE + "/settle", {"reject": [[0, 0]]}, LOCKED, REFUSED),
     Reach("POST", LEASE + "/renew", {}, LOCKED, REFUSED),
 ]
 READING = {("GET", QUEUE), ("GET", QUEUE + "/bindings"), ("GET", BIND), ("GET", BIND + "/{props}")}  # no messages

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from warrenmq.broker import store
+from warrenmq.log.index import QueueIndex
 from warrenmq.log.recovery import Recovered
 
 if TYPE_CHECKING:
@@ -18,15 +19,32 @@ if TYPE_CHECKING:
 def recover(broker: Broker, recovered: Recovered) -> None:
     broker.epoch_begins(recovered.epoch)
     others = store.load_definitions(broker, recovered.definitions)
-    leases: list[dict[str, object]] = []
+    leases: dict[str, store.StoredLease] = {}
+    acted: list[dict[str, object]] = []
+    went_back: list[dict[str, object]] = []
     returned: list[dict[str, object]] = []
     for kind, value in others:
         if kind == "lease":
-            leases.append(value)
+            leases[_lease_key(value)] = store.StoredLease(value)
+        elif kind == "lease_settled":
+            acted.append(value)
+        elif kind == "lease_back":
+            went_back.append(value)
         elif kind == "lease_returned":
             returned.append(value)
         else:
             _load_other(broker, kind, value)
+    for value in acted:
+        lease = leases.get(_lease_key(value))
+        if lease is not None:
+            lease.settled = int(str(value["settled"]))
+    for value in went_back:
+        lease = leases.get(_lease_key(value))
+        if lease is not None:
+            lease.backs.append(value["slots"])
+    held: dict[int, list[store.StoredLease]] = {}
+    for stored in leases.values():
+        held.setdefault(int(str(stored.value["queue"])), []).append(stored)
     by_id: dict[int, Queue] = {}
     for vhost in broker.vhosts.values():
         for queue in vhost.queues.values():
@@ -38,16 +56,23 @@ def recover(broker: Broker, recovered: Recovered) -> None:
     for id, index in recovered.queues.items():
         found = by_id.get(id)
         if found is not None:
-            held = [value for value in leases if value["queue"] == id]
             upto = recovered.delivered_up_to.get(id, 0)
-            store.load_queue(broker, found, index, upto, recovered.clean, held)
+            store.load_queue(broker, found, index, upto, recovered.clean, held.pop(id, []))
             found.arm_head_expiry()
+    for id, rest in held.items():  # of queues of which the log has no message
+        found = by_id.get(id)
+        if found is not None:
+            store.load_queue(broker, found, QueueIndex(), 0, recovered.clean, rest)
     broker.delay.recover(recovered)
     for id, index in recovered.queues.items():
         if id not in by_id and not broker.delay.knows(id):
             broker.notes.event("warning", "messages_without_queue", {"queue_id": id, "messages": len(index)})
             broker.log.drop_queue(id, index.addresses)
     broker.log.tell_found()
+
+
+def _lease_key(value: dict[str, object]) -> str:
+    return f"{value['queue']} {value['id']}"
 
 
 def _load_other(broker: Broker, kind: str, value: dict[str, object]) -> None:

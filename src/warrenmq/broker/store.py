@@ -197,18 +197,28 @@ def load_definitions(
     return others
 
 
+@final
+class StoredLease:
+    """What the log has about a lease."""
+
+    def __init__(self, value: dict[str, object]) -> None:
+        self.value: Final = value
+        self.settled: int = 0
+        self.backs: list[object] = []
+
+
 def load_queue(
     broker: Broker,
     queue: Queue,
     index: QueueIndex,
     delivered_up_to: i64,
     clean: bool,
-    leases: list[dict[str, object]],
+    leases: list[StoredLease],
 ) -> None:
     """The entries the log found for a queue, in order of position; those that are leased go to their lease."""
     leased: dict[int, tuple[Lease, int]] = {}
-    for value in leases:
-        leased.update(queue.leases.restore(value))
+    for stored in leases:
+        leased.update(queue.leases.restore(stored.value, stored.settled, stored.backs))
     i: i64 = 0
     while i < len(index):
         position = index.positions[i]

@@ -6,9 +6,12 @@ everybody else's reach. Every change is answered when the log has it.
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import AsyncIterator
+
 from msgspec import Struct
 
-from warrenmq.broker.queue.lease import DEFAULT_TTL, Lease, LeaseError, Leases
+from warrenmq.broker.queue.lease import DEFAULT_TTL, Lease, LeaseError, Leases, runs_of
 from warrenmq.http.endpoint import VHOST, Call, Endpoint, Json
 from warrenmq.http.errors import ApiError, bad_request
 from warrenmq.http.names import check_name
@@ -16,6 +19,8 @@ from warrenmq.http.queues import readable
 
 LONGEST_TTL = 365 * 86_400_000
 MOST_MESSAGES = 1_000_000
+MOST_RUNS = 20_000  # of slots in one request
+EXACT_DELAYS = 100  # different ones in one request
 
 
 class LeaseRequest(Struct):
@@ -36,6 +41,20 @@ class SlotRange(Struct):
     requeue: bool = True
 
 
+class DelaySlots(Struct):
+    delay_ms: int
+    slots: list[tuple[int, int]]
+
+
+class SettleRequest(Struct):
+    """What becomes of which slots, as runs [first, last]; no slot may be named twice."""
+
+    ack: list[tuple[int, int]] = []
+    requeue: list[tuple[int, int]] = []
+    reject: list[tuple[int, int]] = []
+    delay: list[DelaySlots] = []
+
+
 class RenewRequest(Struct):
     ttl_ms: int = DEFAULT_TTL
 
@@ -48,9 +67,17 @@ class LeaseInfo(Struct):
     key: str
     count: int
     left: int
+    settled: int
     bytes: int
+    delayed: bool
     ttl_ms: int
     expires_at: int
+
+
+class LeaseDetail(LeaseInfo):
+    """``open``: the slots that are left, as runs [first, last]."""
+
+    open: list[list[int]]
 
 
 class Settled(Struct):
@@ -114,7 +141,8 @@ async def list_leases(call: Call) -> list[dict[str, object]]:
 
 
 async def get_lease(call: Call) -> dict[str, object]:
-    return _lease(call)[1].describe()
+    lease = _lease(call)[1]
+    return {**lease.describe(), "open": runs_of(lease.open_slots(0, lease.count()))}
 
 
 def _slots(lease: Lease, wanted: SlotRange) -> tuple[int, int]:
@@ -131,6 +159,7 @@ async def ack(call: Call) -> Settled:
     first, last = _slots(lease, wanted)
     call.bridge.begin()
     settled = leases.ack(lease, first, last)
+    leases.acted(lease)
     await call.bridge.committed()
     return Settled(int(settled), int(lease.left))
 
@@ -139,10 +168,91 @@ async def nack(call: Call) -> Settled:
     wanted = await call.body(SlotRange)
     leases, lease = _lease(call)
     first, last = _slots(lease, wanted)
+    slots = lease.open_slots(first, last)
+    before = int(lease.settled)
     call.bridge.begin()
-    settled = leases.nack(lease, first, last, wanted.requeue)
+    async for part in _slices(call, leases, lease, slots):
+        if wanted.requeue:
+            leases.requeue(lease, part)
+        else:
+            leases.reject(lease, part)
+        leases.acted(lease)
+    if lease.left == 0:
+        leases.acted(lease)  # also when there was nothing more to do
     await call.bridge.committed()
-    return Settled(int(settled), int(lease.left))
+    return Settled(int(lease.settled) - before, int(lease.left))
+
+
+async def settle(call: Call) -> Settled:
+    """All of it in one turn, so in one batch of the log; unless there is more to be read than a turn may take."""
+    wanted = await call.body(SettleRequest)
+    leases, lease = _lease(call)
+    _check_runs(lease, wanted)
+    before = int(lease.settled)
+    call.bridge.begin()
+    for first, last in wanted.ack:
+        leases.ack(lease, first, last)
+    for delay_ms, slots in _delays(lease, wanted.delay):
+        leases.delay(lease, slots, delay_ms)
+    leases.acted(lease, False)
+    async for part in _slices(call, leases, lease, _open(lease, wanted.reject)):
+        leases.reject(lease, part)
+        leases.acted(lease, False)
+    async for part in _slices(call, leases, lease, _open(lease, wanted.requeue)):
+        leases.requeue(lease, part)
+        leases.acted(lease, False)
+    await call.bridge.committed()
+    return Settled(int(lease.settled) - before, int(lease.left))
+
+
+def _check_runs(lease: Lease, wanted: SettleRequest) -> None:
+    named = [("ack", wanted.ack), ("requeue", wanted.requeue), ("reject", wanted.reject)]
+    for delay in wanted.delay:
+        if not 1 <= delay.delay_ms <= LONGEST_TTL:
+            raise bad_request(f"delay_ms: {delay.delay_ms} is not between 1 and {LONGEST_TTL}")
+        named.append(("delay", delay.slots))
+    runs = sorted((run, action) for action, runs in named for run in runs)
+    if len(runs) > MOST_RUNS:
+        raise bad_request(f"{len(runs)} runs of slots: at most {MOST_RUNS} in one request")
+    end = int(lease.count()) - 1
+    before = -1
+    for (first, last), action in runs:
+        if first < 0 or last > end or first > last:
+            raise bad_request(f"{action} [{first}, {last}]: this lease has slots 0 to {end}")
+        if first <= before:
+            raise bad_request(f"{action} [{first}, {last}]: slot {first} is named twice")
+        before = last
+
+
+def _open(lease: Lease, runs: list[tuple[int, int]]) -> list[int]:
+    return [slot for first, last in runs for slot in lease.open_slots(first, last)]
+
+
+def _delays(lease: Lease, wanted: list[DelaySlots]) -> list[tuple[int, list[int]]]:
+    """Slots by their delay. Very many different ones are rounded up by less than a hundredth: each is a lease."""
+    rounded = len({delay.delay_ms for delay in wanted}) > EXACT_DELAYS
+    found: dict[int, list[int]] = {}
+    for delay in wanted:
+        step = 1 << max(0, delay.delay_ms.bit_length() - 8) if rounded else 1
+        found.setdefault(-(-delay.delay_ms // step) * step, []).extend(_open(lease, delay.slots))
+    return [(delay_ms, sorted(slots)) for delay_ms, slots in found.items() if slots]
+
+
+async def _slices(call: Call, leases: Leases, lease: Lease, slots: list[int]) -> AsyncIterator[list[int]]:
+    """So many slots as may be read within a turn; others are served between two. The first belongs to this turn."""
+    slots.sort()
+    done = 0
+    while done < len(slots):
+        if done:
+            await asyncio.sleep(0)
+            call.bridge.begin()
+            if _lease(call)[1] is not lease:
+                raise _problem(LeaseError(410, f"lease {lease.id} of {lease.queue.name} is gone"))
+        part = leases.slice_of(lease, slots, done)
+        done += len(part)
+        part = [slot for slot in part if lease.addresses[slot]]  # somebody else may have settled it meanwhile
+        if part:
+            yield part
 
 
 async def renew(call: Call) -> dict[str, object]:
@@ -157,19 +267,25 @@ async def renew(call: Call) -> dict[str, object]:
 
 async def release(call: Call) -> Settled:
     leases, lease = _lease(call)
+    count = int(lease.left)
     call.bridge.begin()
-    count = leases.release(lease)
+    leases.release(lease)
+    while lease.left > 0:
+        await asyncio.sleep(0)
+        call.bridge.begin()
+        leases.release(lease)
     await call.bridge.committed()
-    return Settled(int(count), int(lease.left))
+    return Settled(count, int(lease.left))
 
 
 _PATH = "/queues/{vhost}/{name}/leases"
 ENDPOINTS = [
     Endpoint("POST", _PATH, VHOST, create, "Lease messages", body=LeaseRequest, answer=LeaseInfo, status=201),
     Endpoint("GET", _PATH, VHOST, list_leases, "Leases of a queue (?owner=)", answer=list[LeaseInfo]),
-    Endpoint("GET", _PATH + "/{id}", VHOST, get_lease, "One lease", answer=LeaseInfo),
+    Endpoint("GET", _PATH + "/{id}", VHOST, get_lease, "One lease", answer=LeaseDetail),
     Endpoint("DELETE", _PATH + "/{id}", VHOST, release, "Give its messages back", answer=Settled),
     Endpoint("POST", _PATH + "/{id}/ack", VHOST, ack, "Settle slots for good", body=SlotRange, answer=Settled),
     Endpoint("POST", _PATH + "/{id}/nack", VHOST, nack, "Give slots back or discard", body=SlotRange, answer=Settled),
+    Endpoint("POST", _PATH + "/{id}/settle", VHOST, settle, "Act on slots", body=SettleRequest, answer=Settled),
     Endpoint("POST", _PATH + "/{id}/renew", VHOST, renew, "Prolong it", body=RenewRequest, answer=LeaseInfo),
 ]

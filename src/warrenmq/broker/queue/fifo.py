@@ -3,7 +3,8 @@
 Duty: order and counts. Not here: limits, expiry, consumers.
 
 - ``_returned``: requeued entries, the next one last. Whatever was delivered once is older than what was not, so they
-  all come before the window.
+  all come before the window. (Not always after a restart: what was given back before it is in the window or a page, and
+  what was under a lease until now may be younger. It comes first all the same.)
 - ``_items`` from ``_head``: the window, entries with their content.
 - ``_pages`` (``page.py``): packed entries whose content is in the log, or in the transient store. Only while pages
   exist do new entries go there, so order holds.
@@ -20,7 +21,7 @@ from warrenmq.broker import holder
 from warrenmq.broker.message import Entry, Message, Origin, bcc_of, message_from, packed_keys_of, unpack_keys
 from warrenmq.broker.queue import paging
 from warrenmq.broker.queue.page import MOVED, PAGE, PERSISTENT, REDELIVERED, Page
-from warrenmq.broker.queue.place import Place, place_of
+from warrenmq.broker.queue.place import Place, by_position, place_of
 from warrenmq.log.damage import RecordDamaged
 from warrenmq.log.format import StoredMessage
 from warrenmq.log.index import QueueIndex
@@ -175,6 +176,33 @@ class Fifo:
         returned.insert(i, entry)
         self.length += 1
         self._queue.broker.windowed += 1
+
+    def put_back_all(self, entries: list[Entry]) -> None:
+        """Requeue at the original positions; oldest first in the list. In one go where none is between two of them:
+        of thousands, each going behind those that came back before, every one would have to pass all the others."""
+        i: i64 = 1
+        while i < len(entries) and entries[i - 1].position < entries[i].position:
+            i += 1
+        returned = self._returned
+        place: i64 = len(returned)
+        if i == len(entries) and i > 1:
+            newest = entries[-1].position
+            low: i64 = 0
+            while low < place:  # the newest is in front there
+                middle = (low + place) // 2
+                if returned[middle].position > newest:
+                    low = middle + 1
+                else:
+                    place = middle
+            if place == len(returned) or returned[place].position < entries[0].position:
+                returned[place:place] = entries[::-1]
+                self.length += len(entries)
+                self._queue.broker.windowed += len(entries)
+                return
+        i = len(entries) - 1
+        while i >= 0:  # newest first, so that each goes in front of the last
+            self.put_back(entries[i])
+            i -= 1
 
     def put_behind(self, entries: list[Entry]) -> None:
         """Requeue in this order, behind what was requeued before."""
@@ -366,6 +394,10 @@ class Fifo:
             if first <= returned[i].position < end:
                 out.append(place_of(returned[i]))
             i -= 1
+        mixed = len(out) > 0 and self._first_position() < returned[0].position
+        wanted = most
+        if mixed:
+            most += len(out)
         items = self._items
         i = self._from(first)
         while i < len(items) and len(out) < most:
@@ -384,7 +416,22 @@ class Fifo:
                     break
                 self._places_of(page, first, end, most, out)
             p += 1
+        if mixed:
+            out.sort(key=by_position)
+            return out[:wanted]
         return out
+
+    def _first_position(self) -> i64:
+        """Of the window and the pages; beyond all when there is nothing."""
+        if self._head < len(self._items):
+            item = self._items[self._head]
+            if item is not None:
+                return item.position
+        if self._first_page < len(self._pages):
+            page = self._pages[self._first_page]
+            if page.start < len(page.addresses):
+                return page.position(page.start)
+        return 1 << 62
 
     def _from(self, first: i64) -> i64:
         """The index of the first item of the window whose position is ``first`` or later."""

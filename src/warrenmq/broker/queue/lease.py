@@ -1,9 +1,16 @@
 """Leases: messages of a queue held out of consumers' reach under an id, readable again and again, settled by that id.
 
 Spark reads queues this way: a delivery tag dies with its channel, a lease survives connections and restarts. A lease
-that runs out unrenewed, or is released, puts its messages back at their place, flagged redelivered.
+that runs out unrenewed, or is released, puts its messages back at their place, flagged redelivered. So a message is
+delayed by a lease of its own that nobody settles.
 
-Duty: what is leased to whom and until when. Not here: reading a lease (``lease_view.py``), HTTP.
+Duty: what is leased to whom and until when, what became of each slot, and all of it in the log. Not here: reading a
+lease (``lease_view.py``), HTTP.
+
+In the log: ``lease`` (whose, until when, which positions), ``lease_settled`` (how many slots somebody has acted upon,
+so that they are told from those that a crash took) and ``lease_back`` (slots whose messages are in the queue again, or
+under another lease: the log still has them at their positions). The count is written anew with each request; what went
+back is added to, so that many small requests write little.
 """
 
 from __future__ import annotations
@@ -29,6 +36,8 @@ if TYPE_CHECKING:
 REDELIVERED: Final = 1
 DEFAULT_TTL: Final = 7 * 86_400_000
 REMEMBERED: Final = 1000  # leases of a queue that are remembered as returned
+SLICE: Final = 1024  # messages that are read to be given back or rejected within one turn ...
+SLICE_BYTES: Final = 4 << 20  # ... or fewer, when they are as large as this together
 
 
 class LeaseError(Exception):
@@ -70,6 +79,13 @@ class Lease:
         self.expiries: vec[i64] = vec[i64]()
         self.left: i64 = 0
         self.bytes: i64 = 0
+        self.settled: i64 = 0  # slots that were acted upon; what is neither left nor settled is lost
+        self.noted: bool = False  # the log has that number
+        self.went_back: list[int] = []  # slots whose messages went back in this turn
+        self.backs: i64 = 0  # records of such slots
+        self.closed_below: i64 = 0  # while it is returning: no slot before this one is open
+        self.delayed: bool = False  # it is there to run out
+        self.returning: bool = False  # it ran out or was released; its messages go back slice by slice
         self.timer: Final = Expiry(self)
 
     def add(self, address: i64, position: i64, size: i64, priority: i64, flags: i64, expires_at: i64) -> None:
@@ -107,19 +123,26 @@ class Lease:
             "key": self.key,
             "count": int(self.count()),
             "left": int(self.left),
+            "settled": int(self.settled),
             "bytes": int(self.bytes),
+            "delayed": self.delayed,
             "ttl_ms": int(self.ttl),
             "expires_at": int(self.expires_at),
         }
 
+    def open_slots(self, first: i64, last: i64, most: i64 = -1) -> list[int]:
+        """Those from first to last whose messages it still has; the first so many of them."""
+        found: list[int] = []
+        end = last if last < self.count() else self.count() - 1
+        slot = first
+        while slot <= end and len(found) != most:
+            if self.addresses[slot]:
+                found.append(int(slot))
+            slot += 1
+        return found
+
     def stored(self) -> dict[str, object]:
         """As the log keeps it: positions as runs."""
-        runs: list[list[int]] = []
-        for position in self.positions:
-            if runs and runs[-1][1] + 1 == position:
-                runs[-1][1] = int(position)
-            else:
-                runs.append([int(position), int(position)])
         return {
             "id": self.id,
             "queue": int(self.queue.id),
@@ -127,8 +150,20 @@ class Lease:
             "key": self.key,
             "ttl": int(self.ttl),
             "expires_at": int(self.expires_at),
-            "runs": runs,
+            "runs": runs_of([int(position) for position in self.positions]),
+            "delayed": self.delayed,
         }
+
+
+def runs_of(numbers: list[int]) -> list[list[int]]:
+    """Numbers as [first, last] of those that follow one another."""
+    runs: list[list[int]] = []
+    for number in numbers:
+        if runs and runs[-1][1] + 1 == number:
+            runs[-1][1] = number
+        else:
+            runs.append([number, number])
+    return runs
 
 
 @final
@@ -151,7 +186,9 @@ class Leases:
         return total
 
     def all(self, owner: str = "") -> list[Lease]:
-        return [lease for lease in self._leases.values() if not owner or lease.owner == owner]
+        return [
+            lease for lease in self._leases.values() if not lease.returning and (not owner or lease.owner == owner)
+        ]
 
     # -- taking ------------------------------------------------------------------------------------------------
 
@@ -165,7 +202,7 @@ class Leases:
             raise LeaseError(400, f"{queue.name} is a stream: read it by offset")
         if key:
             for lease in self._leases.values():
-                if lease.key == key and lease.owner == owner:
+                if lease.key == key and lease.owner == owner and not lease.returning:
                     return lease
         lease = Lease(queue, str(queue.broker.next_id()), owner, key, ttl)
         queue.lease_out(lease, count, max_bytes)
@@ -190,9 +227,9 @@ class Leases:
     def get(self, id: str) -> Lease:
         """The living lease; LeaseError 410 when its messages went back, 404 when it was settled or never was."""
         lease = self._leases.get(id)
-        if lease is not None:
+        if lease is not None and not lease.returning:
             return lease
-        if id in self._returned:
+        if lease is not None or id in self._returned:
             raise LeaseError(410, f"lease {id} of {self._queue.name} ran out or was released; its messages went back")
         raise LeaseError(404, f"no lease '{id}' of {self._queue.name}: settled already, or never there")
 
@@ -217,9 +254,11 @@ class Leases:
         return view
 
     # -- settling ----------------------------------------------------------------------------------------------
+    # Each of these is followed by ``acted`` within the same turn, so that the log has what was done and its count
+    # together. A slot that was settled already is passed over.
 
     def ack(self, lease: Lease, first: i64, last: i64) -> i64:
-        """Settle slots first..last for good; returns how many were not settled already."""
+        """Slots first..last leave the queue for good; returns how many were not settled already."""
         queue = self._queue
         settled: i64 = 0
         gone = vec[i64]()
@@ -237,44 +276,103 @@ class Leases:
             slot += 1
         if len(gone):
             queue.broker.log.settle_many(queue.id, gone)
-        self._finish(lease)
+        lease.settled += settled
         return settled
 
-    def nack(self, lease: Lease, first: i64, last: i64, requeue: bool) -> i64:
-        """Give slots first..last back to the queue, or discard them (dead-lettered where the queue says so)."""
+    def requeue(self, lease: Lease, slots: list[int]) -> None:
+        """These open slots go back to their place in the queue, flagged redelivered. At most a slice of them."""
+        entries = self._taken_off(lease, slots)
+        lease.went_back.extend(slots)
+        self._queue.requeue(entries)
+
+    def reject(self, lease: Lease, slots: list[int]) -> None:
+        """These open slots are discarded, dead-lettered where the queue says so. At most a slice of them."""
+        for entry in self._taken_off(lease, slots):
+            self._queue.reject(entry)
+
+    def delay(self, lease: Lease, slots: list[int], milliseconds: i64) -> None:
+        """These open slots go back to the queue so much later: until then they are under a lease of their own."""
+        later = Lease(self._queue, str(self._queue.broker.next_id()), "", "", milliseconds)
+        later.delayed = True
+        for slot in slots:
+            meta = lease.metas[slot]
+            later.add(
+                lease.addresses[slot], lease.positions[slot], meta >> 16, (meta >> 8) & 255, meta & 255,
+                lease.expiries[slot],
+            )  # fmt: skip
+            lease.addresses[slot] = 0
+            lease.left -= 1
+            lease.bytes -= meta >> 16
+        lease.settled += len(slots)
+        lease.went_back.extend(slots)
+        self._keep(later)
+
+    def acted(self, lease: Lease, ends: bool = True) -> None:
+        """After the above. A lease with nothing left is over, unless it is to tell that all of it was settled."""
+        if ends and lease.left == 0:
+            self._finish(lease)
+        elif self._queue.durable:
+            store = self._queue.broker.store
+            count: dict[str, object] = {
+                "queue": int(self._queue.id), "id": lease.id, "settled": int(lease.settled),
+            }  # fmt: skip
+            store.put("lease_settled", self._store_key(lease), count)
+            lease.noted = True
+            if lease.went_back:
+                slots: dict[str, object] = {
+                    "queue": int(self._queue.id), "id": lease.id, "slots": runs_of(lease.went_back),
+                }  # fmt: skip
+                store.put("lease_back", self._back_key(lease, lease.backs), slots)
+                lease.backs += 1
+        lease.went_back = []
+
+    def slice_of(self, lease: Lease, slots: list[int], start: i64) -> list[int]:
+        """As many of these slots, from ``start`` on, as may be read within one turn; at least one."""
+        size: i64 = 0
+        end = start
+        while end < len(slots) and end - start < SLICE and size < SLICE_BYTES:
+            size += lease.size_of(slots[end])
+            end += 1
+        return slots[start:end]
+
+    def _taken_off(self, lease: Lease, slots: list[int]) -> list[Entry]:
+        """Their messages, for the queue to take from the unacknowledged."""
         queue = self._queue
-        slots: list[int] = []
-        slot = first
-        while slot <= last and slot < lease.count():
-            if lease.addresses[slot]:
-                slots.append(slot)
-            slot += 1
         entries = self._entries(lease, slots)
-        for number in slots:
-            if lease.addresses[number]:  # else it was damaged, and has been set aside
-                self._off(lease, number)
-        queue.unacked += len(entries)  # requeue and reject take entries from the unacknowledged
+        for slot in slots:
+            if lease.addresses[slot]:  # else it was damaged, and has been set aside
+                self._off(lease, slot)
+        lease.settled += len(entries)
+        queue.unacked += len(entries)
         for entry in entries:
             queue.unacked_bytes += entry.message.size
-        if requeue:
-            queue.requeue(entries)
-        else:
-            for entry in entries:
-                queue.reject(entry)
-        self._finish(lease)
-        return len(entries)
+        return entries
+
+    def _back_key(self, lease: Lease, number: i64) -> str:
+        return store_key([str(self._queue.id), lease.id, str(number)])
 
     def renew(self, lease: Lease, ttl: i64) -> None:
         lease.ttl = ttl
         self._keep(lease)
 
-    def release(self, lease: Lease) -> i64:
-        """Everything left goes back to its place; who settles it now is told that it is too late."""
-        self.remember_returned(lease.id)
-        if self._queue.durable:
-            value: dict[str, object] = {"queue": int(self._queue.id), "id": lease.id}
-            self._queue.broker.store.put("lease_returned", self._store_key(lease), value)
-        return self.nack(lease, 0, lease.count() - 1, True)
+    def release(self, lease: Lease) -> None:
+        """Everything left goes back to its place, a slice now and the others in turns to come; who settles it now is
+        told that it is too late."""
+        if not lease.returning and not lease.delayed and lease.left > 0:
+            self.remember_returned(lease.id)
+            if self._queue.durable:
+                value: dict[str, object] = {"queue": int(self._queue.id), "id": lease.id}
+                self._queue.broker.store.put("lease_returned", self._store_key(lease), value)
+        lease.returning = True
+        slots = lease.open_slots(lease.closed_below, lease.count() - 1, SLICE)
+        slots = self.slice_of(lease, slots, 0)
+        if slots:
+            self.requeue(lease, slots)
+            lease.closed_below = slots[-1] + 1
+        self.acted(lease)
+        if lease.left > 0:
+            broker = self._queue.broker
+            broker.timers.arm(lease.timer, broker.now + 1)
 
     def remember_returned(self, id: str) -> None:
         self._returned[id] = True
@@ -285,12 +383,13 @@ class Leases:
                 self._queue.broker.store.delete("lease_returned", store_key([str(self._queue.id), oldest]))
 
     def expired(self, lease: Lease) -> None:
-        count = self.release(lease)
-        self._queue.broker.notes.event(
-            "warning",
-            "lease_expired",
-            {"queue": str(self._queue.name), "lease": lease.id, "owner": lease.owner, "returned": int(count)},
-        )
+        if not lease.returning and not lease.delayed and lease.left > 0:
+            self._queue.broker.notes.event(
+                "warning",
+                "lease_expired",
+                {"queue": str(self._queue.name), "lease": lease.id, "owner": lease.owner, "returned": int(lease.left)},
+            )
+        self.release(lease)
 
     def _off(self, lease: Lease, slot: i64) -> None:
         size = lease.size_of(slot)
@@ -307,6 +406,12 @@ class Leases:
             queue.broker.timers.cancel(lease.timer)
             if queue.durable:
                 queue.broker.store.delete("lease", self._store_key(lease))
+                if lease.noted:
+                    queue.broker.store.delete("lease_settled", self._store_key(lease))
+                number: i64 = 0
+                while number < lease.backs:
+                    queue.broker.store.delete("lease_back", self._back_key(lease, number))
+                    number += 1
 
     def _entries(self, lease: Lease, slots: list[int]) -> list[Entry]:
         """The messages of these slots as queue entries, content and all."""
@@ -339,29 +444,41 @@ class Leases:
 
     # -- start and end -----------------------------------------------------------------------------------------
 
-    def restore(self, value: dict[str, object]) -> dict[int, tuple[Lease, int]]:
+    def restore(self, value: dict[str, object], settled: int, backs: list[object]) -> dict[int, tuple[Lease, int]]:
         """A stored lease; returns its positions, for the queue to hand over what the log still has."""
         lease = Lease(self._queue, str(value["id"]), str(value["owner"]), str(value["key"]), _int(value["ttl"]))
         lease.expires_at = _int(value["expires_at"])
+        lease.settled = settled
+        lease.noted = settled > 0
+        lease.backs = len(backs)
+        lease.delayed = value.get("delayed") is True
+        lease.returning = lease.id in self._returned
+        back: set[int] = set()
+        for runs in backs:
+            assert isinstance(runs, list)
+            for run in runs:
+                back.update(range(run[0], run[1] + 1))
         wanted: dict[int, tuple[Lease, int]] = {}
         runs = value["runs"]
         assert isinstance(runs, list)
         for run in runs:
             position: i64 = run[0]
             while position <= run[1]:
-                wanted[position] = (lease, int(lease.count()))
+                if not back or int(lease.count()) not in back:
+                    wanted[position] = (lease, int(lease.count()))
                 lease.add(0, position, 0, 0, 0, 0)
                 position += 1
         self._leases[lease.id] = lease
         return wanted
 
     def restored(self) -> None:
-        """All of the queue's messages have been handed out: leases with nothing left are over."""
+        """All of the queue's messages have been handed out. A lease of which nothing is left is over, unless somebody
+        acted upon some of it: then it tells how many that were."""
         for lease in list(self._leases.values()):
-            if lease.left == 0:
+            if lease.left == 0 and (lease.settled == 0 or lease.returning):
                 self._finish(lease)
             else:
-                self._queue.broker.timers.arm(lease.timer, lease.expires_at)
+                self._queue.broker.timers.arm(lease.timer, 0 if lease.returning else lease.expires_at)
 
     def fill_index(self, index: QueueIndex) -> None:
         for lease in self._leases.values():

@@ -407,31 +407,32 @@ class Queue(Destination):
     def requeue(self, entries: list[Entry]) -> None:
         """Back to their places, flagged redelivered; oldest first in the list. What is over a limit or has expired then
         is dropped before anybody gets it again."""
-        i: i64 = len(entries) - 1
-        while i >= 0:  # newest first, so that each goes in front of the last
-            entry = entries[i]
+        back: list[Entry] = []
+        for entry in entries:
             self.unacked -= 1
             self.unacked_bytes -= entry.message.size
-            if not self.gone:
-                self.put_back(entry)
-            i -= 1
+            if self.gone:
+                continue
+            entry.redelivered = True
+            entry.consumer = None
+            self.requeued += 1
+            if paging.recall(self, entry):
+                back.append(entry)
+                self.ready += 1
+                self.ready_bytes += entry.message.size
+        if self.max_priority == 0:
+            self._fifo.put_back_all(back)
+        else:
+            i: i64 = len(back) - 1
+            while i >= 0:  # newest first, so that each goes in front of the last
+                self._fifo_of(back[i].message.priority).put_back(back[i])
+                i -= 1
         if not self.gone:
             self.came_back()
 
     def abandoned(self, entries: list[Entry]) -> None:
         """The channel that held them is gone; oldest first in the list."""
         self.requeue(entries)
-
-    def put_back(self, entry: Entry) -> None:
-        """It waits here again."""
-        entry.redelivered = True
-        entry.consumer = None
-        self.requeued += 1
-        if not paging.recall(self, entry):
-            return
-        self._fifo_of(entry.message.priority if self.max_priority > 0 else 0).put_back(entry)
-        self.ready += 1
-        self.ready_bytes += entry.message.size
 
     def came_back(self) -> None:
         """After a requeue: limits and expiry first, then consumers."""
