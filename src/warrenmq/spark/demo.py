@@ -16,7 +16,7 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -210,7 +210,7 @@ def pipeline(spark: SparkSession, broker: DemoBroker, folder: Path, seconds: int
     print(text(lines_of(summary(ingested, window="5 seconds"))))
 
     tell(begun, "route: the same messages through the broker's own code, without the broker")
-    _, definitions = HttpApi(replace(parse(options), queues=("x",))).call("GET", "/api/definitions")
+    _, definitions = HttpApi(parse(options)).call("GET", "/api/definitions")
     table = folder / "published.json"
     table.write_text("\n".join(json.dumps(row) for row in published.rows))
     messages = spark.read.schema(

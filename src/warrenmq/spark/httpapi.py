@@ -13,7 +13,6 @@ Warren's. Not here: when to lease and when to settle (``leased.py``).
 from __future__ import annotations
 
 import base64
-import fnmatch
 import http.client
 import json
 from collections.abc import Iterator
@@ -23,7 +22,7 @@ from typing import Any
 from urllib.parse import quote
 
 from warrenmq.spark.connect import STALLED, BrokerLost, tls_context
-from warrenmq.spark.options import OptionError, Options, is_pattern
+from warrenmq.spark.options import OptionError, Options
 from warrenmq.spark.patience import Patience
 
 
@@ -97,8 +96,8 @@ class HttpApi:
     def names(self, stream: bool) -> list[str]:
         """The names in the option, patterns replaced by the queues that match them."""
         wanted = self.options.queues
-        if not any(is_pattern(name) for name in wanted):
-            return list(dict.fromkeys(wanted))
+        if all(name.pattern is None for name in wanted):
+            return [name.text for name in wanted]
         status, queues = self.call("GET", f"/api/queues/{quote(self.options.virtual_host, safe='')}")
         if status != 200 or not isinstance(queues, list):
             raise BrokerLost(f"the HTTP API at {self.host}:{self.options.http_port} did not list queues ({status})")
@@ -109,11 +108,12 @@ class HttpApi:
         ]
         found: dict[str, None] = {}
         for name in wanted:
-            matches = fnmatch.filter(there, name) if is_pattern(name) else [name]
+            matches = [name.text] if name.pattern is None else [one for one in there if name.matches(one)]
             found.update(dict.fromkeys(sorted(matches)))
         if not found:
             kind = "stream" if stream else "queue"
-            raise OptionError(f"no {kind} in vhost '{self.options.virtual_host}' matches {', '.join(wanted)}")
+            texts = ", ".join(name.text for name in wanted)
+            raise OptionError(f"no {kind} in vhost '{self.options.virtual_host}' matches {texts}")
         return list(found)
 
     def stream_id(self, stream: str) -> str | None:

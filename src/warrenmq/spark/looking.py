@@ -17,7 +17,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import partial
 from typing import TypeVar
 
@@ -27,6 +27,7 @@ from warrenmq.spark.connect import BrokerLost, connect, is_warren
 from warrenmq.spark.httpapi import HttpApi
 from warrenmq.spark.options import OptionError, Options
 from warrenmq.spark.patience import Patience
+from warrenmq.spark.positions import beyond
 
 IDLE = 0.1  # seconds without a message after which RabbitMQ's last chunk is taken to be read
 FIRST = 5.0  # seconds without any message after which a stream of RabbitMQ is taken to be empty: it never says so
@@ -113,24 +114,37 @@ class Streams:
     def mean_size(self, stream: str) -> float:
         return max(1.0, self._sizes.get(stream, 1.0))
 
-    def resolve(self, stream: str, spec: str) -> int:
-        if spec == "earliest":
-            return self.first(stream)
-        if spec == "latest":
-            return self.end(stream)
-        if spec.isdigit():
-            return int(spec)
-        return self.at_time(stream, datetime.fromisoformat(spec))
+    def check_names(self, streams: list[str]) -> None:
+        """That the options about places speak of these streams."""
+        for positions in (self.options.starting, self.options.ending):
+            if positions is not None:
+                positions.check(streams)
 
     def start(self, stream: str) -> int:
-        """Where ``startingOffsets`` says to begin. A number beyond the end is an offset that was lost."""
-        spec = self.options.starting_offsets
-        start = self.resolve(stream, spec)
-        if spec.isdigit() and self.end(stream, least=start) < start:
-            end = self._ends[stream]
-            lost(self.options, f"option 'startingOffsets' is {start}, but stream '{stream}' ends with {end - 1}")
+        """Where the options say to begin. A number beyond the end is an offset that was lost."""
+        place = self.options.starting.of(stream)
+        if isinstance(place, datetime):
+            return self.at_time(stream, place)
+        if isinstance(place, str):
+            return self.first(stream) if place == "earliest" else self.end(stream)
+        end = self.end(stream, least=place)
+        if end < place:
+            lost(self.options, beyond(self.options.starting, stream, place, end))
             return end
-        return start
+        return place
+
+    def stop(self, stream: str) -> int:
+        """Where the options say to end, or the stream does."""
+        end = self.end(stream)
+        place = self.options.ending.of(stream) if self.options.ending is not None else "latest"
+        if isinstance(place, datetime):
+            # A time has whole seconds in AMQP: rather a moment too late than messages left out.
+            return min(end, self.at_time(stream, place + timedelta(microseconds=999_999)))
+        if isinstance(place, str):
+            return self.first(stream) if place == "earliest" else end
+        if end < place and self.options.ending is not None:
+            beyond(self.options.ending, stream, place, end)
+        return min(end, place)
 
     def check(self, stream: str, start: int, id: str | None = None) -> int:
         """Where reading from ``start`` really begins: later when retention has taken messages, if that is allowed."""

@@ -16,13 +16,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from urllib.parse import unquote, urlsplit
 
+from warrenmq.spark.names import Name, names_of
+from warrenmq.spark.names import OptionError as OptionError
+from warrenmq.spark.positions import Positions, everywhere, offsets, times
+
 CONNECTION = (
     "url", "host", "port", "virtualHost", "username", "password", "passwordEnv", "passwordFile",
     "tls", "tlsCaFile", "tlsCertFile", "tlsKeyFile", "tlsVerify", "heartbeat", "connectTimeout", "patience",
     "retries", "httpHost", "httpPort", "httpTls",
 )  # fmt: skip
 READ = (
-    "queue", "stream", "startingOffsets", "endingOffsets", "maxOffsetsPerTrigger", "maxBytesPerTrigger",
+    "queue", "stream", "startingOffsets", "endingOffsets", "startingTimestamp", "endingTimestamp",
+    "maxOffsetsPerTrigger", "maxBytesPerTrigger",
     "minOffsetsPerTrigger", "maxTriggerDelay", "minPartitions", "failOnDataLoss", "leases", "leaseTtl", "prefetchCount",
     "badRecords", "badRecordsPath",
 )  # fmt: skip
@@ -41,10 +46,6 @@ NO_TABLE_OPTIONS = (
     "; where this is a table: Spark hands a Python source none of its stored options, so give them with the statement, "
     "as in SELECT … FROM t WITH (…)"
 )
-
-
-class OptionError(ValueError):
-    """A wrong option; the text is one line."""
 
 
 @dataclass(frozen=True)
@@ -68,10 +69,10 @@ class Options:
     patience: float = 120.0
     retries: int | None = None
     # reading
-    queues: tuple[str, ...] = ()
+    queues: tuple[Name, ...] = ()
     stream: bool = False
-    starting_offsets: str = "earliest"
-    ending_offsets: str = "latest"
+    starting: Positions = everywhere("startingOffsets", "earliest")
+    ending: Positions | None = None  # where the stream ends
     max_offsets_per_trigger: int | None = None
     max_bytes_per_trigger: int | None = None
     min_offsets_per_trigger: int | None = None
@@ -222,17 +223,17 @@ def _reading(given: dict[str, str]) -> dict[str, object]:
     if ("queue" in given) == ("stream" in given):
         hint = "" if given else NO_TABLE_OPTIONS
         raise OptionError(f"give exactly one of the options 'queue' and 'stream' (a name, a list or a pattern){hint}")
-    text = given.get("queue", given.get("stream", ""))
-    names = tuple(part.strip() for part in text.split(",") if part.strip())
-    if not names:
-        raise OptionError(f"option '{'queue' if 'queue' in given else 'stream'}' names nothing")
-    values["queues"] = names
-    values["stream"] = "stream" in given
-    for name, target in (("startingOffsets", "starting_offsets"), ("endingOffsets", "ending_offsets")):
-        if name in given:
-            if "queue" in given:
-                raise OptionError(f"option '{name}' is for streams; a queue has no offsets")
-            values[target] = offset_spec(name, given[name])
+    kind = "queue" if "queue" in given else "stream"
+    values["queues"] = names_of(kind, given[kind])
+    values["stream"] = kind == "stream"
+    for target in ("starting", "ending"):
+        said = [name for name in (f"{target}Offsets", f"{target}Timestamp") if name in given]
+        if said and kind == "queue":
+            raise OptionError(f"option '{said[0]}' is for streams; a queue has no offsets")
+        if len(said) == 2:
+            raise OptionError(f"give either option '{said[0]}' or '{said[1]}', not both")
+        if said:
+            values[target] = (offsets if said[0].endswith("Offsets") else times)(said[0], given[said[0]])
     if "maxTriggerDelay" in given:
         if "minOffsetsPerTrigger" not in given:
             raise OptionError(
@@ -264,26 +265,6 @@ def _writing(given: dict[str, str]) -> dict[str, object]:
     return {"unroutable": unroutable}
 
 
-def offset_spec(name: str, text: str) -> str:
-    """``earliest``, ``latest``, a number, or a timestamp (ISO 8601); returned in that normal form."""
-    value = text.strip()
-    if value.lower() in ("earliest", "latest"):
-        return value.lower()
-    if value.isdigit():
-        return value
-    from datetime import UTC, datetime
-
-    try:
-        moment = datetime.fromisoformat(value)
-    except ValueError:
-        raise OptionError(
-            f"option '{name}' is '{text}'; expected earliest, latest, a number or a time such as 2026-01-31T12:00Z"
-        ) from None
-    if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=UTC)
-    return moment.astimezone(UTC).isoformat()
-
-
 def duration_ms(name: str, text: str) -> int:
     """``1500`` (milliseconds), ``1500ms``, ``30s``, ``5m``, ``12h`` or ``7d``."""
     match = re.fullmatch(r"(\d+)\s*(ms|s|m|h|d)?", text.strip())
@@ -291,11 +272,6 @@ def duration_ms(name: str, text: str) -> int:
         raise OptionError(f"option '{name}' is '{text}'; expected a duration such as 500ms, 30s, 5m, 12h or 7d")
     unit = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}[match.group(2) or "ms"]
     return int(match.group(1)) * unit
-
-
-def is_pattern(name: str) -> bool:
-    """A name with ``*`` or ``?`` stands for every queue whose name matches."""
-    return "*" in name or "?" in name
 
 
 def _from_url(url: str) -> dict[str, object]:

@@ -55,6 +55,8 @@ class AmqpDataSource(DataSource):
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         options = parse(self.options)
         check_read_schema(schema)
+        if options.ending is not None:
+            raise OptionError(f"option '{options.ending.option}' is for batch reads; a streaming query goes on")
         if options.stream:
             return StreamStreamReader(options, schema)
         if leases(options):

@@ -36,13 +36,13 @@ class StreamBatchReader(DataSourceReader):
     def partitions(self) -> Sequence[InputPartition]:
         streams = Streams(self.options)
         ranges: dict[str, Range] = {}
-        for name in streams.names():
+        names = streams.names()
+        streams.check_names(names)
+        for name in names:
             id = streams.id(name)
-            end = streams.end(name)
-            if self.options.ending_offsets != "latest":
-                end = min(end, streams.resolve(name, self.options.ending_offsets))
+            end = streams.stop(name)
             start = streams.start(name)
-            if self.options.starting_offsets.isdigit():
+            if isinstance(self.options.starting.of(name), int):
                 start = streams.check(name, start)
             ranges[name] = Range(start, max(start, end), id)
         found: list[InputPartition] = list(cut_all(ranges, self.options.min_partitions))
@@ -81,6 +81,7 @@ class StreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def initialOffset(self) -> dict[str, Any]:
         names = self.streams.names()
+        self.streams.check_names(names)
         ids = {name: self.streams.id(name) for name in names}
         self._current = _offset({name: self.streams.start(name) for name in names}, ids)
         return self._current
