@@ -26,7 +26,7 @@ CONNECTION = (
     "retries", "httpHost", "httpPort", "httpTls",
 )  # fmt: skip
 READ = (
-    "queue", "stream", "startingOffsets", "endingOffsets", "startingTimestamp", "endingTimestamp",
+    "queue", "stream", "startingOffsets", "endingOffsets", "startingTimestamp", "endingTimestamp", "timestampTolerance",
     "maxOffsetsPerTrigger", "maxBytesPerTrigger",
     "minOffsetsPerTrigger", "maxTriggerDelay", "minPartitions", "failOnDataLoss", "leases", "leaseTtl", "prefetchCount",
     "badRecords", "badRecordsPath",
@@ -73,6 +73,7 @@ class Options:
     stream: bool = False
     starting: Positions = everywhere("startingOffsets", "earliest")
     ending: Positions | None = None  # where the stream ends
+    timestamp_tolerance: float | None = None
     max_offsets_per_trigger: int | None = None
     max_bytes_per_trigger: int | None = None
     min_offsets_per_trigger: int | None = None
@@ -234,6 +235,10 @@ def _reading(given: dict[str, str]) -> dict[str, object]:
             raise OptionError(f"give either option '{said[0]}' or '{said[1]}', not both")
         if said:
             values[target] = (offsets if said[0].endswith("Offsets") else times)(said[0], given[said[0]])
+    if "timestampTolerance" in given:
+        if kind == "queue":
+            raise OptionError("option 'timestampTolerance' is for streams; a queue has no offsets")
+        values["timestamp_tolerance"] = duration_ms("timestampTolerance", given["timestampTolerance"]) / 1000
     if "maxTriggerDelay" in given:
         if "minOffsetsPerTrigger" not in given:
             raise OptionError(

@@ -53,6 +53,7 @@ def session(
         "spark.sql.shuffle.partitions": "2",
         "spark.sql.execution.arrow.pyspark.enabled": "true",
         "spark.sql.session.timeZone": "UTC",
+        "spark.sql.python.filterPushdown.enabled": "true",
     }
     if local:
         defaults["spark.driver.bindAddress"] = "127.0.0.1"

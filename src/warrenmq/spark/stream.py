@@ -20,6 +20,7 @@ from warrenmq.spark.compat import ReadAllAvailable, ReadLimit, ReadMaxRows, Supp
 from warrenmq.spark.gathering import Gathering
 from warrenmq.spark.looking import Replaced, Streams, lost
 from warrenmq.spark.options import Options
+from warrenmq.spark.pushdown import PushFilters, Wanted
 from warrenmq.spark.stream_reading import Range, StreamPartition, cut_all, read_range
 
 if TYPE_CHECKING:
@@ -27,22 +28,26 @@ if TYPE_CHECKING:
 
 
 class StreamBatchReader(DataSourceReader):
-    """A batch read: from ``startingOffsets`` up to ``endingOffsets`` as they are now."""
+    """A batch read: from ``startingOffsets`` up to ``endingOffsets`` as they are now, less what filters leave out."""
 
     def __init__(self, options: Options, schema: StructType) -> None:
         self.options = options
         self.schema = schema
+        self.wanted = Wanted()
+
+    @property
+    def pushFilters(self) -> PushFilters:
+        return PushFilters(self.wanted)
 
     def partitions(self) -> Sequence[InputPartition]:
         streams = Streams(self.options)
         ranges: dict[str, Range] = {}
         names = streams.names()
         streams.check_names(names)
-        for name in names:
+        for name in self.wanted.names(names):
             id = streams.id(name)
-            end = streams.stop(name)
-            start = streams.start(name)
-            if isinstance(self.options.starting.of(name), int):
+            start, end = self.wanted.narrow(streams, name, streams.start(name), streams.stop(name))
+            if start < end and isinstance(self.options.starting.of(name), int):
                 start = streams.check(name, start)
             ranges[name] = Range(start, max(start, end), id)
         found: list[InputPartition] = list(cut_all(ranges, self.options.min_partitions))
