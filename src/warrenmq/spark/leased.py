@@ -33,6 +33,7 @@ from warrenmq.spark.gathering import Gathering
 from warrenmq.spark.httpapi import HttpApi, Lease, LeaseExpired
 from warrenmq.spark.lease_reading import LeasePartition, missing, read_lease
 from warrenmq.spark.options import Options
+from warrenmq.spark.pacing import at_a_rate
 from warrenmq.spark.renewal import Renewal
 from warrenmq.spark.waiting import waiting
 
@@ -52,6 +53,8 @@ MOST_LEASES = 8  # of one queue in one batch, unless minPartitions asks for more
 def parts_of(options: Options, wanted: int, queues: int) -> int:
     """How many leases (so partitions) of one queue a batch of this size is cut into."""
     by_size = min(MOST_LEASES, max(2, -(-wanted // ROWS_PER_LEASE)))
+    if options.max_rows_per_second is not None:
+        by_size = 1  # tasks that share a rate gain nothing by being many
     asked = -(-(options.min_partitions or 1) // max(1, queues))
     return max(1, min(max(by_size, asked), wanted))
 
@@ -88,6 +91,7 @@ def _number(lease: Lease) -> int:
     return int(lease.key.rpartition("/")[2])
 
 
+@at_a_rate
 class LeasedBatchReader(DataSourceReader):
     """A batch read: everything now in the queues, held under leases and never settled.
 
@@ -128,6 +132,7 @@ class LeasedBatchReader(DataSourceReader):
             renewal.stop()
 
 
+@at_a_rate
 class LeasedStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """A streaming read. The checkpoint's offset is {"owner", "batch", "leases": {queue: [[id, count]]}}."""
 

@@ -27,13 +27,12 @@ CONNECTION = (
 )  # fmt: skip
 READ = (
     "queue", "stream", "startingOffsets", "endingOffsets", "startingTimestamp", "endingTimestamp", "timestampTolerance",
-    "maxOffsetsPerTrigger", "maxBytesPerTrigger",
-    "minOffsetsPerTrigger", "maxTriggerDelay", "minPartitions", "failOnDataLoss", "leases", "leaseTtl", "prefetchCount",
-    "badRecords", "badRecordsPath",
+    "maxOffsetsPerTrigger", "maxBytesPerTrigger", "minOffsetsPerTrigger", "maxTriggerDelay", "maxRowsPerSecond",
+    "minPartitions", "failOnDataLoss", "leases", "leaseTtl", "prefetchCount", "badRecords", "badRecordsPath",
 )  # fmt: skip
 WRITE = (
-    "exchange", "routingKey", "mandatory", "persistent", "confirmTimeout", "maxOutstanding", "unroutable",
-    "unroutablePath", "batchKey",
+    "exchange", "routingKey", "mandatory", "persistent", "confirmTimeout", "maxOutstanding",
+    "maxRowsPerSecondPerTask", "unroutable", "unroutablePath", "batchKey",
 )  # fmt: skip
 # Spark adds these by itself.
 SPARK = ("path", "paths", "checkpointLocation", "queryName", "outputMode", "header")
@@ -78,6 +77,7 @@ class Options:
     max_bytes_per_trigger: int | None = None
     min_offsets_per_trigger: int | None = None
     max_trigger_delay: float = 900.0
+    max_rows_per_second: int | None = None
     min_partitions: int | None = None
     fail_on_data_loss: bool = True
     leases: str = "auto"
@@ -95,6 +95,7 @@ class Options:
     persistent: bool = True
     confirm_timeout: float = 60.0
     max_outstanding: int = 20000
+    max_rows_per_second_per_task: int | None = None
     unroutable: str = "fail"
     unroutable_path: str | None = None
     batch_key: str | None = None
@@ -185,7 +186,8 @@ def _checked(given: dict[str, str], writing: bool) -> Options:
     for name, target, least in (
         ("port", "port", 1), ("httpPort", "http_port", 1), ("heartbeat", "heartbeat", 0), ("retries", "retries", 0),
         ("maxOffsetsPerTrigger", "max_offsets_per_trigger", 1), ("maxBytesPerTrigger", "max_bytes_per_trigger", 1),
-        ("minOffsetsPerTrigger", "min_offsets_per_trigger", 1),
+        ("minOffsetsPerTrigger", "min_offsets_per_trigger", 1), ("maxRowsPerSecond", "max_rows_per_second", 1),
+        ("maxRowsPerSecondPerTask", "max_rows_per_second_per_task", 1),
         ("minPartitions", "min_partitions", 1), ("prefetchCount", "prefetch_count", 1),
         ("maxOutstanding", "max_outstanding", 1),
     ):  # fmt: skip

@@ -23,6 +23,7 @@ from warrenmq.spark.connect import BrokerLost
 from warrenmq.spark.httpapi import HttpApi
 from warrenmq.spark.leased import parts_of
 from warrenmq.spark.options import Options
+from warrenmq.spark.pacing import at_a_rate
 from warrenmq.spark.patience import Patience
 
 if TYPE_CHECKING:
@@ -44,6 +45,7 @@ class PeekPartition(InputPartition):
     end: int
 
 
+@at_a_rate
 class PeekedBatchReader(DataSourceReader):
     def __init__(self, options: Options, schema: StructType) -> None:
         self.options = options

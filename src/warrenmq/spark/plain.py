@@ -29,6 +29,7 @@ from warrenmq.spark.gathering import Gathering
 from warrenmq.spark.httpapi import HttpApi
 from warrenmq.spark.looking import IDLE
 from warrenmq.spark.options import OptionError, Options
+from warrenmq.spark.pacing import at_a_rate
 from warrenmq.spark.waiting import waiting
 
 if TYPE_CHECKING:
@@ -99,6 +100,7 @@ class QueueChannel:
         self._left = messages + self._left
 
 
+@at_a_rate
 class PlainStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """A streaming read. The checkpoint's offset only counts batches: {"batch": n, "open": unsettled?}."""
 
@@ -250,6 +252,7 @@ def _ipc(batches: list[pa.RecordBatch]) -> bytes:
     return bytes(sink.getvalue())
 
 
+@at_a_rate
 class PlainBatchReader(DataSourceReader):
     """A batch read: what is in the queues now. Read on open channels that are then dropped, so everything goes back.
 

@@ -21,6 +21,7 @@ from warrenmq.client import Acked, Channel, ChannelClosed, Connection, Connectio
 from warrenmq.spark.connect import BrokerLost, connect
 from warrenmq.spark.encode import Rows, encode
 from warrenmq.spark.options import Options
+from warrenmq.spark.pacing import Pace
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -113,18 +114,33 @@ class Publisher:
         self._next = 1
         self._known: dict[str, tuple[int, str]] = {}  # exchange -> refusal that would be the same again
         self._lost = 0
+        rate = options.max_rows_per_second_per_task
+        self._pace = None if rate is None else Pace(rate)
 
     def run(self, batches: Iterable[pa.RecordBatch]) -> Iterator[Chunk]:
         """Publish everything; chunks come out in order, each when all its rows are settled."""
         try:
             for batch in batches:
-                for start in range(0, batch.num_rows, CHUNK):
-                    self._take(batch.slice(start, CHUNK))
+                step = CHUNK if self._pace is None else min(CHUNK, self._pace.together)
+                for start in range(0, batch.num_rows, step):
+                    rows = batch.slice(start, step)
+                    if self._pace is not None:
+                        self._wait(self._pace)
+                        self._pace.went(rows.num_rows)
+                    self._take(rows)
                     yield from self._settled(self.options.max_outstanding)
             yield from self._settled(0)
         finally:
             if self._connection is not None:
                 self._connection.close()
+
+    def _wait(self, pace: Pace) -> None:
+        """Until the next rows may go. What the broker says meanwhile is heard."""
+        while (pause := pace.pause()) > 0:
+            if self._channel is None:
+                time.sleep(pause)
+            else:
+                self._guarded(partial(self._read, pause))
 
     def _take(self, batch: pa.RecordBatch) -> None:
         options = self.options

@@ -20,6 +20,7 @@ from warrenmq.spark.compat import ReadAllAvailable, ReadLimit, ReadMaxRows, Supp
 from warrenmq.spark.gathering import Gathering
 from warrenmq.spark.looking import Replaced, Streams, lost
 from warrenmq.spark.options import Options
+from warrenmq.spark.pacing import at_a_rate
 from warrenmq.spark.pushdown import PushFilters, Wanted
 from warrenmq.spark.stream_reading import Range, StreamPartition, cut_all, read_range
 
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
+@at_a_rate
 class StreamBatchReader(DataSourceReader):
     """A batch read: from ``startingOffsets`` up to ``endingOffsets`` as they are now, less what filters leave out."""
 
@@ -50,7 +52,7 @@ class StreamBatchReader(DataSourceReader):
             if start < end and isinstance(self.options.starting.of(name), int):
                 start = streams.check(name, start)
             ranges[name] = Range(start, max(start, end), id)
-        found: list[InputPartition] = list(cut_all(ranges, self.options.min_partitions))
+        found: list[InputPartition] = list(cut_all(ranges, self.options))
         # Spark reads an empty list as "one partition of nothing", so it gets one that says so.
         return found or [StreamPartition("", 0, 0)]
 
@@ -59,6 +61,7 @@ class StreamBatchReader(DataSourceReader):
         return read_range(self.options, self.schema, partition)
 
 
+@at_a_rate
 class StreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """A streaming read. The checkpoint's offset is {"streams": {name: next offset}, "ids": {name: id}}.
 
@@ -188,7 +191,7 @@ class StreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 lost(self.options, f"stream '{name}' was deleted and declared anew before offset {stop - 1} was read")
                 continue
             ranges[name] = Range(min(stop, begin), stop, id)
-        return cut_all(ranges, self.options.min_partitions)
+        return cut_all(ranges, self.options)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, StreamPartition)

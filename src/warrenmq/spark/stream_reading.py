@@ -59,12 +59,15 @@ def cut(stream: str, whole: Range, parts: int) -> list[StreamPartition]:
     return [StreamPartition(stream, a, b, whole.id) for a, b in zip(edges, edges[1:], strict=False)]
 
 
-def cut_all(ranges: dict[str, Range], minimum: int | None) -> list[StreamPartition]:
+def cut_all(ranges: dict[str, Range], options: Options) -> list[StreamPartition]:
+    minimum = options.min_partitions
+    # Tasks that share a rate gain nothing by being many, and keep below it when they do not all run at once.
+    most = MOST_PARTITIONS if options.max_rows_per_second is None else 1
     sizes = {stream: max(0, each.end - each.start) for stream, each in ranges.items()}
     total = sum(sizes.values())
     partitions: list[StreamPartition] = []
     for stream, each in ranges.items():
-        parts = min(MOST_PARTITIONS, -(-sizes[stream] // ROWS_PER_PARTITION))
+        parts = min(most, -(-sizes[stream] // ROWS_PER_PARTITION))
         if minimum is not None and total:
             parts = max(parts, -(-minimum * sizes[stream] // total))
         partitions.extend(cut(stream, each, parts))
