@@ -1,11 +1,17 @@
-"""Says at the top of every test run which build is tested, and loads our pytest plugin when it is not installed."""
+"""For every test run: which build is tested, our pytest plugin when it is not installed, and hypothesis's profile."""
 
 from __future__ import annotations
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 import warrenmq
 from warrenmq.testing import plugin
+
+# A deadline and the check for slow inputs measure the machine. A test's own list of suppressed checks
+# replaces this one, so it names too_slow again (tests/house).
+settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("any machine")
 
 
 def pytest_report_header() -> str:

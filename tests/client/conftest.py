@@ -5,13 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from hypothesis import settings
 
 from tests.support.brokers import RunningBroker, broker, rabbitmq, warren
 from warrenmq.client import Channel, Connection
-
-settings.register_profile("no deadline", deadline=None)
-settings.load_profile("no deadline")
 
 __all__ = ["broker", "channel", "connection", "queue", "rabbitmq", "warren"]
 

@@ -80,7 +80,7 @@ hours = st.one_of(st.just(list(range(24))), st.lists(st.integers(0, 23), min_siz
 moments = st.integers(ms("2024-01-01T00:00:00Z"), 1_800_000_000_000)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(minutes, hours, st.sets(st.integers(0, 6), min_size=1), moments)
 def test_the_next_match_is_the_first_one_a_minute_by_minute_search_finds(
     wanted_minutes: list[int], wanted_hours: list[int], weekdays: set[int], after: int

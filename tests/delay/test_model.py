@@ -66,7 +66,7 @@ steps = st.one_of(
 )
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(st.lists(steps, min_size=1, max_size=40))
 def test_what_waits_and_what_was_delivered_is_what_the_model_says(history: list[tuple[object, ...]]) -> None:
     with tempfile.TemporaryDirectory() as folder:

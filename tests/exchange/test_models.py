@@ -14,7 +14,7 @@ from warrenmq.broker.exchange.topic import TopicExchange
 from warrenmq.broker.records import Binding
 from warrenmq.wire.fields import Field
 
-many = settings(max_examples=300, deadline=None)
+many = settings(max_examples=300)
 
 
 @many

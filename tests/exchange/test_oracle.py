@@ -100,7 +100,7 @@ def observe(channel: Channel, plan: Plan, sent: list[Sent]) -> tuple[list[list[s
     return arrived, returned
 
 
-@settings(max_examples=400, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=400, suppress_health_check=list(HealthCheck))
 @given(plan=plans(extras=False), data=st.data())
 def test_random_messages_through_random_topologies_reach_the_queues_they_reach_in_rabbitmq(
     channel: Channel, plan: Plan, data: st.DataObject

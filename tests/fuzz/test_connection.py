@@ -187,7 +187,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> World:
     return World(tmp_path_factory.mktemp("fuzz"))
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=150, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
 @given(st.lists(st.binary(max_size=60), max_size=6), st.integers(0, 6))
 def test_any_bytes_at_any_point_of_the_handshake_are_refused_or_waited_for(
     world: World, parts: list[bytes], point: int

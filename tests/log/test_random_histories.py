@@ -56,7 +56,7 @@ HISTORIES = (
 SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large]
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=SLOW)
+@settings(max_examples=40, suppress_health_check=SLOW)
 @given(*HISTORIES)
 def test_long_random_histories_survive_crashes_and_faults(
     operations: list[Step], seed: int, faults: set[int], restarts: int
@@ -65,7 +65,7 @@ def test_long_random_histories_survive_crashes_and_faults(
 
 
 @pytest.mark.soak
-@settings(max_examples=20_000, deadline=None, suppress_health_check=SLOW)
+@settings(max_examples=20_000, suppress_health_check=SLOW)
 @given(*HISTORIES)
 def test_very_many_random_histories_survive_crashes_and_faults(
     operations: list[Step], seed: int, faults: set[int], restarts: int

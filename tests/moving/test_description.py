@@ -71,7 +71,7 @@ def map_query(context: Any, query: dict[str, Any]) -> dict[str, Any]:
 
 @schema.parametrize()
 @settings(
-    max_examples=3, deadline=None, derandomize=True, database=None, phases=[Phase.generate],
+    max_examples=3, derandomize=True, database=None, phases=[Phase.generate],
     suppress_health_check=list(HealthCheck),
 )  # fmt: skip
 def test_every_answer_is_as_described(case: Any, served: Broker) -> None:

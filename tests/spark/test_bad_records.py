@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.spark.support import channel, reading
@@ -49,7 +49,6 @@ def octets(text: bytes) -> str:
 NAMES = st.binary(max_size=9)
 
 
-@settings(deadline=None)
 @given(st.lists(st.tuples(NAMES, NAMES, st.binary(max_size=40)), min_size=1, max_size=4))
 def test_whatever_a_delivery_holds_becomes_a_row(parts: list[tuple[bytes, bytes, bytes]]) -> None:
     columns = Columns(whole(), "q")
