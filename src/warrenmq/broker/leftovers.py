@@ -26,6 +26,7 @@ class Leftovers(Timer):
         super().__init__()
         self._broker: Final = broker
         self._held: Final[list[list[Entry | None]]] = []
+        self._pieces: Final[list[list[Entry]]] = []
 
     def add(self, entries: list[Entry | None]) -> None:
         """Nobody else needs this list any more. A short one goes with the caller's name for it."""
@@ -33,15 +34,29 @@ class Leftovers(Timer):
             self._held.append(entries)
             self._wait()
 
+    def add_pieces(self, pieces: list[list[Entry]]) -> None:
+        """The same for lists much shorter than a slice."""
+        if len(pieces) > 1:
+            self._pieces.extend(pieces)
+            self._wait()
+
     def fire(self) -> None:
+        if self._held:
+            self._let_go()
+        else:
+            freed: i64 = 0
+            while self._pieces and freed < SLICE:
+                freed += len(self._pieces.pop())
+        if self._held or self._pieces:
+            self._wait()
+
+    def _let_go(self) -> None:
         entries = self._held[-1]
         left: i64 = len(entries) - SLICE
         if left > 0:
             del entries[left:]
         else:
             self._held.pop()
-        if self._held:
-            self._wait()
 
     def _wait(self) -> None:
         """On the wire's clock, which goes on while virtual time stands still."""

@@ -2,7 +2,7 @@
 
 Duty: order and counts. Not here: limits, expiry, consumers.
 
-- ``_returned``: requeued entries, the next one last. Whatever was delivered once is older than what was not, so they
+- ``_returned`` (``returned.py``): requeued entries. Whatever was delivered once is older than what was not, so they
   all come before the window. (Not always after a restart: what was given back before it is in the window or a page, and
   what was under a lease until now may be younger. It comes first all the same.)
 - ``_items`` from ``_head``: the window, entries with their content.
@@ -22,6 +22,7 @@ from warrenmq.broker.message import Entry, Message, Origin, bcc_of, message_from
 from warrenmq.broker.queue import paging
 from warrenmq.broker.queue.page import MOVED, PAGE, PERSISTENT, REDELIVERED, Page
 from warrenmq.broker.queue.place import Place, by_position, place_of
+from warrenmq.broker.queue.returned import Returned
 from warrenmq.log.damage import RecordDamaged
 from warrenmq.log.format import StoredMessage
 from warrenmq.log.index import QueueIndex
@@ -40,7 +41,7 @@ PRIORITY_BIT: Final = 0x08  # of octet 12 of a content header: it has a priority
 class Fifo:
     def __init__(self, queue: Queue) -> None:
         self._queue: Final = queue
-        self._returned: list[Entry] = []
+        self._returned: Final = Returned()
         self._items: list[Entry | None] = []
         self._head: i64 = 0
         self._pages: list[Page] = []
@@ -54,7 +55,7 @@ class Fifo:
 
     def window(self) -> i64:
         """Entries with content in memory."""
-        return len(self._items) - self._head + len(self._returned)
+        return len(self._items) - self._head + self._returned.count
 
     def push(self, entry: Entry) -> None:
         self.length += 1
@@ -76,8 +77,8 @@ class Fifo:
         self.push_packed(0, entry.position, entry.message.size, 0, entry.expires_at)
 
     def peek(self) -> Entry | None:
-        if self._returned:
-            return self._returned[-1]
+        if self._returned.count:
+            return self._returned.next()
         while self._head >= len(self._items):
             if self.paged == 0:
                 return None
@@ -86,14 +87,14 @@ class Fifo:
 
     def head_in_memory(self) -> Entry | None:
         """The oldest entry when its content is in memory: nothing is read for somebody who only looks."""
-        if self._returned:
-            return self._returned[-1]
+        if self._returned.count:
+            return self._returned.next()
         return self._items[self._head] if self._head < len(self._items) else None
 
     def pop(self) -> Entry | None:
         """Take the oldest entry."""
         self._queue.broker.windowed -= 1
-        if self._returned:
+        if self._returned.count:
             self.length -= 1
             return self._returned.pop()
         items = self._items
@@ -120,8 +121,8 @@ class Fifo:
 
     def head_size(self) -> i64:
         """Body size of the oldest entry, without reading its content."""
-        if self._returned:
-            return self._returned[-1].message.size
+        if self._returned.count:
+            return self._returned.next().message.size
         if self._head < len(self._items):
             item = self._items[self._head]
             return 0 if item is None else item.message.size
@@ -130,7 +131,7 @@ class Fifo:
 
     def lease_head(self, lease: Lease, priority: i64) -> None:
         """Move the oldest entry to a lease; what is in memory only goes to the transient store."""
-        if not self._returned and self._head >= len(self._items):
+        if self._returned.count == 0 and self._head >= len(self._items):
             self._lease_packed(lease, priority)
             return
         entry = self.pop()
@@ -166,47 +167,18 @@ class Fifo:
         else:
             self._pages[self._first_page - 1] = _EMPTY
 
-    def put_back(self, entry: Entry) -> None:
-        """Requeue at the original position."""
-        returned = self._returned
-        position = entry.position
-        i: i64 = len(returned)
-        while i > 0 and returned[i - 1].position < position:
+    def put_back(self, entries: list[Entry]) -> None:
+        """Requeue at the original positions; oldest first in the list."""
+        i: i64 = len(entries) - 1
+        while i >= 0:  # newest first, so that most go in front of the last
+            self._returned.put(entries[i])
             i -= 1
-        returned.insert(i, entry)
-        self.length += 1
-        self._queue.broker.windowed += 1
-
-    def put_back_all(self, entries: list[Entry]) -> None:
-        """Requeue at the original positions; oldest first in the list. In one go where none is between two of them:
-        of thousands, each going behind those that came back before, every one would have to pass all the others."""
-        i: i64 = 1
-        while i < len(entries) and entries[i - 1].position < entries[i].position:
-            i += 1
-        returned = self._returned
-        place: i64 = len(returned)
-        if i == len(entries) and i > 1:
-            newest = entries[-1].position
-            low: i64 = 0
-            while low < place:  # the newest is in front there
-                middle = (low + place) // 2
-                if returned[middle].position > newest:
-                    low = middle + 1
-                else:
-                    place = middle
-            if place == len(returned) or returned[place].position < entries[0].position:
-                returned[place:place] = entries[::-1]
-                self.length += len(entries)
-                self._queue.broker.windowed += len(entries)
-                return
-        i = len(entries) - 1
-        while i >= 0:  # newest first, so that each goes in front of the last
-            self.put_back(entries[i])
-            i -= 1
+        self.length += len(entries)
+        self._queue.broker.windowed += len(entries)
 
     def put_behind(self, entries: list[Entry]) -> None:
         """Requeue in this order, behind what was requeued before."""
-        self._returned[:0] = entries[::-1]
+        self._returned.put_behind(entries)
         self.length += len(entries)
         self._queue.broker.windowed += len(entries)
 
@@ -329,9 +301,8 @@ class Fifo:
     def clear(self) -> None:
         broker = self._queue.broker
         broker.windowed -= self.window()
-        self._items.extend(self._returned)
         broker.leftovers.add(self._items)
-        self._returned = []
+        self._returned.clear(broker.leftovers)
         self._items = []
         self._head = 0
         self._pages = []
@@ -344,7 +315,8 @@ class Fifo:
         """Drop what the log does not keep for this queue, wherever it stands. Returns the bytes that stay."""
         queue = self._queue
         before = self.window()
-        self._returned = [entry for entry in self._returned if queue.logs(entry.message)]
+        returned = [entry for entry in self._returned.all() if queue.logs(entry.message)]
+        self._returned.keep(returned)
         items: list[Entry | None] = []
         for item in self._items[self._head :]:
             if item is not None and queue.logs(item.message):
@@ -354,7 +326,7 @@ class Fifo:
         self.length = self.window()
         queue.broker.windowed -= before - self.length
         size: i64 = 0
-        for entry in self._returned:
+        for entry in returned:
             size += entry.message.size
         for item in items:
             if item is not None:
@@ -385,16 +357,8 @@ class Fifo:
 
     def places(self, first: i64, end: i64, most: i64) -> list[Place]:
         """Entries with positions from ``first`` up to ``end``, oldest first. Nothing is read and nothing moves."""
-        out: list[Place] = []
-        returned = self._returned
-        i: i64 = len(returned) - 1
-        if i >= 0 and returned[0].position < first:
-            i = -1  # all of them are older
-        while i >= 0 and len(out) < most:
-            if first <= returned[i].position < end:
-                out.append(place_of(returned[i]))
-            i -= 1
-        mixed = len(out) > 0 and self._first_position() < returned[0].position
+        out = [place_of(entry) for entry in self._returned.between(first, end, most)]
+        mixed = len(out) > 0 and self._first_position() < self._returned.newest().position
         wanted = most
         if mixed:
             most += len(out)
@@ -462,7 +426,7 @@ class Fifo:
 
     def logged(self, out: vec[i64]) -> vec[i64]:
         """Where the log keeps what waits here, behind ``out``. Packed: there may be many millions."""
-        for entry in self._returned:
+        for entry in self._returned.all():
             if self._queue.holds(entry.message):
                 out = append(out, entry.message.address)
         i: i64 = self._head
@@ -491,7 +455,7 @@ class Fifo:
 
     def fill_index(self, index: QueueIndex, priority: i64) -> None:
         """What the log is to remember of this fifo at a clean stop."""
-        for entry in self._returned:
+        for entry in self._returned.all():
             self._index_entry(index, entry, priority)
         i: i64 = self._head
         while i < len(self._items):

@@ -421,12 +421,10 @@ class Queue(Destination):
                 self.ready += 1
                 self.ready_bytes += entry.message.size
         if self.max_priority == 0:
-            self._fifo.put_back_all(back)
+            self._fifo.put_back(back)
         else:
-            i: i64 = len(back) - 1
-            while i >= 0:  # newest first, so that each goes in front of the last
-                self._fifo_of(back[i].message.priority).put_back(back[i])
-                i -= 1
+            for entry in back:
+                self._fifo_of(entry.message.priority).put_back([entry])
         if not self.gone:
             self.came_back()
 

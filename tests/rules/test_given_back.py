@@ -1,0 +1,75 @@
+"""Messages given back one by one, in whatever order: each finds its place, and the millionth as fast as the first."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+
+from tests.broker.harness import Client, Core
+from tests.rules.desk import delivered, queue
+from tests.rules.test_slices import publish
+from tests.support.lines import lines, uncompiled
+from warrenmq.broker.queue.returned import CHUNK
+from warrenmq.wire.methods import method_frame
+
+pytestmark = pytest.mark.pure
+
+HELD = 8 * CHUNK
+
+
+@pytest.fixture
+def core(tmp_path: Path) -> Core:
+    return Core(tmp_path)
+
+
+def holding(core: Core, count: int, **arguments: object) -> Client:
+    """A client that holds so many messages and takes no more."""
+    client = core.client()
+    client.call("queue.declare", queue="q", durable=True, arguments=arguments)
+    publish(client, "q", range(count), delivery_mode=2)
+    client.call("basic.consume", queue="q", consumer_tag="c")
+    assert len(client.deliveries()) == count
+    client.call("basic.cancel", consumer_tag="c")
+    client.take()
+    return client
+
+
+def give_back(client: Client, tags: list[int]) -> None:
+    client.feed(b"".join(method_frame(1, "basic.nack", delivery_tag=tag, requeue=True) for tag in tags))
+
+
+ORDERS = {
+    "ascending": lambda tags: tags,
+    "descending": lambda tags: tags[::-1],
+    "shuffled": lambda tags: random.Random(5).sample(tags, len(tags)),
+    "odd then even": lambda tags: tags[::2] + tags[1::2],
+}
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_each_goes_to_its_place_in_whatever_order_they_come_back(core: Core, order: str) -> None:
+    client = holding(core, HELD)
+    give_back(client, ORDERS[order](list(range(1, HELD + 1))))
+    assert queue(core, "q").ready == HELD
+    client.call("basic.consume", queue="q", no_ack=True)
+    assert delivered(client) == [f"{number}*" for number in range(HELD)]
+
+
+def test_a_quorum_queue_with_a_limit_keeps_the_order_in_which_they_came_back(core: Core) -> None:
+    client = holding(core, HELD, **{"x-queue-type": "quorum", "x-delivery-limit": 5})
+    tags = ORDERS["shuffled"](list(range(1, HELD + 1)))
+    give_back(client, tags)
+    client.call("basic.consume", queue="q", no_ack=True)
+    assert delivered(client) == [f"{tag - 1}*" for tag in tags]
+
+
+@uncompiled
+@pytest.mark.parametrize("order", ORDERS)
+def test_the_last_costs_about_as_much_as_the_first(core: Core, order: str) -> None:
+    client = holding(core, HELD)
+    tags = ORDERS[order](list(range(1, HELD + 1)))
+    first = lines(lambda: give_back(client, tags[:100]))
+    give_back(client, tags[100:-100])
+    assert lines(lambda: give_back(client, tags[-100:])) < 2 * first
