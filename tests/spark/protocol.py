@@ -23,6 +23,9 @@ from warrenmq.spark.httpapi import HttpApi
 IDLE_POLLS = 2  # a continuing query is over when so many polls in a row found nothing
 
 
+EachBatch = Callable[[int, list[Any]], None]
+
+
 class Died(BaseException):
     """The driver is gone. No handler of the connector may take it for a failure it can mend."""
 
@@ -59,8 +62,11 @@ class Checkpoint:
         return [row for rows in self.sink.values() for row in rows]
 
 
-def run(checkpoint: Checkpoint, reader: Any, fate: Fate, available_now: bool) -> None:
-    """One run of the query, until it has nothing more to do or dies."""
+def run(
+    checkpoint: Checkpoint, reader: Any, fate: Fate, available_now: bool, each_batch: EachBatch | None = None
+) -> None:
+    """One run of the query, until it has nothing more to do or dies. ``each_batch`` is its foreachBatch, instead of a
+    sink that takes everything: it gets the number of the batch and its Arrow tables."""
     ask = HttpApi._call
 
     def asked(api: HttpApi, method: str, path: str, body: object, timeout: float = 30) -> Any:
@@ -70,12 +76,14 @@ def run(checkpoint: Checkpoint, reader: Any, fate: Fate, available_now: bool) ->
 
     HttpApi._call = asked  # type: ignore[method-assign]
     try:
-        _run(checkpoint, reader, fate, available_now)
+        _run(checkpoint, reader, fate, available_now, each_batch)
     finally:
         HttpApi._call = ask  # type: ignore[method-assign]
 
 
-def _run(checkpoint: Checkpoint, reader: Any, fate: Fate, available_now: bool) -> None:
+def _run(
+    checkpoint: Checkpoint, reader: Any, fate: Fate, available_now: bool, each_batch: EachBatch | None
+) -> None:
     limit = reader.getDefaultReadLimit()
     if available_now:
         reader.prepareForTriggerAvailableNow()
@@ -110,11 +118,12 @@ def _run(checkpoint: Checkpoint, reader: Any, fate: Fate, available_now: bool) -
         partitions = pickle.loads(pickle.dumps(list(reader.partitions(start, json.loads(end)))))
         fate.passes(f"batch {batch} partitioned")
         worker = pickle.loads(pickle.dumps(reader))
-        rows: list[bytes] = []
-        for partition in partitions:
-            rows += [row for table in worker.read(partition) for row in table.column("body").to_pylist()]
+        tables = [table for partition in partitions for table in worker.read(partition)]
         fate.passes(f"batch {batch} read")
-        checkpoint.write(batch, rows)
+        if each_batch is None:
+            checkpoint.write(batch, [row for table in tables for row in table.column("body").to_pylist()])
+        else:
+            each_batch(batch, tables)
         fate.passes(f"batch {batch} written")
         checkpoint.commits.add(batch)
         fate.passes(f"commit {batch} logged")

@@ -1,7 +1,8 @@
 """Spark through PySpark: format("amqp") for queues, streams and exchanges, and the pipeline's jobs.
 
-``route``, ``ingest``, ``publish``, ``summary``, ``decode_bodies`` and ``encode_bodies`` are functions over DataFrames;
-``session`` starts Spark. They are imported on first use, so that importing this package needs neither pyspark nor Java.
+``route``, ``ingest``, ``publish``, ``settle``, ``summary``, ``decode_bodies`` and ``encode_bodies`` are functions over
+DataFrames; ``session`` starts Spark. They are imported on first use, so that importing this package needs neither
+pyspark nor Java.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ _HOMES = {
     "route": "warrenmq.spark.routing",
     "route_files": "warrenmq.spark.routing",
     "summary": "warrenmq.spark.jobs.summary",
+    "settle": "warrenmq.spark.acting",
     "session": "warrenmq.spark.sessions",
     "register": "warrenmq.spark.sessions",
 }

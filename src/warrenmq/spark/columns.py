@@ -37,9 +37,11 @@ LATEST_TIMESTAMP = 2**63 // MICROSECONDS - 1
 class Columns:
     """Deliveries collected for one record batch after another."""
 
-    def __init__(self, schema: StructType, queue: str, bad: BadTable | None = None) -> None:
+    def __init__(self, schema: StructType, queue: str, bad: BadTable | None = None, lease: str = "") -> None:
         self.arrow = arrow_schema(schema)
         self.queue = queue
+        self.lease = lease
+        self.slots: list[int] = []  # of what was collected, where the column is asked for
         self.names = set(self.arrow.names)
         self.wanted = [name for name in PROPERTY_NAMES if name in self.names]
         self._bad = bad
@@ -66,6 +68,7 @@ class Columns:
 
         collected = self._collected
         self._collected = Deliveries(self._parts())
+        slots, self.slots = self.slots, []
         count = len(collected.bodies)
         faults: Faults = {}
         properties = _properties(collected.headers, self.wanted, self.arrow, faults) if self.wanted else {}
@@ -75,6 +78,10 @@ class Columns:
                 arrays.append(properties[field.name])
             elif field.name == "queue":
                 arrays.append(pa.repeat(pa.scalar(self.queue, field.type), count))
+            elif field.name == "lease":
+                arrays.append(pa.repeat(pa.scalar(self.lease, field.type), count))
+            elif field.name == "slot":
+                arrays.append(pa.array(slots, field.type))
             elif field.name == "exchange":
                 arrays.append(_texts(collected.exchanges, field, faults))
             elif field.name == "routing_key":

@@ -6,6 +6,7 @@ Warren's. Not here: when to lease and when to settle (``leased.py``).
     POST   /api/queues/{vhost}/{name}/leases   {"count": n | "bytes": n, "ttl_ms": n, "owner": text, "key": text}
            -> {"id": text, "count": n}         count 0: the queue had nothing, no lease was made
     GET    …/leases?owner=text                 -> [{"id", "owner", "key", "count"}]
+    POST   …/leases/{id}/settle                {"ack": [[first, last]], "reject": …, "requeue": …, "delay": …}
     POST   …/leases/{id}/ack | /nack | /renew  -> 204; 410 when the lease has expired, 404 when it is settled or unknown
     DELETE …/leases/{id}                       -> 204, its messages are back in the queue
 """
@@ -32,15 +33,31 @@ class LeaseExpired(RuntimeError):
 
 @dataclass(frozen=True)
 class Lease:
-    """``count`` messages are left in it: all, unless transient ones went with a crash of the broker."""
+    """``count`` messages are left in it, ``settled`` were acted upon; others went with a crash of the broker."""
 
     id: str
     count: int
     key: str = ""
+    settled: int = 0
+    open: tuple[tuple[int, int], ...] = ()  # slots that are left, as runs; of a lease that was asked for alone
+
+    @property
+    def known(self) -> int:
+        """Messages of which one knows what became of them."""
+        return self.count + self.settled
+
+    def slots(self) -> list[int]:
+        return [slot for first, last in self.open for slot in range(first, last + 1)]
 
 
 def _lease_of(answer: dict[str, Any]) -> Lease:
-    return Lease(str(answer["id"]), int(answer.get("left", answer.get("count", 0))), str(answer.get("key", "")))
+    return Lease(
+        str(answer["id"]),
+        int(answer.get("left", answer.get("count", 0))),
+        str(answer.get("key", "")),
+        int(answer.get("settled", 0)),
+        tuple((int(first), int(last)) for first, last in answer.get("open", ())),
+    )
 
 
 class HttpApi:
@@ -210,6 +227,18 @@ class HttpApi:
     def ack(self, queue: str, lease: str) -> None:
         """Settle all its messages. Settled already is fine (a commit may be repeated); expired is not."""
         self._settle(queue, lease, "ack")
+
+    def settle(self, queue: str, lease: str, actions: dict[str, Any]) -> int:
+        """Act on slots; how many of them were not settled already."""
+        status, answer = self.call("POST", f"{self._leases(queue)}/{quote(lease)}/settle", actions)
+        if status in (404, 410):
+            raise LeaseExpired(
+                f"rows of lease {lease} on queue '{queue}' cannot be acted upon any more: {_reason(answer)}; they can "
+                "while their batch is the current one and its lease lives (option leaseTtl)"
+            )
+        if status != 200 or not isinstance(answer, dict):
+            raise BrokerLost(f"rows of lease {lease} on queue '{queue}' cannot be settled: {status} {_reason(answer)}")
+        return int(answer["settled"])
 
     def release(self, queue: str, lease: str) -> None:
         """Its messages go back to their place; nothing happens when it is gone already."""

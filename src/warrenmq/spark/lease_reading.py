@@ -19,7 +19,7 @@ from warrenmq.client import ChannelClosed, ConnectionClosed, Field, Timeout
 from warrenmq.spark.bad_records import bad_table
 from warrenmq.spark.columns import BATCH_BYTES, BATCH_ROWS, Columns
 from warrenmq.spark.connect import STALLED, BrokerLost, connect
-from warrenmq.spark.httpapi import HttpApi, LeaseExpired
+from warrenmq.spark.httpapi import HttpApi, Lease, LeaseExpired
 from warrenmq.spark.options import Options
 from warrenmq.spark.patience import Patience
 
@@ -31,14 +31,17 @@ log = logging.getLogger("warrenmq.spark")
 
 @dataclass
 class LeasePartition(InputPartition):
+    """``count`` messages were left when it was planned, and ``settled`` had been acted upon (``acting.py``)."""
+
     queue: str
     lease: str
     count: int
+    settled: int = 0
 
 
-def missing(options: Options, queue: str, lease: str, count: int, left: int) -> None:
-    """Some messages of a planned batch are not under its lease any more: an error, or a warning, as asked."""
-    gone = "none" if not left else f"only {left}"
+def missing(options: Options, queue: str, lease: str, count: int, known: int) -> None:
+    """Some messages of a planned batch are gone, and nobody settled them: an error, or a warning, as asked."""
+    gone = "none" if not known else f"only {known}"
     text = (
         f"lease {lease} on queue '{queue}' has {gone} of the {count} messages that were planned: it ran out or was "
         "released, or the broker crashed and they were transient"
@@ -51,7 +54,7 @@ def missing(options: Options, queue: str, lease: str, count: int, left: int) -> 
 def read_lease(options: Options, schema: StructType, partition: LeasePartition) -> Iterator[pa.RecordBatch]:
     bad = bad_table(options, f"{partition.queue}-lease-{partition.lease}")
     try:
-        yield from _read(options, Columns(schema, partition.queue, bad), partition)
+        yield from _read(options, Columns(schema, partition.queue, bad, partition.lease), partition)
         if bad is not None:
             bad.close()
     finally:
@@ -63,7 +66,19 @@ def _read(options: Options, columns: Columns, partition: LeasePartition) -> Iter
     patience = Patience(options)
     done = 0
     count = partition.count
+    known = count + partition.settled
+    slots: list[int] = []
     while done < count:
+        if "slot" in columns.names:
+            # Slots are only ever closed, so when the broker agrees below on how many are left, they are these.
+            state = _state(options, partition)
+            known = _known(options, partition, known, state)
+            slots = state.slots()
+            if done and len(slots) != count:
+                raise BrokerLost(_changed(partition))
+            count = len(slots)
+            if not count:
+                return
         connection = connect(options, f"lease of {partition.queue}")
         try:
             channel = connection.channel()
@@ -80,6 +95,7 @@ def _read(options: Options, columns: Columns, partition: LeasePartition) -> Iter
                     skip -= skipped
                 messages = messages[: count - done]
                 columns.extend(messages)
+                columns.slots += slots[done : done + len(messages)]
                 done += len(messages)
                 if messages:
                     patience.progressed()
@@ -88,14 +104,12 @@ def _read(options: Options, columns: Columns, partition: LeasePartition) -> Iter
         except ChannelClosed as closed:
             if closed.code not in (404, 406):
                 raise BrokerLost(f"queue '{partition.queue}' cannot be read: {closed.text}") from None
-            left = _left(options, partition)
-            if left < count:
-                missing(options, partition.queue, partition.lease, count, left)
+            state = _state(options, partition)
+            known = _known(options, partition, known, state)
             if done:
                 # Which of those already handed on are among the missing cannot be told: the task begins anew.
-                lease = f"lease {partition.lease} on queue '{partition.queue}'"
-                raise BrokerLost(f"{lease} lost messages while it was read: {closed.text}") from None
-            count = left
+                raise BrokerLost(_changed(partition)) from None
+            count = state.count
         except (ConnectionClosed, Timeout) as gone:
             if not patience.again():
                 times = patience.failures
@@ -106,6 +120,16 @@ def _read(options: Options, columns: Columns, partition: LeasePartition) -> Iter
         yield columns.take()
 
 
-def _left(options: Options, partition: LeasePartition) -> int:
-    state = HttpApi(options).state(partition.queue, partition.lease)
-    return 0 if state is None else state.count
+def _state(options: Options, partition: LeasePartition) -> Lease:
+    return HttpApi(options).state(partition.queue, partition.lease) or Lease(partition.lease, 0)
+
+
+def _known(options: Options, partition: LeasePartition, known: int, state: Lease) -> int:
+    """What is settled is not missing; what is neither there nor settled is."""
+    if state.known < known:
+        missing(options, partition.queue, partition.lease, known, state.known)
+    return state.known
+
+
+def _changed(partition: LeasePartition) -> str:
+    return f"messages of lease {partition.lease} on queue '{partition.queue}' were lost or settled while it was read"

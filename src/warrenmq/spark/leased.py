@@ -118,7 +118,7 @@ class LeasedBatchReader(DataSourceReader):
         for queue, held in leases.items():
             for lease in held:
                 api.renew(queue, lease.id)
-                found.append(LeasePartition(queue, lease.id, lease.count))
+                found.append(LeasePartition(queue, lease.id, lease.count, lease.settled))
         return found or [LeasePartition("", "", 0)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -233,12 +233,12 @@ class LeasedStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         for queue, held in end["leases"].items():
             for lease, count in held:
                 state = self.api.renew(queue, lease)
-                left = 0 if state is None else state.count
-                if left < count:
-                    missing(self.options, queue, lease, count, left)
+                known = 0 if state is None else state.known
+                if known < count:
+                    missing(self.options, queue, lease, count, known)
                 if state is not None:
                     self._renewal.keep(queue, [lease])
-                    found.append(LeasePartition(queue, lease, left))
+                    found.append(LeasePartition(queue, lease, state.count, state.settled))
         return found
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:

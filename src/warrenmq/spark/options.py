@@ -28,7 +28,8 @@ CONNECTION = (
 READ = (
     "queue", "stream", "startingOffsets", "endingOffsets", "startingTimestamp", "endingTimestamp", "timestampTolerance",
     "maxOffsetsPerTrigger", "maxBytesPerTrigger", "minOffsetsPerTrigger", "maxTriggerDelay", "maxRowsPerSecond",
-    "minPartitions", "failOnDataLoss", "leases", "leaseTtl", "prefetchCount", "badRecords", "badRecordsPath",
+    "minPartitions", "failOnDataLoss", "leases", "leaseTtl", "leaseColumns", "prefetchCount", "badRecords",
+    "badRecordsPath",
 )  # fmt: skip
 WRITE = (
     "exchange", "routingKey", "mandatory", "persistent", "confirmTimeout", "maxOutstanding",
@@ -81,6 +82,7 @@ class Options:
     min_partitions: int | None = None
     fail_on_data_loss: bool = True
     leases: str = "auto"
+    lease_columns: bool = False
     lease_ttl_ms: int = 7 * 24 * 3600 * 1000
     http_host: str | None = None
     http_port: int = 15672
@@ -195,7 +197,8 @@ def _checked(given: dict[str, str], writing: bool) -> Options:
             values[target] = _integer(name, given[name], least)
     for name, target in (
         ("tls", "tls"), ("tlsVerify", "tls_verify"), ("failOnDataLoss", "fail_on_data_loss"),
-        ("httpTls", "http_tls"), ("mandatory", "mandatory"), ("persistent", "persistent"),
+        ("leaseColumns", "lease_columns"), ("httpTls", "http_tls"),
+        ("mandatory", "mandatory"), ("persistent", "persistent"),
     ):  # fmt: skip
         if name in given:
             values[target] = _boolean(name, given[name])
@@ -254,6 +257,11 @@ def _reading(given: dict[str, str]) -> dict[str, object]:
     if leases not in ("auto", "true", "false"):
         raise OptionError(f"option 'leases' is '{given['leases']}'; expected auto, true or false")
     values["leases"] = leases
+    if given.get("leaseColumns", "").strip().lower() == "true":
+        if "stream" in given:
+            raise OptionError("option 'leaseColumns' is for queues; a stream has no leases")
+        if leases == "false":
+            raise OptionError("option 'leaseColumns' is for leased queues, and option 'leases' is false")
     bad = given.get("badRecords", "replace").lower()
     if bad not in ("replace", "column", "table"):
         raise OptionError(f"option 'badRecords' is '{given['badRecords']}'; expected replace, column or table")

@@ -35,12 +35,14 @@ PROPERTIES = (
 BODY = (("body", "binary"),)
 READ_COLUMNS = (*WHERE, *DELIVERY, *PROPERTIES, *BODY)
 BAD_RECORD = (("bad_record", "string"),)  # with option badRecords=column, or in a schema that names it
+LEASE = (("lease", "string"), ("slot", "int"))  # with option leaseColumns, or in a schema that names them
 WRITE_COLUMNS = (*WHERE[1:], *PROPERTIES, *BODY, ("mandatory", "boolean"))
 
 
-def read_ddl(columns: Sequence[str] | None = None, bad_record: bool = False) -> str:
+def read_ddl(columns: Sequence[str] | None = None, bad_record: bool = False, lease: bool = False) -> str:
     """The schema of a read as DDL, whole or only these columns."""
     chosen = [(name, kind) for name, kind in READ_COLUMNS if columns is None or name in columns]
+    chosen += LEASE if lease else ()
     chosen += BAD_RECORD if bad_record else ()
     return ", ".join(f"`{name}` {kind}" for name, kind in chosen)
 
@@ -52,10 +54,14 @@ def write_ddl() -> str:
 
 def check_read_schema(schema: StructType) -> None:
     """A schema given by the user may leave columns out (then they are not decoded), nothing else."""
-    known = dict((*READ_COLUMNS, *BAD_RECORD))
+    known = dict((*READ_COLUMNS, *LEASE, *BAD_RECORD))
     for field in schema.fields:
         if field.name not in known:
             raise ValueError(f"format amqp has no column '{field.name}'; it has: {', '.join(known)}")
         kind = field.dataType.simpleString()
         if kind != known[field.name]:
             raise ValueError(f"column '{field.name}' of format amqp is {known[field.name]}, not {kind}")
+
+
+def names_a_lease(schema: StructType) -> bool:
+    return any(field.name == name for field in schema.fields for name, _ in LEASE)

@@ -18,7 +18,7 @@ from warrenmq.spark.leased import LeasedBatchReader, LeasedStreamReader
 from warrenmq.spark.options import OptionError, Options, is_sink, parse
 from warrenmq.spark.peeked import PeekedBatchReader
 from warrenmq.spark.plain import PlainBatchReader, PlainStreamReader
-from warrenmq.spark.schema import check_read_schema, read_ddl, write_ddl
+from warrenmq.spark.schema import check_read_schema, names_a_lease, read_ddl, write_ddl
 from warrenmq.spark.sink import AmqpStreamWriter, AmqpWriter
 from warrenmq.spark.stream import StreamBatchReader, StreamStreamReader
 
@@ -39,11 +39,15 @@ class AmqpDataSource(DataSource):
         if is_sink(self.options):  # CREATE TABLE without columns
             parse(self.options, writing=True)
             return write_ddl()
-        return read_ddl(bad_record=parse(self.options).bad_records == "column")
+        options = parse(self.options)
+        return read_ddl(bad_record=options.bad_records == "column", lease=options.lease_columns)
 
     def reader(self, schema: StructType) -> DataSourceReader:
         options = parse(self.options)
         check_read_schema(schema)
+        if names_a_lease(schema):
+            check_leased(options)
+            return LeasedBatchReader(options, schema, self.owner)
         if options.stream:
             return StreamBatchReader(options, schema)
         if options.leases == "auto" and on_warren(options) and HttpApi(options).can_peek():
@@ -57,6 +61,8 @@ class AmqpDataSource(DataSource):
         check_read_schema(schema)
         if options.ending is not None:
             raise OptionError(f"option '{options.ending.option}' is for batch reads; a streaming query goes on")
+        if names_a_lease(schema):
+            check_leased(options)
         if options.stream:
             return StreamStreamReader(options, schema)
         if leases(options):
@@ -70,6 +76,12 @@ class AmqpDataSource(DataSource):
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> AmqpStreamWriter:
         return AmqpStreamWriter(parse(self.options, writing=True), schema)
+
+
+def check_leased(options: Options) -> None:
+    """Whether there can be columns that tell of leases."""
+    if options.stream or not leases(options):
+        raise OptionError("the columns lease and slot are for queues of Warren that are read by lease, not for others")
 
 
 def leases(options: Options) -> bool:
