@@ -6,7 +6,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -65,34 +65,40 @@ def depth(broker: RunningBroker, queue: str) -> int:
 
 
 @contextmanager
+def serving(folder: Path, port: int, http_port: int) -> Iterator[RunningBroker]:
+    """A Warren on these ports with the data of this folder, whoever had it before."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "warrenmq", "serve", "--port", str(port), "--http-port", str(http_port),
+         "--data-dir", str(folder / "data")],
+        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
+    )  # fmt: skip
+    broker = RunningBroker("warren", port, http_port, folder, process)
+    try:
+        deadline = time.monotonic() + 60
+        while True:
+            try:
+                with channel(broker):
+                    break
+            except ClientError:
+                if time.monotonic() > deadline:
+                    raise RuntimeError("the broker did not start") from None
+                time.sleep(0.05)
+        yield broker
+    finally:
+        process.kill()
+        process.wait()
+
+
+@contextmanager
 def restartable(folder: Path) -> Iterator[tuple[RunningBroker, Callable[[], RunningBroker]]]:
     """A Warren that may be killed, and what starts it again on the same ports with the same data."""
     port, http_port = free_ports(2)
-    held: list[subprocess.Popen[bytes]] = []
+    with ExitStack() as held:
 
-    def start() -> RunningBroker:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "warrenmq", "serve", "--port", str(port), "--http-port", str(http_port),
-             "--data-dir", str(folder / "data")],
-            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
-        )  # fmt: skip
-        held.append(process)
-        broker = RunningBroker("warren", port, http_port, folder, process)
-        deadline = time.monotonic() + 60
-        while time.monotonic() < deadline:
-            try:
-                with channel(broker):
-                    return broker
-            except ClientError:
-                time.sleep(0.05)
-        raise RuntimeError("the broker did not start")
+        def start() -> RunningBroker:
+            return held.enter_context(serving(folder, port, http_port))
 
-    try:
         yield start(), start
-    finally:
-        for process in held:
-            process.kill()
-            process.wait()
 
 
 def kill(broker: RunningBroker) -> None:

@@ -13,6 +13,7 @@ import warrenmq
 from tests.spark.support import QUICK_JVM, channel
 from tests.support.brokers import RunningBroker
 from warrenmq.spark.options import OptionError, parse
+from warrenmq.spark.secret import password
 
 SECRET = "hunter2-very-secret"
 # The password is given in every way there is: in the open, in the URL, by the name of a variable.
@@ -78,20 +79,20 @@ def test_the_password_shows_nowhere(rabbitmq: RunningBroker, name: str, tmp_path
 
 def test_the_password_comes_from_a_variable_or_a_file_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AMQP_SECRET", "from-env")
-    assert parse({"stream": "s", "username": "u", "passwordEnv": "AMQP_SECRET"}).password() == "from-env"
+    assert password(parse({"stream": "s", "username": "u", "passwordEnv": "AMQP_SECRET"})) == "from-env"
     (tmp_path / "secret").write_text("from-file\n")
-    assert parse({"stream": "s", "passwordFile": str(tmp_path / "secret")}).password() == "from-file"
+    assert password(parse({"stream": "s", "passwordFile": str(tmp_path / "secret")})) == "from-file"
     with pytest.raises(OptionError, match="NOT_THERE, which is not set here"):
-        parse({"stream": "s", "passwordEnv": "NOT_THERE"}).password()
+        password(parse({"stream": "s", "passwordEnv": "NOT_THERE"}))
     with pytest.raises(OptionError, match="cannot be read: No such file"):
-        parse({"stream": "s", "passwordFile": str(tmp_path / "none")}).password()
+        password(parse({"stream": "s", "passwordFile": str(tmp_path / "none")}))
     with pytest.raises(OptionError, match="no password for user 'u'"):
-        parse({"stream": "s", "username": "u"}).password()
+        password(parse({"stream": "s", "username": "u"}))
     with pytest.raises(OptionError, match="give only one of"):
         parse({"stream": "s", "password": "p", "passwordEnv": "AMQP_SECRET"})
 
 
 def test_options_never_print_the_password() -> None:
     options = parse({"stream": "s", "url": f"amqp://u:{SECRET}@h:1/v"})
-    assert options.password() == SECRET and (options.host, options.port, options.virtual_host) == ("h", 1, "v")
+    assert password(options) == SECRET and (options.address, options.virtual_host) == ("h:1", "v")
     assert SECRET not in repr(options) and SECRET not in str(options)

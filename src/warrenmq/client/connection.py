@@ -43,8 +43,9 @@ CAPABILITIES: Final[dict[str, object]] = {
 class Connection:
     """``Connection("amqp://guest:guest@127.0.0.1:5672/")`` or by keywords; also a context manager.
 
-    ``timeout`` bounds connecting and every call that waits for the broker's answer. ``heartbeat`` 0 asks for none:
-    heartbeats are only sent while a call of this client waits.
+    ``timeout`` bounds connecting and every call that waits for the broker's answer. ``server_name`` is the name in the
+    broker's certificate, where that is not ``host``. ``heartbeat`` 0 asks for none: heartbeats are only sent while a
+    call of this client waits.
     """
 
     def __init__(
@@ -57,6 +58,7 @@ class Connection:
         username: str = "guest",
         password: str = "guest",
         ssl: tls.SSLContext | None = None,
+        server_name: str | None = None,
         heartbeat: int = 0,
         frame_max: int = 131072,
         channel_max: int = 2047,
@@ -82,7 +84,9 @@ class Connection:
         self.out = BytesWriter()  # what is to be sent next
         self.decoder: Final = Decoder()
         try:
-            self._transport: Final = Transport(self.address.host, self.address.port, ssl, timeout)
+            self._transport: Final = Transport(
+                self.address.host, self.address.port, ssl, timeout, server_name or self.address.host
+            )
         except OSError as error:
             raise ConnectError(f"cannot connect to {self.address.host}:{self.address.port}: {error}") from error
         try:

@@ -22,12 +22,14 @@ RECEIVE_SIZE: Final = 262144
 class Transport:
     """``ended`` turns true when the other side closed or reset."""
 
-    def __init__(self, host: str, port: int, context: ssl.SSLContext | None, timeout: float | None) -> None:
+    def __init__(
+        self, host: str, port: int, context: ssl.SSLContext | None, timeout: float | None, server_name: str
+    ) -> None:
         plain = socket.create_connection((host, port), timeout)
         try:
             plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             if context is not None:
-                self.socket: socket.socket = context.wrap_socket(plain, server_hostname=host)
+                self.socket: socket.socket = context.wrap_socket(plain, server_hostname=server_name)
             else:
                 self.socket = plain
             self.socket.setblocking(False)

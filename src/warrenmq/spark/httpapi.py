@@ -16,15 +16,18 @@ from __future__ import annotations
 import base64
 import http.client
 import json
+import ssl
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
+from warrenmq.spark.addresses import Address, answered, in_turn
 from warrenmq.spark.connect import STALLED, BrokerLost, tls_context
 from warrenmq.spark.options import OptionError, Options
 from warrenmq.spark.patience import Patience
+from warrenmq.spark.secret import password
 
 
 class LeaseExpired(RuntimeError):
@@ -63,7 +66,6 @@ def _lease_of(answer: dict[str, Any]) -> Lease:
 class HttpApi:
     def __init__(self, options: Options) -> None:
         self.options = options
-        self.host = options.http_host or options.host
 
     def call(self, method: str, path: str, body: object = None) -> tuple[int, Any]:
         """Status and decoded JSON; tries again when nobody listens."""
@@ -74,13 +76,28 @@ class HttpApi:
             except (OSError, http.client.HTTPException) as error:
                 if not patience.again():
                     raise BrokerLost(
-                        f"no answer from the HTTP API at {self.host}:{self.options.http_port} "
+                        f"no answer from the HTTP API at {self.options.http_address} "
                         f"(options httpHost, httpPort) {patience.tried}: {error}"
                     ) from None
 
     def _call(self, method: str, path: str, body: object, timeout: float = 30) -> tuple[int, Any]:
-        options = self.options
-        connection, headers = self._connect(timeout)
+        """One address after the other, until one answers."""
+        addresses = self.options.http_hosts
+        failures: list[str] = []
+        for address in in_turn(addresses):
+            try:
+                answer = self._ask(address, method, path, body, timeout)
+            except (OSError, http.client.HTTPException) as error:
+                if len(addresses) == 1:
+                    raise
+                failures.append(f"{address}: {error or type(error).__name__}")
+            else:
+                answered(addresses, address)
+                return answer
+        raise OSError("; ".join(failures))
+
+    def _ask(self, address: Address, method: str, path: str, body: object, timeout: float) -> tuple[int, Any]:
+        connection, headers = self._connect(address, timeout)
         payload = None
         if body is not None:
             payload = json.dumps(body)
@@ -92,20 +109,28 @@ class HttpApi:
         finally:
             connection.close()
         if response.status in (401, 403):
-            raise BrokerLost(f"the HTTP API at {self.host}:{options.http_port} refused user '{options.username}'")
+            raise BrokerLost(f"the HTTP API at {address} refused user '{self.options.username}'")
         try:
             return response.status, json.loads(data) if data else None
         except ValueError:
             return response.status, None
 
-    def _connect(self, timeout: float) -> tuple[http.client.HTTPConnection, dict[str, str]]:
+    def _connect(self, address: Address, timeout: float) -> tuple[http.client.HTTPConnection, dict[str, str]]:
         """A connection, and the headers with which every request begins."""
         options = self.options
-        connection = http.client.HTTPConnection(self.host, options.http_port, timeout=timeout)
+        login = base64.b64encode(f"{options.username}:{password(options)}".encode()).decode()
+        connection = http.client.HTTPConnection(address.host, address.port, timeout=timeout)
+        connection.connect()
         if options.http_tls:
-            context = tls_context(replace(options, tls=True))
-            connection = http.client.HTTPSConnection(self.host, options.http_port, timeout=timeout, context=context)
-        login = base64.b64encode(f"{options.username}:{options.password()}".encode()).decode()
+            try:
+                connection.sock = tls_context(options).wrap_socket(
+                    connection.sock, server_hostname=options.tls_server_name or address.host
+                )
+            except BaseException as error:
+                connection.close()
+                if isinstance(error, ssl.SSLCertVerificationError):  # it will be the same one next time
+                    raise BrokerLost(f"the HTTP API at {address} has no certificate for us: {error}") from None
+                raise
         return connection, {"Authorization": f"Basic {login}"}
 
     # --- queues
@@ -117,7 +142,7 @@ class HttpApi:
             return [name.text for name in wanted]
         status, queues = self.call("GET", f"/api/queues/{quote(self.options.virtual_host, safe='')}")
         if status != 200 or not isinstance(queues, list):
-            raise BrokerLost(f"the HTTP API at {self.host}:{self.options.http_port} did not list queues ({status})")
+            raise BrokerLost(f"the HTTP API at {self.options.http_address} did not list queues ({status})")
         there = [
             str(queue["name"])
             for queue in queues
@@ -165,7 +190,7 @@ class HttpApi:
     @contextmanager
     def peek(self, queue: str, first: int, end: int) -> Iterator[http.client.HTTPResponse]:
         """The messages at these positions, as octets (``peeked.py`` reads them)."""
-        connection, headers = self._connect(STALLED)
+        connection, headers = self._connect(in_turn(self.options.http_hosts)[0], STALLED)
         headers["Accept"] = "application/octet-stream"
         try:
             connection.request("GET", f"{self._peek(queue)}?first={first}&end={end}", None, headers)

@@ -22,6 +22,7 @@ from warrenmq.spark.connect import STALLED, BrokerLost, connect
 from warrenmq.spark.httpapi import HttpApi, Lease, LeaseExpired
 from warrenmq.spark.options import Options
 from warrenmq.spark.patience import Patience
+from warrenmq.spark.secret import Login
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -82,10 +83,12 @@ def _read(options: Options, columns: Columns, partition: LeasePartition) -> Iter
         connection = connect(options, f"lease of {partition.queue}")
         try:
             channel = connection.channel()
+            login = Login(options, connection)
             arguments = {"x-lease": partition.lease, "x-lease-left": Field("l", count)}
             channel.basic_consume(partition.queue, no_ack=True, arguments=arguments)
             skip = done  # after a lost connection the lease is read from its beginning
             while done < count:
+                login.refresh()
                 messages = channel.receive(STALLED)
                 if not messages:
                     raise BrokerLost(f"lease {partition.lease} on queue '{partition.queue}' gave {done} of {count}")

@@ -28,6 +28,7 @@ from warrenmq.spark.httpapi import HttpApi
 from warrenmq.spark.options import OptionError, Options
 from warrenmq.spark.patience import Patience
 from warrenmq.spark.positions import beyond
+from warrenmq.spark.secret import Login
 
 IDLE = 0.1  # seconds without a message after which RabbitMQ's last chunk is taken to be read
 FIRST = 5.0  # seconds without any message after which a stream of RabbitMQ is taken to be empty: it never says so
@@ -73,6 +74,7 @@ class Streams:
     def __init__(self, options: Options) -> None:
         self.options = options
         self._connection: Connection | None = None
+        self._login: Login | None = None
         self._anonymous: bool | None = None  # are streams without ids here?
         self._ends: dict[str, int] = {}
         self._sizes: dict[str, float] = {}  # mean body size seen at the end of the stream
@@ -219,8 +221,11 @@ class Streams:
         connection = self._connection
         if connection is not None:
             try:
+                if self._login is not None:
+                    self._login.refresh()
                 return connection.channel()
             except ClientError:
                 connection.abort()
         self._connection = connect(self.options, "stream planning")
+        self._login = Login(self.options, self._connection)
         return self._connection.channel()

@@ -5,25 +5,25 @@ known ones; so is a value that does not parse. A password is best given by name 
 that it is read where it is needed and travels nowhere; ``password`` and a password inside ``url`` are accepted because
 Spark redacts both in plans and neither reaches offsets or logs (``tests/spark/test_secrets.py`` looks for it there).
 
-Not here: connecting (``connect.py``) and what the numbers mean to a reader or writer.
+Not here: the forms of an address (``addresses.py``), getting the secret (``secret.py``), connecting (``connect.py``),
+and what the numbers mean to a reader or writer.
 """
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from urllib.parse import unquote, urlsplit
 
+from warrenmq.spark.addresses import Address, Addresses, listed, parse_list, parse_url
 from warrenmq.spark.names import Name, names_of
 from warrenmq.spark.names import OptionError as OptionError
 from warrenmq.spark.positions import Positions, everywhere, offsets, times
 
 CONNECTION = (
     "url", "host", "port", "virtualHost", "username", "password", "passwordEnv", "passwordFile",
-    "tls", "tlsCaFile", "tlsCertFile", "tlsKeyFile", "tlsVerify", "heartbeat", "connectTimeout", "patience",
-    "retries", "httpHost", "httpPort", "httpTls",
+    "tokenFile", "tokenCommand", "tokenRefresh", "tls", "tlsCaFile", "tlsCertFile", "tlsKeyFile", "tlsVerify",
+    "tlsServerName", "heartbeat", "connectTimeout", "patience", "retries", "httpHost", "httpPort", "httpTls",
 )  # fmt: skip
 READ = (
     "queue", "stream", "startingOffsets", "endingOffsets", "startingTimestamp", "endingTimestamp", "timestampTolerance",
@@ -35,6 +35,7 @@ WRITE = (
     "exchange", "routingKey", "mandatory", "persistent", "confirmTimeout", "maxOutstanding",
     "maxRowsPerSecondPerTask", "unroutable", "unroutablePath", "batchKey",
 )  # fmt: skip
+SECRETS = ("password", "passwordEnv", "passwordFile", "tokenFile", "tokenCommand")
 # Spark adds these by itself.
 SPARK = ("path", "paths", "checkpointLocation", "queryName", "outputMode", "header")
 
@@ -52,18 +53,21 @@ NO_TABLE_OPTIONS = (
 class Options:
     """Checked options. Their text never shows the secret."""
 
-    host: str = "localhost"
-    port: int = 5672
+    hosts: Addresses = (Address("localhost", 5672),)
     virtual_host: str = "/"
     username: str = "guest"
     secret: str | None = field(default=None, repr=False)
     password_env: str | None = None
     password_file: str | None = None
+    token_file: str | None = None
+    token_command: str | None = field(default=None, repr=False)
+    token_refresh: float | None = None
     tls: bool = False
     tls_ca_file: str | None = None
     tls_cert_file: str | None = None
     tls_key_file: str | None = None
     tls_verify: bool = True
+    tls_server_name: str | None = None
     heartbeat: int = 0
     connect_timeout: float = 10.0
     patience: float = 120.0
@@ -84,8 +88,7 @@ class Options:
     leases: str = "auto"
     lease_columns: bool = False
     lease_ttl_ms: int = 7 * 24 * 3600 * 1000
-    http_host: str | None = None
-    http_port: int = 15672
+    http_hosts: Addresses = (Address("localhost", 15672),)
     http_tls: bool = False
     prefetch_count: int = 5000
     bad_records: str = "replace"
@@ -103,30 +106,13 @@ class Options:
     batch_key: str | None = None
     given: frozenset[str] = field(default_factory=frozenset)
 
-    def password(self) -> str:
-        """The secret, looked up where the code runs: a worker needs the variable or the file too."""
-        if self.secret is not None:
-            return self.secret
-        if self.password_env is not None:
-            value = os.environ.get(self.password_env)
-            if value is None:
-                raise OptionError(
-                    f"passwordEnv names the environment variable {self.password_env}, which is not set here"
-                )
-            return value
-        if self.password_file is not None:
-            try:
-                with open(self.password_file, encoding="utf-8") as file:
-                    return file.read().rstrip("\r\n")
-            except OSError as error:
-                raise OptionError(f"passwordFile {self.password_file} cannot be read: {error.strerror}") from None
-        if self.username == "guest":
-            return "guest"  # no secret: the documented default, accepted on loopback only
-        raise OptionError(f"no password for user '{self.username}': give option 'passwordEnv' or 'passwordFile'")
-
     @property
     def address(self) -> str:
-        return f"{self.host}:{self.port}"
+        return listed(self.hosts)
+
+    @property
+    def http_address(self) -> str:
+        return listed(self.http_hosts)
 
 
 def is_sink(options: Mapping[str, str]) -> bool:
@@ -171,22 +157,23 @@ def _without_table(options: Mapping[str, str]) -> dict[str, str]:
 def _checked(given: dict[str, str], writing: bool) -> Options:
     values: dict[str, object] = {"given": frozenset(given)}
     if "url" in given:
-        values.update(_from_url(given["url"]))
+        values.update(parse_url(given["url"]))
         for name in ("host", "port", "virtualHost", "username", "tls"):
             if name in given:
                 raise OptionError(f"give either option 'url' or '{name}', not both")
     for name, target in (
-        ("host", "host"), ("virtualHost", "virtual_host"), ("username", "username"),
+        ("virtualHost", "virtual_host"), ("username", "username"),
         ("password", "secret"), ("passwordEnv", "password_env"),
         ("passwordFile", "password_file"), ("tlsCaFile", "tls_ca_file"), ("tlsCertFile", "tls_cert_file"),
-        ("tlsKeyFile", "tls_key_file"), ("httpHost", "http_host"), ("exchange", "exchange"),
+        ("tlsKeyFile", "tls_key_file"), ("exchange", "exchange"),
         ("routingKey", "routing_key"), ("unroutablePath", "unroutable_path"), ("batchKey", "batch_key"),
-        ("badRecordsPath", "bad_records_path"),
+        ("badRecordsPath", "bad_records_path"), ("tokenFile", "token_file"), ("tokenCommand", "token_command"),
+        ("tlsServerName", "tls_server_name"),
     ):  # fmt: skip
         if name in given:
             values[target] = given[name]
     for name, target, least in (
-        ("port", "port", 1), ("httpPort", "http_port", 1), ("heartbeat", "heartbeat", 0), ("retries", "retries", 0),
+        ("heartbeat", "heartbeat", 0), ("retries", "retries", 0),
         ("maxOffsetsPerTrigger", "max_offsets_per_trigger", 1), ("maxBytesPerTrigger", "max_bytes_per_trigger", 1),
         ("minOffsetsPerTrigger", "min_offsets_per_trigger", 1), ("maxRowsPerSecond", "max_rows_per_second", 1),
         ("maxRowsPerSecondPerTask", "max_rows_per_second_per_task", 1),
@@ -212,16 +199,47 @@ def _checked(given: dict[str, str], writing: bool) -> Options:
         values["confirm_timeout"] = duration_ms("confirmTimeout", given["confirmTimeout"]) / 1000
     if "leaseTtl" in given:
         values["lease_ttl_ms"] = duration_ms("leaseTtl", given["leaseTtl"])
-    for name, target in (("port", "port"), ("httpPort", "http_port")):
-        number = values.get(target)
-        if isinstance(number, int) and number > 65535:
-            raise OptionError(f"option '{name}' is {number}; a port is at most 65535")
-    if sum(name in given for name in ("password", "passwordEnv", "passwordFile")) > 1:
-        raise OptionError("give only one of the options 'password', 'passwordEnv' and 'passwordFile'")
-    if values.get("tls") and "port" not in values:
-        values["port"] = 5671
+    values.update(_addresses(given, values))
+    _check_login(given, values)
     values.update(_writing(given) if writing else _reading(given))
     return Options(**values)  # type: ignore[arg-type]
+
+
+def _addresses(given: dict[str, str], values: dict[str, object]) -> dict[str, object]:
+    """The AMQP and the HTTP addresses. HTTP is where AMQP is, unless ``httpHost`` says otherwise."""
+    hosts = values.get("hosts")
+    if not isinstance(hosts, tuple):
+        port = _port(given, "port", 5671 if values.get("tls") else 5672)
+        hosts = parse_list("host", given.get("host", "localhost"), port)
+    http_port = _port(given, "httpPort", 15672)
+    http_hosts = tuple(dict.fromkeys(Address(each.host, http_port) for each in hosts))
+    if "httpHost" in given:
+        http_hosts = parse_list("httpHost", given["httpHost"], http_port)
+    return {"hosts": hosts, "http_hosts": http_hosts}
+
+
+def _port(given: dict[str, str], name: str, default: int) -> int:
+    number = _integer(name, given[name], 1) if name in given else default
+    if number > 65535:
+        raise OptionError(f"option '{name}' is {number}; a port is at most 65535")
+    return number
+
+
+def _check_login(given: dict[str, str], values: dict[str, object]) -> None:
+    """Options that contradict each other, or would be passed over in silence."""
+    in_url = "secret" in values and "password" not in given
+    if sum(name in given for name in SECRETS) + in_url > 1:
+        raise OptionError(f"give only one of the options {', '.join(map(repr, SECRETS))}, or a password in 'url'")
+    if "tokenRefresh" in given:
+        if not {"tokenFile", "tokenCommand"} & set(given):
+            raise OptionError("option 'tokenRefresh' needs option 'tokenFile' or 'tokenCommand'")
+        values["token_refresh"] = duration_ms("tokenRefresh", given["tokenRefresh"]) / 1000
+    if "tlsKeyFile" in given and "tlsCertFile" not in given:
+        raise OptionError("option 'tlsKeyFile' needs option 'tlsCertFile', the certificate that the key belongs to")
+    if not values.get("tls") and not values.get("http_tls"):
+        for name in ("tlsCaFile", "tlsCertFile", "tlsVerify", "tlsServerName"):
+            if name in given:
+                raise OptionError(f"option '{name}' is for TLS: give 'tls' or 'httpTls' as true, or a url amqps://…")
 
 
 def _reading(given: dict[str, str]) -> dict[str, object]:
@@ -287,25 +305,6 @@ def duration_ms(name: str, text: str) -> int:
         raise OptionError(f"option '{name}' is '{text}'; expected a duration such as 500ms, 30s, 5m, 12h or 7d")
     unit = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}[match.group(2) or "ms"]
     return int(match.group(1)) * unit
-
-
-def _from_url(url: str) -> dict[str, object]:
-    parts = urlsplit(url)
-    if parts.scheme not in ("amqp", "amqps") or not parts.hostname:
-        raise OptionError("option 'url' must look like amqp://user@host:5672/vhost or amqps://…")
-    values: dict[str, object] = {"host": parts.hostname, "tls": parts.scheme == "amqps"}
-    if parts.password is not None:
-        values["secret"] = unquote(parts.password)
-    try:
-        if parts.port is not None:
-            values["port"] = parts.port
-    except ValueError:
-        raise OptionError("option 'url' has a port that is no port") from None
-    if parts.username:
-        values["username"] = unquote(parts.username)
-    if parts.path not in ("", "/"):
-        values["virtual_host"] = unquote(parts.path[1:])
-    return values
 
 
 def _integer(name: str, text: str, least: int) -> int:

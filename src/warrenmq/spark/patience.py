@@ -1,7 +1,8 @@
 """How long a broker that does not answer is asked again.
 
 Duty: pauses that grow, until option ``patience`` is used up (or after ``retries`` further attempts, where that is
-given). Whatever asks a broker, asks so: planning, tasks, HTTP. Not here: asking.
+given); where the broker has several addresses, the next one is asked next. Whatever asks a broker, asks so: planning,
+tasks, HTTP. Not here: asking.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
+from warrenmq.spark.addresses import failed
 from warrenmq.spark.options import Options
 
 FIRST_PAUSE = 0.2
@@ -25,6 +27,7 @@ class Patience:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.failures = 0
+        self._addresses = (options.hosts, options.http_hosts)
         self._retries = options.retries
         self._seconds = options.patience
         self._sleep = sleep
@@ -38,6 +41,8 @@ class Patience:
         if not self.failures:
             self._since = now
         self.failures += 1
+        for addresses in self._addresses:
+            failed(addresses)
         pause = self._pause
         if self._retries is None:
             left = self._seconds - (now - self._since)

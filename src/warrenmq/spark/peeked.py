@@ -94,7 +94,7 @@ def look(options: Options, partition: PeekPartition) -> Iterator[list[Message]]:
             return
         except (OSError, http.client.HTTPException, CutOff) as error:
             if not patience.again():
-                where = f"{options.http_host or options.host}:{options.http_port}"
+                where = options.http_address
                 raise BrokerLost(f"queue '{partition.queue}' at {where} cannot be looked at: {error}") from None
 
 

@@ -3,7 +3,8 @@
 Duty: the driver holds one connection, takes messages with manual acknowledgements, hands them to the tasks inside the
 partitions, and acknowledges when Spark commits the batch. When the driver dies, RabbitMQ puts back what was not
 acknowledged and it comes again in a later batch: nothing is lost, some messages come twice (``redelivered`` is set;
-tell them apart by ``message_id``). Not here: streams and leases, which do better.
+tell them apart by ``message_id``). It is the same when only the connection is lost. Not here: the connection
+(``consuming.py``); streams and leases, which do better.
 
 The data travels in the partitions and not in Spark's block store, because a task that is repeated must see it again.
 """
@@ -13,23 +14,24 @@ from __future__ import annotations
 import time
 import uuid
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader, InputPartition
 from pyspark.sql.types import StructType
 
-from warrenmq.client import Channel, ChannelClosed, Connection, ConnectionClosed, Message, Timeout
+from warrenmq.client import ChannelClosed, ConnectionClosed, Timeout
+from warrenmq.spark.addresses import failed
 from warrenmq.spark.bad_records import bad_table
 from warrenmq.spark.columns import BATCH_BYTES, BATCH_ROWS, Columns
 from warrenmq.spark.compat import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 from warrenmq.spark.connect import BrokerLost, connect
+from warrenmq.spark.consuming import Consuming, Held
 from warrenmq.spark.gathering import Gathering
 from warrenmq.spark.httpapi import HttpApi
-from warrenmq.spark.looking import IDLE
-from warrenmq.spark.options import OptionError, Options
+from warrenmq.spark.options import Options
 from warrenmq.spark.pacing import at_a_rate
+from warrenmq.spark.secret import Login
 from warrenmq.spark.waiting import waiting
 
 if TYPE_CHECKING:
@@ -53,53 +55,6 @@ class QueuePartition(InputPartition):
     count: int
 
 
-@contextmanager
-def naming(options: Options) -> Iterator[None]:
-    """A lost broker is told by its address. All that was not acknowledged goes back to the queues and comes again."""
-    try:
-        yield
-    except (ChannelClosed, ConnectionClosed, Timeout) as lost:
-        raise BrokerLost(f"the connection to {options.address} was lost: {lost}") from None
-
-
-class QueueChannel:
-    """One queue consumed by the driver: what was delivered and is not acknowledged yet."""
-
-    def __init__(self, connection: Connection, queue: str, prefetch: int) -> None:
-        self.queue = queue
-        self.channel: Channel = connection.channel()
-        try:
-            self.waiting = self.channel.queue_declare(queue, passive=True).int("message_count")
-            self.channel.basic_qos(min(prefetch, 65_535))
-            self.channel.basic_consume(queue)
-        except ChannelClosed as closed:
-            raise OptionError(f"queue '{queue}' cannot be read: {closed.text}") from None
-        self._left: list[Message] = []
-
-    def take(self, rows: int, size: int, patience: float) -> list[Message]:
-        """Up to so many messages or bytes, waiting a moment for the first."""
-        taken: list[Message] = []
-        held = 0
-        while len(taken) < rows and held < size:
-            if not self._left:
-                self._left = self.channel.receive(patience if not taken else IDLE)
-                if not self._left:
-                    break
-            count = 0
-            for message in self._left:
-                if len(taken) >= rows or held >= size:
-                    break
-                taken.append(message)
-                held += len(message.body)
-                count += 1
-            self._left = self._left[count:]
-        return taken
-
-    def put_back(self, messages: list[Message]) -> None:
-        """They come first the next time."""
-        self._left = messages + self._left
-
-
 @at_a_rate
 class PlainStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """A streaming read. The checkpoint's offset only counts batches: {"batch": n, "open": unsettled?}."""
@@ -107,10 +62,11 @@ class PlainStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def __init__(self, options: Options, schema: StructType) -> None:
         self.options = options
         self.schema = schema
-        self._connection: Connection | None = None
-        self._queues: list[QueueChannel] = []
+        # Two batches are unacknowledged at a time: Spark commits one while the next is under way.
+        prefetch = 2 * (options.max_offsets_per_trigger or MOST_ROWS) + 1000
+        self._consuming = Consuming(options, options.prefetch_count if "prefetchCount" in options.given else prefetch)
         self._batches: dict[int, list[pa.RecordBatch]] = {}
-        self._tags: dict[int, list[tuple[QueueChannel, int]]] = {}
+        self._held: dict[int, list[Held]] = {}
         self._left: dict[str, int] | None = None
         self._current: dict[str, Any] = {"batch": 0, "open": False}
         self._gathering = Gathering(options)
@@ -125,46 +81,44 @@ class PlainStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return ReadMaxRows(self.options.max_offsets_per_trigger or MOST_ROWS)
 
     def prepareForTriggerAvailableNow(self) -> None:
-        self._left = {queue.queue: queue.waiting for queue in self._consuming()}
+        self._left = self._consuming.waiting()
 
     def latestOffset(self, start: dict[str, Any] | None = None, limit: ReadLimit | None = None) -> dict[str, Any]:
         at = start or self._current
         number = int(at["batch"]) + 1
         if number in self._batches:
             return {"batch": number, "open": True}
-        queues = self._consuming()
         # "Everything" is bounded all the same: the driver's memory is.
         rows = MOST_ROWS if isinstance(limit, ReadAllAvailable) else self.options.max_offsets_per_trigger or MOST_ROWS
         size = self.options.max_bytes_per_trigger or MOST_BYTES
         batches: list[pa.RecordBatch] = []
-        tags: list[tuple[QueueChannel, int]] = []
-        with naming(self.options):
-            taken = [(queue, self._take(queue, rows // len(queues), size // len(queues))) for queue in queues]
-            count = sum(len(messages) for _, messages in taken)
-            full = sum(len(message.body) for _, messages in taken for message in messages) >= size
-            if self._left is None and not full and not isinstance(limit, ReadAllAvailable):
-                if self._gathering.waits(count, rows):
-                    for queue, messages in taken:
-                        queue.put_back(messages)
-                    taken = []
-            for queue, messages in taken:
-                if not messages:
-                    if self._left is not None:
-                        self._left[queue.queue] = 0  # others took the rest
-                    continue
+        held: list[Held] = []
+        taken = self._consuming.take(rows, size, self._left)
+        count = sum(len(messages) for _, messages in taken)
+        full = sum(len(message.body) for _, messages in taken for message in messages) >= size
+        if self._left is None and not full and not isinstance(limit, ReadAllAvailable):
+            if self._gathering.waits(count, rows):
+                for queue, messages in taken:
+                    queue.put_back(messages)
+                taken = []
+        for queue, messages in taken:
+            if not messages:
                 if self._left is not None:
-                    self._left[queue.queue] -= len(messages)
-                tags.append((queue, int(messages[-1].delivery_tag)))
-                bad = bad_table(self.options, f"{queue.queue}-batch-{number}-{uuid.uuid4().hex[:8]}")
-                columns = Columns(self.schema, queue.queue, bad)
-                for start_row in range(0, len(messages), 1000):
-                    columns.extend(messages[start_row : start_row + 1000])
-                    batches.append(columns.take())
-                if bad is not None:
-                    bad.close()
+                    self._left[queue.queue] = 0  # others took the rest
+                continue
+            if self._left is not None:
+                self._left[queue.queue] -= len(messages)
+            held.append(self._consuming.hold(queue, messages))
+            bad = bad_table(self.options, f"{queue.queue}-batch-{number}-{uuid.uuid4().hex[:8]}")
+            columns = Columns(self.schema, queue.queue, bad)
+            for start_row in range(0, len(messages), 1000):
+                columns.extend(messages[start_row : start_row + 1000])
+                batches.append(columns.take())
+            if bad is not None:
+                bad.close()
         if batches:
             self._batches[number] = batches
-            self._tags[number] = tags
+            self._held[number] = held
             self._current = {"batch": number, "open": True}
         elif at.get("open"):
             self._current = {"batch": number, "open": False}  # an empty batch, so that the last one is committed
@@ -172,18 +126,12 @@ class PlainStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return at
         return self._current
 
-    def _take(self, queue: QueueChannel, rows: int, size: int) -> list[Message]:
-        rows = max(1, rows)
-        if self._left is not None:
-            rows = min(rows, self._left.get(queue.queue, 0))
-        return queue.take(rows, max(1, size), 1.0) if rows else []
-
     def reportLatestOffset(self) -> dict[str, Any] | None:
         """For the query's progress (``progress.lag``), without what RabbitMQ has already sent ahead to this process.
 
         Asked over a connection of its own: here the answer would come behind all of that, which may not fit in memory.
         """
-        return {"behind": waiting(self.options, [queue.queue for queue in self._queues])}
+        return {"behind": waiting(self.options, self._consuming.names)}
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         # After a restart there is nothing to give for a batch that was under way: its messages are in the queue again
@@ -199,30 +147,13 @@ class PlainStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             yield from reader
 
     def commit(self, end: dict[str, Any]) -> None:
-        number = int(end["batch"])
-        with naming(self.options):
-            for batch in [each for each in self._tags if each <= number]:
-                for queue, tag in self._tags.pop(batch):
-                    queue.channel.basic_ack(tag, multiple=True)
-                self._batches.pop(batch, None)
-            if self._connection is not None:
-                self._connection.flush()
+        done = [batch for batch in self._batches if batch <= int(end["batch"])]
+        self._consuming.acknowledge([held for batch in done for held in self._held.pop(batch)])
+        for batch in done:
+            del self._batches[batch]
 
     def stop(self) -> None:
-        if self._connection is not None:
-            self._connection.close()
-
-    def _consuming(self) -> list[QueueChannel]:
-        if self._connection is None:
-            self._connection = connect(self.options, "queue source")
-            # Two batches are unacknowledged at a time: Spark commits one while the next is under way.
-            prefetch = 2 * (self.options.max_offsets_per_trigger or MOST_ROWS) + 1000
-            if "prefetchCount" in self.options.given:
-                prefetch = self.options.prefetch_count
-            names = HttpApi(self.options).names(stream=False)
-            with naming(self.options):
-                self._queues = [QueueChannel(self._connection, name, prefetch) for name in names]
-        return self._queues
+        self._consuming.stop()
 
 
 def packed(batches: list[pa.RecordBatch]) -> list[bytes]:
@@ -278,8 +209,10 @@ class PlainBatchReader(DataSourceReader):
         stop = time.monotonic() + 60
         try:
             channel = connection.channel()
+            login = Login(self.options, connection)
             channel.basic_consume(partition.queue)
             while done < partition.count and time.monotonic() < stop:
+                login.refresh()
                 messages = channel.receive(2.0)[: partition.count - done]
                 if not messages:
                     break  # another consumer took the rest
@@ -289,6 +222,7 @@ class PlainBatchReader(DataSourceReader):
                 if len(columns) >= BATCH_ROWS or columns.bytes >= BATCH_BYTES:
                     yield columns.take()
         except (ChannelClosed, ConnectionClosed, Timeout) as lost:
+            failed(self.options.hosts)  # Spark repeats the task
             raise BrokerLost(f"queue '{partition.queue}' at {self.options.address} was lost: {lost}") from None
         finally:
             connection.abort()

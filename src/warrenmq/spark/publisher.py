@@ -18,10 +18,12 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from warrenmq.client import Acked, Channel, ChannelClosed, Connection, ConnectionClosed, Nacked, Returned, Timeout
+from warrenmq.spark.addresses import failed
 from warrenmq.spark.connect import BrokerLost, connect
 from warrenmq.spark.encode import Rows, encode
 from warrenmq.spark.options import Options
 from warrenmq.spark.pacing import Pace
+from warrenmq.spark.secret import Login
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -108,6 +110,7 @@ class Publisher:
         self.row = 0
         self._flying: deque[Chunk] = deque()
         self._connection: Connection | None = None
+        self._login: Login | None = None
         self._channel: Channel | None = None
         self._low = 0  # every sequence number up to here is settled
         self._above: set[int] = set()
@@ -168,13 +171,19 @@ class Publisher:
             except Timeout as error:
                 if self._connection is not None:
                     self._connection.abort()  # no goodbye: nobody would answer it
-                raise BrokerLost(f"the broker at {self.options.address} does not answer: {error}") from None
+                failed(self.options.hosts)
+                self._lost += 1
+                if len(self.options.hosts) == 1 or self._lost > REOPENED:
+                    raise BrokerLost(f"the broker at {self.options.address} does not answer: {error}") from None
+                self._forget()
+                action = self._resend
             except ConnectionClosed as closed:
                 self._forget()
                 self._connection = None
                 # 0: it just went; 320: the operator's doing. Anything else is about something we sent.
                 if closed.code in (0, 320):
                     self._lost += 1
+                    failed(self.options.hosts)
                     if self._lost > REOPENED:
                         where = self.options.address
                         raise BrokerLost(f"the connection to {where} was lost {self._lost} times: {closed}") from None
@@ -225,6 +234,7 @@ class Publisher:
             return self._channel
         if self._connection is None or self._connection.closed is not None:
             self._connection = connect(self.options, "sink")
+            self._login = Login(self.options, self._connection)
         channel = self._connection.channel()
         channel.confirm_select()
         self._channel = channel
@@ -251,6 +261,7 @@ class Publisher:
                 deadline = time.monotonic() + self.options.confirm_timeout
             elif time.monotonic() > deadline:
                 blocked = self._connection.blocked if self._connection is not None else None
+                failed(self.options.hosts)
                 why = f" (the broker takes no publishes now: {blocked})" if blocked else ""
                 raise BrokerLost(
                     f"{self.options.address} has confirmed nothing for {self.options.confirm_timeout:g} s{why}"
@@ -261,6 +272,8 @@ class Publisher:
         if channel is None:
             return
         try:
+            if self._login is not None:
+                self._login.refresh()
             if not channel.events:
                 channel.connection.read(timeout)
         finally:

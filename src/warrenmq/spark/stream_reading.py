@@ -22,6 +22,7 @@ from warrenmq.spark.connect import STALLED, BrokerLost, connect, is_warren
 from warrenmq.spark.looking import Replaced, Streams, consume, lost
 from warrenmq.spark.options import Options
 from warrenmq.spark.patience import Patience
+from warrenmq.spark.secret import Login
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -93,10 +94,12 @@ def _read(options: Options, columns: Columns, partition: StreamPartition) -> Ite
         connection = connect(options, f"stream {partition.stream}")
         try:
             channel = connection.channel()
+            login = Login(options, connection)
             consume(channel, partition.stream, Field("l", at), options.prefetch_count, partition.id)
             # RabbitMQ numbers a chunk of its own with each new segment: in the middle of reading that is no gap.
             allowed = 0
             while at < partition.end:
+                login.refresh()
                 messages = channel.receive(STALLED)
                 if not messages:
                     raise BrokerLost(
