@@ -144,6 +144,50 @@ def test_behind_a_higher_priority_a_message_does_not_expire(desk: Desk) -> None:
     desk.until(lambda: desk.count(queue) == 0)
 
 
+@pytest.mark.parametrize("expiration", ["0", "50"])
+@pytest.mark.parametrize("looks", ["get", "consume"])
+def test_what_arrives_before_others_that_wait_is_not_looked_at_until_something_is_taken(
+    desk: Desk, expiration: str, looks: str
+) -> None:
+    queue = desk.queue("q", max_priority=5)
+    other = desk.queue("other")
+    desk.fill(queue, "low", priority=1)
+    desk.fill(queue, "over", "over too", priority=5, expiration=expiration)
+    desk.fill(queue, "top", priority=5)
+    desk.fill(other, "as long", expiration="200")
+    desk.until(lambda: desk.count(other) == 0)
+    assert desk.count(queue) == 4
+    got: list[str] = []
+    if looks == "get":
+        while desk.count(queue):
+            got.append(desk.get(queue, no_ack=True)[2])
+    else:
+        desk.channel.basic_consume(queue, lambda *it: got.append(it[3].decode()), auto_ack=True)
+        desk.until(lambda: len(got) == 3)
+    assert got == ["over", "top", "low"]
+
+
+def test_what_is_dropped_for_a_limit_makes_a_priority_queue_look_at_its_head(desk: Desk) -> None:
+    queue = desk.queue("q", max_priority=5, max_length=2)
+    desk.fill(queue, "low", priority=1)
+    desk.fill(queue, "over", priority=4, expiration="0")
+    assert desk.count(queue) == 2
+    desk.fill(queue, "top", priority=5, expiration="0")  # dropped, and then the next is looked at
+    assert desk.count(queue) == 1
+    assert desk.get(queue)[2] == "low"
+
+
+def test_what_comes_back_makes_a_priority_queue_look_at_its_head(desk: Desk) -> None:
+    queue = desk.queue("q", max_priority=5)
+    desk.fill(queue, "1", "2", priority=1)
+    tag = desk.get(queue)[0]
+    desk.fill(queue, "over", priority=4, expiration="0")
+    assert desk.count(queue) == 2
+    desk.channel.basic_nack(tag)
+    desk.until(lambda: desk.count(queue) == 2)
+    assert desk.get(queue)[2] == "1"
+
+
 # -- failed deliveries of quorum queues --------------------------------------------------------------------------
 
 LIMITS = pytest.mark.parametrize("limit", [{}, {"delivery_limit": 9}], ids=["no limit", "limit"])

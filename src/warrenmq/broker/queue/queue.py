@@ -51,6 +51,7 @@ class HeadExpiry(Timer):
         self._queue: Final = queue
 
     def fire(self) -> None:
+        self._queue.overlooked = False
         self._queue.expire_heads(self._queue.broker.now)
 
     def subject(self) -> str:
@@ -131,6 +132,7 @@ class Queue(Destination):
         self._expiry: Final = QueueExpiry(self)
         self.eager: bool = False  # must each publish be settled before the next? (limits)
         self.expiring: bool = False  # may entries here expire?
+        self.overlooked: bool = False  # did the head arrive before others that waited? Then nobody has looked at it yet
         self.behind: bool = False  # more has expired than a turn may drop: the rest is at the head still
         # counters
         self.published: i64 = 0
@@ -150,6 +152,7 @@ class Queue(Destination):
         """Arguments or policy changed: take the new limits into force, also on what waits here already."""
         dropped = self.settings.overflow == DROP_HEAD
         self.settings = settings(self.arguments, self.policy_definition)
+        self.overlooked = False
         s = self.settings
         self.eager = s.max_length >= 0 or s.max_bytes >= 0
         if s.ttl >= 0:
@@ -200,6 +203,8 @@ class Queue(Destination):
         fifo = self._fifo
         if self.max_priority > 0:
             fifo = self._fifo_of(message.priority)
+            if expires_at and self.ready > 1 and fifo.length == 0:
+                self._overlook(fifo)
         if expires_at:
             self.expiring = True
         if fifo.paged > 0 or (
@@ -225,6 +230,13 @@ class Queue(Destination):
                 self.expire_heads(self.broker.now, 2)  # more than came, so that a flood does not outrun it
             else:
                 self.arm_head_expiry()
+
+    def _overlook(self, fifo: Fifo) -> None:
+        """Something that may expire arrives in a priority queue in which others wait. Does it become the head? RabbitMQ
+        looks whether its head has expired only when something is taken, comes back or is dropped for a limit, or when
+        an earlier head was to expire; so until then this one stays, and is delivered."""
+        if self.priority_of(self._first_fifo()) < self.priority_of(fifo):
+            self.overlooked = True
 
     def _fifo_of(self, priority: i64) -> Fifo:
         if priority > self.max_priority:
@@ -353,6 +365,9 @@ class Queue(Destination):
         if entry is not None:
             self.ready -= 1
             self.ready_bytes -= entry.message.size
+            if self.overlooked:
+                self.overlooked = False
+                self.expire_heads(self.broker.now)
         return entry
 
     def promise_pending(self) -> bool:
@@ -437,6 +452,7 @@ class Queue(Destination):
         if self.eager and self.settings.overflow == DROP_HEAD:
             self._drop_heads()
         if self.expiring:
+            self.overlooked = False
             self.expire_heads(self.broker.now)
         self.mark_dirty()
 
@@ -467,15 +483,19 @@ class Queue(Destination):
                 return
             self.ready -= 1
             self.ready_bytes -= entry.message.size
+            self.overlooked = False
             self.give_up(entry, "maxlen")
 
     def expire_heads(self, now: i64, least: i64 = 0) -> None:
-        """Drop what expired at ``now`` or before from the head; behind a higher priority nothing is looked at.
+        """Drop what expired at ``now`` or before from the head, unless that is ``overlooked``; behind a higher priority
+        nothing is looked at.
 
         Not more in a turn than the broker's bound allows, but ``least`` in any case. When more has expired the queue
         is ``behind``: it delivers nothing and whoever asks it something waits, until later turns have done the rest.
         """
         broker = self.broker
+        if self.overlooked:
+            return
         if self.behind:
             now = broker.now  # what was to go in an earlier turn
         while self.ready > 0:
@@ -508,6 +528,8 @@ class Queue(Destination):
                 raise Postponed
 
     def arm_head_expiry(self) -> None:
+        if self.overlooked:
+            return
         head = (self._first_fifo() if self.max_priority > 0 else self._fifo).peek()
         if head is not None and head.expires_at:
             self.broker.timers.arm(self._head_expiry, head.expires_at)
@@ -575,6 +597,7 @@ class Queue(Destination):
         if self.durable and count:
             self.broker.durability.purge(self)
         self._clear()
+        self.overlooked = False
         if self._head_expiry.due >= 0:
             self.broker.timers.cancel(self._head_expiry)
         return count
@@ -620,6 +643,7 @@ class Queue(Destination):
 
     def lease_out(self, lease: Lease, count: i64, max_bytes: i64) -> None:
         """Move messages from the head to a lease: they count as unacknowledged and nobody else gets them."""
+        self.overlooked = False
         if self.expiring:
             self.expire_heads(self.broker.now)
         while self.ready > 0 and not self.behind and (count < 0 or lease.count() < count):
