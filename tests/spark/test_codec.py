@@ -163,7 +163,7 @@ def test_rows_encode_to_the_headers_the_wire_code_would_write(rows: list[dict[st
     }  # fmt: skip
     arrays = {name: pa.array([row.get(name) for row in rows], kind) for name, kind in kinds.items()}
     batch = pa.RecordBatch.from_pydict({**arrays, "body": pa.array([b"abc"] * len(rows), pa.binary())})
-    encoded = encode(batch, "x", "k", True, "job-0-", 0)
+    encoded = encode(batch, "x", "k", True, [f"job-0-{row}" for row in range(batch.num_rows)])
     for number, (row, header) in enumerate(zip(rows, encoded.headers, strict=True)):
         wanted = Properties(**{"delivery_mode": 2, "message_id": f"job-0-{number}", **row})
         if any(isinstance(value, str) and len(value.encode()) > 255 for value in row.values()):

@@ -147,7 +147,7 @@ def test_offsets_that_retention_took_fail_the_query_or_are_skipped_as_asked(
 
 def test_a_fault_in_the_options_is_one_clear_line(spark: SparkSession) -> None:
     cases = [
-        ({"stream": "s", "colour": "red"}, "unknown option 'colour' for format amqp; known for read: connectTimeout, "),
+        ({"stream": "s", "colour": "red"}, "unknown option 'colour' for format amqp; known for read: badRecords, "),
         ({}, "give exactly one of the options 'queue' and 'stream'"),
         ({"stream": "s", "queue": "q"}, "give exactly one of the options 'queue' and 'stream'"),
         ({"stream": "s", "startingOffsets": "soon"}, "option 'startingOffsets' is 'soon'; expected earliest, latest"),

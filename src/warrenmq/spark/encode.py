@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from warrenmq.client.rows import Property, content_headers, numbered, shortstrs
+from warrenmq.client.rows import Property, content_headers, shortstrs
 from warrenmq.spark.headers import HeaderError, from_maps
 from warrenmq.wire.content import (
     FLAG_APP_ID,
@@ -59,10 +59,8 @@ class Rows:
         self.faults = faults  # row -> why it cannot be published
 
 
-def encode(
-    batch: pa.RecordBatch, exchange: str, routing_key: str, persistent: bool, id_prefix: str, first_row: int
-) -> Rows:
-    """All rows of a batch. ``exchange`` and ``routing_key`` stand in for missing columns and nulls."""
+def encode(batch: pa.RecordBatch, exchange: str, routing_key: str, persistent: bool, generated: list[str]) -> Rows:
+    """All rows of a batch. Exchange, routing key and generated ids stand in for missing columns and nulls."""
     count = batch.num_rows
     names = set(batch.schema.names)
     faults: dict[int, str] = {}
@@ -73,7 +71,6 @@ def encode(
         for row, value in enumerate(values if name in names else values[:1]):
             if len(value) > 85 and len(value.encode()) > 255:
                 faults[row] = f"{name} has more than 255 octets"
-    generated = numbered(id_prefix, first_row, count)
     if "message_id" in names:
         given = batch.column("message_id").to_pylist()
         message_ids = [own if own is not None else made for own, made in zip(given, generated, strict=True)]

@@ -33,7 +33,7 @@ READ = (
 )  # fmt: skip
 WRITE = (
     "exchange", "routingKey", "mandatory", "persistent", "confirmTimeout", "maxOutstanding",
-    "maxRowsPerSecondPerTask", "unroutable", "unroutablePath", "batchKey",
+    "maxRowsPerSecondPerTask", "unroutable", "unroutablePath", "batchKey", "messageIds",
 )  # fmt: skip
 SECRETS = ("password", "passwordEnv", "passwordFile", "tokenFile", "tokenCommand")
 # Spark adds these by itself.
@@ -104,6 +104,7 @@ class Options:
     unroutable: str = "fail"
     unroutable_path: str | None = None
     batch_key: str | None = None
+    message_ids: str = "row"
     given: frozenset[str] = field(default_factory=frozenset)
 
     @property
@@ -295,7 +296,10 @@ def _writing(given: dict[str, str]) -> dict[str, object]:
         raise OptionError(f"option 'unroutable' is '{given['unroutable']}'; expected fail or report")
     if unroutable == "report" and "unroutablePath" not in given:
         raise OptionError("option 'unroutable' = report needs option 'unroutablePath', the folder for the rows")
-    return {"unroutable": unroutable}
+    ids = given.get("messageIds", "row").lower()
+    if ids not in ("row", "content"):
+        raise OptionError(f"option 'messageIds' is '{given['messageIds']}'; expected row or content")
+    return {"unroutable": unroutable, "message_ids": ids}
 
 
 def duration_ms(name: str, text: str) -> int:

@@ -21,6 +21,7 @@ from warrenmq.client import Acked, Channel, ChannelClosed, Connection, Connectio
 from warrenmq.spark.addresses import failed
 from warrenmq.spark.connect import BrokerLost, connect
 from warrenmq.spark.encode import Rows, encode
+from warrenmq.spark.message_ids import ContentIds, RowIds
 from warrenmq.spark.options import Options
 from warrenmq.spark.pacing import Pace
 from warrenmq.spark.secret import Login
@@ -106,8 +107,7 @@ class Publisher:
 
     def __init__(self, options: Options, id_prefix: str) -> None:
         self.options = options
-        self.id_prefix = id_prefix
-        self.row = 0
+        self.ids = RowIds(id_prefix) if options.message_ids == "row" else ContentIds(id_prefix)
         self._flying: deque[Chunk] = deque()
         self._connection: Connection | None = None
         self._login: Login | None = None
@@ -147,10 +147,8 @@ class Publisher:
 
     def _take(self, batch: pa.RecordBatch) -> None:
         options = self.options
-        rows = encode(
-            batch, options.exchange or "", options.routing_key or "", options.persistent, self.id_prefix, self.row
-        )
-        self.row += batch.num_rows
+        ids = self.ids.of(batch)
+        rows = encode(batch, options.exchange or "", options.routing_key or "", options.persistent, ids)
         chunk = Chunk(batch, rows)
         for row, fault in rows.faults.items():
             chunk.settle(row, INVALID, None, fault)

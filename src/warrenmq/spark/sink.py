@@ -4,7 +4,7 @@ Duty: Spark's writers. ``unroutable`` says what becomes of rows the broker did n
 names them, ``report`` writes them with the reason to ``unroutablePath``. Not here: publishing (``publisher.py``).
 
 Message ids: a row without one gets ``<job>-<partition>-<row>`` (batch) or ``<query>-<batch>-<partition>-<row>``
-(streaming), which is the same when Spark repeats the task or, streaming, the whole batch.
+(streaming), which is the same when Spark repeats the task or, streaming, the whole batch (``message_ids.py``).
 """
 
 from __future__ import annotations
