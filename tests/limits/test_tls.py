@@ -105,6 +105,20 @@ def test_a_certificate_logs_its_common_name_in_with_external(broker: Broker, aut
     use(connection)
 
 
+def test_a_client_that_goes_without_a_word_is_forgotten(
+    broker: Broker, authority: Authority, caplog: pytest.LogCaptureFixture
+) -> None:
+    before = broker.call(lambda: len(broker.server.broker.connections))
+    connection = Connection(port=tls_port(broker), ssl=trusting(authority), connection_name="soon gone")
+    connection.channel()
+    connection.abort()
+    deadline = time.monotonic() + 60
+    while broker.call(lambda: len(broker.server.broker.connections)) > before:
+        assert time.monotonic() < deadline, "the connection is still there"
+        time.sleep(0.01)
+    assert [record for record in caplog.records if record.levelno >= logging.ERROR] == []
+
+
 def test_a_certificate_of_nobody_we_know_is_refused(broker: Broker, authority: Authority) -> None:
     context = trusting(authority, authority.issue("nobody"))
     with pytest.raises(ConnectError, match="Login was refused using authentication mechanism EXTERNAL"):

@@ -25,6 +25,28 @@ AT_ONCE = 16  # ... so many parts at a time: a part is a frame at the most
 LINGER = 3.0  # seconds that a closed connection has to take what was written to it
 
 
+class Nowhere:
+    """The transport of a client that is gone. One of asyncio's for TLS raises when it is used after its end."""
+
+    def write(self, data: bytes) -> None: ...
+
+    def writelines(self, parts: list[bytes]) -> None: ...
+
+    def close(self) -> None: ...
+
+    def is_closing(self) -> bool:
+        return True
+
+    def get_write_buffer_size(self) -> int:
+        return 0
+
+    def get_extra_info(self, name: str) -> None:
+        return None
+
+
+NOWHERE = Nowhere()
+
+
 class ClientTransport(Sink):
     """Duck-typed asyncio protocol (a compiled base cannot be combined with asyncio.Protocol)."""
 
@@ -67,6 +89,7 @@ class ClientTransport(Sink):
     def connection_lost(self, error: Exception | None) -> None:
         self._server.transports.discard(self)
         self._waiting.clear()
+        self._transport = NOWHERE
         if self._connection is not None:
             self._server.begin()
             self._connection.lost("the client went away" if error is None else str(error))
