@@ -92,6 +92,31 @@ def test_a_streaming_read_keeps_to_its_rate_too(broker: RunningBroker, name: str
     assert time.monotonic() - began > 60 / 40 - 0.1
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_read_whose_rows_are_taken_slowly_loses_none(
+    broker: RunningBroker, name: str, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from pyspark.sql.types import BinaryType, StructField, StructType
+
+    from warrenmq.spark import lease_reading, plain, stream_reading
+    from warrenmq.spark.source import AmqpDataSource
+
+    for module in (lease_reading, plain, stream_reading):
+        monkeypatch.setattr(module, "BATCH_ROWS", 10)
+    declare(broker, kind, name)
+    publish(broker, name, [b"%d" % number + b" " * 60_000 for number in range(100)])
+    given = {**options(broker, kind, name), "prefetchCount": "10"}
+    reader: Any = AmqpDataSource(given).reader(StructType([StructField("body", BinaryType())]))
+    real, later = time.monotonic, [0.0]
+    monkeypatch.setattr(time, "monotonic", lambda: real() + later[0])
+    rows: list[bytes] = []
+    for partition in reader.partitions():
+        for batch in reader.read(partition):
+            rows += batch.column("body").to_pylist()
+            later[0] += 1000  # as if the rows had taken so long
+    assert sorted(map(int, rows)) == list(range(100))
+
+
 def test_a_task_of_a_write_publishes_no_faster_than_its_rate(broker: RunningBroker, name: str) -> None:
     from warrenmq.spark.publisher import Publisher
 

@@ -11,7 +11,6 @@ The data travels in the partitions and not in Spark's block store, because a tas
 
 from __future__ import annotations
 
-import time
 import uuid
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -206,17 +205,15 @@ class PlainBatchReader(DataSourceReader):
         bad = bad_table(self.options, f"{partition.queue}-read")
         columns = Columns(self.schema, partition.queue, bad)
         done = 0
-        stop = time.monotonic() + 60
         try:
             channel = connection.channel()
             login = Login(self.options, connection)
             channel.basic_consume(partition.queue)
-            while done < partition.count and time.monotonic() < stop:
+            while done < partition.count:
                 login.refresh()
                 messages = channel.receive(2.0)[: partition.count - done]
                 if not messages:
                     break  # another consumer took the rest
-                stop = time.monotonic() + 60
                 columns.extend(messages)
                 done += len(messages)
                 if len(columns) >= BATCH_ROWS or columns.bytes >= BATCH_BYTES:
