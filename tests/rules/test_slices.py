@@ -8,9 +8,10 @@ import pytest
 
 from tests.broker.harness import Client, Core
 from tests.limits.gate import advance
-from tests.rules.desk import delivered, queue
+from tests.rules.desk import delivered, policy, queue
 from warrenmq.broker.broker import EXPIRIES
-from warrenmq.broker.settling import SLICE
+from warrenmq.broker.queue.paging import WINDOW
+from warrenmq.broker.settling import READ, SLICE
 from warrenmq.wire.content import Properties, content_frames, encode_header
 from warrenmq.wire.methods import method_frame
 
@@ -194,3 +195,135 @@ def test_a_broker_that_stops_in_the_middle_has_settled_all_of_it(core: Core, hol
     holding.send("basic.ack", delivery_tag=0, multiple=True)
     core.broker.shut_down("over")
     assert (queue(core, "q").ready, queue(core, "q").unacked) == (0, 0)
+
+
+def test_many_acks_at_once_share_the_bound_of_a_turn(core: Core, holding: Client) -> None:
+    before = int(queue(core, "q").unacked)
+    holding.feed(
+        b"".join(method_frame(1, "basic.ack", delivery_tag=tag, multiple=True) for tag in range(5000, HELD, 5000))
+    )
+    assert before - int(queue(core, "q").unacked) <= SLICE
+    for _ in range(20):
+        advance(core, 1)
+    assert queue(core, "q").unacked == HELD - max(range(5000, HELD, 5000))
+
+
+# --- giving back
+
+
+def give_back(client: Client, how: str) -> None:
+    if how == "basic.nack":
+        client.send("basic.nack", delivery_tag=0, multiple=True, requeue=True)
+    elif how == "basic.recover":
+        client.send("basic.recover", requeue=True)
+    elif how == "channel.close":
+        client.send("channel.close", reply_code=200, reply_text="", class_id=0, method_id=0)
+    else:
+        client.connection.lost("gone")
+        client.core.turn()
+
+
+WAYS = ["basic.nack", "basic.recover", "channel.close", "connection lost"]
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_messages_go_back_a_slice_a_turn_and_nobody_gets_one_before_all_are_back(
+    core: Core, holding: Client, way: str
+) -> None:
+    holding.call("basic.cancel", consumer_tag=str(next(iter(holding.connection.channels[1].consumers))))
+    reader = core.client()
+    reader.call("basic.consume", queue="q", no_ack=True)
+    asking, writer = core.client(), core.client()
+    give_back(holding, way)
+    asking.send("queue.declare", queue="q", passive=True)
+    publish(writer, "q", range(HELD, HELD + 1))
+    turns = [int(queue(core, "q").ready)]
+    while queue(core, "q").unacked:
+        assert delivered(reader) == [] and asking.take() == []
+        advance(core, 1)
+        turns.append(int(queue(core, "q").ready))
+        assert len(turns) < 100
+    steps = [after - before for before, after in zip([0, *turns[:-2]], turns[:-1], strict=True)]
+    assert max(steps) <= SLICE + 1 and len(turns) >= 3  # and what was published
+    advance(core, 1)
+    for client in (reader, asking):
+        client.feed(b"")
+    assert delivered(reader) == [*(f"{number}*" for number in range(HELD)), str(HELD)]
+    assert [got["message_count"] for got in asking.take()] == [0]
+
+
+def test_what_was_given_back_is_there_again_after_a_stop_in_the_middle(tmp_path: Path) -> None:
+    core = Core(tmp_path)
+    client = core.client()
+    client.call("queue.declare", queue="q", durable=True)
+    publish(client, "q", range(HELD), delivery_mode=2)
+    client.call("basic.consume", queue="q")
+    assert len(client.deliveries()) == HELD
+    client.send("basic.nack", delivery_tag=0, multiple=True, requeue=True)
+    assert queue(core, "q").unacked > 0
+    core.restart()
+    client = core.client()
+    client.call("basic.consume", queue="q", no_ack=True)
+    assert delivered(client) == [f"{number}*" for number in range(HELD)]
+
+
+def test_content_that_must_be_read_again_counts_for_more(core: Core) -> None:
+    client = core.client()
+    client.call("queue.declare", queue="q", durable=True)
+    publish(client, "q", range(HELD), delivery_mode=2)
+    client.call("basic.consume", queue="q", consumer_tag="c")
+    assert len(client.deliveries()) == HELD
+    client.call("basic.cancel", consumer_tag="c")
+    client.send("basic.nack", delivery_tag=0, multiple=True, requeue=True)
+    first = int(queue(core, "q").ready)
+    advance(core, 1)
+    assert WINDOW <= first < SLICE and queue(core, "q").ready - first <= SLICE // READ
+
+
+def test_a_queue_deleted_in_the_middle_takes_all_of_it_along(core: Core, holding: Client) -> None:
+    give_back(holding, "basic.nack")
+    core.broker.begin_turn()
+    vhost = core.broker.vhosts["/"]
+    vhost.remove_queue(vhost.queues["q"])
+    core.broker.end_turn()
+    for _ in range(10):
+        advance(core, 1)
+    holding.take()
+    assert holding.call("queue.declare", queue="q")["message_count"] == 0
+
+
+# --- a limit far below what is there
+
+
+def test_a_much_lower_limit_drops_a_bounded_number_a_turn_oldest_first(core: Core) -> None:
+    client = core.client()
+    client.call("queue.declare", queue="dead")
+    arguments = {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dead"}
+    client.call("queue.declare", queue="q", arguments=arguments)
+    publish(client, "q", range(MANY))
+    policy(core, "^q$", max_length=3)
+    asking = core.client()
+    asking.send("queue.declare", queue="q", passive=True)
+    dropped = [MANY - int(queue(core, "q").ready)]
+    while queue(core, "q").ready > 3:
+        assert asking.take() == []
+        before = int(queue(core, "q").ready)
+        advance(core, 1)
+        dropped.append(before - int(queue(core, "q").ready))
+        assert len(dropped) < 100
+    assert max(dropped) <= EXPIRIES and len(dropped) > 3
+    for _ in range(3):
+        advance(core, 1)
+    asking.feed(b"")
+    assert [got["message_count"] for got in asking.take()] == [3]
+    client.call("basic.consume", queue="dead", no_ack=True)
+    assert delivered(client) == [str(number) for number in range(MANY - 3)]
+
+
+def test_publishes_do_not_outrun_the_dropping(core: Core) -> None:
+    client = core.client()
+    client.call("queue.declare", queue="q")
+    publish(client, "q", range(MANY))
+    policy(core, "^q$", max_length=3)
+    publish(client, "q", range(MANY))
+    assert queue(core, "q").ready < MANY

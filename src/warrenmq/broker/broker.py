@@ -43,7 +43,7 @@ from warrenmq.broker.queue.queue import Queue
 from warrenmq.broker.queue.quorum import QuorumQueue
 from warrenmq.broker.queue.stream import StreamQueue
 from warrenmq.broker.records import INTERNAL, Binding, Exchange, Resource
-from warrenmq.broker.settling import Settling
+from warrenmq.broker.settling import SLICE, Settling
 from warrenmq.broker.sink import Sink
 from warrenmq.broker.states import GONE, RUNNING
 from warrenmq.broker.timers import Timers
@@ -137,6 +137,7 @@ class Broker:
         self.under_pressure: bool = False
         self.arriving: Channel | None = None  # whose content was completed and is being published
         self.expiries_left: i64 = EXPIRIES
+        self.settles_left: i64 = SLICE
         self.windowed: i64 = 0  # entries that queues hold in memory with their content
         self._noted_quorum: bool = False
         self._next_queue_id: i64 = 1
@@ -168,6 +169,7 @@ class Broker:
         """Read the clock once for everything that happens until the end of the turn."""
         self.now = self.clock.now_ms()
         self.expiries_left = EXPIRIES
+        self.settles_left = SLICE
 
     def end_turn(self) -> None:
         """Deliver, confirm, commit, flush: once for everything the turn brought."""
@@ -461,4 +463,5 @@ class Broker:
         for connection in list(self.connections):
             if connection.state >= RUNNING and connection.state < GONE:
                 connection.shut(320, reason)
+        self.settling.finish()  # what they held goes back
         self.end_turn()

@@ -21,7 +21,7 @@ from warrenmq.broker.consumer import LARGE_BODY, Consumer
 from warrenmq.broker.mandatory import Mandatory
 from warrenmq.broker.message import Entry, Message, write_content
 from warrenmq.broker.records import Exchange, Resource
-from warrenmq.broker.settling import SLICE
+from warrenmq.broker.settling import FEW, GiveBack, Settle, queues_of
 from warrenmq.broker.states import RUNNING
 from warrenmq.broker.transaction import ACK, NACK_OR_REJECT, REJECT, REQUEUE, Transaction
 from warrenmq.wire.methods import Method, method_frame
@@ -297,10 +297,10 @@ class Channel:
             self.tx.settle(ACK, self._take_tagged(tag, multiple, 80))
         elif multiple:
             entries = self._take_up_to(tag, 80)
-            if len(entries) > SLICE:
-                self.broker.settling.add(self, entries, False)
-            else:
+            if self._few(entries):
                 self.settle(entries)
+            else:
+                self.broker.settling.add(Settle(self, entries, False))
         else:
             entry = self.unacked.take(tag)
             if entry is None:
@@ -319,10 +319,28 @@ class Channel:
             if entry is None:
                 raise unknown_tag(tag, method_id)
             entries = [entry]
-        if len(entries) > SLICE and not requeue:
-            self._discard_many(entries)
-        else:
+        if self._few(entries):
             self.refuse(entries, requeue)
+        elif requeue:
+            self.give_back_many(entries, NACK_OR_REJECT)
+        else:
+            self._discard_many(entries)
+
+    def basic_recover(self) -> None:
+        """Everything outstanding goes back."""
+        entries = self.unacked.take_up_to(0)
+        if self._few(entries):
+            self.refuse(entries, True, "basic.recover")
+        else:
+            self.give_back_many(entries, "basic.recover")
+
+    def _few(self, entries: list[Entry]) -> bool:
+        """May these be settled here and now?"""
+        broker = self.broker
+        if broker.settles_left <= 0 or len(entries) > FEW:
+            return False
+        broker.settles_left -= len(entries)
+        return True
 
     def _take_up_to(self, tag: i64, method_id: i64) -> list[Entry]:
         if tag != 0 and not self.unacked.contains(tag):
@@ -399,9 +417,35 @@ class Channel:
             groups.setdefault((entry.queue.name.name, "" if consumer is None else consumer.tag), []).append(entry)
         ordered: list[Entry] = []
         for key in sorted(groups):
-            self._check_refusal(groups[key][0].queue, entries, NACK_OR_REJECT)
+            self._check_many(groups[key][0].queue, entries, NACK_OR_REJECT)
             ordered.extend(groups[key])
-        self.broker.settling.add(self, ordered, True)
+        self.broker.settling.add(Settle(self, ordered, True))
+
+    def give_back_many(self, entries: list[Entry], method: str) -> None:
+        """As ``refuse`` would, a slice a turn."""
+        for queue in queues_of(entries):
+            self._check_many(queue, entries, method)
+        self.broker.settling.add(GiveBack(self, entries, False))
+
+    def _check_many(self, queue: Queue, entries: list[Entry], method: str) -> None:
+        problem = queue.refusal_problem(method)
+        if problem:
+            self.broker.settling.add(GiveBack(self, entries, True))
+            raise AmqpError(540, problem)
+
+    def give_back(self, entries: list[Entry], abandoned: bool) -> None:
+        """Some of what goes back; their queues hold still."""
+        if not abandoned:
+            self.refuse(entries, True)
+            return
+        queues: dict[Queue, list[Entry]] = {}
+        for entry in entries:
+            if entry.consumer is not None:
+                entry.consumer.unacked -= 1
+                entry.consumer = None
+            queues.setdefault(entry.queue, []).append(entry)
+        for queue, held in queues.items():
+            queue.abandoned(held)
 
     def discard(self, entries: list[Entry]) -> None:
         """Rejected for good."""
@@ -461,14 +505,10 @@ class Channel:
         for consumer in consumers:
             consumer.cancelled = True
             consumer.queue.dispatch.remove(consumer)
-        queues: dict[Queue, list[Entry]] = {}
-        for entry in entries:
-            if entry.consumer is not None:
-                entry.consumer.unacked -= 1
-                entry.consumer = None
-            queues.setdefault(entry.queue, []).append(entry)
-        for queue, held in queues.items():
-            queue.abandoned(held)
+        if self._few(entries):
+            self.give_back(entries, True)
+        else:
+            self.broker.settling.add(GiveBack(self, entries, True))
         for consumer in consumers:
             consumer.queue.unsubscribe(consumer)
         self.confirms.waiting = []

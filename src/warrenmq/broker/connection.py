@@ -94,7 +94,7 @@ class Connection:
         self._resumed: i64 = 0  # how often the client began to read again
         self.unsent: i64 = 0  # bytes written since the client stopped reading
         self.choked: bool = False  # nothing more is taken from it: it does not read, or its login waits
-        self.settling: bool = False  # messages that it settled are being settled still
+        self.settling: i64 = 0  # jobs that its input waits for
         self._flushing: bool = False
         self.sent: i64 = 0
         # flow control and alarms

@@ -1,8 +1,9 @@
-"""Very many messages acknowledged or rejected by one method: a slice a turn, while the client's further input waits.
+"""What would settle very many messages at once is done a slice a turn: acks, rejections, giving back, dropping heads.
 
-Duty: order and holding the input, so that whatever the client sends behind the method finds it done. The messages are
-the client's no longer: they are settled even if it goes meanwhile, and before a broker stops. Not here: transactions,
-which are one batch of the log whatever they hold, and giving messages back, which must be over before one is delivered.
+Duty: order, and who waits meanwhile. The client's further input does, so that whatever it sends behind the method finds
+it done; so does a queue that gets messages back or is over its limit: nothing goes out of it, and whoever asks it
+something is answered when it is whole. The messages are the client's no longer: they are settled even if it goes
+meanwhile, and before a broker stops. Not here: transactions, which are one batch of the log whatever they hold.
 """
 
 from __future__ import annotations
@@ -17,30 +18,146 @@ from warrenmq.broker.timers import Timer
 if TYPE_CHECKING:
     from warrenmq.broker.broker import Broker
     from warrenmq.broker.channel import Channel
+    from warrenmq.broker.connection import Connection
+    from warrenmq.broker.queue.queue import Queue
 
 SLICE: Final = 16384  # messages settled in a turn
+FEW: Final = 256  # so many at once are not worth a job
+READ: Final = 16  # how many in memory a message counts for whose content must be read; every 4 KiB of it is one more
+
+
+class Job:
+    """Something that takes several turns."""
+
+    def __init__(self, connection: Connection | None) -> None:
+        self.connection: Final = connection  # whose input waits
+
+    def step(self) -> bool:
+        """Do as much as this turn may; says whether it is over."""
+        raise NotImplementedError
+
+    def entries_left(self) -> list[Entry]:
+        """Unacknowledged deliveries that no channel has any more, and that are not settled yet."""
+        return []
+
+    def subject(self) -> str:
+        return "" if self.connection is None else self.connection.name
 
 
 @final
-class Job:
+class Settle(Job):
+    """Acknowledged, or rejected for good."""
+
     def __init__(self, channel: Channel, entries: list[Entry], rejected: bool) -> None:
-        self.channel: Final = channel
-        self.entries: Final = entries
-        self.rejected: Final = rejected
-        self.done: i64 = 0
+        super().__init__(channel.connection)
+        self._channel: Final = channel
+        self._entries: Final = entries
+        self._rejected: Final = rejected
+        self._done: i64 = 0
 
     def step(self) -> bool:
-        """Settle one slice; says whether it was the last."""
-        end: i64 = self.done + SLICE
-        if end > len(self.entries):
-            end = len(self.entries)
-        part = self.entries[self.done : end]
-        self.done = end
-        if self.rejected:
-            self.channel.discard(part)
+        broker = self._channel.broker
+        end: i64 = self._done + max(0, broker.settles_left)
+        if end > len(self._entries):
+            end = len(self._entries)
+        part = self._entries[self._done : end]
+        broker.settles_left -= len(part)
+        self._done = end
+        if self._rejected:
+            self._channel.discard(part)
         else:
-            self.channel.settle(part)
-        return end == len(self.entries)
+            self._channel.settle(part)
+        return end == len(self._entries)
+
+    def entries_left(self) -> list[Entry]:
+        return self._entries[self._done :]
+
+
+@final
+class GiveBack(Job):
+    """Back to their queues, which deliver nothing until all are there: each would overtake an older one."""
+
+    def __init__(self, channel: Channel, entries: list[Entry], abandoned: bool) -> None:
+        super().__init__(None if abandoned else channel.connection)
+        self._channel: Final = channel
+        self._entries: Final = entries
+        self._abandoned: Final = abandoned
+        self._queues: Final = queues_of(entries)
+        self._done: i64 = 0
+        self._holds: bool = False  # are the queues busy with it?
+
+    def step(self) -> bool:
+        broker = self._channel.broker
+        entries = self._entries
+        end: i64 = self._done
+        while end < len(entries) and broker.settles_left > 0:
+            message = entries[end].message
+            broker.settles_left -= READ + (message.size >> 12) if message.absent else 1
+            end += 1
+        if not self._holds and end < len(entries):
+            self._holds = True
+            for queue in self._queues:
+                queue.busy += 1
+        part = entries[self._done : end]
+        self._done = end
+        if part:
+            self._channel.give_back(part, self._abandoned)
+        if end < len(entries):
+            return False
+        if self._holds:
+            self._let_go()
+        return True
+
+    def _let_go(self) -> None:
+        broker = self._channel.broker
+        for queue in self._queues:
+            queue.busy -= 1
+            if queue.busy == 0 and not queue.gone:
+                queue.came_back()
+                if len(self._queues) > 1 and not self._abandoned:
+                    broker.settle_down()  # one queue after the other serves its consumers
+
+    def entries_left(self) -> list[Entry]:
+        return self._entries[self._done :]
+
+
+@final
+class Trim(Job):
+    """Heads over a limit are dropped; the queue counts as whole when it is within the limit."""
+
+    def __init__(self, queue: Queue) -> None:
+        super().__init__(None)
+        self._queue: Final = queue
+        queue.busy += 1
+
+    def step(self) -> bool:
+        queue = self._queue
+        if not queue.gone and not queue.trimmed():
+            return False
+        queue.busy -= 1
+        queue.trimming = False
+        if queue.busy == 0 and not queue.gone:
+            queue.came_back()
+        return True
+
+    def subject(self) -> str:
+        return str(self._queue.name)
+
+
+def queues_of(entries: list[Entry]) -> list[Queue]:
+    """In the order of their names."""
+    found: dict[Queue, bool] = {}
+    last: Queue | None = None
+    for entry in entries:
+        queue = entry.queue
+        if queue is not last:
+            found[queue] = True
+            last = queue
+    return sorted(found, key=_name)
+
+
+def _name(queue: Queue) -> str:
+    return str(queue.name)
 
 
 @final
@@ -50,14 +167,16 @@ class Settling(Timer):
         self._broker: Final = broker
         self._jobs: list[Job] = []
 
-    def add(self, channel: Channel, entries: list[Entry], rejected: bool) -> None:
-        """Oldest first in the list."""
-        job = Job(channel, entries, rejected)
-        if not job.step():
-            channel.connection.settling = True
-            channel.connection.hold()
-            self._jobs.append(job)
-            self._wait()
+    def add(self, job: Job) -> None:
+        """As much of it as this turn may do still, and the rest later."""
+        if job.step():
+            return
+        connection = job.connection
+        if connection is not None:
+            connection.settling += 1
+            connection.hold()
+        self._jobs.append(job)
+        self._wait()
 
     def busy(self) -> bool:
         return len(self._jobs) > 0
@@ -65,24 +184,32 @@ class Settling(Timer):
     def fire(self) -> None:
         job = self._jobs.pop(0)
         if job.step():
-            connection = job.channel.connection
-            connection.settling = False
-            if connection.writable:  # else it goes on when it reads again
-                connection.release_hold()
+            self._over(job)
         else:
             self._jobs.append(job)
         if self._jobs:
             self._wait()
 
+    def _over(self, job: Job) -> None:
+        connection = job.connection
+        if connection is not None:
+            connection.settling -= 1
+            if connection.writable:  # else it goes on when it reads again
+                connection.release_hold()
+
     def finish(self) -> None:
         """The broker stops: all of it now."""
-        for job in self._jobs:
+        while self._jobs:
+            job = self._jobs.pop(0)
             while not job.step():
-                pass
-        self._jobs = []
+                self._broker.begin_turn()
+
+    def entries_of(self, queue: Queue) -> list[Entry]:
+        """What no channel has any more, and the queue neither."""
+        return [entry for job in self._jobs for entry in job.entries_left() if entry.queue is queue]
 
     def _wait(self) -> None:
         self._broker.io_timers.arm(self, self._broker.io_now() + 1)
 
     def subject(self) -> str:
-        return self._jobs[0].channel.connection.name if self._jobs else ""
+        return self._jobs[0].subject() if self._jobs else ""

@@ -160,7 +160,7 @@ def _tag(method: Method) -> int:
 def recover_async(channel: Channel, method: Method) -> None:
     if not method.bit("requeue"):
         raise AmqpError(540, "requeue=false")
-    channel.refuse(channel.unacked.take_up_to(0), True, "basic.recover")
+    channel.basic_recover()
 
 
 def recover(channel: Channel, method: Method) -> None:

@@ -29,6 +29,7 @@ from warrenmq.broker.queue.paging import SMALL_WINDOW, WINDOW, WINDOW_BYTES
 from warrenmq.broker.queue.place import Place, by_position
 from warrenmq.broker.queue.promise import EVERYTHING, Promise
 from warrenmq.broker.records import Binding, Content, Destination, Resource
+from warrenmq.broker.settling import Trim
 from warrenmq.broker.timers import Timer
 from warrenmq.log.index import QueueIndex
 from warrenmq.wire.fields import Table
@@ -133,6 +134,8 @@ class Queue(Destination):
         self.eager: bool = False  # must each publish be settled before the next? (limits)
         self.expiring: bool = False  # may entries here expire?
         self.overlooked: bool = False  # did the head arrive before others that waited? Then nobody has looked at it yet
+        self.busy: i64 = 0  # jobs of ``settling.py`` before whose end nothing goes out
+        self.trimming: bool = False  # one of them drops heads
         self.behind: bool = False  # more has expired than a turn may drop: the rest is at the head still
         # counters
         self.published: i64 = 0
@@ -221,7 +224,7 @@ class Queue(Destination):
         if self.eager:
             self.drain()
             if self.settings.overflow == DROP_HEAD:
-                self._drop_heads()
+                self._drop_heads(2)
         elif self.max_priority > 0:
             self.drain()  # a waiting consumer gets each message as it comes; a later one must not overtake it
         if expires_at:
@@ -281,6 +284,8 @@ class Queue(Destination):
     def drain(self) -> None:
         """Deliver while there is a message and a consumer that can take it."""
         self.dirty = False
+        if self.busy:
+            return
         dispatch = self.dispatch
         while self.ready > 0:
             consumer = dispatch.next()
@@ -449,6 +454,8 @@ class Queue(Destination):
 
     def came_back(self) -> None:
         """After a requeue: limits and expiry first, then consumers."""
+        if self.busy:
+            return  # more comes back
         if self.eager and self.settings.overflow == DROP_HEAD:
             self._drop_heads()
         if self.expiring:
@@ -472,19 +479,33 @@ class Queue(Destination):
 
     # -- limits and expiry -------------------------------------------------------------------------------------
 
-    def _drop_heads(self) -> None:
+    def _drop_heads(self, least: i64 = 0) -> None:
+        """Down to the limit: as many as this turn may, and the rest in turns to come."""
+        if not self.trimmed(least) and not self.trimming:
+            self.trimming = True
+            self.broker.settling.add(Trim(self))
+
+    def trimmed(self, least: i64 = 0) -> bool:
+        """Drop heads that are over a limit, ``least`` in any case; says whether none is left."""
+        broker = self.broker
         s = self.settings
         while self.ready > 0 and (
             (s.max_length >= 0 and self.ready > s.max_length)
             or (s.max_bytes >= 0 and self.ready_bytes > s.max_bytes)
         ):
+            if broker.expiries_left <= 0:
+                if least <= 0:
+                    return False
+                least -= 1
             entry = (self._first_fifo() if self.max_priority > 0 else self._fifo).pop()  # the head: delivered next
             if entry is None:
-                return
+                return True
+            broker.expiries_left -= 1 + (entry.message.size >> 12)
             self.ready -= 1
             self.ready_bytes -= entry.message.size
             self.overlooked = False
             self.give_up(entry, "maxlen")
+        return True
 
     def expire_heads(self, now: i64, least: i64 = 0) -> None:
         """Drop what expired at ``now`` or before from the head, unless that is ``overlooked``; behind a higher priority
@@ -521,7 +542,10 @@ class Queue(Destination):
         self.arm_head_expiry()
 
     def check_whole(self) -> None:
-        """Whoever asks the queue something waits until nothing expired is left at its head."""
+        """Whoever asks the queue something waits until nothing expired is left at its head, all that goes back has
+        come, and nothing is over a limit."""
+        if self.busy:
+            raise Postponed
         if self.expiring:
             self.expire_heads(self.broker.now - 1)
             if self.behind:
@@ -646,7 +670,7 @@ class Queue(Destination):
         self.overlooked = False
         if self.expiring:
             self.expire_heads(self.broker.now)
-        while self.ready > 0 and not self.behind and (count < 0 or lease.count() < count):
+        while self.ready > 0 and not self.behind and not self.busy and (count < 0 or lease.count() < count):
             fifo = self._first_fifo() if self.max_priority > 0 else self._fifo
             size = fifo.head_size()
             if max_bytes >= 0 and lease.count() > 0 and lease.bytes + size > max_bytes:

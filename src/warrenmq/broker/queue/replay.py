@@ -108,5 +108,8 @@ class ReplayQueue(Queue):
     def requeue(self, entries: list[Entry]) -> None:
         self.unacked -= len(entries)
 
+    def came_back(self) -> None:
+        self.mark_dirty()
+
     def reject(self, entry: Entry) -> None:
         self.unacked -= 1
