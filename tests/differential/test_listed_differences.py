@@ -1,0 +1,66 @@
+"""Differences of the list in docs/moving-from-rabbitmq.md that a client sees: what each of the two brokers does."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.differential.test_queue_rules import Desk, broker, desk
+from tests.support.brokers import RunningBroker
+
+__all__ = ["broker", "desk"]
+
+
+def test_who_follows_a_cancelled_single_active_consumer_is_served_at_once(desk: Desk, broker: RunningBroker) -> None:
+    """RabbitMQ's classic queue does not look for a message until something else happens to it."""
+    queue = desk.queue("q", single_active_consumer=True)
+    got: list[str] = []
+    for name in ("active", "heir"):
+        channel = desk.connection.channel()
+        channel.basic_qos(prefetch_count=1)
+        channel.basic_consume(queue, lambda *_, name=name: got.append(name), consumer_tag=name)
+        if name == "active":
+            active = channel
+    desk.fill(queue, "1", "2", delivery_mode=2)
+    desk.until(lambda: got == ["active"])
+    active.basic_cancel("active")
+    if broker.is_warren:
+        desk.until(lambda: got == ["active", "heir"])
+        assert desk.count(queue) == 0
+    else:
+        assert desk.count(queue) == 1
+        active.close()  # gives the first one back: something happens
+        desk.until(lambda: got == ["active", "heir"])
+
+
+@pytest.mark.parametrize("limit", [{}, {"delivery_limit": 9}], ids=["no limit", "limit"])
+def test_what_a_closed_channel_gives_back_and_is_too_much_dies_in_its_order(
+    desk: Desk, broker: RunningBroker, limit: dict[str, object]
+) -> None:
+    """RabbitMQ's quorum queue turns the letters of one step round."""
+    dead = desk.queue("dead")
+    queue = desk.queue(
+        "q", queue_type="quorum", max_length=3, dead_letter_exchange="", dead_letter_routing_key=dead, **limit
+    )
+    desk.fill(queue, *"123")
+    channel = desk.connection.channel()
+    for _ in range(3):
+        channel.basic_get(queue)
+    desk.fill(queue, *"45")
+    channel.close()
+    desk.until(lambda: desk.count(dead) == 2)
+    assert [desk.get(dead)[2] for _ in range(2)] == (["1", "2"] if broker.is_warren else ["2", "1"])
+    assert [desk.get(queue)[2] for _ in range(3)] == ["3", "4", "5"]
+
+
+@pytest.mark.parametrize(
+    ("type", "words"),
+    [("nosuch", ("unknown", "unknown")), ("", ("invalid", "invalid")), ("queue", ("invalid", "invalid")),
+     ("channel_interceptor", ("invalid", "unknown"))],
+)  # fmt: skip
+def test_a_type_nobody_has_is_unknown_unless_it_is_a_common_word(
+    broker: RunningBroker, type: str, words: tuple[str, str]
+) -> None:
+    """RabbitMQ calls it invalid when Erlang happens to know the word, which depends on what it has loaded."""
+    status, answer = broker.http("PUT", "/api/exchanges/%2F/nosuch", {"type": type})
+    word = words[1 if broker.is_warren else 0]
+    assert (status, answer) == (400, {"error": "bad_request", "reason": f"{word} exchange type '{type}'"})
