@@ -218,20 +218,38 @@ def start_rabbitmq(plugins: tuple[str, ...] = (), extra_config: str = "") -> Ite
             stdin=subprocess.DEVNULL, start_new_session=True, user=uid,
         )
         stack.callback(_end, mapper)
-        process = subprocess.Popen(
-            [str(RABBITMQ_BIN / "rabbitmq-server")], env=environment, cwd=folder, stdout=output, stderr=output,
-            stdin=subprocess.DEVNULL, start_new_session=True, user=uid,
-        )
-        stack.callback(_end, process)
-        broker = RunningBroker("rabbitmq", port, http_port, folder, process, environment)
-        needed = [port, http_port] if "rabbitmq_management" in plugins else [port]
-        deadline = time.monotonic() + START_SECONDS
-        while not all(answers(each) for each in needed):
-            if process.poll() is not None or time.monotonic() > deadline:
-                tail = (folder / "log" / "out").read_text(errors="replace").strip().splitlines()[-3:]
-                raise BrokerUnavailable(f"the private RabbitMQ node did not start: {' / '.join(tail)}")
-            time.sleep(0.1)
+        broker = RunningBroker("rabbitmq", port, http_port, folder, _start_node(folder, environment), environment)
+        stack.callback(lambda: _end(broker.process))
+        _await_node(broker)
         yield broker
+
+
+def _start_node(folder: Path, environment: dict[str, str]) -> subprocess.Popen[bytes]:
+    with open(folder / "log" / "out", "ab") as output:
+        return subprocess.Popen(
+            [str(RABBITMQ_BIN / "rabbitmq-server")], env=environment, cwd=folder, stdout=output, stderr=output,
+            stdin=subprocess.DEVNULL, start_new_session=True, user=_rabbitmq_uid(),
+        )
+
+
+def _await_node(broker: RunningBroker) -> None:
+    managed = "rabbitmq_management" in (broker.folder / "enabled_plugins").read_text()
+    deadline = time.monotonic() + START_SECONDS
+    while not all(answers(each) for each in ([broker.port, broker.http_port] if managed else [broker.port])):
+        if broker.process.poll() is not None or time.monotonic() > deadline:
+            tail = (broker.folder / "log" / "out").read_text(errors="replace").strip().splitlines()[-3:]
+            raise BrokerUnavailable(f"the private RabbitMQ node did not start: {' / '.join(tail)}")
+        time.sleep(0.1)
+
+
+def restart_rabbitmq(broker: RunningBroker, clean: bool) -> None:
+    """Stop a node of one's own (never the shared one) or kill it, and start it again on its data and ports."""
+    if clean:
+        broker.ctl("stop")
+        broker.process.wait(STOP_SECONDS)
+    _end(broker.process)
+    broker.process = _start_node(broker.folder, broker.environment)
+    _await_node(broker)
 
 
 # ----------------------------------------------------------------------------------------- Warren
