@@ -229,6 +229,7 @@ OPERATIONS = st.one_of(
     st.tuples(st.just("add"), st.integers(1, 200)),
     st.tuples(st.just("take"), st.integers(0, 400)),
     st.tuples(st.just("up to"), st.integers(0, 400)),
+    st.tuples(st.just("tagged"), st.integers(0, 400)),
     st.tuples(st.just("put back"), st.integers(0, 5)),
 )
 
@@ -250,6 +251,11 @@ def test_outstanding_tags_are_what_a_plain_dictionary_says(entry: Entry, operati
         elif what == "up to":
             gone = [t for t in model if number == 0 or t <= number]
             assert len(unacked.take_up_to(number)) == len(gone)
+            for t in gone:
+                del model[t]
+        elif what == "tagged":
+            gone = [t for t in model if number == 0 or t <= number]
+            assert [t for t, _ in unacked.take_tagged_up_to(number)] == gone
             for t in gone:
                 del model[t]
         else:

@@ -73,3 +73,20 @@ def test_the_last_costs_about_as_much_as_the_first(core: Core, order: str) -> No
     first = lines(lambda: give_back(client, tags[:100]))
     give_back(client, tags[100:-100])
     assert lines(lambda: give_back(client, tags[-100:])) < 2 * first
+
+
+@uncompiled
+@pytest.mark.parametrize("answer", ["tx.commit", "tx.rollback"])
+def test_acknowledging_in_a_transaction_costs_what_is_acknowledged_not_what_is_held(core: Core, answer: str) -> None:
+    def acknowledge(count: int) -> int:
+        client = holding(core, count)
+        client.call("tx.select")
+        acks = b"".join(method_frame(1, "basic.ack", delivery_tag=tag, multiple=True) for tag in range(1, 101))
+        found = lines(lambda: client.feed(acks))
+        client.call(answer)
+        client.connection.lost("gone")
+        client = core.client()
+        client.call("queue.delete", queue="q")
+        return found
+
+    assert acknowledge(HELD) < 2 * acknowledge(200)

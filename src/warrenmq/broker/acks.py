@@ -1,7 +1,8 @@
 """What each consumer still holds: the unacknowledged deliveries of one channel, by delivery tag.
 
 A list indexed by ``tag - base`` while most of its slots are live; a dict (in tag order) when under a quarter are,
-so that one slow job does not pin a million empty slots.
+so that one slow job does not pin a million empty slots. What is taken costs what it is, however much stays: a client
+may acknowledge a million deliveries one ``multiple`` after the other.
 
 Duty: which tags are outstanding. Not here: what an acknowledgement does to the queue.
 """
@@ -23,6 +24,8 @@ class Unacked:
         self._head: i64 = 0  # slots before it are empty
         self._slots: list[Entry | None] = []
         self._sparse: dict[int, Entry] | None = None
+        self._tags: list[int] = []  # of the dict, in order, and some that are gone: a dict finds its first slowly
+        self._first: i64 = 0  # those before it are gone
 
     def add(self, tag: i64, entry: Entry) -> None:
         """Tags only grow; those of auto-ack deliveries never come here and leave gaps."""
@@ -30,6 +33,7 @@ class Unacked:
         sparse = self._sparse
         if sparse is not None:
             sparse[tag] = entry
+            self._tags.append(tag)
             return
         slots = self._slots
         if self.count == 1:
@@ -39,6 +43,7 @@ class Unacked:
         gap: i64 = tag - self._base - len(slots)
         if gap > 64:
             self._to_sparse()[tag] = entry
+            self._tags.append(tag)
             return
         while gap > 0:
             slots.append(None)
@@ -52,10 +57,7 @@ class Unacked:
             entry = sparse.pop(tag, None)
             if entry is not None:
                 self.count -= 1
-                if self.count == 0:
-                    self._sparse = None
-                    self._slots = []
-                    self._head = 0
+                self._thin_out(sparse)
             return entry
         index: i64 = tag - self._base
         slots = self._slots
@@ -92,15 +94,10 @@ class Unacked:
         taken: list[Entry] = []
         sparse = self._sparse
         if sparse is not None:
-            for key in list(sparse):
-                if tag and key > tag:
-                    break
+            for key in self._tags_up_to(tag):
                 taken.append(sparse.pop(key))
             self.count -= len(taken)
-            if self.count == 0:
-                self._sparse = None
-                self._slots = []
-                self._head = 0
+            self._thin_out(sparse)
             return taken
         slots = self._slots
         end: i64 = len(slots)
@@ -111,13 +108,58 @@ class Unacked:
             entry = slots[i]
             if entry is not None:
                 taken.append(entry)
+                slots[i] = None
             i += 1
-        if end > self._head:
-            del slots[:end]
-            self._base += end
-            self._head = 0
         self.count -= len(taken)
+        if end > self._head:
+            self._head = end
+            if self.count == 0 or (end > 512 and end * 2 > len(slots)):
+                del slots[:end]
+                self._base += end
+                self._head = 0
         return taken
+
+    def take_tagged_up_to(self, tag: i64) -> list[tuple[int, Entry]]:
+        """The same with their tags."""
+        tags: list[int] = []
+        if self._sparse is not None:
+            first = self._first
+            tags = self._tags_up_to(tag)
+            self._first = first  # they are taken below
+        else:
+            i: i64 = self._head
+            while i < len(self._slots) and (tag == 0 or self._base + i <= tag):
+                if self._slots[i] is not None:
+                    tags.append(self._base + i)
+                i += 1
+        entries = self.take_up_to(tag)
+        return [(tags[n], entries[n]) for n in range(len(entries))]
+
+    def _tags_up_to(self, tag: i64) -> list[int]:
+        """In the dict, up to this tag (0 means all); whoever asks takes them out of it."""
+        sparse = self._sparse
+        assert sparse is not None
+        found: list[int] = []
+        i = self._first
+        while i < len(self._tags) and (tag == 0 or self._tags[i] <= tag):
+            if self._tags[i] in sparse:
+                found.append(self._tags[i])
+            i += 1
+        self._first = i
+        return found
+
+    def _thin_out(self, sparse: dict[int, Entry]) -> None:
+        """Some were taken out of the dict."""
+        if self.count == 0:
+            self._sparse = None
+            self._slots = []
+            self._head = 0
+            self._tags = []
+            self._first = 0
+        elif len(self._tags) > 2 * self.count + 1024:
+            self._sparse = dict(sparse)
+            self._tags = list(sparse)
+            self._first = 0
 
     def entries(self) -> list[Entry]:
         """All outstanding deliveries, oldest first."""
@@ -156,11 +198,15 @@ class Unacked:
         for tag, entry in tagged:
             sparse[tag] = entry
         self._sparse = dict(sorted(sparse.items()))
+        self._tags = list(self._sparse)
+        self._first = 0
         self.count = len(sparse)
 
     def _to_sparse(self) -> dict[int, Entry]:
         sparse = dict(self.tagged())
         self._sparse = sparse
+        self._tags = list(sparse)
+        self._first = 0
         self._slots = []
         self._head = 0
         return sparse

@@ -355,9 +355,7 @@ class Channel:
             return [(tag, entry)]
         if tag != 0 and not self.unacked.contains(tag):
             raise unknown_tag(tag, method_id)
-        tagged = [(t, e) for t, e in self.unacked.tagged() if tag == 0 or t <= tag]  # tag 0: all
-        self.unacked.take_up_to(tag)
-        return tagged
+        return self.unacked.take_tagged_up_to(tag)
 
     def settle(self, entries: list[Entry]) -> None:
         """Acknowledge: the entries leave their queues for good."""

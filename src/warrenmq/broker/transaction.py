@@ -165,5 +165,5 @@ class Transaction:
         self._publishes = []
         acks = self._acks
         self._acks = []
-        for _, tagged in acks:
-            self._channel.unacked.put_back(tagged)
+        if acks:
+            self._channel.unacked.put_back([one for _, tagged in acks for one in tagged])
