@@ -12,6 +12,7 @@ SUM := $(shell find src setup.py pyproject.toml -type f ! -path '*.egg-info/*' !
 PACKAGE := .make/package-$(SUM)
 TESTED := .make/tested-$(SUM)
 BENCHED := .make/benched-$(SUM)
+SHOWN := .make/shown-$(SUM)
 # A Python named on the command line is honoured even when .venv is there already; else what is there is used.
 ifneq ($(origin PYTHON),file)
 PYTHON_STAMP := .make/python-$(shell echo '$(PYTHON)' | cksum | cut -d' ' -f1)
@@ -24,7 +25,7 @@ help:
 	@echo 'make test   lint, types and all tests, with everything they need   (ARGS="-k confirms")'
 	@echo 'make bench  measure, beside RabbitMQ if Debian'"'"'s is installed, and write docs/benchmarks.md'
 	@echo 'make soak   the long tests: crashes, differential, disk model, for hours   (ARGS="-k crash")'
-	@echo 'make demo   broker, publishers and the Spark pipeline, for two minutes'
+	@echo 'make demo   a broker is killed, Spark loses nothing of it: two minutes, one picture'
 	@echo 'make lint   ruff        make types  mypy --strict on src'
 	@echo 'make clean  remove what was built and installed (not ./data)'
 
@@ -45,8 +46,8 @@ soak: $(TESTED)
 bench: $(BENCHED)
 	$(BIN)/python -m bench $(ARGS)
 
-demo: $(TESTED)
-	$(BIN)/warren demo $(ARGS)
+demo: $(SHOWN)
+	@$(BIN)/warren demo $(ARGS)
 
 lint: $(TESTED)
 	$(BIN)/ruff check
@@ -70,6 +71,12 @@ $(TESTED):
 $(BENCHED): $(PACKAGE)
 	@$(BIN)/python scripts/install.py $(SUM) bench
 	@rm -f .make/benched-*
+	@touch $@
+
+$(SHOWN): $(PACKAGE)
+	@scripts/tools --java
+	@[ -e $(TESTED) ] || $(BIN)/python scripts/install.py $(SUM) spark
+	@rm -f .make/shown-*
 	@touch $@
 
 .make/python-%:

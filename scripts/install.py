@@ -2,7 +2,8 @@
 
 The wheel is built once for given sources (that is where mypyc compiles) and kept in .make/wheel-CHECKSUM, so that
 extras are installed without building again. pip's own output goes to .make/install.log; what a person wants to see
-while waiting is printed, and a failure ends in one line with the cure.
+while waiting is printed (in a terminal on one line, which is gone in the end), and a failure ends in one line with the
+cure.
 """
 
 from __future__ import annotations
@@ -38,10 +39,20 @@ def pip(*arguments: str) -> None:
             log.write(line)
             shown = line.strip()
             if shown.startswith(SHOWN):
-                print("  " + (shown if len(shown) < 110 else shown[:107] + "..."), flush=True)
+                tell(shown)
     status = process.wait()
+    if sys.stdout.isatty():
+        print("\r\033[K", end="", flush=True)
     if status:
         fail(status)
+
+
+def tell(shown: str) -> None:
+    if sys.stdout.isatty():
+        width = shutil.get_terminal_size().columns - 3
+        print(f"\r\033[K  {shown[:width]}", end="", flush=True)
+    else:
+        print("  " + (shown if len(shown) < 110 else shown[:107] + "..."), flush=True)
 
 
 def fail(status: int) -> None:

@@ -181,11 +181,12 @@ def summary(
 
 def demo(
     seconds: Annotated[int, typer.Option(help="How long to publish.")] = 20,
+    png: Annotated[str, typer.Option(help="Where the picture goes.")] = "warren-demo.png",
 ) -> None:
-    """Broker, publishers, streaming ingest, route and summary in one terminal, within two minutes."""
+    """A broker that is killed, Spark that loses nothing of it, and the sum: in one terminal, within two minutes."""
     from warrenmq.spark.demo import main
 
-    raise typer.Exit(main(seconds))
+    raise typer.Exit(main(seconds, png))
 
 
 # --- what the commands share
