@@ -13,6 +13,7 @@ from tests.limits.gate import advance
 from tests.rules.desk import consume, delivered, fill
 from tests.support.rawclient import publish
 from warrenmq.broker.alarms import Alarms
+from warrenmq.broker.crowds import CONNECTIONS
 from warrenmq.broker.flow import AT_FIRST, CREDIT, LEAST, Allowance
 from warrenmq.wire.methods import method_frame
 
@@ -87,6 +88,28 @@ def test_a_publisher_is_blocked_when_it_publishes_and_told_once_per_episode(
     look(core, client)
     fill(client, "q", "c")
     assert client.take()[0]["reason"] == "low on disk"
+
+
+def test_of_very_many_that_were_blocked_a_few_a_turn_are_heard_again(core: Core, machine: Machine) -> None:
+    clients = [core.client() for _ in range(3 * CONNECTIONS)]
+    machine.used = 2000
+    look(core)
+    for one in clients:
+        one.publish("", "nowhere", b"x")
+        one.publish("", "nowhere", b"x")
+    machine.used = 0
+
+    def heard() -> int:
+        return sum(not one.connection.blocked for one in clients)
+
+    assert heard() == 0
+    look(core)
+    counts = [heard()]
+    while counts[-1] < len(clients):
+        advance(core, 1)
+        counts.append(heard())
+        assert len(counts) < 50
+    assert counts == [CONNECTIONS, 2 * CONNECTIONS, 3 * CONNECTIONS]
 
 
 def test_both_reasons_are_named(core: Core, machine: Machine, client: Client) -> None:

@@ -10,6 +10,7 @@ from tests.broker.harness import Client, Core
 from tests.limits.gate import advance
 from tests.rules.desk import delivered, policy, queue
 from warrenmq.broker.broker import EXPIRIES
+from warrenmq.broker.crowds import QUEUES
 from warrenmq.broker.queue.paging import WINDOW
 from warrenmq.broker.settling import READ, SLICE
 from warrenmq.wire.content import Properties, content_frames, encode_header
@@ -327,3 +328,36 @@ def test_publishes_do_not_outrun_the_dropping(core: Core) -> None:
     policy(core, "^q$", max_length=3)
     publish(client, "q", range(MANY))
     assert queue(core, "q").ready < MANY
+
+
+# --- very many queues and connections
+
+
+@pytest.mark.parametrize("way", ["connection.close", "connection lost"])
+def test_exclusive_queues_go_with_their_connection_a_bounded_number_a_turn(core: Core, way: str) -> None:
+    client = core.client()
+    count = 3 * QUEUES + 10
+    client.feed(
+        b"".join(
+            method_frame(1, "queue.declare", queue=f"x{number}", exclusive=True, nowait=True) for number in range(count)
+        )
+    )
+    queues = core.broker.vhosts["/"].queues
+    assert len(queues) == count
+    if way == "connection.close":
+        client.send("connection.close", 0, reply_code=200, reply_text="", class_id=0, method_id=0)
+    else:
+        give_back(client, way)
+    turns = [count, len(queues)]
+    while queues:
+        assert client.take() == []
+        advance(core, 1)
+        client._collect()
+        turns.append(len(queues))
+        assert len(turns) < 50
+    gone = [before - after for before, after in zip(turns, turns[1:], strict=False)]
+    assert max(gone) <= QUEUES and len(gone) >= 3
+    for _ in range(3):
+        advance(core, 1)
+    client._collect()
+    assert [got.name for got in client.take()] == (["connection.close-ok"] if way == "connection.close" else [])

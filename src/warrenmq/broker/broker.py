@@ -24,6 +24,7 @@ from warrenmq.broker.channel import Channel
 from warrenmq.broker.clock import Clock
 from warrenmq.broker.connection import Connection
 from warrenmq.broker.consumer import Consumer
+from warrenmq.broker.crowds import Unblock
 from warrenmq.broker.dead_letter import DeadLetters
 from warrenmq.broker.decorator import DecoratorRegistry, decorators_for
 from warrenmq.broker.delay.delays import Delays
@@ -452,8 +453,9 @@ class Broker:
         self.blocking = reason
         self.notes.event("warning" if reason else "info", "alarm", {"reason": reason or "cleared"})
         if not reason:
-            for connection in list(self.connections):
-                connection.unblock()
+            blocked = [connection for connection in self.connections if connection.blocked]
+            blocked.reverse()
+            self.settling.add(Unblock(self, blocked))
 
     # -- end ---------------------------------------------------------------------------------------------------
 

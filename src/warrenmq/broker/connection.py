@@ -13,6 +13,7 @@ from mypy_extensions import i64
 
 from warrenmq.broker import reports
 from warrenmq.broker.channel import CLOSED, CLOSING, Channel
+from warrenmq.broker.crowds import RemoveQueues
 from warrenmq.broker.flow import SHOWN_FOR, Credit
 from warrenmq.broker.frame_loop import NO_PROPERTIES, consume
 from warrenmq.broker.liveness import Deadline, Heartbeat
@@ -65,7 +66,8 @@ class Connection:
         self.consumer_cancel_notify: bool = False
         self.connection_blocked: bool = False
         self.authentication_failure_close: bool = False
-        self.exclusive_queues: list[Queue] = []
+        self.exclusive_queues: dict[Queue, bool] = {}
+        self._leaving: bool = False  # are they being deleted?
         self.routes: dict[bytes, Route] = {}
         self._access_generation: i64 = -1
         self.last_arguments: bytes = b""
@@ -262,9 +264,9 @@ class Connection:
             self.broker.totals.channels_closed += 1
         self.channels.clear()
         self.last_channel = None
-        for queue in list(self.exclusive_queues):
-            queue.vhost.remove_queue(queue)
-        self.exclusive_queues = []
+        if self.exclusive_queues and not self._leaving:
+            self._leaving = True
+            self.broker.settling.add(RemoveQueues(self.exclusive_queues))
         self._forget_routes()
 
     def lost(self, reason: str) -> None:

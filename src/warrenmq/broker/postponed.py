@@ -18,7 +18,7 @@ PAUSE: Final = 1  # ms; turns of others come in between
 
 
 class Postponed(Exception):
-    """Raised by a method that has changed nothing yet."""
+    """Raised by a method that may be taken again from its beginning."""
 
 
 @final

@@ -184,7 +184,7 @@ class VHost:
         if durable:
             self.broker.store_queue(self, queue)
         if exclusive_owner is not None:
-            exclusive_owner.exclusive_queues.append(queue)
+            exclusive_owner.exclusive_queues[queue] = True
         return queue
 
     def add_queue(
@@ -245,8 +245,8 @@ class VHost:
             self.broker.unstore("queue", self.name, name)
         queue.stop()
         owner = queue.exclusive_owner
-        if owner is not None and queue in owner.exclusive_queues:
-            owner.exclusive_queues.remove(queue)
+        if owner is not None:
+            owner.exclusive_queues.pop(queue, None)
         for consumer in list(queue.dispatch.consumers):
             consumer.channel.queue_deleted(consumer)
         self.broker.queue_gone(queue, True)

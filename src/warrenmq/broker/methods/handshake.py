@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final, final
 
 from warrenmq.broker import login, reports
 from warrenmq.broker.guesses import REFUSED
+from warrenmq.broker.postponed import Postponed
 from warrenmq.broker.states import CLOSING, GONE, NAMES, OPENING, RUNNING, STARTING, TUNING
 from warrenmq.broker.timers import Timer
 from warrenmq.wire.constants import PROTOCOL_HEADER
@@ -237,5 +238,7 @@ def close(connection: Connection) -> None:
         channel.flush_confirms()
     connection.terminate()
     connection.broker.settle_down()
+    if connection.exclusive_queues:
+        raise Postponed  # some are left for the next turns
     connection.write(method_frame(0, "connection.close-ok"))
     connection.lost("closed")
