@@ -5,9 +5,11 @@ Duty: open them with the properties that make them differ. Not here: what is sen
 
 from __future__ import annotations
 
+import os
 from typing import Protocol
 
 from tests.differential.link import CAPABILITIES, Link
+from tests.support.rawclient import method, publish
 
 #: Connection b splits its frames early, connection c never asked to be told when a consumer is cancelled.
 FRAME_MAX_OF = {"b": 4096}
@@ -32,7 +34,8 @@ class Connections:
         self.vhost = vhost
         self.users = users or {}
         self.pause = 0.0
-        self.linger = 0.08 if broker.name == "warren" else 0.0  # see Resting.may_wait_for_the_disk
+        self._synced = f"synced {os.getpid()} {id(self)}"
+        self.syncs = 3 if broker.name == "warren" else 0  # see Resting.may_wait_for_the_disk
         self.patience = 10.0  # seconds for an answer; where none comes, that is the finding
         self.links: dict[str, Link] = {}
         self.probing: set[str] = set()  # links whose probe channel is open
@@ -46,6 +49,22 @@ class Connections:
             self.probing.discard(name)
         return found
 
+    def await_sync(self) -> None:
+        """A persistent message is confirmed on a connection outside the game: what was written before it is on disk."""
+        known = self.links.get("disk")
+        link = self.link("disk")
+        if link is not known:
+            link.send(method(1, "channel.open") + method(1, "confirm.select")
+                      + method(1, "queue.declare", queue=self._synced, durable=True, arguments={"x-max-length": 1}))
+            link.pump(lambda: any(each.name == "queue.declare-ok" for each in link.events), self.patience)
+        link.events.clear()
+        link.send(publish(1, "", self._synced, b"", delivery_mode=2))
+        link.pump(lambda: bool(link.events), self.patience)
+
     def close(self) -> None:
-        for link in self.links.values():
-            link.cut()
+        link = self.links.get("disk")
+        if link is not None and link.alive:
+            link.send(method(1, "queue.delete", queue=self._synced))
+            link.pump(lambda: any(each.name == "queue.delete-ok" for each in link.events), self.patience)
+        for each in self.links.values():
+            each.cut()
