@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator
 
 from msgspec import Struct
 
-from warrenmq.broker.queue.lease import DEFAULT_TTL, Lease, LeaseError, Leases, runs_of
+from warrenmq.broker.queue.lease import DEFAULT_TTL, Lease, LeaseError, Leases
 from warrenmq.http.endpoint import VHOST, Call, Endpoint, Json
 from warrenmq.http.errors import ApiError, bad_request
 from warrenmq.http.names import check_name
@@ -142,7 +142,7 @@ async def list_leases(call: Call) -> list[dict[str, object]]:
 
 async def get_lease(call: Call) -> dict[str, object]:
     lease = _lease(call)[1]
-    return {**lease.describe(), "open": runs_of(lease.open_slots(0, lease.count()))}
+    return {**lease.describe(), "open": lease.open_runs()}
 
 
 def _slots(lease: Lease, wanted: SlotRange) -> tuple[int, int]:

@@ -141,6 +141,23 @@ class Lease:
             slot += 1
         return found
 
+    def open_runs(self) -> list[list[int]]:
+        """All of them as [first, last] of those that follow one another."""
+        runs: list[list[int]] = []
+        first: i64 = -1
+        slot: i64 = 0
+        while slot < self.count():
+            if self.addresses[slot] == 0:
+                if first >= 0:
+                    runs.append([int(first), int(slot - 1)])
+                first = -1
+            elif first < 0:
+                first = slot
+            slot += 1
+        if first >= 0:
+            runs.append([int(first), int(slot - 1)])
+        return runs
+
     def stored(self) -> dict[str, object]:
         """As the log keeps it: positions as runs."""
         return {
