@@ -11,8 +11,6 @@ import pytest
 
 from warrenmq.spark.routing import InputError, load_definitions, route, route_files
 from warrenmq.spark.routing.path import Facts, PublishPath
-from warrenmq.spark.routing.table import _fingerprint, unpack
-from warrenmq.wire.fields import Field
 from warrenmq.wire.methods import Method
 from warrenmq.wire.replies import AmqpError
 
@@ -22,10 +20,14 @@ if TYPE_CHECKING:
     Routing = Callable[..., DataFrame]
 
 
-@pytest.fixture(params=["table", "files"])
-def routing(request: pytest.FixtureRequest, spark: SparkSession, tmp_path: Path) -> Routing:
-    """Both ways over a table: as a DataFrame, and as files that hold the same rows."""
-    if request.param == "table":
+@pytest.fixture(params=["table", "whole table", "files"])
+def routing(
+    request: pytest.FixtureRequest, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Routing:
+    """All ways over a table: as a DataFrame, the same in a Spark without Arrow functions, as files with these rows."""
+    if request.param == "whole table":
+        monkeypatch.delattr("pyspark.sql.functions.arrow_udf", raising=False)
+    if request.param != "files":
         return route
 
     def by_files(df: DataFrame, definitions: Any, **options: Any) -> DataFrame:
@@ -213,48 +215,10 @@ def test_wrong_input_is_told_in_one_line(spark: SparkSession, tmp_path: Any) -> 
         load_definitions("{}")
 
 
-@pytest.mark.parametrize("others", [1, 30])
-@pytest.mark.parametrize("typed", [True, False])
-def test_a_fingerprint_reads_back_as_the_headers_it_was_made_of(spark: SparkSession, others: int, typed: bool) -> None:
-    definitions = {
-        **DEFINITIONS,
-        "bindings": [
-            *DEFINITIONS["bindings"],
-            *(
-                {"source": "colours", "vhost": "/", "destination": "red", "destination_type": "queue",
-                 "routing_key": "", "arguments": {f"other{n}": "x"}} for n in range(others)
-            ),
-        ],
-    }  # fmt: skip
-    relevance = PublishPath(definitions).relevance()
-    rows = [
-        ("colours", {"colour": 'a:1,-"~', "number": "42", "other0": None, "strange": "x"}, {"number": "l"}),
-        ("colours", {"strange": "x"}, None),
-        ("colours", {}, None),
-        ("colours", None, None),
-        ("inner", {"colour": "red"}, None),
-        ("inner", {"colour": "red", "CC": '["a"]'}, {"CC": "A"}),
-    ]
-    schema = "exchange string, headers map<string,string>, header_types map<string,string>"
-    df = spark.createDataFrame(rows, schema)
-    if not typed:
-        df = df.drop("header_types")
-    names = relevance.header_names
-    texts = [row[0] for row in df.select(_fingerprint(df, relevance)).collect()]
-    found = [unpack(text, names) if text else None for text in texts]
-    first = {"colour": Field("S", 'a:1,-"~'), "number": Field("l", 42) if typed else Field("S", "42"),
-             "other0": Field("V", None)}  # fmt: skip
-    assert found[0] == first
-    assert found[1:5] == [{}, {}, None, None]
-    assert found[5] is not None and found[5]["colour"] == Field("S", "red")
-    assert found[5]["CC"] == (Field("A", [Field("S", "a")]) if typed else Field("S", '["a"]'))
-
-
 def test_only_exchanges_that_look_at_headers_make_headers_relevant() -> None:
     relevance = PublishPath(DEFINITIONS).relevance()
     assert relevance.headers == {"colour", "number", "x-delay", "x-deliver-at"}
     assert set(relevance.header_exchanges) == {"colours", "delayed", "honest", "amq.headers", "amq.match"}
-    assert "inner" in relevance.key_ignored and "orders" not in relevance.key_ignored
 
 
 def test_a_vhost_that_is_not_defined_refuses_with_530() -> None:

@@ -162,12 +162,46 @@ def test_words_that_no_binding_names_do_not_change_where_a_key_goes() -> None:
         assert found[1].to_pylist() == [verdict.queues for verdict in expected], (chosen, keys)
 
 
-def test_keys_with_numbers_of_their_own_are_judged_once() -> None:
-    path = Plan.of(DEFINITIONS, "/", None, 1000, ()).path()
-    for number in range(1000):
-        assert path.judge_plain("/", None, "news", f"public.{number}.{number * 7}").queues == ["paper"]
-    gate = path._gates[("/", None, "news")]
-    assert not isinstance(gate, tuple) and len(gate.seen) == 1
+def test_keys_with_numbers_of_their_own_are_judged_once_and_not_remembered() -> None:
+    queues = {"news": ["paper"], "orders": [], "": []}
+    for place, user in (("news", None), ("news", "robot"), ("orders", "writer"), ("", None)):
+        verdicts = blocks.Verdicts(Plan.of(DEFINITIONS, "/", user, 1000, ()))
+        for start in range(0, 3000, 1000):
+            keys = [f"public.{number}.{number * 7}" for number in range(start, start + 1000)]
+            found = verdicts.of(pa.table({"exchange": [place] * 1000, "routing_key": keys}))
+            assert found[1].to_pylist() == [queues[place]] * 1000
+        assert (len(verdicts.judged), len(verdicts.keys)) == (1, 0)
+
+
+def test_keys_of_more_words_than_a_number_holds_are_told_apart() -> None:
+    words = [f"w{number}" for number in range(200)]
+    definitions = {
+        **DEFINITIONS,
+        "exchanges": [exchange("t", "topic")],
+        "bindings": [
+            *(binding("t", "red", word) for word in words),
+            binding("t", "paper", "#.w7"),
+            binding("t", "lost", "w1.#.w9.*"),
+        ],
+    }
+    plan = Plan.of(definitions, "/", None, 1000, ())
+    verdicts = blocks.Verdicts(plan)
+    chance = random.Random(5)
+    for size in (5, 2000, 2000):
+        keys = [
+            ".".join(chance.choice(["w1", "w7", "w9", "é", "", str(chance.random())]) for _ in range(chance.randint(0, 9)))
+            for _ in range(size)
+        ]
+        found = verdicts.of(pa.table({"exchange": ["t"] * size, "routing_key": keys}))[1].to_pylist()
+        assert found == [plan.path().judge(Facts("/", None, "t", key)).queues for key in keys]
+
+
+def test_a_topic_permission_may_look_at_any_word() -> None:
+    verdicts = blocks.Verdicts(Plan.of(DEFINITIONS, "/", "writer", 1000, ()))
+    keys = ["public.1", "private.1", "private.2"]
+    codes, texts = verdicts.of(pa.table({"exchange": ["news"] * 3, "routing_key": keys}), [2, 3])
+    assert codes.to_pylist() == [None, 403, 403]
+    assert "'private.2'" in texts[2].as_py()
 
 
 def test_a_value_is_never_taken_for_a_type() -> None:

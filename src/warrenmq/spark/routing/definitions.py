@@ -10,6 +10,7 @@ import json
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -72,7 +73,7 @@ class Plan:
 
     def path(self) -> PublishPath:
         """The path; one for a worker process, not one for a task: it costs more than routing a small batch."""
-        digest = self.digest()
+        digest = self.digest
         path = _paths.get(digest)
         if path is None:
             if len(_paths) >= 4:
@@ -82,6 +83,7 @@ class Plan:
             )
         return path
 
+    @cached_property
     def digest(self) -> str:
         return hashlib.sha256(repr((self.max_message_size, self.interceptors, self.definitions)).encode()).hexdigest()
 

@@ -1,8 +1,7 @@
 """What the verdicts on a block of rows depend on, in Arrow.
 
 Duty: which of a row's columns can change its verdict, as numbers that are equal where the facts are, and the facts
-themselves of the few rows that are judged. The same reductions as ``table.py`` makes in Spark. Not here: the verdicts,
-and what is remembered from block to block (``blocks.py``).
+themselves of the few rows that are judged. Not here: the verdicts, and what is remembered from block to block (``blocks.py``).
 """
 
 from __future__ import annotations
@@ -19,21 +18,22 @@ from warrenmq.spark.headers import from_maps
 from warrenmq.spark.routing.definitions import InputError
 from warrenmq.spark.routing.judge import OPTIONAL
 from warrenmq.spark.routing.relevance import PLAIN_EXPIRATION, SALTS
-from warrenmq.spark.routing.words import OTHER
 from warrenmq.wire.fields import Table
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from warrenmq.spark.routing.blocks import Verdicts
+    from warrenmq.spark.routing.ids import Numbers
 
-    Numbers = NDArray[np.int64]
     Mask = NDArray[np.bool_]
 
 # A context is packed as kind of fact, context so far, number of the fact: 4 + 28 + 28 bits.
 BITS = 28
 LETTERS = {"int32": "I", "int64": "l", "bool": "t", "double": "d", "float": "f", "int16": "s"}
-FACTS = frozenset(("exchange", "routing_key", "header_types", "body", *OPTIONAL))  # columns that are looked at
+PLACE = OPTIONAL[:2]  # vhost and user: with the exchange, where a message is published and by whom
+SALT = "__salt"  # a throw of the dice for each row, where Spark has made one
+FACTS = frozenset(("exchange", "routing_key", "header_types", "body", SALT, *OPTIONAL))  # columns that are looked at
 
 
 class Facts:
@@ -44,39 +44,48 @@ class Facts:
         self.relevance = known.relevance
         self.block = {name: _whole(block.column(name)) for name in block.column_names if name in FACTS}
         self.size = block.num_rows
-        self.exchange = pc.fill_null(self.block["exchange"], "")
-        self.key = pc.fill_null(self.block["routing_key"], "")
+        self.exchange = _texts(self.block["exchange"])
+        self.key = _texts(self.block["routing_key"])
         self.exchanges = known.exchanges.of(self.exchange)
-        self.names = known.exchanges.values.to_pylist()
+        self.names = list(known.exchanges.known)
         self.mattering: dict[str, Mask] = {}
-        contexts = known.contexts.of(pa.array(np.arange(len(self.names))))[self.exchanges]
-        for kind, name, mask, values in self._others():
+        self.contexts: Numbers = known.contexts.of(pa.array(np.arange(len(self.names))))[self.exchanges]
+        self._tell_apart(self._place())
+        self.keys: Numbers = self._keys()
+        self._tell_apart(self._others())
+
+    def _tell_apart(self, facts: Iterable[tuple[int, str, Mask, pa.Array]]) -> None:
+        """Contexts that differ in one of these facts get different numbers."""
+        known = self.known
+        for kind, name, mask, values in facts:
             self.mattering[name] = mask
             if mask.any():
                 numbers = known.facts[kind].of(values)
-                packed = (np.int64(kind + 1) << (2 * BITS)) | (contexts[mask] << BITS) | numbers
-                contexts[mask] = known.contexts.of(pa.array(packed))
-        keys = known.keys.of(self.key) + 1  # 0 where it does not matter
-        if self.relevance.key_ignored and "vhost" not in self.block:
-            # A fanout's unique keys would make every message distinct for nothing.
-            keys[self._begins_at(self.relevance.key_ignored)] = 0
-        self.contexts: Numbers = contexts
-        self.keys: Numbers = keys
+                packed = (np.int64(kind + 1) << (2 * BITS)) | (self.contexts[mask] << BITS) | numbers
+                self.contexts[mask] = known.contexts.of(pa.array(packed))
 
-    def told_apart(self, positions: Numbers) -> Numbers:
-        """Numbers of these rows' keys, the same for keys that differ only in words no binding names (``words.py``)."""
-        numbers = self.keys[positions]
-        plan = self.known.plan
-        if plan.user is not None or "user" in self.block or "vhost" in self.block:
-            return numbers  # permissions may look at any word
-        exchanges = self.exchanges[positions]
-        for number in np.unique(exchanges):
-            words = plan.path().words(plan.vhost, self.names[number])
-            if words is not None:
-                here = np.flatnonzero(exchanges == number)
-                left = _reduced(self.key.take(pa.array(positions[here])), words)
-                numbers[here] = np.array(left.dictionary_encode().indices, np.int64)
+    def _keys(self) -> Numbers:
+        """Numbers of the keys; the same, within a context, for keys that differ in nothing that tells (``words.py``)."""
+        known = self.known
+        readers = known.readers_of(self.contexts, self._place_of)
+        numbers = np.zeros(self.size, np.int64)
+        for number in np.flatnonzero(np.bincount(readers)):
+            reader = known.readers[number]
+            if reader is None:
+                continue
+            rows = np.flatnonzero(readers == number)
+            if len(rows) == self.size:
+                return reader.of(self.key)
+            numbers[rows] = reader.of(self.key.take(pa.array(rows)))
         return numbers
+
+    def _place_of(self, row: int) -> tuple[str, str | None, str]:
+        """Virtual host, user and exchange."""
+        plan = self.known.plan
+        vhost, user = [self.block[name][row].as_py() if name in self.block else None for name in PLACE]
+        return (
+            plan.vhost if vhost is None else vhost, plan.user if user is None else user, self.exchange[row].as_py()
+        )  # fmt: skip
 
     def rows(self, positions: Numbers) -> Iterator[tuple[Any, ...]]:
         """The facts of these rows, as ``judge_rows`` takes them."""
@@ -97,9 +106,18 @@ class Facts:
             columns.append([value if there else None for value, there in zip(values, mask[positions], strict=True)])
         return zip(*columns, strict=True)
 
+    def _place(self) -> Iterator[tuple[int, str, Mask, pa.Array]]:
+        """As ``_others``, for those that decide what of a key matters."""
+        for kind, name in enumerate(PLACE):
+            rows = self._matters(name)
+            if rows is not None:
+                yield kind, name, rows, self.block[name].filter(pa.array(rows))
+
     def _others(self) -> Iterator[tuple[int, str, Mask, pa.Array]]:
-        """Every fact besides exchange and key: its number, its name, for which rows it matters, its values there."""
+        """Every other fact: its number, its name, for which rows it matters, its values there."""
         for kind, name in enumerate(OPTIONAL):
+            if name in PLACE:
+                continue
             if name == "headers":
                 if name in self.block:
                     mask, texts = self._headers()
@@ -110,8 +128,8 @@ class Facts:
                 yield kind, name, rows, self._values(name).filter(pa.array(rows)).cast(pa.string())
         if self.relevance.random:
             mask = self._begins_at(self.relevance.random)
-            dice = pa.array(np.flatnonzero(mask) % SALTS).cast(pa.string())
-            yield len(OPTIONAL), "salt", mask, dice
+            dice = self.block[SALT].filter(pa.array(mask)) if SALT in self.block else np.flatnonzero(mask) % SALTS
+            yield len(OPTIONAL), SALT, mask, pa.array(dice)
 
     def _matters(self, name: str) -> Mask | None:
         """For which rows this column can change the verdict; None if it is not there or never can."""
@@ -213,12 +231,13 @@ def _mask(found: pa.Array) -> Mask:
     return mask
 
 
-def _reduced(keys: pa.Array, words: frozenset[str]) -> pa.Array:
-    """``words.reduced`` for many keys at once."""
-    lists = pc.split_pattern(keys, ".")
-    each = lists.flatten()
-    left = pc.if_else(pc.is_in(each, value_set=pa.array(sorted(words))), each, OTHER)
-    return pc.binary_join(pa.ListArray.from_arrays(lists.offsets, left), ".")
+def _texts(column: pa.Array) -> pa.Array:
+    """Texts without a null, in one layout; what the file held in a dictionary stays in one."""
+    if pa.types.is_dictionary(column.type):
+        if not column.null_count:
+            return column
+        column = column.dictionary_decode()
+    return pc.fill_null(column.cast(pa.string()), "")
 
 
 def _entries(maps: pa.MapArray) -> tuple[Numbers, pa.Array, pa.Array]:

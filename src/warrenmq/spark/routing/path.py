@@ -10,7 +10,7 @@ A verdict is about routing: it does not know how full a queue is (``x-overflow``
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from warrenmq.broker.access import Access, NoStore, Refused
@@ -23,7 +23,7 @@ from warrenmq.broker.interceptor import ChannelView, load_interceptors
 from warrenmq.broker.publish import DIRECT_REPLY, read_expiration, refuse_internal
 from warrenmq.broker.records import EXCHANGE, BasicMessage, Content, Exchange, Resource
 from warrenmq.spark.routing.relevance import Relevance, relevance
-from warrenmq.spark.routing.words import reduced, telling_words
+from warrenmq.spark.routing.words import telling_words
 from warrenmq.wire.content import Properties, encode_header
 from warrenmq.wire.fields import Table
 from warrenmq.wire.glance import Quick
@@ -36,7 +36,7 @@ UNROUTABLE = "unroutable"  # returned if mandatory, else confirmed
 REFUSED = "refused"
 SCHEDULED = "scheduled"
 IMPERSONATOR = "impersonator"
-REMEMBERED = 1 << 20  # verdicts at one gate; beyond that all are forgotten
+GATES = 1 << 16  # remembered at most: a table may name any number of exchanges that do not exist
 EMPTY = Content(encode_header(Properties(), 0), b"")
 
 
@@ -68,12 +68,10 @@ class Verdict(NamedTuple):
 
 @dataclass
 class Gate:
-    """An exchange that this user may publish to, and what was said of keys there."""
+    """An exchange that this user may publish to."""
 
     topology: Topology
     exchange: Exchange
-    words: frozenset[str] | None
-    seen: dict[str, Verdict] = field(default_factory=dict)
 
 
 class PublishPath:
@@ -92,6 +90,7 @@ class PublishPath:
         self.access = load_access(definitions)
         # (vhost, user, exchange) -> what the stages that look at nothing else said: a refusal, or the way is open
         self._gates: dict[tuple[str, str | None, str], Verdict | Gate] = {}
+        self._words: dict[tuple[str, str], frozenset[str] | None] = {}
 
     def relevance(self) -> Relevance:
         return relevance(self.router.vhosts, rerouted=bool(self.interceptors.of_methods))
@@ -116,38 +115,35 @@ class PublishPath:
                 self._check_topic(user, found, routing_key)
             except AmqpError as refusal:
                 return Verdict(REFUSED, [], refusal.code, refusal.text)
-        if gate.words is None:
-            return self._plainly(gate, routing_key)
-        told_apart = reduced(routing_key, gate.words)
-        verdict = gate.seen.get(told_apart)
-        if verdict is None:
-            if len(gate.seen) >= REMEMBERED:
-                gate.seen.clear()
-            verdict = gate.seen[told_apart] = self._plainly(gate, routing_key)
-        return verdict
-
-    def words(self, vhost: str, exchange: str) -> frozenset[str] | None:
-        """Those of a key that can change a verdict at this exchange, when all others can be taken for one another."""
-        if self.interceptors.of_methods or self.interceptors.of_messages:
-            return None
-        gate = self._gates.get((vhost, None, exchange)) or self._gate(vhost, None, exchange)
-        return gate.words if isinstance(gate, Gate) else None
-
-    def _plainly(self, gate: Gate, routing_key: str) -> Verdict:
-        message = BasicMessage(gate.exchange.name, [routing_key], EMPTY, 0, False)
-        routed = walk(gate.exchange, message, gate.topology.exchanges, gate.topology.queues)
+        message = BasicMessage(found.name, [routing_key], EMPTY, 0, False)
+        routed = walk(found, message, gate.topology.exchanges, gate.topology.queues)
         queues = [queue.name.name for queue in routed.queues]
         return Verdict(CONFIRMED if queues else UNROUTABLE, queues)
+
+    def words(self, vhost: str, user: str | None, exchange: str) -> frozenset[str] | None:
+        """Those of a key that can change a verdict here, when all others can be taken for one another."""
+        if self.interceptors.of_methods or self.interceptors.of_messages:
+            return None
+        name = exchange.replace("\r", "").replace("\n", "")
+        gate = self._gates.get((vhost, user, name)) or self._gate(vhost, user, name)
+        if isinstance(gate, Verdict):
+            return frozenset()  # refused, whatever the key
+        if user is not None and (user, vhost, name) in self.access.topic_permissions and gate.exchange.type == "topic":
+            return None
+        if (vhost, name) not in self._words:
+            self._words[(vhost, name)] = telling_words(gate.topology, gate.exchange)
+        return self._words[(vhost, name)]
 
     def _gate(self, vhost: str, user: str | None, exchange: str) -> Verdict | Gate:
         gate: Verdict | Gate
         try:
             topology = self._vhost(vhost)
             found = self._exchange(topology, user, Resource(vhost, EXCHANGE, exchange))
-            # Direct and fanout exchanges find a key in no time as it is.
-            gate = Gate(topology, found, telling_words(topology, found) if found.type == "topic" else None)
+            gate = Gate(topology, found)
         except AmqpError as refusal:
             gate = Verdict(REFUSED, [], refusal.code, refusal.text)
+        if len(self._gates) >= GATES:
+            self._gates.clear()
         self._gates[(vhost, user, exchange)] = gate
         return gate
 

@@ -17,16 +17,17 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
 from warrenmq.spark.compat import arrow_schema
-from warrenmq.spark.routing.blocks import Verdicts
+from warrenmq.spark.routing.blocks import known
 from warrenmq.spark.routing.definitions import Plan
 from warrenmq.spark.routing.facts import FACTS
 from warrenmq.spark.routing.outcome import VERDICT_NAMES
 
 FORMAT = "warren-routed"
-BLOCK_ROWS = 1 << 20  # judged at once: the more, the more of them are alike
-BLOCK_BYTES = 256 << 20
+BLOCK_ROWS = 1 << 17  # judged at once: enough that a call's cost does not count, few enough for a processor's cache
+BLOCK_BYTES = 64 << 20
 BATCH_ROWS = 1 << 16
 BATCH_BYTES = 16 << 20
+REPEATED = ("exchange", "routing_key")  # read as the file holds them where that is a list of few texts and numbers
 NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
 
 
@@ -70,15 +71,12 @@ class Reader(DataSourceReader):
         if partition is None or partition.value is None:  # what Spark asks for where there are none
             return
         path, groups = partition.value
-        digest = self.plan.digest() + repr((self.plan.vhost, self.plan.user))
-        verdicts = _known.get(digest)
-        if verdicts is None:
-            _known.clear()
-            verdicts = _known[digest] = Verdicts(self.plan)
+        verdicts = known(self.plan)
         wanted = arrow_schema(self.wanted)
         of_verdict = [at for at, name in enumerate(VERDICT_NAMES) if name in wanted.names]
         for block in _blocks(path, groups, self._read(wanted.names)):
-            columns = [block.column(name) for name in wanted.names if name not in VERDICT_NAMES]
+            own = [field for field in wanted if field.name not in VERDICT_NAMES]
+            columns = [block.column(field.name).cast(field.type) for field in own]
             table = pa.Table.from_arrays([*columns, *verdicts.of(block, of_verdict)], schema=wanted)
             rows = max(1, min(BATCH_ROWS, table.num_rows * BATCH_BYTES // max(1, table.nbytes)))
             yield from table.to_batches(max_chunksize=rows)
@@ -91,13 +89,9 @@ class Reader(DataSourceReader):
         )
 
 
-# What a worker knows outlives a task, because the next task of the same query asks the same.
-_known: dict[str, Verdicts] = {}
-
-
 def _blocks(path: str, groups: list[int] | None, schema: pa.Schema) -> Iterator[pa.Table]:
     """These columns of a file, in pieces that fit in memory."""
-    with pq.ParquetFile(path) as file:
+    with pq.ParquetFile(path, read_dictionary=_repeated(path)) as file:
         chosen = list(range(file.metadata.num_row_groups)) if groups is None else groups
         size = sum(file.metadata.row_group(group).total_byte_size for group in chosen)
         rows = sum(file.metadata.row_group(group).num_rows for group in chosen)
@@ -114,6 +108,18 @@ def _blocks(path: str, groups: list[int] | None, schema: pa.Schema) -> Iterator[
             yield _table(held, schema, path)
 
 
+def _repeated(path: str) -> list[str]:
+    """Those columns that the file holds in so little room that few texts must be behind them."""
+    metadata = pq.read_metadata(path)
+    sizes = dict.fromkeys(REPEATED, 0)
+    for group in range(metadata.num_row_groups):
+        for at in range(metadata.num_columns):
+            chunk = metadata.row_group(group).column(at)
+            if chunk.path_in_schema in sizes:
+                sizes[chunk.path_in_schema] += chunk.total_uncompressed_size
+    return [name for name, size in sizes.items() if 0 < size < 3 * metadata.num_rows]
+
+
 def _table(batches: list[pa.RecordBatch], schema: pa.Schema, path: str) -> pa.Table:
     """With the columns Spark expects: those of the file, those its folders name, null where neither has one."""
     table = pa.Table.from_batches(batches)
@@ -122,13 +128,15 @@ def _table(batches: list[pa.RecordBatch], schema: pa.Schema, path: str) -> pa.Ta
     for field in schema:
         name = there.get(field.name.lower())
         if name is not None:
-            # Spark's timestamps are microseconds; files may have more digits.
-            safe = not pa.types.is_timestamp(field.type)
-            columns.append(table.column(name).combine_chunks().cast(field.type, safe=safe))
+            column = table.column(name).combine_chunks()
+            if not pa.types.is_dictionary(column.type):
+                # Spark's timestamps are microseconds; files may have more digits.
+                column = column.cast(field.type, safe=not pa.types.is_timestamp(field.type))
+            columns.append(column)
         else:
             value = _of_folder(path, field.name)
             columns.append(pa.array([value] * table.num_rows, pa.string()).cast(field.type))
-    return pa.Table.from_arrays(columns, schema=schema)
+    return pa.Table.from_arrays(columns, names=schema.names)
 
 
 def _of_folder(path: str, name: str) -> str | None:

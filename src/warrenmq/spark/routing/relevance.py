@@ -1,8 +1,7 @@
 """Which columns of a message can change a verdict, read off the topology.
 
-Duty: what ``table.py`` and ``blocks.py`` may leave out when they look for distinct messages. A header matters only from
-exchanges that can reach one which looks at headers; a key does not matter where only fanouts can be reached. Not here:
-verdicts.
+Duty: what ``facts.py`` may leave out when it looks for distinct messages. A header matters only from exchanges that can
+reach one which looks at headers. Not here: verdicts, and what of a key matters (``words.py``).
 """
 
 from __future__ import annotations
@@ -24,7 +23,6 @@ class Relevance:
     headers: frozenset[str]  # names some exchange looks at
     always: tuple[str, ...]  # names the path itself looks at
     header_exchanges: tuple[str, ...]  # from these, an exchange that looks at headers can be reached
-    key_ignored: tuple[str, ...]  # from these, only exchanges that do not look at keys can be reached
     random: tuple[str, ...]  # from these, x-random can be reached: equal messages get different verdicts
     hashed_by: dict[str, tuple[str, ...]]  # property -> exchanges from which a hash over it can be reached
     rerouted: bool  # an interceptor may send any message to any exchange, so the names above say nothing
@@ -38,7 +36,6 @@ class Relevance:
 def relevance(vhosts: Mapping[str, Topology], rerouted: bool = False) -> Relevance:
     names: set[str] = set()
     by_headers: set[Place] = set()
-    by_key: set[Place] = set()
     by_chance: set[Place] = set()
     hashed: dict[str, set[Place]] = {}
     for vhost, topology in vhosts.items():
@@ -54,7 +51,6 @@ def relevance(vhosts: Mapping[str, Topology], rerouted: bool = False) -> Relevan
                     names.update(name for name in binding.arguments if name != "x-match")
                 by_headers.add(here)
             elif inner == "x-consistent-hash":
-                by_key.add(here)
                 header = exchange.arguments.get("hash-header")
                 if header is not None:
                     names.add(str(header.value))
@@ -64,15 +60,10 @@ def relevance(vhosts: Mapping[str, Topology], rerouted: bool = False) -> Relevan
                     hashed.setdefault(str(hashed_property.value), set()).add(here)
             elif inner == "x-random":
                 by_chance.add(here)
-            elif inner != "fanout":
-                by_key.add(here)
-    every = {name for topology in vhosts.values() for name in topology.exchanges}
     return Relevance(
         frozenset(names),
         ("BCC", "CC"),
         _names(_sources(vhosts, by_headers)),
-        # Only names that ignore keys in every vhost: the table may not say which vhost a message is for.
-        () if rerouted else tuple(sorted(every.difference(_names(_sources(vhosts, by_key))))),
         _names(_sources(vhosts, by_chance)),
         {key: _names(_sources(vhosts, found)) for key, found in hashed.items()},
         rerouted,
