@@ -28,15 +28,18 @@ def main() -> None:
         "stalls": lambda: stalls.measure(only, options.scale),
         "delayed": lambda: delayed.measure(int(10_000_000 * options.scale), 10_000, 20),
         "cores": lambda: cores.measure(options.reps),
-        "spark": lambda: spark(options.scale, options.reps, not options.no_rabbitmq),
+        "spark": lambda: spark(options, only),
     }
     parser = argparse.ArgumentParser(
         prog="make bench", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("sections", nargs="*", metavar="SECTION", help=", ".join(sections))
-    parser.add_argument("--only", help="of a section, comma separated: " + ",".join(s.name for s in SCENARIOS))
+    parser.add_argument("--only", help="of a section, comma separated: " + ",".join(s.name for s in SCENARIOS)
+                        + "; of spark: floor,stream,leased,write,route")  # fmt: skip
     parser.add_argument("--reps", type=int, default=3)
     parser.add_argument("--scale", type=float, default=1.0, help="smaller is quicker: 0.1 is a tenth of the messages")
+    parser.add_argument("--rows", type=int, help="spark --only route: so many rows, instead of all the usual tables")
+    parser.add_argument("--unique", action="store_true", help="with --rows: no two keys are the same")
     parser.add_argument("--no-rabbitmq", action="store_true")
     parser.add_argument("--no-report", action="store_true", help="print only")
     options = parser.parse_args()
@@ -61,6 +64,10 @@ def keep(name: str, found: dict[str, Any], partial: bool) -> None:
         before = json.loads(file.read_text())["figures"]
         if "runs" in found:
             found["runs"] = {**before["runs"], **found["runs"]}
+        elif "lines" in found:
+            new = {(line["what"], line["broker"], line["rows"]) for line in found["lines"]}
+            kept = [line for line in before["lines"] if (line["what"], line["broker"], line["rows"]) not in new]
+            found["lines"] = [*kept, *found["lines"]]
         else:
             found = {**before, **found}
     record = {"date": datetime.date.today().isoformat(), **extras.machine(), "figures": found}
@@ -68,15 +75,21 @@ def keep(name: str, found: dict[str, Any], partial: bool) -> None:
     file.write_text(json.dumps(record, indent=1) + "\n")
 
 
-def spark(scale: float, reps: int, with_rabbitmq: bool) -> dict[str, Any]:
+def spark(options: argparse.Namespace, only: list[str] | None) -> dict[str, Any]:
     try:
         import pyspark  # noqa: F401
     except ImportError:
         print("PySpark is not installed (pip install '.[spark]'): left out")
         return {}
+    from bench import routing
     from bench import spark as section
 
-    return section.measure(int(1_000_000 * scale), int(10_000_000 * scale), reps, with_rabbitmq)
+    routed = [(routing.REPEATED_ROWS, False), *((rows, True) for rows in routing.UNIQUE_ROWS)]
+    tables = [(int(rows * options.scale), unique) for rows, unique in routed]
+    if options.rows:
+        tables = [(options.rows, options.unique)]
+    rows = int(1_000_000 * options.scale)
+    return section.measure(rows, tables, options.reps, not options.no_rabbitmq, only or section.NAMES)
 
 
 if __name__ == "__main__":

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from bench.growth import WHY
+from bench.routing import COUNTED_FILES, COUNTED_TABLE, SCAN, UNIQUE
 from bench.scenarios import SCENARIOS, Scenario
-from bench.spark import COUNTED_FILES, COUNTED_TABLE, SCAN
 
 HEAD = """# Benchmarks
 
@@ -218,6 +218,14 @@ def spark(figures: Record, record: Record, folder: Path) -> list[str]:
             "else reading the keys and numbering them.",
             "",
         ]
+    unique = [one for one in figures["lines"] if one["what"].endswith(UNIQUE) and "of_scan" in one]
+    if unique:
+        lines += ['Keys of which no two are the same (`make bench ARGS="spark --only route --rows N --unique"`):', ""]
+        rows = [
+            [one["what"].removesuffix(UNIQUE), f"{one['rows']:,}", f"{one['of_scan']:.2f}", f"{one['memory']:,} MB"]
+            for one in unique
+        ]
+        lines += table(["job", "rows", "of the scan's rate", "largest Python process"], rows)
     return lines
 
 

@@ -11,13 +11,13 @@ import contextlib
 import statistics
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bench import brokers
+from bench import brokers, routing
 from warrenmq.bench import process
 from warrenmq.client import Connection, Properties
 from warrenmq.spark.demo import start_broker
@@ -28,9 +28,6 @@ if TYPE_CHECKING:
 
 NAMES = ("floor", "stream", "leased", "write", "route")
 BODY = b"x" * 100
-SCAN = "Parquet scan of the messages"
-COUNTED_FILES = "route of files, outcomes counted"
-COUNTED_TABLE = "route of a DataFrame, the same"
 
 
 def noop(df: DataFrame) -> None:
@@ -76,7 +73,7 @@ class Figures:
         self.lines: list[dict[str, Any]] = []
 
     def measure(self, what: str, broker: str, rows: int, reps: int, work: Callable[[], None]) -> None:
-        """The same with who spent the CPU, for jobs that need a broker."""
+        """The same with who spent the CPU."""
         before = spent()
         seconds = timed(reps, work)
         after = spent()
@@ -157,97 +154,10 @@ def floor(spark: SparkSession, figures: Figures, folder: Path, rows: int, reps: 
     figures.add("Parquet scan of the same rows", "-", rows, timed(reps, lambda: noop(spark.read.parquet(path))))
 
 
-def definitions(bindings: int) -> dict[str, Any]:
-    """A topic exchange with most of the bindings, and one of every other kind."""
-    queues = [f"q{n}" for n in range(1000)]
-    listed = [
-        {"source": "events", "vhost": "/", "destination": queues[n % 1000], "destination_type": "queue",
-         "routing_key": f"site{n % 100}.sensor{n // 100}.{'*' if n % 3 else '#'}", "arguments": {}}
-        for n in range(bindings - 200)
-    ]  # fmt: skip
-    listed += [
-        {"source": "direct", "vhost": "/", "destination": queues[n], "destination_type": "queue",
-         "routing_key": f"key{n}", "arguments": {}} for n in range(100)
-    ]  # fmt: skip
-    listed += [
-        {"source": "heads", "vhost": "/", "destination": queues[n], "destination_type": "queue", "routing_key": "",
-         "arguments": {"x-match": "all", "tenant": str(n)}} for n in range(97)
-    ]  # fmt: skip
-    listed.append({"source": "direct", "vhost": "/", "destination": "events", "destination_type": "exchange",
-                   "routing_key": "key1", "arguments": {}})  # fmt: skip
-    listed.append({"source": "strays", "vhost": "/", "destination": "q0", "destination_type": "queue",
-                   "routing_key": "", "arguments": {}})  # fmt: skip
-    listed.append({"source": "later", "vhost": "/", "destination": "q1", "destination_type": "queue",
-                   "routing_key": "remind", "arguments": {}})  # fmt: skip
-    kinds: tuple[tuple[str, str, dict[str, str]], ...] = (
-        ("events", "topic", {"alternate-exchange": "strays"}),
-        ("direct", "direct", {}),
-        ("heads", "headers", {}),
-        ("strays", "fanout", {}),
-        ("later", "x-delayed-message", {"x-delayed-type": "direct"}),
-    )
-    return {
-        "vhosts": [{"name": "/"}],
-        "queues": [{"name": name, "vhost": "/"} for name in queues],
-        "exchanges": [{"name": n, "vhost": "/", "type": kind, "arguments": a} for n, kind, a in kinds],
-        "bindings": listed,
-    }
-
-
-def routing(spark: SparkSession, figures: Figures, folder: Path, rows: int, reps: int) -> None:
-    from warrenmq.spark.routing import route, route_files
-
-    path = str(folder / "messages")
-    spark.range(0, rows, numPartitions=4).selectExpr(
-        "case when id % 20 = 0 then 'direct' when id % 20 = 1 then 'heads' when id % 50 = 2 then 'later' "
-        "else 'events' end as exchange",
-        "case when id % 20 = 0 then concat('key', id % 200) when id % 50 = 2 then 'remind' "
-        "else concat('site', pmod(hash(id), 100), '.sensor', pmod(hash(id + 1), 210), '.v', pmod(hash(id + 2), 10)) "
-        "end as routing_key",
-        "case when id % 20 = 1 then map('tenant', cast(id % 150 as string)) "
-        "when id % 50 = 2 then map('x-delay', cast(1000 + id % 7 as string)) end as headers",
-        "if(id % 50 = 2, map('x-delay', 'l'), null) as header_types",
-    ).write.parquet(path)  # fmt: skip
-    df = spark.read.parquet(path)
-    noop(df)
-    scan = timed(reps, lambda: noop(spark.read.parquet(path)))
-    figures.add(SCAN, "-", rows, scan)
-    fresh = Fresh(10_000)
-    outcome = ["outcome"]
-    jobs: tuple[tuple[str, Callable[[], None]], ...] = (
-        (COUNTED_FILES, lambda: counted(route_files(spark, path, fresh(), columns=outcome))),
-        (COUNTED_TABLE, lambda: counted(route(df, fresh()))),
-        ("route of files, all columns fetched", lambda: noop(route_files(spark, path, fresh()))),
-    )
-    for what, work in jobs:
-        work()
-        taken = timed(reps, work)
-        figures.add(what, "-", rows, taken)
-        print(f"{'':<34} {scan / taken:.0%} of the scan's rate", flush=True)
-    distinct = df.select("exchange", "routing_key").distinct().count()
-    print(f"{'':<34} {distinct:,} distinct (exchange, key)", flush=True)
-    written = str(folder / "routed")
-    taken = timed(1, lambda: route_files(spark, path, fresh()).write.mode("overwrite").parquet(written))
-    figures.add("route of files, written as Parquet", "-", rows, taken)
-
-
-def counted(routed: DataFrame) -> None:
-    routed.groupBy("outcome").count().collect()
-
-
-class Fresh:
-    """Definitions that no worker has seen before, so that nothing is remembered from the run before."""
-
-    def __init__(self, bindings: int) -> None:
-        self.base = definitions(bindings)
-        self.runs = 0
-
-    def __call__(self) -> dict[str, Any]:
-        self.runs += 1
-        return {**self.base, "queues": [*self.base["queues"], {"name": f"run {self.runs}", "vhost": "/"}]}
-
-
-def measure(rows: int, routed: int, reps: int, with_rabbitmq: bool, only: tuple[str, ...] = NAMES) -> dict[str, Any]:
+def measure(
+    rows: int, routed: Sequence[tuple[int, bool]], reps: int, with_rabbitmq: bool, only: Collection[str] = NAMES
+) -> dict[str, Any]:
+    """``routed``: tables for ``route``, by their number of rows and whether their keys are unique."""
     figures = Figures()
     with contextlib.ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="warren-bench-")))
@@ -256,7 +166,8 @@ def measure(rows: int, routed: int, reps: int, with_rabbitmq: bool, only: tuple[
         if "floor" in only:
             floor(spark, figures, folder, rows, reps)
         if "route" in only:
-            routing(spark, figures, folder, routed, reps)
+            for number, unique in routed:
+                routing.measure(spark, figures, folder, number, reps, unique)
         up: list[Target] = []
         if {"stream", "leased", "write"} & set(only):
             own = start_broker(folder)

@@ -296,6 +296,42 @@ def test_a_number_and_a_line_end_is_no_expiration(spark: SparkSession, routing: 
     assert (row.outcome, row.reply_code) == ("refused", 406)
 
 
+def test_keys_that_are_all_different_are_judged_where_they_are(spark: SparkSession, routing: Routing) -> None:
+    """Nothing is gathered or joined, so that no number of keys is too many; and every row has its own verdict."""
+    keys = "case when id % 3 = 0 then 'new' when id % 3 = 1 then concat('public.', id) else concat('x', id, '.y') end"
+    df = spark.range(0, 30_000, numPartitions=3).selectExpr(
+        "id", "if(id % 3 = 0, 'orders', 'news') as exchange", f"{keys} as routing_key"
+    )
+    routed = routing(df, DEFINITIONS, user="robot")
+    plan = routed._jdf.queryExecution().toString()
+    assert "Join" not in plan and "Exchange" not in plan
+    found = {row.id: sorted(row.queues) for row in routed.select("id", "queues").collect()}
+    assert found == {number: [["audit", "orders"], ["paper"], ["lost"]][number % 3] for number in range(30_000)}
+
+
+def test_a_streaming_dataframe_is_routed(spark: SparkSession, tmp_path: Path) -> None:
+    source, sink = str(tmp_path / "source"), str(tmp_path / "sink")
+    spark.createDataFrame([("orders", "new"), ("orders", "old")], "exchange string, routing_key string").write.parquet(
+        source
+    )
+    stream = spark.readStream.schema("exchange string, routing_key string").parquet(source)
+    query = route(stream, DEFINITIONS).writeStream.option("checkpointLocation", str(tmp_path / "c"))
+    query.trigger(availableNow=True).start(sink, format="parquet").awaitTermination()
+    assert sorted(row.outcome for row in spark.read.parquet(sink).collect()) == ["confirmed", "returned"]
+
+
+def test_a_row_has_one_throw_of_the_dice_however_often_it_is_judged(spark: SparkSession) -> None:
+    definitions = {
+        **DEFINITIONS,
+        "exchanges": [exchange("dice", "x-random")],
+        "bindings": [binding("dice", "red"), binding("dice", "one")],
+    }
+    df = spark.range(0, 500).selectExpr("id", "'dice' as exchange", "'k' as routing_key")
+    chosen = route(df, definitions).where("array_contains(queues, 'red')").select("id", "queues").collect()
+    assert 0 < len(chosen) < 500
+    assert {tuple(row.queues) for row in chosen} == {("red",)}
+
+
 def test_files_are_read_as_spark_reads_them(spark: SparkSession, tmp_path: Path) -> None:
     """Partition folders, row groups, columns of every kind, and an empty table."""
     df = spark.range(0, 1000, numPartitions=1).selectExpr(

@@ -19,6 +19,7 @@ from warrenmq.spark.routing.ids import Ids
 from warrenmq.spark.routing.judge import OPTIONAL, arrays, judge_rows
 from warrenmq.spark.routing.lexicon import BITS, Lexicon
 from warrenmq.spark.routing.outcome import VERDICT_NAMES
+from warrenmq.spark.routing.path import Verdict
 
 if TYPE_CHECKING:
     from warrenmq.spark.routing.ids import Numbers
@@ -100,7 +101,7 @@ class Verdicts:
     def _judge(self, facts: Facts, rows: Numbers) -> Numbers:
         """Places of these rows' verdicts in ``columns``; many are alike, and kept once."""
         numbers = []
-        new = []
+        new: list[Verdict] = []
         for verdict in judge_rows(self.plan, facts.rows(rows)):
             alike = (*verdict[:1], tuple(verdict.queues), *verdict[2:])
             number = self.verdicts.setdefault(alike, len(self.verdicts))

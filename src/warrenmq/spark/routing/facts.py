@@ -1,7 +1,8 @@
 """What the verdicts on a block of rows depend on, in Arrow.
 
 Duty: which of a row's columns can change its verdict, as numbers that are equal where the facts are, and the facts
-themselves of the few rows that are judged. Not here: the verdicts, and what is remembered from block to block (``blocks.py``).
+themselves of the few rows that are judged. Not here: the verdicts, and what is remembered from block to block
+(``blocks.py``).
 """
 
 from __future__ import annotations
@@ -32,8 +33,7 @@ if TYPE_CHECKING:
 BITS = 28
 LETTERS = {"int32": "I", "int64": "l", "bool": "t", "double": "d", "float": "f", "int16": "s"}
 PLACE = OPTIONAL[:2]  # vhost and user: with the exchange, where a message is published and by whom
-SALT = "__salt"  # a throw of the dice for each row, where Spark has made one
-FACTS = frozenset(("exchange", "routing_key", "header_types", "body", SALT, *OPTIONAL))  # columns that are looked at
+FACTS = frozenset(("exchange", "routing_key", "header_types", "body", *OPTIONAL))  # columns that are looked at
 
 
 class Facts:
@@ -65,7 +65,7 @@ class Facts:
                 self.contexts[mask] = known.contexts.of(pa.array(packed))
 
     def _keys(self) -> Numbers:
-        """Numbers of the keys; the same, within a context, for keys that differ in nothing that tells (``words.py``)."""
+        """Numbers of the keys; within a context the same for keys that differ in nothing that tells (``words.py``)."""
         known = self.known
         readers = known.readers_of(self.contexts, self._place_of)
         numbers = np.zeros(self.size, np.int64)
@@ -128,8 +128,7 @@ class Facts:
                 yield kind, name, rows, self._values(name).filter(pa.array(rows)).cast(pa.string())
         if self.relevance.random:
             mask = self._begins_at(self.relevance.random)
-            dice = self.block[SALT].filter(pa.array(mask)) if SALT in self.block else np.flatnonzero(mask) % SALTS
-            yield len(OPTIONAL), SALT, mask, pa.array(dice)
+            yield len(OPTIONAL), "salt", mask, pa.array(np.flatnonzero(mask) % SALTS)
 
     def _matters(self, name: str) -> Mask | None:
         """For which rows this column can change the verdict; None if it is not there or never can."""

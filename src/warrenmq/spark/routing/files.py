@@ -2,8 +2,7 @@
 
 Duty: which files, and the DataFrame over them. Spark says which (so that partition folders, and what a streaming query
 has committed, are as Spark sees them) and spreads them over its tasks; a task reads with Arrow, so that a message does
-not become a row before it has its verdict. The join of ``table.py`` scans twice and looks every row up in a large
-table; here unique keys cost time, not memory. Not here: reading (``reader.py``), rows that come from elsewhere
+not become a row before it has its verdict. Not here: reading (``reader.py``), rows that come from elsewhere
 (``table.py``).
 """
 

@@ -27,12 +27,12 @@ class Ids:
     def of(self, column: pa.Array) -> Numbers:
         """For a column without nulls."""
         if pa.types.is_dictionary(column.type):
-            return self.of(column.dictionary)[column.indices.to_numpy()]
+            return spread(self.of(column.dictionary), column.indices)
         if not self.known or len(self.known) > len(column):  # a search would put all that is known into a table first
             return self._added(column)
         self._values = [pa.concat_arrays(self._values)]
         found = pc.fill_null(pc.index_in(column, value_set=self._values[0]), -1)
-        numbers = found.to_numpy(zero_copy_only=False).astype(np.int64)
+        numbers: Numbers = found.to_numpy(zero_copy_only=False).astype(np.int64)
         new = np.flatnonzero(numbers < 0)
         if len(new):
             numbers[new] = self._added(column.take(pa.array(new)))
@@ -45,7 +45,13 @@ class Ids:
         numbers = np.array([known.setdefault(value, len(known)) for value in values.to_pylist()], np.int64)
         if len(known) > before:
             self._values.append(values.take(pa.array(np.flatnonzero(numbers >= before))))
-        return numbers[encoded.indices.to_numpy()]
+        return spread(numbers, encoded.indices)
 
     def __len__(self) -> int:
         return len(self.known)
+
+
+def spread(numbers: Numbers, indices: pa.Array) -> Numbers:
+    """From the values of a dictionary to the rows."""
+    found: Numbers = numbers[indices.to_numpy()]
+    return found

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from warrenmq.spark.routing.ids import Ids
+from warrenmq.spark.routing.ids import Ids, spread
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -40,7 +40,7 @@ class Lexicon:
 
     def of(self, keys: pa.Array) -> Numbers:
         if pa.types.is_dictionary(keys.type):
-            return self.of(keys.dictionary)[keys.indices.to_numpy()]
+            return spread(self.of(keys.dictionary), keys.indices)
         if not len(keys):
             return np.empty(0, np.int64)
         codes, starts = self._coded(keys)

@@ -23,12 +23,10 @@ from warrenmq.spark.routing.definitions import InputError, Plan
 from warrenmq.spark.routing.judge import OPTIONAL
 from warrenmq.spark.routing.outcome import VERDICT, VERDICT_NAMES, VERDICT_TYPES, check_columns, told
 from warrenmq.spark.routing.path import DEFAULT_MAX_SIZE
-from warrenmq.spark.routing.relevance import SALTS, Relevance
+from warrenmq.spark.routing.relevance import Relevance
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
-
-SALT = "__salt"  # as in ``facts.py``
 
 
 def route(
@@ -78,23 +76,22 @@ def _facts(df: DataFrame, relevance: Relevance, user: str | None) -> dict[str, C
             del facts[name]
     if "timestamp" in facts and df.schema["timestamp"].dataType.typeName().startswith("timestamp"):
         facts["timestamp"] = F.unix_seconds("timestamp")
-    if relevance.random:
-        # Of the row itself, so that it gets the same verdict however often Spark asks.
-        plain = [F.col(f"`{field.name}`") for field in df.schema.fields if "map<" not in field.dataType.simpleString()]
-        facts[SALT] = F.pmod(F.xxhash64(*plain), F.lit(SALTS))
     return facts
 
 
 def _judged(df: DataFrame, plan: Plan, facts: Mapping[str, Column]) -> DataFrame:
     """``df`` with the columns of ``outcome.VERDICT``."""
-    try:
-        from pyspark.sql.functions import arrow_udf
-    except ImportError:  # Spark before 4.1
+    from pyspark.sql import functions as F
+
+    arrow_udf = getattr(F, "arrow_udf", None)
+    if arrow_udf is None:  # Spark before 4.1
         return _judged_whole(df, plan, facts)
     from warrenmq.spark.routing.batches import Judge
 
     # A function for each column, so that Spark leaves out those that nobody asks for; it sends the facts only once.
     functions = [arrow_udf(Judge(plan, tuple(facts), at).column, kind) for at, kind in enumerate(VERDICT_TYPES)]
+    if plan.path().relevance().random:  # then Spark must not ask twice
+        functions = [function.asNondeterministic() for function in functions]
     judged = [function(*facts.values()) for function in functions]
     return df.select("*", *[column.alias(name) for column, name in zip(judged, VERDICT_NAMES, strict=True)])
 
