@@ -8,6 +8,7 @@ remembered from the run before.
 from __future__ import annotations
 
 import contextlib
+import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -120,14 +121,22 @@ def counted(routed: DataFrame) -> None:
 
 
 def peak_memory() -> int:
-    """Megabytes, of the largest Python process of Spark's that lives."""
-    peaks = [0]
+    """Megabytes, of the largest Python worker that this benchmark's Spark has running."""
+    parents: dict[int, int] = {}
+    peaks: dict[int, int] = {}
     for folder in Path("/proc").glob("[0-9]*"):
-        with contextlib.suppress(OSError, StopIteration):
-            if "pyspark" in (folder / "cmdline").read_text():
-                lines = (folder / "status").read_text().splitlines()
-                peaks.append(int(next(line for line in lines if line.startswith("VmHWM")).split()[1]) // 1024)
-    return max(peaks)
+        with contextlib.suppress(OSError):
+            told = dict(line.split(":", 1) for line in (folder / "status").read_text().splitlines())
+            parents[int(folder.name)] = int(told["PPid"])
+            if "pyspark.daemon" in (folder / "cmdline").read_text():
+                peaks[int(folder.name)] = int(told["VmHWM"].split()[0]) // 1024
+    return max((peak for pid, peak in peaks.items() if _descends(pid, parents)), default=0)
+
+
+def _descends(pid: int, parents: dict[int, int]) -> bool:
+    while pid in parents and pid != os.getpid():
+        pid = parents[pid]
+    return pid == os.getpid()
 
 
 class Fresh:

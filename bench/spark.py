@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from bench import brokers, routing
 from warrenmq.bench import process
 from warrenmq.client import Connection, Properties
-from warrenmq.spark.demo import start_broker
+from warrenmq.spark.demo.broker import DemoBroker
 from warrenmq.spark.sessions import session
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def noop(df: DataFrame) -> None:
 
 
 # Who works while Spark talks to a broker, by a word of its command line.
-PROCESSES = (("JVM", "bin/java "), ("broker", "warren serve"), ("broker", "beam.smp"), ("Python", "pyspark"))
+PROCESSES = (("JVM", "bin/java "), ("broker", "warrenmq serve"), ("broker", "beam.smp"), ("Python", "pyspark"))
 
 
 def spent() -> dict[str, float]:
@@ -170,7 +170,8 @@ def measure(
                 routing.measure(spark, figures, folder, number, reps, unique)
         up: list[Target] = []
         if {"stream", "leased", "write"} & set(only):
-            own = start_broker(folder)
+            own = DemoBroker(folder)
+            own.start()
             stack.callback(own.stop)
             up.append(Target("Warren", own.url, own.http_port))
             if with_rabbitmq and brokers.rabbitmq_installed():
