@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import importlib.util
 import os
-import shutil
 import signal
 import subprocess
 import sys
 import tarfile
 import time
+import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -22,22 +22,19 @@ from tests.support.brokers import answers, free_ports
 
 SPARK = Path(pyspark.__file__).parent
 SOURCE = Path(__file__).parents[2] / "src"
-PACKED = "environment"
-NEEDED = (
-    "warrenmq", "pyspark_amqp", "librt", "mypy_extensions", "regex",
-    "pyarrow", "pandas", "numpy", "dateutil", "pytz", "six",
-)  # fmt: skip
+OURS = ("warrenmq", "pyspark_amqp")
+NEEDED = ("librt", "mypy_extensions", "regex", "pyarrow", "numpy", "pandas", "dateutil", "pytz", "six")
 
 
 @dataclass
 class Cluster:
     master: str
     folder: Path
-    bare: bool = False
+    python: str | None = None
     processes: list[subprocess.Popen[bytes]] = field(default_factory=list)
 
     def environment(self) -> dict[str, str]:
-        return environment(self.folder, self.bare)
+        return environment(self.folder, self.python)
 
     def submit(
         self, program: Path, *arguments: str, timeout: float = 900, options: tuple[str, ...] = ()
@@ -65,18 +62,17 @@ class Cluster:
         return [pid for pid in running("CoarseGrainedExecutorBackend") if parent(pid) in ours]
 
 
-def environment(folder: Path, bare: bool) -> dict[str, str]:
-    """Our Python and our source on every worker; `bare`: none of it, all there is comes in a packed environment."""
+def environment(folder: Path, python: str | None) -> dict[str, str]:
+    """Our Python and our source on every worker; or this Python, and what is shipped to it."""
     ours = {
         "PYSPARK_PYTHON": sys.executable,
         "PYSPARK_DRIVER_PYTHON": sys.executable,
         "PYTHONPATH": os.pathsep.join([str(SOURCE), str(SPARK.parent)]),
     }
-    packed = {"PYSPARK_PYTHON": f"./{PACKED}/bin/python", "PYTHONPATH": ""}
     inherited = {name: value for name, value in os.environ.items() if name not in ours}
     return {
         **inherited,
-        **(packed if bare else ours),
+        **(ours if python is None else {"PYSPARK_PYTHON": python, "PYTHONPATH": ""}),
         "SPARK_HOME": str(SPARK),
         "SPARK_WORKER_DIR": str(folder / "work"),
         "SPARK_LOCAL_IP": "127.0.0.1",
@@ -84,28 +80,40 @@ def environment(folder: Path, bare: bool) -> dict[str, str]:
     }
 
 
-def pack(folder: Path) -> Path:
-    """An environment as venv-pack makes one, unpacked in `folder` for the driver, and the archive for the workers."""
-    root = folder / PACKED
+def make_environment(root: Path, packages: tuple[str, ...]) -> None:
+    """A virtual environment with these packages and nothing else, linked to where they are now."""
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(root)], check=True)
     (there,) = root.glob("lib/python*/site-packages")
-    without = shutil.ignore_patterns("__pycache__", "tests", "include")
-    for name in NEEDED:
+    for name in packages:
         found = importlib.util.find_spec(name)
         assert found is not None, name
+        home = Path(str(found.origin))
         if found.submodule_search_locations:
             home = Path(next(iter(found.submodule_search_locations)))
-            shutil.copytree(home, there / name, ignore=without)
-        else:
-            home = Path(str(found.origin))
-            shutil.copy(home, there)
-        libraries = home.parent / f"{name}.libs"
-        if libraries.exists():
-            shutil.copytree(libraries, there / libraries.name)
-    archive = folder / f"{PACKED}.tar.gz"
-    with tarfile.open(archive, "w:gz", compresslevel=1) as packing:
-        packing.add(root, ".")
-    return archive
+        (there / home.name).symlink_to(home)
+        for beside in home.parent.glob(f"{name}[._]*"):  # compiled helpers and the libraries of a wheel
+            if beside.name == f"{name}.libs" or beside.name.startswith(f"{name}__mypyc"):
+                (there / beside.name).symlink_to(beside)
+
+
+def pack(root: Path, archive: Path) -> None:
+    """As venv-pack does: the packages themselves, and links to an interpreter that every worker has."""
+    left_out = ("__pycache__", "tests", "include")
+    # Spark takes links to outside, such as the interpreter, from a .tar.gz but not from a .tar.
+    with tarfile.open(archive, "w:gz", compresslevel=0) as packing:
+        packing.add(root / "bin", "bin")
+        packing.add(root / "pyvenv.cfg", "pyvenv.cfg")
+        packing.dereference = True
+        packing.add(
+            root / "lib", "lib", filter=lambda each: None if Path(each.name).name in left_out else each
+        )
+
+
+def zip_source(archive: Path) -> None:
+    """The package uncompiled: Python does not import compiled code from a zip."""
+    with zipfile.ZipFile(archive, "w") as packing:
+        for path in sorted((SOURCE / "warrenmq").rglob("*.py")):
+            packing.write(path, str(path.relative_to(SOURCE)))
 
 
 def running(word: str) -> list[int]:
@@ -127,10 +135,10 @@ def parent(pid: int) -> int:
 
 
 @contextmanager
-def start_cluster(folder: Path, workers: int = 2, bare: bool = False) -> Iterator[Cluster]:
+def start_cluster(folder: Path, workers: int = 2, python: str | None = None) -> Iterator[Cluster]:
     port, master_ui, *worker_uis = free_ports(2 + workers)
-    cluster = Cluster(f"spark://127.0.0.1:{port}", folder, bare)
-    env = environment(folder, bare)
+    cluster = Cluster(f"spark://127.0.0.1:{port}", folder, python)
+    env = environment(folder, python)
     launcher = str(SPARK / "bin" / "spark-class")
     log = open(folder / "cluster.log", "wb")
 

@@ -32,52 +32,87 @@ spark.stop()
 """
 
 
-# The workers have nothing but the archive; where each of them found the package comes back.
-PACKED_PROGRAM = PROGRAM.replace(
-    "spark.stop()",
-    """
+# Where each worker found the package comes back.
+SHIPPED_PROGRAM = """
+import json, sys
+from pyspark.sql import SparkSession
+host, port, stream, queue, out, registering = sys.argv[1:]
+spark = SparkSession.builder.appName("shipped").getOrCreate()
+if registering == "true":
+    from warrenmq.spark import register
+    register(spark)
+where = dict(host=host, port=port)
+read = spark.read.format("amqp").options(**where, stream=stream, minPartitions="2").load()
+read.selectExpr("body").write.format("amqp").options(**where, exchange="", routingKey=queue).mode("append").save()
 def home(_):
-    import warrenmq
-    return [warrenmq.__file__]
+    import os, warrenmq
+    return [os.path.abspath(warrenmq.__file__)]
 homes = spark.sparkContext.parallelize(range(2), 2).mapPartitions(home).collect()
-with open(out + ".homes", "w") as file:
+with open(out, "w") as file:
     json.dump(homes, file)
 spark.stop()
-""",
-)
+"""
 
 
-@pytest.fixture(params=["installed", pytest.param("packed", marks=pytest.mark.soak)])
-def packed(request: pytest.FixtureRequest) -> bool:
-    """Whether the workers have the package, or get all of Python with spark-submit."""
+@pytest.fixture(autouse=True)
+def needed() -> None:
     try:
         check()
     except RequirementMissing as missing:
         pytest.skip(str(missing))
-    return bool(request.param == "packed")
 
 
-def test_a_real_cluster_reads_writes_and_routes(
-    rabbitmq: RunningBroker, name: str, tmp_path: Path, packed: bool
-) -> None:
-    from tests.spark.cluster import PACKED, pack, start_cluster
-
+def filled(broker: RunningBroker, name: str) -> tuple[str, str]:
+    """A stream with 2000 messages, and an empty queue."""
     stream, queue = f"{name}-stream", f"{name}-queue"
-    with channel(rabbitmq) as declaring:
+    with channel(broker) as declaring:
         declaring.queue_declare(stream, durable=True, arguments={"x-queue-type": "stream"})
         declaring.queue_declare(queue, durable=True)
-    publish(rabbitmq, stream, [b"%d" % number for number in range(2000)])
+    publish(broker, stream, [b"%d" % number for number in range(2000)])
+    return stream, queue
+
+
+def test_a_real_cluster_reads_writes_and_routes(rabbitmq: RunningBroker, name: str, tmp_path: Path) -> None:
+    from tests.spark.cluster import start_cluster
+
+    stream, queue = filled(rabbitmq, name)
     program = tmp_path / "program.py"
-    program.write_text(PACKED_PROGRAM if packed else PROGRAM)
-    shipped = ("--archives", f"{pack(tmp_path)}#{PACKED}") if packed else ()
+    program.write_text(PROGRAM)
     out = tmp_path / "out.json"
-    with start_cluster(tmp_path, bare=packed) as cluster:
-        arguments = (rabbitmq.host, str(rabbitmq.port), stream, queue, str(out))
-        done = cluster.submit(program, *arguments, options=shipped)
+    with start_cluster(tmp_path) as cluster:
+        done = cluster.submit(program, rabbitmq.host, str(rabbitmq.port), stream, queue, str(out))
         assert done.returncode == 0, done.stderr[-3000:]
-    if packed:
-        homes = json.loads(Path(f"{out}.homes").read_text())
-        assert homes and all(str(tmp_path / "work") in home and f"/{PACKED}/lib/" in home for home in homes), homes
     found = json.loads(out.read_text())
     assert found == {"read": 2000, "confirmed": 2000, "executors": 2}
+    assert sorted(int(message.body) for message in drain(rabbitmq, queue)) == list(range(2000))
+
+
+@pytest.mark.parametrize("way", ["--archives", "--py-files"])
+def test_workers_that_have_nothing_get_it_with_the_job(
+    rabbitmq: RunningBroker, name: str, tmp_path: Path, way: str
+) -> None:
+    from tests.spark.cluster import NEEDED, OURS, make_environment, pack, start_cluster, zip_source
+
+    stream, queue = filled(rabbitmq, name)
+    program = tmp_path / "program.py"
+    program.write_text(SHIPPED_PROGRAM)
+    if way == "--archives":  # all of it; the driver finds it unpacked beside itself
+        make_environment(tmp_path / "environment", (*OURS, *NEEDED))
+        pack(tmp_path / "environment", tmp_path / "packed.tar.gz")
+        python, place = "./environment/bin/python", "/environment/lib/"
+        shipped = f"{tmp_path}/packed.tar.gz#environment"
+    else:  # only this package: what it needs is installed on the workers
+        make_environment(tmp_path / "installed", NEEDED)
+        zip_source(tmp_path / "warrenmq.zip")
+        python, place = f"{tmp_path}/installed/bin/python", "/warrenmq.zip/"
+        shipped = f"{tmp_path}/warrenmq.zip"
+    out = tmp_path / "homes.json"
+    with start_cluster(tmp_path, workers=1, python=python) as cluster:
+        registering = str(way == "--py-files").lower()
+        done = cluster.submit(
+            program, rabbitmq.host, str(rabbitmq.port), stream, queue, str(out), registering, options=(way, shipped)
+        )
+        assert done.returncode == 0, done.stderr[-3000:]
+    homes = json.loads(out.read_text())
+    assert homes and all(str(tmp_path / "work") in home and place in home for home in homes), homes
     assert sorted(int(message.body) for message in drain(rabbitmq, queue)) == list(range(2000))

@@ -70,6 +70,35 @@ def cutting_proxy(
             each.close()
 
 
+@contextmanager
+def recording_proxy(target: int) -> Iterator[tuple[int, list[bytes]]]:
+    """A port that leads to the broker, and what the client said on each of its connections."""
+    said: list[bytes] = []
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def pump(source: socket.socket, sink: socket.socket, number: int | None) -> None:
+            with suppress(OSError):
+                while data := source.recv(65536):
+                    if number is not None:
+                        said[number] += data
+                    sink.sendall(data)
+            with suppress(OSError):
+                sink.shutdown(socket.SHUT_RDWR)
+
+        def accept() -> None:
+            with suppress(OSError):
+                while True:
+                    client, _ = listener.accept()
+                    server = socket.create_connection(("127.0.0.1", target))
+                    said.append(b"")
+                    for way in ((client, server, len(said) - 1), (server, client, None)):
+                        threading.Thread(target=pump, args=way, daemon=True).start()
+
+        threading.Thread(target=accept, daemon=True).start()
+        yield listener.getsockname()[1], said
+        listener.shutdown(socket.SHUT_RDWR)
+
+
 def test_pauses_between_attempts_grow_and_the_last_failure_names_the_broker() -> None:
     (nobody,) = free_ports(1)
     pauses: list[float] = []

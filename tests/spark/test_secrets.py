@@ -16,13 +16,14 @@ from warrenmq.spark.options import OptionError, parse
 from warrenmq.spark.secret import password
 
 SECRET = "hunter2-very-secret"
-# The password is given in every way there is: in the open, in the URL, by the name of a variable.
+# The password is given in every way there is: in the open, in the URL, by a variable, a file or a command.
 PROGRAM = """
 import sys
 from warrenmq.spark import session
-folder, host, port, queue = sys.argv[1:]
+folder, host, port, queue, token = sys.argv[1:]
 spark = session("local[1]", settings={"spark.eventLog.enabled": "true", "spark.eventLog.dir": folder + "/events",
                                       "spark.eventLog.compress": "false",
+                                      "spark.python.authenticate.socketTimeout": "300s",  # a busy machine
                                       "spark.driver.extraJavaOptions": "QUICK-JVM"}, quiet=False)
 spark.sparkContext.setLogLevel("INFO")
 where = dict(host=host, port=port, username="spark-secret")
@@ -37,12 +38,14 @@ for number, given in enumerate((opened, in_url)):
     read.explain(True)
     query = (read.writeStream.format("parquet").option("path", f"{folder}/lake{number}")
              .option("checkpointLocation", f"{folder}/checkpoint{number}").trigger(availableNow=True).start())
-    query.awaitTermination(60)
+    query.awaitTermination()
     query.explain(True)
     print(query.lastProgress, query.status)
-static = spark.read.format("amqp").options(**named, stream=queue).load()
-static.explain("formatted")
-static.write.mode("overwrite").parquet(folder + "/batch")
+for given in (named, dict(where, tokenFile=token), dict(where, tokenCommand="echo SECRET-HERE")):
+    static = spark.read.format("amqp").options(**given, stream=queue).load()
+    static.explain("formatted")
+    static.explain("extended")
+    static.write.mode("overwrite").parquet(folder + "/batch")
 try:
     spark.read.format("amqp").options(**in_url, stream=queue + "-none").load().count()
 except Exception as error:
@@ -61,17 +64,19 @@ def test_the_password_shows_nowhere(rabbitmq: RunningBroker, name: str, tmp_path
     program = tmp_path / "program.py"
     # The program itself names the password (as a user's would); it must not come back from anywhere else.
     program.write_text(PROGRAM)
+    token = tmp_path / "token"
+    token.write_text(SECRET)
     package = Path(warrenmq.__file__).parents[1]
     path = os.pathsep.join(filter(None, [str(package), os.environ.get("PYTHONPATH")]))
     environment = {**os.environ, "AMQP_SECRET": SECRET, "PYTHONPATH": path}
     done = subprocess.run(
-        [sys.executable, str(program), str(tmp_path), rabbitmq.host, str(rabbitmq.port), name],
-        env=environment, capture_output=True, text=True, timeout=200, cwd=tmp_path,
+        [sys.executable, str(program), str(tmp_path), rabbitmq.host, str(rabbitmq.port), name, str(token)],
+        env=environment, capture_output=True, text=True, timeout=280, cwd=tmp_path,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-3000:]
     places = {"standard output": done.stdout, "standard error": done.stderr}
     for path in tmp_path.rglob("*"):
-        if path.is_file() and path != program:
+        if path.is_file() and path not in (program, token):
             places[str(path.relative_to(tmp_path))] = path.read_bytes().decode("latin-1")
     assert any(path.startswith("events") for path in places) and any("offsets" in path for path in places)
     assert [place for place, text in places.items() if SECRET in text] == []
