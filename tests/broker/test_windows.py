@@ -36,6 +36,12 @@ def test_a_paged_queue_delivers_in_order_and_counts_what_is_in_memory(core: Core
     assert core.broker.windowed == 0
 
 
+def settle_down(core: Core) -> None:
+    """Very many messages go back a slice a turn: until all are there."""
+    while core.broker.settling.busy():
+        advance(core, 1)
+
+
 def test_outstanding_deliveries_beyond_the_window_come_back_whole(core: Core) -> None:
     client = core.client()
     client.call("queue.declare", queue="q", durable=True)
@@ -47,8 +53,7 @@ def test_outstanding_deliveries_beyond_the_window_come_back_whole(core: Core) ->
     assert len(absent) == MANY - 8192
     client.call("basic.cancel", consumer_tag="c")
     client.send("basic.nack", delivery_tag=0, multiple=True, requeue=True)
-    while core.broker.settling.busy():  # so many go back a slice a turn
-        advance(core, 1)
+    settle_down(core)
     client.call("basic.consume", queue="q", consumer_tag="d", no_ack=True)
     again = client.deliveries()
     assert numbers([got.body for got in again]) == list(range(MANY))
@@ -115,6 +120,7 @@ def test_what_a_queue_held_in_memory_is_let_go_in_slices(core: Core, how: str, r
         client.call("basic.consume", queue="q", consumer_tag="c")
         client.call("basic.cancel", consumer_tag="c")
         client.send("basic.nack", delivery_tag=0, multiple=True, requeue=True)
+        settle_down(core)
     assert slices(core) == 0
     assert client.call(how, queue="q")["message_count"] == many
     assert core.broker.windowed == 0
