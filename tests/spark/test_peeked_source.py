@@ -9,6 +9,7 @@ import pytest
 from tests.spark.support import channel, depth, drain, publish, reading
 from tests.spark.test_connection import cutting_proxy
 from tests.support.brokers import RunningBroker
+from warrenmq.spark.addresses import Address
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -84,7 +85,7 @@ def test_an_answer_that_is_cut_off_is_taken_up_where_it_ended(warren: RunningBro
         look = reader({**reading(warren), "queue": queue})
         from dataclasses import replace
 
-        look.options = replace(look.options, http_port=port)
+        look.options = replace(look.options, http_hosts=(Address("127.0.0.1", port),))
         assert [int(body) for body in bodies(look, [partition])] == list(range(1000))
     assert len(connections) == 2
 

@@ -69,6 +69,6 @@ def test_a_temporary_view_keeps_its_options(spark: SparkSession, warren: Running
 
 def test_what_spark_says_of_a_table_is_no_option_and_a_wrong_one_is_still_named() -> None:
     table = {"provider": "amqp", "owner": "me", "option.host": "h", "option.queue": "q", "location": "x"}
-    assert parse(table).host == "h" and parse({**table, "host": "other"}).host == "other"
+    assert parse(table).address == "h:5672" and parse({**table, "host": "other"}).address == "other:5672"
     with pytest.raises(OptionError, match="unknown option 'colour'"):
         parse({**table, "option.colour": "red"})
