@@ -67,7 +67,8 @@ def test_a_folder_that_was_removed_or_replaced_is_said_by_health_and_log_and_oth
         folder.rename(tmp_path / "away")
         if replaced:
             shutil.copytree(tmp_path / "away", folder)
-        until(lambda: http.get(check).status_code == 503)
+        until(lambda: str(folder) in http.get(check).text)  # the log may have failed a moment before
+        assert http.get(check).status_code == 503
         reason = http.get(check).json()["reason"]
         assert str(folder) in reason and ("was replaced" if replaced else "is gone") in reason
         assert "warren_data_folder_gone 1.0\n" in http.get(f"{broker.http_url}/metrics").text

@@ -58,15 +58,21 @@ def connect(options: Options, purpose: str, patience: Patience | None = None) ->
 
 def is_refusal(error: ClientError) -> bool:
     """The broker answered, or its certificate is not the one we want: asking again gets the same answer."""
-    if isinstance(error.__cause__, ssl.SSLCertVerificationError):
+    if isinstance(_cause(error), ssl.SSLCertVerificationError):
         return True
     return isinstance(error, (ConnectError, ConnectionClosed)) and error.code not in (0, FORCED)
 
 
+def _cause(error: ClientError) -> BaseException | None:
+    """What it was raised from; compiled code keeps that as the context only."""
+    return error.__cause__ or error.__context__
+
+
 def _reason(options: Options, address: Address, error: ClientError) -> str:
     reason: BaseException = error
-    if isinstance(error.__cause__, OSError):
-        reason = error.__cause__
+    cause = _cause(error)
+    if isinstance(cause, OSError):
+        reason = cause
     return str(reason) if len(options.hosts) == 1 else f"{address}: {reason}"
 
 
