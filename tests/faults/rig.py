@@ -156,6 +156,11 @@ class Rig:
         self.broker.end_turn()
         self.commit()
 
+    def settle(self) -> None:
+        """What is settled a slice a turn (broker/settling.py) is seen to its end."""
+        while self.broker.settling.busy():
+            self.advance(1)
+
     def client(self) -> Client:
         return Client(self)
 
