@@ -134,12 +134,31 @@ def test_a_delete_is_answered_when_it_is_on_disk(tmp_path: Path) -> None:
     assert client.names() == ["queue.delete-ok"]
 
 
-def test_transient_declarations_do_not_wait(tmp_path: Path) -> None:
+TRANSIENT = [
+    ("queue.declare", {"queue": "t"}),
+    ("queue.declare", {"queue": "t", "passive": True}),
+    ("exchange.declare", {"exchange": "t", "type": "direct"}),
+    ("exchange.declare", {"exchange": "t", "passive": True}),
+    ("queue.bind", {"queue": "t", "exchange": "amq.direct"}),
+    ("exchange.bind", {"destination": "t", "source": "amq.direct"}),
+]
+
+
+@pytest.mark.parametrize(("method", "values"), TRANSIENT)
+def test_whoever_declares_what_is_not_durable_does_not_wait_for_the_disk_or_for_others(
+    tmp_path: Path, method: str, values: dict[str, object]
+) -> None:
     rig = Rig(tmp_path, held=True)
-    client = rig.client()
+    client, other = rig.client(), rig.client()
     client.open()
+    other.open()
     client.call("queue.declare", queue="t", durable=False)
-    assert client.names() == ["queue.declare-ok"]
+    client.call("exchange.declare", exchange="t", type="direct", durable=False)
+    assert client.names() == ["queue.declare-ok", "exchange.declare-ok"]
+    other.call("queue.declare", queue="q", durable=True)
+    client.call(method, 1, **values)
+    assert client.names() == [method + "-ok"]
+    assert other.told() == []
 
 
 def test_what_follows_on_the_channel_stays_behind_a_held_answer(tmp_path: Path) -> None:

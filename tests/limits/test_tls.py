@@ -196,6 +196,15 @@ def test_old_tls_versions_are_refused(broker: Broker, authority: Authority) -> N
         Connection(port=tls_port(broker), ssl=context, timeout=60)
 
 
+def test_a_broker_that_stops_ends_a_client_that_it_has_closed_but_that_does_not_hang_up(authority: Authority) -> None:
+    with tls_broker(authority, "peer") as broker:
+        plain = socket.create_connection(("127.0.0.1", tls_port(broker)), timeout=60)
+        with trusting(authority).wrap_socket(plain, server_hostname="127.0.0.1") as client:
+            client.sendall(b"AMQP\x01\x01\x00\x0a")  # AMQP 1.0: refused, and the connection closed
+            assert client.recv(8) == b"AMQP\x00\x00\x09\x01"
+            broker.stop()
+
+
 def test_the_served_process_talks_tls_too(authority: Authority) -> None:
     certificate, key = authority.issue("broker")
     [port] = free_ports(1)

@@ -105,12 +105,16 @@ class Channel:
         else:
             self.connection.write(frames)
 
-    def reply_when_synced(self, frames: bytes) -> None:
-        """The same, but only when the log has what the method changed, and what it may have found there."""
+    def reply_when_synced(self, frames: bytes, found_durable: bool = True) -> None:
+        """Answer when the log has what the method changed, and what it may have found there.
+
+        What is not durable is found in memory alone: such an answer does not wait for other clients' definitions,
+        which a failing disk may hold up for long.
+        """
         broker = self.broker
         if broker.log_waits():
             self._hold(Held(broker.log.batch, frames, False, None))
-        elif broker.defined_batch > broker.log.synced:
+        elif found_durable and broker.defined_batch > broker.log.synced:
             self._hold(Held(broker.defined_batch, frames, False, None))
         else:
             self.reply(frames)
@@ -164,9 +168,9 @@ class Channel:
         self.wake_consumers()
         return True
 
-    def hold_until_synced(self) -> None:
+    def hold_until_synced(self, found_durable: bool = True) -> None:
         """Hold whatever comes next until the log has the open batch."""
-        self.reply_when_synced(b"")
+        self.reply_when_synced(b"", found_durable)
 
     def release(self, synced: i64) -> bool:
         """The log synced up to here: send what waited. Says whether nothing is held any more."""

@@ -156,8 +156,11 @@ class ClientTransport(Sink):
         if self._waiting:
             self._transport.writelines(list(self._waiting))
             self._waiting.clear()
+        if self._transport.is_closing():
+            return  # asyncio's TLS transport, once it is closed, no longer knows how much it has to write
+        unread = self._transport.get_write_buffer_size() > 0
         self._transport.close()
-        if self._transport.get_write_buffer_size() > 0:  # a client that does not read would keep its socket for ever
+        if unread:  # a client that does not read would keep its socket for ever
             self._server.background.later(LINGER, "ending a connection that does not read", self._transport.abort)
 
     def pause_reading(self) -> None:

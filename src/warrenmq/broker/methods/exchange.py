@@ -21,8 +21,8 @@ def declare(channel: Channel, method: Method) -> None:
     ok = b"" if method.bit("nowait") else method_frame(channel.number, "exchange.declare-ok")
     if method.bit("passive"):
         refuse_default_exchange(name)
-        vhost.exchange(name.name)
-        channel.reply_when_synced(ok)
+        found = vhost.exchange(name.name)
+        channel.reply_when_synced(ok, found.durable)
         return
     type = method.str("type")
     arguments = method.table("arguments")
@@ -42,7 +42,7 @@ def declare(channel: Channel, method: Method) -> None:
         arguments,
         connection.username,
     )
-    channel.reply_when_synced(ok)
+    channel.reply_when_synced(ok, method.bit("durable"))
 
 
 def delete(channel: Channel, method: Method) -> None:
@@ -74,10 +74,11 @@ def _ends(channel: Channel, method: Method) -> tuple[str, str]:
 def bind(channel: Channel, method: Method) -> None:
     destination, source = _ends(channel, method)
     vhost = channel.connection.open_vhost()
-    vhost.bind(
-        vhost.exchange(source), vhost.exchange(destination), method.str("routing_key"), method.table("arguments")
-    )
-    channel.reply_when_synced(b"" if method.bit("nowait") else method_frame(channel.number, "exchange.bind-ok"))
+    origin = vhost.exchange(source)
+    target = vhost.exchange(destination)
+    vhost.bind(origin, target, method.str("routing_key"), method.table("arguments"))
+    ok = b"" if method.bit("nowait") else method_frame(channel.number, "exchange.bind-ok")
+    channel.reply_when_synced(ok, origin.durable and target.durable)
 
 
 def unbind(channel: Channel, method: Method) -> None:

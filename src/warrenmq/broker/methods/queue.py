@@ -79,7 +79,7 @@ def _declare_passive(channel: Channel, method: Method, name: str) -> None:
 
 def _declared(channel: Channel, method: Method, queue: Queue) -> None:
     if method.bit("nowait"):
-        channel.hold_until_synced()
+        channel.hold_until_synced(queue.durable)
         return
     channel.reply_when_synced(
         method_frame(
@@ -88,7 +88,8 @@ def _declared(channel: Channel, method: Method, queue: Queue) -> None:
             queue=queue.name.name,
             message_count=queue.ready,
             consumer_count=queue.consumer_count(),
-        )
+        ),
+        queue.durable,
     )
 
 
@@ -163,7 +164,8 @@ def bind(channel: Channel, method: Method) -> None:
     exchange.matcher.validate_binding(Binding(exchange, queue, key, arguments))
     vhost.check_exclusive(queue, connection, False)
     vhost.bind(exchange, queue, key, arguments)
-    channel.reply_when_synced(b"" if method.bit("nowait") else method_frame(channel.number, "queue.bind-ok"))
+    ok = b"" if method.bit("nowait") else method_frame(channel.number, "queue.bind-ok")
+    channel.reply_when_synced(ok, exchange.durable and queue.durable)
 
 
 def unbind(channel: Channel, method: Method) -> None:
