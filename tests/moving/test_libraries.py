@@ -2,6 +2,7 @@
 publish in each. The programs print what happened; both brokers must make them print the same.
 
 RabbitMQ runs without the delayed message plugin, which Debian does not package, so there the last step is left out.
+The broker counts whole milliseconds, so a delay of 300 of them may be a fraction of one shorter on another clock.
 """
 
 from __future__ import annotations
@@ -67,11 +68,10 @@ def test_php_amqplib(broker: RunningBroker) -> None:
     check(broker, "php", "-d", "error_reporting=E_ALL&~E_DEPRECATED", PROGRAMS / "amqplib.php")
 
 
-def test_the_java_client(broker: RunningBroker, tmp_path: Path) -> None:
-    need(shutil.which("javac") and all(jar.exists() for jar in JARS), "librabbitmq-client-java")
-    path = ":".join(str(jar) for jar in JARS)
-    compiled(["javac", "-nowarn", "-cp", path, "-d", tmp_path, PROGRAMS / "Client.java"], tmp_path)
-    check(broker, "java", "-Xmx64m", "-cp", f"{path}:{tmp_path}", "Client")
+def test_the_java_client(broker: RunningBroker) -> None:
+    """Java runs the one source file: no compiler of its own is needed."""
+    need(shutil.which("java") and all(jar.exists() for jar in JARS), "librabbitmq-client-java")
+    check(broker, "java", "-Xmx128m", "-cp", ":".join(str(jar) for jar in JARS), PROGRAMS / "Client.java")
 
 
 def test_the_go_client(broker: RunningBroker, tmp_path_factory: pytest.TempPathFactory, tmp_path: Path) -> None:
@@ -102,5 +102,5 @@ def test_the_tools_of_rabbitmq_c(broker: RunningBroker, tmp_path: Path) -> None:
         started = time.monotonic()
         run("amqp-publish", *server, "-e", queue, "-r", "k", "-b", "late", "-H", "x-delay: 300")
         assert run("amqp-consume", *server, "-q", queue, "-c", "1", "cat") == "late"
-        assert time.monotonic() - started >= 0.3
+        assert time.monotonic() - started >= 0.299
     run("amqp-delete-queue", *server, "-q", queue)

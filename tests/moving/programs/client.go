@@ -74,7 +74,7 @@ func main() {
 		publish(channel, "moving-go", "k", false, amqp.Publishing{Body: []byte("late"), Headers: headers})
 		<-confirms
 		late := <-due
-		fmt.Println("delayed", string(late.Body), time.Since(started) >= 300*time.Millisecond)
+		fmt.Println("delayed", string(late.Body), time.Since(started) >= 299*time.Millisecond)
 	}
 	check(connection.Close())
 }
