@@ -5,12 +5,18 @@
 
 PYTHON ?= python3
 ARGS ?=
+# How many processes share the tests; 0 is pytest alone, for a debugger.
+WORKERS ?= $(shell getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1)
 BIN := .venv/bin
+# Every worker takes whole files, in the order of tests/conftest.py.
+PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 SUM := $(shell find src setup.py pyproject.toml -type f ! -path '*.egg-info/*' ! -name '*.pyc' ! -name '*.so' ! -name _compiled.py \
 	| LC_ALL=C sort | xargs cksum | cksum | cut -d' ' -f1)
 PACKAGE := .make/package-$(SUM)
 TESTED := .make/tested-$(SUM)
+# What checks and tests are run with, whatever the sources are: an edited source is checked without compiling it.
+TOOLS := .make/tools-$(shell cksum <pyproject.toml | cut -d' ' -f1)
 BENCHED := .make/benched-$(SUM)
 SHOWN := .make/shown-$(SUM)
 # A Python named on the command line is honoured even when .venv is there already; else what is there is used.
@@ -18,11 +24,12 @@ ifneq ($(origin PYTHON),file)
 PYTHON_STAMP := .make/python-$(shell echo '$(PYTHON)' | cksum | cut -d' ' -f1)
 endif
 
-.PHONY: run test test-pure bench soak demo lint types help clean
+.PHONY: run check test test-pure bench soak demo lint types help clean
 
 help:
 	@echo 'make run    install and compile the broker, and start it   (ARGS="--port 5673 --data-dir X", PYTHON=python3.12)'
-	@echo 'make test   lint, types and all tests, with everything they need   (ARGS="-k confirms")'
+	@echo 'make check  lint, types and the tests that need nothing, uncompiled: a minute, for every edit'
+	@echo 'make test   make check, then all tests, with everything they need   (ARGS="-k confirms", WORKERS=2)'
 	@echo 'make bench  measure, beside RabbitMQ if Debian'"'"'s is installed, and write docs/benchmarks.md'
 	@echo 'make soak   the long tests: crashes, differential, disk model, for hours   (ARGS="-k crash")'
 	@echo 'make demo   a broker is killed, Spark loses nothing of it: two minutes, one picture'
@@ -34,11 +41,13 @@ run: $(PACKAGE)
 
 test: $(TESTED)
 	@scripts/tools --check
-	@$(MAKE) --no-print-directory lint types test-pure
-	$(BIN)/python -m pytest $(ARGS)
+	@$(MAKE) --no-print-directory check
+	$(PYTEST) $(ARGS)
 
-test-pure: $(TESTED)
-	WARREN_PURE=1 $(BIN)/python -m pytest -q -m 'pure and not soak'
+check: lint types test-pure
+
+test-pure: $(TOOLS)
+	WARREN_PURE=1 PYTHONPATH=src $(PYTEST) -q -m 'pure and not soak'
 
 soak: $(TESTED)
 	$(BIN)/python -m pytest -m soak --timeout 0 $(ARGS)
@@ -49,10 +58,10 @@ bench: $(BENCHED)
 demo: $(SHOWN)
 	@$(BIN)/warren demo $(ARGS)
 
-lint: $(TESTED)
+lint: $(TOOLS)
 	$(BIN)/ruff check
 
-types: $(TESTED)
+types: $(TOOLS)
 	$(BIN)/mypy --strict src
 
 $(PACKAGE): $(PYTHON_STAMP)
@@ -66,6 +75,11 @@ $(TESTED):
 	@$(MAKE) --no-print-directory $(PACKAGE)
 	@$(BIN)/python scripts/install.py $(SUM) test spark lakehouse
 	@rm -f .make/tested-*
+	@touch $@
+
+$(TOOLS):
+	@$(MAKE) --no-print-directory $(TESTED)
+	@rm -f .make/tools-*
 	@touch $@
 
 $(BENCHED): $(PACKAGE)

@@ -1,4 +1,4 @@
-"""The shared brokers, a channel on each, and queues that go away."""
+"""A channel on each of the shared brokers, and queues that go away."""
 
 from __future__ import annotations
 
@@ -6,10 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.support.brokers import RunningBroker, broker, rabbitmq, warren
+from tests.support.brokers import RunningBroker
 from warrenmq.client import Channel, Connection
-
-__all__ = ["broker", "channel", "connection", "queue", "rabbitmq", "warren"]
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""The shared brokers for the client libraries, and Node where it is installed."""
+"""Node, where it is installed."""
 
 from __future__ import annotations
 
@@ -10,10 +10,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-
-from tests.support.brokers import broker, rabbitmq, warren
-
-__all__ = ["broker", "rabbitmq", "run_node", "warren"]
 
 HERE = Path(__file__).parent
 MODULES = HERE / "node_modules"

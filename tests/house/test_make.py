@@ -80,5 +80,5 @@ def test_a_registry_that_cannot_be_reached_is_said_in_one_line(checkout: Path) -
 
 def test_help_lists_the_targets(checkout: Path) -> None:
     said = subprocess.run(["make", "help"], cwd=checkout, text=True, capture_output=True, check=True).stdout
-    for target in ("run", "test", "bench", "soak", "demo", "lint", "types", "clean"):
+    for target in ("run", "check", "test", "bench", "soak", "demo", "lint", "types", "clean"):
         assert f"make {target} " in said

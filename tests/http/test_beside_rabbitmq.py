@@ -15,7 +15,7 @@ import pytest
 
 from tests.http import beside
 from tests.http.beside import Ask
-from tests.support.brokers import RunningBroker, broker, rabbitmq  # noqa: F401 (fixtures)
+from tests.support.brokers import RunningBroker
 from warrenmq.testing import Broker
 
 
@@ -25,7 +25,7 @@ def stricter(ask: Ask, ours: tuple[int, Any]) -> bool:
 
 
 @pytest.mark.parametrize("user", beside.USERS)
-def test_every_kind_of_user_is_answered_as_by_rabbitmq(user: str, rabbitmq: RunningBroker) -> None:  # noqa: F811
+def test_every_kind_of_user_is_answered_as_by_rabbitmq(user: str, rabbitmq: RunningBroker) -> None:
     asked = beside.every(user)
     theirs = beside.answers(rabbitmq.http_url, asked, user)
     with Broker() as warren:
@@ -47,7 +47,7 @@ def consumers(asked: RunningBroker, user: str, path: str) -> list[str]:
 
 
 def test_without_monitoring_a_user_sees_its_own_consumers_only_in_whatever_vhost(
-    broker: RunningBroker,  # noqa: F811
+    broker: RunningBroker,
 ) -> None:
     """Asked of each of the two brokers in turn."""
     for vhost in ("b-foreign", "b-own"):
@@ -81,7 +81,7 @@ def test_without_monitoring_a_user_sees_its_own_consumers_only_in_whatever_vhost
             broker.http("DELETE", "/api" + path)
 
 
-def test_who_made_something_and_whose_connections_are_shown(broker: RunningBroker) -> None:  # noqa: F811
+def test_who_made_something_and_whose_connections_are_shown(broker: RunningBroker) -> None:
     """``user_who_performed_action`` of exchanges, and what a user without monitoring sees of a vhost."""
     manager = "b-maker:secret"
     broker.http("PUT", "/api/users/b-maker", {"password": "secret", "tags": "management"})

@@ -14,9 +14,7 @@ from pathlib import Path
 import pika
 import pytest
 
-from tests.support.brokers import RunningBroker, free_ports, warren  # noqa: F401 (a fixture)
-
-# ruff: noqa: F811
+from tests.support.brokers import RunningBroker, free_ports
 
 
 def fetch(url: str, process: subprocess.Popen[bytes], log: Path) -> str:

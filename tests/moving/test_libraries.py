@@ -16,9 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.brokers import RunningBroker, broker  # noqa: F401 (a fixture)
-
-# ruff: noqa: F811
+from tests.support.brokers import RunningBroker
 
 PROGRAMS = Path(__file__).parent / "programs"
 JARS = [Path("/usr/share/java") / name for name in ("amqp-client.jar", "slf4j-api.jar")]

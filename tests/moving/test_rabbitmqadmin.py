@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.brokers import RABBITMQ_LIB, RunningBroker, broker  # noqa: F401 (a fixture)
+from tests.support.brokers import RABBITMQ_LIB, RunningBroker
 
 Run = Callable[..., str]
 
@@ -31,7 +31,7 @@ class Refused(Exception):
 
 
 @pytest.fixture
-def admin(broker: RunningBroker, tmp_path: Path) -> Iterator[Run]:  # noqa: F811
+def admin(broker: RunningBroker, tmp_path: Path) -> Iterator[Run]:
     """Runs the script in a vhost of its own: `admin("list", "queues")` gives what it printed."""
     script = find_script()
     if script is None:

@@ -1,4 +1,4 @@
-"""One Spark session for the whole test run, and the brokers the connector talks to."""
+"""One Spark session for the whole test run, and names on the brokers that all tests share."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.spark.support import QUICK_JVM, ROOT
-from tests.support.brokers import RunningBroker, broker, rabbitmq, warren  # noqa: F401  (fixtures)
 from warrenmq.spark.requirements import RequirementMissing, check
 from warrenmq.spark.sessions import session
 

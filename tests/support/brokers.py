@@ -12,6 +12,7 @@ from __future__ import annotations
 import atexit
 import base64
 import contextlib
+import fcntl
 import functools
 import http.client
 import importlib.util
@@ -37,6 +38,8 @@ ROOT = Path(__file__).parents[2]
 ORACLE = "3.10"
 RABBITMQ_BIN = Path("/usr/lib/rabbitmq/bin")
 RABBITMQ_LIB = Path("/usr/lib/rabbitmq/lib")
+PORTS = range(16_000, 32_000)
+PORT_COUNTER = Path(tempfile.gettempdir()) / f"warren-test-port-{os.getuid()}"
 START_SECONDS = 90
 STOP_SECONDS = 60
 #: What the shared node carries: the exchange types Warren has built in, and the HTTP API.
@@ -119,14 +122,31 @@ def stop_on_sigterm() -> None:
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports nobody listens on now, all different (held open together while they are chosen)."""
-    with contextlib.ExitStack() as stack:
-        ports = []
-        for _ in range(count):
-            listener = stack.enter_context(socket.socket())
-            listener.bind(("127.0.0.1", 0))
-            ports.append(int(listener.getsockname()[1]))
-        return ports
+    """Ports nobody listens on, and that stay free for whoever starts on them in a while.
+
+    They lie below those that the system gives to outgoing connections and for port 0, and one counter for all test
+    processes of this user goes round: whatever runs beside us gets others.
+    """
+    ports: list[int] = []
+    with open(PORT_COUNTER, "a+") as counter:
+        fcntl.flock(counter, fcntl.LOCK_EX)
+        counter.seek(0)
+        port = int(counter.read() or os.getpid())
+        while len(ports) < count:
+            port = PORTS[(port - PORTS[0] + 1) % len(PORTS)]
+            if _unused(port):
+                ports.append(port)
+        counter.truncate(0)
+        counter.write(str(port))
+    return ports
+
+
+def _unused(port: int) -> bool:
+    with contextlib.suppress(OSError), socket.socket() as listener:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(("127.0.0.1", port))
+        return True
+    return False
 
 
 def answers(port: int) -> bool:
@@ -299,9 +319,14 @@ def start_warren(
 
 # --------------------------------------------------------------------- one of each for the session
 
-# Fixtures imported into several conftest files are distinct to pytest, so the sharing is done here.
+# Also for code that asks for them by name and not by fixture, so the sharing is done here.
 _running = contextlib.ExitStack()
-atexit.register(_running.close)
+
+
+@atexit.register
+def close_shared() -> None:
+    """Ends the shared brokers, those of this process."""
+    _running.close()
 
 
 @functools.cache

@@ -1,0 +1,48 @@
+"""For every folder of tests: the shared brokers, and the order in which a run on several cores deals the files out.
+
+`make test` gives each worker whole files (xdist's loadfile), so that what a file shares is set up once. The files that
+take longest go first: the last one to be dealt out is then short, and no core waits for another at the end.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support.brokers import broker, close_shared, rabbitmq, warren
+
+__all__ = ["broker", "rabbitmq", "warren"]
+
+#: Files of more than about twenty seconds, longest first. One that is missing here only makes the end less even.
+LONGEST_FIRST = (
+    "tests/differential/test_differential.py",
+    "tests/spark/test_cluster.py",
+    "tests/spark/test_jobs.py",
+    "tests/spark/test_data_loss.py",
+    "tests/spark/test_positions.py",
+    "tests/spark/test_task_retries.py",
+    "tests/spark/test_acting.py",
+    "tests/spark/test_crash_points.py",
+    "tests/moving/test_stop_app.py",
+    "tests/crash/test_crash.py",
+    "tests/differential/test_restarts.py",
+    "tests/differential/test_queue_rules.py",
+    "tests/http/test_beside_rabbitmq.py",
+    "tests/faults/test_overload.py",
+)
+PLACES = {path: place for place, path in enumerate(LONGEST_FIRST)}
+
+
+def place(item: pytest.Item) -> int:
+    """Long files in their order, then the other files of Spark, whose session is up by then, then the rest."""
+    path = item.nodeid.partition("::")[0]
+    return PLACES.get(path, len(PLACES) + (not path.startswith("tests/spark/")))
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    items.sort(key=place)
+
+
+def pytest_sessionfinish() -> None:
+    """Here and not at exit: a worker that has reported its last test has ten seconds to end."""
+    close_shared()

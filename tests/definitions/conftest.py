@@ -1,3 +1,0 @@
-from tests.support.brokers import rabbitmq
-
-__all__ = ["rabbitmq"]
