@@ -1,4 +1,6 @@
-"""For every test run: which build is tested, our pytest plugin when it is not installed, and hypothesis's profile."""
+"""For every test run: which build is tested, our pytest plugin when it is not installed, hypothesis's profile, and
+what can never run here is not collected (a skip is for what this machine lacks).
+"""
 
 from __future__ import annotations
 
@@ -21,3 +23,20 @@ def pytest_report_header() -> str:
 def pytest_configure(config: pytest.Config) -> None:
     if not config.pluginmanager.is_registered(plugin):  # a source tree that nobody installed
         config.pluginmanager.register(plugin, "warrenmq")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    never = [item for item in items if not can_run(item)]
+    if never:
+        config.hook.pytest_deselected(items=never)
+        items[:] = [item for item in items if item not in never]
+
+
+def can_run(item: pytest.Item) -> bool:
+    if item.get_closest_marker("uncompiled"):
+        assert item.get_closest_marker("pure"), f"{item.nodeid} is not marked pure: no run of `make test` would have it"
+        return not warrenmq.build_info().compiled
+    if item.get_closest_marker("warren_only"):
+        return item.callspec.params["broker"] != "rabbitmq"  # type: ignore[attr-defined,no-any-return]
+    return True

@@ -1,6 +1,6 @@
 """The table behind test_checklist.py: the forty edge cases of the behaviour document, numbered as there.
 
-Duty: what a case is, and which issue turns it on. The cases themselves: checklist_*.py.
+Duty: what a case is. The cases themselves: checklist_*.py.
 """
 
 from __future__ import annotations
@@ -12,17 +12,12 @@ from dataclasses import dataclass
 from tests.support.brokers import RunningBroker
 from tests.support.rawclient import Frame, RawClient
 
-#: The issues whose cases Warren must pass by now. A later issue adds its number here.
-DONE = {2, 3, 5, 6}
-
 
 @dataclass(frozen=True)
 class Checklist:
     number: int
     promise: str
     check: Callable[[RunningBroker], None]
-    #: the issue that builds what the case needs
-    issue: int
     #: False: RabbitMQ 3.10 as Debian packs it cannot be asked
     oracle: bool
     #: where Warren differs from RabbitMQ on purpose, in one sentence
@@ -32,10 +27,10 @@ class Checklist:
 CHECKLIST: list[Checklist] = []
 
 
-def checklist(number: int, promise: str, issue: int = 3, oracle: bool = True,
+def checklist(number: int, promise: str, oracle: bool = True,
               differs: str = "") -> Callable[[Callable[[RunningBroker], None]], Callable[[RunningBroker], None]]:
     def register(check: Callable[[RunningBroker], None]) -> Callable[[RunningBroker], None]:
-        CHECKLIST.append(Checklist(number, promise, check, issue, oracle, differs))
+        CHECKLIST.append(Checklist(number, promise, check, oracle, differs))
         return check
     return register
 

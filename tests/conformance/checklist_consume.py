@@ -5,8 +5,6 @@ from __future__ import annotations
 import struct
 import time
 
-import pytest
-
 from tests.conformance.checklist import becomes, bodies, checklist, client, closed, declare, ready
 from tests.support.brokers import RunningBroker
 from tests.support.rawclient import PROTOCOL_HEADER, RawClient, frame, method, publish
@@ -115,7 +113,7 @@ def _value(data: bytes, position: int) -> tuple[object, int]:
     return struct.unpack_from(code, data, position)[0], position + size
 
 
-@checklist(25, "x-death counts over two loops, and a cycle without a rejection ends", issue=5)
+@checklist(25, "x-death counts over two loops, and a cycle without a rejection ends")
 def dead_letters(broker: RunningBroker) -> None:
     with client(broker) as c:
         for name in ("c.work", "c.retry", "c.loop"):
@@ -146,7 +144,7 @@ def dead_letters(broker: RunningBroker) -> None:
         becomes(c, loop_queue, 0)
 
 
-@checklist(26, "messages expire at the head only: a longer one blocks those behind it", issue=5)
+@checklist(26, "messages expire at the head only: a longer one blocks those behind it")
 def ttl_head(broker: RunningBroker) -> None:
     with client(broker) as c:
         queue = declare(c)
@@ -204,7 +202,7 @@ def watermark(broker: RunningBroker, value: float) -> None:
     assert status == 204, (status, answer)
 
 
-@checklist(30, "an alarm blocks publishers only, once they publish, and tells those that can hear it", issue=5)
+@checklist(30, "an alarm blocks publishers only, once they publish, and tells those that can hear it")
 def alarms(broker: RunningBroker) -> None:
     with client(broker) as publisher, client(broker, capabilities=()) as deaf, client(broker) as consumer:
         queue = declare(consumer)
@@ -273,7 +271,7 @@ def reply_to(broker: RunningBroker) -> None:
             other.call(1, "queue.delete", queue="c.rpc")
 
 
-@checklist(38, "input that comes a byte at a time is the same input", issue=2)
+@checklist(38, "input that comes a byte at a time is the same input")
 def byte_at_a_time(broker: RunningBroker) -> None:
     with RawClient(broker.port) as c:
         def trickle(data: bytes) -> None:
@@ -325,7 +323,7 @@ def delayed_exchange(connection: RawClient, **arguments: object) -> None:
     assert answer.name == "exchange.declare-ok", answer
 
 
-@checklist(31, "delayed messages come when due, in order; 0 and negative at once; the header as it was sent", issue=6,
+@checklist(31, "delayed messages come when due, in order; 0 and negative at once; the header as it was sent",
            oracle=False)
 def delayed_order(broker: RunningBroker) -> None:
     with client(broker) as c:
@@ -349,7 +347,7 @@ def delayed_order(broker: RunningBroker) -> None:
         c.call(1, "exchange.delete", exchange="c.delayed")
 
 
-@checklist(32, "delayed and mandatory, rolled back, deleted", issue=6, oracle=False,
+@checklist(32, "delayed and mandatory, rolled back, deleted", oracle=False,
            differs="alternate exchange only at due time, scheduled at commit, cancelled with its exchange")
 def delayed_interactions(broker: RunningBroker) -> None:
     with client(broker) as c:
@@ -372,8 +370,3 @@ def delayed_interactions(broker: RunningBroker) -> None:
         c.frames.clear()
         c.quiet(0.3)
         assert c.frames == []
-
-
-def skip_where_the_oracle_cannot_answer(broker: RunningBroker, oracle: bool) -> None:
-    if not oracle and not broker.is_warren:
-        pytest.skip("Debian's RabbitMQ has no delayed-message plugin")

@@ -196,7 +196,7 @@ def expirations(broker: RunningBroker) -> None:
             c.open(1)
 
 
-@checklist(19, "a user-id must be one's own, unless one is an impersonator", issue=5)
+@checklist(19, "a user-id must be one's own, unless one is an impersonator")
 def user_ids(broker: RunningBroker) -> None:
     broker.add_user("c-admin", "a", tags="administrator")
     broker.add_user("c-impersonator", "i", tags="impersonator")

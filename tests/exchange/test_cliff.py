@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from tests.exchange.build import bind, exchange, message, names, queue, unbind
-from tests.support.lines import lines, uncompiled
+from tests.support.lines import lines
 from warrenmq.broker.records import Binding
 
-pytestmark = [uncompiled, pytest.mark.pure]
+pytestmark = [pytest.mark.uncompiled, pytest.mark.pure]
 
 
 def test_a_topic_message_costs_no_more_with_100_000_bindings_than_with_100_when_one_matches() -> None:

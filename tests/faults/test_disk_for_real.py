@@ -189,10 +189,9 @@ def test_a_broker_killed_on_a_failing_disk_starts_again_with_what_it_promised(di
         assert [int(message.body) for message in everything(again, "q")] == [*range(50), *more]
 
 
+@pytest.mark.parametrize("disk", ["full"], indirect=True)
 def test_a_full_disk_is_emptied_by_consumers_alone(disk: Disk) -> None:
     """Nobody removes the filler: acks make room, and the publisher that was nacked gets through."""
-    if not isinstance(disk, Full):
-        pytest.skip("only a full disk can be emptied")
     broker = disk.broker
     connection = Connection(broker.url)
     channel = connection.channel()

@@ -11,7 +11,7 @@ import pytest
 
 from tests.broker.harness import Client, Core
 from tests.fuzz.conversations import method_with_table, nested
-from tests.support.lines import lines, uncompiled
+from tests.support.lines import lines
 from warrenmq.broker.channel import Channel
 from warrenmq.broker.connection import Connection
 from warrenmq.server.config import Settings, SettingsError
@@ -238,7 +238,7 @@ def test_connections_that_came_and_went_leave_no_timers_behind(core: Core) -> No
     assert len(core.broker.io_timers._heap) < 200
 
 
-@uncompiled
+@pytest.mark.uncompiled
 def test_a_persistent_body_in_tiny_frames_takes_time_in_proportion(client: Client) -> None:
     """Each frame is looked at once, however many came before it."""
     client.call("queue.declare", queue="d", durable=True)

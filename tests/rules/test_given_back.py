@@ -10,7 +10,7 @@ import pytest
 from tests.broker.harness import Client, Core
 from tests.rules.desk import delivered, queue
 from tests.rules.test_slices import publish
-from tests.support.lines import lines, uncompiled
+from tests.support.lines import lines
 from warrenmq.broker.queue.returned import CHUNK
 from warrenmq.wire.methods import method_frame
 
@@ -65,7 +65,7 @@ def test_a_quorum_queue_with_a_limit_keeps_the_order_in_which_they_came_back(cor
     assert delivered(client) == [f"{tag - 1}*" for tag in tags]
 
 
-@uncompiled
+@pytest.mark.uncompiled
 @pytest.mark.parametrize("order", ORDERS)
 def test_the_last_costs_about_as_much_as_the_first(core: Core, order: str) -> None:
     client = holding(core, HELD)
@@ -75,7 +75,7 @@ def test_the_last_costs_about_as_much_as_the_first(core: Core, order: str) -> No
     assert lines(lambda: give_back(client, tags[-100:])) < 2 * first
 
 
-@uncompiled
+@pytest.mark.uncompiled
 @pytest.mark.parametrize("answer", ["tx.commit", "tx.rollback"])
 def test_acknowledging_in_a_transaction_costs_what_is_acknowledged_not_what_is_held(core: Core, answer: str) -> None:
     def acknowledge(count: int) -> int:

@@ -28,7 +28,7 @@ from warrenmq.spark.schema import BAD_RECORD, READ_COLUMNS  # noqa: E402
 
 KEY = "bad.\udcff\udcfe"  # octets FF FE, as the client writes them
 SAID = "bad.\ufffd\ufffd"
-KINDS = ["stream", "leased queue", "plain queue"]
+KINDS = ["stream", pytest.param("leased queue", marks=pytest.mark.warren_only), "plain queue"]
 
 
 def whole() -> Any:
@@ -80,8 +80,6 @@ def test_every_cell_that_cannot_be_said_is_told_with_its_octets() -> None:
 @pytest.fixture(params=KINDS)
 def source(request: pytest.FixtureRequest, broker: RunningBroker, name: str) -> dict[str, str]:
     """A queue or stream with one good message and one whose routing key is no UTF-8."""
-    if request.param == "leased queue" and not broker.is_warren:
-        pytest.skip("leases are Warren's")
     kind = "stream" if request.param == "stream" else "queue"
     with channel(broker) as declaring:
         declaring.queue_declare(name, durable=True, arguments={"x-queue-type": "stream"} if kind == "stream" else {})

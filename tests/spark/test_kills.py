@@ -63,12 +63,10 @@ def numbers(spark: SparkSession, lake: Path) -> list[int]:
     return sorted(int(row.body) for row in spark.read.parquet(str(lake)).select("body").collect())
 
 
-@pytest.fixture(params=["stream", "leased queue"])
+@pytest.fixture(params=["stream", pytest.param("leased queue", marks=pytest.mark.warren_only)])
 def source(request: pytest.FixtureRequest, broker: RunningBroker, name: str) -> dict[str, str]:
     """A replayable source with 100 messages in it."""
     leased = request.param == "leased queue"
-    if leased and not broker.is_warren:
-        pytest.skip("leases are Warren's")
     with channel(broker) as declaring:
         declaring.queue_declare(name, durable=True, arguments={} if leased else {"x-queue-type": "stream"})
     publish(broker, name, [b"%d" % number for number in range(100)])

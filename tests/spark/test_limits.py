@@ -16,12 +16,10 @@ from tests.support.brokers import RunningBroker
 pytest.importorskip("pyspark", reason="PySpark is not installed")
 pytest.importorskip("pyarrow", reason="pyarrow is not installed")
 
-KINDS = ["stream", "leased queue", "plain queue"]
+KINDS = ["stream", pytest.param("leased queue", marks=pytest.mark.warren_only), "plain queue"]
 
 
 def options(broker: RunningBroker, kind: str, names: str, **more: str) -> dict[str, str]:
-    if kind == "leased queue" and not broker.is_warren:
-        pytest.skip("leases are Warren's")
     leases = {} if kind == "stream" else {"leases": str(kind == "leased queue").lower()}
     return {**reading(broker), "stream" if kind == "stream" else "queue": names, **leases, **more}
 

@@ -11,12 +11,6 @@ from collections.abc import Callable
 from types import FrameType
 from typing import Any
 
-import pytest
-
-import warrenmq
-
-uncompiled = pytest.mark.skipif(warrenmq.build_info().compiled, reason="lines are counted in the uncompiled run")
-
 
 def lines(call: Callable[[], object]) -> int:
     """How many lines ran until the call returned."""
