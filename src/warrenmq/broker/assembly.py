@@ -14,6 +14,7 @@ from mypy_extensions import i64
 from warrenmq.broker import large, publish
 from warrenmq.broker.channel import Channel
 from warrenmq.broker.publish import Arrived
+from warrenmq.broker.transaction import command_while_committing
 from warrenmq.wire.glance import quick_properties
 from warrenmq.wire.replies import AmqpError
 
@@ -96,6 +97,8 @@ def _complete(channel: Channel) -> None:
     chunks = channel.content_chunks
     channel.content_method = None
     channel.content_header = None
+    if channel.committing is not None:
+        raise command_while_committing(60, 40)
     arrived = Arrived(b"", channel.number, len(header), header, chunks, channel.content_size)
     if channel.broker.blocking:
         channel.connection.block()  # behind this one: on a disk that fails it is what the log is tried with

@@ -225,7 +225,7 @@ class Broker:
             owing = self.owing
             self.owing = []
             for channel in owing:
-                channel.flush_confirms()
+                channel.turn_ends()
 
     def run_timers(self) -> bool:
         """Fire one due timer of either kind; says whether one fired."""

@@ -66,13 +66,12 @@ class Channel:
         self.mandatory: Final = Mandatory()
         self.publish_seqno: i64 = 0
         self.tx: Transaction | None = None
-        self.committing: i64 = 0  # the log batch of a tx.commit that is not answered yet
+        self.committing: Held | None = None  # tx.commit-ok while it waits: no other command is taken meanwhile
         self.numbered: bool = False  # does every publish get a sequence number?
         self.plain: bool = True  # does nothing but the queues wait for a publish? (no tx)
         self.last_queue: str | None = None
         self.reply_consumer: Consumer | None = None  # direct reply-to
         self.reply_address: str = ""
-        self.header_mask: i64 = 0  # special headers of the message being published
         # content being assembled
         self.content_method: Method | None = None
         self.content_arguments: bytes = b""
@@ -118,6 +117,24 @@ class Channel:
             self._hold(Held(broker.defined_batch, frames, False, None))
         else:
             self.reply(frames)
+
+    def reply_to_commit(self, frames: bytes) -> None:
+        """tx.commit-ok for messages that queues took: at the end of the turn, or when the log has them.
+
+        Until then the channel takes no other command, as in RabbitMQ, where the queues' answers are waited for.
+        """
+        if self.broker.log_waits():
+            self._hold(Held(self.broker.log.batch, frames, False, None))
+        else:
+            self._hold(Held(self.broker.log.synced, frames, True, None))
+        self.committing = self._held[-1]
+        self.owes()
+
+    def forget_commit_answer(self) -> None:
+        """The client closes the channel before tx.commit was answered: only the close is answered."""
+        if self.committing is not None:
+            self._held.remove(self.committing)
+            self.committing = None
 
     def reply_with_message(self, method: bytes, message: Message, waits: bool) -> None:
         """An answer that carries a message may wait for the log as a delivery does: not while the disk fails."""
@@ -165,6 +182,7 @@ class Channel:
         del held[:n]
         if held:
             return False
+        self.committing = None
         self.wake_consumers()
         return True
 
@@ -184,8 +202,7 @@ class Channel:
         del held[:n]
         if held:
             return False
-        if self.committing and self.committing <= synced:
-            self.committing = 0
+        self.committing = None
         self.wake_consumers()
         return True
 
@@ -213,6 +230,14 @@ class Channel:
         """After a sync: does anything wait still? If not, leave the list."""
         self._waits = len(self.confirms.waiting) > 0
         return self._waits
+
+    def turn_ends(self) -> None:
+        """Say what was kept for the end of the turn: confirms, or the answer to a commit that no disk delays."""
+        self._owes = False
+        if self.committing is not None:
+            self.release(self.broker.log.synced)
+        else:
+            self.flush_confirms()
 
     def flush_confirms(self) -> None:
         self._owes = False

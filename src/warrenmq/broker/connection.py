@@ -244,6 +244,7 @@ class Connection:
     def channel_closed(self, channel: Channel) -> None:
         """The client closed a channel."""
         channel.flush_confirms()
+        channel.forget_commit_answer()
         channel.state = CLOSED
         channel.terminate()
         channel.reply(method_frame(channel.number, "channel.close-ok"))

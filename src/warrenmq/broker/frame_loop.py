@@ -22,6 +22,7 @@ from warrenmq.broker.methods.table import handler
 from warrenmq.broker.postponed import Postponed
 from warrenmq.broker.publish import Arrived
 from warrenmq.broker.states import CLOSING, GONE, HEADER, RUNNING
+from warrenmq.broker.transaction import command_while_committing
 from warrenmq.wire import frames
 from warrenmq.wire.constants import FRAME_BODY, FRAME_END, FRAME_HEADER, FRAME_HEARTBEAT, FRAME_METHOD
 from warrenmq.wire.glance import Quick, quick_properties
@@ -85,12 +86,16 @@ def consume(connection: Connection, data: bytes) -> None:
                     if taken > 0:
                         pos = taken
                         continue
-                elif method == ACK and size == 13 and not connection.broker.interceptors.of_methods:
+                elif (
+                    method == ACK
+                    and size == 13
+                    and channel.committing is None
+                    and not connection.broker.interceptors.of_methods
+                ):
                     connection.at = end + 1
                     pos = end + 1
-                    if channel.committing == 0:
-                        channel.basic_ack(read_i64_be(data, end - 9), (data[end - 1] & 1) != 0)
-                        continue
+                    channel.basic_ack(read_i64_be(data, end - 9), (data[end - 1] & 1) != 0)
+                    continue
         connection.at = end + 1
         if alarm and (kind == FRAME_HEADER or kind == FRAME_BODY) and connection.broker.short:
             connection.block()  # this frame is the last: only a message without a body gets through
@@ -163,8 +168,8 @@ def _publish(connection: Connection, data: bytes, pos: i64, end: i64, n: i64, ch
             return -1
     arguments = data[pos + 11 : end]
     connection.at = last + 1
-    if channel.committing:
-        refuse_while_committing()
+    if channel.committing is not None:
+        raise command_while_committing(60, 40)
     if arguments == connection.last_arguments:
         route = connection.last_route
     else:
@@ -285,8 +290,8 @@ def _method(connection: Connection, channel: Channel, payload: bytes) -> None:
         method = connection.broker.intercept(channel, method)
     spec = method.spec
     try:
-        if channel.committing and method.name != "channel.close":
-            refuse_while_committing()
+        if channel.committing is not None and not taken_while_committing(method.name):
+            raise command_while_committing(spec.class_id, spec.method_id)
         if spec.content:
             if method.name != "basic.publish":
                 handler(method.name)  # content that only a broker sends
@@ -303,5 +308,6 @@ def _method(connection: Connection, channel: Channel, payload: bytes) -> None:
         raise
 
 
-def refuse_while_committing() -> None:
-    raise AmqpError(504, "unexpected command while processing 'tx.commit'")
+def taken_while_committing(name: str) -> bool:
+    """A channel may be closed meanwhile; a second open is refused for itself; a publish once its content is here."""
+    return name == "channel.close" or name == "channel.open" or name == "basic.publish"

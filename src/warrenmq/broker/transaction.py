@@ -28,6 +28,11 @@ REJECT: Final = 2
 NACK_OR_REJECT: Final = "basic.nack and basic.reject"  # as RabbitMQ names them together
 
 
+def command_while_committing(class_id: int, method_id: int) -> AmqpError:
+    """No command is taken on a channel between tx.commit and its answer."""
+    return AmqpError(504, "unexpected command while processing 'tx.commit'", class_id, method_id)
+
+
 @final
 class BufferedPublish:
     def __init__(

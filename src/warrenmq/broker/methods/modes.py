@@ -41,9 +41,12 @@ def _transaction(channel: Channel) -> Transaction:
 
 def tx_commit(channel: Channel, method: Method) -> None:
     """What was published is with its queues when commit-ok comes; what went back to them is delivered behind it."""
+    answer = method_frame(channel.number, "tx.commit-ok")
     if _transaction(channel).commit():
         channel.broker.settle_down()
-    channel.reply_when_synced(method_frame(channel.number, "tx.commit-ok"))
+        channel.reply_to_commit(answer)
+    else:
+        channel.reply_when_synced(answer)
 
 
 def tx_rollback(channel: Channel, method: Method) -> None:
