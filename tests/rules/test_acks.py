@@ -7,10 +7,12 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from librt.vecs import vec
+from mypy_extensions import i64
 
 from tests.broker.harness import Client, Core
 from tests.rules.desk import closing, consume, delivered, drain, fill, get, queue
-from warrenmq.broker.acks import Unacked
+from warrenmq.broker.acks import Taken, Unacked
 from warrenmq.broker.message import Entry, Message, Origin
 
 pytestmark = pytest.mark.pure
@@ -255,13 +257,13 @@ def test_outstanding_tags_are_what_a_plain_dictionary_says(entry: Entry, operati
                 del model[t]
         elif what == "tagged":
             gone = [t for t in model if number == 0 or t <= number]
-            assert [t for t, _ in unacked.take_tagged_up_to(number)] == gone
+            assert list(unacked.take_tagged_up_to(number).tags) == gone
             for t in gone:
                 del model[t]
         else:
             back = [(t, e) for t, e in taken[-number:] if t not in model and t <= tag] if number else []
             back = list(dict(back).items())
-            unacked.put_back(back)
+            unacked.put_back([Taken(vec[i64]([t]), [e]) for t, e in back])
             model.update(back)
             model = dict(sorted(model.items()))
         assert unacked.count == len(model)

@@ -9,11 +9,21 @@ Duty: which tags are outstanding. Not here: what an acknowledgement does to the 
 
 from __future__ import annotations
 
-from typing import final
+from typing import Final, final
 
+from librt.vecs import append, vec
 from mypy_extensions import i64
 
 from warrenmq.broker.message import Entry
+
+
+@final
+class Taken:
+    """Deliveries with their tags, oldest first: so that they can be put back."""
+
+    def __init__(self, tags: vec[i64], entries: list[Entry]) -> None:
+        self.tags: Final = tags
+        self.entries: Final = entries
 
 
 @final
@@ -119,21 +129,21 @@ class Unacked:
                 self._head = 0
         return taken
 
-    def take_tagged_up_to(self, tag: i64) -> list[tuple[int, Entry]]:
+    def take_tagged_up_to(self, tag: i64) -> Taken:
         """The same with their tags."""
-        tags: list[int] = []
+        tags = vec[i64]()
         if self._sparse is not None:
             first = self._first
-            tags = self._tags_up_to(tag)
+            for known in self._tags_up_to(tag):
+                tags = append(tags, known)
             self._first = first  # they are taken below
         else:
             i: i64 = self._head
             while i < len(self._slots) and (tag == 0 or self._base + i <= tag):
                 if self._slots[i] is not None:
-                    tags.append(self._base + i)
+                    tags = append(tags, self._base + i)
                 i += 1
-        entries = self.take_up_to(tag)
-        return [(tags[n], entries[n]) for n in range(len(entries))]
+        return Taken(tags, self.take_up_to(tag))
 
     def _tags_up_to(self, tag: i64) -> list[int]:
         """In the dict, up to this tag (0 means all); whoever asks takes them out of it."""
@@ -192,11 +202,48 @@ class Unacked:
             i += 1
         return None
 
-    def put_back(self, tagged: list[tuple[int, Entry]]) -> None:
+    def put_back(self, taken: list[Taken]) -> None:
         """Make deliveries outstanding again under their old tags (tx.rollback)."""
-        sparse = self._to_sparse()
-        for tag, entry in tagged:
-            sparse[tag] = entry
+        lowest: i64 = 0
+        highest: i64 = 0
+        count = self.count
+        if self._sparse is None and count > 0:
+            while self._slots[self._head] is None:
+                self._head += 1
+            lowest = self._base + self._head
+            highest = self._base + len(self._slots) - 1
+        for some in taken:
+            for tag in some.tags:
+                lowest = tag if lowest == 0 or tag < lowest else lowest
+                highest = tag if tag > highest else highest
+            count += len(some.entries)
+        if self._sparse is not None or highest - lowest > 2 * count + 64:
+            self._put_back_sparse(taken)
+            return
+        if count == self.count:
+            return
+        slots: list[Entry | None] = [None] * (highest - lowest + 1)
+        i: i64 = self._head
+        while self.count > 0 and i < len(self._slots):
+            slots[self._base + i - lowest] = self._slots[i]
+            i += 1
+        for some in taken:
+            i = 0
+            while i < len(some.entries):
+                slots[some.tags[i] - lowest] = some.entries[i]
+                i += 1
+        self._slots = slots
+        self._base = lowest
+        self._head = 0
+        self.count = count
+
+    def _put_back_sparse(self, taken: list[Taken]) -> None:
+        sparse = self._to_sparse() if self._sparse is None else self._sparse
+        for some in taken:
+            i: i64 = 0
+            while i < len(some.entries):
+                sparse[some.tags[i]] = some.entries[i]
+                i += 1
         self._sparse = dict(sorted(sparse.items()))
         self._tags = list(self._sparse)
         self._first = 0

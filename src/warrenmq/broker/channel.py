@@ -12,16 +12,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, final
 
 from librt.strings import BytesWriter
+from librt.vecs import vec
 from mypy_extensions import i64
 
 from warrenmq.broker import large
-from warrenmq.broker.acks import Unacked
+from warrenmq.broker.acks import Taken, Unacked
 from warrenmq.broker.confirms import Confirms
 from warrenmq.broker.consumer import LARGE_BODY, Consumer
 from warrenmq.broker.mandatory import Mandatory
 from warrenmq.broker.message import Entry, Message, write_content
 from warrenmq.broker.records import Exchange, Resource
-from warrenmq.broker.settling import FEW, GiveBack, Settle, queues_of
+from warrenmq.broker.settling import FEW, GiveBack, Settle, in_groups, queues_of
 from warrenmq.broker.states import RUNNING
 from warrenmq.broker.transaction import ACK, NACK_OR_REJECT, REJECT, REQUEUE, Transaction
 from warrenmq.wire.methods import Method, method_frame
@@ -35,6 +36,8 @@ OPEN: Final = 0
 CLOSING: Final = 1  # we sent channel.close and wait for close-ok
 CROSSED: Final = 2  # the client's own close crossed ours; its close-ok may or may not come
 CLOSED: Final = 3
+
+NEVER: Final = 0x7FFFFFFFFFFFFFFF  # no batch of the log has this number
 
 
 @final
@@ -155,6 +158,25 @@ class Channel:
             held.batch = self._held[-1].batch
         self._held.append(held)
         self.broker.owed = True
+
+    def commit_goes_on(self, frames: bytes, queued: bool) -> None:
+        """tx.commit-ok comes when ``commit_is_over``; whatever else is said meanwhile comes behind it."""
+        self._hold(Held(NEVER, frames, False, None))
+        if queued:
+            self.committing = self._held[-1]
+
+    def commit_is_over(self, durable: bool) -> None:
+        """The answer goes out, when the log has what was committed."""
+        batch: i64 = self.broker.log.batch if durable else self.broker.log.synced
+        for held in self._held:
+            if held.batch == NEVER:
+                held.batch = batch
+                held.even_failing = not durable
+        self.broker.owed = True
+        if self.committing is not None:
+            self.owes()
+        elif not durable:
+            self.release(self.broker.log.synced)
 
     def _send(self, held: Held) -> None:
         connection = self.connection
@@ -376,12 +398,12 @@ class Channel:
             raise unknown_tag(tag, method_id)
         return self.unacked.take_up_to(tag)
 
-    def _take_tagged(self, tag: i64, multiple: bool, method_id: i64) -> list[tuple[int, Entry]]:
+    def _take_tagged(self, tag: i64, multiple: bool, method_id: i64) -> Taken:
         if not multiple:
             entry = self.unacked.take(tag)
             if entry is None:
                 raise unknown_tag(tag, method_id)
-            return [(tag, entry)]
+            return Taken(vec[i64]([tag]), [entry])
         if tag != 0 and not self.unacked.contains(tag):
             raise unknown_tag(tag, method_id)
         return self.unacked.take_tagged_up_to(tag)
@@ -438,15 +460,9 @@ class Channel:
 
     def _discard_many(self, entries: list[Entry]) -> None:
         """As ``refuse`` would, in the same order, a slice a turn."""
-        groups: dict[tuple[str, str], list[Entry]] = {}
-        for entry in entries:
-            consumer = entry.consumer
-            groups.setdefault((entry.queue.name.name, "" if consumer is None else consumer.tag), []).append(entry)
-        ordered: list[Entry] = []
-        for key in sorted(groups):
-            self._check_many(groups[key][0].queue, entries, NACK_OR_REJECT)
-            ordered.extend(groups[key])
-        self.broker.settling.add(Settle(self, ordered, True))
+        for queue in queues_of(entries):
+            self._check_many(queue, entries, NACK_OR_REJECT)
+        self.broker.settling.add(Settle(self, in_groups(entries), True))
 
     def give_back_many(self, entries: list[Entry], method: str) -> None:
         """As ``refuse`` would, a slice a turn."""

@@ -179,6 +179,12 @@ class Connection:
         self.close_with(error)
         return not self.deaf
 
+    def failed(self, channel: Channel, error: AmqpError) -> None:
+        """A method that took several turns raised this in one of them."""
+        if self.state == RUNNING and self.channels.get(channel.number) is channel:
+            self.number = channel.number
+            self._raised(error)
+
     def _crashed(self, defect: Exception) -> None:
         """The safety net: a defect costs the client its connection, never the broker, and the operator is told."""
         reports.crashed(self, defect)

@@ -161,14 +161,8 @@ class Durability:
             addresses = append(addresses, address)
         if queue.aside is not None:
             addresses = queue.aside.addresses(addresses)
-        if queue.unacked > 0:
-            for connection in broker.connections:
-                for channel in connection.channels.values():
-                    for entry in channel.unacked.entries():
-                        if entry.queue is queue and entry.message.address:
-                            addresses = append(addresses, entry.message.address)
-            for entry in broker.settling.entries_of(queue):
-                if entry.message.address:
-                    addresses = append(addresses, entry.message.address)
+        for entry in broker.settling.outstanding(queue):
+            if entry.message.address:
+                addresses = append(addresses, entry.message.address)
         broker.log.drop_queue(queue.id, addresses)
         broker.durable_change = True

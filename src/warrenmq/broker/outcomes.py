@@ -39,13 +39,15 @@ def publish(
     routed: Routed | None,
     mandatory: bool,
     seq: i64,
+    promised: bool = False,
 ) -> None:
-    """Deliver a message to its queues and tell its publisher, now or when the log has it."""
+    """Deliver a message to its queues and tell its publisher, now or when the log has it. ``promised``: the queues were
+    asked before and do not refuse it."""
     channel.published += 1
     exchange.messages_in += 1
     exchange.messages_out += len(queues)
     broker = channel.broker
-    outcome = offer(broker, message, queues)
+    outcome = accept(broker, message, queues) if promised else offer(broker, message, queues)
     if routed is not None and routed.scheduled:
         if queues:
             message = twin(message)
@@ -130,14 +132,20 @@ def offer(broker: Broker, message: Message, queues: list[Queue]) -> i64:
                 queue.refused(message)
             else:
                 accepting.append(queue)
-    logged = log_message(broker, message, accepting)
+    outcome = accept(broker, message, accepting)
+    return REFUSED if refused else outcome
+
+
+def accept(broker: Broker, message: Message, queues: list[Queue]) -> i64:
+    """The same where no queue refuses."""
+    if not queues:
+        return NO_ROUTE
+    logged = log_message(broker, message, queues)
     if message.moved:
-        for queue in accepting:
+        for queue in queues:
             queue.moved_batch = message.batch
-    for queue in accepting:
+    for queue in queues:
         queue.publish(message, queue.expiry_for(message))
-    if refused:
-        return REFUSED
     return WAITING if logged else ACCEPTED
 
 

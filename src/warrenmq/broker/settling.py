@@ -3,7 +3,7 @@
 Duty: order, and who waits meanwhile. The client's further input does, so that whatever it sends behind the method finds
 it done; so does a queue that gets messages back or is over its limit: nothing goes out of it, and whoever asks it
 something is answered when it is whole. The messages are the client's no longer: they are settled even if it goes
-meanwhile, and before a broker stops. Not here: transactions, which are one batch of the log whatever they hold.
+meanwhile, and before a broker stops. What a transaction does is ``committing.py``, which runs here.
 """
 
 from __future__ import annotations
@@ -156,6 +156,15 @@ def queues_of(entries: list[Entry]) -> list[Queue]:
     return sorted(found, key=_name)
 
 
+def in_groups(entries: list[Entry]) -> list[Entry]:
+    """In the order in which RabbitMQ refuses them: one (queue, consumer) after the other."""
+    groups: dict[tuple[str, str], list[Entry]] = {}
+    for entry in entries:
+        consumer = entry.consumer
+        groups.setdefault((entry.queue.name.name, "" if consumer is None else consumer.tag), []).append(entry)
+    return [entry for key in sorted(groups) for entry in groups[key]]
+
+
 def _name(queue: Queue) -> str:
     return str(queue.name)
 
@@ -166,6 +175,9 @@ class Settling(Timer):
         super().__init__()
         self._broker: Final = broker
         self._jobs: list[Job] = []
+        self._finishing: bool = False
+        self._log_held: bool = False
+        self._held_up_to: i64 = 0  # the last batch of the log that was held
 
     def add(self, job: Job) -> None:
         """As much of it as this turn may do still, and the rest later."""
@@ -198,15 +210,44 @@ class Settling(Timer):
                 connection.release_hold()
 
     def finish(self) -> None:
-        """The broker stops: all of it now."""
+        """The broker stops: all of it now, in one turn for the log."""
+        self._finishing = True
         while self._jobs:
             job = self._jobs.pop(0)
             while not job.step():
                 self._broker.begin_turn()
+        self._finishing = False
 
-    def entries_of(self, queue: Queue) -> list[Entry]:
-        """What no channel has any more, and the queue neither."""
-        return [entry for job in self._jobs for entry in job.entries_left() if entry.queue is queue]
+    def hold_log(self) -> bool:
+        """All that a job does is to be one batch of the log. Says whether it may begin: not while another one is at
+        that, nor before what that did is on disk."""
+        log = self._broker.log
+        if self._finishing:
+            return True
+        if self._log_held or (self._held_up_to > log.synced and not self._broker.log_failing):
+            return False
+        self._log_held = True
+        log.hold()
+        return True
+
+    def release_log(self) -> None:
+        self._log_held = False
+        self._held_up_to = self._broker.log.batch
+        self._broker.owed = True
+        self._broker.log.let_go()
+
+    def outstanding(self, queue: Queue) -> list[Entry]:
+        """What is with consumers, or on its way back from them."""
+        found: list[Entry] = []
+        if queue.unacked > 0:
+            for connection in self._broker.connections:
+                for channel in connection.channels.values():
+                    found.extend([entry for entry in channel.unacked.entries() if entry.queue is queue])
+                    if channel.tx is not None:
+                        found.extend([entry for entry in channel.tx.entries() if entry.queue is queue])
+            for job in self._jobs:
+                found.extend([entry for entry in job.entries_left() if entry.queue is queue])
+        return found
 
     def _wait(self) -> None:
         self._broker.io_timers.arm(self, self._broker.io_now() + 1)

@@ -348,7 +348,7 @@ def channel_info(bridge: Bridge, channel: Channel) -> ChannelInfo:
         consumer_count=len(channel.consumers),
         prefetch_count=int(channel.prefetch),
         global_prefetch_count=int(channel.global_prefetch),
-        messages_unacknowledged=len(channel.unacked.entries()),
+        messages_unacknowledged=int(channel.unacked.count),
         messages_unconfirmed=len(channel.confirms.waiting),
         messages_uncommitted=0 if tx is None else int(tx.uncommitted()),
         acks_uncommitted=0 if tx is None else int(tx.buffered_acks()),

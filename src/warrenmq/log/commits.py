@@ -31,6 +31,7 @@ class Commits:
     def __init__(self, log: Log) -> None:
         self.log: Final = log
         self.in_flight: Commit | None = None
+        self.held: bool = False  # the open batch waits for turns to come
         self.now: i64 = 0
         self._owed: bool = False  # somebody waits for a turn that is not submitted yet
         self._closed_size: i64 = 0  # of the open batch, when the last turn ended
@@ -40,6 +41,9 @@ class Commits:
     def between_turns(self) -> bool:
         """Nothing was logged since the last ``end_turn``: what is open may be sealed."""
         return self.log.current.size() == self._closed_size
+
+    def sealable(self) -> bool:
+        return not self.held and self.between_turns()
 
     def close_turn(self) -> i64:
         """Everything logged so far belongs to closed turns; the size of it."""
@@ -55,7 +59,7 @@ class Commits:
         size = self.close_turn()
         if self.in_flight is None and not self.outage.failing:
             if size > 0:
-                if self._owed or size >= log.settings.commit_bytes:
+                if not self.held and (self._owed or size >= log.settings.commit_bytes):
                     self.submit(1)
             elif log.synced == number - 1:
                 log.synced = number  # an empty turn owes the disk nothing
@@ -66,7 +70,7 @@ class Commits:
     def tick(self, now_ms: i64) -> None:
         """Time passes: sync what has waited long enough, and try a failed disk again."""
         self.now = now_ms
-        if self.in_flight is not None or not self.between_turns():
+        if self.in_flight is not None or not self.sealable():
             return
         if self.outage.failing:
             if now_ms >= self.outage.retry_at:
@@ -88,14 +92,14 @@ class Commits:
                 self.log.done(commit.number)
             elif self.outage.failing:
                 return False
-            elif self.log.current.size() > 0 and self.between_turns():
+            elif self.log.current.size() > 0 and self.sealable():
                 self.submit(1)
             else:
                 return True
 
     def service_is_back(self) -> None:
         """After an outage: whoever waited meanwhile waits no longer than needed."""
-        if self._owed and self.in_flight is None and self.between_turns():
+        if self._owed and self.in_flight is None and self.sealable():
             self.submit(1)
 
     # --- submitting
@@ -159,7 +163,7 @@ class Commits:
             self._owed = False
         elif (
             not self.outage.failing
-            and self.between_turns()
+            and self.sealable()
             and (self._owed or log.current.size() >= log.settings.commit_bytes)
         ):
             self.submit(1)  # first the disk, then the news: the two overlap

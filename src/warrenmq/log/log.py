@@ -342,6 +342,15 @@ class Log:
     def undefine(self, kind: str, key: str) -> None:
         self.current.undefine(kind, key)
 
+    def hold(self) -> None:
+        """Further turns belong to the open batch too, until ``let_go``: what takes several of them is whole on disk, or
+        not there at all."""
+        self.commits.held = True
+
+    def let_go(self) -> None:
+        """Before the end of the last turn of it."""
+        self.commits.held = False
+
     def end_turn(self, owed: bool) -> i64:
         """Close the turn; its number. ``owed``: somebody waits for its sync, so commit as soon as may be."""
         number = self.batch

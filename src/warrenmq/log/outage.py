@@ -69,7 +69,7 @@ class Outage:
     def retry(self) -> None:
         """Try a failed disk now."""
         commits = self.commits
-        if self.failing and commits.in_flight is None and commits.between_turns():
+        if self.failing and commits.in_flight is None and commits.sealable():
             if self.retained or self.log.current.size() > 0:
                 commits.submit(2)
             else:

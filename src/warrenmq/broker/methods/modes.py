@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from warrenmq.broker.committing import Commit
 from warrenmq.broker.transaction import Transaction
 from warrenmq.wire.methods import Method, method_frame
 from warrenmq.wire.replies import AmqpError
@@ -40,13 +41,8 @@ def _transaction(channel: Channel) -> Transaction:
 
 
 def tx_commit(channel: Channel, method: Method) -> None:
-    """What was published is with its queues when commit-ok comes; what went back to them is delivered behind it."""
-    answer = method_frame(channel.number, "tx.commit-ok")
-    if _transaction(channel).commit():
-        channel.broker.settle_down()
-        channel.reply_to_commit(answer)
-    else:
-        channel.reply_when_synced(answer)
+    tx = _transaction(channel)
+    channel.broker.settling.add(Commit(channel, tx.take_publishes(), tx.take_acks()))
 
 
 def tx_rollback(channel: Channel, method: Method) -> None:

@@ -249,14 +249,8 @@ class QuorumQueue(Queue):
 
     def _outstanding(self) -> list[int]:
         """Positions of what is with consumers and has failed before."""
-        found: list[int] = []
-        if self.unacked > 0:
-            for connection in self.broker.connections:
-                for channel in connection.channels.values():
-                    for entry in channel.unacked.entries():
-                        if entry.queue is self and entry.position in self._failures:
-                            found.append(entry.position)
-        return found
+        waiting = self.broker.settling.outstanding(self)
+        return [entry.position for entry in waiting if entry.position in self._failures]
 
     def index(self) -> QueueIndex:
         index = super().index()
