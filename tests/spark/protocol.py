@@ -23,7 +23,7 @@ from warrenmq.spark.httpapi import HttpApi
 IDLE_POLLS = 2  # a continuing query is over when so many polls in a row found nothing
 
 
-EachBatch = Callable[[int, list[Any]], None]
+EachBatch = Callable[[int, list[list[Any]]], None]
 
 
 class Died(BaseException):
@@ -66,7 +66,7 @@ def run(
     checkpoint: Checkpoint, reader: Any, fate: Fate, available_now: bool, each_batch: EachBatch | None = None
 ) -> None:
     """One run of the query, until it has nothing more to do or dies. ``each_batch`` is its foreachBatch, instead of a
-    sink that takes everything: it gets the number of the batch and its Arrow tables."""
+    sink that takes everything: it gets the number of the batch and the Arrow tables of each of its partitions."""
     ask = HttpApi._call
 
     def asked(api: HttpApi, method: str, path: str, body: object, timeout: float = 30) -> Any:
@@ -118,10 +118,11 @@ def _run(
         partitions = pickle.loads(pickle.dumps(list(reader.partitions(start, json.loads(end)))))
         fate.passes(f"batch {batch} partitioned")
         worker = pickle.loads(pickle.dumps(reader))
-        tables = [table for partition in partitions for table in worker.read(partition)]
+        tables = [list(worker.read(partition)) for partition in partitions]
         fate.passes(f"batch {batch} read")
         if each_batch is None:
-            checkpoint.write(batch, [row for table in tables for row in table.column("body").to_pylist()])
+            bodies = [table.column("body").to_pylist() for part in tables for table in part]
+            checkpoint.write(batch, [row for rows in bodies for row in rows])
         else:
             each_batch(batch, tables)
         fate.passes(f"batch {batch} written")

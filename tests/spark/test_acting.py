@@ -74,11 +74,11 @@ class World:
         schema = StructType([StructField(name, kind) for name, kind in columns])
         return AmqpDataSource({**self.options, "queue": self.name, **more}).streamReader(schema)
 
-    def act(self, batch: int, tables: list[Any]) -> None:
+    def act(self, batch: int, partitions: list[list[Any]]) -> None:
         """As a foreachBatch does it: the good rows to the lake (once a batch), then every row as it deserves."""
         good: list[bytes] = []
         rows: list[dict[str, object]] = []
-        for row in (row for table in tables for row in table.to_pylist()):
+        for row in (row for tables in partitions for table in tables for row in table.to_pylist()):
             number = int(row["body"])
             fresh = self.first.setdefault(number, batch) == batch
             action = {1: "reject", 2: "requeue", 3: "delay", 4: "ack"}.get(number % 5)

@@ -1,8 +1,9 @@
-"""A real Spark, its driver killed at a named call to the broker, and run again: every message is in the lake once.
+"""A real Spark, its driver killed at a named call to the broker, and run again: every message is in the lake once, and
+every row of a query that writes to the broker has arrived under one id.
 
-The exhaustive form is ``test_crash_points.py``, without Spark; here a few of its points show that Spark's protocol is
-as assumed there. A proxy stands between Spark and the broker and kills the driver, with its JVM, when the call passes:
-before the broker gets it, or when its answer would come.
+The exhaustive forms are ``test_crash_points.py`` and ``test_sink_crash_points.py``, without Spark; here a few of their
+points show that Spark's protocol is as assumed there. A proxy stands between Spark and the broker and kills the driver,
+with its JVM, when the call passes: before the broker gets it, or when its answer would come.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from typing import Any
 
 import pytest
 
-from tests.spark.support import QUICK_JVM, ROOT, channel, publish, reading
+from tests.spark.support import QUICK_JVM, ROOT, address, channel, drain, publish, reading
 from tests.support.brokers import RunningBroker
 from warrenmq.spark.requirements import RequirementMissing, check
 
@@ -44,7 +45,23 @@ query.awaitTermination()
 spark.stop()
 """
 
+# From one broker to another, which is the same one behind a proxy.
+WRITER = """
+import json, sys
+from warrenmq.spark import session
+options, folder = json.loads(sys.argv[1]), sys.argv[2]
+spark = session("local[2]", settings={"spark.driver.extraJavaOptions": sys.argv[3],
+                                      "spark.python.daemon.module": "tests.spark.daemon"})
+df = spark.readStream.format("amqp").options(**options["read"]).load().select("body")
+query = (df.writeStream.format("amqp").options(**options["write"]).option("checkpointLocation", f"{folder}/checkpoint")
+         .trigger(availableNow=True).start())
+query.awaitTermination()
+spark.stop()
+"""
+
 BASIC_CONSUME = b"\0\x3c\0\x14"
+BASIC_PUBLISH = b"\0\x3c\0\x28"
+CONNECTION_CLOSE = b"\0\x0a\0\x32"
 
 
 @contextmanager
@@ -115,11 +132,11 @@ def deadly_proxy(target: int, call: bytes, time: int, answered: bool, kill: Call
             each.close()
 
 
-def drive(folder: Path, options: dict[str, str]) -> subprocess.Popen[bytes]:
+def drive(folder: Path, options: dict[str, Any], program: str = DRIVER) -> subprocess.Popen[bytes]:
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "src")])}
     with open(folder / "said", "ab") as said:
         return subprocess.Popen(
-            [sys.executable, "-c", DRIVER, json.dumps(options), str(folder), QUICK_JVM], env=environment, cwd=folder,
+            [sys.executable, "-c", program, json.dumps(options), str(folder), QUICK_JVM], env=environment, cwd=folder,
             stdout=said, stderr=said, start_new_session=True,
         )  # fmt: skip
 
@@ -129,6 +146,32 @@ def in_the_lake(folder: Path) -> list[int]:
 
     files = (folder / "lake").glob("batch=*/*.parquet")
     return sorted(int(row["body"]) for file in files for row in parquet.ParquetFile(file).read().to_pylist())
+
+
+@contextmanager
+def killing(
+    folder: Path, port: int, call: bytes, time: int, answered: bool
+) -> Iterator[tuple[int, list[subprocess.Popen[bytes]]]]:
+    """The way to the broker for the program that is put into the list; it has been killed when this ends."""
+    running: list[subprocess.Popen[bytes]] = []
+    killed = threading.Event()
+
+    def kill() -> None:
+        os.killpg(running[0].pid, signal.SIGKILL)
+        killed.set()
+
+    with deadly_proxy(port, call, time, answered, kill) as proxy:
+        yield proxy, running
+        status = running[0].wait(400)
+    assert killed.is_set() and status == -signal.SIGKILL, (folder / "said").read_text()[-2000:]
+
+
+def finish(folder: Path, program: subprocess.Popen[bytes]) -> None:
+    try:
+        assert program.wait(400) == 0, (folder / "said").read_text()[-2000:]
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(program.pid, signal.SIGKILL)
 
 
 POINTS = {
@@ -150,25 +193,43 @@ def test_a_driver_killed_when(warren: RunningBroker, name: str, tmp_path: Path, 
         declaring.queue_declare(name, durable=True, arguments={"x-queue-type": "stream"} if kind == "stream" else {})
     publish(warren, name, [b"%d" % number for number in range(50)])
     options = {**reading(warren), kind: name, "maxOffsetsPerTrigger": "20"}
-    running: list[Any] = []
-    killed = threading.Event()
-
-    def kill() -> None:
-        os.killpg(running[0].pid, signal.SIGKILL)
-        killed.set()
-
-    with deadly_proxy(int(options[port]), call, time, answered, kill) as proxy:
+    with killing(tmp_path, int(options[port]), call, time, answered) as (proxy, running):
         running.append(drive(tmp_path, {**options, port: str(proxy)}))
-        status = running[0].wait(400)
-    assert killed.is_set() and status == -signal.SIGKILL, (tmp_path / "said").read_text()[-2000:]
     publish(warren, name, [b"%d" % number for number in range(50, 60)])
-    again = drive(tmp_path, options)
-    try:
-        assert again.wait(400) == 0, (tmp_path / "said").read_text()[-2000:]
-    finally:
-        with suppress(ProcessLookupError):
-            os.killpg(again.pid, signal.SIGKILL)
+    finish(tmp_path, drive(tmp_path, options))
     assert in_the_lake(tmp_path) == list(range(60))
     if kind == "queue":
         _, leases = warren.http("GET", f"/api/queues/%2F/{name}/leases")
         assert leases == []
+
+
+WRITING = {
+    "a task is about to send rows": (BASIC_PUBLISH, 2, False),
+    "rows were sent and nobody was told": (BASIC_PUBLISH, 2, True),
+    "a task is done and its batch is not": (CONNECTION_CLOSE, 3, False),
+}
+
+
+@pytest.mark.parametrize("point", WRITING)
+def test_a_driver_of_a_query_that_writes_is_killed_when(
+    warren: RunningBroker, name: str, tmp_path: Path, point: str
+) -> None:
+    try:
+        check()
+    except RequirementMissing as missing:
+        pytest.skip(str(missing))
+    call, time, answered = WRITING[point]
+    target = f"{name}-target"
+    with channel(warren) as declaring:
+        declaring.queue_declare(name, durable=True, arguments={"x-queue-type": "stream"})
+        declaring.queue_declare(target, durable=True)
+    publish(warren, name, [b"%d" % number for number in range(50)])
+    read = {**reading(warren), "stream": name, "maxOffsetsPerTrigger": "20", "minPartitions": "2"}
+    write = {**address(warren), "exchange": "", "routingKey": target}
+    with killing(tmp_path, warren.port, call, time, answered) as (proxy, running):
+        running.append(drive(tmp_path, {"read": read, "write": {**write, "port": str(proxy)}}, WRITER))
+    publish(warren, name, [b"%d" % number for number in range(50, 60)])
+    finish(tmp_path, drive(tmp_path, {"read": read, "write": write}, WRITER))
+    arrived = {(message.properties.message_id, int(message.body)) for message in drain(warren, target)}
+    assert sorted(body for _, body in arrived) == list(range(60))
+    assert len({id for id, _ in arrived}) == 60

@@ -9,6 +9,7 @@ Message ids: a row without one gets ``<job>-<partition>-<row>`` (batch) or ``<qu
 
 from __future__ import annotations
 
+import contextlib
 import json
 import time
 import uuid
@@ -43,6 +44,7 @@ class RowsNotAccepted(RuntimeError):
 class Written(WriterCommitMessage):
     """What one task did."""
 
+    job: str = ""  # what all ids of the job or query begin with
     rows: int = 0
     outcomes: dict[str, int] = field(default_factory=dict)
     report: str | None = None
@@ -89,8 +91,8 @@ class Sink:
             raise OptionError("option 'batchKey' is longer than 200 characters")
 
     def write(self, batches: Iterator[pa.RecordBatch]) -> Written:
-        prefix = id_prefix(self.job)
-        written = Written()
+        job, prefix = task_of(self.job)
+        written = Written(job)
         failed: list[dict[str, Any]] = []
         for chunk in Publisher(self.options, prefix).run(batches):
             written.rows += chunk.batch.num_rows
@@ -102,15 +104,23 @@ class Sink:
             failed.extend(rows)
         if failed:
             written.report = write_report(self.options.unroutable_path or "", f"{prefix}rows", failed)
+        elif self.options.unroutable_path is not None:
+            remove_report(self.options.unroutable_path, f"{prefix}rows")
         return written
 
-    def count(self, messages: list[WriterCommitMessage | None], name: str) -> None:
-        """On the driver, once all tasks are done: the counts beside the reported rows."""
+    def count(self, messages: list[WriterCommitMessage | None], batch: str = "") -> None:
+        """On the driver, once all tasks are done: the counts beside the reported rows.
+
+        Their file is named after the query, which only its tasks know, so that a batch which is repeated by another
+        run is counted once.
+        """
         if self.options.unroutable_path is None:
             return
+        name = self.job + batch
         outcomes: dict[str, int] = {}
         for message in messages:
             if isinstance(message, Written):
+                name = message.job
                 for outcome, count in message.outcomes.items():
                     outcomes[outcome] = outcomes.get(outcome, 0) + count
         # A leading underscore keeps Spark from reading the file as data.
@@ -125,7 +135,7 @@ class AmqpWriter(DataSourceArrowWriter):
         return self.sink.write(iterator)
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
-        self.sink.count(messages, self.sink.job)
+        self.sink.count(messages)
 
 
 class _Streaming:
@@ -134,7 +144,7 @@ class _Streaming:
         self.schema = schema
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
-        self.sink.count(messages, f"{self.sink.job}-{batchId}")
+        self.sink.count(messages, f"-{batchId}")
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
         """Nothing to undo: confirmed messages stay, and come again with the same ids."""
@@ -173,18 +183,18 @@ def _batches(rows: Iterator[Any], schema: StructType, size: int = 2500) -> Itera
         )
 
 
-def id_prefix(job: str) -> str:
-    """What the message ids of this task begin with; the same when Spark repeats the task."""
+def task_of(job: str) -> tuple[str, str]:
+    """What all ids of this job or streaming batch begin with, and those of this task; the same when it is repeated."""
     from pyspark import TaskContext
 
     context = TaskContext.get()
     if context is None:
-        return f"{job}-0-"
+        return job, f"{job}-0-"
     query = context.getLocalProperty(QUERY_ID)
     batch = context.getLocalProperty(BATCH_ID)
     if query and batch:
-        return f"{query}-{batch}-{context.partitionId()}-"
-    return f"{job}-{context.partitionId()}-"
+        job = f"{query}-{batch}"
+    return job, f"{job}-{context.partitionId()}-"
 
 
 def failed_rows(chunk: Chunk) -> list[dict[str, Any]]:
@@ -241,6 +251,13 @@ def write_report(path: str, name: str, rows: list[dict[str, Any]]) -> str:
     hidden = Hidden(filesystem, folder, f"{name}.parquet")
     parquet.write_table(table, hidden.path, filesystem=filesystem)
     return hidden.show()
+
+
+def remove_report(path: str, name: str) -> None:
+    """What an earlier attempt at this task could not publish, and this one could."""
+    filesystem, folder = filesystem_of(path)
+    with contextlib.suppress(FileNotFoundError):
+        filesystem.delete_file(f"{folder}/{name}.parquet")
 
 
 def write_text(path: str, name: str, text: str) -> None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from warrenmq.spark.options import Options, parse
 from warrenmq.spark.publisher import CONFIRMED, INVALID, NACKED, REFUSED, RETURNED, Publisher
 from warrenmq.spark.routing import InputError
-from warrenmq.spark.sink import check_target, check_write_schema, id_prefix
+from warrenmq.spark.sink import check_target, check_write_schema, task_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -81,7 +81,7 @@ class Publishing:
                 ("reply_text", pa.string()), ("published_at", pa.timestamp("us", "UTC")),
             ]
         )  # fmt: skip
-        for chunk in Publisher(self.options, id_prefix(self.job)).run(batches):
+        for chunk in Publisher(self.options, task_of(self.job)[1]).run(batches):
             count = chunk.batch.num_rows
             now = int(time.time() * 1_000_000)
             columns = [
