@@ -35,7 +35,7 @@ def main() -> None:
     )
     parser.add_argument("sections", nargs="*", metavar="SECTION", help=", ".join(sections))
     parser.add_argument("--only", help="of a section, comma separated: " + ",".join(s.name for s in SCENARIOS)
-                        + "; of spark: floor,stream,leased,write,route")  # fmt: skip
+                        + "; of spark: stream,leased,write,route; many (100 M rows, ten minutes)")  # fmt: skip
     parser.add_argument("--reps", type=int, default=3)
     parser.add_argument("--scale", type=float, default=1.0, help="smaller is quicker: 0.1 is a tenth of the messages")
     parser.add_argument("--rows", type=int, help="spark --only route: so many rows, instead of all the usual tables")
@@ -51,7 +51,7 @@ def main() -> None:
         print(f"== {name}", flush=True)
         found = sections[name]()
         if found and not options.no_report:
-            keep(name, found, partial=only is not None)
+            keep(name, found, partial=only is not None or "parts" in found)
     if not options.no_report:
         report.write(Path("docs"), RESULTS)
         print("written: docs/benchmarks.md")
@@ -64,9 +64,8 @@ def keep(name: str, found: dict[str, Any], partial: bool) -> None:
         before = json.loads(file.read_text())["figures"]
         if "runs" in found:
             found["runs"] = {**before["runs"], **found["runs"]}
-        elif "lines" in found:
-            new = {(line["what"], line["broker"], line["rows"]) for line in found["lines"]}
-            kept = [line for line in before["lines"] if (line["what"], line["broker"], line["rows"]) not in new]
+        elif "parts" in found:
+            kept = [line for line in before["lines"] if line.get("part", found["parts"][0]) not in found["parts"]]
             found["lines"] = [*kept, *found["lines"]]
         else:
             found = {**before, **found}
@@ -84,12 +83,14 @@ def spark(options: argparse.Namespace, only: list[str] | None) -> dict[str, Any]
     from bench import routing
     from bench import spark as section
 
-    routed = [(routing.REPEATED_ROWS, False), *((rows, True) for rows in routing.UNIQUE_ROWS)]
-    tables = [(int(rows * options.scale), unique) for rows, unique in routed]
+    named = only or list(section.NAMES)
+    tables = [("route", routing.REPEATED_ROWS, False), ("route", routing.UNIQUE_ROWS, True),
+              (section.MANY, routing.MANY_ROWS, True)]  # fmt: skip
+    tables = [(part, int(rows * options.scale), unique) for part, rows, unique in tables if part in named]
     if options.rows:
-        tables = [(options.rows, options.unique)]
+        tables = [("route", options.rows, options.unique)]
     rows = int(1_000_000 * options.scale)
-    return section.measure(rows, tables, options.reps, not options.no_rabbitmq, only or section.NAMES)
+    return section.measure(rows, tables, options.reps, not options.no_rabbitmq, named)
 
 
 if __name__ == "__main__":

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from bench.growth import WHY
-from bench.routing import COUNTED_FILES, COUNTED_TABLE, SCAN, UNIQUE
 from bench.scenarios import SCENARIOS, Scenario
 
 HEAD = """# Benchmarks
@@ -208,22 +207,25 @@ def spark(figures: Record, record: Record, folder: Path) -> list[str]:
         "broker.",
         "",
     ]
-    rates = {one["what"]: one["rate"] for one in figures["lines"] if one["broker"] == "-"}
-    scan, files, joined = (rates.get(what) for what in (SCAN, COUNTED_FILES, COUNTED_TABLE))
-    if scan and files and joined:
+    goals = [(one, goal) for one in figures["lines"] for goal in one.get("goals", ())]
+    if goals:
+        rows = [
+            [f"{one['what']}, {one['rows']:,} rows", goal["of"], f"{'≤' if goal['most'] else '≥'} {goal['limit']:g}",
+             f"{goal['found']:.2f}"] for one, goal in goals
+        ]  # fmt: skip
+        lines += ["What was to be reached, and what was:", ""]
+        lines += table(["job", "figure", "goal", "measured"], rows)
+    routed = [one for one in figures["lines"] if "of_scan" in one]
+    if routed:
         lines += [
-            f"`route` over 10,000 bindings: `route_files` runs at {files / scan:.0%} of the rate of the Parquet scan "
-            f"of the same columns, `route` of a DataFrame at {joined / scan:.0%}. Every run has definitions that no "
-            "worker has seen. What limits it: with all columns fetched, Spark's copying of every column of every row; "
-            "else reading the keys and numbering them.",
+            "`route` over 10,000 bindings, beside the Parquet scan of the same columns. Every run has definitions that "
+            "no worker has seen. What limits it: with all columns fetched, Spark's copying of every column of every "
+            "row; else reading the keys and numbering them. 100 M rows are measured by "
+            '`make bench ARGS="spark --only many"`, any other number by `--only route --rows N --unique`.',
             "",
         ]
-    unique = [one for one in figures["lines"] if one["what"].endswith(UNIQUE) and "of_scan" in one]
-    if unique:
-        lines += ['Keys of which no two are the same (`make bench ARGS="spark --only route --rows N --unique"`):', ""]
         rows = [
-            [one["what"].removesuffix(UNIQUE), f"{one['rows']:,}", f"{one['of_scan']:.2f}", f"{one['memory']:,} MB"]
-            for one in unique
+            [one["what"], f"{one['rows']:,}", f"{one['of_scan']:.2f}", f"{one['memory']:,} MB"] for one in routed
         ]
         lines += table(["job", "rows", "of the scan's rate", "largest Python process"], rows)
     return lines
