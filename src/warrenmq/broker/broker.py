@@ -24,7 +24,7 @@ from warrenmq.broker.channel import Channel
 from warrenmq.broker.clock import Clock
 from warrenmq.broker.connection import Connection
 from warrenmq.broker.consumer import Consumer
-from warrenmq.broker.crowds import Unblock
+from warrenmq.broker.crowds import ForgetBindings, Unblock
 from warrenmq.broker.dead_letter import DeadLetters
 from warrenmq.broker.decorator import DecoratorRegistry, decorators_for
 from warrenmq.broker.delay.delays import Delays
@@ -122,6 +122,7 @@ class Broker:
         self.leftovers: Final = Leftovers(self)
         self.again: Final = Again(self)
         self.settling: Final = Settling(self)
+        self.forgetting: dict[Resource, ForgetBindings] = {}  # by the queue or exchange that is gone
         # the turn
         self.dirty: list[Queue] = []
         self.owing: list[Channel] = []

@@ -1,4 +1,5 @@
-"""Very many queues that go with their connection, and very many connections that are heard again: some a turn.
+"""Very many queues that go with their connection, bindings that go with their queue, and connections that are heard
+again: some a turn.
 
 Duty: how many a turn takes. Who waits for the end is the caller's affair; ``settling.py`` runs the jobs.
 """
@@ -15,8 +16,11 @@ if TYPE_CHECKING:
     from warrenmq.broker.broker import Broker
     from warrenmq.broker.connection import Connection
     from warrenmq.broker.queue.queue import Queue
+    from warrenmq.broker.records import Binding, Resource
+    from warrenmq.broker.vhost import VHost
 
 QUEUES: Final = 256  # exclusive queues deleted in a turn
+BINDING: Final = 8  # how many settled messages it counts for to tell the log of a binding that is gone
 CONNECTIONS: Final = 8  # heard again in a turn: much of what each has sent may wait
 
 
@@ -35,6 +39,39 @@ class RemoveQueues(Job):
             queue.vhost.remove_queue(queue)
             left -= 1
         return not self._queues
+
+
+@final
+class ForgetBindings(Job):
+    """The log is told that these are gone, with the queue or exchange at one end of them. Nobody waits for it but who
+    declares the same name anew."""
+
+    def __init__(self, vhost: VHost, end: Resource, bindings: list[Binding]) -> None:
+        super().__init__(None)
+        self._vhost: Final = vhost
+        self._end: Final = end
+        self._bindings: Final = bindings
+        vhost.broker.forgetting[end] = self
+
+    def step(self) -> bool:
+        broker = self._vhost.broker
+        while self._bindings and broker.settles_left > 0:
+            broker.settles_left -= BINDING
+            broker.unstore_binding(self._vhost, self._bindings.pop())
+        if self._bindings:
+            return False
+        if broker.forgetting.get(self._end) is self:
+            del broker.forgetting[self._end]
+        return True
+
+    def finish(self) -> None:
+        """All of it now."""
+        while self._bindings:
+            self._vhost.broker.unstore_binding(self._vhost, self._bindings.pop())
+        self.step()
+
+    def subject(self) -> str:
+        return str(self._end)
 
 
 @final

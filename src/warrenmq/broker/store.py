@@ -119,6 +119,12 @@ def _binding_key(vhost: VHost, binding: Binding) -> str:
     )
 
 
+def _stored_binding_key(value: dict[str, object]) -> str:
+    """The key under which this value is stored."""
+    names = [str(value[name]) for name in ("vhost", "source", "kind", "destination", "key")]
+    return store_key([*names, _pack(dict(sorted(_unpack(value["arguments"]).items())))])
+
+
 def _binding_value(vhost: VHost, binding: Binding) -> dict[str, object]:
     return {
         "vhost": vhost.name,
@@ -194,6 +200,8 @@ def load_definitions(
         destination = owner.queues.get(name) if value["kind"] == "queue" else owner.exchanges.get(name)
         if source is not None and destination is not None:
             owner.restore_binding(source, destination, str(value["key"]), _unpack(value["arguments"]))
+        else:  # one end is gone, and a crash came before the log heard of each binding that went along
+            broker.log.undefine("binding", _stored_binding_key(value))
     return others
 
 

@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, Final, final
 from mypy_extensions import i64
 
 from warrenmq.broker import equivalence
+from warrenmq.broker.crowds import ForgetBindings
 from warrenmq.broker.decorator import validate as validate_decorators
 from warrenmq.broker.exchange.arguments import alternate_of
 from warrenmq.broker.exchange.bindings import identity
 from warrenmq.broker.exchange.types import create
+from warrenmq.broker.postponed import Postponed
 from warrenmq.broker.queue import arguments as queue_arguments
 from warrenmq.broker.queue.queue import Queue
 from warrenmq.broker.records import INTERNAL, Binding, Destination, Exchange, Resource
@@ -98,6 +100,7 @@ class VHost:
     def _add_exchange(
         self, name: str, type: str, durable: bool, auto_delete: bool, internal: bool, arguments: Table
     ) -> Exchange:
+        self._finish_forgetting(self.exchange_name(name))
         matcher = create(type, arguments, self.broker.randomness)
         exchange = Exchange(self.exchange_name(name), type, durable, auto_delete, internal, arguments, matcher)
         matcher.validate(exchange)
@@ -137,12 +140,11 @@ class VHost:
         name = exchange.name.name
         if self.exchanges.pop(name, None) is None:
             return
-        for binding in list(exchange.bindings_out.values()):
-            self.remove_binding(binding)
-        for binding in list(exchange.bindings_in.values()):
-            self.remove_binding(binding)
         if exchange.durable:
             self.broker.unstore("exchange", self.name, name)
+        stored = self._unbind_all(exchange, exchange.bindings_out)
+        stored.extend(self._unbind_all(exchange, exchange.bindings_in))
+        self._forget_bindings(exchange.name, stored)
         self.broker.exchange_removed(self, exchange)
         self.exchange_routes.changed(name)
 
@@ -196,6 +198,7 @@ class VHost:
         auto_delete: bool,
         arguments: Table,
     ) -> Queue:
+        self._finish_forgetting(name)
         queue = self.broker.make_queue(name, self, id, durable, exclusive_owner, auto_delete, arguments)
         self.queues[name.name] = queue
         self.refresh_queue(queue)
@@ -239,10 +242,9 @@ class VHost:
         count = queue.ready
         del self.queues[name]
         self.queue_routes.changed(name)
-        for binding in list(queue.bindings_in.values()):
-            self.remove_binding(binding)
         if queue.durable:
             self.broker.unstore("queue", self.name, name)
+        self._forget_bindings(queue.name, self._unbind_all(queue, queue.bindings_in))
         queue.stop()
         owner = queue.exclusive_owner
         if owner is not None:
@@ -306,6 +308,52 @@ class VHost:
             self.broker.unstore_binding(self, binding)
         if cascade and source.auto_delete and not source.bindings_out:
             self.remove_exchange(source)
+
+    def _unbind_all(self, end: Destination, bindings: dict[object, Binding]) -> list[Binding]:
+        """A queue or an exchange is gone, and all bindings on one side of it go along. Returns those the log has."""
+        taken = dict(bindings)
+        bindings.clear()
+        sources: dict[Exchange, bool] = {}
+        last: Exchange | None = None
+        stored: list[Binding] = []
+        for id, binding in taken.items():
+            source = binding.source
+            destination = binding.destination
+            if isinstance(destination, Exchange):
+                destination.bindings_in.pop(id, None)
+            else:
+                assert isinstance(destination, Queue)
+                destination.bindings_in.pop(id, None)
+            if source is not end:
+                source.bindings_out.pop(id, None)
+                source.matcher.unbind(binding)
+                if source is not last:
+                    last = source
+                    sources[source] = True
+            if source.durable and _durable(destination):
+                stored.append(binding)
+        for source in sources:
+            self.exchange_routes.changed(source.name.name)
+            if source.auto_delete and not source.bindings_out:
+                self.remove_exchange(source)
+        return stored
+
+    def _forget_bindings(self, end: Resource, stored: list[Binding]) -> None:
+        """The log hears of very many in turns to come: without both its ends a binding means nothing to it, even after
+        a crash (``store.py``)."""
+        if stored:
+            self.broker.settling.add(ForgetBindings(self, end, stored))
+
+    def check_forgotten(self, name: Resource) -> None:
+        """Whoever declares it anew waits until the log has been told of all bindings of the one that is gone."""
+        if name in self.broker.forgetting:
+            raise Postponed
+
+    def _finish_forgetting(self, name: Resource) -> None:
+        """The same for those who cannot wait: its bindings would come again with what has the name from now on."""
+        job = self.broker.forgetting.get(name)
+        if job is not None:
+            job.finish()
 
 
 def _durable(destination: Destination) -> bool:

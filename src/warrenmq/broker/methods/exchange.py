@@ -33,6 +33,7 @@ def declare(channel: Channel, method: Method) -> None:
         if name.name.startswith("amq."):
             raise AmqpError(403, f"exchange name '{name.name}' contains reserved prefix 'amq.*'")
         check_named(channel, name, type, arguments)
+        vhost.check_forgotten(name)
     vhost.declare_exchange(
         name.name,
         type,

@@ -46,6 +46,7 @@ def _declare(channel: Channel, method: Method, name: str) -> None:
         vhost.queues[name].check_whole()
     else:
         check_named(channel, resource, "", arguments)
+        vhost.check_forgotten(resource)
     queue = vhost.declare_queue(
         name, method.bit("durable"), owner, method.bit("auto_delete"), arguments, connection.username
     )
