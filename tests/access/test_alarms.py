@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from warrenmq.broker.alarms import Alarms, parse_size
+from warrenmq.broker.alarms import Alarms
 
 pytestmark = pytest.mark.pure
 
@@ -59,17 +59,3 @@ def test_a_failed_log_counts_as_low_on_disk_until_it_recovers() -> None:
     assert alarms.set_log_failed(True) and alarms.reason == "low on disk"
     assert not alarms.check() and alarms.active  # measuring does not end it
     assert alarms.set_log_failed(False) and not alarms.active
-
-
-@pytest.mark.parametrize(
-    "text, size",
-    [("0", 0), ("1024", 1024), ("50MB", 50_000_000), ("1GiB", 1 << 30), ("1.5 kB", 1500), ("2G", 2 << 30)],
-)
-def test_sizes_are_read_with_rabbitmqs_units(text: str, size: int) -> None:
-    assert parse_size(text) == size
-
-
-@pytest.mark.parametrize("text", ["", "GB", "-1", "1XB", "1e999", "nan", "1 2"])
-def test_what_is_no_size_is_refused_by_name(text: str) -> None:
-    with pytest.raises(ValueError, match="size|unit"):
-        parse_size(text)

@@ -22,7 +22,6 @@ from warrenmq.broker.clock import Clock, SystemClock
 from warrenmq.broker.notes import Notes
 from warrenmq.broker.patterns import InvalidPattern, NamePattern, Patience
 
-CONFIGURE: Final = "configure"
 WRITE: Final = "write"
 READ: Final = "read"
 
@@ -257,11 +256,6 @@ class Access:
         user = self._existing(name)
         user.password_hash = passwords.hash_password(password, salt or passwords.new_salt())
         user.hashing_algorithm = passwords.SHA256
-        self._put_user(user)
-
-    def set_tags(self, name: str, tags: list[str]) -> None:
-        user = self._existing(name)
-        user.tags = tags
         self._put_user(user)
 
     def set_user_limit(self, name: str, limit: str, value: int) -> None:

@@ -19,32 +19,6 @@ DEFAULT_DISK_LIMIT: Final = 50_000_000
 MEMORY: Final = "memory"
 DISK: Final = "disk"
 
-UNITS: Final = {
-    "": 1, "B": 1,
-    "K": 1 << 10, "KIB": 1 << 10, "KB": 1000,
-    "M": 1 << 20, "MIB": 1 << 20, "MB": 1000**2,
-    "G": 1 << 30, "GIB": 1 << 30, "GB": 1000**3,
-    "T": 1 << 40, "TIB": 1 << 40, "TB": 1000**4,
-}  # fmt: skip
-
-
-def parse_size(text: str) -> int:
-    """Bytes of "1024", "50MB", "1.5 GiB"; ValueError names what is wrong."""
-    stripped = text.strip()
-    at = len(stripped)
-    while at > 0 and stripped[at - 1].isalpha():
-        at -= 1
-    unit = UNITS.get(stripped[at:].upper())
-    if unit is None:
-        raise ValueError(f"unknown unit in {text!r}: use B, KB, KiB, MB, MiB, GB, GiB, TB or TiB")
-    try:
-        number = float(stripped[:at])
-    except ValueError:
-        raise ValueError(f"{text!r} is not a size") from None
-    if not 0 <= number < 1e18:
-        raise ValueError(f"{text!r} is not a size")
-    return int(number * unit)
-
 
 @final
 class Alarms:

@@ -96,9 +96,7 @@ class Broker:
         self.heartbeat: i64 = 60
         self.handshake_timeout: i64 = 10000
         self.connection_max: i64 = 0
-        self.consumer_max: i64 = 0
         self.consumer_timeout: i64 = 1_800_000
-        self.default_user: str = "guest"
         self.loopback_users: list[str] = ["guest"]  # who may log in from this machine only
         # what exists
         self.store: Final = store.DefinitionStore(self)
@@ -155,15 +153,14 @@ class Broker:
         """Take up what the log found."""
         start.recover(self, recovered)
 
-    def create_defaults(self, username: str, password: str) -> None:
-        """The first start: a vhost and a user."""
+    def create_defaults(self, username: str, password: str, vhost: str = "/") -> None:
+        """The first start: a vhost, and a user who may do everything there."""
         if not self.vhosts:
-            vhost = self.add_vhost("/")
-            vhost.description = "Default virtual host"
-            self.store.put_vhost(vhost)
-        self.default_user = username
+            made = self.add_vhost(vhost)
+            made.description = "Default virtual host"
+            self.store.put_vhost(made)
         self._ack_timeout.start()
-        self.access.create_defaults(username, password, "/")
+        self.access.create_defaults(username, password, vhost)
 
     # -- the turn ----------------------------------------------------------------------------------------------
 

@@ -28,7 +28,6 @@ from warrenmq.wire.methods import SPECS_BY_NAME, Method
 from warrenmq.wire.replies import AmqpError
 
 ENTRY_POINTS: Final = "warrenmq.interceptors"
-BUILT_IN: Final = ("timestamp", "routing-node")
 TIMESTAMP_HEADER: Final = "timestamp_in_ms"
 NODE_HEADER: Final = "x-routed-by"
 

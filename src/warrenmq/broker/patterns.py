@@ -123,10 +123,6 @@ class NamePattern:
         self._old: dict[str, bool] = {}  # ... the last time so many were remembered, and before
 
     @property
-    def given_up(self) -> bool:
-        return self.stopped > 0 and self.patience is not None and self.patience.used_up
-
-    @property
     def remembered(self) -> int:
         return len(self._young) + len(self._old)
 

@@ -6,11 +6,10 @@ from typing import Final
 
 HEADER: Final = 0  # waiting for the protocol header
 STARTING: Final = 1  # sent connection.start
-SECURING: Final = 2
-TUNING: Final = 3  # sent connection.tune
-OPENING: Final = 4  # got tune-ok
-RUNNING: Final = 5
-CLOSING: Final = 6  # we sent connection.close
-GONE: Final = 7
+TUNING: Final = 2  # sent connection.tune
+OPENING: Final = 3  # got tune-ok
+RUNNING: Final = 4
+CLOSING: Final = 5  # we sent connection.close
+GONE: Final = 6
 
-NAMES: Final = ["handshake", "starting", "securing", "tuning", "opening", "running", "closing", "closed"]
+NAMES: Final = ["handshake", "starting", "tuning", "opening", "running", "closing", "closed"]

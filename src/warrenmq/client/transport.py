@@ -36,7 +36,6 @@ class Transport:
         except BaseException:
             plain.close()
             raise
-        self._tls: Final = context is not None
         self._poll: Final = select.poll()
         self._number: Final = self.socket.fileno()
         self.ended = False

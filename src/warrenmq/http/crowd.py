@@ -32,7 +32,6 @@ class Crowd:
         self._most = most
         self._stages: list[dict[Member, None]] = [{}, {}, {}, {}]  # by stage, the longest there first
         self._left = asyncio.Event()
-        self.evicted = 0
 
     def __len__(self) -> int:
         return sum(len(stage) for stage in self._stages)
@@ -65,7 +64,6 @@ class Crowd:
     def _evict(self) -> bool:
         for stage in self._stages[:ANSWER]:
             for member in stage:
-                self.evicted += 1
                 self.leave(member)
                 member.leave()
                 return True

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from warrenmq.http.bridge import Bridge
 
 # Who may. Each level includes "has one of the tags that allow using the HTTP API at all".
-ANYONE = "anyone"  # no login (the page, metrics, OpenAPI)
 MANAGEMENT = "management"
 VHOST = "vhost"  # permissions in the vhost of the path, or administrator
 VHOST_VISIBLE = "vhost visible"  # the same, or monitoring

@@ -8,7 +8,6 @@ from typing import Any
 
 from warrenmq.broker.records import Exchange
 from warrenmq.broker.vhost import VHost
-from warrenmq.http.bridge import Bridge
 from warrenmq.http.endpoint import MANAGEMENT, VHOST, Call, Endpoint, NoContent, put
 from warrenmq.http.errors import bad_request, not_found
 from warrenmq.http.fields import arguments_table
@@ -169,10 +168,6 @@ async def publish(call: Call) -> Routed:
     if not acked:
         raise bad_request("rejected Unable to publish message. Check queue limits.")
     return Routed(routed)
-
-
-def known_exchange(bridge: Bridge, vhost: str, name: str) -> Exchange | None:
-    return bridge.vhost(vhost).exchanges.get("" if name == DEFAULT else name)
 
 
 ENDPOINTS = [

@@ -7,7 +7,7 @@ import os
 import resource
 from pathlib import Path
 
-from warrenmq.broker.alarms import DEFAULT_DISK_LIMIT, parse_size
+from warrenmq.broker.alarms import DEFAULT_DISK_LIMIT
 from warrenmq.http.bridge import Bridge
 from warrenmq.http.endpoint import ADMINISTRATOR, MONITORING, Call, Endpoint, NoContent
 from warrenmq.http.errors import ApiError, bad_request, not_found
@@ -17,6 +17,7 @@ from warrenmq.http.overview import churn, contexts, exchange_types
 from warrenmq.http.requests import LogLevel, Settings
 from warrenmq.server.config import TABLE
 from warrenmq.server.logging import ROOT
+from warrenmq.sizes import parse_size
 
 LEVELS = {
     "debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR,

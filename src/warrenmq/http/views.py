@@ -31,13 +31,9 @@ from warrenmq.http.models import (
     QueueInfo,
     QueueName,
     QueueTotals,
-    Rate,
     VhostInfo,
 )
 from warrenmq.wire.fields import Table, encode_table, to_python
-
-STILL = Rate()
-
 
 # -- exchanges and bindings
 

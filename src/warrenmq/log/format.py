@@ -14,7 +14,7 @@ Duty: names, sizes and codecs; no files, no state. All integers are little-endia
     chunked message = 5 ..., the same, its body being the addresses(8 each) of its chunks
     chunk         = 6 record(4) length(4) body sum(4) head sum(4) bytes
     holder        = queue(4) position(8) expiry(8) flags(4)
-    changes       = { settle | settle run | enqueue | delivered | drop | define | undefine | stream | requeue }
+    changes       = { settle | settle run | enqueue | delivered | drop | define | undefine | requeue }
     settle        = 16 queue(4) address(8)
     settle run    = 17 queue(4) first address(8) count(4)
     enqueue       = 18 queue(4) address(8) position(8) expiry(8) flags(4)
@@ -22,7 +22,6 @@ Duty: names, sizes and codecs; no files, no state. All integers are little-endia
     drop          = 20 queue(4) count(4) { segment(4) }
     define        = 21 kind length(2) key length(4) value length(4) kind key value
     undefine      = 22 kind length(2) key length(4) kind key
-    stream        = 23 queue(4) last offset(8) checksum(4)                 reserved for stream queues
     requeue       = 24 queue(4) address(8) position(8) flags(4)
 
 Messages come before changes: a change may name a message of its own batch, never the other way round. The checksums
@@ -57,14 +56,11 @@ DELIVERED: Final = 19
 DROP: Final = 20
 DEFINE: Final = 21
 UNDEFINE: Final = 22
-STREAM: Final = 23
 REQUEUE: Final = 24
 
 SETTLE_SIZE: Final = 13
 SETTLE_RUN_SIZE: Final = 17
 ENQUEUE_SIZE: Final = 33
-DELIVERED_SIZE: Final = 13
-STREAM_SIZE: Final = 17
 REQUEUE_SIZE: Final = 25
 
 FILE_FIELDS: Final = struct.Struct("<qqiiqqqiiqq")
@@ -254,7 +250,7 @@ def change_size(data: bytes, at: i64) -> i64:
     kind = data[at]
     if kind == SETTLE or kind == DELIVERED:
         return SETTLE_SIZE
-    if kind == SETTLE_RUN or kind == STREAM:
+    if kind == SETTLE_RUN:
         return SETTLE_RUN_SIZE
     if kind == ENQUEUE:
         return ENQUEUE_SIZE

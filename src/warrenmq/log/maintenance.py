@@ -268,7 +268,6 @@ class Maintenance:
         m.next_message_id = state.next_message_id
         m.definitions = dict(state.definitions)
         m.delivered = dict(state.delivered)
-        m.streams = dict(state.streams)
         more = {int(one.segment): len(one.data) for one in blocks}
         for number in sorted(self.log.segments):
             segment = self.log.segments[number]

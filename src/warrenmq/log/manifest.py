@@ -23,7 +23,6 @@ FIXED: Final = struct.Struct("<qqqqqqq")
 SEGMENT: Final = struct.Struct("<qqqqqi")
 PART: Final = struct.Struct("<qq")
 PAIR: Final = struct.Struct("<qq")
-TRIPLE: Final = struct.Struct("<qqq")
 LENGTHS: Final = struct.Struct("<iii")
 
 
@@ -55,7 +54,6 @@ class Manifest:
         self.segments: list[ManifestSegment] = []
         self.definitions: dict[tuple[str, str], bytes] = {}
         self.delivered: dict[int, int] = {}
-        self.streams: dict[int, tuple[int, int]] = {}
 
     def encode(self) -> bytes:
         out: list[bytes] = [
@@ -70,7 +68,7 @@ class Manifest:
             )
         ]
         out.append(PAIR.pack(len(self.segments), len(self.definitions)))
-        out.append(PAIR.pack(len(self.delivered), len(self.streams)))
+        out.append(PAIR.pack(len(self.delivered), 0))  # the second number is unused
         for s in self.segments:
             out.append(SEGMENT.pack(s.number, s.generation, s.end, s.ledger, s.records, len(s.parts)))
             for part, base in s.parts:
@@ -84,8 +82,6 @@ class Manifest:
             out.append(value)
         for queue, position in self.delivered.items():
             out.append(PAIR.pack(queue, position))
-        for queue, (offset, checksum) in self.streams.items():
-            out.append(TRIPLE.pack(queue, offset, checksum))
         payload = b"".join(out)
         return HEAD.pack(MAGIC, VERSION, zlib.crc32(payload, VERSION), len(payload)) + payload
 
@@ -103,7 +99,9 @@ def decode(data: bytes, path: str) -> Manifest:
     m.checkpoint, m.epoch, m.segment, m.offset, m.batch, m.next_message_id = v[1], v[2], v[3], v[4], v[5], v[6]
     at = FIXED.size
     segments, definitions = PAIR.unpack_from(payload, at)
-    delivered, streams = PAIR.unpack_from(payload, at + PAIR.size)
+    delivered, unused = PAIR.unpack_from(payload, at + PAIR.size)
+    if unused:
+        raise LogCorrupt(f"{path}: {unused} entries of a kind this Warren does not know: written by a newer one?")
     at += 2 * PAIR.size
     for _ in range(segments):
         number, generation, end, ledger, records, count = SEGMENT.unpack_from(payload, at)
@@ -125,10 +123,6 @@ def decode(data: bytes, path: str) -> Manifest:
         queue, position = PAIR.unpack_from(payload, at)
         m.delivered[queue] = position
         at += PAIR.size
-    for _ in range(streams):
-        queue, offset, checksum = TRIPLE.unpack_from(payload, at)
-        m.streams[queue] = (offset, checksum)
-        at += TRIPLE.size
     return m
 
 

@@ -154,7 +154,6 @@ class Recovery:
         for (kind, key), value in m.definitions.items():
             state.definition_bytes += len(value) + len(kind) + len(key)
         state.delivered = dict(m.delivered)
-        state.streams = dict(m.streams)
         self.recovered.epoch = m.epoch
         self.last_segment = m.segment
         self.last_end = m.offset

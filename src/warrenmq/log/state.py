@@ -20,7 +20,6 @@ from warrenmq.log.format import (
     REQUEUE,
     SETTLE,
     SETTLE_RUN,
-    STREAM,
     LogCorrupt,
     change_size,
 )
@@ -78,7 +77,6 @@ class LogState:
         self.definitions: dict[tuple[str, str], bytes] = {}
         self.definition_bytes: i64 = 0
         self.delivered: dict[int, int] = {}
-        self.streams: dict[int, tuple[int, int]] = {}  # queue -> (last offset, checksum); for stream queues
         self.pending: dict[int, PendingLedger] = {}
         self.pending_bytes: i64 = 0
         self._segment: i64 = -1
@@ -150,8 +148,6 @@ class LogState:
                 self.ledger(read_i64_le(data, at + 5) >> 32).other(data[at : at + size])
             elif kind == DROP:
                 self._drop(data, at, size)
-            elif kind == STREAM:
-                self.streams[read_i32_le(data, at + 1)] = (read_i64_le(data, at + 5), read_i32_le(data, at + 13))
             else:
                 self._definition(data, at, kind == DEFINE)
             at += size
@@ -159,7 +155,6 @@ class LogState:
     def _drop(self, data: bytes, at: i64, size: i64) -> None:
         queue = int(read_i32_le(data, at + 1))
         self.delivered.pop(queue, None)
-        self.streams.pop(queue, None)
         short = data[at : at + 5] + bytes(4)  # within a ledger the segment is known
         index = at + 9
         while index < at + size:

@@ -138,7 +138,7 @@ class Server:
         broker.alarms.set_disk_limit(settings.disk_free_limit)
         self._load_extensions()
         broker.recover(recovered)
-        broker.create_defaults(settings.default_user, settings.default_pass)
+        broker.create_defaults(settings.default_user, settings.default_pass, settings.default_vhost)
         broker.end_turn()
 
     def _load_extensions(self) -> None:

@@ -19,8 +19,6 @@ from pathlib import Path
 from typing import Any
 
 from warrenmq.server.kinds import (
-    GIB,
-    MIB,
     Kind,
     addresses,
     choice,
@@ -34,6 +32,7 @@ from warrenmq.server.kinds import (
     text,
     watermark,
 )
+from warrenmq.sizes import GIB, MIB
 
 
 class SettingsError(Exception):
@@ -124,10 +123,6 @@ class Settings:
             raise SettingsError(f"{missing}: nothing given; allowed: a path, as tls_port is {self.tls_port}")
         if self.tls_verify != "none" and self.tls_port is not None and self.tls_ca is None:
             raise SettingsError(f"tls_ca: nothing given; allowed: a path, as tls_verify is {self.tls_verify}")
-
-    def is_default(self, name: str) -> bool:
-        """Whether nobody said anything about this setting (a cure may then name it)."""
-        return name not in self.sources
 
 
 @dataclass(frozen=True)

@@ -13,19 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
-KIB = 1024
-MIB = 1024 * KIB
-GIB = 1024 * MIB
+from warrenmq.sizes import EXAMPLES, parse_size
 
-_UNITS = {
-    "": 1, "b": 1,
-    "k": KIB, "kib": KIB, "kb": 1000,
-    "m": MIB, "mib": MIB, "mb": 1000**2,
-    "g": GIB, "gib": GIB, "gb": 1000**3,
-}  # fmt: skip
 _HOST_NAME = re.compile(r"^[\w.-]+$")
 _WEB_PORTS = {"http": 80, "https": 443}
-_SIZE = re.compile(r"^\s*(\d+(?:\.\d+)?)\s*([a-z]*)\s*$", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -59,23 +50,19 @@ def seconds(low: float, high: float, note: str = "") -> Kind:
 def _bytes_of(value: object) -> int:
     if isinstance(value, int) and not isinstance(value, bool):
         return value
-    found = _SIZE.match(value) if isinstance(value, str) else None
-    if found is None:
+    if not isinstance(value, str):
         raise ValueError
-    return int(float(found.group(1)) * _UNITS[found.group(2).lower()])
+    return parse_size(value)
 
 
 def size(low: int, high: int) -> Kind:
     def parse(value: object) -> object:
-        try:
-            number = _bytes_of(value)
-        except KeyError:
-            raise ValueError from None
+        number = _bytes_of(value)
         if not low <= number <= high:
             raise ValueError
         return number
 
-    return Kind(parse, f"a size from {low} to {high} bytes, such as 500000, 64KiB or 128MB")
+    return Kind(parse, f"a size from {low} to {high} bytes, such as {EXAMPLES}")
 
 
 def choice(*choices: str) -> Kind:
@@ -187,10 +174,7 @@ def _watermark(value: object) -> object:
         if not 0 < value <= 1:
             raise ValueError
         return value
-    try:
-        number = _bytes_of(value)
-    except KeyError:
-        raise ValueError from None
+    number = _bytes_of(value)
     if number < 1:
         raise ValueError
     return float(number) if number == 1 else number

@@ -171,11 +171,6 @@ class ClientTransport(Sink):
         if not self._transport.is_closing():
             self._transport.resume_reading()
 
-    def socket_fileno(self) -> int:
-        """For the virtual clock, which wants to know whether anything is left to read."""
-        sock = self._transport.get_extra_info("socket")
-        return -1 if sock is None else int(sock.fileno())
-
     def is_reading(self) -> bool:
         return not self._transport.is_closing() and bool(self._transport.is_reading())
 

@@ -231,9 +231,6 @@ def named(rows: list[dict[str, Any]], options: Options) -> str:
     )
 
 
-REPORT_COLUMNS = ("message_id", "exchange", "routing_key", "outcome", "reply_code", "reply_text", "body", "reported_at")
-
-
 def write_report(path: str, name: str, rows: list[dict[str, Any]]) -> str:
     """The rows as one Parquet file whose name is the same when the task is repeated: nothing is reported twice."""
     import pyarrow

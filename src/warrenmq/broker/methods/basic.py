@@ -58,9 +58,6 @@ def consume(channel: Channel, method: Method) -> None:
         exclusive and (queue.dispatch.consumers or queue.dispatch.single_active)
     ):
         raise AmqpError(403, f"{queue.name} in exclusive use")
-    limit = channel.broker.consumer_max
-    if limit and len(channel.consumers) >= limit:
-        raise AmqpError(530, f"reached maximum ({limit}) of consumers per channel")
     consumer = Consumer(
         channel, queue, tag, method.bit("no_ack"), exclusive, priority, channel.prefetch, arguments
     )

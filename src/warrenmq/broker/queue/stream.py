@@ -256,13 +256,6 @@ class StreamQueue(ReplayQueue):
     def readable_end(self) -> i64:
         return self._committed
 
-    def first_offset(self) -> i64:
-        return self._first
-
-    def committed_offset(self) -> i64:
-        """The last offset readers may see, -1 when there is none."""
-        return self._committed - 1 if self._committed > self._first else -1
-
     def start_of(self, consumer: Consumer) -> i64:
         """Where it begins; the argument has been validated."""
         field = consumer.arguments.get(STREAM_OFFSET)

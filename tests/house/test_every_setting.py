@@ -1,0 +1,507 @@
+"""Every setting does something: one case each, seen from outside, with the setting read from a configuration file.
+
+A case looks at brokers that differ in one setting only and finds that they behave differently, over AMQP, over HTTP,
+in a file or in what `warren serve` says. A setting without a case fails: that is how one that does nothing is found.
+"""
+
+from __future__ import annotations
+
+import json
+import select
+import socket
+import ssl
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tests.limits.authority import Authority
+from tests.support.brokers import free_ports
+from tests.support.rawclient import PROTOCOL_HEADER, Frame, RawClient
+from warrenmq.broker.records import BasicMessage, Exchange, Resource
+from warrenmq.server.config import TABLE, load
+from warrenmq.testing import Broker
+
+Case = Callable[[Path], None]
+CASES: dict[str, Case] = {}
+
+
+def case(function: Case) -> Case:
+    CASES[function.__name__] = function
+    return function
+
+
+@pytest.mark.parametrize("name", TABLE)
+def test_a_setting_changes_something_that_can_be_seen(name: str, tmp_path: Path) -> None:
+    assert name in CASES, f"no case for the setting {name}: does it do anything?"
+    CASES[name](tmp_path)
+
+
+def test_every_case_is_about_a_setting() -> None:
+    assert set(CASES) <= set(TABLE)
+
+
+# -- brokers -------------------------------------------------------------------------------------------------------
+
+
+def toml(value: object) -> str:
+    return json.dumps(str(value) if isinstance(value, Path) else value)
+
+
+def broker(folder: Path, clock: str = "real", **settings: object) -> Broker:
+    """A broker whose settings come from a file."""
+    folder.mkdir(exist_ok=True)
+    file = folder / f"warren-{len(list(folder.iterdir()))}.toml"
+    file.write_text("".join(f"{name} = {toml(value)}\n" for name, value in settings.items()))
+    read = load({"config": str(file)}, {})
+    return Broker(clock=clock, heartbeats=clock, **{name: getattr(read, name) for name in settings})
+
+
+def serve(folder: Path, *, wait: bool = True, **settings: object) -> tuple[subprocess.Popen[bytes], Path]:
+    """`warren serve` with a file; its output is in the second."""
+    folder.mkdir()
+    file, output, ready = folder / "warren.toml", folder / "output", folder / "ready.json"
+    settings = {"port": 0, "data_dir": folder / "data", "ready_file": ready, **settings}
+    file.write_text("".join(f"{name} = {toml(value)}\n" for name, value in settings.items()))
+    with output.open("wb") as out:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "warrenmq", "serve", "--config", str(file)], cwd=folder, stdout=out, stderr=out
+        )
+    while wait and not Path(str(settings["ready_file"])).exists():
+        assert process.poll() is None, output.read_text()
+        time.sleep(0.01)
+    return process, output
+
+
+def stopped(served: tuple[subprocess.Popen[bytes], Path]) -> str:
+    process, output = served
+    process.terminate()
+    assert process.wait(60) == 0
+    return output.read_text()
+
+
+def tuned(broker: Broker, name: str) -> int:
+    """What connection.tune offers."""
+    with RawClient(broker.port) as client:
+        client.send(PROTOCOL_HEADER)
+        client.wait("connection.start")
+        client.start_ok("guest", "guest")
+        return client.wait("connection.tune").number(name)
+
+
+def login(broker: Broker, user: str = "guest", password: str = "guest", vhost: str = "/") -> bool:
+    with RawClient(broker.port) as client:
+        return opened(client, user, password, vhost)
+
+
+def opened(client: RawClient, user: str = "guest", password: str = "guest", vhost: str = "/") -> bool:
+    return any(frame.name == "connection.open-ok" for frame in client.handshake(user, password, vhost).frames)
+
+
+def status(broker: Broker, path: str = "/whoami", method: str = "GET", **headers: str) -> int:
+    wanted = {name.replace("_", "-"): value for name, value in headers.items()}
+    return httpx.request(
+        method, f"{broker.http_url}/api{path}", auth=("guest", "guest"), headers=wanted, timeout=60
+    ).status_code
+
+
+def node(broker: Broker) -> dict[str, object]:
+    answer = httpx.get(f"{broker.http_url}/api/nodes", auth=("guest", "guest"), timeout=60).json()
+    found: dict[str, object] = answer[0]
+    return found
+
+
+def metric(broker: Broker, name: str) -> int:
+    for line in httpx.get(f"{broker.http_url}/metrics", timeout=60).text.splitlines():
+        if line.startswith(name):
+            return int(float(line.rpartition(" ")[2]))
+    raise AssertionError(name)
+
+
+def accepts(address: str, port: int) -> bool:
+    try:
+        socket.create_connection((address, port), 60).close()
+    except OSError:
+        return False
+    return True
+
+
+def ended(connection: socket.socket) -> bool:
+    """Nothing else is ever sent to it, so whatever can be read is an answer that ends it, or its end."""
+    return bool(select.select([connection], [], [], 0)[0])
+
+
+def wait_for_end(connection: socket.socket) -> None:
+    connection.settimeout(60)
+    while True:
+        try:
+            if not connection.recv(65536):
+                return
+        except ConnectionError:
+            return
+
+
+# -- addresses and files -------------------------------------------------------------------------------------------
+
+
+@case
+def host(folder: Path) -> None:
+    with broker(folder, host=["127.0.0.2"]) as one:
+        assert accepts("127.0.0.2", one.port) and not accepts("127.0.0.1", one.port)
+
+
+@case
+def port(folder: Path) -> None:
+    (free,) = free_ports(1)
+    with broker(folder, port=free):
+        assert accepts("127.0.0.1", free)
+
+
+@case
+def http_port(folder: Path) -> None:
+    (free,) = free_ports(1)
+    with broker(folder, http_port=free):
+        assert httpx.get(f"http://127.0.0.1:{free}/api/whoami", auth=("guest", "guest")).status_code == 200
+
+
+@case
+def data_dir(folder: Path) -> None:
+    stopped(serve(folder / "a", data_dir=folder / "here"))
+    assert list((folder / "here").iterdir())
+
+
+@case
+def ready_file(folder: Path) -> None:
+    served = serve(folder / "a", ready_file=folder / "ready")
+    assert json.loads((folder / "ready").read_text())["pid"] == served[0].pid
+    stopped(served)
+
+
+# -- TLS -----------------------------------------------------------------------------------------------------------
+
+
+def identities(folder: Path) -> tuple[Authority, Authority]:
+    (folder / "ours").mkdir(), (folder / "theirs").mkdir()
+    return Authority(folder / "ours", "ours"), Authority(folder / "theirs", "theirs")
+
+
+def tls_login(
+    port: int, trusted: Authority, identity: tuple[Path, Path] | None = None
+) -> bool:
+    """Does a client that trusts this authority, and shows this certificate, come in?"""
+    context = ssl.create_default_context(cafile=str(trusted.certificate))
+    if identity is not None:
+        context.load_cert_chain(*identity)
+    try:
+        with socket.create_connection(("127.0.0.1", port), 60) as plain:
+            with context.wrap_socket(plain, server_hostname="localhost") as client:
+                client.sendall(PROTOCOL_HEADER)
+                return len(client.recv(100)) > 0
+    except OSError:
+        return False
+
+
+@case
+def tls_port(folder: Path) -> None:
+    ours, _ = identities(folder)
+    certificate, key = ours.issue("broker")
+    (free,) = free_ports(1)
+    with broker(folder, tls_cert=certificate, tls_key=key):
+        assert not accepts("127.0.0.1", free)
+    with broker(folder, tls_port=free, tls_cert=certificate, tls_key=key):
+        assert tls_login(free, ours)
+
+
+@case
+def tls_cert(folder: Path) -> None:
+    for number, authority in enumerate(identities(folder)):
+        (free,) = free_ports(1)
+        certificate, key = authority.issue("broker")
+        with broker(folder / str(number), tls_port=free, tls_cert=certificate, tls_key=key):
+            assert tls_login(free, authority)
+
+
+@case
+def tls_key(folder: Path) -> None:
+    ours, theirs = identities(folder)
+    with pytest.raises(ssl.SSLError), broker(
+        folder, tls_port=0, tls_cert=ours.issue("broker")[0], tls_key=theirs.issue("broker")[1]
+    ):
+        pass
+
+
+@case
+def tls_ca(folder: Path) -> None:
+    ours, theirs = identities(folder)
+    certificate, key = ours.issue("broker")
+    for authority, comes_in in ((ours, False), (theirs, True)):
+        (free,) = free_ports(1)
+        with broker(
+            folder, tls_port=free, tls_cert=certificate, tls_key=key, tls_ca=authority.certificate, tls_verify="require"
+        ):
+            assert tls_login(free, ours, theirs.issue("client")) == comes_in
+
+
+@case
+def tls_verify(folder: Path) -> None:
+    ours, _ = identities(folder)
+    certificate, key = ours.issue("broker")
+    for verify, comes_in in (("none", True), ("peer", True), ("require", False)):
+        (free,) = free_ports(1)
+        with broker(
+            folder, tls_port=free, tls_cert=certificate, tls_key=key, tls_ca=ours.certificate, tls_verify=verify
+        ):
+            assert tls_login(free, ours) == comes_in
+
+
+# -- what clients are offered and allowed --------------------------------------------------------------------------
+
+
+@case
+def heartbeat(folder: Path) -> None:
+    with broker(folder, heartbeat=17) as one:
+        assert tuned(one, "heartbeat") == 17
+
+
+@case
+def frame_max(folder: Path) -> None:
+    with broker(folder, frame_max="8KiB") as one:
+        assert tuned(one, "frame_max") == 8192
+
+
+@case
+def channel_max(folder: Path) -> None:
+    with broker(folder, channel_max=5) as one:
+        assert tuned(one, "channel_max") == 5
+
+
+@case
+def max_message_size(folder: Path) -> None:
+    with broker(folder, max_message_size=10) as one, RawClient(one.port) as client:
+        client.handshake().open(1)
+        client.publish(1, "", "nobody", b"x" * 10)
+        client.publish(1, "", "nobody", b"x" * 11)
+        assert "larger than configured max size 10" in client.wait("channel.close").text("reply_text")
+
+
+@case
+def handshake_timeout(folder: Path) -> None:
+    with broker(folder, "virtual", handshake_timeout=3.0) as one:
+        with socket.create_connection(("127.0.0.1", one.port), 60) as client:
+            one.settle()
+            one.advance(2.9)
+            assert not ended(client)
+            one.advance(0.2)
+            wait_for_end(client)
+
+
+@case
+def connection_max(folder: Path) -> None:
+    with broker(folder, connection_max=1) as one, RawClient(one.port) as first:
+        assert opened(first)
+        assert not login(one)
+
+
+@case
+def consumer_timeout(folder: Path) -> None:
+    with broker(folder, "virtual", consumer_timeout=120.0, heartbeat=0) as one, RawClient(one.port) as client:
+        client.handshake().open(1)
+        client.call(1, "queue.declare", queue="slow")
+        client.call(1, "basic.consume", queue="slow")
+        client.publish(1, "", "slow", b"x")
+        client.wait("basic.deliver")
+        one.advance(240)
+        assert "timed out" in client.wait("channel.close").text("reply_text")
+
+
+# -- HTTP ----------------------------------------------------------------------------------------------------------
+
+
+def half_a_request(one: Broker, sent: bytes) -> socket.socket:
+    connection = socket.create_connection(("127.0.0.1", one.http_port), 60)
+    connection.sendall(sent)
+    return connection
+
+
+def patience(folder: Path, setting: str, sent: bytes) -> None:
+    """Two brokers get half a request each; the patient one still waits when the other has given up."""
+    with broker(folder, **{setting: 3600.0}) as patient, broker(folder, **{setting: 0.2}) as hasty:
+        with half_a_request(patient, sent) as kept, half_a_request(hasty, sent) as given_up:
+            wait_for_end(given_up)
+            assert not ended(kept)
+
+
+@case
+def http_header_timeout(folder: Path) -> None:
+    patience(folder, "http_header_timeout", b"GET /api/whoami HTTP/1.1\r\nhost: x\r\n")
+
+
+@case
+def http_body_timeout(folder: Path) -> None:
+    login = b"authorization: Basic Z3Vlc3Q6Z3Vlc3Q=\r\n"
+    head = b"PUT /api/vhosts/x HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n"
+    patience(folder, "http_body_timeout", head + login + b"content-length: 10\r\n\r\n{")
+
+
+@case
+def http_connection_max(folder: Path) -> None:
+    with broker(folder, http_connection_max=1) as one:
+        with half_a_request(one, b"GET") as first:
+            with half_a_request(one, b"GET"):
+                wait_for_end(first)  # it makes room for the second
+
+
+@case
+def http_proxies(folder: Path) -> None:
+    with broker(folder) as one:
+        assert status(one, x_forwarded_for="127.0.0.1") == 401
+    with broker(folder, http_proxies=["127.0.0.1"]) as one:
+        assert status(one, x_forwarded_for="127.0.0.1") == 200
+
+
+@case
+def http_origins(folder: Path) -> None:
+    with broker(folder) as one:
+        assert status(one, "/vhosts/x", "PUT", origin="https://a.example") == 403
+    with broker(folder, http_origins=["https://a.example"]) as one:
+        assert status(one, "/vhosts/x", "PUT", origin="https://a.example") == 201
+
+
+# -- memory and disk -----------------------------------------------------------------------------------------------
+
+
+@case
+def memory_high_watermark(folder: Path) -> None:
+    with broker(folder, memory_high_watermark="2TB") as one:
+        assert node(one)["mem_limit"] == 2 * 1000**4
+
+
+@case
+def disk_free_limit(folder: Path) -> None:
+    with broker(folder, disk_free_limit="3kB") as one:
+        assert node(one)["disk_free_limit"] == 3000
+
+
+def scrubbed(folder: Path, name: str, one: dict[str, object], other: dict[str, object]) -> None:
+    """The counter of the one goes to two and beyond while that of the other, which began earlier, does not."""
+    with broker(folder / "other", **other) as resting, broker(folder / "one", **one) as busy:
+        for each in (resting, busy):
+            with RawClient(each.port) as client:
+                client.handshake().open(1)
+                client.call(1, "queue.declare", queue="kept", durable=True)
+                client.call(1, "confirm.select")
+                client.publish(1, "", "kept", b"x" * 1000, delivery_mode=2)
+                client.wait("basic.ack")
+        while metric(busy, name) < 2:
+            time.sleep(0.05)
+        assert metric(resting, name) < 2
+
+
+@case
+def scrub_rate(folder: Path) -> None:
+    scrubbed(
+        folder, "warren_scrub_read_bytes_total", {"scrub_interval": 0.0},
+        {"scrub_interval": 0.0, "scrub_rate": 0},
+    )  # fmt: skip
+
+
+@case
+def scrub_interval(folder: Path) -> None:
+    scrubbed(folder, "warren_scrub_passes_total", {"scrub_interval": 0.0}, {"scrub_interval": 31536000.0})
+
+
+# -- users ---------------------------------------------------------------------------------------------------------
+
+
+@case
+def default_user(folder: Path) -> None:
+    with broker(folder, default_user="amy") as one:
+        assert login(one, "amy", "guest") and not login(one)
+
+
+@case
+def default_pass(folder: Path) -> None:
+    with broker(folder, default_pass="secret") as one:
+        assert login(one, "guest", "secret") and not login(one)
+
+
+@case
+def default_vhost(folder: Path) -> None:
+    with broker(folder, default_vhost="shop") as one:
+        assert login(one, vhost="shop") and not login(one)
+        vhosts = httpx.get(f"{one.http_url}/api/vhosts", auth=("guest", "guest")).json()
+        assert [(vhost["name"], vhost["description"]) for vhost in vhosts] == [("shop", "Default virtual host")]
+        assert status(one, "/exchanges/shop/amq.direct") == 200
+
+
+@case
+def loopback_users(folder: Path) -> None:
+    with broker(folder) as one:
+        assert status(one, x_forwarded_for="192.0.2.1") == 401
+    with broker(folder, loopback_users="none") as one:
+        assert status(one, x_forwarded_for="192.0.2.1") == 200
+
+
+# -- extensions and logs -------------------------------------------------------------------------------------------
+
+
+class NoQueues:
+    """An interceptor that forbids to declare queues."""
+
+    name = "no-queues"
+    applies_to = ("queue.declare",)
+
+    def intercept(self, method: object, channel: object) -> object:
+        raise ValueError("no queues today")
+
+
+class AlsoToKept:
+    """A decorator that sends whatever passes through a fanout exchange to the queue `kept` as well."""
+
+    name = "also-to-kept"
+
+    def applies(self, exchange: Exchange) -> bool:
+        return exchange.type == "fanout"
+
+    def route(self, exchange: Exchange, message: BasicMessage) -> list[Resource]:
+        return [Resource(exchange.name.virtual_host, "queue", "kept")]
+
+
+def declared(client: RawClient) -> Frame:
+    return client.handshake().open(1).call(1, "queue.declare", queue="kept")
+
+
+@case
+def interceptors(folder: Path) -> None:
+    with broker(folder, interceptors=[f"{__name__}:NoQueues"]) as one, RawClient(one.port) as client:
+        assert "no queues today" in declared(client).text("reply_text")
+
+
+@case
+def decorators(folder: Path) -> None:
+    with broker(folder, decorators=[f"{__name__}:AlsoToKept"]) as one, RawClient(one.port) as client:
+        assert declared(client).name == "queue.declare-ok"
+        client.publish(1, "amq.fanout", "", b"x")
+        assert client.call(1, "basic.get", queue="kept", no_ack=True).name == "basic.get-ok"
+
+
+@case
+def log_level(folder: Path) -> None:
+    assert " info " in stopped(serve(folder / "info"))
+    assert " info " not in stopped(serve(folder / "error", log_level="error"))
+
+
+@case
+def log_format(folder: Path) -> None:
+    lines = stopped(serve(folder / "a", log_format="json")).splitlines()
+    assert any(line.startswith("{") and json.loads(line) for line in lines)
+
+
+@case
+def log_file(folder: Path) -> None:
+    stopped(serve(folder / "a", log_file=folder / "warren.log"))
+    assert " info " in (folder / "warren.log").read_text()
