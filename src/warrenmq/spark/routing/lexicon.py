@@ -45,6 +45,8 @@ class Lexicon:
             return np.empty(0, np.int64)
         codes, starts = self._coded(keys)
         counts = np.diff(starts)
+        if 0 < counts[0] <= self.deep and (counts == counts[0]).all():  # nearly always: nothing to sort out then
+            return self._joined(codes.reshape(len(keys), counts[0]).T)
         numbers = np.empty(len(keys), np.int64)
         for count in np.flatnonzero(np.bincount(counts)):
             rows = np.flatnonzero(counts == count)
@@ -55,11 +57,15 @@ class Lexicon:
                 column = pa.Array.from_buffers(pa.binary(width), len(rows), [None, pa.py_buffer(told)])
                 numbers[rows] = (1 << BITS) | self.longer.of(column.cast(pa.binary()))
                 continue
-            number = np.ones(len(rows), np.int64)  # so that a piece more is always a greater number
-            for place in range(count):
-                number *= self.base
-                number += codes[first + place]
-            numbers[rows] = number
+            numbers[rows] = self._joined(codes[first + np.arange(count)[:, None]])
+        return numbers
+
+    def _joined(self, codes: NDArray[np.int32]) -> Numbers:
+        """One number for each key, of those of its pieces: the first of every key, the second, and so on."""
+        numbers = np.ones(codes.shape[1], np.int64)  # so that a piece more is always a greater number
+        for place in codes:
+            numbers *= self.base
+            numbers += place
         return numbers
 
     def _coded(self, keys: pa.Array) -> tuple[NDArray[np.int32], Numbers]:
@@ -73,15 +79,34 @@ class Lexicon:
         ends = ends - low
         cut = np.empty(len(text) + 1, np.bool_)
         cut[0] = True
-        dots = np.equal(text, DOT, out=cut[1:]).copy()
+        np.equal(text, DOT, out=cut[1:])
         cut[ends] = True
         cuts = np.flatnonzero(cut).astype(np.int32)
         pieces = pa.StringArray.from_buffers(len(cuts) - 1, pa.py_buffer(cuts), pa.py_buffer(text))
         if len(self.pieces) * 4 <= len(pieces):
-            found = pc.fill_null(pc.index_in(pieces, value_set=self.pieces), -1).to_numpy(zero_copy_only=False)
+            codes, unknown = _places(pc.index_in(pieces, value_set=self.pieces))
         else:  # the search would first put all that are known into a table, for few that are asked for
             encoded = pieces.dictionary_encode()
             place = [self.places.get(piece, -1) for piece in encoded.dictionary.to_pylist()]
-            found = np.array(place, np.int32)[encoded.indices.to_numpy()]
-        codes = np.where(found < 0, self.base - 2 + dots[cuts[1:] - 1], found).astype(np.int32)
-        return codes, np.searchsorted(cuts, ends)
+            codes = np.array(place, np.int32)[encoded.indices.to_numpy()]
+            unknown = np.flatnonzero(codes < 0)
+        codes[unknown] = self.base - 2 + (text[cuts[unknown + 1] - 1] == DOT)
+        return codes, _begins(cuts, ends)
+
+
+def _begins(cuts: NDArray[np.int32], ends: NDArray[np.int32]) -> Numbers:
+    """Where among the cuts each key begins."""
+    each, rest = divmod(len(cuts) - 1, len(ends) - 1)
+    if not rest and (cuts[::each] == ends).all():  # as many words in every key: no search
+        return np.arange(0, len(cuts), each)
+    return np.searchsorted(cuts, ends)
+
+
+def _places(found: pa.Array) -> tuple[NDArray[np.int32], Numbers]:
+    """What a search has found, writable, and where it found nothing."""
+    validity, numbers = found.buffers()
+    places = np.frombuffer(numbers, np.int32, len(found), found.offset * 4).copy()
+    if not found.null_count:
+        return places, np.empty(0, np.int64)
+    there = np.unpackbits(np.frombuffer(validity, np.uint8), bitorder="little")[found.offset :][: len(found)]
+    return places, np.flatnonzero(there == 0)
