@@ -194,6 +194,8 @@ class Settling(Timer):
         return len(self._jobs) > 0
 
     def fire(self) -> None:
+        if not self._jobs:
+            return  # the broker stops: all was done meanwhile
         job = self._jobs.pop(0)
         if job.step():
             self._over(job)
