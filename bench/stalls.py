@@ -158,15 +158,20 @@ def listing(target: Target) -> Attack:
 # --- many messages at once
 
 
+def wait_ms(count: int) -> int:
+    """How long until all of these are to happen at once: longer than it takes to publish them."""
+    return max(5_000, count // 20)
+
+
 @attack("200,000 messages expire at once")
 def expire(target: Target) -> Attack:
     count = target.count(200_000)
     target.connect()
     started = time.time()
-    target.fill("q", count, expiration=str(max(5_000, count // 10)))
+    target.fill("q", count, expiration=str(wait_ms(count)))
 
     def strike() -> None:
-        time.sleep(max(0.0, started + max(5_000, count // 10) / 1000 - time.time() - 0.5))
+        time.sleep(max(0.0, started + wait_ms(count) / 1000 - time.time() - 0.5))
         target.until("q", 0)
 
     return strike
@@ -180,10 +185,10 @@ def expire_to_dead_letters(target: Target) -> Attack:
     arguments = {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dead"}
     channel.queue_declare("q", arguments=arguments)
     started = time.time()
-    target.fill("q", count, declared=True, expiration=str(max(5_000, count // 10)))
+    target.fill("q", count, declared=True, expiration=str(wait_ms(count)))
 
     def strike() -> None:
-        time.sleep(max(0.0, started + max(5_000, count // 10) / 1000 - time.time() - 0.5))
+        time.sleep(max(0.0, started + wait_ms(count) / 1000 - time.time() - 0.5))
         target.until("dead", count)
 
     return strike
@@ -196,7 +201,7 @@ def delayed(target: Target) -> Attack:
     channel.exchange_declare("d", "x-delayed-message", arguments={"x-delayed-type": "direct"})
     channel.queue_declare("q")
     channel.queue_bind("q", "d", "q")
-    due = time.time() + max(5.0, count / 10_000)
+    due = time.time() + wait_ms(count) / 1000
     channel.confirm_select()
     for start in range(0, count, 10_000):
         wait = int((due - time.time()) * 1000)
@@ -207,24 +212,51 @@ def delayed(target: Target) -> Attack:
     return lambda: target.until("q", count)
 
 
-@attack("a queue of 1,000,000 messages is purged")
+@attack("a queue of 1,000,000 persistent messages is purged")
 def purge(target: Target) -> Attack:
     channel = target.connect().channel()
     target.fill("q", target.count(1_000_000), durable=True, delivery_mode=2)
-    return lambda: channel.call("queue.purge", queue="q") and None
+    return lambda: channel.queue_purge("q") and None
 
 
-@attack("a queue of 1,000,000 messages is deleted")
+@attack("the same, transient")
+def purge_transient(target: Target) -> Attack:
+    channel = target.connect().channel()
+    target.fill("q", target.count(1_000_000))
+    return lambda: channel.queue_purge("q") and None
+
+
+@attack("a queue of 1,000,000 persistent messages is deleted")
 def delete(target: Target) -> Attack:
     channel = target.connect().channel()
     target.fill("q", target.count(1_000_000), durable=True, delivery_mode=2)
     return lambda: channel.queue_delete("q") and None
 
 
-def taken(target: Target, count: int) -> Any:
+@attack("the same, all of them with a consumer")
+def delete_unacked(target: Target) -> Attack:
+    taken(target, target.count(1_000_000), durable=True, delivery_mode=2)
+    channel = target.connect().channel()
+    return lambda: channel.queue_delete("q") and None
+
+
+@attack("a limit of 5 comes over 200,000 messages")
+def lowered_limit(target: Target) -> Attack:
+    target.connect()
+    target.fill("q", target.count(200_000))
+    wanted = {"pattern": "^q$", "definition": {"max-length": 5}}
+
+    def strike() -> None:
+        target.api.checked("PUT", "/policies/%2F/limit", wanted)
+        target.until("q", 5)
+
+    return strike
+
+
+def taken(target: Target, count: int, durable: bool = False, **properties: Any) -> Any:
     """A channel that holds so many unacknowledged messages."""
     target.connect()
-    target.fill("q", count)
+    target.fill("q", count, durable, **properties)
     channel = target.connect().channel()
     channel.basic_consume("q")
     got = 0
@@ -256,37 +288,157 @@ def nack(target: Target) -> Attack:
     return strike
 
 
+@attack("300,000 messages are given back, each by a nack of its own")
+def single_nacks(target: Target) -> Attack:
+    count = target.count(300_000)
+    channel = taken(target, count)
+
+    def strike() -> None:
+        channel.basic_qos(1)
+        for tag in range(1, count + 1):
+            channel.basic_nack(tag, requeue=True)
+        channel.basic_qos(1)
+
+    return strike
+
+
+@attack("1,000,000 messages are recovered by `basic.recover`")
+def recover(target: Target) -> Attack:
+    channel = taken(target, target.count(1_000_000))
+
+    def strike() -> None:
+        channel.basic_qos(1)
+        channel.basic_recover()
+        channel.basic_qos(1)
+
+    return strike
+
+
 @attack("a channel that holds 1,000,000 messages is closed")
 def close_channel(target: Target) -> Attack:
     channel = taken(target, target.count(1_000_000))
     return lambda: channel.close()
 
 
-@attack("a transaction of 100,000 messages is committed")
+@attack("a transaction of 300,000 persistent messages is committed")
 def commit(target: Target) -> Attack:
-    count = target.count(100_000)
+    count = target.count(300_000)
     channel = target.connect().channel()
     channel.queue_declare("q", durable=True)
     channel.tx_select()
-    channel.publish_many("", "q", [b"x"] * count, Properties(delivery_mode=2))
+    for start in range(0, count, 10_000):
+        channel.publish_many("", "q", [b"x"] * min(10_000, count - start), Properties(delivery_mode=2))
     channel.connection.flush()
     return lambda: channel.tx_commit()
+
+
+@attack("a transaction of 1,000,000 acknowledgements is committed")
+def commit_acks(target: Target) -> Attack:
+    channel = taken(target, target.count(1_000_000))
+    channel.tx_select()
+
+    def strike() -> None:
+        channel.basic_ack(0, multiple=True)
+        channel.tx_commit()
+
+    return strike
+
+
+@attack("the same, rolled back")
+def rollback_acks(target: Target) -> Attack:
+    channel = taken(target, target.count(1_000_000))
+    channel.tx_select()
+
+    def strike() -> None:
+        channel.basic_ack(0, multiple=True)
+        channel.tx_rollback()
+
+    return strike
+
+
+# --- leases
+
+
+def leased(target: Target, count: int, ttl_ms: int) -> Any:
+    return target.api.checked("POST", "/queues/%2F/q/leases", {"count": count, "ttl_ms": ttl_ms})
+
+
+@attack("1,000,000 messages are leased in one call")
+def lease(target: Target) -> Attack:
+    count = target.count(1_000_000)
+    target.connect()
+    target.fill("q", count, durable=True, delivery_mode=2)
+    return lambda: leased(target, count, 600_000) and None
+
+
+@attack("the same, transient")
+def lease_transient(target: Target) -> Attack:
+    count = target.count(1_000_000)
+    target.connect()
+    target.fill("q", count)
+    return lambda: leased(target, count, 600_000) and None
+
+
+@attack("1,000,000 leased messages are acknowledged in one call")
+def lease_ack(target: Target) -> Attack:
+    count = target.count(1_000_000)
+    target.connect()
+    target.fill("q", count, durable=True, delivery_mode=2)
+    id = leased(target, count, 600_000)["id"]
+    return lambda: target.api.checked("POST", f"/queues/%2F/q/leases/{id}/ack", {}) and None
+
+
+@attack("a lease of 200,000 messages expires")
+def lease_expiry(target: Target) -> Attack:
+    count = target.count(200_000)
+    target.connect()
+    target.fill("q", count, durable=True, delivery_mode=2)
+    leased(target, count, 6_000)
+    return lambda: target.until("q", count)
 
 
 # --- many things at once
 
 
-@attack("a queue with 20,000 bindings is deleted")
-def bindings(target: Target) -> Attack:
-    count = target.count(20_000)
-    bound = [
-        {"source": "amq.topic", "vhost": "/", "destination": "q000000", "destination_type": "queue",
-         "routing_key": f"a.{n}.#", "arguments": {}}
-        for n in range(count)
-    ]  # fmt: skip
-    target.import_definitions(queues=queues(1), bindings=bound)
+def bound(target: Target, count: int) -> Any:
+    """A durable queue with so many bindings to a durable exchange."""
     channel = target.connect().channel()
-    return lambda: channel.queue_delete("q000000") and None
+    channel.queue_declare("q", durable=True)
+    channel.exchange_declare("e", "topic", durable=True)
+    for number in range(count):
+        channel.send("queue.bind", queue="q", exchange="e", routing_key=f"a.{number}.#", arguments={}, nowait=True)
+    channel.basic_qos(1)
+    return channel
+
+
+@attack("a queue with 100,000 bindings is deleted")
+def bindings(target: Target) -> Attack:
+    channel = bound(target, target.count(100_000))
+    return lambda: channel.queue_delete("q") and None
+
+
+@attack("an exchange with 100,000 bindings is deleted")
+def exchange_bindings(target: Target) -> Attack:
+    channel = bound(target, target.count(100_000))
+    return lambda: channel.exchange_delete("e") and None
+
+
+@attack("an alarm clears that 200 publishers with full buffers waited for")
+def alarm(target: Target) -> Attack:
+    target.connect().channel().queue_declare("q")
+    limits = f"/nodes/{target.api.get('/nodes')[0]['name']}/limits"
+    target.api.checked("PUT", limits, {"memory_limit": 1})
+    time.sleep(1.5)  # longer than the broker takes between two looks
+    for _ in range(target.count(200)):
+        channel = target.connect().channel()
+        channel.publish_many("", "q", [b"x" * 20] * 2_000)
+        channel.connection.flush()
+
+    def strike() -> None:
+        target.api.checked("PUT", limits, {"memory_limit": "64GB"})
+        target.until("q", target.count(200) * 2_000)
+
+    return strike
 
 
 @attack("a vhost with 20,000 queues is deleted")
