@@ -88,7 +88,7 @@ def spark(options: argparse.Namespace, only: list[str] | None) -> dict[str, Any]
               (section.MANY, routing.MANY_ROWS, True)]  # fmt: skip
     tables = [(part, int(rows * options.scale), unique) for part, rows, unique in tables if part in named]
     if options.rows:
-        tables = [("route", options.rows, options.unique)]
+        tables = [("rows", options.rows, options.unique)]  # beside the usual ones, not in their place
     rows = int(1_000_000 * options.scale)
     return section.measure(rows, tables, options.reps, not options.no_rabbitmq, named)
 
