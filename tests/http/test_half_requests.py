@@ -17,7 +17,7 @@ from tests.http.conftest import Api
 from tests.support.brokers import start_warren
 from warrenmq.client import Connection
 from warrenmq.http.crowd import Crowd
-from warrenmq.http.protocol import PACE, PatientProtocol
+from warrenmq.http.protocol import LARGEST_HEADER, PACE, PatientProtocol
 from warrenmq.server.background import Background
 from warrenmq.server.config import Settings
 from warrenmq.testing import Broker
@@ -35,6 +35,13 @@ def hasty() -> Iterator[Broker]:
 
 def knock(broker: Broker) -> socket.socket:
     return socket.create_connection(("127.0.0.1", broker.http_port), timeout=60)
+
+
+def dropped(broker: Broker, *reasons: str) -> float:
+    """How many were, by the metrics."""
+    lines = httpx.get(f"{broker.http_url}/metrics", timeout=60).text.splitlines()
+    values = dict(line.split() for line in lines if line.startswith("warren_http_connections_dropped_total"))
+    return sum(float(values[f'warren_http_connections_dropped_total{{reason="{reason}"}}']) for reason in reasons)
 
 
 def to_the_end(connection: socket.socket) -> bytes:
@@ -75,10 +82,13 @@ HALVES = {
 
 
 @pytest.mark.parametrize("half", HALVES)
-def test_half_a_request_is_dropped_in_its_time(hasty: Broker, half: str) -> None:
+def test_half_a_request_is_dropped_in_its_time_and_counted(hasty: Broker, half: str) -> None:
+    reason = "body_timeout" if "body" in half or "chunk" in half else "header_timeout"
+    before = dropped(hasty, reason)
     with knock(hasty) as connection:
         connection.sendall(HALVES[half])
         answer = to_the_end(connection)
+    assert dropped(hasty, reason) > before
     # RabbitMQ's answers; the last one needs no body to be refused
     expected = b"HTTP/1.1 408 " if "header" in half or "line" in half else b"HTTP/1.1 401 " if "nobody" in half else b""
     assert answer[: len(expected) or None] == expected
@@ -100,36 +110,50 @@ def test_half_a_request_after_a_whole_one_is_dropped_too(hasty: Broker, half: st
         drip(connection, b"\r\n" if half == "empty lines" else b"a")
 
 
-def test_a_header_without_end_is_refused_by_its_size(api: Api) -> None:
+def test_a_header_without_end_is_refused_by_its_size_and_counted(api: Api) -> None:
     """On a broker with all the time in the world."""
+    before = dropped(api.broker, "header_size")
     with socket.create_connection(("127.0.0.1", api.broker.http_port), timeout=60) as connection:
-        connection.sendall(b"GET /api/overview HTTP/1.1\r\nhost: x\r\n")
-        try:
-            for _ in range(1000):
-                connection.sendall(b"x-more: " + b"a" * 1000 + b"\r\n")
-        except (ConnectionResetError, BrokenPipeError):
-            return
-        assert b" 431 " in to_the_end(connection)
+        send_without_end(connection)
+    assert dropped(api.broker, "header_size") == before + 1
 
 
-def test_an_answer_that_nobody_reads_is_dropped(hasty: Broker) -> None:
+def send_without_end(connection: socket.socket) -> None:
+    connection.sendall(b"GET /api/overview HTTP/1.1\r\nhost: x\r\n")
+    try:
+        for _ in range(1000):
+            connection.sendall(b"x-more: " + b"a" * 1000 + b"\r\n")
+    except (ConnectionResetError, BrokenPipeError):
+        return
+    assert b" 431 " in to_the_end(connection)
+
+
+def test_an_answer_that_nobody_reads_is_dropped_and_counted(hasty: Broker) -> None:
+    """Whether the answer or the rest of the last request is late first, is the affair of the kernel's buffers."""
+    reasons = ("answer_timeout", "header_timeout")
+    before = dropped(hasty, *reasons)
     with knock(hasty) as connection:
-        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-        connection.settimeout(0.5)
-        asked = b"GET /api/openapi.json HTTP/1.1\r\nhost: x\r\n\r\n"
+        ask_and_never_read(connection)
+    assert dropped(hasty, *reasons) > before
+
+
+def ask_and_never_read(connection: socket.socket) -> None:
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    connection.settimeout(0.5)
+    asked = b"GET /api/openapi.json HTTP/1.1\r\nhost: x\r\n\r\n"
+    try:
+        while True:  # until neither side takes any more, or the broker has dropped it
+            connection.sendall(asked)
+    except TimeoutError:
+        pass
+    except (ConnectionResetError, BrokenPipeError):
+        return
+    connection.settimeout(60)
+    while True:
         try:
-            while True:  # until neither side takes any more, or the broker has dropped it
-                connection.sendall(asked)
-        except TimeoutError:
-            pass
+            connection.sendall(asked)
         except (ConnectionResetError, BrokenPipeError):
             return
-        connection.settimeout(60)
-        while True:
-            try:
-                connection.sendall(asked)
-            except (ConnectionResetError, BrokenPipeError):
-                return
 
 
 def test_a_flood_of_half_requests_keeps_nobody_out() -> None:
@@ -142,6 +166,7 @@ def test_a_flood_of_half_requests_keeps_nobody_out() -> None:
         assert answer.status_code == 200
         for one in halves[:80]:  # gone without a word
             assert to_the_end(one) == b""
+        assert dropped(broker, "evicted") >= 80
 
 
 def test_a_request_that_is_being_read_outlives_a_flood_of_half_headers() -> None:
@@ -266,6 +291,17 @@ def test_a_header_has_its_time_from_its_beginning() -> None:
     assert bench.gone
 
 
+def test_many_requests_at_once_are_no_long_header() -> None:
+    bench = Bench()
+    bench.send(GET * (2 * LARGEST_HEADER // len(GET)) + b"GET /a")
+    assert not bench.gone
+    for _ in range(9):
+        bench.send(b"a" * (LARGEST_HEADER // 9))
+        assert not bench.gone
+    bench.send(b"a" * 10)
+    assert bench.gone
+
+
 def test_a_body_may_take_its_time_as_long_as_it_gets_on() -> None:
     bench = Bench()
     bench.send(HALVES["half a body"].replace(b"100", b"100000000"))
@@ -313,3 +349,4 @@ def test_an_answer_may_be_read_slowly_but_must_be_read() -> None:
     bench.unsent -= 1
     bench.wait(60)
     assert bench.gone
+    assert {reason for reason, count in bench.crowd.dropped.items() if count} == {"answer_timeout"}

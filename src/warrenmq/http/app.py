@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import unquote
 
 from starlette.applications import Starlette
@@ -28,16 +28,13 @@ from warrenmq.http.listing import plain_list
 from warrenmq.http.table import ENDPOINTS
 from warrenmq.wire.replies import AmqpError
 
-if TYPE_CHECKING:
-    from warrenmq.server.app import Server
-
 NO_ESCAPE = re.compile(r"%(?![0-9a-fA-F]{2})")
 VERBS = ["GET", "HEAD", "PUT", "POST", "DELETE", "OPTIONS"]
 
 
-def create_app(server: Server) -> Starlette:
+def create_app(bridge: Bridge) -> Starlette:
     """The app for one server; it lives on the server's loop."""
-    api = Api(Bridge(server))
+    api = Api(bridge)
     return Starlette(
         routes=[
             Route("/", api.page, methods=["GET"]),

@@ -17,6 +17,7 @@ from warrenmq.broker.guesses import Turn
 from warrenmq.broker.patterns import Patience
 from warrenmq.broker.stopping import forget_transient
 from warrenmq.http import errors
+from warrenmq.http.crowd import Crowd
 from warrenmq.http.direct import Direct
 from warrenmq.http.patience import written
 from warrenmq.http.rates import Rates
@@ -38,6 +39,7 @@ class Bridge:
         self.server = server
         self.broker: Broker = server.broker
         self.access: Access = server.broker.access
+        self.crowd = Crowd(lambda: server.settings.http_connection_max)
         self.rates = Rates(time.monotonic)
         # for the patterns in listings of all users together: every request may bring a new one
         self.patience = Patience(self.broker.io_clock, self.broker.notes, "listings")

@@ -5,7 +5,8 @@ process's file descriptors to AMQP. When it is reached, the oldest connection go
 one without a whole header first, then one between two requests, then one without a whole body. A request that is being
 answered stays; when there are only those, nobody new is accepted until one of them is done.
 
-Duty: counting and choosing. Not here: sockets and time (``protocol.py``), accepting (``server/web.py``).
+Duty: counting, also those that were dropped and why, and choosing. Not here: sockets and time (``protocol.py``),
+accepting (``server/web.py``).
 """
 
 from __future__ import annotations
@@ -21,6 +22,14 @@ BODY = 2  # no whole body yet
 ANSWER = 3  # a whole request: being answered
 SHARE = 4  # HTTP has one descriptor in so many
 
+# Why a connection was dropped that its client would have kept.
+EVICTED = "evicted"  # to make room for another one
+HEADER_TIMEOUT = "header_timeout"
+HEADER_SIZE = "header_size"
+BODY_TIMEOUT = "body_timeout"
+ANSWER_TIMEOUT = "answer_timeout"  # the client does not read what it asked for
+REASONS = (EVICTED, HEADER_TIMEOUT, HEADER_SIZE, BODY_TIMEOUT, ANSWER_TIMEOUT)
+
 
 class Member(Protocol):
     def leave(self) -> None:
@@ -32,6 +41,7 @@ class Crowd:
         self._most = most
         self._stages: list[dict[Member, None]] = [{}, {}, {}, {}]  # by stage, the longest there first
         self._left = asyncio.Event()
+        self.dropped = dict.fromkeys(REASONS, 0)
 
     def __len__(self) -> int:
         return sum(len(stage) for stage in self._stages)
@@ -64,6 +74,7 @@ class Crowd:
     def _evict(self) -> bool:
         for stage in self._stages[:ANSWER]:
             for member in stage:
+                self.dropped[EVICTED] += 1
                 self.leave(member)
                 member.leave()
                 return True

@@ -16,7 +16,17 @@ from typing import TYPE_CHECKING, Any
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from warrenmq.http.crowd import ANSWER, BODY, HEADER, IDLE, Crowd
+from warrenmq.http.crowd import (
+    ANSWER,
+    ANSWER_TIMEOUT,
+    BODY,
+    BODY_TIMEOUT,
+    HEADER,
+    HEADER_SIZE,
+    HEADER_TIMEOUT,
+    IDLE,
+    Crowd,
+)
 
 if TYPE_CHECKING:
     from warrenmq.server.background import Background
@@ -39,6 +49,7 @@ class PatientProtocol(HttpToolsProtocol):
         self._reading: asyncio.TimerHandle | None = None
         self._writing: asyncio.TimerHandle | None = None
         self._got = 0  # octets of the header, or of the body in this span
+        self._requests = 0  # that were read to their end
 
     # -- what the client sends
 
@@ -49,10 +60,13 @@ class PatientProtocol(HttpToolsProtocol):
     def data_received(self, data: bytes) -> None:
         if self._stage == IDLE:
             self._enter(HEADER)  # before uvicorn, which counts from the first whole octet of a request
+        others = self._requests
         super().data_received(data)
         if self._stage == HEADER:
-            self._got += len(data)
+            # behind the end of another request, how much of it is this header's is not known: it is the beginning
+            self._got += len(data) if self._requests == others else 1
             if self._got > LARGEST_HEADER and not self.transport.is_closing():
+                self._crowd.dropped[HEADER_SIZE] += 1
                 self.transport.write(TOO_LARGE)
                 self.transport.close()
         if self.transport.is_closing():
@@ -75,6 +89,7 @@ class PatientProtocol(HttpToolsProtocol):
 
     def on_message_complete(self) -> None:
         super().on_message_complete()
+        self._requests += 1
         self._enter(IDLE if self.cycle.response_complete else ANSWER)
 
     # -- what it is sent
@@ -115,6 +130,7 @@ class PatientProtocol(HttpToolsProtocol):
         if left == 0:
             return
         if left > before - PACE:
+            self._crowd.dropped[ANSWER_TIMEOUT] += 1
             self.leave()
         else:
             self._expect_reading()
@@ -137,7 +153,9 @@ class PatientProtocol(HttpToolsProtocol):
     def _give_up(self) -> None:
         if self.flow.read_paused:  # we do not read at the moment, so it is not the client's fault
             self._expect_more()
-        elif self._stage == HEADER and self._got:  # as RabbitMQ does
+            return
+        self._crowd.dropped[HEADER_TIMEOUT if self._stage == HEADER else BODY_TIMEOUT] += 1
+        if self._stage == HEADER and self._got:  # as RabbitMQ does
             self.transport.write(TOO_LATE)
             self.transport.close()
             self._linger()

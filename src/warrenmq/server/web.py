@@ -43,14 +43,15 @@ class WebServer:
         import uvicorn
 
         from warrenmq.http.app import create_app
-        from warrenmq.http.crowd import Crowd
+        from warrenmq.http.bridge import Bridge
         from warrenmq.http.protocol import PatientProtocol
         from warrenmq.server.watchdog import measured
 
         settings = self._server.settings
-        crowd = Crowd(lambda: settings.http_connection_max)
+        bridge = Bridge(self._server)
+        crowd = bridge.crowd
         config = uvicorn.Config(
-            measured(create_app(self._server), self._server.watchdog),
+            measured(create_app(bridge), self._server.watchdog),
             http=PatientProtocol,
             ws="none",
             log_config=None,
