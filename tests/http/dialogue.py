@@ -401,10 +401,20 @@ def shape(value: Any) -> Any:
     return "number" if isinstance(value, (int, float)) else "text"
 
 
+NOT_TOLD = {
+    "messages_ram", "messages_ready_ram", "messages_unacknowledged_ram", "messages_paged_out", "messages_persistent",
+    "message_bytes_ram", "message_bytes_paged_out", "message_bytes_persistent", "consumer_utilisation",
+    "consumer_capacity", "memory", "recv_cnt", "send_cnt",
+}  # fmt: skip
+"""What nobody counts is left out rather than made up (`docs/http-api.md`)."""
+
+
 def covers(ours: Any, theirs: Any) -> bool:
     """Whether everything in one shape is in the other, with the same kinds of values."""
     if isinstance(theirs, dict):
-        return isinstance(ours, dict) and all(key in ours and covers(ours[key], one) for key, one in theirs.items())
+        return isinstance(ours, dict) and all(
+            key in NOT_TOLD or (key in ours and covers(ours[key], one)) for key, one in theirs.items()
+        )
     if isinstance(theirs, list):
         return isinstance(ours, list) and all(any(covers(one, wanted) for one in ours) for wanted in theirs)
     return bool(ours == theirs)

@@ -92,9 +92,15 @@ class Channel:
         self._waits: bool = False
         # counters
         self.published: i64 = 0
-        self.delivered: i64 = 0
+        self.delivered: i64 = 0  # as a queue counts them
+        self.delivered_no_ack: i64 = 0
+        self.fetched: i64 = 0
+        self.fetched_no_ack: i64 = 0
+        self.fetched_nothing: i64 = 0  # basic.get of an empty queue
+        self.redelivered: i64 = 0
         self.acked: i64 = 0
-        self.returned: i64 = 0
+        self.returned: i64 = 0  # mandatory, and without a queue
+        self.dropped: i64 = 0  # not mandatory, and without a queue
         self.flow_until: i64 = 0
 
     # -- writing -----------------------------------------------------------------------------------------------

@@ -63,7 +63,10 @@ class Consumer:
         channel = self.channel
         tag = channel.next_delivery_tag()
         self.last_tag = tag
-        if not self.no_ack:
+        if self.no_ack:
+            channel.delivered_no_ack += 1
+        else:
+            channel.delivered += 1
             entry.consumer = self
             entry.delivered_at = channel.broker.now
             self.unacked += 1
@@ -78,13 +81,17 @@ class Consumer:
         write_i32_be(w, i32(self._size + len(suffix) - 1))
         w.write(self._deliver)
         write_i64_be(w, tag)
-        w.append(1 if entry.redelivered else 0)
+        if entry.redelivered:
+            w.append(1)
+            channel.redelivered += 1
+            self.queue.redelivered += 1
+        else:
+            w.append(0)
         w.write(suffix)
         if message.size >= LARGE_BODY:
             connection.write_large(channel.number, message)
         else:
             write_content(w, channel.number, message, connection.frame_max)
         connection.wrote()
-        channel.delivered += 1
         if self.queue.vhost.tracing:
             channel.broker.firehose.delivered(channel, entry)

@@ -81,6 +81,8 @@ def settle(
         channel.broker.unroutable += 1
         if mandatory:
             channel.basic_return(message, 312, "NO_ROUTE")
+        else:
+            channel.dropped += 1
     elif outcome == SCHEDULED and mandatory:
         channel.basic_return(message, 312, "NO_ROUTE")
     if not seq:

@@ -31,7 +31,7 @@ class Totals:
     def queue_deleted(self, queue: Queue) -> None:
         self.queues_deleted += 1
         self._published += queue.published
-        self._delivered += queue.delivered
+        self._delivered += queue.taken()
         self._acked += queue.acked
         self._requeued += queue.requeued
 
@@ -44,7 +44,7 @@ class Totals:
         for vhost in self._broker.vhosts.values():
             for queue in vhost.queues.values():
                 published += queue.published
-                delivered += queue.delivered
+                delivered += queue.taken()
                 acked += queue.acked
                 requeued += queue.requeued
         return int(published), int(delivered), int(acked), int(requeued)

@@ -29,8 +29,6 @@ def list_queues(call: Call) -> Result:
 def _queue(row: dict[str, Any]) -> dict[str, Any]:
     row["pid"] = f"<{row['node']}.{row['name']}>"
     row["owner_pid"] = row.get("owner_pid_details", {}).get("name", "")
-    for name in ("consumer_utilisation", "consumer_capacity"):
-        row[name] = row.get(name) or 0
     row["effective_policy_definition"] = row.get("effective_policy_definition") or []
     return row
 

@@ -299,30 +299,19 @@ class QueueInfo(Struct):
     operator_policy: str | None
     effective_policy_definition: Object
     consumers: int
-    consumer_utilisation: float
-    consumer_capacity: float
     exclusive_consumer_tag: str | None
     single_active_consumer_tag: str | None
     head_message_timestamp: int | None
     idle_since: str | UnsetType
-    memory: int
     messages: int
     messages_details: Rate
     messages_ready: int
     messages_ready_details: Rate
     messages_unacknowledged: int
     messages_unacknowledged_details: Rate
-    messages_ram: int
-    messages_ready_ram: int
-    messages_unacknowledged_ram: int
-    messages_paged_out: int
-    messages_persistent: int
     message_bytes: int
     message_bytes_ready: int
     message_bytes_unacknowledged: int
-    message_bytes_ram: int
-    message_bytes_paged_out: int
-    message_bytes_persistent: int
     message_stats: Object | UnsetType = UNSET
     owner_pid_details: Object | UnsetType = UNSET
     consumer_details: list[ConsumerInfo] | UnsetType = UNSET
@@ -384,8 +373,6 @@ class ConnectionInfo(Struct):
     recv_oct_details: Rate
     send_oct: int
     send_oct_details: Rate
-    recv_cnt: int
-    send_cnt: int
     send_pend: int
     user_provided_name: str | UnsetType = UNSET
 

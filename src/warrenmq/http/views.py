@@ -115,31 +115,20 @@ def queue_info(bridge: Bridge, queue: Queue) -> QueueInfo:
         operator_policy=queue.operator_policy,
         effective_policy_definition=queue.policy_definition,
         consumers=queue.consumer_count(),
-        consumer_utilisation=1.0 if busy and ready == 0 else 0.0,
-        consumer_capacity=1.0 if busy and ready == 0 else 0.0,
         exclusive_consumer_tag=None if exclusive is None else exclusive.tag,
         single_active_consumer_tag=active,
         head_message_timestamp=queue.head_timestamp(),
         idle_since=moment(queue.idle_since) if idle else UNSET,
-        memory=ready_bytes + unacked_bytes + 256 * (ready + unacked),
         messages=ready + unacked + letters,
         messages_details=rates.details((key, "messages"), ready + unacked + letters),
         messages_ready=ready,
         messages_ready_details=rates.details((key, "ready"), ready),
         messages_unacknowledged=unacked,
         messages_unacknowledged_details=rates.details((key, "unacked"), unacked),
-        messages_ram=ready + unacked,
-        messages_ready_ram=ready,
-        messages_unacknowledged_ram=unacked,
-        messages_paged_out=0,
-        messages_persistent=ready + unacked if queue.durable else 0,
         message_bytes=ready_bytes + unacked_bytes + letter_bytes,
         message_bytes_ready=ready_bytes,
         message_bytes_unacknowledged=unacked_bytes,
-        message_bytes_ram=ready_bytes + unacked_bytes,
-        message_bytes_paged_out=0,
-        message_bytes_persistent=ready_bytes + unacked_bytes if queue.durable else 0,
-        message_stats=queue_stats(bridge, queue) if queue.published or queue.delivered else UNSET,
+        message_stats=queue_stats(bridge, queue) if queue.published or queue.taken() else UNSET,
         owner_pid_details=UNSET if queue.exclusive_owner is None else _owner(queue.exclusive_owner),
         messages_dlx=letters if queue.kind == "quorum" else UNSET,
         message_bytes_dlx=letter_bytes if queue.kind == "quorum" else UNSET,
@@ -151,14 +140,20 @@ def queue_info(bridge: Bridge, queue: Queue) -> QueueInfo:
 
 
 def queue_stats(bridge: Bridge, queue: Queue) -> dict[str, object]:
-    counters = {
-        "publish": int(queue.published),
-        "deliver_get": int(queue.delivered),
-        "deliver": int(queue.delivered),
-        "ack": int(queue.acked),
-        "redeliver": int(queue.requeued),
-    }
+    counters = {"publish": int(queue.published), "ack": int(queue.acked), **deliveries(queue)}
     return bridge.rates.stats((queue.name.virtual_host, "queue", queue.name.name), counters)
+
+
+def deliveries(counted: Queue | Channel) -> dict[str, int]:
+    """What left for clients, by the way it took, under RabbitMQ's names."""
+    ways = {
+        "deliver": int(counted.delivered),
+        "deliver_no_ack": int(counted.delivered_no_ack),
+        "get": int(counted.fetched),
+        "get_no_ack": int(counted.fetched_no_ack),
+    }
+    others = {"redeliver": int(counted.redelivered), "get_empty": int(counted.fetched_nothing)}
+    return {**ways, "deliver_get": sum(ways.values()), **others}
 
 
 def _owner(connection: Connection) -> dict[str, object]:
@@ -185,14 +180,14 @@ def queue_totals(bridge: Bridge, key: object, vhosts: list[VHost]) -> QueueTotal
 
 
 def vhost_stats(bridge: Bridge, key: object, vhosts: list[VHost]) -> dict[str, object]:
-    counters = {"publish": 0, "deliver_get": 0, "deliver": 0, "ack": 0, "redeliver": 0}
+    counters = {"publish": 0, "ack": 0}
     for vhost in vhosts:
+        for exchange in vhost.exchanges.values():
+            counters["publish"] += int(exchange.messages_in)
         for queue in vhost.queues.values():
-            counters["publish"] += int(queue.published)
-            counters["deliver_get"] += int(queue.delivered)
             counters["ack"] += int(queue.acked)
-            counters["redeliver"] += int(queue.requeued)
-    counters["deliver"] = counters["deliver_get"]
+            for name, count in deliveries(queue).items():
+                counters[name] = counters.get(name, 0) + count
     return bridge.rates.stats(key, counters) if any(counters.values()) else {}
 
 
@@ -277,8 +272,6 @@ def connection_info(bridge: Bridge, connection: Connection) -> ConnectionInfo:
         recv_oct_details=rates.details((connection.name, "received"), received),
         send_oct=sent,
         send_oct_details=rates.details((connection.name, "sent"), sent),
-        recv_cnt=0,
-        send_cnt=0,
         send_pend=0,
         user_provided_name=given if isinstance(given, str) else UNSET,
     )
@@ -316,18 +309,29 @@ def consumer_info(bridge: Bridge, consumer: Consumer) -> ConsumerInfo:
     )
 
 
+def unconfirmed(channel: Channel) -> int:
+    return sum(int(waiting.last) - int(waiting.first) + 1 for waiting in channel.confirms.waiting)
+
+
+def channel_stats(bridge: Bridge, channel: Channel, name: str) -> dict[str, object]:
+    """As RabbitMQ: about publishing when something was published, about consuming when something was consumed."""
+    answered = int(channel.publish_seqno) - int(channel.confirms.offset) - unconfirmed(channel)
+    publishing = {
+        "publish": int(channel.published),
+        "confirm": answered if channel.confirms.selected else 0,
+        "return_unroutable": int(channel.returned),
+        "drop_unroutable": int(channel.dropped),
+    }
+    consuming = {"ack": int(channel.acked), **deliveries(channel)}
+    counters = {
+        name: count for group in (publishing, consuming) if any(group.values()) for name, count in group.items()
+    }
+    return bridge.rates.stats(("channel", name), counters) if counters else {}
+
+
 def channel_info(bridge: Bridge, channel: Channel) -> ChannelInfo:
     connection = channel.connection
     vhost = connection.vhost
-    counters = {
-        "publish": int(channel.published),
-        "confirm": int(channel.publish_seqno) if channel.confirms.selected else 0,
-        "return_unroutable": int(channel.returned),
-        "deliver_get": int(channel.delivered),
-        "deliver": int(channel.delivered),
-        "ack": int(channel.acked),
-        "redeliver": 0,  # counted per queue
-    }
     name = channel_name(channel)
     tx = channel.tx
     return ChannelInfo(
@@ -345,9 +349,9 @@ def channel_info(bridge: Bridge, channel: Channel) -> ChannelInfo:
         prefetch_count=int(channel.prefetch),
         global_prefetch_count=int(channel.global_prefetch),
         messages_unacknowledged=int(channel.unacked.count),
-        messages_unconfirmed=len(channel.confirms.waiting),
+        messages_unconfirmed=unconfirmed(channel),
         messages_uncommitted=0 if tx is None else int(tx.uncommitted()),
         acks_uncommitted=0 if tx is None else int(tx.buffered_acks()),
         pending_raft_commands=0,
-        message_stats=bridge.rates.stats(("channel", name), counters) if any(counters.values()) else {},
+        message_stats=channel_stats(bridge, channel, name),
     )

@@ -114,6 +114,8 @@ def get(channel: Channel, method: Method) -> None:
     queue.check_whole()
     entry = queue.get()
     if entry is None:
+        channel.fetched_nothing += 1
+        queue.fetched_nothing += 1
         channel.reply(method_frame(channel.number, "basic.get-empty"))
         return
     tag = channel.next_delivery_tag()
@@ -132,7 +134,12 @@ def get(channel: Channel, method: Method) -> None:
         message_count=queue.ready,
     )
     channel.reply_with_message(answer, message, queue.promise_pending())
-    channel.delivered += 1
+    if no_ack:
+        channel.fetched_no_ack += 1
+    else:
+        channel.fetched += 1
+    if entry.redelivered:
+        channel.redelivered += 1
     channel.broker.firehose.delivered(channel, entry)
 
 

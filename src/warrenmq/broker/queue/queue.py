@@ -139,7 +139,12 @@ class Queue(Destination):
         self.behind: bool = False  # more has expired than a turn may drop: the rest is at the head still
         # counters
         self.published: i64 = 0
-        self.delivered: i64 = 0
+        self.delivered: i64 = 0  # to consumers who acknowledge; the others and those by basic.get count below
+        self.delivered_no_ack: i64 = 0
+        self.fetched: i64 = 0
+        self.fetched_no_ack: i64 = 0
+        self.fetched_nothing: i64 = 0  # basic.get of an empty queue
+        self.redelivered: i64 = 0  # of all these, those that had been delivered before
         self.acked: i64 = 0
         self.requeued: i64 = 0
         self.idle_since: i64 = vhost.broker.now
@@ -295,10 +300,11 @@ class Queue(Destination):
             if entry is None:
                 break
             consumer.deliver(entry)
-            self.delivered += 1
             if consumer.no_ack:
+                self.delivered_no_ack += 1
                 self._leave(entry)
             else:
+                self.delivered += 1
                 self.unacked += 1
                 self.unacked_bytes += entry.message.size
                 if self.unacked > WINDOW:
@@ -337,12 +343,19 @@ class Queue(Destination):
         if if_unused and len(self.dispatch.consumers) > 0:
             raise AmqpError(406, f"{self.name} in use")
 
+    def taken(self) -> i64:
+        """How many messages left for clients, in whatever way."""
+        return self.delivered + self.delivered_no_ack + self.fetched + self.fetched_no_ack
+
     def got(self, entry: Entry, no_ack: bool) -> None:
         """basic.get took this entry."""
-        self.delivered += 1
+        if entry.redelivered:
+            self.redelivered += 1
         if no_ack:
+            self.fetched_no_ack += 1
             self._leave(entry)
         else:
+            self.fetched += 1
             self.unacked += 1
             self.unacked_bytes += entry.message.size
         if self.expiring:
