@@ -9,6 +9,10 @@ from typing import Any
 import httpx
 import pytest
 
+from tests.broker.harness import Core
+from tests.rules.desk import queue
+from tests.rules.test_slices import publish
+from warrenmq.broker.queue.lease import TAKEN
 from warrenmq.cli.ctl import main
 from warrenmq.client import ChannelClosed, Connection
 from warrenmq.client import Properties as Basic
@@ -280,3 +284,69 @@ def test_purging_and_deleting_say_how_many_messages_are_leased(
     again.publish("a", "b")
     again.lease(count=2)
     assert again.http.delete("").headers["warren-leased"] == "2"
+
+
+@pytest.mark.parametrize("durable", [True, False])
+def test_a_large_lease_is_filled_a_bounded_number_a_turn(broker: Broker, durable: bool) -> None:
+    q = Queue(broker, durable)
+    count = 2 * TAKEN + 100
+    mode = 2 if durable else 1
+    q.channel.publish_many("", "q", [b"%d" % number for number in range(count)], Basic(delivery_mode=mode))
+    q.channel.wait_for_confirms(60)
+    assert q.lease(count=count)["count"] == count
+    assert q.counts() == (0, count)
+
+
+def test_a_lease_is_taken_in_slices_and_whoever_asks_with_its_key_gets_all_of_it(tmp_path: Path) -> None:
+    core = Core(tmp_path)
+    client = core.client()
+    client.call("queue.declare", queue="q", durable=True)
+    count = 2 * TAKEN + 100
+    publish(client, "q", range(count), delivery_mode=2)
+    waiting = queue(core, "q")
+    core.broker.begin_turn()
+    lease = waiting.leases.create(count - 50, -1, 60_000, "o", "k")
+    core.broker.end_turn()
+    turns = [0, int(lease.count())]
+    assert waiting.leases.create(1, -1, 60_000, "o", "k") is lease
+    while lease.filling:
+        core.broker.begin_turn()
+        waiting.leases.fill(lease)
+        core.broker.end_turn()
+        turns.append(int(lease.count()))
+    assert max(after - before for before, after in zip(turns, turns[1:], strict=False)) <= TAKEN
+    assert (turns[-1], int(waiting.ready)) == (count - 50, 50)
+    core.restart(clean=False)
+    (found,) = queue(core, "q").leases.all()
+    assert (int(found.left), int(queue(core, "q").ready)) == (count - 50, 50)
+
+
+@pytest.mark.parametrize("end", ["released", "deleted", "crash"])
+def test_a_lease_that_ends_while_it_is_filled_strands_nothing(tmp_path: Path, end: str) -> None:
+    core = Core(tmp_path)
+    client = core.client()
+    client.call("queue.declare", queue="q", durable=True)
+    publish(client, "q", range(TAKEN + 100), delivery_mode=2)
+    waiting = queue(core, "q")
+    core.broker.begin_turn()
+    lease = waiting.leases.create(TAKEN + 100, -1, 60_000, "", "")
+    core.broker.end_turn()
+    assert lease.filling and lease.count() == TAKEN
+    if end == "crash":
+        core.restart(clean=False)
+        (found,) = queue(core, "q").leases.all()
+        assert (int(found.left), int(queue(core, "q").ready)) == (TAKEN, 100)
+        return
+    core.broker.begin_turn()
+    if end == "released":
+        waiting.leases.release(lease)
+    else:
+        waiting.vhost.remove_queue(waiting)
+    waiting.leases.fill(lease)
+    core.broker.end_turn()
+    assert not lease.filling and lease.count() == TAKEN
+    core.advance(60_000)
+    live = sum(int(segment.live) for segment in core.log.segments.values())
+    assert live == (TAKEN + 100 if end == "released" else 0)
+    if end == "released":
+        assert (int(waiting.ready), int(waiting.unacked)) == (TAKEN + 100, 0)

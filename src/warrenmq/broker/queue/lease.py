@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 REDELIVERED: Final = 1
 DEFAULT_TTL: Final = 7 * 86_400_000
 REMEMBERED: Final = 1000  # leases of a queue that are remembered as returned
+TAKEN: Final = 16384  # messages that are leased within one turn ...
+TAKEN_BYTES: Final = 4 << 20  # ... or fewer, when so much of them has to leave memory
 SLICE: Final = 1024  # messages that are read to be given back or rejected within one turn ...
 SLICE_BYTES: Final = 4 << 20  # ... or fewer, when they are as large as this together
 
@@ -85,6 +87,9 @@ class Lease:
         self.backs: i64 = 0  # records of such slots
         self.closed_below: i64 = 0  # while it is returning: no slot before this one is open
         self.delayed: bool = False  # it is there to run out
+        self.filling: bool = False  # it gets more, in turns to come: up to
+        self.wanted: i64 = 0  # so many messages
+        self.wanted_bytes: i64 = -1  # of so many bytes, -1 = no such bound
         self.returning: bool = False  # it ran out or was released; its messages go back slice by slice
         self.timer: Final = Expiry(self)
 
@@ -212,7 +217,8 @@ class Leases:
     def create(self, count: i64, max_bytes: i64, ttl: i64, owner: str, key: str) -> Lease:
         """Lease up to ``count`` messages or ``max_bytes`` of bodies (-1 = no such bound; at least one message if any).
 
-        The same key gives the same lease again while it lives, so a lost answer strands nothing.
+        The same key gives the same lease again while it lives, so a lost answer strands nothing. A large one is filled
+        in turns to come: ``fill`` while it is ``filling``.
         """
         queue = self._queue
         if queue.kind == "stream":
@@ -222,10 +228,22 @@ class Leases:
                 if lease.key == key and lease.owner == owner and not lease.returning:
                     return lease
         lease = Lease(queue, str(queue.broker.next_id()), owner, key, ttl)
-        queue.lease_out(lease, count, max_bytes)
+        lease.wanted = count
+        lease.wanted_bytes = max_bytes
+        lease.filling = not queue.lease_out(lease, count, max_bytes, TAKEN, TAKEN_BYTES)
         if lease.count():  # an empty one is told, not kept
             self._keep(lease)
         return lease
+
+    def fill(self, lease: Lease) -> None:
+        """Another turn's worth of messages, unless the lease is over meanwhile."""
+        queue = self._queue
+        if queue.gone or lease.returning or self._leases.get(lease.id) is not lease:
+            lease.filling = False
+        elif lease.filling:
+            lease.filling = not queue.lease_out(lease, lease.wanted, lease.wanted_bytes, TAKEN, TAKEN_BYTES)
+            if not lease.filling:
+                self._keep(lease)
 
     def _keep(self, lease: Lease) -> None:
         broker = self._queue.broker

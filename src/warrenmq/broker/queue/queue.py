@@ -678,17 +678,26 @@ class Queue(Destination):
         self.ready = 0
         self.ready_bytes = 0
 
-    def lease_out(self, lease: Lease, count: i64, max_bytes: i64) -> None:
-        """Move messages from the head to a lease: they count as unacknowledged and nobody else gets them."""
+    def lease_out(self, lease: Lease, count: i64, max_bytes: i64, most: i64, most_bytes: i64) -> bool:
+        """Move messages from the head to a lease: they count as unacknowledged and nobody else gets them.
+
+        ``count`` of them, of ``max_bytes`` in all (-1 = no such bound), but not more now than ``most`` or about
+        ``most_bytes``. Says whether it has all it may have."""
         self.overlooked = False
         if self.expiring:
             self.expire_heads(self.broker.now)
+        full = True
         while self.ready > 0 and not self.behind and not self.busy and (count < 0 or lease.count() < count):
             fifo = self._first_fifo() if self.max_priority > 0 else self._fifo
             size = fifo.head_size()
             if max_bytes >= 0 and lease.count() > 0 and lease.bytes + size > max_bytes:
                 break
+            if most <= 0 or most_bytes <= 0:
+                full = False
+                break
             fifo.lease_head(lease, self.priority_of(fifo))
+            most -= 1
+            most_bytes -= size
             self.ready -= 1
             self.ready_bytes -= size
             self.unacked += 1
@@ -696,6 +705,7 @@ class Queue(Destination):
         if self.expiring:
             self.arm_head_expiry()
         self._promise.renew()
+        return full
 
     def places(self, first: i64, end: i64, most: i64) -> list[Place]:
         """Where what waits here is, by position from ``first`` up to ``end``: for somebody who only looks."""
