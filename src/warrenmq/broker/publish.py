@@ -1,22 +1,25 @@
 """The publish path: the stages a basic.publish goes through, in order. This page is the order.
 
-    interceptors            channel.py, before this page: they may rewrite or refuse any channel method
+    interceptors            frame_loop.py, when the method comes: they may rewrite or refuse any channel method
     immediate               540
     size                    406; refused from the content header on, before a body is buffered
     write permission        403
     exchange lookup         404
     internal                403
     topic permission        403, on the key of the publish; CC and BCC are not looked at, as in RabbitMQ
-    properties, reply-to    406
+    reply-to                406
     user-id                 406
     expiration              406
     sequence number         for mandatory, confirm and tx alike
     CC and BCC              406
+    delivery mode           406
     message interceptors    they may amend the message
     route                   decorators, exchange-to-exchange, alternate exchanges
-    firehose tap
-    tx buffer, or deliver
+    firehose                when the vhost is traced
+    deliver                 to the queues, or to the transaction until its commit
     outcome                 outcomes.py: the only place that returns, acks or nacks
+
+A test reads this list and the one in docs/publishing.md and follows a message through the code.
 
 The stages up to the topic permission, and the routing of a message with ordinary properties, depend on nothing but the
 publish frame: their result is remembered as a ``Route`` (route.py) and an identical publish starts behind them. With
