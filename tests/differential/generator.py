@@ -8,8 +8,9 @@ shrinking works on the finished list (shrink.py), which keeps every step readabl
 
 RabbitMQ leaves some orders open (its queues and channels are processes). The generator stays away from the
 few that would make two runs of one RabbitMQ differ in content: one shared prefetch over several queues, a
-connection that dies while two of its channels hold messages of one queue, and dead letters beside a burst of
-publishes. Everything else is levelled in transcript.py.
+connection that dies while two of its channels hold messages of one queue, dead letters beside a burst of
+publishes, and a transaction that both publishes to a quorum queue and gives back to it (publishes are commands of low
+priority there, which the other overtakes, most of the time). Everything else is levelled in transcript.py.
 """
 
 from __future__ import annotations
@@ -80,7 +81,10 @@ class Generator:
         channel = self.channel()
         chance = self.random.random()
         if chance < self.errors:
-            return mistakes.wrong(self, channel)
+            wrong = mistakes.wrong(self, channel)
+            if wrong.name == "tx.select":
+                self.guess.transactional.add(wrong.channel)
+            return wrong
         if self.guess.mode.get(channel) == "tx" and chance < 0.25:
             return op(channel, self.random.choice(("tx.commit", "tx.commit", "tx.rollback")))
         acts = list(ACTS)
@@ -256,7 +260,7 @@ class Generator:
             values.update(self.flags(multiple=0.3))
             if values.get("multiple") and self.flip(0.25):
                 values["delivery_tag"] = 0
-        if name != "basic.ack":
+        if name != "basic.ack" and not ("quorum" in self.families and channel in self.guess.transactional):
             values.update(self.flags(requeue=0.6))
         return op(channel, name, **values)
 
@@ -283,6 +287,7 @@ class Generator:
         if self.guess.mode.get(channel) == "confirm" and self.flip(0.7):
             return self.publish(channel)
         self.guess.mode.setdefault(channel, "tx")
+        self.guess.transactional.add(channel)
         return op(channel, "tx.select")
 
     def may_end(self, connection: str) -> bool:

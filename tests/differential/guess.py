@@ -23,6 +23,7 @@ class Guess:
     exchanges: dict[str, dict[str, Any]] = field(default_factory=dict)
     bindings: list[tuple[str, dict[str, Any]]] = field(default_factory=list)  # (method, values) to unbind
     mode: dict[str, str] = field(default_factory=dict)  # channel -> tx, confirm
+    transactional: set[str] = field(default_factory=set)  # channels that ever were asked to be
     consuming: dict[str, set[str]] = field(default_factory=dict)  # channel -> queues
     holding: set[str] = field(default_factory=set)  # channels that may hold messages
     got: set[str] = field(default_factory=set)  # channels that may hold messages from basic.get

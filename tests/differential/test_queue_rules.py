@@ -241,6 +241,83 @@ def test_what_comes_back_to_a_quorum_queue_goes_where_rabbitmq_puts_it(
     assert shown(desk, queue, 6) == (rest + back if to_the_end else back + rest)
 
 
+@LIMITS
+@pytest.mark.parametrize(
+    "takers", [["get"] * 12, ["b", "a"], ["t", "get", "get"], ["get", "0", "get", "Z", "10"]], ids=" ".join)
+def test_what_a_channel_held_of_a_quorum_queue_comes_back_consumer_by_consumer(
+    desk: Desk, limit: dict[str, object], takers: list[str]
+) -> None:
+    """In the order of their tags, whoever took first; a get is a consumer whose tag is its delivery tag, as a text.
+    The last consumer is still there when the channel ends, the others were cancelled."""
+    queue = quorum(desk, **limit)
+    channel = desk.connection.channel()
+    channel.basic_qos(prefetch_count=2)
+    held: list[tuple[str, str]] = []
+    for number, taker in enumerate(takers):
+        desk.fill(queue, f"{number}.1", f"{number}.2")
+        wanted = len(held) + 2
+        if taker == "get":
+            while len(held) < wanted:
+                method, _, body = channel.basic_get(queue)
+                held.append((str(method.delivery_tag), body.decode()))
+            continue
+        channel.basic_consume(queue, lambda _, method, properties, body: held.append(
+            (method.consumer_tag, body.decode())), consumer_tag=taker)
+        desk.until(lambda wanted=wanted: len(held) == wanted)  # type: ignore[misc]
+        if number < len(takers) - 1:
+            channel.basic_cancel(taker)
+    desk.fill(queue, "last")
+    channel.close()
+    desk.until(lambda: desk.count(queue) == len(held) + 1)
+    back = [(body, 1) for _, body in sorted(held, key=lambda each: each[0])]
+    assert shown(desk, queue, len(held) + 1) == [*back, ("last", 0)]
+
+
+@pytest.mark.parametrize("how", ["nack", "channel closed"])
+def test_what_comes_back_together_to_a_quorum_queue_is_handed_out_consumer_by_consumer(desk: Desk, how: str) -> None:
+    """Each in its turn gets one, but a channel is told all of one consumer's before the next's, in order of tags."""
+    queue = quorum(desk, delivery_limit=9)
+    desk.fill(queue, *"1234567")
+    holder, reader = desk.connection.channel(), desk.connection.channel()
+    held: list[int] = []
+    holder.basic_consume(queue, lambda _, method, *content: held.append(method.delivery_tag), consumer_tag="holder")
+    desk.until(lambda: len(held) == 7)
+    holder.basic_cancel("holder")
+    seen: list[tuple[str, str]] = []
+    for tag in "bca":
+        reader.basic_consume(queue, lambda _, method, properties, body: seen.append(
+            (method.consumer_tag, body.decode())), consumer_tag=tag)
+    BACK["nack all" if how == "nack" else how](holder, held)
+    desk.until(lambda: len(seen) == 7)
+    reader.close()
+    assert seen == [("a", "3"), ("a", "6"), ("b", "1"), ("b", "4"), ("b", "7"), ("c", "2"), ("c", "5")]
+
+
+@pytest.mark.parametrize(("kind", "second"), [("classic", "first"), ("quorum", "other")])
+def test_a_consumer_of_a_quorum_queue_that_holds_all_it_may_goes_to_the_back(
+    desk: Desk, kind: str, second: str
+) -> None:
+    queue = desk.queue("q", queue_type=kind)
+    channel = desk.connection.channel()
+    channel.basic_qos(prefetch_count=1)
+    seen: list[tuple[str, int]] = []
+
+    def consume(tag: str) -> None:
+        channel.basic_consume(queue, lambda _, method, *content: seen.append((tag, method.delivery_tag)),
+                              consumer_tag=tag)
+
+    consume("first")
+    desk.fill(queue, "1")
+    desk.until(lambda: len(seen) == 1)
+    consume("other")
+    channel.basic_ack(1)
+    channel.basic_qos(prefetch_count=1)  # its answer says that the ack has gone to the queue
+    desk.fill(queue, "2")
+    desk.until(lambda: len(seen) == 2)
+    channel.close()
+    assert seen == [("first", 1), (second, 2)]
+
+
 def test_a_get_of_a_quorum_queue_always_shows_a_count_and_a_delivery_only_after_a_failure(desk: Desk) -> None:
     queue = quorum(desk)
     desk.fill(queue, "x", headers={"x-delivery-count": 7})

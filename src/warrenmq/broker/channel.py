@@ -16,6 +16,7 @@ from librt.vecs import vec
 from mypy_extensions import i64
 
 from warrenmq.broker import large
+from warrenmq.broker.abandoned import take_all
 from warrenmq.broker.acks import Taken, Unacked
 from warrenmq.broker.confirms import Confirms
 from warrenmq.broker.consumer import LARGE_BODY, Consumer
@@ -550,7 +551,7 @@ class Channel:
         if self.tx is not None:
             self.tx.rollback()
             self.tx = None
-        entries = self.unacked.take_up_to(0)
+        entries = take_all(self.unacked)
         for consumer in consumers:
             consumer.cancelled = True
             consumer.queue.dispatch.remove(consumer)

@@ -58,6 +58,10 @@ class Consumer:
             return False
         return self.channel.can_deliver()
 
+    def is_full(self) -> bool:
+        """Does it hold all it may?"""
+        return self.prefetch > 0 and self.unacked >= self.prefetch and not self.no_ack
+
     def deliver(self, entry: Entry) -> None:
         """Send the message as the channel's next delivery."""
         channel = self.channel

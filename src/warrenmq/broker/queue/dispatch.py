@@ -20,6 +20,7 @@ class Dispatch:
     def __init__(self, single_active: bool) -> None:
         self.single_active: bool = single_active
         self.heirs_by_priority: bool = True  # who follows a single active consumer? else whoever waits longest
+        self.full_leave: bool = False  # does one that holds all it may leave at once? else when it is its turn
         self.consumers: list[Consumer] = []  # all of them, in the order they came
         self._ring: list[Consumer] = []
 
@@ -71,8 +72,19 @@ class Dispatch:
             del ring[0]
             self._insert(consumer)
 
+    def several(self) -> bool:
+        """Would messages go to more than one?"""
+        return len(self._ring) > 1
+
     def _insert(self, consumer: Consumer) -> None:
         ring = self._ring
+        if self.full_leave:
+            if ring and ring[0].is_full():  # only the last that was served can be
+                ring[0].in_turn = False
+                del ring[0]
+            if consumer.is_full():
+                consumer.in_turn = False
+                return
         i: i64 = len(ring)
         while i > 0 and ring[i - 1].priority < consumer.priority:
             i -= 1

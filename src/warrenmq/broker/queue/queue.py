@@ -120,6 +120,7 @@ class Queue(Destination):
         self.gone: bool = False
         self.leases: Final = Leases(self)
         self.keeps_all: bool = False  # does it log transient messages too? (streams)
+        self.knows_consumers: bool = False  # does it get back what an ended channel held by consumer? (quorum)
         self.aside: Aside | None = None  # what is damaged
         self.failed: bool = False  # set by a fault: accepts nothing any more
         self.next_position: i64 = 1

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from warrenmq.broker.consumer import Consumer
 
 DELIVERY_COUNT: Final = "x-delivery-count"
+TOGETHER: Final = 256  # so many at most are handed out consumer by consumer
 
 
 @final
@@ -37,7 +38,10 @@ class QuorumQueue(Queue):
         super().prepare()
         self.kind = "quorum"
         self.keeps_all = True
+        self.knows_consumers = True
         self.dispatch.heirs_by_priority = False
+        self.dispatch.full_leave = True
+        self._together: bool = False  # did several come back at once?
         self._failures: dict[int, int] = {}  # by position: how often it came back, of all that did
         self._gets: set[int] = set()  # positions of what basic.get holds
         self._leaving: list[Consumer] = []  # cancelled, and held something then
@@ -199,7 +203,42 @@ class QuorumQueue(Queue):
                 self._count(entry.message, entry.position, failures)
         if not self.gone:
             self._fifo.put_behind(back)
+            self._together = self._together or len(back) > 1
             self.came_back()
+
+    def drain(self) -> None:
+        if self._together and not self.busy:
+            self._together = False
+            if self.dispatch.several():
+                self._hand_out()
+        super().drain()
+
+    def _hand_out(self) -> None:
+        """What came back together: to each consumer in its turn, but a channel is told all of one consumer's before
+        the next's, in the order of their tags."""
+        taken: list[tuple[Consumer, Entry]] = []
+        while self.ready > 0 and len(taken) < TOGETHER:
+            consumer = self.dispatch.next()
+            if consumer is None:
+                break
+            entry = self._take()
+            if entry is None:
+                break
+            consumer.unacked += 1  # until it is counted for good
+            taken.append((consumer, entry))
+            self.dispatch.served(consumer)
+        taken.sort(key=_consumer_tag)
+        for consumer, entry in taken:
+            consumer.unacked -= 1
+            consumer.deliver(entry)
+            self.delivered += 1
+            if consumer.no_ack:
+                self._leave(entry)
+            else:
+                self.unacked += 1
+                self.unacked_bytes += entry.message.size
+                if self.unacked > paging.WINDOW:
+                    paging.let_go(self, entry)
 
     def _to_the_end(self, entry: Entry, failures: int) -> None:
         self._failures.pop(entry.position, None)
@@ -265,6 +304,10 @@ class QuorumQueue(Queue):
                     index.flags[i] = holder.pack_failed(failures, holder.size_of(index.flags[i]))
                 i += 1
         return index
+
+
+def _consumer_tag(one: tuple[Consumer, Entry]) -> str:
+    return one[0].tag
 
 
 def _show(entry: Entry, failures: int) -> None:
