@@ -293,6 +293,32 @@ def test_what_comes_back_together_to_a_quorum_queue_is_handed_out_consumer_by_co
     assert seen == [("a", "3"), ("a", "6"), ("b", "1"), ("b", "4"), ("b", "7"), ("c", "2"), ("c", "5")]
 
 
+@LIMITS
+@pytest.mark.parametrize("how", ["nack all", "recover", "channel closed"])
+def test_a_limit_of_a_quorum_queue_drops_nothing_that_consumers_take_again(
+    desk: Desk, limit: dict[str, object], how: str
+) -> None:
+    queue = quorum(desk, max_length=2, **limit)
+    holder, reader = desk.connection.channel(), desk.connection.channel()
+    seen: list[str] = []
+
+    def take(_: object, method: object, properties: object, body: bytes) -> None:
+        seen.append(body.decode())
+
+    holder.basic_consume(queue, take)
+    for body in "12345":
+        desk.fill(queue, body)
+        desk.until(lambda wanted=int(body): len(seen) == wanted)  # type: ignore[misc]
+    if how == "channel closed":
+        reader.basic_consume(queue, take)
+    BACK[how](holder, [5])
+    desk.until(lambda: len(seen) == 10)
+    assert "".join(seen) == "1234512345"
+    if holder.is_open:
+        holder.close()
+    reader.close()
+
+
 @pytest.mark.parametrize(("kind", "second"), [("classic", "first"), ("quorum", "other")])
 def test_a_consumer_of_a_quorum_queue_that_holds_all_it_may_goes_to_the_back(
     desk: Desk, kind: str, second: str

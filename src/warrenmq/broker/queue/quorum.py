@@ -15,7 +15,7 @@ from mypy_extensions import i64
 from warrenmq.broker import holder
 from warrenmq.broker.message import Entry, Message, message_from
 from warrenmq.broker.queue import paging
-from warrenmq.broker.queue.arguments import REJECT_PUBLISH
+from warrenmq.broker.queue.arguments import DROP_HEAD, REJECT_PUBLISH
 from warrenmq.broker.queue.letters import Letters
 from warrenmq.broker.queue.page import PERSISTENT, REDELIVERED
 from warrenmq.broker.queue.queue import Queue
@@ -42,6 +42,7 @@ class QuorumQueue(Queue):
         self.dispatch.heirs_by_priority = False
         self.dispatch.full_leave = True
         self._together: bool = False  # did several come back at once?
+        self._over: bool = False  # may what came back be over a limit?
         self._failures: dict[int, int] = {}  # by position: how often it came back, of all that did
         self._gets: set[int] = set()  # positions of what basic.get holds
         self._leaving: list[Consumer] = []  # cancelled, and held something then
@@ -206,12 +207,24 @@ class QuorumQueue(Queue):
             self._together = self._together or len(back) > 1
             self.came_back()
 
+    def came_back(self) -> None:
+        """Expiry first, then consumers, and then limits, so that nothing is dropped that is taken again."""
+        if self.busy:
+            return  # more comes back
+        if self.expiring:
+            self.expire_heads(self.broker.now)
+        self._over = self.eager and self.settings.overflow == DROP_HEAD
+        self.mark_dirty()
+
     def drain(self) -> None:
         if self._together and not self.busy:
             self._together = False
             if self.dispatch.several():
                 self._hand_out()
         super().drain()
+        if self._over and not self.busy:
+            self._over = False
+            self._drop_heads()
 
     def _hand_out(self) -> None:
         """What came back together: to each consumer in its turn, but a channel is told all of one consumer's before
