@@ -47,7 +47,7 @@ test: $(TESTED)
 check: lint types test-pure
 
 test-pure: $(TOOLS)
-	WARREN_PURE=1 PYTHONPATH=src $(PYTEST) -q -m 'pure and not soak'
+	WARREN_PURE=1 PYTHONPATH=$(CURDIR)/src $(PYTEST) -q -m 'pure and not soak'
 
 soak: $(TESTED)
 	$(BIN)/python -m pytest -m soak --timeout 0 $(ARGS)

@@ -33,11 +33,12 @@ def play(request: pytest.FixtureRequest, broker: RunningBroker) -> Play:
 
     def run(scene: str, work: float) -> tuple[Transcript, str]:
         if request.param == "amqplib":
-            output = request.getfixturevalue("run_node")(EXAMPLES / "confirms_amqplib.js", scene, broker.url, str(work))
+            node = request.getfixturevalue("run_node")
+            output = node(EXAMPLES / "confirms_amqplib.js", scene, broker.url, str(work), timeout=120)
         else:
             done = subprocess.run(
                 [sys.executable, str(EXAMPLES / "confirms_pika.py"), scene, "--url", broker.url, "--work", str(work)],
-                capture_output=True, text=True, timeout=60)
+                capture_output=True, text=True, timeout=120)
             assert done.returncode == 0, done.stdout + done.stderr
             output = done.stdout
         lines = re.findall(r"^\[([\d/]+ [\d:.]+)\] \[(?:LOG|ERROR)\] +([^{\n]*)", output, re.MULTILINE)
@@ -50,16 +51,18 @@ def texts(transcript: Transcript) -> list[str]:
     return [text for _, text in transcript]
 
 
-def test_a_consumer_at_work_does_not_delay_the_ack_of_a_transient_message(play: Play, broker: RunningBroker) -> None:
-    work = 5.0 if broker.is_warren else 1.0
-    transcript, _ = play("transient", work)
+def test_a_consumer_at_work_does_not_delay_the_ack_of_a_transient_message(play: Play) -> None:
+    """An ack that waited for the consumer would be last however long the work is; a slow machine's is so only once."""
+    for work in (1, 10, 40):
+        transcript, _ = play("transient", work)
+        if texts(transcript)[-1] == PROCESSED:
+            break
     assert texts(transcript)[:3] == [CONNECTED, PUBLISHER, PUBLISHING]
-    # the ack and the delivery go to two connections: either may be first, both long before the work is done
+    # the ack and the delivery go to two connections: either may be first, both before the work is done
     assert set(texts(transcript)[3:5]) == {ACKED, WORKING}
     assert texts(transcript)[5:] == [PROCESSED]
     when = {text: time for time, text in transcript}
-    assert (when[ACKED] - when[PUBLISHING]).total_seconds() < work / 2
-    assert (when[PROCESSED] - when[ACKED]).total_seconds() > work * 0.8
+    assert (when[PROCESSED] - when[WORKING]).total_seconds() > work * 0.8
 
 
 def test_an_unroutable_message_that_is_not_mandatory_is_acked_and_nobody_learns_more(play: Play) -> None:
