@@ -7,6 +7,7 @@ in a file or in what `warren serve` says. A setting without a case fails: that i
 from __future__ import annotations
 
 import json
+import os
 import select
 import socket
 import ssl
@@ -19,6 +20,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+import warrenmq
 from tests.limits.authority import Authority
 from tests.support.brokers import free_ports
 from tests.support.rawclient import PROTOCOL_HEADER, Frame, RawClient
@@ -69,7 +71,11 @@ def serve(folder: Path, *, wait: bool = True, **settings: object) -> tuple[subpr
     file.write_text("".join(f"{name} = {toml(value)}\n" for name, value in settings.items()))
     with output.open("wb") as out:
         process = subprocess.Popen(
-            [sys.executable, "-m", "warrenmq", "serve", "--config", str(file)], cwd=folder, stdout=out, stderr=out
+            [sys.executable, "-m", "warrenmq", "serve", "--config", str(file)],
+            env={**os.environ, "PYTHONPATH": str(Path(warrenmq.__file__).parents[1])},
+            cwd=folder,
+            stdout=out,
+            stderr=out,
         )
     while wait and not Path(str(settings["ready_file"])).exists():
         assert process.poll() is None, output.read_text()
