@@ -14,7 +14,7 @@ import pytest
 
 from tests.support.brokers import start_warren
 from warrenmq.broker.access import Access, NoStore
-from warrenmq.broker.guesses import COST, FREE, LONGEST, MOST, REFUSED, WAITING, Guesses
+from warrenmq.broker.guesses import ADDRESS_FREE, COST, FREE, LONGEST, MOST, REFUSED, WAITING, Guesses
 from warrenmq.testing import Broker
 from warrenmq.wire.constants import PROTOCOL_HEADER
 from warrenmq.wire.fields import Field
@@ -22,6 +22,7 @@ from warrenmq.wire.frames import FrameReader
 from warrenmq.wire.methods import decode_method, method_frame
 
 FREE_GUESSES = FREE // COST
+FREE_USERS = ADDRESS_FREE // COST
 HERE, ELSEWHERE = "127.0.0.1", "127.0.0.2"
 CAPABLE = {"capabilities": Field("F", {"authentication_failure_close": Field("t", True)})}
 
@@ -100,10 +101,10 @@ class Visits:
         heard = visitor.heard()
         return {"connection.open-ok": "in", "connection.close": "out"}.get(heard[-1] if heard else "", "waits")
 
-    def http(self, password: str, address: str = HERE) -> int:
+    def http(self, password: str, address: str = HERE, user: str = "guest") -> int:
         transport = httpx.HTTPTransport(local_address=address)
         with httpx.Client(transport=transport, timeout=60) as client:
-            return client.get(f"{self.broker.http_url}/api/whoami", auth=("guest", password)).status_code
+            return client.get(f"{self.broker.http_url}/api/whoami", auth=(user, password)).status_code
 
 
 def test_after_a_few_guesses_the_next_one_waits_whether_it_is_right_or_wrong(visit: Visits) -> None:
@@ -126,6 +127,41 @@ def test_a_right_password_from_another_address_or_of_another_user_never_waits(vi
     assert visit.outcome(visit.attempt(address=ELSEWHERE)) == "in"
     assert visit.outcome(visit.attempt(b"amy", b"amy")) == "in"
     assert visit.http("guest", ELSEWHERE) == 200
+
+
+@pytest.mark.parametrize("how", ["AMQP", "HTTP"])
+def test_one_password_tried_with_many_users_takes_its_time_too(visit: Visits, how: str) -> None:
+    for number in range(FREE_USERS):
+        user = f"user{number}"
+        if how == "AMQP":
+            assert visit.outcome(visit.attempt(b"summer", user.encode())) == "out"
+        else:
+            assert visit.http("summer", user=user) == 401
+    one, right = visit.attempt(b"summer", b"one more"), visit.attempt()
+    assert (visit.outcome(one), visit.outcome(right)) == ("waits", "waits")
+    for number in range(FREE_USERS):
+        visit.attempt(b"summer", f"more{number}".encode())
+    assert visit.outcome(visit.attempt(b"summer", b"last")) == "out"  # nobody looked
+    assert visit.http("summer", user="last") == 429
+    assert visit.outcome(visit.attempt(address=ELSEWHERE)) == "in"
+    assert visit.http("guest", ELSEWHERE) == 200
+    visit.broker.advance(1)
+    assert (visit.outcome(one), visit.outcome(right)) == ("out", "waits")
+    visit.broker.advance(1)
+    assert visit.outcome(right) == "in"
+    visit.broker.advance(120)
+    assert visit.outcome(visit.attempt(b"summer", b"late")) == "out"
+
+
+def test_a_crowd_of_users_with_right_passwords_behind_one_address_never_waits(visit: Visits) -> None:
+    access = visit.broker.server.broker.access
+    names = [f"user{number}" for number in range(FREE_USERS + 5)]
+    for name in names:
+        visit.broker.call(lambda name=name: access.add_user(name, "right", ["management"]))
+        visit.broker.call(lambda name=name: access.set_permissions(name, "/", "", "", ""))
+    for name in names:
+        assert visit.outcome(visit.attempt(b"right", name.encode())) == "in"
+    assert visit.http("right", user=names[0]) == visit.http("right", user=names[-1]) == 200
 
 
 def test_guessing_on_many_connections_at_once_gains_nothing(visit: Visits) -> None:
@@ -187,12 +223,12 @@ def test_what_is_remembered_of_guesses_is_bounded() -> None:
     guesses = Guesses()
     for number in range(5 * MOST):
         guesses.wait("x" * 8000 + str(number), "10.0.0.1", 1_000_000)
-        guesses.wait(f"user{number}", "10.0.0.2", 1_000_000)
-    assert len(guesses) <= MOST
+        guesses.wait(f"user{number}", f"10.0.1.{number}", 1_000_000)
+    assert len(guesses) == 2 * MOST
     guesses.wait("late", "10.0.0.1", 9_000_000)
     for number in range(MOST):
         guesses.over(f"right{number}", "10.0.0.1", False, True, 9_000_000)
-    assert len(guesses) <= MOST
+    assert len(guesses) <= 2
 
 
 @pytest.mark.pure

@@ -49,7 +49,7 @@ def failed_login(connection: Connection, username: str, unheard: bool) -> None:
         "mechanism": connection.mechanism,
     }
     if unheard:
-        fields["hint"] = "too many failed logins of this user from this address: the password was not looked at"
+        fields["hint"] = "too many failed logins from this address: the password was not looked at"
     connection.broker.notes.event("warning", "login_refused", fields)
 
 

@@ -52,7 +52,7 @@ async def _judged(bridge: Bridge, address: str, username: str, password: str) ->
     wait = int(guesses.wait(username, address, bridge.broker.io_now()))
     if wait == REFUSED:
         _log_refusal(bridge, address, username)
-        reason = "too many failed logins of this user from this address: the password was not looked at"
+        reason = "too many failed logins from this address: the password was not looked at"
         raise ApiError(429, "too_many_requests", reason)
     if wait > 0:
         await bridge.wait(wait)

@@ -132,7 +132,7 @@ def start_ok(connection: Connection, method: Method) -> None:
 
 @final
 class Held(Timer):
-    """A login that waits for its turn, because others of this user from this address failed."""
+    """A login that waits for its turn, because others from this address failed."""
 
     def __init__(self, connection: Connection, name: str, password: str) -> None:
         super().__init__()
