@@ -39,7 +39,7 @@ PROPERTIES = ("reply_to", "user_id", "expiration", "delivery_mode")
 @pytest.fixture
 def eve(tmp_path: Path) -> Client:
     core = Core(tmp_path)
-    core.broker.max_message_size = 100
+    core.broker.limits.max_message_size = 100
     admin = core.client()
     admin.call("exchange.declare", exchange="internal", type="fanout", internal=True)
     admin.call("exchange.declare", exchange="topics", type="topic")

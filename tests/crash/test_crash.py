@@ -40,7 +40,7 @@ def test_hundreds_of_kills(tmp_path: Path) -> None:
 WRONG = [
     (
         "publishes are confirmed before they are on disk",
-        "broker/outcomes.py",
+        "broker/publish/outcomes.py",
         "    if outcome == WAITING or outcome == SCHEDULED or outcome == KEPT:\n",
         "    if False:\n",
         "",
@@ -61,7 +61,7 @@ WRONG = [
     ),
     (
         "half of a fanout is not logged",
-        "broker/outcomes.py",
+        "broker/delivering.py",
         "        if queue.logs(message):\n            ids.append(queue.id)\n",
         "        if queue.logs(message) and not ids:\n            ids.append(queue.id)\n",
         "lost",

@@ -33,7 +33,7 @@ class World:
         broker.access.set_permissions("guest", "quiet", ".*", ".*", ".*")
         broker.access.add_user("fuzzer", "fuzzer", [])
         broker.access.set_permissions("fuzzer", "/", ".*", ".*", ".*")
-        broker.max_message_size = 100_000
+        broker.limits.max_message_size = 100_000
         self.bystander: Client = self.core.client(vhost="quiet")
         self.bystander.call("queue.declare", queue="mine", durable=True)
         self.bystander.call("queue.declare", queue="kept", durable=True)
@@ -90,9 +90,9 @@ def assert_bounded(connection: object, last: int) -> None:
     limit = connection.frame_limit  # type: ignore[attr-defined]
     assert held <= 2 * (limit + 8) + 65536 + last, (held, limit)
     for channel in connection.channels.values():  # type: ignore[attr-defined]
-        buffered = sum(len(chunk) for chunk in channel.content_chunks)
-        assert buffered + channel.content_left <= connection.broker.max_message_size  # type: ignore[attr-defined]
-        assert buffered <= channel.content_size
+        buffered = sum(len(chunk) for chunk in channel.assembly.chunks)
+        assert buffered + channel.assembly.left <= connection.broker.limits.max_message_size  # type: ignore[attr-defined]
+        assert buffered <= channel.assembly.size
 
 
 def ending(output: bytes) -> str:

@@ -50,12 +50,12 @@ def held(client: Client) -> int:
     """Bytes the broker keeps for this connection's input."""
     connection = client.connection
     rest = sum(len(part) for part in connection._rest)
-    return rest + sum(sum(map(len, channel.content_chunks)) for channel in connection.channels.values())
+    return rest + sum(sum(map(len, channel.assembly.chunks)) for channel in connection.channels.values())
 
 
 @pytest.mark.parametrize("limit", [1, 100, 70_000, 300_000])
 def test_a_message_at_the_limit_is_taken_and_one_above_is_refused(core: Core, client: Client, limit: int) -> None:
-    core.broker.max_message_size = limit
+    core.broker.limits.max_message_size = limit
     client.publish("", "q", b"x" * limit)
     assert client.story() == []
     assert client.call("basic.get", queue="q", no_ack=True).body == b"x" * limit
@@ -72,7 +72,7 @@ def test_a_message_at_the_limit_is_taken_and_one_above_is_refused(core: Core, cl
 def test_a_message_too_large_is_refused_from_its_header_before_any_body_comes(
     core: Core, client: Client, size: int
 ) -> None:
-    core.broker.max_message_size = 100
+    core.broker.limits.max_message_size = 100
     client.feed(declared(size))
     assert client.story() == ["channel.close 406"]
     for _ in range(50):  # what the client sends on regardless is thrown away
@@ -82,7 +82,7 @@ def test_a_message_too_large_is_refused_from_its_header_before_any_body_comes(
 
 
 def test_with_a_limit_of_2_gib_one_byte_more_is_refused_and_2_gib_are_waited_for(core: Core, client: Client) -> None:
-    core.broker.max_message_size = 2 * GIB
+    core.broker.limits.max_message_size = 2 * GIB
     client.feed(declared(2 * GIB + 1))
     closed = client.take()[0]
     assert closed["reply_text"] == (
@@ -127,7 +127,7 @@ def test_a_frame_that_trickles_in_is_held_once(client: Client) -> None:
 def test_empty_body_frames_are_not_collected(client: Client) -> None:
     client.feed(declared(10))
     client.feed(frame(3, b"") * 10_000)
-    assert len(client.connection.channels[1].content_chunks) == 0
+    assert len(client.connection.channels[1].assembly.chunks) == 0
     client.feed(frame(3, b"0123456789"))
     assert client.call("basic.get", queue="q").body == b"0123456789"
 
@@ -137,7 +137,7 @@ def test_a_body_in_tiny_frames_costs_little_more_than_the_body(client: Client, p
     size = piece * 40_000
     client.feed(declared(size))
     client.feed(frame(3, b"y" * piece) * 39_999)
-    chunks = client.connection.channels[1].content_chunks
+    chunks = client.connection.channels[1].assembly.chunks
     cost = sys.getsizeof(chunks) + sum(map(sys.getsizeof, chunks))
     assert cost < 1.3 * size + 20_000, cost
     client.feed(frame(3, b"z" * piece))

@@ -29,7 +29,7 @@ def leave(client: Client) -> None:
 
 
 def test_connections_in_total_are_limited_and_a_free_place_is_given_again(core: Core) -> None:
-    core.broker.connection_max = 2
+    core.broker.limits.connection_max = 2
     first, second = knock(core), knock(core)
     third = knock(core)
     assert refusal(third) == "530 NOT_ALLOWED - connection refused: node connection limit (2) is reached"
@@ -66,12 +66,12 @@ def test_a_limit_of_none_keeps_everybody_out(core: Core) -> None:
 
 
 def test_the_total_is_looked_at_before_the_vhost_and_the_vhost_before_the_user(core: Core) -> None:
-    core.broker.connection_max = 1
+    core.broker.limits.connection_max = 1
     core.broker.access.set_user_limit("amy", "max-connections", 0)
     core.broker.access.set_vhost_limit("/", "max-connections", 0)
     knock(core)
     assert "node connection limit" in refusal(knock(core, "amy", "amy", "nowhere"))
-    core.broker.connection_max = 0
+    core.broker.limits.connection_max = 0
     assert "vhost nowhere not found" in refusal(knock(core, "amy", "amy", "nowhere"))
     assert "connection limit (0)" in refusal(knock(core, "amy", "amy"))
     core.broker.access.clear_vhost_limit("/", "max-connections")

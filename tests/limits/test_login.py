@@ -92,7 +92,7 @@ def test_a_certificate_of_guest_is_no_way_around_loopback(core: Core) -> None:
 def test_other_users_come_in_from_anywhere_unless_they_are_on_the_list(core: Core) -> None:
     core.broker.access.add_user("amy", "amy", [])
     assert "connection.tune" in names(log_in(arrive(core, loopback=False), "amy", "amy"))
-    core.broker.loopback_users = ["amy"]
+    core.broker.limits.loopback_users = ["amy"]
     assert refusal(log_in(arrive(core, loopback=False), "amy", "amy")) == REFUSED.format("PLAIN")
     assert "connection.tune" in names(log_in(arrive(core, loopback=False)))
 

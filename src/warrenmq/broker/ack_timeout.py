@@ -31,7 +31,7 @@ class AckTimeout(Timer):
                 oldest = channel.unacked.oldest()
                 if oldest is None:
                     continue
-                timeout: i64 = broker.consumer_timeout
+                timeout: i64 = broker.limits.consumer_timeout
                 own = oldest.queue.settings.consumer_timeout
                 if own > 0:
                     timeout = own

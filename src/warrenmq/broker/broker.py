@@ -15,7 +15,7 @@ from typing import Final, final
 from mypy_extensions import i64
 
 from warrenmq import __version__
-from warrenmq.broker import outcomes, reports, start, store
+from warrenmq.broker import reports, start, store
 from warrenmq.broker.access import Access, store_key
 from warrenmq.broker.ack_timeout import AckTimeout
 from warrenmq.broker.alarms import Alarms
@@ -34,11 +34,13 @@ from warrenmq.broker.firehose import Firehose
 from warrenmq.broker.guesses import Guesses
 from warrenmq.broker.interceptor import ChannelView, Interceptors
 from warrenmq.broker.leftovers import Leftovers
+from warrenmq.broker.limits import Limits
 from warrenmq.broker.message import Entry, Message, Origin, message_from
 from warrenmq.broker.notes import Notes
 from warrenmq.broker.policy import Policies
 from warrenmq.broker.postponed import Again
-from warrenmq.broker.publish import DIRECT_REPLY
+from warrenmq.broker.publish import outcomes
+from warrenmq.broker.publish.stages import DIRECT_REPLY
 from warrenmq.broker.queue.arguments import QUORUM, STREAM, queue_type
 from warrenmq.broker.queue.queue import Queue
 from warrenmq.broker.queue.quorum import QuorumQueue
@@ -89,15 +91,7 @@ class Broker:
         self.started_at: Final[i64] = self.now
         self.timers: Final = Timers(notes)  # the rules' time: TTL, expiry, delays
         self.io_timers: Final = Timers(notes)  # the wire's time: heartbeats, handshakes, grace, leftovers
-        # settings
-        self.max_message_size: i64 = 128 << 20
-        self.channel_max: i64 = 2047
-        self.frame_max: i64 = 131072
-        self.heartbeat: i64 = 60
-        self.handshake_timeout: i64 = 10000
-        self.connection_max: i64 = 0
-        self.consumer_timeout: i64 = 1_800_000
-        self.loopback_users: list[str] = ["guest"]  # who may log in from this machine only
+        self.limits: Final = Limits()
         # what exists
         self.store: Final = store.DefinitionStore(self)
         self.access: Final = Access(self.store, io_clock, notes)
@@ -135,7 +129,6 @@ class Broker:
         self.short: bool = False  # of memory or disk: no message with a body gets in; else the first of each does
         self._ack_timeout: Final = AckTimeout(self)
         self.under_pressure: bool = False
-        self.arriving: Channel | None = None  # whose content was completed and is being published
         self.expiries_left: i64 = EXPIRIES
         self.settles_left: i64 = SLICE
         self.windowed: i64 = 0  # entries that queues hold in memory with their content
@@ -316,7 +309,7 @@ class Broker:
     def queue_gone(self, queue: Queue, deleted: bool) -> None:
         """Tell the publishers that wait for it."""
         for channel in list(self.durability.waiting):
-            outcomes.queue_lost(channel, queue, deleted)
+            outcomes.queue_lost(channel.publishing, queue, deleted)
 
     def fail_queue(self, queue: Queue) -> None:
         """A fault: the queue accepts nothing any more, and what publishers wait for there will not come."""
@@ -363,9 +356,9 @@ class Broker:
         view = ChannelView(connection.open_vhost().name, connection.username, connection.name, int(channel.number))
         return self.interceptors.intercept(method, view)
 
-    def amend(self, channel: Channel, message: Message) -> Message:
+    def amend(self, virtual_host: str, message: Message) -> Message:
         """Let the interceptors amend a message."""
-        before = message.basic_message(channel.connection.open_vhost().name)
+        before = message.basic_message(virtual_host)
         record = self.interceptors.amend(before)
         if record is before:
             return message
@@ -384,9 +377,15 @@ class Broker:
     def listen_for_replies(self, channel: Channel, tag: str) -> None:
         vhost = channel.connection.open_vhost()
         nowhere = Queue(Resource(vhost.name, "queue", DIRECT_REPLY), vhost, 0, False, None, False, {})
-        channel.reply_address = self.generate_name(DIRECT_REPLY + ".")
+        address = self.generate_name(DIRECT_REPLY + ".")
+        channel.publishing.publisher.reply_address = address
         channel.reply_consumer = Consumer(channel, nowhere, tag, True, False, 0, 0, {})
-        self.reply_channels[channel.reply_address] = channel
+        self.reply_channels[address] = channel
+
+    def stop_listening_for_replies(self, channel: Channel) -> None:
+        self.reply_channels.pop(channel.publishing.publisher.reply_address, None)
+        channel.publishing.publisher.reply_address = ""
+        channel.reply_consumer = None
 
     def deliver_reply(self, address: str, message: Message) -> None:
         channel = self.reply_channels.get(address)
@@ -402,7 +401,7 @@ class Broker:
         self.connections.append(connection)
         self.open_connections += 1
         self.totals.connections_opened += 1
-        self.io_timers.arm(connection.deadline, self.io_now() + self.handshake_timeout)
+        self.io_timers.arm(connection.deadline, self.io_now() + self.limits.handshake_timeout)
         return connection
 
     def connection_opened(self, connection: Connection) -> None:

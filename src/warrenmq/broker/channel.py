@@ -1,7 +1,7 @@
 """A channel: the state one client conversation has with the broker.
 
 Duty: delivery tags, what is outstanding, consumers, confirm and transaction mode, and the order of replies. The
-methods themselves are in ``methods/``, one handler per AMQP method; publishing is in ``publish.py``.
+methods themselves are in ``methods/``, one handler per AMQP method; publishing is in ``publish/``.
 
 Replies to changes of durable things leave only when the log has them (``reply_when_synced``); whatever the channel says
 meanwhile queues up behind (``held``), so a client sees one order.
@@ -15,18 +15,19 @@ from librt.strings import BytesWriter
 from librt.vecs import vec
 from mypy_extensions import i64
 
-from warrenmq.broker import large
 from warrenmq.broker.abandoned import take_all
 from warrenmq.broker.acks import Taken, Unacked
-from warrenmq.broker.confirms import Confirms
+from warrenmq.broker.assembly import Assembly
 from warrenmq.broker.consumer import LARGE_BODY, Consumer
-from warrenmq.broker.mandatory import Mandatory
 from warrenmq.broker.message import Entry, Message, write_content
+from warrenmq.broker.publish.publisher import Publisher
+from warrenmq.broker.publish.publishing import Publishing, Teller
 from warrenmq.broker.records import Exchange, Resource
+from warrenmq.broker.sender import Sender
 from warrenmq.broker.settling import FEW, GiveBack, Settle, in_groups, queues_of
 from warrenmq.broker.states import RUNNING
 from warrenmq.broker.transaction import ACK, NACK_OR_REJECT, REJECT, REQUEUE, Transaction
-from warrenmq.wire.methods import Method, method_frame
+from warrenmq.wire.methods import method_frame
 from warrenmq.wire.replies import AmqpError
 
 if TYPE_CHECKING:
@@ -53,11 +54,13 @@ class Held:
 
 
 @final
-class Channel:
+class Channel(Teller):
+    """One conversation of a connection."""
+
     def __init__(self, number: i64, connection: Connection) -> None:
         self.number: Final = number
         self.name: Final = f"{connection.name} ({number})"  # as RabbitMQ names channels
-        self.connection: Final = connection
+        self.connection: Final[Connection] = connection
         self.broker: Final = connection.broker
         self.state: i64 = OPEN
         self.unacked: Final = Unacked()
@@ -66,33 +69,22 @@ class Channel:
         self.consumers: dict[str, Consumer] = {}
         self.prefetch: i64 = 0  # for consumers started from now on
         self.global_prefetch: i64 = 0
-        self.confirms: Final = Confirms()
-        self.mandatory: Final = Mandatory()
-        self.publish_seqno: i64 = 0
+        vhost = connection.open_vhost()
+        publisher = Publisher(
+            connection.username, vhost.name, vhost.exchanges, self.broker.access, self.broker.limits
+        )
+        sender = Sender(connection.username, connection.name, self.name, number)
+        self.publishing: Final = Publishing(self.broker, vhost, publisher, sender, connection.memo, self)
+        self.assembly: Final = Assembly()
         self.tx: Transaction | None = None
         self.committing: Held | None = None  # tx.commit-ok while it waits: no other command is taken meanwhile
-        self.numbered: bool = False  # does every publish get a sequence number?
-        self.plain: bool = True  # does nothing but the queues wait for a publish? (no tx)
         self.last_queue: str | None = None
         self.reply_consumer: Consumer | None = None  # direct reply-to
-        self.reply_address: str = ""
-        # content being assembled
-        self.content_method: Method | None = None
-        self.content_arguments: bytes = b""
-        self.content_header: bytes | None = None
-        self.content_chunks: list[bytes] = []
-        self.content_handle: i64 = 0  # where the log takes the pieces of a large body, 0 = nowhere
-        self.content_logged: i64 = 0  # how many of the chunks it has
-        self.content_logged_bytes: i64 = 0
-        self.content_small: i64 = 0  # how many of the last chunks are small and not joined yet
-        self.content_size: i64 = 0
-        self.content_left: i64 = 0
         # ordering
         self._held: list[Held] = []  # what waits for the log
         self._owes: bool = False
         self._waits: bool = False
         # counters
-        self.published: i64 = 0
         self.delivered: i64 = 0  # as a queue counts them
         self.delivered_no_ack: i64 = 0
         self.fetched: i64 = 0
@@ -100,8 +92,6 @@ class Channel:
         self.fetched_nothing: i64 = 0  # basic.get of an empty queue
         self.redelivered: i64 = 0
         self.acked: i64 = 0
-        self.returned: i64 = 0  # mandatory, and without a queue
-        self.dropped: i64 = 0  # not mandatory, and without a queue
         self.flow_until: i64 = 0
 
     # -- writing -----------------------------------------------------------------------------------------------
@@ -257,7 +247,7 @@ class Channel:
 
     def waited(self) -> bool:
         """After a sync: does anything wait still? If not, leave the list."""
-        self._waits = len(self.confirms.waiting) > 0
+        self._waits = len(self.publishing.confirms.waiting) > 0
         return self._waits
 
     def turn_ends(self) -> None:
@@ -270,21 +260,21 @@ class Channel:
 
     def flush_confirms(self) -> None:
         self._owes = False
-        if self.state != OPEN or not self.confirms.owed():
+        if self.state != OPEN or not self.publishing.confirms.owed():
             return
         if self._held:
             w = BytesWriter()
-            self.confirms.flush(w, self.number)
+            self.publishing.confirms.flush(w, self.number)
             self.reply(w.getvalue())
         else:
-            self.confirms.flush(self.connection.out, self.number)
+            self.publishing.confirms.flush(self.connection.out, self.number)
             self.connection.wrote()
 
     def basic_return(self, message: Message, code: i64, text: str) -> None:
         """Hand an unroutable mandatory message back."""
         if self.state != OPEN:
             return
-        self.returned += 1
+        self.publishing.returned += 1
         w = BytesWriter()
         w.write(
             method_frame(
@@ -321,18 +311,9 @@ class Channel:
                 403, f"access to topic '{routing_key}' in {name} refused for user '{user}'", class_id, method_id
             )
 
-    # -- publishing --------------------------------------------------------------------------------------------
-
-    def is_plain(self) -> bool:
-        """May a publish without special properties go straight to its queues?"""
-        return self.plain and not self.broker.interceptors.of_messages
-
-    def take_seqno(self, mandatory: bool) -> i64:
-        """The next sequence number, for mandatory, confirm and tx alike; 0 when nobody will ask for one."""
-        if self.numbered or mandatory:
-            self.publish_seqno += 1
-            return self.publish_seqno
-        return 0
+    def charge(self, batch: i64, size: i64) -> None:
+        """A message goes to the log: that uses the connection's credit."""
+        self.connection.charge(batch, size)
 
     # -- delivering and settling -------------------------------------------------------------------------------
 
@@ -544,8 +525,7 @@ class Channel:
     def terminate(self) -> None:
         """The channel is over: consumers leave, what is outstanding goes back."""
         if self.reply_consumer is not None:
-            self.broker.reply_channels.pop(self.reply_address, None)
-            self.reply_consumer = None
+            self.broker.stop_listening_for_replies(self)
         consumers = list(self.consumers.values())
         self.consumers.clear()
         if self.tx is not None:
@@ -561,9 +541,8 @@ class Channel:
             self.broker.settling.add(GiveBack(self, entries, True))
         for consumer in consumers:
             consumer.queue.unsubscribe(consumer)
-        self.confirms.waiting = []
-        large.abandon(self)
-        self.content_chunks = []
+        self.publishing.end()
+        self.assembly.abandon()
 
 
 def _last_served(consumer: Consumer) -> int:

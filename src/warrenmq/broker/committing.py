@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Final, final
 
 from mypy_extensions import i64
 
-from warrenmq.broker import outcomes
 from warrenmq.broker.message import Entry
+from warrenmq.broker.publish.outcomes import deliver
+from warrenmq.broker.publish.publishing import Uncommitted
 from warrenmq.broker.settling import FEW, GiveBack, Job, Settle, in_groups
-from warrenmq.broker.transaction import ACK, NACK_OR_REJECT, REQUEUE, BufferedAck, BufferedPublish
+from warrenmq.broker.transaction import ACK, NACK_OR_REJECT, REQUEUE, BufferedAck
 from warrenmq.wire.methods import method_frame
 from warrenmq.wire.replies import AmqpError
 
@@ -30,7 +31,7 @@ PUBLISH: Final = 8  # and how many to publish it; every 4 KiB of it is one more
 
 @final
 class Commit(Job):
-    def __init__(self, channel: Channel, publishes: list[BufferedPublish], acks: list[BufferedAck]) -> None:
+    def __init__(self, channel: Channel, publishes: list[Uncommitted], acks: list[BufferedAck]) -> None:
         super().__init__(channel.connection)
         self._channel: Final = channel
         self._publishes: Final = publishes
@@ -183,7 +184,7 @@ class Commit(Job):
                     break
             self._queued = self._queued or len(queues) > 0
             p.message.moved = True  # with the rest of its transaction or not at all: a failing disk takes no part back
-            outcomes.publish(channel, p.exchange, p.message, queues, p.routed, p.mandatory, 0, True)
+            deliver(channel.publishing, p.exchange, p.message, queues, p.routed, p.mandatory, 0, True)
         if self._queued and self._acks:
             broker.settle_down()  # consumers get what was published before what goes back
         return True

@@ -15,17 +15,16 @@ from warrenmq.broker import reports
 from warrenmq.broker.channel import CLOSED, CLOSING, Channel
 from warrenmq.broker.crowds import RemoveQueues
 from warrenmq.broker.flow import SHOWN_FOR, Credit
-from warrenmq.broker.frame_loop import NO_PROPERTIES, consume
+from warrenmq.broker.frame_loop import consume
 from warrenmq.broker.liveness import Deadline, Heartbeat
 from warrenmq.broker.message import Message, write_header_frame
+from warrenmq.broker.publish.routes import Memo
 from warrenmq.broker.records import Resource
-from warrenmq.broker.route import Route
 from warrenmq.broker.sink import Sink
 from warrenmq.broker.states import CLOSING as CLOSING_CONNECTION
 from warrenmq.broker.states import GONE, HEADER, RUNNING
 from warrenmq.wire.constants import FRAME_BODY, FRAME_END
 from warrenmq.wire.fields import Table
-from warrenmq.wire.glance import Quick
 from warrenmq.wire.methods import method_frame
 from warrenmq.wire.replies import AmqpError
 
@@ -44,6 +43,7 @@ OUTPUT_LIMIT: Final = 8 << 20  # bytes of answers that may wait for a client tha
 class Connection:
     def __init__(self, broker: Broker, sink: Sink, peer: str, peer_port: i64, host: str, port: i64) -> None:
         self.broker: Final = broker
+        self.limits: Final = broker.limits
         self.sink: Final = sink
         self.peer: Final = peer
         self.peer_port: Final = peer_port
@@ -58,8 +58,8 @@ class Connection:
         self.client_properties: Table = {}
         self.vhost: VHost | None = None
         self.channels: dict[int, Channel] = {}
-        self.channel_max: i64 = broker.channel_max
-        self.frame_max: i64 = broker.frame_max
+        self.channel_max: i64 = broker.limits.channel_max
+        self.frame_max: i64 = broker.limits.frame_max
         self.frame_limit: i64 = INITIAL_FRAME_MAX
         self.heartbeat: i64 = 0
         # capabilities of the client
@@ -68,14 +68,8 @@ class Connection:
         self.authentication_failure_close: bool = False
         self.exclusive_queues: dict[Queue, bool] = {}
         self._leaving: bool = False  # are they being deleted?
-        self.routes: dict[bytes, Route] = {}
+        self.memo: Final = Memo()
         self._access_generation: i64 = -1
-        self.last_arguments: bytes = b""
-        self.last_route: Route | None = None
-        self.last_given: bytes = b""
-        self.last_properties: Quick = NO_PROPERTIES
-        self.last_delay: i64 = -1  # the delay they ask for, if they are ordinary but for that
-        self.last_ordinary: bool = True  # has no stage of the publish path anything to do with them?
         self.last_number: i64 = 0
         self.last_channel: Channel | None = None
         # input
@@ -199,8 +193,6 @@ class Connection:
         """Server-side channel.close; everything on the channel is ignored until close-ok."""
         reports.error("channel", self, channel.number, error)
         channel.flush_confirms()
-        channel.content_method = None
-        channel.content_header = None
         channel.state = CLOSING
         channel.terminate()
         channel.reply(
@@ -478,15 +470,8 @@ class Connection:
     def resource(self, kind: str, name: str) -> Resource:
         return Resource(self.open_vhost().name, kind, name)
 
-    def impersonator(self) -> bool:
-        return self.broker.access.has_tag(self.username, "impersonator")
-
     def _forget_routes(self) -> None:
-        for route in self.routes.values():
-            route.valid = False
-        self.routes.clear()
-        self.last_route = None
-        self.last_arguments = b""
+        self.memo.forget()
         self._access_generation = self.broker.access.generation
 
     def arm_heartbeat(self) -> None:

@@ -98,4 +98,4 @@ class Consumer:
             write_content(w, channel.number, message, connection.frame_max)
         connection.wrote()
         if self.queue.vhost.tracing:
-            channel.broker.firehose.delivered(channel, entry)
+            channel.broker.firehose.delivered(channel.publishing.sender, self.queue.vhost, entry)

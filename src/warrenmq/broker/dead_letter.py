@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, final
 
 from mypy_extensions import i64
 
-from warrenmq.broker import outcomes
+from warrenmq.broker.delivering import offer, twin
 from warrenmq.broker.exchange.walk import Routed
 from warrenmq.broker.exchange.walk import route as walk
 from warrenmq.broker.message import Entry, Message, Origin, message_from
@@ -148,9 +148,9 @@ class DeadLetters:
         return Way(dead, routed, targets)
 
     def _hand_over(self, way: Way, targets: list[Queue]) -> None:
-        outcomes.offer(self._broker, way.dead, targets)
+        offer(self._broker, way.dead, targets)
         if way.routed.scheduled:
-            dead = outcomes.twin(way.dead) if targets else way.dead
+            dead = twin(way.dead) if targets else way.dead
             self._broker.delay.schedule(None, dead, way.routed, False, 0)
 
 

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Final, final
 from librt.vecs import append
 from mypy_extensions import i64
 
-from warrenmq.broker import outcomes
 from warrenmq.broker.channel import Channel
 from warrenmq.broker.flow import Allowance
+from warrenmq.broker.publish import outcomes
 from warrenmq.broker.queue.queue import Queue
 from warrenmq.log.settings import Listener
 
@@ -86,7 +86,7 @@ class Durability:
             self._give_credit(batch)
         if self.waiting:
             for channel in self.waiting:
-                outcomes.synced(channel, batch)
+                outcomes.synced(channel.publishing, batch)
             self.waiting = [channel for channel in self.waiting if channel.waited()]
         if self.gated:
             self.gated = [channel for channel in self.gated if not channel.release(batch)]
@@ -122,7 +122,7 @@ class Durability:
         broker.delay.batch_failed(batch)
         self._give_credit(batch)
         for channel in self.waiting:
-            outcomes.batch_failed(channel, batch, taken)
+            outcomes.batch_failed(channel.publishing, batch, taken)
         self.waiting = [channel for channel in self.waiting if channel.waited()]
         self.gated = [channel for channel in self.gated if not channel.log_failed()]
         for queue in self._queues:  # consumers go on, whatever the disk does

@@ -7,16 +7,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, final
 
-from warrenmq.broker import outcomes
+from warrenmq.broker.delivering import offer
 from warrenmq.broker.exchange.walk import route as walk
 from warrenmq.broker.message import Entry, Message, Origin, message_from
 from warrenmq.broker.records import Content
+from warrenmq.broker.sender import Sender
 from warrenmq.wire.content import Properties, encode_header
 from warrenmq.wire.fields import Field, Table, field_of
 
 if TYPE_CHECKING:
     from warrenmq.broker.broker import Broker
-    from warrenmq.broker.channel import Channel
     from warrenmq.broker.queue.queue import Queue
     from warrenmq.broker.vhost import VHost
 
@@ -34,23 +34,20 @@ class Firehose:
     def __init__(self, broker: Broker) -> None:
         self._broker: Final = broker
 
-    def published(self, channel: Channel, vhost: VHost, message: Message, queues: list[Queue]) -> None:
+    def published(self, sender: Sender, vhost: VHost, message: Message, queues: list[Queue]) -> None:
         origin = message.origin
         names = [queue.name.name for queue in queues]
         if origin.exchange == "":
             names = sorted(set(origin.routing_keys))  # the default exchange does not ask whether they exist
         headers = self._facts(message)
-        self._who(headers, channel, vhost)
+        self._who(headers, sender, vhost)
         headers["routed_queues"] = Field("A", [Field("S", name) for name in names])
         self._send(vhost, "publish." + origin.exchange, headers, message)
 
-    def delivered(self, channel: Channel, entry: Entry) -> None:
-        vhost = channel.connection.vhost
-        if vhost is None or not vhost.tracing:
-            return
+    def delivered(self, sender: Sender, vhost: VHost, entry: Entry) -> None:
         headers = self._facts(entry.message)
         headers["redelivered"] = Field("I", 1 if entry.redelivered else 0)
-        self._who(headers, channel, vhost)
+        self._who(headers, sender, vhost)
         self._send(vhost, "deliver." + entry.queue.name.name, headers, entry.message)
 
     def _facts(self, message: Message) -> Table:
@@ -69,11 +66,11 @@ class Firehose:
             "node": Field("S", self._broker.node_name),
         }
 
-    def _who(self, headers: Table, channel: Channel, vhost: VHost) -> None:
+    def _who(self, headers: Table, receiver: Sender, vhost: VHost) -> None:
         headers["vhost"] = Field("S", vhost.name)
-        headers["connection"] = Field("S", channel.connection.name)
-        headers["channel"] = Field("I", int(channel.number))
-        headers["user"] = Field("S", channel.connection.username)
+        headers["connection"] = Field("S", receiver.connection_name)
+        headers["channel"] = Field("I", int(receiver.channel_number))
+        headers["user"] = Field("S", receiver.username)
 
     def _send(self, vhost: VHost, key: str, headers: Table, message: Message) -> None:
         if message.origin.exchange == TRACE:
@@ -85,4 +82,4 @@ class Firehose:
         copy = message_from(Origin(TRACE, [key]), self._broker.next_id(), header, chunks, message.size, False)
         routed = walk(vhost.exchanges[TRACE], copy.basic_message(vhost.name), vhost.exchanges, vhost.queues)
         targets = [vhost.queues[found.name.name] for found in routed.queues if found.name.name in vhost.queues]
-        outcomes.offer(self._broker, copy, targets)
+        offer(self._broker, copy, targets)

@@ -14,18 +14,16 @@ from typing import TYPE_CHECKING, Final
 from librt.strings import read_i16_be, read_i32_be, read_i64_be
 from mypy_extensions import i64
 
-from warrenmq.broker import assembly, publish
 from warrenmq.broker.channel import CROSSED, OPEN, Channel
-from warrenmq.broker.message import Message
 from warrenmq.broker.methods import handshake
 from warrenmq.broker.methods.table import handler
 from warrenmq.broker.postponed import Postponed
-from warrenmq.broker.publish import Arrived
+from warrenmq.broker.publish.arrival import framed
+from warrenmq.broker.publish.path import publish
+from warrenmq.broker.publish.stages import command_while_committing
 from warrenmq.broker.states import CLOSING, GONE, HEADER, RUNNING
-from warrenmq.broker.transaction import command_while_committing
 from warrenmq.wire import frames
 from warrenmq.wire.constants import FRAME_BODY, FRAME_END, FRAME_HEADER, FRAME_HEARTBEAT, FRAME_METHOD
-from warrenmq.wire.glance import Quick, quick_properties
 from warrenmq.wire.methods import decode_method, method_frame
 from warrenmq.wire.replies import AmqpError
 
@@ -35,7 +33,6 @@ if TYPE_CHECKING:
 PUBLISH: Final = (60 << 16) | 40
 ACK: Final = (60 << 16) | 80
 WAIT_BODY: Final = 65536  # bodies up to here are waited for whole before the publish is looked at
-NO_PROPERTIES: Final = Quick()
 
 
 def consume(connection: Connection, data: bytes) -> None:
@@ -77,7 +74,7 @@ def consume(connection: Connection, data: bytes) -> None:
                 channel = connection.channels.get(number)
                 connection.last_channel = channel
                 connection.last_number = number
-            if channel is not None and channel.state == OPEN and channel.content_method is None:
+            if channel is not None and channel.state == OPEN and channel.assembly.method is None:
                 method: i64 = i64(read_i32_be(data, pos + 7))
                 if method == PUBLISH and not alarm and not connection.broker.interceptors.of_methods:
                     taken = _publish(connection, data, pos, end, n, channel)
@@ -125,7 +122,7 @@ def _publish(connection: Connection, data: bytes, pos: i64, end: i64, n: i64, ch
     """
     h: i64 = end + 1
     if h >= n:
-        if data[pos + 11 : end] not in connection.routes:
+        if not connection.memo.knows(data[pos + 11 : end]):
             return -1  # a malformed method is refused before its content comes
         return _wait(connection, h + 1 - pos)
     if data[h] != FRAME_HEADER:
@@ -143,7 +140,7 @@ def _publish(connection: Connection, data: bytes, pos: i64, end: i64, n: i64, ch
     if i64(read_i32_be(data, h + 7)) != 60 << 16:  # class and weight
         return -1
     size: i64 = read_i64_be(data, h + 11)
-    if size < 0 or size > WAIT_BODY or size > connection.broker.max_message_size or size > connection.frame_limit:
+    if size < 0 or size > WAIT_BODY or size > connection.frame_limit or size > connection.limits.max_message_size:
         return -1
     header_end: i64 = h + 7 + header_size
     if header_end >= n:
@@ -166,59 +163,12 @@ def _publish(connection: Connection, data: bytes, pos: i64, end: i64, n: i64, ch
             return _wait(connection, last + 1 - pos)
         if data[last] != FRAME_END:
             return -1
-    arguments = data[pos + 11 : end]
     connection.at = last + 1
     if channel.committing is not None:
         raise command_while_committing(60, 40)
-    if arguments == connection.last_arguments:
-        route = connection.last_route
-    else:
-        route = connection.routes.get(arguments)
-        connection.last_arguments = arguments
-        connection.last_route = route
-    content = data[h : last + 1]
-    properties = NO_PROPERTIES
-    ordinary = True
-    if header_size > 14 or read_i16_be(data, h + 19) != 0:
-        properties = _properties(connection, data, h + 19, header_end, content[7 : 7 + header_size])
-        ordinary = connection.last_ordinary
-    if (
-        route is not None
-        and route.valid
-        and ordinary
-        and route.static
-        and channel.is_plain()
-    ):
-        persistent = properties.delivery_mode == 2
-        message = Message(route.origin, connection.broker.next_id(), content, number, header_size, size, persistent)
-        publish.publish_plain(channel, route, message)
-    elif (
-        not ordinary
-        and connection.last_delay > 0
-        and route is not None
-        and route.valid
-        and route.waits
-        and channel.is_plain()
-    ):
-        persistent = properties.delivery_mode == 2
-        message = Message(route.origin, connection.broker.next_id(), content, number, header_size, size, persistent)
-        publish.schedule_plain(channel, route, message, connection.last_delay)
-    else:
-        connection.last_arguments = b""
-        publish.publish(channel, arguments, properties, Arrived(content, number, header_size, b"", [], size))
+    message = framed(data[h : last + 1], number, header_size, size)
+    publish(channel.publishing, data[pos + 11 : end], message)
     return last + 1
-
-
-def _properties(connection: Connection, data: bytes, start: i64, end: i64, header: bytes) -> Quick:
-    """What the publish path asks of the properties; publishers repeat themselves, so the last is remembered."""
-    given = data[start:end]
-    if given != connection.last_given:
-        connection.last_given = b""
-        connection.last_properties = quick_properties(header)
-        connection.last_ordinary = publish.is_ordinary(connection.last_properties)
-        connection.last_delay = publish.delay_alone(connection.last_properties)
-        connection.last_given = given
-    return connection.last_properties
 
 
 def _frame(connection: Connection, kind: i64, number: i64, payload: bytes) -> None:
@@ -241,13 +191,13 @@ def _frame(connection: Connection, kind: i64, number: i64, payload: bytes) -> No
     if channel.state != OPEN:
         _while_closing(connection, channel, kind, payload)
     elif kind == FRAME_METHOD:
-        if channel.content_method is not None:
-            raise assembly.unexpected_frame(channel, "method")
+        if channel.assembly.method is not None:
+            raise channel.assembly.unexpected_frame()
         _method(connection, channel, payload)
     elif kind == FRAME_HEADER:
-        assembly.content_header(channel, payload)
+        channel.assembly.header(channel, payload)
     else:
-        assembly.content_body(channel, payload)
+        channel.assembly.body(channel, payload)
 
 
 def _open_channel(connection: Connection, number: i64, kind: i64, payload: bytes) -> None:
@@ -295,9 +245,8 @@ def _method(connection: Connection, channel: Channel, payload: bytes) -> None:
         if spec.content:
             if method.name != "basic.publish":
                 handler(method.name)  # content that only a broker sends
-            channel.content_method = method
             rewritten = len(connection.broker.interceptors.of_methods) > 0
-            channel.content_arguments = method.payload()[4:] if rewritten else payload[4:]
+            channel.assembly.begin(method, method.payload()[4:] if rewritten else payload[4:])
             return
         connection.broker.settle_down()  # what came before must show in the answer
         connection.broker.durable_change = False

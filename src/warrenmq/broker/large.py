@@ -1,78 +1,68 @@
 """Large bodies on their way in: logged piece by piece as they arrive, so that they are never copied as a whole.
 
-Duty: which messages, and the handle of the log that their pieces go to. A message that turns out not to need the log
-(unroutable, refused) leaves its pieces behind as garbage. The pieces stay in memory once, for consumers that wait.
-Not here: assembling content (``assembly.py``), deciding who must not lose it (``outcomes.py``).
+Duty: the log's handle that the pieces of one body go to. A message that turns out not to need the log (unroutable,
+refused) leaves its pieces behind as garbage. The pieces stay in memory once, for consumers that wait.
+Not here: which bodies (``assembly.py``), who must not lose them (``delivering.py``).
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final, final
 
 from mypy_extensions import i64
 
-from warrenmq.broker import publish
-from warrenmq.wire.glance import quick_properties
-from warrenmq.wire.replies import AmqpError
-
-if TYPE_CHECKING:
-    from warrenmq.broker.broker import Broker
-    from warrenmq.broker.channel import Channel
+from warrenmq.log.log import Log
 
 LARGE: Final = 256 << 10  # longer bodies are logged in pieces of about this size
 
 
-def begin(channel: Channel, header: bytes, size: i64) -> None:
-    """A content header came: will the body go to the log? Then its pieces may go there at once."""
-    broker = channel.broker
-    if size <= LARGE or channel.tx is not None or broker.interceptors.of_messages:
-        return
-    try:
-        if quick_properties(header).delivery_mode != 2:
-            return
-        route = publish.known_route(channel, channel.content_arguments, size)
-    except AmqpError:
-        return  # told when the content is complete
-    for queue in route.queues:
-        if queue.durable:
-            channel.content_handle = broker.log.begin_body()
-            channel.content_logged = 0
-            channel.content_logged_bytes = 0
-            return
+@final
+class LargeBody:
+    """A body that the log gets while it arrives."""
 
+    def __init__(self, log: Log, chunks: list[bytes]) -> None:
+        self._log: Final = log
+        self._chunks: Final = chunks  # as they are assembled; those that were logged are joined to larger ones
+        self._handle: i64 = log.begin_body()
+        self._logged: i64 = 0  # how many of the chunks the log has
+        self._bytes: i64 = 0
 
-def collected(channel: Channel, last: bool) -> None:
-    """A piece of the body came: log what there is, if it is enough or the last of it."""
-    chunks = channel.content_chunks
-    first = channel.content_logged
-    size: i64 = channel.content_size - channel.content_left - channel.content_logged_bytes
-    if size == 0 or (size < LARGE and not last):
-        return
-    piece = chunks[first] if len(chunks) == first + 1 else b"".join(chunks[first:])
-    del chunks[first:]
-    chunks.append(piece)
-    channel.content_logged = len(chunks)
-    channel.content_logged_bytes += size
-    channel.content_small = 0
-    channel.broker.log.body_chunk(channel.content_handle, piece)
-    channel.connection.charge(channel.broker.log.batch, size)
+    def collected(self, size: i64, last: bool) -> i64:
+        """``size`` bytes have come: log what there is, if it is enough or the last of it. Returns how much that was."""
+        chunks = self._chunks
+        new = size - self._bytes
+        if new == 0 or (new < LARGE and not last):
+            return 0
+        first = self._logged
+        piece = chunks[first] if len(chunks) == first + 1 else b"".join(chunks[first:])
+        del chunks[first:]
+        chunks.append(piece)
+        self._logged = len(chunks)
+        self._bytes += new
+        self._log.body_chunk(self._handle, piece)
+        return new
 
-
-def abandon(channel: Channel) -> None:
-    """The rest will not come, or nobody needs it in the log."""
-    if channel.content_handle:
-        channel.broker.log.abandon_body(channel.content_handle)
-        channel.content_handle = 0
-
-
-def handle_of(broker: Broker, chunks: list[bytes]) -> i64:
-    """A handle of the log that has got these pieces: the one they arrived with, or one that gets them now."""
-    channel = broker.arriving
-    if channel is not None and channel.content_handle and channel.content_chunks is chunks:
-        handle = channel.content_handle
-        channel.content_handle = 0
+    def take(self, chunks: list[bytes]) -> i64:
+        """The handle, when it is these chunks that the log got by it; it is used up then. Else 0."""
+        if self._chunks is not chunks:
+            return 0
+        handle = self._handle
+        self._handle = 0
         return handle
-    log = broker.log
+
+    def abandon(self) -> None:
+        """The rest will not come, or nobody needs it in the log."""
+        if self._handle:
+            self._log.abandon_body(self._handle)
+            self._handle = 0
+
+
+def logged_body(log: Log, chunks: list[bytes], body: LargeBody | None) -> i64:
+    """A handle of the log that has got these pieces: the one they arrived with, or one that gets them now."""
+    if body is not None:
+        handle = body.take(chunks)
+        if handle:
+            return handle
     handle = log.begin_body()
     held: list[bytes] = []
     size: i64 = 0
@@ -80,17 +70,17 @@ def handle_of(broker: Broker, chunks: list[bytes]) -> i64:
         held.append(chunk)
         size += len(chunk)
         if size >= LARGE:
-            _log(broker, handle, held)
+            _log(log, handle, held)
             held = []
             size = 0
     if held:
-        _log(broker, handle, held)
+        _log(log, handle, held)
     return handle
 
 
-def _log(broker: Broker, handle: i64, pieces: list[bytes]) -> None:
+def _log(log: Log, handle: i64, pieces: list[bytes]) -> None:
     data = pieces[0] if len(pieces) == 1 else b"".join(pieces)
     start: i64 = 0
     while start < len(data):
-        broker.log.body_chunk(handle, data if len(data) <= 2 * LARGE else data[start : start + LARGE])
+        log.body_chunk(handle, data if len(data) <= 2 * LARGE else data[start : start + LARGE])
         start += LARGE if len(data) > 2 * LARGE else len(data)

@@ -44,7 +44,7 @@ def accept(connection: Connection, name: str, password: str) -> bool:
         known = access.user(name) is not None
     else:
         known = access.authenticate(name, password) is not None
-    if known and (connection.peer_is_loopback or name not in connection.broker.loopback_users):
+    if known and (connection.peer_is_loopback or name not in connection.broker.limits.loopback_users):
         connection.username = name
         return True
     return False

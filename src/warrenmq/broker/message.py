@@ -76,13 +76,13 @@ class Message:
     def __init__(
         self, origin: Origin, id: i64, frames: bytes, channel: i64, header_size: i64, size: i64, persistent: bool
     ) -> None:
-        self.origin: Final = origin
-        self.id: Final = id  # unique across restarts
+        self.origin: Origin = origin
+        self.id: i64 = id  # unique across restarts; 0 until it is published
         self.frames: Final = frames  # header frame + body frame as they came, or b"" (then header and chunks)
         self.channel: Final = channel  # the channel number inside frames
         self.header_size: Final = header_size
         self.size: Final = size  # of the body
-        self.persistent: Final = persistent
+        self.persistent: bool = persistent
         self.expiration: i64 = -1  # per-message TTL in ms, -1 = none
         self.priority: i64 = 0
         self.address: i64 = 0  # in the log, 0 = not logged

@@ -17,10 +17,10 @@ from warrenmq.broker.exchange.arguments import alternate_of
 from warrenmq.broker.exchange.bindings import identity
 from warrenmq.broker.exchange.types import create
 from warrenmq.broker.postponed import Postponed
+from warrenmq.broker.publish.routes import Dependents
 from warrenmq.broker.queue import arguments as queue_arguments
 from warrenmq.broker.queue.queue import Queue
 from warrenmq.broker.records import INTERNAL, Binding, Destination, Exchange, Resource
-from warrenmq.broker.route import Dependents
 from warrenmq.wire.fields import Table
 from warrenmq.wire.replies import AmqpError
 

@@ -310,17 +310,17 @@ def consumer_info(bridge: Bridge, consumer: Consumer) -> ConsumerInfo:
 
 
 def unconfirmed(channel: Channel) -> int:
-    return sum(int(waiting.last) - int(waiting.first) + 1 for waiting in channel.confirms.waiting)
+    return sum(int(waiting.last) - int(waiting.first) + 1 for waiting in channel.publishing.confirms.waiting)
 
 
 def channel_stats(bridge: Bridge, channel: Channel, name: str) -> dict[str, object]:
     """As RabbitMQ: about publishing when something was published, about consuming when something was consumed."""
-    answered = int(channel.publish_seqno) - int(channel.confirms.offset) - unconfirmed(channel)
+    answered = int(channel.publishing.last_number) - int(channel.publishing.confirms.offset) - unconfirmed(channel)
     publishing = {
-        "publish": int(channel.published),
-        "confirm": answered if channel.confirms.selected else 0,
-        "return_unroutable": int(channel.returned),
-        "drop_unroutable": int(channel.dropped),
+        "publish": int(channel.publishing.published),
+        "confirm": answered if channel.publishing.confirms.selected else 0,
+        "return_unroutable": int(channel.publishing.returned),
+        "drop_unroutable": int(channel.publishing.dropped),
     }
     consuming = {"ack": int(channel.acked), **deliveries(channel)}
     counters = {
@@ -343,7 +343,7 @@ def channel_info(bridge: Bridge, channel: Channel) -> ChannelInfo:
         user_who_performed_action=connection.username,
         vhost="" if vhost is None else vhost.name,
         connection_details=ConnectionDetails(connection.name, connection.peer, int(connection.peer_port)),
-        confirm=channel.confirms.selected,
+        confirm=channel.publishing.confirms.selected,
         transactional=tx is not None,
         consumer_count=len(channel.consumers),
         prefetch_count=int(channel.prefetch),

@@ -14,14 +14,15 @@ OFFERS = (
 
 def set_offers(broker: Broker, settings: Settings) -> None:
     """What clients are offered and allowed. What was negotiated with a connected client stays as it was."""
-    broker.max_message_size = settings.max_message_size
-    broker.channel_max = settings.channel_max
-    broker.frame_max = settings.frame_max
-    broker.heartbeat = settings.heartbeat
-    broker.handshake_timeout = int(settings.handshake_timeout * 1000)
-    broker.connection_max = settings.connection_max
-    broker.consumer_timeout = int(settings.consumer_timeout * 1000)
-    broker.loopback_users = list(settings.loopback_users)
+    limits = broker.limits
+    limits.max_message_size = settings.max_message_size
+    limits.channel_max = settings.channel_max
+    limits.frame_max = settings.frame_max
+    limits.heartbeat = settings.heartbeat
+    limits.handshake_timeout = int(settings.handshake_timeout * 1000)
+    limits.connection_max = settings.connection_max
+    limits.consumer_timeout = int(settings.consumer_timeout * 1000)
+    limits.loopback_users = list(settings.loopback_users)
 
 
 def set_memory_limit(alarms: Alarms, settings: Settings) -> None:

@@ -13,16 +13,18 @@ from typing import TYPE_CHECKING, Final, final
 
 from mypy_extensions import i64
 
-from warrenmq.broker import outcomes
 from warrenmq.broker.delay.fire import Firing
 from warrenmq.broker.delay.note import CONFIRM, MANDATORY, PERSISTENT, REPEATS, Note, encode, note_of
 from warrenmq.broker.delay.request import Request, read, read_due
 from warrenmq.broker.delay.schedule import Schedule
+from warrenmq.broker.delivering import KEPT, NO_ROUTE, SCHEDULED
 from warrenmq.broker.exchange.delayed import LONGEST
 from warrenmq.broker.exchange.walk import Routed
 from warrenmq.broker.exchange.walk import route as walk
+from warrenmq.broker.large import LargeBody
 from warrenmq.broker.message import Message
-from warrenmq.broker.records import Exchange
+from warrenmq.broker.records import Exchange, Resource
+from warrenmq.broker.sender import Sender
 from warrenmq.broker.timers import Timer
 from warrenmq.log.damage import RecordDamaged
 from warrenmq.log.format import StoredMessage
@@ -31,7 +33,6 @@ from warrenmq.log.recovery import Recovered
 
 if TYPE_CHECKING:
     from warrenmq.broker.broker import Broker
-    from warrenmq.broker.channel import Channel
 
 SCRATCH: Final = "delayed"  # where a durable exchange remembers the id of its schedule
 SLICE: Final = 256  # messages fired before the turn ends ...
@@ -99,53 +100,65 @@ class Delays:
 
     # -- in ----------------------------------------------------------------------------------------------------
 
-    def check(self, channel: Channel, routed: Routed) -> None:
-        """A publish that carries more than a delay: 406 when it makes no sense, 403 when the user may not."""
+    def check(self, sender: Sender, routed: Routed) -> list[Resource]:
+        """A publish that carries more than a delay: 406 when it makes no sense.
+
+        Whoever scheduled a message may replace or cancel it. Returns the exchanges where it would reach somebody
+        else's: for those the user needs configure.
+        """
         request = read(routed.headers, self._broker.now)
         name = request.cancel or request.name
+        others: list[Resource] = []
         if not name:
-            return
+            return others
         for exchange in routed.scheduled:
             schedule = self._schedules.get(exchange)
             found = None if schedule is None else schedule.find(name)
-            if schedule is not None and found is not None:
-                self._check_owner(channel, schedule, found[1])
+            if schedule is not None and found is not None and _owner(schedule, found[1]) != sender.username:
+                others.append(exchange.name)
+        return others
 
-    def _check_owner(self, channel: Channel, schedule: Schedule, key: i64) -> None:
-        """Whoever scheduled a message may replace or cancel it; everybody else needs configure."""
-        try:
-            publisher = note_of(schedule.read(key)).publisher
-        except RecordDamaged:
-            publisher = ""  # who it was cannot be read any more
-        if publisher != channel.connection.username:
-            channel.check("configure", schedule.exchange.name)
-
-    def schedule(self, channel: Channel | None, message: Message, routed: Routed, mandatory: bool, seq: i64) -> i64:
+    def schedule(
+        self,
+        sender: Sender | None,
+        message: Message,
+        routed: Routed,
+        mandatory: bool,
+        seq: i64,
+        body: LargeBody | None = None,
+    ) -> i64:
         """Keep a message until it is due at each delayed exchange it reached, or do what it says to what waits there.
 
         Returns SCHEDULED, KEPT (as SCHEDULED, but a mandatory message has not to be returned) or NO_ROUTE.
         ``message.batch`` is then the log's batch to wait for, 0 for none.
         """
-        outcome: i64 = outcomes.NO_ROUTE
+        outcome: i64 = NO_ROUTE
         for exchange in routed.scheduled:
             vhost = self._broker.vhosts.get(exchange.name.virtual_host)
             if vhost is None or vhost.exchanges.get(exchange.name.name) is not exchange:
                 continue  # deleted between publish and commit
             now = self._broker.now
-            request = read_due(routed.headers, now) if channel is None else read(routed.headers, now)
+            request = read_due(routed.headers, now) if sender is None else read(routed.headers, now)
             if request.cancel:
                 if self._cancel_by_name(exchange, request.cancel, message):
-                    outcome = outcomes.KEPT
+                    outcome = KEPT
                 continue
-            self._keep(channel, message, exchange, request, mandatory, seq)
+            self._keep(sender, message, exchange, request, mandatory, seq, body)
             if not mandatory or self._counts_as_routed(exchange, message):
-                outcome = outcomes.KEPT
-            elif outcome == outcomes.NO_ROUTE:
-                outcome = outcomes.SCHEDULED
+                outcome = KEPT
+            elif outcome == NO_ROUTE:
+                outcome = SCHEDULED
         return outcome
 
     def keep_for(
-        self, channel: Channel, message: Message, exchange: Exchange, delay: i64, mandatory: bool, seq: i64
+        self,
+        sender: Sender,
+        message: Message,
+        exchange: Exchange,
+        delay: i64,
+        mandatory: bool,
+        seq: i64,
+        body: LargeBody | None,
     ) -> i64:
         """``schedule`` for a message published straight to a delayed exchange that asks for nothing but a delay."""
         broker = self._broker
@@ -153,23 +166,30 @@ class Delays:
         bits: i64 = PERSISTENT if message.persistent else 0
         if mandatory:
             bits |= MANDATORY
-        if channel.confirms.selected:
+        if sender.confirms:
             bits |= CONFIRM
-        if channel.name != self._sender:
-            self._sender = channel.name
-            self._sender_name = channel.name.encode()
-            self._publisher_name = channel.connection.username.encode("utf-8", "surrogateescape")
+        if sender.channel_name != self._sender:
+            self._sender = sender.channel_name
+            self._sender_name = sender.channel_name.encode()
+            self._publisher_name = sender.username.encode("utf-8", "surrogateescape")
         schedule = self.open_schedule(exchange)
         note = encode(bits, seq, broker.now, 0, self._publisher_name, b"", self._sender_name)
-        key = schedule.store(message, note, 0, due)
+        key = schedule.store(message, note, 0, due, body)
         schedule.index.add(due, key)
         self._entered(schedule, message, due, key, False)
         if not mandatory or self._counts_as_routed(exchange, message):
-            return outcomes.KEPT
-        return outcomes.SCHEDULED
+            return KEPT
+        return SCHEDULED
 
     def _keep(
-        self, channel: Channel | None, message: Message, exchange: Exchange, request: Request, mandatory: bool, seq: i64
+        self,
+        sender: Sender | None,
+        message: Message,
+        exchange: Exchange,
+        request: Request,
+        mandatory: bool,
+        seq: i64,
+        body: LargeBody | None,
     ) -> None:
         broker = self._broker
         note = Note()
@@ -180,13 +200,13 @@ class Delays:
             bits |= REPEATS
             if not note.name:
                 note.name = f"repeat-{message.id:x}"
-        if channel is not None:
-            note.publisher = channel.connection.username
-            note.sender = channel.name
+        if sender is not None:
+            note.publisher = sender.username
+            note.sender = sender.channel_name
             note.sequence_number = seq
             if mandatory:
                 bits |= MANDATORY
-            if channel.confirms.selected:
+            if sender.confirms:
                 bits |= CONFIRM
         note.bits = bits
         schedule = self.open_schedule(exchange)
@@ -195,7 +215,7 @@ class Delays:
             schedule.take(replaced[0], replaced[1])
             schedule.release(replaced[1])
             self.cancelled += 1
-        key = schedule.keep(message, note, request.due)
+        key = schedule.keep(message, note, request.due, body)
         self._entered(schedule, message, request.due, key, replaced is not None)
 
     def _entered(self, schedule: Schedule, message: Message, due: i64, key: i64, replaces: bool) -> None:
@@ -442,3 +462,11 @@ class Delays:
             if schedule.durable:
                 found[int(schedule.id)] = schedule.log_index()
         return found
+
+
+def _owner(schedule: Schedule, key: i64) -> str:
+    """Who scheduled it, "" when that cannot be read any more."""
+    try:
+        return note_of(schedule.read(key)).publisher
+    except RecordDamaged:
+        return ""

@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, Final, final
 
 from mypy_extensions import i64
 
-from warrenmq.broker import outcomes
 from warrenmq.broker.dead_letter import add_death
 from warrenmq.broker.delay.note import PERSISTENT, REPEATS, Note, note_of
 from warrenmq.broker.delay.request import CATCH_UP, Request, read
 from warrenmq.broker.delay.schedule import Schedule
+from warrenmq.broker.delivering import move, queues_of, undeliverable
 from warrenmq.broker.exchange.delayed import LONGEST, delay_of
 from warrenmq.broker.exchange.walk import route as walk
+from warrenmq.broker.expiration import read_expiration
 from warrenmq.broker.message import Message, Origin, bcc_of, message_from, packed_keys_of, unpack_keys
-from warrenmq.broker.publish import queues_of, read_expiration
 from warrenmq.broker.records import Content
 from warrenmq.log.format import StoredMessage
 from warrenmq.wire.content import encode_header
@@ -62,7 +62,7 @@ class Firing:
         message.priority = quick.priority if quick.priority > 0 else 0
         if quick.expiration is not None:
             try:
-                message.expiration = read_expiration(quick)
+                message.expiration = read_expiration(quick.expiration)
             except AmqpError:
                 message.expiration = -1  # an interceptor wrote nonsense: it does not expire
         return message
@@ -87,10 +87,10 @@ class Firing:
         problem = ""
         if not queues:
             problem = UNROUTABLE
-        elif not outcomes.move(broker, sent, queues, address):
+        elif not move(broker, sent, queues, address):
             problem = REFUSED
         if problem:
-            outcomes.undeliverable(broker, exchange, message)
+            undeliverable(broker, exchange, message)
             self._dead_letter(schedule, message, record.content, problem)
         if note.has(REPEATS):
             self._repeat(schedule, message, note, record.content.headers, due)
@@ -156,7 +156,7 @@ class Firing:
         dead.priority = message.priority
         dead.moved = True
         routed = walk(target, dead.basic_message(vhost.name), vhost.exchanges, vhost.queues, True, broker.now)
-        outcomes.move(broker, dead, queues_of(routed), 0)
+        move(broker, dead, queues_of(routed), 0)
 
 
 def catches_up(schedule: Schedule, request: Request) -> bool:

@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, Final, final
 from librt.vecs import append, vec
 from mypy_extensions import i64
 
-from warrenmq.broker import large
 from warrenmq.broker.aside import Aside
 from warrenmq.broker.delay.index import DueIndex
 from warrenmq.broker.delay.note import NAMED, Note, note_of
+from warrenmq.broker.large import LARGE, LargeBody, logged_body
 from warrenmq.broker.message import NOTE_SHIFT, Message
 from warrenmq.broker.records import Exchange
 from warrenmq.log.damage import RecordDamaged
@@ -67,13 +67,13 @@ class Schedule:
 
     # -- in and out --------------------------------------------------------------------------------------------
 
-    def keep(self, message: Message, note: Note, due: i64) -> i64:
+    def keep(self, message: Message, note: Note, due: i64, body: LargeBody | None = None) -> i64:
         """Take a message in until it is due; its key. For the log it is part of this turn."""
-        key = self.store(message, note.encode(), NAMED if note.name else 0, due)
+        key = self.store(message, note.encode(), NAMED if note.name else 0, due, body)
         self._enter(due, key, note)
         return key
 
-    def store(self, message: Message, extra: bytes, named: i64, due: i64) -> i64:
+    def store(self, message: Message, extra: bytes, named: i64, due: i64, body: LargeBody | None) -> i64:
         """The data alone, with its note: its key."""
         origin = message.origin
         keys = origin.packed_keys + extra
@@ -82,9 +82,9 @@ class Schedule:
         if self.durable:
             broker.durable_change = True
             chunks = message.chunks
-            if chunks is not None and message.size > large.LARGE:
+            if chunks is not None and message.size > LARGE:
                 return broker.log.append_body(
-                    large.handle_of(broker, chunks), message.id, message.header(), origin.exchange, keys, flags,
+                    logged_body(broker.log, chunks, body), message.id, message.header(), origin.exchange, keys, flags,
                     [self.id], [0], [due], [named],
                 )  # fmt: skip
             return broker.log.append_one(

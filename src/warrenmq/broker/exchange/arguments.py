@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import cast
-
 from warrenmq.broker.records import Exchange, Resource
 from warrenmq.wire.fields import Field, Table, type_name
 from warrenmq.wire.replies import AmqpError
@@ -25,20 +23,34 @@ def alternate_of(exchange: Exchange) -> str:
     return value if isinstance(value, str) else ""
 
 
-def routing_keys_of(key: str, headers: Table | None) -> list[str]:
-    """The publish key, then those of the headers CC and BCC, which must be arrays; elements that are no text drop out.
+def routing_keys_of(key: str, headers: Table | None) -> tuple[list[str], int]:
+    """The publish key, then those of the headers CC and BCC; and how many of them, at the end, nobody may see.
 
-    Raises AmqpError for a header of another type.
+    The headers must be arrays, else AmqpError; elements that are no text drop out.
     """
     keys = [key]
+    hidden = 0
     if headers is not None:
         for name in ("CC", "BCC"):
             field = headers.get(name)
-            if field is None:
-                continue
-            if field.kind != "A":
-                raise AmqpError(406, f'invalid message: {{unacceptable_type_in_header,"{name}",{type_name(field)}}}')
-            for item in cast(list[Field], field.value):
-                if item.kind == "S" and isinstance(item.value, str):
-                    keys.append(item.value)
+            if field is not None:
+                more = _keys_in(name, field)
+                keys.extend(more)
+                hidden = len(more) if name == "BCC" else 0
+    return keys, hidden
+
+
+def _keys_in(name: str, field: Field) -> list[str]:
+    if field.kind != "A" or not isinstance(field.value, list):
+        raise AmqpError(
+            406, 'invalid message: {unacceptable_type_in_header,"' + name + '",' + type_name(field) + "}", 60, 40
+        )
+    keys: list[str] = []
+    for item in field.value:
+        if isinstance(item, Field) and item.kind == "S":
+            key = item.value
+            if isinstance(key, str):
+                keys.append(key)
+            elif isinstance(key, bytes):  # no UTF-8, and a routing key all the same
+                keys.append(key.decode("utf-8", "surrogateescape"))
     return keys

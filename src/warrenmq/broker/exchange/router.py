@@ -140,7 +140,7 @@ class Router:
         properties = Properties() if properties is None else properties.copy()
         if headers is not None:
             properties.headers = from_python(headers)
-        keys = routing_keys_of(routing_key, properties.headers)
+        keys, _ = routing_keys_of(routing_key, properties.headers)
         content = Content(encode_header(properties, 0), b"")
         return topology, source, BasicMessage(name, keys, content, 0, properties.delivery_mode == 2)
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from warrenmq.broker.consumer import Consumer
 from warrenmq.broker.equivalence import integer
 from warrenmq.broker.methods.names import queue_name
-from warrenmq.broker.publish import DIRECT_REPLY
+from warrenmq.broker.publish.stages import DIRECT_REPLY
 from warrenmq.broker.queue import consumer_arguments
 from warrenmq.wire.methods import Method, method_frame
 from warrenmq.wire.replies import AmqpError
@@ -93,8 +93,7 @@ def cancel(channel: Channel, method: Method) -> None:
     tag = method.str("consumer_tag")
     reply = channel.reply_consumer
     if reply is not None and reply.tag == tag:
-        channel.broker.reply_channels.pop(channel.reply_address, None)
-        channel.reply_consumer = None
+        channel.broker.stop_listening_for_replies(channel)
     consumer = channel.consumers.pop(tag, None)
     if consumer is not None:
         consumer.queue.unsubscribe(consumer)
@@ -140,7 +139,8 @@ def get(channel: Channel, method: Method) -> None:
         channel.fetched += 1
     if entry.redelivered:
         channel.redelivered += 1
-    channel.broker.firehose.delivered(channel, entry)
+    if entry.queue.vhost.tracing:
+        channel.broker.firehose.delivered(channel.publishing.sender, entry.queue.vhost, entry)
 
 
 def ack(channel: Channel, method: Method) -> None:

@@ -165,9 +165,9 @@ def log_in(connection: Connection, name: str, password: str) -> bool:
         method_frame(
             0,
             "connection.tune",
-            channel_max=broker.channel_max,
-            frame_max=broker.frame_max,
-            heartbeat=broker.heartbeat,
+            channel_max=broker.limits.channel_max,
+            frame_max=broker.limits.frame_max,
+            heartbeat=broker.limits.heartbeat,
         )
     )
     return True
@@ -180,8 +180,8 @@ def _capable(capabilities: Table, name: str) -> bool:
 
 def tune_ok(connection: Connection, method: Method) -> None:
     broker = connection.broker
-    connection.channel_max = _negotiate("channel_max", method.int("channel_max"), broker.channel_max, 1)
-    connection.frame_max = _negotiate("frame_max", method.int("frame_max"), broker.frame_max, FRAME_MIN_SIZE)
+    connection.channel_max = _negotiate("channel_max", method.int("channel_max"), broker.limits.channel_max, 1)
+    connection.frame_max = _negotiate("frame_max", method.int("frame_max"), broker.limits.frame_max, FRAME_MIN_SIZE)
     connection.frame_limit = connection.frame_max if connection.frame_max else 0x7FFFFFFF
     if connection.frame_max == 0:
         connection.frame_max = 0x7FFFFFFF
@@ -208,7 +208,7 @@ def open(connection: Connection, method: Method) -> None:
     name = method.str("virtual_host")
     broker = connection.broker
     user = connection.username
-    limit = broker.connection_max
+    limit = broker.limits.connection_max
     if limit and broker.open_connections > limit:
         raise AmqpError(530, f"connection refused: node connection limit ({limit}) is reached")
     vhost = broker.vhosts.get(name)

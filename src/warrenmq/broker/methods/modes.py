@@ -16,21 +16,17 @@ if TYPE_CHECKING:
 def confirm_select(channel: Channel, method: Method) -> None:
     if channel.tx is not None:
         raise AmqpError(406, "cannot switch from tx to confirm mode")
-    if not channel.confirms.selected:
-        channel.confirms.selected = True
-        channel.confirms.offset = channel.publish_seqno
-        channel.numbered = True
+    channel.publishing.select_confirms()
     if not method.bit("nowait"):
         channel.reply(method_frame(channel.number, "confirm.select-ok"))
 
 
 def tx_select(channel: Channel, method: Method) -> None:
-    if channel.confirms.selected:
+    if channel.publishing.confirms.selected:
         raise AmqpError(406, "cannot switch from confirm to tx mode")
     if channel.tx is None:
         channel.tx = Transaction(channel)
-        channel.numbered = True
-        channel.plain = False
+        channel.publishing.hold_back()
     channel.reply(method_frame(channel.number, "tx.select-ok"))
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from warrenmq.broker.methods.names import queue_name, refuse_default_exchange, strip
 from warrenmq.broker.named import check_named
-from warrenmq.broker.publish import DIRECT_REPLY
+from warrenmq.broker.publish.stages import DIRECT_REPLY
 from warrenmq.broker.queue.arguments import CLASSIC, QUORUM, STREAM, queue_type
 from warrenmq.broker.records import Binding
 from warrenmq.wire.fields import Field, Table

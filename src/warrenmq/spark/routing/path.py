@@ -19,8 +19,19 @@ from warrenmq.broker.exchange.arguments import routing_keys_of
 from warrenmq.broker.exchange.delayed import IMMEDIATE, delay_of, deliver_at_of
 from warrenmq.broker.exchange.router import Router, Topology
 from warrenmq.broker.exchange.walk import route as walk
+from warrenmq.broker.expiration import read_expiration
 from warrenmq.broker.interceptor import ChannelView, load_interceptors
-from warrenmq.broker.publish import DIRECT_REPLY, read_expiration, refuse_internal
+from warrenmq.broker.limits import MAX_MESSAGE_SIZE, Limits
+from warrenmq.broker.publish.publisher import Publisher
+from warrenmq.broker.publish.stages import (
+    check_reply_to,
+    check_size,
+    check_topic_permission,
+    check_user_id,
+    check_write_permission,
+    lookup_exchange,
+    refuse_internal,
+)
 from warrenmq.broker.records import EXCHANGE, BasicMessage, Content, Exchange, Resource
 from warrenmq.spark.routing.relevance import Relevance, relevance
 from warrenmq.spark.routing.words import telling_words
@@ -30,12 +41,11 @@ from warrenmq.wire.glance import Quick
 from warrenmq.wire.methods import SPECS_BY_NAME, Method
 from warrenmq.wire.replies import AmqpError
 
-DEFAULT_MAX_SIZE = 134_217_728  # as the broker has it
+DEFAULT_MAX_SIZE = MAX_MESSAGE_SIZE
 CONFIRMED = "confirmed"
 UNROUTABLE = "unroutable"  # returned if mandatory, else confirmed
 REFUSED = "refused"
 SCHEDULED = "scheduled"
-IMPERSONATOR = "impersonator"
 GATES = 1 << 16  # remembered at most: a table may name any number of exchanges that do not exist
 EMPTY = Content(encode_header(Properties(), 0), b"")
 
@@ -70,6 +80,7 @@ class Verdict(NamedTuple):
 class Gate:
     """An exchange that this user may publish to."""
 
+    publisher: Publisher
     topology: Topology
     exchange: Exchange
 
@@ -84,7 +95,8 @@ class PublishPath:
         max_message_size: int = DEFAULT_MAX_SIZE,
         interceptors: Sequence[str] = (),
     ) -> None:
-        self.max_message_size = max_message_size
+        self.limits = Limits()
+        self.limits.max_message_size = max_message_size
         self.interceptors = load_interceptors(interceptors, "warren@localhost", SystemClock())
         self.router = Router.from_definitions(definitions)
         self.access = load_access(definitions)
@@ -96,7 +108,7 @@ class PublishPath:
         return relevance(self.router.vhosts, rerouted=bool(self.interceptors.of_methods))
 
     def judge(self, facts: Facts) -> Verdict:
-        """The stages of ``broker/publish.py`` in their order; the first that refuses decides."""
+        """The stages of ``broker/publish/stages.py`` in their order; the first that refuses decides."""
         try:
             return self._walk(facts)
         except AmqpError as refusal:
@@ -112,7 +124,7 @@ class PublishPath:
         found = gate.exchange
         if user is not None and found.type == "topic":
             try:
-                self._check_topic(user, found, routing_key)
+                check_topic_permission(gate.publisher, found, routing_key)
             except AmqpError as refusal:
                 return Verdict(REFUSED, [], refusal.code, refusal.text)
         message = BasicMessage(found.name, [routing_key], EMPTY, 0, False)
@@ -138,8 +150,8 @@ class PublishPath:
         gate: Verdict | Gate
         try:
             topology = self._vhost(vhost)
-            found = self._exchange(topology, user, Resource(vhost, EXCHANGE, exchange))
-            gate = Gate(topology, found)
+            publisher = self._publisher(topology, vhost, user)
+            gate = Gate(publisher, topology, _exchange(publisher, Resource(vhost, EXCHANGE, exchange)))
         except AmqpError as refusal:
             gate = Verdict(REFUSED, [], refusal.code, refusal.text)
         if len(self._gates) >= GATES:
@@ -153,30 +165,25 @@ class PublishPath:
             raise AmqpError(530, f"vhost {name} not found")
         return vhost
 
-    def _exchange(self, vhost: Topology, user: str | None, name: Resource) -> Exchange:
-        """Write permission, exchange lookup, internal."""
-        self._check_write(user, name)
-        exchange = vhost.exchanges.get(name.name)
-        if exchange is None:
-            raise AmqpError(404, f"no {name}")
-        refuse_internal(exchange)
-        return exchange
+    def _publisher(self, vhost: Topology, name: str, user: str | None) -> Publisher:
+        return Publisher(user, name, vhost.exchanges, self.access, self.limits)
 
     def _walk(self, facts: Facts) -> Verdict:
         vhost = self._vhost(facts.vhost)
         exchange_name, routing_key = self._intercepted(facts)
-        self._check_size(facts.size)
+        publisher = self._publisher(vhost, facts.vhost, facts.user)
+        check_size(publisher, facts.size)
         name = Resource(facts.vhost, EXCHANGE, exchange_name.replace("\r", "").replace("\n", ""))
-        exchange = self._exchange(vhost, facts.user, name)
-        self._check_topic(facts.user, exchange, routing_key)
-        if facts.reply_to == DIRECT_REPLY:
-            raise AmqpError(406, "fast reply consumer does not exist")
-        self._check_user_id(facts.user, facts.user_id)
-        quick = Quick()
-        quick.expiration = facts.expiration
-        read_expiration(quick)
+        exchange = _exchange(publisher, name)
+        check_topic_permission(publisher, exchange, routing_key)
+        properties = Quick()
+        properties.reply_to = facts.reply_to
+        properties.user_id = facts.user_id
+        check_reply_to(publisher, properties)
+        check_user_id(publisher, properties)
+        read_expiration(facts.expiration)
         headers = facts.headers
-        keys = routing_keys_of(routing_key, headers)
+        keys, _ = routing_keys_of(routing_key, headers)
         message = self._message(exchange, keys, headers, facts)
         if self.interceptors.of_messages:
             message = self.interceptors.amend(message)
@@ -224,30 +231,13 @@ class PublishPath:
             int(due) if due != IMMEDIATE else None,
         )
 
-    # --- stages that in the broker need a channel
 
-    def _check_size(self, size: int) -> None:
-        limit = self.max_message_size
-        if size > limit:
-            raise AmqpError(406, f"message size {size} is larger than configured max size {limit}")
-
-    def _check_write(self, user: str | None, name: Resource) -> None:
-        if user is not None and not self.access.allowed(user, name.virtual_host, "write", name.name):
-            shown = name if name.name else Resource(name.virtual_host, name.kind, "amq.default")
-            raise AmqpError(403, f"access to {shown} refused for user '{user}'")
-
-    def _check_topic(self, user: str | None, exchange: Exchange, key: str) -> None:
-        """The key of the publish alone; CC and BCC are not looked at, as in RabbitMQ."""
-        if user is None or exchange.type != "topic":
-            return
-        name = exchange.name
-        if not self.access.topic_allowed(user, name.virtual_host, name.name, "write", key):
-            raise AmqpError(403, f"access to topic '{key}' in {name} refused for user '{user}'")
-
-    def _check_user_id(self, user: str | None, claimed: str | None) -> None:
-        if user is None or claimed is None or claimed == user or self.access.has_tag(user, IMPERSONATOR):
-            return
-        raise AmqpError(406, f"user_id property set to '{claimed}' but authenticated user was '{user}'")
+def _exchange(publisher: Publisher, name: Resource) -> Exchange:
+    """Write permission, exchange lookup, internal."""
+    check_write_permission(publisher, name)
+    exchange = lookup_exchange(publisher, name)
+    refuse_internal(exchange)
+    return exchange
 
 
 def load_access(definitions: Mapping[str, Any]) -> Access:

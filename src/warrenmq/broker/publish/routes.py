@@ -1,4 +1,4 @@
-"""What an identical publish resolved to before: the route cache of design §4.
+"""What an identical publish resolved to before.
 
 A ``Route`` is the result of the stages of the publish path that depend on the publish frame alone. It is pushed out
 of validity by whatever changes what it depends on: bindings of an exchange it visited, the coming or going of an
@@ -9,29 +9,94 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, final
 
+from librt.strings import read_i16_be
 from mypy_extensions import i64
 
-from warrenmq.broker.message import Origin
+from warrenmq.broker.message import Message, Origin
 from warrenmq.broker.records import Exchange
+from warrenmq.wire.content import HEADER_FIXED
+from warrenmq.wire.glance import Quick, quick_properties
 
 if TYPE_CHECKING:
     from warrenmq.broker.queue.queue import Queue
 
 CACHE_LIMIT: Final = 1024  # routes a connection remembers
 SWEEP_AT: Final = 4096  # names with dependents, before those without living ones are forgotten
+NO_PROPERTIES: Final = Quick()
+FRAME_HEADER_SIZE: Final = 7
+FLAGS_AT: Final = 12  # in a content header's payload: behind class, weight and body size
 
 
 @final
 class Route:
+    """Where publishes with one frame's arguments go, as long as it is ``valid``."""
+
     def __init__(self, exchange: Exchange, origin: Origin, mandatory: bool) -> None:
         self.exchange: Final = exchange
         self.origin: Final = origin
         self.mandatory: Final = mandatory
         self.queues: list[Queue] = []
-        self.logged: bool = False  # does some queue log even transient messages?
         self.waits: bool = False  # is it a delayed exchange, where a message with a delay waits whatever its keys?
         self.static: bool = False  # do ``queues`` hold for every message without special properties?
         self.valid: bool = True
+
+
+@final
+class Memo:
+    """The routes of one connection, and what its last publish was: publishers repeat themselves."""
+
+    def __init__(self) -> None:
+        self._routes: dict[bytes, Route] = {}
+        self._last_arguments: bytes = b""
+        self._last_route: Route | None = None
+        self._last_octets: bytes = b""
+        self._last_properties: Quick = NO_PROPERTIES
+
+    def knows(self, arguments: bytes) -> bool:
+        return arguments in self._routes
+
+    def route(self, arguments: bytes) -> Route | None:
+        """The route of an identical publish before, if it still holds."""
+        route: Route | None
+        if arguments == self._last_arguments:
+            route = self._last_route
+        else:
+            route = self._routes.get(arguments)
+            self._last_arguments = arguments
+            self._last_route = route
+        if route is not None and route.valid:
+            return route
+        self._last_arguments = b""
+        return None
+
+    def remember(self, arguments: bytes, route: Route) -> None:
+        if len(self._routes) >= CACHE_LIMIT:
+            self.forget()
+        self._routes[arguments] = route
+
+    def forget(self) -> None:
+        """All of them: rights have changed, or the connection is over."""
+        for route in self._routes.values():
+            route.valid = False
+        self._routes.clear()
+        self._last_route = None
+        self._last_arguments = b""
+
+    def properties(self, message: Message) -> Quick:
+        """What the stages ask of the properties; raises AmqpError when they make no sense."""
+        frames = message.frames
+        if frames:
+            at: i64 = FRAME_HEADER_SIZE + FLAGS_AT
+            if message.header_size == HEADER_FIXED and read_i16_be(frames, at) == 0:
+                return NO_PROPERTIES
+            octets = frames[at : FRAME_HEADER_SIZE + message.header_size]
+        else:
+            octets = message.header_payload[FLAGS_AT:]
+        if octets != self._last_octets or not octets:
+            self._last_octets = b""
+            self._last_properties = quick_properties(message.header())
+            self._last_octets = octets
+        return self._last_properties
 
 
 @final

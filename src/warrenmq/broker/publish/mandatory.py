@@ -15,7 +15,6 @@ from warrenmq.broker.message import Message
 from warrenmq.broker.records import Delivery
 
 if TYPE_CHECKING:
-    from warrenmq.broker.channel import Channel
     from warrenmq.broker.queue.queue import Queue
 
 
@@ -36,12 +35,10 @@ class Mandatory:
         """How many queues may still accept it."""
         return len(self._queues[seq]) if seq in self._queues else 0
 
-    def deliveries(self, channel: Channel) -> list[Delivery]:
+    def deliveries(self, virtual_host: str, confirm: bool, sender: object) -> list[Delivery]:
         """The tracked messages as records, oldest first (for inspection)."""
-        vhost = channel.connection.open_vhost().name
-        confirm = channel.confirms.selected
         return [
-            Delivery(True, confirm, channel, message.basic_message(vhost), seq, False)
+            Delivery(True, confirm, sender, message.basic_message(virtual_host), seq, False)
             for seq, message in self._messages.items()
         ]
 

@@ -1,0 +1,201 @@
+"""What became of each message: the one place that turns outcomes into return, ack and nack.
+
+Duty: to tell the publisher, at once, or, when a durable queue holds a persistent message, when the log says that the
+batch is on disk. Putting messages into queues is in ``delivering.py``.
+
+Invariants: a return precedes the ack or nack of the same message; every sequence number is settled exactly once.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from mypy_extensions import i64
+
+from warrenmq.broker.delivering import (
+    ACCEPTED,
+    KEPT,
+    NO_ROUTE,
+    REFUSED,
+    SCHEDULED,
+    WAITING,
+    accept,
+    offer,
+    twin,
+)
+from warrenmq.broker.exchange.walk import Routed
+from warrenmq.broker.message import Message
+from warrenmq.broker.publish.publishing import Publishing
+from warrenmq.broker.records import Exchange
+
+if TYPE_CHECKING:
+    from warrenmq.broker.queue.queue import Queue
+
+
+def deliver(
+    publishing: Publishing,
+    exchange: Exchange,
+    message: Message,
+    queues: list[Queue],
+    routed: Routed | None,
+    mandatory: bool,
+    number: i64,
+    promised: bool = False,
+) -> None:
+    """Put a message into its queues and tell its publisher, now or when the log has it. ``promised``: the queues were
+    asked before and do not refuse it."""
+    publishing.published += 1
+    exchange.messages_in += 1
+    exchange.messages_out += len(queues)
+    if promised:
+        outcome = accept(publishing.broker, message, queues, None)
+    else:
+        outcome = offer(publishing.broker, message, queues, publishing.large_body)
+    if routed is not None and routed.scheduled:
+        if queues:
+            message = twin(message)
+        scheduled = publishing.broker.delay.schedule(
+            publishing.sender, message, routed, mandatory, number, publishing.large_body
+        )
+        if outcome == NO_ROUTE:
+            outcome = scheduled
+        elif outcome == ACCEPTED and message.batch:
+            outcome = WAITING
+    if message.batch:
+        publishing.teller.charge(message.batch, message.size)
+    tell(publishing, exchange, message, queues, outcome, mandatory, number)
+
+
+def keep(
+    publishing: Publishing, exchange: Exchange, message: Message, delay: i64, mandatory: bool, number: i64
+) -> None:
+    """Keep a message at a delayed exchange, which asks for nothing but a delay, and tell its publisher."""
+    publishing.published += 1
+    exchange.messages_in += 1
+    outcome = publishing.broker.delay.keep_for(
+        publishing.sender, message, exchange, delay, mandatory, number, publishing.large_body
+    )
+    if message.batch:
+        publishing.teller.charge(message.batch, message.size)
+    tell(publishing, exchange, message, [], outcome, mandatory, number)
+
+
+def tell(
+    publishing: Publishing,
+    exchange: Exchange,
+    message: Message,
+    queues: list[Queue],
+    outcome: i64,
+    mandatory: bool,
+    number: i64,
+) -> None:
+    """Turn an outcome into what the publisher is told. The only function that does."""
+    if outcome == NO_ROUTE:
+        exchange.messages_unroutable += 1
+        publishing.broker.unroutable += 1
+        if mandatory:
+            publishing.teller.basic_return(message, 312, "NO_ROUTE")
+        else:
+            publishing.dropped += 1
+    elif outcome == SCHEDULED and mandatory:
+        publishing.teller.basic_return(message, 312, "NO_ROUTE")
+    if not number:
+        return
+    confirms = publishing.confirms
+    if outcome == WAITING or outcome == SCHEDULED or outcome == KEPT:
+        if message.batch == 0:
+            if confirms.selected:
+                confirms.ack(number)
+                publishing.teller.owes()
+            return
+        if mandatory and outcome == WAITING and not any_accepted(queues, message):
+            publishing.mandatory.track(number, queues, message)
+        elif mandatory and outcome == KEPT:
+            publishing.mandatory.track(number, [], message)
+        if confirms.selected or mandatory:
+            confirms.wait(number, message.batch, queues, False)
+            publishing.teller.waits()
+        return
+    if confirms.selected:
+        if outcome == REFUSED:
+            confirms.nack(number)
+        else:
+            confirms.ack(number)
+        publishing.teller.owes()
+
+
+def any_accepted(queues: list[Queue], message: Message) -> bool:
+    """Has some queue accepted the message at once, because it keeps it in memory only?"""
+    for queue in queues:
+        if not queue.logs(message):
+            return True
+    return False
+
+
+# -- what the log says later -------------------------------------------------------------------------------------
+
+
+def synced(publishing: Publishing, batch: i64) -> None:
+    """Batches up to this one are on disk: the publishes that waited for them are acked, mandatory ones forgotten."""
+    confirms = publishing.confirms
+    tracked = len(publishing.mandatory) > 0
+    for waiting in confirms.take_synced(batch):
+        seq = waiting.first
+        while seq <= waiting.last:
+            if tracked:
+                publishing.mandatory.forget(seq)
+            if confirms.selected and seq > confirms.offset:
+                if waiting.refused:
+                    confirms.nack(seq)
+                else:
+                    confirms.ack(seq)
+            seq += 1
+    if confirms.owed():
+        publishing.teller.owes()
+
+
+def queue_lost(publishing: Publishing, queue: Queue, deleted: bool) -> None:
+    """A queue went away while publishes waited for it: deleted normally counts as confirmed, a failure as refused.
+
+    A mandatory message none of whose queues accepted it is returned first.
+    """
+    lost = publishing.mandatory.queue_gone(queue)
+    returned = dict(lost)
+    for seq in sorted(returned):
+        publishing.teller.basic_return(returned[seq], 312, "NO_ROUTE")
+    confirms = publishing.confirms
+    for waiting in confirms.take_queue(queue):
+        rest = [q for q in waiting.queues if q is not queue]
+        refused = waiting.refused or not deleted
+        seq = waiting.first
+        while seq <= waiting.last:
+            if rest and (not refused or publishing.mandatory.tracks(seq)):
+                # other queues may still accept it; a mandatory one may yet have to be returned before its nack
+                confirms.wait(seq, waiting.batch, rest, refused)
+            elif confirms.selected and seq > confirms.offset:
+                if refused:
+                    confirms.nack(seq)
+                else:
+                    confirms.ack(seq)
+            seq += 1
+    confirms.sort_waiting()
+    if confirms.owed():
+        publishing.teller.owes()
+
+
+def batch_failed(publishing: Publishing, batch: i64, taken: dict[int, int]) -> None:
+    """The log could not write a batch: what waited for it is nacked, and mandatory messages that no consumer has
+    seen (``taken``: by address, out of how many queues they could be taken) are returned first."""
+    confirms = publishing.confirms
+    for waiting in confirms.take_synced(batch):
+        seq = waiting.first
+        while seq <= waiting.last:
+            queues = publishing.mandatory.open_queues(seq)
+            message = publishing.mandatory.forget(seq)
+            if message is not None and taken.get(message.address, 0) >= queues:
+                publishing.teller.basic_return(message, 312, "NO_ROUTE")
+            if confirms.selected and seq > confirms.offset:
+                confirms.nack(seq)
+            seq += 1
+    if confirms.owed():
+        publishing.teller.owes()

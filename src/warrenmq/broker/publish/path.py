@@ -1,0 +1,197 @@
+"""The path of a published message: content in, through the stages in order, to its queues.
+
+``publish`` is the whole of it, with its three ways: plain, when nothing but the publish frame decides and that is
+known; delayed, when an exchange keeps it and nothing else is asked; and general, through every stage. Every message
+takes this function, whatever frames it came in. The order is ``stages.STAGES``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from mypy_extensions import i64
+
+from warrenmq.broker.delivering import queues_of
+from warrenmq.broker.exchange.arguments import routing_keys_of
+from warrenmq.broker.exchange.delayed import DelayedExchange, has_to_wait
+from warrenmq.broker.exchange.walk import Routed, waiting_at
+from warrenmq.broker.exchange.walk import route as walk
+from warrenmq.broker.expiration import read_expiration
+from warrenmq.broker.message import Message, Origin, message_from
+from warrenmq.broker.publish.outcomes import deliver, keep
+from warrenmq.broker.publish.publishing import Publishing, Uncommitted
+from warrenmq.broker.publish.routes import Route
+from warrenmq.broker.publish.stages import (
+    DIRECT_REPLY,
+    check_configure_permission,
+    check_delivery_mode,
+    check_reply_to,
+    check_size,
+    check_topic_permission,
+    check_user_id,
+    check_write_permission,
+    delay_alone,
+    is_ordinary,
+    lookup_exchange,
+    refuse_immediate,
+    refuse_internal,
+)
+from warrenmq.broker.records import BasicMessage, Content, Exchange, Resource
+from warrenmq.wire.content import Properties, encode_header
+from warrenmq.wire.glance import MARK_BCC, MARK_CC, MARK_DELAY, MARK_DELAY_OTHER, MARK_DELIVER_AT, Quick
+from warrenmq.wire.methods import decode_method
+
+if TYPE_CHECKING:
+    from warrenmq.broker.queue.queue import Queue
+
+BASIC_PUBLISH: Final = b"\x00\x3c\x00\x28"  # class and method
+EMPTY_CONTENT: Final = Content(encode_header(Properties(), 0), b"")
+_DELAY_HEADERS: Final = MARK_DELAY | MARK_DELAY_OTHER | MARK_DELIVER_AT
+
+
+def publish(publishing: Publishing, arguments: bytes, message: Message) -> None:
+    """One message through all stages: the publish frame's arguments, and its content as it arrived."""
+    properties = publishing.memo.properties(message)
+    route = resolve(publishing, arguments, message.size)
+    message.persistent = properties.delivery_mode == 2
+    if publishing.is_plain():
+        if route.static and is_ordinary(properties):
+            message.origin = route.origin
+            message.id = publishing.broker.next_id()
+            number = publishing.take_number(route.mandatory)
+            deliver(publishing, route.exchange, message, route.queues, None, route.mandatory, number)
+            return
+        if route.waits and delay_alone(properties) > 0:
+            message.origin = route.origin
+            message.id = publishing.broker.next_id()
+            number = publishing.take_number(route.mandatory)
+            keep(publishing, route.exchange, message, properties.delay, route.mandatory, number)
+            return
+    check_reply_to(publishing.publisher, properties)
+    check_user_id(publishing.publisher, properties)
+    expiration = read_expiration(properties.expiration)
+    number = publishing.take_number(route.mandatory)
+    message = _with_routing_keys(publishing, route, message, properties)
+    message.expiration = expiration
+    message.priority = properties.priority if properties.priority > 0 else 0
+    check_delivery_mode(properties)
+    if publishing.broker.interceptors.of_messages:
+        message = publishing.broker.amend(publishing.vhost.name, message)
+    routed = None
+    queues = route.queues
+    if not route.static or message.origin is not route.origin or (properties.marks & _DELAY_HEADERS) != 0:
+        routed = find_queues(publishing, route.exchange, message)
+        queues = queues_of(routed)
+        if routed.scheduled and (properties.marks & MARK_DELAY_OTHER) != 0:
+            for owned in publishing.broker.delay.check(publishing.sender, routed):
+                check_configure_permission(publishing.publisher, owned)
+    tap(publishing, message, queues)
+    if publishing.uncommitted is not None:
+        publishing.uncommitted.append(
+            Uncommitted(route.exchange, message, queues, routed, route.mandatory, number)
+        )
+    else:
+        deliver(publishing, route.exchange, message, queues, routed, route.mandatory, number)
+
+
+def resolve(publishing: Publishing, arguments: bytes, size: i64) -> Route:
+    """The stages that depend on the publish frame alone: as they came out for an identical publish, or asked now."""
+    publisher = publishing.publisher
+    route = publishing.memo.route(arguments)
+    if route is not None:
+        if size > publisher.limits.max_message_size:
+            check_size(publisher, size)
+        return route
+    method = decode_method(BASIC_PUBLISH + arguments)
+    exchange_name = method.str("exchange")
+    routing_key = method.str("routing_key")
+    refuse_immediate(method.bit("immediate"))
+    check_size(publisher, size)
+    name = Resource(publisher.virtual_host, "exchange", exchange_name)
+    check_write_permission(publisher, name)
+    exchange = lookup_exchange(publisher, name)
+    refuse_internal(exchange)
+    check_topic_permission(publisher, exchange, routing_key)
+    route = Route(exchange, Origin(exchange_name, [routing_key]), method.bit("mandatory"))
+    _remember(publishing, arguments, route)
+    return route
+
+
+def _remember(publishing: Publishing, arguments: bytes, route: Route) -> None:
+    """Route an ordinary message once, and keep the result while nothing it depends on changes."""
+    vhost = publishing.vhost
+    exchange = route.exchange
+    key = route.origin.routing_keys[0]
+    if exchange.name.name == "" and key.startswith(DIRECT_REPLY):
+        return  # replies go to channels, not queues
+    probe = BasicMessage(exchange.name, route.origin.routing_keys, EMPTY_CONTENT, 0, False)
+    routed = walk(exchange, probe, vhost.exchanges, vhost.queues)
+    if vhost.tracing:
+        return
+    route.waits = isinstance(exchange.matcher, DelayedExchange)
+    if routed.cacheable:  # else what was checked holds, but each message is routed for itself
+        route.queues = queues_of(routed)
+        route.static = True
+    publishing.memo.remember(arguments, route)
+    if exchange.name.name == "":
+        vhost.queue_routes.add(key, route)
+    for visited in routed.visited:
+        vhost.exchange_routes.add(visited.name.name, route)
+    for missing in routed.missing:
+        vhost.exchange_routes.add(missing, route)
+
+
+def _with_routing_keys(publishing: Publishing, route: Route, message: Message, seen: Quick) -> Message:
+    """The message with its origin: the publish key, then CC and BCC.
+
+    BCC is taken out of what is delivered, and a direct reply-to is replaced by the address that it stands for.
+    """
+    message.origin = route.origin
+    message.id = publishing.broker.next_id()
+    copied = (seen.marks & (MARK_CC | MARK_BCC)) != 0
+    replies = len(publishing.publisher.reply_address) > 0 and seen.reply_to == DIRECT_REPLY
+    if not copied and not replies:
+        return message
+    properties = Content(message.header(), b"").properties
+    changed = False
+    if copied:
+        headers = {} if properties.headers is None else properties.headers
+        keys, hidden = routing_keys_of(route.origin.routing_keys[0], headers)
+        if len(keys) > 1:
+            message.origin = Origin(route.origin.exchange, keys, hidden)
+        if "BCC" in headers:
+            properties = properties.copy()
+            properties.headers = {name: value for name, value in headers.items() if name != "BCC"}
+            changed = True
+    if replies:
+        properties = properties.copy()
+        properties.reply_to = publishing.publisher.reply_address
+        changed = True
+    if not changed:
+        return message
+    chunks = message.chunks
+    if chunks is None:
+        chunks = [message.body()] if message.size else []
+    header = encode_header(properties, message.size)
+    return message_from(message.origin, message.id, header, chunks, message.size, message.persistent)
+
+
+def find_queues(publishing: Publishing, exchange: Exchange, message: Message) -> Routed:
+    """Route one message: its type, decorators, exchange-to-exchange bindings and alternate exchanges."""
+    vhost = publishing.vhost
+    broker = publishing.broker
+    if exchange.name.name == "":
+        for key in message.origin.routing_keys:
+            if key.startswith(DIRECT_REPLY + "."):
+                broker.deliver_reply(key, message)
+    if isinstance(exchange.matcher, DelayedExchange):
+        headers = Content(message.header(), b"").headers
+        if has_to_wait(headers, broker.now):  # where to is asked when it is due
+            return waiting_at(exchange, headers)
+    return walk(exchange, message.basic_message(vhost.name), vhost.exchanges, vhost.queues, False, broker.now)
+
+
+def tap(publishing: Publishing, message: Message, queues: list[Queue]) -> None:
+    """The firehose: a copy of what is published, when the vhost is traced."""
+    if publishing.vhost.tracing:
+        publishing.broker.firehose.published(publishing.sender, publishing.vhost, message, queues)

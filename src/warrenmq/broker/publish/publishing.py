@@ -1,0 +1,119 @@
+"""What a channel keeps about its publishing: who it is, its numbers, and what it is still owed.
+
+Duty: state. What happens with it is in ``path.py`` and ``outcomes.py``; what the client is told goes out through the
+``Teller``, which is the channel.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, final
+
+from mypy_extensions import i64
+
+from warrenmq.broker.exchange.walk import Routed
+from warrenmq.broker.message import Message
+from warrenmq.broker.publish.confirms import Confirms
+from warrenmq.broker.publish.mandatory import Mandatory
+from warrenmq.broker.publish.publisher import Publisher
+from warrenmq.broker.publish.routes import Memo
+from warrenmq.broker.records import Exchange
+from warrenmq.broker.sender import Sender
+
+if TYPE_CHECKING:
+    from warrenmq.broker.broker import Broker
+    from warrenmq.broker.large import LargeBody
+    from warrenmq.broker.queue.queue import Queue
+    from warrenmq.broker.vhost import VHost
+
+
+class Teller:
+    """Through whom a publisher is told things, in order with all else that its channel says. This one tells nobody."""
+
+    def basic_return(self, message: Message, code: i64, text: str) -> None:
+        """Hand an unroutable message back."""
+
+    def owes(self) -> None:
+        """Confirms are owed: flush them at the end of the turn."""
+
+    def waits(self) -> None:
+        """Publishes wait for the log: ask again when it has synced."""
+
+    def charge(self, batch: i64, size: i64) -> None:
+        """A message goes to the log: that uses credit."""
+
+
+NOBODY: Final = Teller()
+
+
+@final
+class Uncommitted:
+    """A publish that waits for tx.commit, validated and routed."""
+
+    def __init__(
+        self,
+        exchange: Exchange,
+        message: Message,
+        queues: list[Queue],
+        routed: Routed | None,
+        mandatory: bool,
+        number: i64,
+    ) -> None:
+        self.exchange: Final = exchange
+        self.message: Final = message
+        self.queues: list[Queue] = queues  # at the commit, those that have these names then
+        self.routed: Final = routed
+        self.mandatory: Final = mandatory
+        self.number: Final = number
+
+
+@final
+class Publishing:
+    """The publishing side of one channel."""
+
+    def __init__(
+        self, broker: Broker, vhost: VHost, publisher: Publisher, sender: Sender, memo: Memo, teller: Teller
+    ) -> None:
+        self.broker: Final = broker
+        self.vhost: Final = vhost
+        self.publisher: Final = publisher
+        self.sender: Final = sender
+        self.memo: Final = memo
+        self.teller: Teller = teller
+        self.confirms: Final = Confirms()
+        self.mandatory: Final = Mandatory()
+        self.numbered: bool = False  # does every publish get a sequence number?
+        self.last_number: i64 = 0
+        self.uncommitted: list[Uncommitted] | None = None  # publishes since tx.select; None without
+        self.large_body: LargeBody | None = None  # the body that has just come in pieces, while it is published
+        self.published: i64 = 0
+        self.returned: i64 = 0  # mandatory, and without a queue
+        self.dropped: i64 = 0  # not mandatory, and without a queue
+
+    def end(self) -> None:
+        """The channel is over: nothing waits any more, and nobody is told."""
+        self.confirms.waiting = []
+        self.teller = NOBODY
+
+    def select_confirms(self) -> None:
+        """confirm.select: from the next publish on each is confirmed."""
+        if not self.confirms.selected:
+            self.confirms.selected = True
+            self.confirms.offset = self.last_number
+            self.numbered = True
+            self.sender.confirms = True
+
+    def hold_back(self) -> None:
+        """tx.select: from now on publishes wait for tx.commit."""
+        self.uncommitted = []
+        self.numbered = True
+
+    def take_number(self, mandatory: bool) -> i64:
+        """The next sequence number, for mandatory, confirm and tx alike; 0 when nobody will ask for one."""
+        if self.numbered or mandatory:
+            self.last_number += 1
+            return self.last_number
+        return 0
+
+    def is_plain(self) -> bool:
+        """Does nothing but the queues wait for a publish? No transaction, nobody who amends messages."""
+        return self.uncommitted is None and not self.broker.interceptors.of_messages

@@ -1,0 +1,161 @@
+"""The stages of the publish path: one function for each check, over a publisher and a message. No channel.
+
+``STAGES`` is their order, as data: the documentation's table and the tests of the order read it. ``path.py`` calls them
+in this order. What a stage depends on decides how often it is asked: everything up to the topic permission depends on
+the publish frame alone, so an identical publish does not ask again (``routes.py``).
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from mypy_extensions import i64
+
+from warrenmq.broker.publish.publisher import Publisher
+from warrenmq.broker.records import Exchange, Resource
+from warrenmq.wire.content import FLAG_DELIVERY_MODE, FLAG_EXPIRATION, FLAG_PRIORITY, FLAG_USER_ID
+from warrenmq.wire.glance import MARK_DELAY, Quick
+from warrenmq.wire.replies import AmqpError
+
+# properties that some stage always looks at; headers and reply-to only with certain values
+LOOKED_AT: Final = FLAG_EXPIRATION | FLAG_USER_ID | FLAG_PRIORITY
+DIRECT_REPLY: Final = "amq.rabbitmq.reply-to"
+
+
+class Stage(NamedTuple):
+    """A row of the table: what the stage is called, the reply code it refuses with (0: it never does), who does it."""
+
+    name: str
+    code: int
+    function: str
+    remark: str = ""
+
+
+STAGES: Final = [
+    Stage("interceptors", 0, "intercept", "may rewrite or refuse any channel method, with the code they choose"),
+    Stage("immediate", 540, "refuse_immediate"),
+    Stage("size", 406, "check_size", "from the content header on, before a body is buffered"),
+    Stage("write permission", 403, "check_write_permission"),
+    Stage("exchange lookup", 404, "lookup_exchange"),
+    Stage("internal", 403, "refuse_internal"),
+    Stage("topic permission", 403, "check_topic_permission", "on the key of the publish, not on CC and BCC"),
+    Stage("reply-to", 406, "check_reply_to"),
+    Stage("user-id", 406, "check_user_id"),
+    Stage("expiration", 406, "read_expiration"),
+    Stage("sequence number", 0, "take_number", "for mandatory, confirm and tx alike"),
+    Stage("CC and BCC", 406, "routing_keys_of"),
+    Stage("delivery mode", 406, "check_delivery_mode", "where RabbitMQ makes its message record"),
+    Stage("message interceptors", 0, "amend", "may amend the message"),
+    Stage("route", 0, "find_queues", "decorators, exchange-to-exchange bindings, alternate exchanges, delays"),
+    Stage("firehose", 0, "tap", "a copy of what is published, when the vhost is traced"),
+    Stage("tx buffer, or deliver", 0, "deliver"),
+    Stage("outcome", 0, "tell", "the only place that returns, acks or nacks"),
+]
+
+
+# -- depend on the publish frame alone -------------------------------------------------------------------------
+
+
+def refuse_immediate(immediate: bool) -> None:
+    if immediate:
+        raise AmqpError(540, "immediate=true", 60, 40)
+
+
+def check_size(publisher: Publisher, size: i64) -> None:
+    limit = publisher.limits.max_message_size
+    if size > limit:
+        raise AmqpError(406, f"message size {size} is larger than configured max size {limit}", 60, 40)
+
+
+def check_write_permission(publisher: Publisher, name: Resource) -> None:
+    user = publisher.username
+    if user is None or publisher.access.allowed(user, name.virtual_host, "write", name.name):
+        return
+    shown = name if name.name else Resource(name.virtual_host, name.kind, "amq.default")
+    raise AmqpError(403, f"access to {shown} refused for user '{user}'", 60, 40)
+
+
+def check_configure_permission(publisher: Publisher, name: Resource) -> None:
+    """Whoever would change what another user has scheduled at a delayed exchange."""
+    user = publisher.username
+    if user is not None and not publisher.access.allowed(user, name.virtual_host, "configure", name.name):
+        raise AmqpError(403, f"access to {name} refused for user '{user}'", 60, 40)
+
+
+def lookup_exchange(publisher: Publisher, name: Resource) -> Exchange:
+    exchange = publisher.exchanges.get(name.name)
+    if exchange is None:
+        raise AmqpError(404, f"no {name}", 60, 40)
+    return exchange
+
+
+def refuse_internal(exchange: Exchange) -> None:
+    if exchange.internal:
+        raise AmqpError(403, f"cannot publish to internal {exchange.name}", 60, 40)
+
+
+def check_topic_permission(publisher: Publisher, exchange: Exchange, routing_key: str) -> None:
+    """Of the publish key alone; CC and BCC are not looked at, as in RabbitMQ."""
+    user = publisher.username
+    if user is None or exchange.type != "topic":
+        return
+    name = exchange.name
+    if not publisher.access.topic_allowed(user, name.virtual_host, name.name, "write", routing_key):
+        raise AmqpError(403, f"access to topic '{routing_key}' in {name} refused for user '{user}'", 60, 40)
+
+
+# -- look at the message ---------------------------------------------------------------------------------------
+
+
+def check_reply_to(publisher: Publisher, properties: Quick) -> None:
+    """Direct reply-to is replaced by the publisher's own address later; it must have one."""
+    reply_to = properties.reply_to
+    if reply_to is not None and reply_to == DIRECT_REPLY and not publisher.reply_address:
+        raise AmqpError(406, "fast reply consumer does not exist", 60, 40)
+
+
+def check_user_id(publisher: Publisher, properties: Quick) -> None:
+    claimed = properties.user_id
+    actual = publisher.username
+    if claimed is None or actual is None:
+        return
+    if claimed != actual and not publisher.access.has_tag(actual, "impersonator"):
+        raise AmqpError(
+            406, f"user_id property set to '{claimed}' but authenticated user was '{actual}'", 60, 40
+        )
+
+
+def check_delivery_mode(properties: Quick) -> None:
+    """Last of all, where RabbitMQ makes its message record."""
+    if (properties.flags & FLAG_DELIVERY_MODE) != 0 and not 1 <= properties.delivery_mode <= 2:
+        raise AmqpError(406, "invalid message: {delivery_mode_unknown," + str(properties.delivery_mode) + "}", 60, 40)
+
+
+# -- who need not be asked -------------------------------------------------------------------------------------
+
+
+def is_ordinary(properties: Quick) -> bool:
+    """Has no stage anything to do with these properties? Then a message needs no more than its publish frame."""
+    return properties.marks == 0 and _ordinary_but_for_headers(properties)
+
+
+def delay_alone(properties: Quick) -> i64:
+    """The delay that these properties ask for, when they are ordinary but for that; else -1."""
+    if properties.marks != MARK_DELAY or not _ordinary_but_for_headers(properties):
+        return -1
+    return properties.delay
+
+
+def _ordinary_but_for_headers(properties: Quick) -> bool:
+    flags = properties.flags
+    if (flags & LOOKED_AT) != 0:
+        return False
+    if (flags & FLAG_DELIVERY_MODE) != 0 and not 1 <= properties.delivery_mode <= 2:
+        return False
+    reply_to = properties.reply_to
+    return reply_to is None or not reply_to.startswith(DIRECT_REPLY)
+
+
+def command_while_committing(class_id: int, method_id: int) -> AmqpError:
+    """No command is taken on a channel between tx.commit and its answer."""
+    return AmqpError(504, "unexpected command while processing 'tx.commit'", class_id, method_id)
