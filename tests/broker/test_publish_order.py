@@ -1,26 +1,21 @@
-"""The stages of the publish path come in order, as the page of code and its documentation say.
-
-Of two faults in one publish the earlier stage speaks; and a message is followed through the functions of the stages.
-"""
+"""The stages of the publish path come in order: of two faults in one publish, the earlier stage speaks."""
 
 from __future__ import annotations
 
+import ast
 import re
-import sys
-from collections.abc import Callable
 from pathlib import Path
-from types import FrameType
 
 import pytest
 
+import warrenmq.broker.publish
 from tests.broker.harness import Client, Core
-from warrenmq.broker import broker, channel, outcomes, publish
-from warrenmq.broker.interceptor import load_interceptors
+from warrenmq.broker.publish.stages import STAGES
 from warrenmq.wire.content import Properties
 from warrenmq.wire.fields import Field
 
 # In order: the fault, what it does to the publish, and the words by which its refusal is known.
-STAGES = [
+FAULTS = [
     ("immediate", {"immediate": True}, "immediate=true"),
     ("size", {"body": b"x" * 101}, "message size 101 is larger than configured max size 100"),
     ("write permission", {"exchange": "forbidden"}, "refused for user 'eve'"),
@@ -30,7 +25,7 @@ STAGES = [
     ("reply-to", {"reply_to": "amq.rabbitmq.reply-to"}, "fast reply consumer does not exist"),
     ("user-id", {"user_id": "adam"}, "user_id property set to 'adam'"),
     ("expiration", {"expiration": "soon"}, "invalid expiration 'soon'"),
-    ("CC", {"CC": "not a list"}, "unacceptable_type_in_header"),
+    ("CC and BCC", {"CC": "not a list"}, "unacceptable_type_in_header"),
     ("delivery mode", {"delivery_mode": 9}, "delivery_mode_unknown"),
 ]
 PROPERTIES = ("reply_to", "user_id", "expiration", "delivery_mode")
@@ -50,7 +45,7 @@ def eve(tmp_path: Path) -> Client:
     return core.client("eve", "eve")
 
 
-def published(client: Client, *faults: dict[str, object]) -> str:
+def publish(client: Client, *faults: dict[str, object]) -> str:
     """Publish with these faults at once; what the refusal says."""
     wanted: dict[str, object] = {"exchange": "topics", "routing_key": "fine", "body": b"x"}
     for fault in reversed(faults):  # the earlier stage decides where both want the same field
@@ -79,106 +74,59 @@ def compatible(first: dict[str, object], second: dict[str, object]) -> bool:
 
 
 def test_a_publish_without_fault_passes_every_stage(eve: Client) -> None:
-    assert published(eve) == ""
+    assert publish(eve) == ""
 
 
-@pytest.mark.parametrize("stage", range(len(STAGES)), ids=[name for name, _, _ in STAGES])
+@pytest.mark.parametrize("stage", range(len(FAULTS)), ids=[name for name, _, _ in FAULTS])
 def test_each_stage_refuses_its_fault(eve: Client, stage: int) -> None:
-    _, fault, words = STAGES[stage]
-    assert words in published(eve, fault)
+    _, fault, words = FAULTS[stage]
+    assert words in publish(eve, fault)
 
 
 PAIRS = [
     (first, second)
-    for first in range(len(STAGES))
-    for second in range(first + 1, len(STAGES))
-    if compatible(STAGES[first][1], STAGES[second][1])
+    for first in range(len(FAULTS))
+    for second in range(first + 1, len(FAULTS))
+    if compatible(FAULTS[first][1], FAULTS[second][1])
 ]
 
 
-@pytest.mark.parametrize(("first", "second"), PAIRS, ids=[f"{STAGES[a][0]} before {STAGES[b][0]}" for a, b in PAIRS])
+@pytest.mark.parametrize(("first", "second"), PAIRS, ids=[f"{FAULTS[a][0]} before {FAULTS[b][0]}" for a, b in PAIRS])
 def test_of_two_faults_the_earlier_stage_speaks(eve: Client, first: int, second: int) -> None:
-    assert STAGES[first][2] in published(eve, STAGES[first][1], STAGES[second][1])
+    assert FAULTS[first][2] in publish(eve, FAULTS[first][1], FAULTS[second][1])
 
 
-# -- the lists, and the way a message takes --------------------------------------------------------------------------
+def test_every_stage_that_refuses_has_its_fault_here() -> None:
+    assert [name for name, _, _ in FAULTS] == [stage.name for stage in STAGES if stage.code]
 
 
-class Watching:
-    """An interceptor of methods and messages that changes neither."""
-
-    name = "watching"
-
-    def intercept(self, method: object, channel: object) -> object:
-        return method
-
-    def amend(self, message: object) -> object:
-        return message
+def calls(function: ast.FunctionDef) -> list[str]:
+    """The names that are called, in the order of the text."""
+    found = [node for node in ast.walk(function) if isinstance(node, ast.Call)]
+    found.sort(key=lambda node: (node.lineno, node.col_offset))
+    return [node.func.id if isinstance(node.func, ast.Name) else getattr(node.func, "attr", "") for node in found]
 
 
-FUNCTIONS: dict[str, Callable[..., object]] = {
-    "interceptors": broker.Broker.intercept,
-    "immediate": publish.refuse_immediate,
-    "size": publish.check_size,
-    "write permission": publish.check_write_permission,
-    "exchange lookup": publish.lookup_exchange,
-    "internal": publish.refuse_internal,
-    "topic permission": publish.check_topic_permission,
-    "reply-to": publish.check_reply_to,
-    "user-id": publish.check_user_id,
-    "expiration": publish.read_expiration,
-    "sequence number": channel.Channel.take_seqno,
-    "CC and BCC": publish.read_routing_keys,
-    "delivery mode": publish.check_delivery_mode,
-    "message interceptors": broker.Broker.amend,
-    "route": publish.find_queues,
-    "firehose": publish.tap,
-    "deliver": outcomes.publish,
-    "outcome": outcomes.settle,
-}
+def test_the_path_calls_the_stages_in_the_order_of_the_list() -> None:
+    path = Path(warrenmq.broker.publish.__path__[0]) / "path.py"
+    functions = {node.name: node for node in ast.parse(path.read_text()).body if isinstance(node, ast.FunctionDef)}
+    walked: list[str] = []
+    for name in calls(functions["publish"]):
+        walked += calls(functions[name]) if name in ("resolve", "_with_routing_keys") else [name]
+    general = walked[walked.index("check_reply_to") :]  # behind the two short ways
+    frame = walked[: walked.index("is_plain")]
+    elsewhere = {"intercept", "tell"}  # before the content is complete; and within deliver
+    wanted = [stage.function for stage in STAGES if stage.function not in elsewhere]
+    assert [name for name in frame + general if name in wanted and name != "check_size"] == [
+        name for name in wanted if name != "check_size"
+    ]
 
 
-def listed() -> list[str]:
-    """The stages at the head of the page of code."""
-    text = Path(__file__).parents[2].joinpath("src/warrenmq/broker/publish.py").read_text()
-    return re.findall(r"^    (\S+(?: \S+)*)(?: {2,}.*)?$", text[: text.index("A test reads this list")], re.MULTILINE)
-
-
-def test_the_page_of_code_lists_the_stages_that_the_documentation_lists() -> None:
-    text = Path(__file__).parents[2].joinpath("docs/publishing.md").read_text()
-    rows = [line[2:].partition(" | ")[0] for line in text.partition("\n## ")[0].splitlines() if line.startswith("| ")]
-    assert len(rows) - 1 == len(listed())  # and the head of the table
-    for row, name in zip(rows[1:], listed(), strict=True):
-        assert re.match(rf"{re.escape(name)}\b", row), (row, name)
-
-
-def test_the_faults_above_are_listed_in_the_order_of_the_stages() -> None:
-    names = [next(one for one in listed() if one.startswith(name)) for name, _, _ in STAGES]
-    assert names == [one for one in listed() if one in names]
-
-
-@pytest.mark.pure
-def test_a_message_takes_the_stages_in_the_order_of_the_list(tmp_path: Path) -> None:
-    if not hasattr(publish.publish, "__code__"):
-        pytest.skip("compiled functions cannot be followed: the uncompiled run does it")
-    core = Core(tmp_path)
-    core.broker.interceptors = load_interceptors([f"{__name__}:Watching"], "node", core.clock)
-    client = core.client()
-    client.call("queue.declare", queue="q")
-    client.call("confirm.select")
-    names = {function.__code__: name for name, function in FUNCTIONS.items()}
-    met: list[str] = []
-
-    def note(frame: FrameType, event: str, argument: object) -> None:
-        name = names.get(frame.f_code)
-        if event == "call" and name is not None and name not in met:
-            met.append(name)
-
-    properties = Properties()
-    properties.headers = {"CC": Field("A", [Field("S", "nobody")])}
-    sys.setprofile(note)
-    try:
-        client.publish("amq.topic", "q", b"x", properties, mandatory=True)
-    finally:
-        sys.setprofile(None)
-    assert met == listed()
+def test_the_documentation_has_the_stages_in_this_order() -> None:
+    page = Path(__file__).parents[2] / "docs" / "publishing.md"
+    rows = re.findall(r"^\| ([^|]+) \| ([^|]+) \|[^|]*\|$", page.read_text(), re.MULTILINE)
+    names = [stage.name for stage in STAGES]
+    assert [name for name, _ in rows if name in names] == names
+    codes = dict(rows)
+    for stage in STAGES:
+        assert not stage.code or codes[stage.name].startswith(str(stage.code)), stage.name
