@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import ast
 import re
+import sys
 from pathlib import Path
+from types import FrameType
 
 import pytest
 
-import warrenmq.broker.publish
 from tests.broker.harness import Client, Core
+from warrenmq.broker.interceptor import load_interceptors
 from warrenmq.broker.publish.stages import STAGES
 from warrenmq.wire.content import Properties
 from warrenmq.wire.fields import Field
@@ -100,26 +101,42 @@ def test_every_stage_that_refuses_has_its_fault_here() -> None:
     assert [name for name, _, _ in FAULTS] == [stage.name for stage in STAGES if stage.code]
 
 
-def calls(function: ast.FunctionDef) -> list[str]:
-    """The names that are called, in the order of the text."""
-    found = [node for node in ast.walk(function) if isinstance(node, ast.Call)]
-    found.sort(key=lambda node: (node.lineno, node.col_offset))
-    return [node.func.id if isinstance(node.func, ast.Name) else getattr(node.func, "attr", "") for node in found]
+class Watching:
+    """An interceptor of methods and messages that changes neither."""
+
+    name = "watching"
+
+    def intercept(self, method: object, channel: object) -> object:
+        return method
+
+    def amend(self, message: object) -> object:
+        return message
 
 
-def test_the_path_calls_the_stages_in_the_order_of_the_list() -> None:
-    path = Path(warrenmq.broker.publish.__path__[0]) / "path.py"
-    functions = {node.name: node for node in ast.parse(path.read_text()).body if isinstance(node, ast.FunctionDef)}
-    walked: list[str] = []
-    for name in calls(functions["publish"]):
-        walked += calls(functions[name]) if name in ("resolve", "_with_routing_keys") else [name]
-    general = walked[walked.index("check_reply_to") :]  # behind the two short ways
-    frame = walked[: walked.index("is_plain")]
-    elsewhere = {"intercept", "tell"}  # before the content is complete; and within deliver
-    wanted = [stage.function for stage in STAGES if stage.function not in elsewhere]
-    assert [name for name in frame + general if name in wanted and name != "check_size"] == [
-        name for name in wanted if name != "check_size"
-    ]
+@pytest.mark.pure
+@pytest.mark.uncompiled
+def test_a_message_takes_the_stages_in_the_order_of_the_list(tmp_path: Path) -> None:
+    core = Core(tmp_path)
+    core.broker.interceptors = load_interceptors([f"{__name__}:Watching"], "node", core.clock)
+    client = core.client()
+    client.call("queue.declare", queue="q")
+    client.call("confirm.select")
+    names = {stage.function: stage.name for stage in STAGES}
+    met: list[str] = []
+
+    def note(frame: FrameType, event: str, argument: object) -> None:
+        name = names.get(frame.f_code.co_name)
+        if event == "call" and name is not None and name not in met and "warrenmq" in frame.f_code.co_filename:
+            met.append(name)
+
+    properties = Properties()
+    properties.headers = {"CC": Field("A", [Field("S", "nobody")])}
+    sys.setprofile(note)
+    try:
+        client.publish("amq.topic", "q", b"x", properties, mandatory=True)
+    finally:
+        sys.setprofile(None)
+    assert met == [stage.name for stage in STAGES]
 
 
 def test_the_documentation_has_the_stages_in_this_order() -> None:
