@@ -51,7 +51,7 @@ def ready(connection: RawClient, queue: str, channel: int = 1) -> int:
     return connection.call(channel, "queue.declare", queue=queue, passive=True).number("message_count")
 
 
-def becomes(connection: RawClient, queue: str, count: int, seconds: float = 5) -> None:
+def becomes(connection: RawClient, queue: str, count: int, seconds: float = 120) -> None:
     """The queue holds `count` messages soon."""
     deadline = time.monotonic() + seconds
     while ready(connection, queue) != count and time.monotonic() < deadline:

@@ -21,7 +21,7 @@ EVERY = longstr(b"".join(shortstr(name) + value for name, value in LETTERS.items
 
 def until(ask: Callable[[], Any]) -> Any:
     """RabbitMQ's HTTP API learns of things a moment later."""
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 300
     while not (found := ask()):
         assert time.monotonic() < deadline
         time.sleep(0.05)

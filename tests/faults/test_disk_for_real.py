@@ -87,7 +87,7 @@ def disk(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Disk]:
         yield found
 
 
-def until(what: Callable[[], bool], seconds: float = 30) -> None:
+def until(what: Callable[[], bool], seconds: float = 300) -> None:
     deadline = time.monotonic() + seconds
     while not what():
         assert time.monotonic() < deadline, "it did not come about"

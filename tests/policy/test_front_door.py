@@ -127,7 +127,7 @@ def segments(house: House) -> None:
         house.advance(10_000)
     house.channel.basic_qos(200)
     house.channel.basic_consume("probe", arguments={"x-stream-offset": "first"})
-    first = house.channel.next_message(timeout=10)
+    first = house.channel.next_message(timeout=120)
     assert first is not None and int(bytes(first.body)) > 0
 
 
@@ -239,7 +239,7 @@ def test_queues_have_priorities_one_active_consumer_and_a_type_by_argument(house
     for tag in ("one", "two"):
         house.channel.basic_consume("single", consumer_tag=tag)
     house.fill("a", "b", key="single")
-    got = [house.channel.next_message(timeout=10) for _ in range(2)]
+    got = [house.channel.next_message(timeout=120) for _ in range(2)]
     assert {message.consumer_tag for message in got if message is not None} == {"one"}
     house.declare("typed", "quorum")
     assert house.api.get("/queues/%2F/typed")["type"] == "quorum"
