@@ -152,17 +152,20 @@ def ready(core: Core) -> int:
     return int(core.broker.vhosts["/"].queues["q"].ready)
 
 
-def test_what_is_published_under_an_alarm_waits_until_it_clears(core: Core, machine: Machine, client: Client) -> None:
+@pytest.mark.parametrize("alarm", ["memory", "disk"])
+def test_what_is_published_under_an_alarm_waits_until_it_clears(
+    core: Core, machine: Machine, client: Client, alarm: str
+) -> None:
     """From the content header on nothing is heard, not even of the first message."""
     client.call("confirm.select")
     client.take()
-    machine.used = 500
+    machine.used, machine.free = (500, 1 << 40) if alarm == "memory" else (0, 0)
     look(core, client)
     client.publish("", "q", b"a")
     client.publish("", "q", b"b")
     client.send("queue.declare", queue="other")
     assert client.story() == ["connection.blocked"] and ready(core) == 0
-    machine.used = 0
+    machine.used, machine.free = 0, 1 << 40
     look(core, client)
     assert client.story() == ["connection.unblocked", "queue.declare-ok", "ack 2+"] and ready(core) == 2
 
