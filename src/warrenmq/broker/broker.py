@@ -118,6 +118,7 @@ class Broker:
         # the turn
         self.dirty: list[Queue] = []
         self.owing: list[Channel] = []
+        self.committed: list[Channel] = []  # their tx.commit is answered before what it gave back is delivered
         self.flushing: list[Connection] = []
         self.cancelled: list[Consumer] = []  # consumers to be told that their queue is gone
         self.owed: bool = False
@@ -165,6 +166,8 @@ class Broker:
 
     def end_turn(self) -> None:
         """Deliver, confirm, commit, flush: once for everything the turn brought."""
+        if self.committed:
+            self._answer_commits()
         self.settle_down()
         self._flush_confirms()
         owed = self.owed
@@ -216,7 +219,13 @@ class Broker:
             owing = self.owing
             self.owing = []
             for channel in owing:
-                channel.turn_ends()
+                channel.flush_confirms()
+
+    def _answer_commits(self) -> None:
+        committed = self.committed
+        self.committed = []
+        for channel in committed:
+            channel.release(self.log.synced)
 
     def run_timers(self) -> bool:
         """Fire one due timer of either kind; says whether one fired."""

@@ -125,10 +125,12 @@ class Channel(Teller):
         """
         if self.broker.log_waits():
             self._hold(Held(self.broker.log.batch, frames, False, None))
+        elif self._held:
+            self.reply(frames)
         else:
-            self._hold(Held(self.broker.log.synced, frames, True, None))
+            self._held.append(Held(self.broker.log.synced, frames, True, None))
+            self.broker.committed.append(self)
         self.committing = self._held[-1]
-        self.owes()
 
     def forget_commit_answer(self) -> None:
         """The client closes the channel before tx.commit was answered: only the close is answered."""
@@ -249,14 +251,6 @@ class Channel(Teller):
         """After a sync: does anything wait still? If not, leave the list."""
         self._waits = len(self.publishing.confirms.waiting) > 0
         return self._waits
-
-    def turn_ends(self) -> None:
-        """Say what was kept for the end of the turn: confirms, or the answer to a commit that no disk delays."""
-        self._owes = False
-        if self.committing is not None:
-            self.release(self.broker.log.synced)
-        else:
-            self.flush_confirms()
 
     def flush_confirms(self) -> None:
         self._owes = False
