@@ -6,6 +6,7 @@ Each test has a broker of its own, and asks both the same.
 from __future__ import annotations
 
 import contextlib
+import socket
 import time
 from collections.abc import Iterator
 from urllib.parse import quote
@@ -34,12 +35,16 @@ def broker(request: pytest.FixtureRequest) -> Iterator[RunningBroker]:
 
 def stop_and_start(broker: RunningBroker) -> None:
     for verb in ("stop_app", "start_app"):
-        if not broker.is_warren:
+        if broker.is_warren:
+            order(broker, verb)
+        else:
             broker.ctl(verb)
-            continue
-        status, nodes = broker.http("GET", "/api/nodes")
-        assert status == 200 and isinstance(nodes, list)
-        assert broker.http("POST", f"/api/nodes/{quote(nodes[0]['name'])}/{verb}")[0] == 204
+
+
+def order(broker: RunningBroker, verb: str) -> None:
+    status, nodes = broker.http("GET", "/api/nodes")
+    assert status == 200 and isinstance(nodes, list)
+    assert broker.http("POST", f"/api/nodes/{quote(nodes[0]['name'])}/{verb}")[0] == 204
 
 
 def connect(broker: RunningBroker) -> RawClient:
@@ -92,6 +97,17 @@ def drained(broker: RunningBroker, queue: str) -> list[tuple[bytes, bool]]:
             assert body is not None
             found.append((body.data, bool(method.values["redelivered"])))
     return found
+
+
+def test_nobody_else_gets_the_port_between_stop_app_and_start_app() -> None:
+    with start_warren() as broker:
+        order(broker, "stop_app")
+        with pytest.raises(OSError, match="in use"), socket.socket() as other:
+            other.bind(("127.0.0.1", broker.port))
+        with pytest.raises(ConnectionRefusedError):
+            socket.create_connection(("127.0.0.1", broker.port), timeout=30)
+        order(broker, "start_app")
+        connect(broker).close()
 
 
 def test_what_is_not_durable_is_gone(broker: RunningBroker) -> None:

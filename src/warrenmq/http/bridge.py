@@ -90,10 +90,7 @@ class Bridge:
 
     def suspend_listening(self) -> None:
         """No new AMQP clients; those that are there stay."""
-        server = self.server
-        for listener in server.listeners:
-            listener.close()
-        server.listeners.clear()
+        self.server.stop_listening()
 
     async def stop_listening(self) -> None:
         """No new AMQP clients; those that are there are told to go, and with them goes what is not durable."""
@@ -109,7 +106,10 @@ class Bridge:
         server = self.server
         if server.listeners:
             return
-        await server.listen_for_clients()
+        try:
+            await server.listen_for_clients()
+        except OSError as error:
+            raise errors.ApiError(503, "unavailable", f"cannot listen for clients again: {error}") from None
 
     @property
     def listening(self) -> bool:

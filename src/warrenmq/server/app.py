@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import shutil
+import socket
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -29,7 +30,7 @@ from warrenmq.server.background import Background, Periodic
 from warrenmq.server.config import Settings
 from warrenmq.server.folder import DataFolder
 from warrenmq.server.limits import set_memory_limit, set_offers
-from warrenmq.server.listening import BACKLOG, Address, addresses, listen
+from warrenmq.server.listening import BACKLOG, Address, addresses, hold, listen
 from warrenmq.server.logging import events
 from warrenmq.server.memory import give_back, memory_total, resident_bytes
 from warrenmq.server.tls import TlsListener, tls_context
@@ -79,6 +80,7 @@ class Server:
         self._http_wanted = http
         self.transports: set[ClientTransport] = set()
         self.listeners: list[Any] = []
+        self._held: list[socket.socket] = []  # where it will listen again, while it does not
         self.tls: TlsListener | None = None
         # where it listens, IPv4 first; kept while nobody listens, so that it listens there again
         self.amqp_addresses: list[Address] = []
@@ -196,6 +198,21 @@ class Server:
             self.tls.listen(sockets)
             self.listeners.append(self.tls)
 
+        self._let_go()
+
+    def stop_listening(self) -> None:
+        """Take no new clients; nobody else gets the addresses meanwhile."""
+        for listener in self.listeners:
+            listener.close()
+        if self.listeners:
+            self._held = hold([*self.amqp_addresses, *self.tls_addresses])
+        self.listeners.clear()
+
+    def _let_go(self) -> None:
+        for one in self._held:
+            one.close()
+        self._held = []
+
     # What the broker is known by: the ready file and the page name one address.
 
     @property
@@ -213,6 +230,7 @@ class Server:
         self._stopped = True
         for listener in self.listeners:
             listener.close()
+        self._let_go()
         self.begin()
         self.broker.shut_down(reason)
         deadline = self.loop.time() + CLOSE_GRACE

@@ -69,7 +69,16 @@ def _bound(places: list[tuple[socket.AddressFamily, str]], port: int) -> list[so
     return found
 
 
-def _socket(family: socket.AddressFamily, address: str, port: int) -> socket.socket:
+def hold(places: Sequence[Address]) -> list[socket.socket]:
+    """Keep these addresses without listening there, so that nobody else gets a port that was picked as free."""
+    held = []
+    for host, port in places:
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        held.append(_socket(family, host, port, listening=False))
+    return held
+
+
+def _socket(family: socket.AddressFamily, address: str, port: int, listening: bool = True) -> socket.socket:
     # TCP is named because asyncio looks for it before it sets TCP_NODELAY
     one = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
@@ -77,7 +86,8 @@ def _socket(family: socket.AddressFamily, address: str, port: int) -> socket.soc
         if family == socket.AF_INET6:
             one.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
         one.bind((address, port))
-        one.listen(BACKLOG)
+        if listening:
+            one.listen(BACKLOG)
         one.setblocking(False)
     except OSError:
         one.close()
