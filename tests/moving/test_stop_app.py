@@ -107,7 +107,8 @@ def test_nobody_else_gets_the_port_between_stop_app_and_start_app() -> None:
         with pytest.raises(ConnectionRefusedError):
             socket.create_connection(("127.0.0.1", broker.port), timeout=30)
         order(broker, "start_app")
-        connect(broker).close()
+        with connect(broker):
+            pass
 
 
 def test_what_is_not_durable_is_gone(broker: RunningBroker) -> None:
