@@ -49,7 +49,7 @@ def names(client: RawClient) -> list[str]:
 def tracked(broker: Broker) -> int:
     """How many mandatory messages the broker's channels are waiting for."""
     def count() -> int:
-        return sum(len(channel.mandatory) for connection in broker.server.broker.connections
+        return sum(len(channel.publishing.mandatory) for connection in broker.server.broker.connections
                    for channel in connection.channels.values())
     return broker.call(count)
 

@@ -1,7 +1,8 @@
 """What waits for the disk, and what happens when the log says that it got there, or that it cannot.
 
 Duty: who waits (channels for confirms and answers, queues for the promise about deliveries, HTTP calls, credit) and
-who is told in which order. What a publisher is told is decided in ``outcomes.py``; the log's own work is in ``log/``.
+who is told in which order. What a publisher is told is decided in ``publish/outcomes.py``; the log's own work is in
+``log/``.
 """
 
 from __future__ import annotations

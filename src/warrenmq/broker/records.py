@@ -1,7 +1,7 @@
 """The records of the publishing guide, under its own names: what a resource, an exchange, a message and a delivery are.
 
 Duty: plain data and the names used in texts and lookups. Not here: routing (``broker/exchange``), storage
-(``log``), or what happens to a message (``publish.py``, ``outcomes.py``).
+(``log``), or what happens to a message (``publish/``, ``delivering.py``).
 
 The per-message fast path holds the same facts in leaner form (``message.py``); interceptors, decorators,
 inspection and tests see these records.

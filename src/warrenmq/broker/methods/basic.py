@@ -1,4 +1,4 @@
-"""basic.*: qos, consume, cancel, get, ack, nack, reject, recover. Publishing is in ``publish.py``."""
+"""basic.*: qos, consume, cancel, get, ack, nack, reject, recover. Publishing is in ``publish/``."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The publish path without a broker: what would become of a message, from definitions alone.
 
-Duty: a verdict on one message, stage by stage in the order of ``broker/publish.py``, with the broker's own router,
-interceptors, permissions and validators. Not here: Spark (``table.py``, ``files.py``). Nothing is kept between two
+Duty: a verdict on one message, stage by stage in the order of ``broker/publish/stages.py``, with those very checks and
+the broker's own router and interceptors. Not here: Spark (``table.py``, ``files.py``). Nothing is kept between two
 messages, so verdicts can be given in any order and anywhere.
 
 A verdict is about routing: it does not know how full a queue is (``x-overflow``), nor that a disk may fail.
