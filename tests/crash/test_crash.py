@@ -82,7 +82,7 @@ WRONG = [
     ),
     (
         "a transaction is committed without its acknowledgements",
-        "broker/transaction.py",
+        "broker/committing.py",
         "                channel.settle(entries)\n",
         "                pass\n",
         "not what it acknowledged",

@@ -56,7 +56,7 @@ def test_a_rate_below_one_row_a_second_lets_one_row_go_at_a_time() -> None:
     assert pieces == [1, 1, 1] and clock.now == 104
 
 
-@pytest.mark.parametrize("kind", [*KINDS, "looked at"])
+@pytest.mark.parametrize("kind", [*KINDS, pytest.param("looked at", marks=pytest.mark.warren_only)])
 @pytest.mark.parametrize("parts", [1, 3])
 def test_the_tasks_of_a_read_share_its_rate(broker: RunningBroker, name: str, kind: str, parts: int) -> None:
     from pyspark.sql.types import BinaryType, StructField, StructType

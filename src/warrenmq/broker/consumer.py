@@ -54,9 +54,7 @@ class Consumer:
         self._size: Final[i64] = 4 + len(ctag) + 9
 
     def can_take(self) -> bool:
-        if self.prefetch > 0 and self.unacked >= self.prefetch and not self.no_ack:
-            return False
-        return self.channel.can_deliver()
+        return not self.is_full() and self.channel.can_deliver()
 
     def is_full(self) -> bool:
         """Does it hold all it may?"""
