@@ -19,8 +19,8 @@ from warrenmq.broker.broker import Broker
 from warrenmq.broker.clock import VirtualClock
 from warrenmq.broker.connection import Connection
 from warrenmq.broker.durability import LogListener
-from warrenmq.broker.exchange.random import Randomness
 from warrenmq.broker.notes import Notes
+from warrenmq.broker.randomness import Randomness
 from warrenmq.broker.sink import Sink
 from warrenmq.log.files import Files
 from warrenmq.log.log import Log
@@ -154,7 +154,7 @@ class Core:
         while 0 <= (due := self.broker.timers.next_due()) <= end:
             self.clock.set_ms(max(due, self.clock.now_ms()))
             self.broker.begin_turn()
-            self.broker.timers.run_next(self.broker.now)
+            self.broker.timers.run_next(self.broker.turn.now)
             self.broker.end_turn()
         self.clock.set_ms(end)
         self.turn()

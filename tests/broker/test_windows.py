@@ -73,7 +73,7 @@ def test_many_queues_share_a_smaller_window(core: Core) -> None:
 
 def test_transient_messages_spill_under_pressure_and_come_back(core: Core) -> None:
     client = core.client()
-    core.broker.under_pressure = True
+    core.broker.pressure.memory_half_full = True
     client.call("queue.declare", queue="q")
     for i in range(MANY):
         client.publish("", "q", b"%d" % i, Properties(message_id=str(i)))

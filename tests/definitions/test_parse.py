@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from warrenmq.broker.definitions import SECTIONS, Existing, InvalidDefinitions, parse
-from warrenmq.broker.exchange.random import Randomness
 from warrenmq.broker.exchange.types import create
 from warrenmq.broker.plan import Plan
+from warrenmq.broker.randomness import Randomness
 from warrenmq.broker.records import Exchange, Resource
 
 pytestmark = pytest.mark.pure

@@ -10,8 +10,8 @@ from warrenmq.broker.clock import VirtualClock
 from warrenmq.broker.connection import RUNNING, Connection
 from warrenmq.broker.delay.schedule import Schedule
 from warrenmq.broker.durability import LogListener
-from warrenmq.broker.exchange.random import Randomness
 from warrenmq.broker.notes import Notes
+from warrenmq.broker.randomness import Randomness
 from warrenmq.broker.sink import Sink
 from warrenmq.log.files import Files
 from warrenmq.log.log import Log
@@ -52,7 +52,7 @@ class Core:
         connection.username = "guest"
         connection.vhost = self.broker.vhosts["/"]
         connection.channels[1] = Channel(1, connection)
-        connection.frame_max = connection.frame_limit = 1 << 20
+        connection.output.frame_max = connection.frame_limit = 1 << 20
         self.connection = connection
 
     def send(self, name: str, **values: object) -> None:
@@ -74,7 +74,7 @@ class Core:
         )
 
     def turn(self) -> None:
-        self.broker.owed = True
+        self.broker.turn.owed = True
         self.broker.end_turn()
         self.broker.begin_turn()
 

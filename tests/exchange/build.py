@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from warrenmq.broker.exchange import walk
 from warrenmq.broker.exchange.arguments import alternate_of
 from warrenmq.broker.exchange.bindings import identity
-from warrenmq.broker.exchange.random import Randomness
 from warrenmq.broker.exchange.types import create
+from warrenmq.broker.randomness import Randomness
 from warrenmq.broker.records import (
     EXCHANGE,
     QUEUE,

@@ -10,8 +10,8 @@ import pytest
 from tests.exchange.build import Arguments, bind, exchange, message, names, queue, unbind
 from warrenmq.broker.exchange.consistent_hash import ConsistentHashExchange
 from warrenmq.broker.exchange.headers import HeadersExchange
-from warrenmq.broker.exchange.random import Randomness
 from warrenmq.broker.exchange.topic import TopicExchange
+from warrenmq.broker.randomness import Randomness
 from warrenmq.broker.records import Exchange
 from warrenmq.wire.content import Properties
 from warrenmq.wire.fields import Field, from_python

@@ -12,9 +12,9 @@ from pathlib import Path
 from warrenmq.broker.broker import Broker
 from warrenmq.broker.clock import VirtualClock
 from warrenmq.broker.durability import LogListener
-from warrenmq.broker.exchange.random import Randomness
 from warrenmq.broker.notes import Notes
 from warrenmq.broker.queue.queue import Queue
+from warrenmq.broker.randomness import Randomness
 from warrenmq.broker.sink import Sink
 from warrenmq.log.files import Files
 from warrenmq.log.log import Log
@@ -120,7 +120,6 @@ class Rig:
         self.broker.create_defaults("guest", "guest")
         self.broker.end_turn()
         self.log.flush()
-        self.broker.durable_change = False
 
     def queue(self, name: str) -> Queue:
         return self.broker.vhosts["/"].queues[name]

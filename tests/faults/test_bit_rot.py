@@ -186,7 +186,7 @@ def test_a_bad_sector_is_that_message_s_alone(tmp_path: Path) -> None:
 def test_a_spilled_message_that_turned_is_not_delivered(tmp_path: Path) -> None:
     rig = Rig(tmp_path)
     rig.broker.windowed = MANY
-    rig.broker.under_pressure = True
+    rig.broker.pressure.memory_half_full = True
     client = rig.client()
     client.open()
     client.declare("q", False)
@@ -551,7 +551,7 @@ def test_a_disk_that_fails_while_damaged_messages_are_about_changes_nothing(tmp_
     disk.fail("sync")
     client.publish("", "q", b"perhaps")
     rig.log.flush()
-    assert rig.broker.log_failing and rig.broker.damaged.count() == 1
+    assert rig.broker.pressure.log_failing and rig.broker.damaged.count() == 1
     client.call("basic.ack", delivery_tag=0, multiple=True)
     client.call("basic.qos", prefetch_count=1000)
     client.call("basic.consume", queue="q", consumer_tag="another")

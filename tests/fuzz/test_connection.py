@@ -55,14 +55,14 @@ class World:
         connection.lost("the client went away")
         broker.end_turn()
         self.core.advance(10)
-        assert broker.connections == [self.bystander.connection]
+        assert list(broker.connections) == [self.bystander.connection]
         self.assert_nothing_is_left_of_it()
         return GENERATED.sub(lambda found: b"amq." + found.group(1) + b"x" * 22, bytes(sink.data))
 
     def assert_nothing_is_left_of_it(self) -> None:
         """What a client held goes back with it: the books of every queue are balanced."""
         broker = self.core.broker
-        assert not broker.reply_channels and not broker.dirty and not broker.owing and not broker.settling.busy()
+        assert not broker.replies and not broker.turn.dirty and not broker.turn.owing and not broker.settling.busy()
         for queue in broker.vhosts["/"].queues.values():
             assert queue.dispatch.consumers == [] and queue.exclusive_consumer is None
             assert queue.exclusive_owner is None, "an exclusive queue outlived its connection"

@@ -234,7 +234,7 @@ def test_connections_that_came_and_went_leave_no_timers_behind(core: Core) -> No
     for _ in range(1_000):
         client = core.client()
         client.send("connection.close", 0, reply_code=200)
-    assert core.broker.connections == []
+    assert len(core.broker.connections) == 0
     assert len(core.broker.io_timers._heap) < 200
 
 

@@ -11,7 +11,7 @@ from tests.limits.gate import advance
 from tests.rules.desk import delivered, queue
 from tests.rules.test_slices import publish
 from warrenmq.broker.committing import PUBLISH
-from warrenmq.broker.settling import SLICE
+from warrenmq.broker.turn import SLICE
 
 pytestmark = pytest.mark.pure
 

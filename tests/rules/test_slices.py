@@ -9,10 +9,10 @@ import pytest
 from tests.broker.harness import Client, Core
 from tests.limits.gate import advance
 from tests.rules.desk import delivered, policy, queue
-from warrenmq.broker.broker import EXPIRIES
 from warrenmq.broker.crowds import QUEUES
 from warrenmq.broker.queue.paging import WINDOW
-from warrenmq.broker.settling import READ, SLICE
+from warrenmq.broker.settling import READ
+from warrenmq.broker.turn import EXPIRIES, SLICE
 from warrenmq.wire.content import Properties, content_frames, encode_header
 from warrenmq.wire.methods import method_frame
 
@@ -43,7 +43,7 @@ def turn_after_turn(core: Core, name: str) -> list[int]:
     while 0 <= core.broker.timers.next_due() <= core.clock.now_ms():
         before = int(queue(core, name).ready)
         core.broker.begin_turn()
-        core.broker.timers.run_next(core.broker.now)
+        core.broker.timers.run_next(core.broker.turn.now)
         core.broker.end_turn()
         lost.append(before - int(queue(core, name).ready))
     return lost
@@ -51,7 +51,7 @@ def turn_after_turn(core: Core, name: str) -> list[int]:
 
 def one_slice(core: Core) -> None:
     core.broker.begin_turn()
-    core.broker.timers.run_next(core.broker.now)
+    core.broker.timers.run_next(core.broker.turn.now)
     core.broker.end_turn()
 
 

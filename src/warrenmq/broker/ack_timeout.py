@@ -22,11 +22,11 @@ class AckTimeout(Timer):
         self._broker: Final = broker
 
     def start(self) -> None:
-        self._broker.timers.arm(self, self._broker.now + INTERVAL)
+        self._broker.timers.arm(self, self._broker.turn.now + INTERVAL)
 
     def fire(self) -> None:
         broker = self._broker
-        for connection in list(broker.connections):
+        for connection in broker.connections:
             for channel in list(connection.channels.values()):
                 oldest = channel.unacked.oldest()
                 if oldest is None:
@@ -35,7 +35,7 @@ class AckTimeout(Timer):
                 own = oldest.queue.settings.consumer_timeout
                 if own > 0:
                     timeout = own
-                if timeout > 0 and broker.now - oldest.delivered_at > timeout:
+                if timeout > 0 and broker.turn.now - oldest.delivered_at > timeout:
                     error = AmqpError(
                         406,
                         f"delivery acknowledgement on channel {channel.number} timed out. "

@@ -87,7 +87,6 @@ class Aside:
             return
         if address > 0:
             self._broker.log.settle(self.owner, address)
-            self._broker.durable_change = True
         else:
             self._broker.transient.free(-address)
 

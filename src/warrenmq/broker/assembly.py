@@ -142,7 +142,7 @@ class Assembly:
         if channel.committing is not None:
             self.abandon()
             raise command_while_committing(60, 40)
-        if channel.broker.blocking:
+        if channel.broker.pressure.reason:
             channel.connection.block()  # behind this one: on a disk that fails it is what the log is tried with
         message = assembled(header, self.chunks, self.size)
         self.method = None

@@ -18,7 +18,7 @@ from mypy_extensions import i64
 from warrenmq.broker.abandoned import take_all
 from warrenmq.broker.acks import Taken, Unacked
 from warrenmq.broker.assembly import Assembly
-from warrenmq.broker.consumer import LARGE_BODY, Consumer
+from warrenmq.broker.consumer import Consumer, ReplyConsumer
 from warrenmq.broker.message import Entry, Message, write_content
 from warrenmq.broker.publish.publisher import Publisher
 from warrenmq.broker.publish.publishing import Publishing, Teller
@@ -27,6 +27,7 @@ from warrenmq.broker.sender import Sender
 from warrenmq.broker.settling import FEW, GiveBack, Settle, in_groups, queues_of
 from warrenmq.broker.states import RUNNING
 from warrenmq.broker.transaction import ACK, NACK_OR_REJECT, REJECT, REQUEUE, Transaction
+from warrenmq.broker.turn import Answering
 from warrenmq.wire.methods import method_frame
 from warrenmq.wire.replies import AmqpError
 
@@ -54,7 +55,7 @@ class Held:
 
 
 @final
-class Channel(Teller):
+class Channel(Teller, Answering):
     """One conversation of a connection."""
 
     def __init__(self, number: i64, connection: Connection) -> None:
@@ -79,9 +80,10 @@ class Channel(Teller):
         self.tx: Transaction | None = None
         self.committing: Held | None = None  # tx.commit-ok while it waits: no other command is taken meanwhile
         self.last_queue: str | None = None
-        self.reply_consumer: Consumer | None = None  # direct reply-to
+        self.reply_consumer: ReplyConsumer | None = None  # direct reply-to
         # ordering
         self._held: list[Held] = []  # what waits for the log
+        self._mark: i64 = 0  # the log's, when the method being handled began
         self._owes: bool = False
         self._waits: bool = False
         # counters
@@ -104,6 +106,10 @@ class Channel(Teller):
         else:
             self.connection.write(frames)
 
+    def method_begins(self) -> None:
+        """What is written to the log from now on is this method's doing: its answer waits for that."""
+        self._mark = self.broker.log.mark()
+
     def reply_when_synced(self, frames: bytes, found_durable: bool = True) -> None:
         """Answer when the log has what the method changed, and what it may have found there.
 
@@ -111,25 +117,29 @@ class Channel(Teller):
         which a failing disk may hold up for long.
         """
         broker = self.broker
-        if broker.log_waits():
-            self._hold(Held(broker.log.batch, frames, False, None))
+        if broker.log.mark() != self._mark:
+            self.reply_behind_the_log(frames)
         elif found_durable and broker.defined_batch > broker.log.synced:
             self._hold(Held(broker.defined_batch, frames, False, None))
         else:
             self.reply(frames)
 
-    def reply_to_commit(self, frames: bytes) -> None:
+    def reply_behind_the_log(self, frames: bytes) -> None:
+        """Answer when everything up to now is on disk."""
+        self._hold(Held(self.broker.log.batch, frames, False, None))
+
+    def reply_to_commit(self, frames: bytes, durable: bool) -> None:
         """tx.commit-ok for messages that queues took: at the end of the turn, or when the log has them.
 
         Until then the channel takes no other command, as in RabbitMQ, where the queues' answers are waited for.
         """
-        if self.broker.log_waits():
-            self._hold(Held(self.broker.log.batch, frames, False, None))
+        if durable:
+            self.reply_behind_the_log(frames)
         elif self._held:
             self.reply(frames)
         else:
             self._held.append(Held(self.broker.log.synced, frames, True, None))
-            self.broker.committed.append(self)
+            self.broker.turn.committed.append(self)
         self.committing = self._held[-1]
 
     def forget_commit_answer(self) -> None:
@@ -156,7 +166,7 @@ class Channel(Teller):
         elif self._held[-1].batch > held.batch:
             held.batch = self._held[-1].batch
         self._held.append(held)
-        self.broker.owed = True
+        self.broker.turn.owed = True
 
     def commit_goes_on(self, frames: bytes, queued: bool) -> None:
         """tx.commit-ok comes when ``commit_is_over``; whatever else is said meanwhile comes behind it."""
@@ -171,25 +181,21 @@ class Channel(Teller):
             if held.batch == NEVER:
                 held.batch = batch
                 held.even_failing = not durable
-        self.broker.owed = True
+        self.broker.turn.owed = True
         if self.committing is not None:
             self.owes()
         elif not durable:
             self.release(self.broker.log.synced)
 
     def _send(self, held: Held) -> None:
-        connection = self.connection
+        output = self.connection.output
         message = held.message
         if message is None:
             if held.frames:
-                connection.write(held.frames)
+                output.write(held.frames)
             return
-        connection.out.write(held.frames)
-        if message.size >= LARGE_BODY:
-            connection.write_large(self.number, message)
-        else:
-            write_content(connection.out, self.number, message, connection.frame_max)
-        connection.wrote()
+        output.buffer.write(held.frames)
+        output.write_content(self.number, message)
 
     def log_failed(self) -> bool:
         """The disk fails: messages that waited for it go out. Says whether nothing is held any more."""
@@ -238,11 +244,11 @@ class Channel(Teller):
         """Confirms are owed: flush at the end of the turn."""
         if not self._owes:
             self._owes = True
-            self.broker.owing.append(self)
+            self.broker.turn.owing.append(self)
 
     def waits(self) -> None:
         """Publishes wait for the log."""
-        self.broker.owed = True
+        self.broker.turn.owed = True
         if not self._waits:
             self._waits = True
             self.broker.durability.waiting.append(self)
@@ -261,8 +267,9 @@ class Channel(Teller):
             self.publishing.confirms.flush(w, self.number)
             self.reply(w.getvalue())
         else:
-            self.publishing.confirms.flush(self.connection.out, self.number)
-            self.connection.wrote()
+            output = self.connection.output
+            self.publishing.confirms.flush(output.buffer, self.number)
+            output.wrote()
 
     def basic_return(self, message: Message, code: i64, text: str) -> None:
         """Hand an unroutable mandatory message back."""
@@ -280,7 +287,7 @@ class Channel(Teller):
                 routing_key=message.origin.routing_keys[0],
             )
         )
-        write_content(w, self.number, message, self.connection.frame_max)
+        write_content(w, self.number, message, self.connection.output.frame_max)
         self.reply(w.getvalue())
 
     # -- permissions -------------------------------------------------------------------------------------------
@@ -315,12 +322,29 @@ class Channel(Teller):
         self._delivery_tag += 1
         return self._delivery_tag
 
-    def reuse_delivery_tag(self) -> None:
-        """A direct reply carries the next tag but does not use it up, as in RabbitMQ."""
-        self._delivery_tag -= 1
+    def coming_delivery_tag(self) -> i64:
+        """The next one, not used up."""
+        return self._delivery_tag + 1
+
+    def listen_for_replies(self, address: str, tag: str) -> None:
+        """basic.consume of amq.rabbitmq.reply-to."""
+        self.publishing.publisher.reply_address = address
+        self.reply_consumer = ReplyConsumer(self, tag)
+
+    def stop_listening_for_replies(self) -> None:
+        self.publishing.publisher.reply_address = ""
+        self.reply_consumer = None
+
+    def listens_as(self, tag: str) -> bool:
+        """Is this the consumer tag under which replies come?"""
+        return self.reply_consumer is not None and self.reply_consumer.tag == tag
+
+    def deliver_reply(self, message: Message) -> None:
+        if self.reply_consumer is not None:
+            self.reply_consumer.deliver(self, message)
 
     def can_deliver(self) -> bool:
-        if self._held or not self.connection.writable or self.state != OPEN:
+        if self._held or not self.connection.output.writable or self.state != OPEN:
             return False
         # a full channel holds all its consumers, those without acknowledgements too
         return self.global_prefetch == 0 or self.consumer_unacked < self.global_prefetch
@@ -370,9 +394,9 @@ class Channel(Teller):
     def _few(self, entries: list[Entry]) -> bool:
         """May these be settled here and now?"""
         broker = self.broker
-        if broker.settles_left <= 0 or len(entries) > FEW:
+        if broker.turn.settles_left <= 0 or len(entries) > FEW:
             return False
-        broker.settles_left -= len(entries)
+        broker.turn.settles_left -= len(entries)
         return True
 
     def _take_up_to(self, tag: i64, method_id: i64) -> list[Entry]:
@@ -509,7 +533,7 @@ class Channel(Teller):
         consumer.queue.dispatch.remove(consumer)
         consumer.cancelled = True
         self.consumers.pop(consumer.tag, None)
-        self.broker.cancelled.append(consumer)
+        self.broker.turn.cancelled.append(consumer)
 
     def tell_cancelled(self, consumer: Consumer) -> None:
         """basic.cancel from the broker, behind the answer to the method that caused it."""
@@ -519,7 +543,7 @@ class Channel(Teller):
     def terminate(self) -> None:
         """The channel is over: consumers leave, what is outstanding goes back."""
         if self.reply_consumer is not None:
-            self.broker.stop_listening_for_replies(self)
+            self.broker.replies.stop(self)
         consumers = list(self.consumers.values())
         self.consumers.clear()
         if self.tx is not None:

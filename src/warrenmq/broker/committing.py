@@ -73,8 +73,11 @@ class Commit(Job):
             if not broker.settling.hold_log():
                 return False
             self._holds = True
+        mark = broker.log.mark()
         over = self._publish() and self._settle()
-        if broker.durable_change:
+        if over and self._queued and not self._told:
+            broker.settle_down()
+        if broker.log.mark() != mark:
             self._logs = True
         if over:
             if self._holds:
@@ -84,7 +87,7 @@ class Commit(Job):
 
     def _few(self) -> bool:
         """Will the rest be done in this turn?"""
-        left: i64 = self._channel.broker.settles_left - len(self._publishes) * PUBLISH
+        left: i64 = self._channel.broker.turn.settles_left - len(self._publishes) * PUBLISH
         for ack in self._acks:
             left -= len(ack.taken.entries)
             if left < 0 or len(ack.taken.entries) > FEW:
@@ -102,9 +105,9 @@ class Commit(Job):
         broker = self._channel.broker
         known = self._channel.connection.open_vhost().queues
         while self._asked < len(self._publishes):
-            if broker.settles_left <= 0:
+            if broker.turn.settles_left <= 0:
                 return False
-            broker.settles_left -= ASK
+            broker.turn.settles_left -= ASK
             p = self._publishes[self._asked]
             self._asked += 1
             # a message is routed to names when it is published; which queues have them is asked at the commit
@@ -122,7 +125,7 @@ class Commit(Job):
                 return False
             self._looked += 1
             self._looked_entries = 0
-        if broker.log_failing and self._logs:
+        if broker.pressure.log_failing and self._logs:
             raise partial()
         return True
 
@@ -139,10 +142,10 @@ class Commit(Job):
         """A delivery that its queue does not take back ends the connection before anything is applied."""
         broker = self._channel.broker
         entries = ack.taken.entries
-        end: i64 = self._looked_entries + max(0, broker.settles_left)
+        end: i64 = self._looked_entries + max(0, broker.turn.settles_left)
         if end > len(entries):
             end = len(entries)
-        broker.settles_left -= end - self._looked_entries
+        broker.turn.settles_left -= end - self._looked_entries
         for entry in entries[self._looked_entries : end]:
             if ack.what != ACK:
                 problem = entry.queue.refusal_problem(NACK_OR_REJECT)
@@ -172,11 +175,11 @@ class Commit(Job):
         if self._published == len(publishes):
             return True
         while self._published < len(publishes):
-            if broker.settles_left <= 0:
+            if broker.turn.settles_left <= 0:
                 return False
             p = publishes[self._published]
             self._published += 1
-            broker.settles_left -= PUBLISH + (p.message.size >> 12)
+            broker.turn.settles_left -= PUBLISH + (p.message.size >> 12)
             queues = p.queues
             for queue in queues:
                 if queue.gone:
@@ -208,8 +211,8 @@ class Commit(Job):
         channel = self._channel
         entries = ack.taken.entries
         what = ack.what
-        if len(entries) <= FEW and channel.broker.settles_left > 0:
-            channel.broker.settles_left -= len(entries)
+        if len(entries) <= FEW and channel.broker.turn.settles_left > 0:
+            channel.broker.turn.settles_left -= len(entries)
             if what == ACK:
                 channel.settle(entries)
             else:
@@ -233,16 +236,14 @@ class Commit(Job):
         if self._told:
             channel.commit_is_over(self._logs)
             return
-        if self._queued:
-            channel.broker.settle_down()
-        if self._logs:
-            channel.broker.durable_change = True
         if self._open():
             answer = method_frame(channel.number, "tx.commit-ok")
             if self._queued:
-                channel.reply_to_commit(answer)
+                channel.reply_to_commit(answer, self._logs)
+            elif self._logs:
+                channel.reply_behind_the_log(answer)
             else:
-                channel.reply_when_synced(answer)
+                channel.reply(answer)
 
     def _open(self) -> bool:
         return self._channel.tx is not None

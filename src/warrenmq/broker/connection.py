@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, final
 
-from librt.strings import BytesWriter
 from mypy_extensions import i64
 
 from warrenmq.broker import reports
@@ -17,13 +16,12 @@ from warrenmq.broker.crowds import RemoveQueues
 from warrenmq.broker.flow import SHOWN_FOR, Credit
 from warrenmq.broker.frame_loop import consume
 from warrenmq.broker.liveness import Deadline, Heartbeat
-from warrenmq.broker.message import Message, write_header_frame
+from warrenmq.broker.output import Client, Output
 from warrenmq.broker.publish.routes import Memo
 from warrenmq.broker.records import Resource
 from warrenmq.broker.sink import Sink
 from warrenmq.broker.states import CLOSING as CLOSING_CONNECTION
 from warrenmq.broker.states import GONE, HEADER, RUNNING
-from warrenmq.wire.constants import FRAME_BODY, FRAME_END
 from warrenmq.wire.fields import Table
 from warrenmq.wire.methods import method_frame
 from warrenmq.wire.replies import AmqpError
@@ -33,14 +31,14 @@ if TYPE_CHECKING:
     from warrenmq.broker.queue.queue import Queue
     from warrenmq.broker.vhost import VHost
 
-FLUSH_AT: Final = 262144
 JOIN: Final = 4096  # so little input is cheaper to join to an unfinished frame than to take apart
 INITIAL_FRAME_MAX: Final = 4096  # until tune-ok
-OUTPUT_LIMIT: Final = 8 << 20  # bytes of answers that may wait for a client that does not read before it is not heard
 
 
 @final
-class Connection:
+class Connection(Client):
+    """One client, from its first octet to its last."""
+
     def __init__(self, broker: Broker, sink: Sink, peer: str, peer_port: i64, host: str, port: i64) -> None:
         self.broker: Final = broker
         self.limits: Final = broker.limits
@@ -48,7 +46,7 @@ class Connection:
         self.peer: Final = peer
         self.peer_port: Final = peer_port
         self.name: Final = f"{peer}:{peer_port} -> {host}:{port}"
-        self.connected_at: Final[i64] = broker.now
+        self.connected_at: Final[i64] = broker.turn.now
         self.peer_is_loopback: bool = True
         self.tls: bool = False
         self.tls_name: str = ""  # user name from the client certificate, for EXTERNAL
@@ -59,7 +57,6 @@ class Connection:
         self.vhost: VHost | None = None
         self.channels: dict[int, Channel] = {}
         self.channel_max: i64 = broker.limits.channel_max
-        self.frame_max: i64 = broker.limits.frame_max
         self.frame_limit: i64 = INITIAL_FRAME_MAX
         self.heartbeat: i64 = 0
         # capabilities of the client
@@ -82,17 +79,10 @@ class Connection:
         self.reading_paused: bool = False
         self.deaf: bool = False  # nothing more is read: where frames begin is lost, or a login failed
         self.stopped: bool = False  # what has come is kept and not looked at: it is blocked, or choked
-        # output
-        self.out: BytesWriter = BytesWriter()
-        self._parts: list[bytes] = []  # large bodies and what goes between them; ``out`` comes behind
-        self._parts_size: i64 = 0
-        self.writable: bool = True
+        self.output: Final = Output(sink, broker.turn, self, broker.limits.frame_max)
         self._resumed: i64 = 0  # how often the client began to read again
-        self.unsent: i64 = 0  # bytes written since the client stopped reading
         self.choked: bool = False  # nothing more is taken from it: it does not read, or its login waits
         self.settling: i64 = 0  # jobs that its input waits for
-        self._flushing: bool = False
-        self.sent: i64 = 0
         # flow control and alarms
         self.heeds_alarms: bool = True  # the HTTP API's do not, as in RabbitMQ
         self.blocked: bool = False  # an alarm holds it
@@ -252,7 +242,7 @@ class Connection:
         channel.state = CLOSED
         self.channels.pop(channel.number, None)
         self.last_channel = None
-        self.broker.totals.channels_closed += 1
+        self.broker.connections.channel_closed(self.username)
 
     def terminate(self) -> None:
         """Channels end, exclusive queues go."""
@@ -260,7 +250,7 @@ class Connection:
             channel.state = CLOSED
         for channel in list(self.channels.values()):
             channel.terminate()
-            self.broker.totals.channels_closed += 1
+            self.broker.connections.channel_closed(self.username)
         self.channels.clear()
         self.last_channel = None
         if self.exclusive_queues and not self._leaving:
@@ -275,117 +265,38 @@ class Connection:
         self.terminate()
         self.flush()
         self.state = GONE
+        self.output.end()
         self.broker.io_timers.cancel(self.heartbeat_timer)
         self.broker.io_timers.cancel(self.deadline)
         self.heartbeat_timer.release()
         self.deadline.release()
         self.sink.close()
-        self.broker.connection_gone(self, reason)
+        self.broker.connections.gone(self)
 
     # -- output ------------------------------------------------------------------------------------------------
 
     def write(self, data: bytes) -> None:
-        self.out.write(data)
-        self.wrote()
-
-    def wrote(self) -> None:
-        """Something is in the output buffer: flush at the end of the turn, or now if it is much."""
-        if not self._flushing:
-            self._flushing = True
-            self.broker.flushing.append(self)
-        if len(self.out) + self._parts_size >= FLUSH_AT:
-            self.flush()
+        self.output.write(data)
 
     def flush(self) -> None:
-        self._flushing = False
-        size: i64 = len(self.out)
-        if self._parts:
-            self._flush_parts(size)
-            return
-        if size == 0:
-            return
-        data = self.out.getvalue()
-        if size > 65536:
-            self.out = BytesWriter()
-        else:
-            self.out.truncate(0)
-        self.sent += size
-        if self.state < GONE:
-            self.sink.write(data)
-            self._count_unsent(size)
+        self.output.flush()
 
-    def _flush_parts(self, size: i64) -> None:
-        parts = self._parts
-        if size > 0:
-            parts.append(self.out.getvalue())
-            self.out.truncate(0)
-        size += self._parts_size
-        self._parts = []
-        self._parts_size = 0
-        self.sent += size
-        if self.state < GONE:
-            self.sink.write_all(parts)
-            self._count_unsent(size)
+    def output_is_full(self) -> None:
+        """So many answers wait for a client that does not read that nothing more is taken from it."""
+        if not self.choked:
+            self.choked = True
+            self.update_reading()
 
-    def _count_unsent(self, size: i64) -> None:
-        if not self.writable:
-            self.unsent += size
-            if self.unsent >= OUTPUT_LIMIT and not self.choked:
-                self.choked = True
-                self.update_reading()
-
-    def _part(self, data: bytes) -> None:
-        """Behind what was written so far comes this, as it is."""
-        size: i64 = len(self.out)
-        if size > 0:
-            self._parts.append(self.out.getvalue())
-            self.out.truncate(0)
-        self._parts.append(data)
-        self._parts_size += size + len(data)
-        if self._parts_size >= FLUSH_AT:
-            self.flush()
-
-    def write_large(self, number: i64, message: Message) -> None:
-        """A large body goes to the transport without being copied into the buffer, in frames as large as may be."""
-        frames = message.frames
-        room: i64 = self.frame_max - 8
-        if frames and number == message.channel and message.size <= room and message.header_size <= room:
-            self._part(frames)
-            self.wrote()
-            return
-        w = self.out
-        write_header_frame(w, number, message.header())
-        chunks = message.chunks
-        if chunks is None:
-            chunks = [message.body()]
-        left: i64 = message.size
-        lacking: i64 = 0  # what the frame that was begun still needs
-        for chunk in chunks:
-            start: i64 = 0
-            size: i64 = len(chunk)
-            while start < size:
-                if lacking == 0:
-                    lacking = left if left < room else room
-                    w.append(FRAME_BODY)
-                    w.write(bytes(((number >> 8) & 255, number & 255)))
-                    w.write(int(lacking).to_bytes(4, "big"))
-                end: i64 = size if size - start <= lacking else start + lacking
-                self._part(chunk if end - start == size else chunk[start:end])
-                w = self.out
-                lacking -= end - start
-                left -= end - start
-                if lacking == 0:
-                    w.append(FRAME_END)
-                start = end
-        self.wrote()
+    def output_failed(self, error: Exception) -> None:
+        reports.crashed(self, error)
+        self.lost("its transport failed")
 
     def pause_writing(self) -> None:
         """The client does not read: nothing more is delivered to it, TCP holds the rest."""
-        self.writable = False
-        self.unsent = 0
+        self.output.pause()
 
     def resume_writing(self) -> None:
-        self.writable = True
+        self.output.writable = True
         channels = list(self.channels.values())
         if channels:  # another one is first each time: it may fill the socket alone
             self._resumed += 1
@@ -425,7 +336,7 @@ class Connection:
         if not self._charged:
             self._charged = True
             self.broker.durability.charged(self)
-        if not self._credit.take(batch, size, self.broker.now) and not self.in_flow:
+        if not self._credit.take(batch, size, self.broker.turn.now) and not self.in_flow:
             self.in_flow = True
             self.update_reading()
 
@@ -434,7 +345,7 @@ class Connection:
         settled = self._credit.give_back(batch)
         if self.in_flow and self._credit.enough():
             self.in_flow = False
-            self.flow_until = self.broker.now + SHOWN_FOR
+            self.flow_until = self.broker.turn.now + SHOWN_FOR
             self.update_reading()
         if settled:
             self._charged = False
@@ -448,7 +359,7 @@ class Connection:
         self.update_reading()
         if self.connection_blocked:
             self.told_blocked = True
-            self.write(method_frame(0, "connection.blocked", reason=self.broker.blocking))
+            self.write(method_frame(0, "connection.blocked", reason=self.broker.pressure.reason))
 
     def unblock(self) -> None:
         if not self.blocked:

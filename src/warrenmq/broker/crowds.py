@@ -55,8 +55,8 @@ class ForgetBindings(Job):
 
     def step(self) -> bool:
         broker = self._vhost.broker
-        while self._bindings and broker.settles_left > 0:
-            broker.settles_left -= BINDING
+        while self._bindings and broker.turn.settles_left > 0:
+            broker.turn.settles_left -= BINDING
             broker.unstore_binding(self._vhost, self._bindings.pop())
         if self._bindings:
             return False
@@ -85,7 +85,7 @@ class Unblock(Job):
 
     def step(self) -> bool:
         left: i64 = CONNECTIONS
-        while self._connections and left > 0 and not self._broker.blocking:
+        while self._connections and left > 0 and not self._broker.pressure.reason:
             self._connections.pop().unblock()
             left -= 1
-        return not self._connections or self._broker.blocking != ""
+        return not self._connections or self._broker.pressure.reason != ""

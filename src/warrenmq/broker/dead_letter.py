@@ -16,6 +16,7 @@ from warrenmq.broker.exchange.walk import Routed
 from warrenmq.broker.exchange.walk import route as walk
 from warrenmq.broker.message import Entry, Message, Origin, message_from
 from warrenmq.broker.records import Content
+from warrenmq.broker.turn import Letters as TurnLetters
 from warrenmq.wire.content import encode_header
 from warrenmq.wire.fields import Field, Table
 from warrenmq.wire.replies import AmqpError
@@ -44,7 +45,7 @@ class Way:
 
 
 @final
-class DeadLetters:
+class DeadLetters(TurnLetters):
     """Messages given up in this turn, published one after the other so that chains of queues do not recurse."""
 
     def __init__(self, broker: Broker) -> None:
@@ -136,9 +137,9 @@ class DeadLetters:
         dead = dead_message(self._broker, queue, message, reason, exchange.name.name)
         record = dead.basic_message(vhost.name)
         try:
-            routed = walk(exchange, record, vhost.exchanges, vhost.queues, False, self._broker.now)
+            routed = walk(exchange, record, vhost.exchanges, vhost.queues, False, self._broker.turn.now)
         except AmqpError:  # a delay that is no number, which only a publisher can be told: it does not wait
-            routed = walk(exchange, record, vhost.exchanges, vhost.queues, True, self._broker.now)
+            routed = walk(exchange, record, vhost.exchanges, vhost.queues, True, self._broker.turn.now)
         targets: list[Queue] = []
         deaths = _deaths(record.content.headers)
         for found in routed.queues:
@@ -171,7 +172,7 @@ def dead_message(broker: Broker, queue: Queue, message: Message, reason: str, ex
         "count": Field("l", 1),
         "reason": Field("S", reason),
         "queue": Field("S", queue.name.name),
-        "time": Field("T", broker.now // 1000),
+        "time": Field("T", broker.turn.now // 1000),
         "exchange": Field("S", origin.exchange),
         "routing-keys": Field("A", [Field("S", k) for k in visible]),
     }
@@ -185,7 +186,7 @@ def dead_message(broker: Broker, queue: Queue, message: Message, reason: str, ex
     if chunks is None:
         chunks = [message.body()] if message.size else []
     persistent = properties.delivery_mode == 2  # what is read from a quorum queue is logged whatever it is
-    dead = message_from(Origin(exchange, keys, bcc), broker.next_id(), header, chunks, message.size, persistent)
+    dead = message_from(Origin(exchange, keys, bcc), broker.ids.message(), header, chunks, message.size, persistent)
     dead.priority = message.priority
     dead.moved = True
     return dead

@@ -16,7 +16,6 @@ from typing import Final, final
 
 from warrenmq.broker import passwords
 from warrenmq.broker.access import Permission, Refused, TopicPermission
-from warrenmq.broker.exchange.random import Randomness
 from warrenmq.broker.exchange.types import create
 from warrenmq.broker.part import Part, shown
 from warrenmq.broker.plan import (
@@ -30,6 +29,7 @@ from warrenmq.broker.plan import (
 )
 from warrenmq.broker.policy import parse_policy
 from warrenmq.broker.queue import arguments as queue_arguments
+from warrenmq.broker.randomness import Randomness
 from warrenmq.broker.records import Binding, Destination, Exchange, Resource
 from warrenmq.broker.vhost import PREDECLARED
 from warrenmq.wire.replies import AmqpError

@@ -46,7 +46,7 @@ def offer(broker: Broker, message: Message, queues: list[Queue], body: LargeBody
         if queue.eager and queue.refuses(message):
             queue.refused(message)
             return REFUSED
-        return accept(broker, message, queues, body)
+        return _accept_one(broker, message, queue, body)
     for queue in queues:
         if queue.eager and queue.refuses(message):
             accept(broker, message, _accepting(message, queues), body)
@@ -57,15 +57,7 @@ def offer(broker: Broker, message: Message, queues: list[Queue], body: LargeBody
 def accept(broker: Broker, message: Message, queues: list[Queue], body: LargeBody | None) -> i64:
     """Put the message into queues that do not refuse it."""
     if len(queues) == 1:
-        queue = queues[0]
-        if not queue.logs(message):
-            queue.publish(message, queue.expiry_for(message))
-            return ACCEPTED
-        _log_for_one(broker, message, queue, body)
-        if message.moved:
-            queue.moved_batch = message.batch
-        queue.publish(message, queue.expiry_for(message))
-        return WAITING
+        return _accept_one(broker, message, queues[0], body)
     if not queues:
         return NO_ROUTE
     logged = _log_for_all(broker, message, queues, body)
@@ -75,6 +67,17 @@ def accept(broker: Broker, message: Message, queues: list[Queue], body: LargeBod
     for queue in queues:
         queue.publish(message, queue.expiry_for(message))
     return WAITING if logged else ACCEPTED
+
+
+def _accept_one(broker: Broker, message: Message, queue: Queue, body: LargeBody | None) -> i64:
+    if not queue.logs(message):
+        queue.publish(message, queue.expiry_for(message))
+        return ACCEPTED
+    _log_for_one(broker, message, queue, body)
+    if message.moved:
+        queue.moved_batch = message.batch
+    queue.publish(message, queue.expiry_for(message))
+    return WAITING
 
 
 def _accepting(message: Message, queues: list[Queue]) -> list[Queue]:
@@ -106,7 +109,6 @@ def move(broker: Broker, message: Message, queues: list[Queue], address: i64) ->
             message.address = address
             message.batch = log.batch
             queue.moved_batch = log.batch
-            broker.durable_change = True
     for queue in accepting:
         queue.publish(message, queue.expiry_for(message))
     return len(accepting) > 0
@@ -143,7 +145,6 @@ def _log_for_one(broker: Broker, message: Message, queue: Queue, body: LargeBody
         queue.id, queue.next_position, queue.expiry_for(message), holder.pack(message.priority, message.size, False),
     )  # fmt: skip
     message.batch = broker.log.batch
-    broker.durable_change = True
 
 
 def _log_for_all(broker: Broker, message: Message, queues: list[Queue], body: LargeBody | None) -> bool:
@@ -174,5 +175,4 @@ def _log_for_all(broker: Broker, message: Message, queues: list[Queue], body: La
             ids, positions, expiries, holders,
         )  # fmt: skip
     message.batch = log.batch
-    broker.durable_change = True
     return True

@@ -65,13 +65,13 @@ class Durability:
 
     def holds_up(self, queue: Queue) -> None:
         """Deliveries of this queue wait until the log has its promise."""
-        self._broker.owed = True
+        self._broker.turn.owed = True
         if queue not in self._queues:
             self._queues.append(queue)
 
     def when_synced(self, callback: Callable[[], None]) -> None:
         """Call back when everything up to now is on disk (HTTP answers wait this way)."""
-        self._broker.owed = True
+        self._broker.turn.owed = True
         self._callbacks.append((self._broker.log.batch, callback))
 
     def charged(self, connection: Connection) -> None:
@@ -110,7 +110,7 @@ class Durability:
         """The log could not write: take back what nobody has seen, nack what was waiting, say why."""
         broker = self._broker
         log = broker.log
-        broker.log_failing = True
+        broker.pressure.log_failing = True
         self.problem = reason
         broker.notes.event("error", "log_write_failed", {"reason": reason, "batch": int(batch)})
         taken: dict[int, int] = {}  # address -> from how many queues
@@ -132,7 +132,7 @@ class Durability:
 
     def recovered(self) -> None:
         broker = self._broker
-        broker.log_failing = False
+        broker.pressure.log_failing = False
         self.problem = ""
         broker.notes.event("info", "log_recovered", {})
         broker.update_alarms()
@@ -141,7 +141,7 @@ class Durability:
         used_up = False
         for connection in self._charged:
             used_up = used_up or connection.in_flow
-        self.allowance.synced(batch, self._broker.now, used_up)
+        self.allowance.synced(batch, self._broker.turn.now, used_up)
         still: list[Connection] = []
         for connection in self._charged:
             if not connection.give_credit(batch):
@@ -152,7 +152,6 @@ class Durability:
 
     def purge(self, queue: Queue) -> None:
         self._broker.log.purge(queue.id, queue.logged_addresses())
-        self._broker.durable_change = True
 
     def drop(self, queue: Queue) -> None:
         """A durable queue goes: everything it still holds, waiting or with consumers."""
@@ -166,4 +165,3 @@ class Durability:
             if entry.message.address:
                 addresses = append(addresses, entry.message.address)
         broker.log.drop_queue(queue.id, addresses)
-        broker.durable_change = True

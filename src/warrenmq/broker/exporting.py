@@ -38,10 +38,10 @@ def export_definitions(broker: Broker) -> Export:
     vhosts = [broker.vhosts[name] for name in sorted(broker.vhosts)]
     document = Export(
         {
-            "rabbit_version": broker.rabbitmq_version,
-            "rabbitmq_version": broker.rabbitmq_version,
+            "rabbit_version": broker.node.rabbitmq_version,
+            "rabbitmq_version": broker.node.rabbitmq_version,
             "product_name": "Warren",
-            "product_version": broker.version,
+            "product_version": broker.node.version,
         }
     )
     sections = document.sections
@@ -61,7 +61,7 @@ def export_definitions(broker: Broker) -> Export:
 
 def export_vhost(broker: Broker, vhost: VHost) -> Export:
     """One vhost's part, without naming it in queues, exchanges and bindings, so that it fits into another one."""
-    document = Export({"rabbit_version": broker.rabbitmq_version})
+    document = Export({"rabbit_version": broker.node.rabbitmq_version})
     document.sections["parameters"] = _each(
         [one for one in parameters.listing(broker) if one["vhost"] == vhost.name]
     )

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, final
 
 from warrenmq.broker.delivering import offer
 from warrenmq.broker.exchange.walk import route as walk
-from warrenmq.broker.message import Entry, Message, Origin, message_from
+from warrenmq.broker.message import Message, Origin, message_from
 from warrenmq.broker.records import Content
 from warrenmq.broker.sender import Sender
 from warrenmq.wire.content import Properties, encode_header
@@ -44,11 +44,11 @@ class Firehose:
         headers["routed_queues"] = Field("A", [Field("S", name) for name in names])
         self._send(vhost, "publish." + origin.exchange, headers, message)
 
-    def delivered(self, sender: Sender, vhost: VHost, entry: Entry) -> None:
-        headers = self._facts(entry.message)
-        headers["redelivered"] = Field("I", 1 if entry.redelivered else 0)
-        self._who(headers, sender, vhost)
-        self._send(vhost, "deliver." + entry.queue.name.name, headers, entry.message)
+    def delivered(self, receiver: Sender, vhost: VHost, queue: str, message: Message, redelivered: bool) -> None:
+        headers = self._facts(message)
+        headers["redelivered"] = Field("I", 1 if redelivered else 0)
+        self._who(headers, receiver, vhost)
+        self._send(vhost, "deliver." + queue, headers, message)
 
     def _facts(self, message: Message) -> Table:
         properties: Table = {}
@@ -63,7 +63,7 @@ class Firehose:
             "exchange_name": Field("S", message.origin.exchange),
             "routing_keys": Field("A", [Field("S", key) for key in message.origin.routing_keys]),
             "properties": Field("F", properties),
-            "node": Field("S", self._broker.node_name),
+            "node": Field("S", self._broker.node.name),
         }
 
     def _who(self, headers: Table, receiver: Sender, vhost: VHost) -> None:
@@ -79,7 +79,7 @@ class Firehose:
         chunks = message.chunks
         if chunks is None:
             chunks = [message.body()] if message.size else []
-        copy = message_from(Origin(TRACE, [key]), self._broker.next_id(), header, chunks, message.size, False)
+        copy = message_from(Origin(TRACE, [key]), self._broker.ids.message(), header, chunks, message.size, False)
         routed = walk(vhost.exchanges[TRACE], copy.basic_message(vhost.name), vhost.exchanges, vhost.queues)
         targets = [vhost.queues[found.name.name] for found in routed.queues if found.name.name in vhost.queues]
         offer(self._broker, copy, targets)

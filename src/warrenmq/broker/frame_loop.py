@@ -15,10 +15,12 @@ from librt.strings import read_i16_be, read_i32_be, read_i64_be
 from mypy_extensions import i64
 
 from warrenmq.broker.channel import CROSSED, OPEN, Channel
+from warrenmq.broker.interceptor import ChannelView
+from warrenmq.broker.message import Message
 from warrenmq.broker.methods import handshake
 from warrenmq.broker.methods.table import handler
 from warrenmq.broker.postponed import Postponed
-from warrenmq.broker.publish.arrival import framed
+from warrenmq.broker.publish.arrival import NOWHERE
 from warrenmq.broker.publish.path import publish
 from warrenmq.broker.publish.stages import command_while_committing
 from warrenmq.broker.states import CLOSING, GONE, HEADER, RUNNING
@@ -48,7 +50,7 @@ def consume(connection: Connection, data: bytes) -> None:
         if not handshake.protocol_header(connection, data[:8]):
             connection.at = n
             return
-    alarm = len(connection.broker.blocking) > 0
+    alarm = len(connection.broker.pressure.reason) > 0
     while n - pos >= 8:
         if connection.stopped:
             connection.need = 0
@@ -94,7 +96,7 @@ def consume(connection: Connection, data: bytes) -> None:
                     channel.basic_ack(read_i64_be(data, end - 9), (data[end - 1] & 1) != 0)
                     continue
         connection.at = end + 1
-        if alarm and (kind == FRAME_HEADER or kind == FRAME_BODY) and connection.broker.short:
+        if alarm and (kind == FRAME_HEADER or kind == FRAME_BODY) and connection.broker.pressure.short:
             connection.block()  # this frame is the last: only a message without a body gets through
         try:
             _frame(connection, kind, number, data[pos + 7 : end])
@@ -166,7 +168,7 @@ def _publish(connection: Connection, data: bytes, pos: i64, end: i64, n: i64, ch
     connection.at = last + 1
     if channel.committing is not None:
         raise command_while_committing(60, 40)
-    message = framed(data[h : last + 1], number, header_size, size)
+    message = Message(NOWHERE, 0, data[h : last + 1], number, header_size, size, False)
     publish(channel.publishing, data[pos + 11 : end], message)
     return last + 1
 
@@ -212,10 +214,10 @@ def _open_channel(connection: Connection, number: i64, kind: i64, payload: bytes
             f"number of channels opened ({len(connection.channels)}) has reached the negotiated "
             f"channel_max ({connection.channel_max})",
         )
-    connection.broker.check_channel_limits(connection)
+    connection.broker.connections.check_channel_limit(connection.username)
     connection.channels[number] = Channel(number, connection)
     connection.last_channel = None
-    connection.broker.totals.channels_opened += 1
+    connection.broker.connections.channel_opened(connection.username)
     connection.write(method_frame(number, "channel.open-ok"))
 
 
@@ -237,7 +239,11 @@ def _while_closing(connection: Connection, channel: Channel, kind: i64, payload:
 def _method(connection: Connection, channel: Channel, payload: bytes) -> None:
     method = decode_method(payload)
     if connection.broker.interceptors.of_methods:
-        method = connection.broker.intercept(channel, method)
+        sender = channel.publishing.sender
+        view = ChannelView(
+            channel.publishing.vhost.name, sender.username, sender.connection_name, int(sender.channel_number)
+        )
+        method = connection.broker.interceptors.intercept(method, view)
     spec = method.spec
     try:
         if channel.committing is not None and not taken_while_committing(method.name):
@@ -249,7 +255,7 @@ def _method(connection: Connection, channel: Channel, payload: bytes) -> None:
             channel.assembly.begin(method, method.payload()[4:] if rewritten else payload[4:])
             return
         connection.broker.settle_down()  # what came before must show in the answer
-        connection.broker.durable_change = False
+        channel.method_begins()
         handler(method.name)(channel, method)
     except AmqpError as error:
         if error.class_id == 0 and error.code != 541:

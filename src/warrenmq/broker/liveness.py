@@ -32,10 +32,10 @@ class Heartbeat(Timer):
         connection = self._connection
         if connection is None or connection.state >= GONE:
             return
-        if connection.sent == self._sent:
+        if connection.output.sent == self._sent:
             connection.write(HEARTBEAT_FRAME)
             connection.flush()
-        self._sent = connection.sent
+        self._sent = connection.output.sent
         self._half = not self._half
         if not self._half:
             if connection.received == self._received and not connection.reading_paused:

@@ -44,7 +44,7 @@ def put_global(broker: Broker, name: str, value: object) -> None:
     broker.global_parameters[name] = value
     broker.store.put(GLOBAL_PARAMETER, name, {"name": name, "value": value})
     if name == CLUSTER_NAME and isinstance(value, str):
-        broker.cluster_name = value
+        broker.node.cluster_name = value
 
 
 def delete_global(broker: Broker, name: str) -> bool:
@@ -53,7 +53,7 @@ def delete_global(broker: Broker, name: str) -> bool:
     del broker.global_parameters[name]
     broker.store.delete(GLOBAL_PARAMETER, name)
     if name == CLUSTER_NAME:
-        broker.cluster_name = broker.node_name
+        broker.node.cluster_name = broker.node.name
     return True
 
 

@@ -37,5 +37,5 @@ class Again(Timer):
         held = self._held
         self._held = []
         for connection in held:
-            if connection.writable:  # else it goes on when it reads again
+            if connection.output.writable:  # else it goes on when it reads again
                 connection.release_hold()

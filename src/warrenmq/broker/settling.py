@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from warrenmq.broker.connection import Connection
     from warrenmq.broker.queue.queue import Queue
 
-SLICE: Final = 16384  # messages settled in a turn
 FEW: Final = 256  # so many at once are not worth a job
 READ: Final = 16  # how many in memory a message counts for whose content must be read; every 4 KiB of it is one more
 
@@ -57,11 +56,11 @@ class Settle(Job):
 
     def step(self) -> bool:
         broker = self._channel.broker
-        end: i64 = self._done + max(0, broker.settles_left)
+        end: i64 = self._done + max(0, broker.turn.settles_left)
         if end > len(self._entries):
             end = len(self._entries)
         part = self._entries[self._done : end]
-        broker.settles_left -= len(part)
+        broker.turn.settles_left -= len(part)
         self._done = end
         if self._rejected:
             self._channel.discard(part)
@@ -90,9 +89,9 @@ class GiveBack(Job):
         broker = self._channel.broker
         entries = self._entries
         end: i64 = self._done
-        while end < len(entries) and broker.settles_left > 0:
+        while end < len(entries) and broker.turn.settles_left > 0:
             message = entries[end].message
-            broker.settles_left -= READ + (message.size >> 12) if message.absent else 1
+            broker.turn.settles_left -= READ + (message.size >> 12) if message.absent else 1
             end += 1
         if not self._holds and end < len(entries):
             self._holds = True
@@ -208,7 +207,7 @@ class Settling(Timer):
         connection = job.connection
         if connection is not None:
             connection.settling -= 1
-            if connection.writable:  # else it goes on when it reads again
+            if connection.output.writable:  # else it goes on when it reads again
                 connection.release_hold()
 
     def finish(self) -> None:
@@ -226,7 +225,7 @@ class Settling(Timer):
         log = self._broker.log
         if self._finishing:
             return True
-        if self._log_held or (self._held_up_to > log.synced and not self._broker.log_failing):
+        if self._log_held or (self._held_up_to > log.synced and not self._broker.pressure.log_failing):
             return False
         self._log_held = True
         log.hold()
@@ -235,7 +234,7 @@ class Settling(Timer):
     def release_log(self) -> None:
         self._log_held = False
         self._held_up_to = self._broker.log.batch
-        self._broker.owed = True
+        self._broker.turn.owed = True
         self._broker.log.let_go()
 
     def outstanding(self, queue: Queue) -> list[Entry]:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def recover(broker: Broker, recovered: Recovered) -> None:
-    broker.epoch_begins(recovered.epoch)
+    broker.ids.epoch_begins(recovered.epoch)
     others = store.load_definitions(broker, recovered.definitions)
     leases: dict[str, store.StoredLease] = {}
     acted: list[dict[str, object]] = []
@@ -80,10 +80,10 @@ def _load_other(broker: Broker, kind: str, value: dict[str, object]) -> None:
     if kind == "parameter":
         broker.parameters[(str(value["component"]), str(value["vhost"]), str(value["name"]))] = value["value"]
     elif kind == "counter":
-        broker.queue_ids_are_taken_below(int(str(value["next"])))
+        broker.ids.queues_are_taken_below(int(str(value["next"])))
     elif kind == "global_parameter":
         broker.global_parameters[str(value["name"])] = value["value"]
         if value["name"] == "cluster_name":
-            broker.cluster_name = str(value["value"])
+            broker.node.cluster_name = str(value["value"])
     else:
         broker.notes.event("warning", "unknown_definition", {"kind": kind})

@@ -37,12 +37,10 @@ class DefinitionStore:
 
     def put(self, kind: str, key: str, value: dict[str, object]) -> None:
         self._broker.log.define(kind, key, json.dumps(value).encode())
-        self._broker.durable_change = True
         self._broker.defined_batch = self._broker.log.batch
 
     def delete(self, kind: str, key: str) -> None:
         self._broker.log.undefine(kind, key)
-        self._broker.durable_change = True
         self._broker.defined_batch = self._broker.log.batch
 
     # -- topology ----------------------------------------------------------------------------------------------
@@ -183,7 +181,7 @@ def load_definitions(
         owner = broker.vhosts[str(value["vhost"])]
         id = value["id"]
         assert isinstance(id, int)
-        broker.saw_queue_id(id)
+        broker.ids.saw_queue(id)
         queue = owner.add_queue(
             owner.queue_name(str(value["name"])),
             id,

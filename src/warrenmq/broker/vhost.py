@@ -181,8 +181,8 @@ class VHost:
         if exclusive_owner is not None:
             durable = False  # an exclusive queue goes with its connection, so it is recorded as transient
         self.broker.totals.queues_created += 1
-        queue = self.add_queue(resource, self.broker.next_queue_id(), durable, exclusive_owner, auto_delete, arguments)
-        queue.identity = self.broker.generate_name(f"{queue.id}-")
+        queue = self.add_queue(resource, self.broker.ids.queue(), durable, exclusive_owner, auto_delete, arguments)
+        queue.identity = self.broker.ids.name(f"{queue.id}-")
         if durable:
             self.broker.store_queue(self, queue)
         if exclusive_owner is not None:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def delete_vhost(broker: Broker, vhost: VHost) -> Iterator[None]:
     vhost.leaving = True
     name = vhost.name
-    for connection in list(broker.connections):
+    for connection in broker.connections:
         if connection.vhost is vhost:
             connection.shut(320, f"vhost '{name}' is deleted")
             yield

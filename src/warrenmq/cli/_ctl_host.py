@@ -25,7 +25,7 @@ TLS = ["tlsv1.3", "tlsv1.2"]  # what the listener accepts
 
 def version(call: Call) -> Result:
     """Of the RabbitMQ whose tools this command stands in for; needs no broker."""
-    from warrenmq.broker.broker import RABBITMQ_VERSION
+    from warrenmq.broker.node import RABBITMQ_VERSION
 
     return RABBITMQ_VERSION
 

@@ -150,7 +150,7 @@ class Api:
         return await metrics.render(self._bridge, per_object=True)
 
     async def openapi(self, request: Request) -> Response:
-        return Json(openapi.description(ENDPOINTS, self._bridge.broker.version))
+        return Json(openapi.description(ENDPOINTS, self._bridge.broker.node.version))
 
 
 def path_segments(request: Request) -> list[str]:

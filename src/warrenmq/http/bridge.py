@@ -119,7 +119,7 @@ class Bridge:
 
     @property
     def node(self) -> str:
-        return self.broker.node_name
+        return self.broker.node.name
 
     @property
     def alarms(self) -> Alarms | None:

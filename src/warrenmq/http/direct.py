@@ -72,7 +72,7 @@ class Direct(Sink):
         connection.username = username
         connection.mechanism = "PLAIN"
         connection.vhost = vhost
-        connection.frame_max = 1 << 30
+        connection.output.frame_max = 1 << 30
         connection.frame_limit = 1 << 30
         connection.channels[NUMBER] = Channel(NUMBER, connection)
         self._connection = connection

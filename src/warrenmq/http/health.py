@@ -109,7 +109,7 @@ async def log(call: Call) -> object:
     reasons: list[str] = []
     if server.folder.problem:
         reasons.append(server.folder.problem)
-    if broker.log_failing:
+    if broker.pressure.log_failing:
         reasons.append(f"the log cannot be written: {broker.log.reason}")
     damaged = int(broker.damaged.count())
     if damaged:

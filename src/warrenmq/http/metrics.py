@@ -148,15 +148,15 @@ def _metrics(bridge: Bridge, queues: Queues, per_object: bool) -> Iterator[Metri
         "rabbitmq_build",
         "Version of the RabbitMQ it behaves like, and of Warren",
         value={
-            "rabbitmq_version": broker.rabbitmq_version,
+            "rabbitmq_version": broker.node.rabbitmq_version,
             "product_name": "Warren",
-            "product_version": broker.version,
+            "product_version": broker.node.version,
         },
     )
     yield InfoMetricFamily(
         "rabbitmq_identity",
         "Node and cluster identity",
-        value={"rabbitmq_node": bridge.node, "rabbitmq_cluster": broker.cluster_name},
+        value={"rabbitmq_node": bridge.node, "rabbitmq_cluster": broker.node.cluster_name},
     )
     yield gauge("rabbitmq_connections", "Connections currently open", len(connections))
     yield gauge("rabbitmq_channels", "Channels currently open", sum(len(one.channels) for one in connections))
@@ -208,7 +208,7 @@ def _metrics(bridge: Bridge, queues: Queues, per_object: bool) -> Iterator[Metri
     allowed = int(broker.durability.allowance.limit)
     yield gauge("warren_credit_bytes", "Bytes that a connection may have on the way to the disk", allowed)
     yield gauge("warren_log_synced_batch", "Number of the last batch of the log on disk", int(broker.log.synced))
-    yield gauge("warren_log_failing", "is 1 while the log cannot be written", broker.log_failing)
+    yield gauge("warren_log_failing", "is 1 while the log cannot be written", broker.pressure.log_failing)
     stalled = SummaryMetricFamily("warren_loop_stall_seconds", "Passes of the event loop over 0.1 s", labels=["spent"])
     longest = GaugeMetricFamily("warren_loop_stall_longest_seconds", "The longest of them", labels=["spent"])
     for spent, stalls in bridge.server.watchdog.stalls.items():

@@ -71,14 +71,14 @@ async def overview(call: Call) -> object:
     everything = ADMINISTRATOR in tags or MONITORING in tags
     runtime = f"Python {platform.python_version()}"
     shown = Overview(
-        management_version=broker.rabbitmq_version,
+        management_version=broker.node.rabbitmq_version,
         rates_mode="basic",
         sample_retention_policies=RETENTION,
         exchange_types=exchange_types(),
-        product_version=broker.version,
+        product_version=broker.node.version,
         product_name="Warren",
-        rabbitmq_version=broker.rabbitmq_version,
-        cluster_name=broker.cluster_name,
+        rabbitmq_version=broker.node.rabbitmq_version,
+        cluster_name=broker.node.cluster_name,
         erlang_version="",
         erlang_full_version=runtime,
         disable_stats=False,
@@ -106,7 +106,7 @@ async def whoami(call: Call) -> Who:
 
 
 async def cluster_name(call: Call) -> Name:
-    return Name(call.bridge.broker.cluster_name)
+    return Name(call.bridge.broker.node.cluster_name)
 
 
 async def set_cluster_name(call: Call) -> NoContent:
@@ -119,7 +119,7 @@ async def set_cluster_name(call: Call) -> NoContent:
 
 async def version(call: Call) -> dict[str, str]:
     broker = call.bridge.broker
-    return {"version": broker.version, "rabbitmq_version": broker.rabbitmq_version}
+    return {"version": broker.node.version, "rabbitmq_version": broker.node.rabbitmq_version}
 
 
 async def extensions(call: Call) -> list[dict[str, str]]:

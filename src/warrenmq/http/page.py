@@ -48,8 +48,8 @@ async def render(request: Request, bridge: Bridge) -> Response:
     template = resources.files("warrenmq.http").joinpath("page.html").read_text()
     vhosts = bridge.broker.vhosts.values()
     values = {
-        "version": bridge.broker.version,
-        "rabbitmq": bridge.broker.rabbitmq_version,
+        "version": bridge.broker.node.version,
+        "rabbitmq": bridge.broker.node.rabbitmq_version,
         "node": bridge.node,
         "address": shown(bridge.server.amqp_address),
         "connections": str(len(bridge.open_connections())),

@@ -81,7 +81,7 @@ def _delete(call: Call, names: list[str]) -> Iterator[None]:
         call.bridge.access.delete_user(name)
         yield
     gone = set(names)
-    for connection in list(call.bridge.broker.connections):
+    for connection in call.bridge.broker.connections:
         if connection.username in gone and connection.vhost is not None:
             connection.shut(320, f"user '{connection.username}' is deleted")
             yield

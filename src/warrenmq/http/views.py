@@ -195,7 +195,7 @@ def vhost_info(bridge: Bridge, vhost: VHost) -> VhostInfo:
     totals = queue_totals(bridge, ("vhost", vhost.name), [vhost])
     connected = [one for one in bridge.broker.connections if one.vhost is vhost]
     received = sum(int(one.received) for one in connected)
-    sent = sum(int(one.sent) for one in connected)
+    sent = sum(int(one.output.sent) for one in connected)
     return VhostInfo(
         name=vhost.name,
         description=vhost.description,
@@ -224,9 +224,9 @@ def vhost_info(bridge: Bridge, vhost: VHost) -> VhostInfo:
 def connection_state(connection: Connection) -> str:
     if connection.blocked:
         return "blocked"
-    if connection.broker.blocking and connection.state == RUNNING:
+    if connection.broker.pressure.reason and connection.state == RUNNING:
         return "blocking"  # it has not published since
-    if connection.in_flow or connection.flow_until > connection.broker.now:
+    if connection.in_flow or connection.flow_until > connection.broker.turn.now:
         return "flow"
     if connection.state == RUNNING:
         return "running"
@@ -238,7 +238,7 @@ def connection_info(bridge: Bridge, connection: Connection) -> ConnectionInfo:
     properties = to_python(connection.client_properties)
     given = properties.get("connection_name")
     host, _, port = connection.name.rpartition(" -> ")[2].rpartition(":")
-    received, sent = int(connection.received), int(connection.sent)
+    received, sent = int(connection.received), int(connection.output.sent)
     rates = bridge.rates
     return ConnectionInfo(
         name=connection.name,
@@ -264,7 +264,7 @@ def connection_info(bridge: Bridge, connection: Connection) -> ConnectionInfo:
         auth_mechanism=connection.mechanism,
         channels=len(connection.channels),
         channel_max=int(connection.channel_max),
-        frame_max=int(connection.frame_max),
+        frame_max=int(connection.output.frame_max),
         timeout=int(connection.heartbeat),
         connected_at=int(connection.connected_at),
         client_properties=properties,
@@ -338,7 +338,7 @@ def channel_info(bridge: Bridge, channel: Channel) -> ChannelInfo:
         name=name,
         number=int(channel.number),
         node=bridge.node,
-        state="flow" if channel.flow_until > channel.broker.now else "running",
+        state="flow" if channel.flow_until > channel.broker.turn.now else "running",
         user=connection.username,
         user_who_performed_action=connection.username,
         vhost="" if vhost is None else vhost.name,

@@ -342,6 +342,10 @@ class Log:
     def undefine(self, kind: str, key: str) -> None:
         self.current.undefine(kind, key)
 
+    def mark(self) -> i64:
+        """Another number whenever anything was written: whoever compares two knows whether there was a change."""
+        return (self.batch << 40) + self.current.size()
+
     def hold(self) -> None:
         """Further turns belong to the open batch too, until ``let_go``: what takes several of them is whole on disk, or
         not there at all."""

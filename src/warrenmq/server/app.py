@@ -17,9 +17,9 @@ from warrenmq.broker.alarms import Alarms
 from warrenmq.broker.broker import Broker
 from warrenmq.broker.clock import Clock, SystemClock, VirtualClock
 from warrenmq.broker.durability import LogListener
-from warrenmq.broker.exchange.random import Randomness
 from warrenmq.broker.interceptor import load_interceptors
 from warrenmq.broker.notes import Notes
+from warrenmq.broker.randomness import Randomness
 from warrenmq.broker.timers import Timer
 from warrenmq.log.files import Files
 from warrenmq.log.log import Log
@@ -135,9 +135,9 @@ class Server:
         self._runners = [committer, worker]
         log.attach(LogListener(broker), committer, worker)
         set_offers(broker, settings)
-        broker.alarms = Alarms(self._memory_used, self._disk_free, memory_total())
-        set_memory_limit(broker.alarms, settings)
-        broker.alarms.set_disk_limit(settings.disk_free_limit)
+        broker.pressure.alarms = Alarms(self._memory_used, self._disk_free, memory_total())
+        set_memory_limit(broker.pressure.alarms, settings)
+        broker.pressure.alarms.set_disk_limit(settings.disk_free_limit)
         self._load_extensions()
         broker.recover(recovered)
         broker.create_defaults(settings.default_user, settings.default_pass, settings.default_vhost)
@@ -148,12 +148,12 @@ class Server:
         broker = self.broker
         for name in self.settings.decorators:
             broker.decorators.load(name)
-        broker.interceptors = load_interceptors(self.settings.interceptors, broker.node_name, self.clock)
+        broker.interceptors = load_interceptors(self.settings.interceptors, broker.node.name, self.clock)
 
     def _memory_used(self) -> int:
         """Resident memory; when it looks like too much, what was freed already is given back first."""
         used = resident_bytes()
-        alarms = self.broker.alarms
+        alarms = self.broker.pressure.alarms
         if alarms is not None and used > alarms.memory_limit:
             give_back()
             used = resident_bytes()
@@ -332,14 +332,14 @@ class Server:
             fired = self._run_timer()
             if fired is not None:
                 self.watchdog.lap(fired)
-            if fired is None or self.broker.delay.slice_full or self.broker.expiries_left <= 0:
+            if fired is None or self.broker.delay.slice_full or self.broker.turn.expiries_left <= 0:
                 break  # with more delayed or expired messages, end_turn arms the timer again
         else:
             self.background.later(0, "timers", self._fire)
 
     def _run_timer(self) -> Timer | None:
         broker = self.broker
-        if not isinstance(self.clock, VirtualClock) and broker.timers.run_next(broker.now):
+        if not isinstance(self.clock, VirtualClock) and broker.timers.run_next(broker.turn.now):
             return broker.timers.fired
         return broker.io_timers.fired if broker.io_timers.run_next(broker.io_now()) else None
 
@@ -349,16 +349,13 @@ class Server:
         self.log.tick(self.io_clock.now_ms())
         more = self.log.maintain(2)
         self.watchdog.lap("the upkeep of the log")
-        busy = more or self.log.synced < self.log.batch - 1 or self.broker.log_failing
+        busy = more or self.log.synced < self.log.batch - 1 or self.broker.pressure.log_failing
         return TICK_BUSY if busy else TICK_IDLE
 
     def _watch(self) -> float:
         """Memory and disk, measured now and then."""
         self.begin()
         self.broker.update_alarms()
-        alarms = self.broker.alarms
-        if alarms is not None:
-            self.broker.under_pressure = alarms.memory_used > alarms.memory_limit // 2
         self.watchdog.lap("the watch over memory and disk")
         return WATCH
 

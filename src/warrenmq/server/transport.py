@@ -147,7 +147,7 @@ class ClientTransport(Sink):
             self._transport.writelines(parts)
         if self._given >= GIVEN:
             self._server.background.later(0, "output", self._free)
-        elif not waiting and not self._full and self._connection is not None and not self._connection.writable:
+        elif not waiting and not self._full and self._connection is not None and not self._connection.output.writable:
             self._server.begin()
             self._connection.resume_writing()
             self._server.fed(0)

@@ -106,7 +106,7 @@ class Delays:
         Whoever scheduled a message may replace or cancel it. Returns the exchanges where it would reach somebody
         else's: for those the user needs configure.
         """
-        request = read(routed.headers, self._broker.now)
+        request = read(routed.headers, self._broker.turn.now)
         name = request.cancel or request.name
         others: list[Resource] = []
         if not name:
@@ -137,7 +137,7 @@ class Delays:
             vhost = self._broker.vhosts.get(exchange.name.virtual_host)
             if vhost is None or vhost.exchanges.get(exchange.name.name) is not exchange:
                 continue  # deleted between publish and commit
-            now = self._broker.now
+            now = self._broker.turn.now
             request = read_due(routed.headers, now) if sender is None else read(routed.headers, now)
             if request.cancel:
                 if self._cancel_by_name(exchange, request.cancel, message):
@@ -162,7 +162,7 @@ class Delays:
     ) -> i64:
         """``schedule`` for a message published straight to a delayed exchange that asks for nothing but a delay."""
         broker = self._broker
-        due = broker.now + (delay if delay < LONGEST else LONGEST)
+        due = broker.turn.now + (delay if delay < LONGEST else LONGEST)
         bits: i64 = PERSISTENT if message.persistent else 0
         if mandatory:
             bits |= MANDATORY
@@ -173,7 +173,7 @@ class Delays:
             self._sender_name = sender.channel_name.encode()
             self._publisher_name = sender.username.encode("utf-8", "surrogateescape")
         schedule = self.open_schedule(exchange)
-        note = encode(bits, seq, broker.now, 0, self._publisher_name, b"", self._sender_name)
+        note = encode(bits, seq, broker.turn.now, 0, self._publisher_name, b"", self._sender_name)
         key = schedule.store(message, note, 0, due, body)
         schedule.index.add(due, key)
         self._entered(schedule, message, due, key, False)
@@ -193,7 +193,7 @@ class Delays:
     ) -> None:
         broker = self._broker
         note = Note()
-        note.scheduled_at = broker.now
+        note.scheduled_at = broker.turn.now
         note.name = request.name
         bits: i64 = PERSISTENT if message.persistent else 0
         if request.repeats():
@@ -239,14 +239,14 @@ class Delays:
             return False
         vhost = self._broker.vhosts[exchange.name.virtual_host]
         record = message.basic_message(vhost.name)
-        return len(walk(exchange, record, vhost.exchanges, vhost.queues, True, self._broker.now).queues) > 0
+        return len(walk(exchange, record, vhost.exchanges, vhost.queues, True, self._broker.turn.now).queues) > 0
 
     def open_schedule(self, exchange: Exchange) -> Schedule:
         """The schedule of an exchange, a new one when nothing has waited there before."""
         schedule = self._schedules.get(exchange)
         if schedule is None:
             vhost = self._broker.vhosts[exchange.name.virtual_host]
-            schedule = Schedule(self._broker, vhost, exchange, self._broker.next_queue_id())
+            schedule = Schedule(self._broker, vhost, exchange, self._broker.ids.queue())
             self._schedules[exchange] = schedule
             if exchange.durable:
                 vhost.update_scratch(exchange, SCRATCH, int(schedule.id))
@@ -317,7 +317,7 @@ class Delays:
 
     def fire_due(self) -> None:
         """Deliver what is due, in order of due time, a bounded number of messages; the rest in the next turn."""
-        now = self._broker.now
+        now = self._broker.turn.now
         left: i64 = SLICE
         room: i64 = SLICE_BYTES
         while left > 0 and room > 0:
@@ -440,7 +440,7 @@ class Delays:
                 id = exchange.scratches.get(SCRATCH)
                 if not isinstance(id, int):
                     continue
-                self._broker.saw_queue_id(id)
+                self._broker.ids.saw_queue(id)
                 schedule = Schedule(self._broker, vhost, exchange, id)
                 self._schedules[exchange] = schedule
                 found = recovered.queues.get(id)

@@ -81,7 +81,7 @@ class Firing:
             sent = negated(message, record.content)
             address = 0
         sent.moved = True
-        routed = walk(exchange, record, vhost.exchanges, vhost.queues, True, broker.now)
+        routed = walk(exchange, record, vhost.exchanges, vhost.queues, True, broker.turn.now)
         queues = queues_of(routed)
         exchange.messages_out += len(queues)
         problem = ""
@@ -100,7 +100,7 @@ class Firing:
     def _repeat(self, schedule: Schedule, message: Message, note: Note, headers: Table, due: i64) -> None:
         broker = self._broker
         try:
-            request = read(headers, broker.now)
+            request = read(headers, broker.turn.now)
         except AmqpError as error:  # a time zone that is gone since
             fields: dict[str, object] = {"exchange": schedule.exchange.name.name, "reason": error.explanation}
             broker.notes.event("error", "delayed_repetition_ended", fields)
@@ -108,11 +108,11 @@ class Firing:
         note.deliveries += 1
         if request.count and note.deliveries >= request.count:
             return
-        following = request.next_due(due, broker.now, catches_up(schedule, request))
+        following = request.next_due(due, broker.turn.now, catches_up(schedule, request))
         if following < 0 or schedule.named(note.name) is not None:
             return
         again = message_from(
-            message.origin, broker.next_id(), message.header(), [message.body()], message.size, message.persistent
+            message.origin, broker.ids.message(), message.header(), [message.body()], message.size, message.persistent
         )
         schedule.keep(again, note, following)
         broker.delay.kept(schedule, following)
@@ -143,19 +143,19 @@ class Firing:
             "count": Field("l", 1),
             "reason": Field("S", reason),
             "queue": Field("S", ""),  # it never was in one
-            "time": Field("T", broker.now // 1000),
+            "time": Field("T", broker.turn.now // 1000),
             "exchange": Field("S", origin.exchange),
             "routing-keys": Field("A", [Field("S", k) for k in visible]),
         }
         add_death(headers, death)
         properties.headers = headers
         dead = message_from(
-            Origin(target.name.name, keys, bcc), broker.next_id(), encode_header(properties, message.size),
+            Origin(target.name.name, keys, bcc), broker.ids.message(), encode_header(properties, message.size),
             [message.body()], message.size, message.persistent,
         )  # fmt: skip
         dead.priority = message.priority
         dead.moved = True
-        routed = walk(target, dead.basic_message(vhost.name), vhost.exchanges, vhost.queues, True, broker.now)
+        routed = walk(target, dead.basic_message(vhost.name), vhost.exchanges, vhost.queues, True, broker.turn.now)
         move(broker, dead, queues_of(routed), 0)
 
 

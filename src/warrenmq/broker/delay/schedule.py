@@ -80,7 +80,6 @@ class Schedule:
         flags = origin.bcc | len(extra) << NOTE_SHIFT
         broker = self.broker
         if self.durable:
-            broker.durable_change = True
             chunks = message.chunks
             if chunks is not None and message.size > LARGE:
                 return broker.log.append_body(
@@ -134,7 +133,6 @@ class Schedule:
         """Let go of the data."""
         if self.durable:
             self.broker.log.settle(self.id, key)
-            self.broker.durable_change = True
         elif self._memory.pop(key, None) is None:
             self.broker.transient.free(key)
 
@@ -209,7 +207,6 @@ class Schedule:
             self.aside.clear()
         if self.durable:
             self.broker.log.drop_queue(self.id, addresses)
-            self.broker.durable_change = True
         self.index.clear()
         self._names.clear()
         self._named.clear()

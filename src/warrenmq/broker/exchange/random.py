@@ -5,24 +5,10 @@ A destination that is bound twice is chosen twice as often, as in RabbitMQ's plu
 
 from __future__ import annotations
 
-from random import Random
 from typing import Final, final
 
-from mypy_extensions import i64
-
+from warrenmq.broker.randomness import Randomness
 from warrenmq.broker.records import BasicMessage, Binding, Destination, ExchangeType
-
-
-@final
-class Randomness:
-    """Where chance comes from: seeded in tests, so that a run can be repeated."""
-
-    def __init__(self, seed: int | None = None) -> None:
-        self._random: Final = Random(seed)
-
-    def below(self, bound: i64) -> i64:
-        """A number from 0 up to, not including, ``bound``."""
-        return self._random.randrange(bound)
 
 
 @final

@@ -14,10 +14,10 @@ from warrenmq.broker.decorator import DecoratorRegistry, decorators_for
 from warrenmq.broker.exchange import explain
 from warrenmq.broker.exchange.arguments import alternate_of, routing_keys_of
 from warrenmq.broker.exchange.bindings import identity
-from warrenmq.broker.exchange.random import Randomness
 from warrenmq.broker.exchange.types import create
 from warrenmq.broker.exchange.walk import Routed, route
 from warrenmq.broker.policy import Policy
+from warrenmq.broker.randomness import Randomness
 from warrenmq.broker.records import EXCHANGE, QUEUE, BasicMessage, Binding, Content, Destination, Exchange, Resource
 from warrenmq.wire.content import Properties, encode_header
 from warrenmq.wire.fields import Table, from_python

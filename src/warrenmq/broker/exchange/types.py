@@ -9,8 +9,9 @@ from warrenmq.broker.exchange.delayed import DelayedExchange
 from warrenmq.broker.exchange.direct import DirectExchange
 from warrenmq.broker.exchange.fanout import FanoutExchange
 from warrenmq.broker.exchange.headers import HeadersExchange
-from warrenmq.broker.exchange.random import RandomExchange, Randomness
+from warrenmq.broker.exchange.random import RandomExchange
 from warrenmq.broker.exchange.topic import TopicExchange
+from warrenmq.broker.randomness import Randomness
 from warrenmq.broker.records import ExchangeType
 from warrenmq.wire.fields import Table
 from warrenmq.wire.replies import AmqpError

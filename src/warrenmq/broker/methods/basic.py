@@ -43,7 +43,7 @@ def consume(channel: Channel, method: Method) -> None:
     _refuse_reuse(channel, tag)
     channel.check("read", connection.resource("queue", name))
     if not tag:
-        tag = channel.broker.generate_name("amq.ctag-")
+        tag = channel.broker.ids.name("amq.ctag-")
     vhost = connection.open_vhost()
     arguments = method.table("arguments")
     queue = vhost.queue(name)
@@ -69,8 +69,7 @@ def consume(channel: Channel, method: Method) -> None:
 
 
 def _refuse_reuse(channel: Channel, tag: str) -> None:
-    reply = channel.reply_consumer
-    if tag and (tag in channel.consumers or (reply is not None and reply.tag == tag)):
+    if tag and (tag in channel.consumers or channel.listens_as(tag)):
         raise AmqpError(530, f"attempt to reuse consumer tag '{tag}'")
 
 
@@ -82,8 +81,8 @@ def _consume_replies(channel: Channel, method: Method, tag: str) -> None:
     if channel.reply_consumer is not None:
         raise AmqpError(406, "reply consumer already set")
     if not tag:
-        tag = channel.broker.generate_name("amq.ctag-")
-    channel.broker.listen_for_replies(channel, tag)
+        tag = channel.broker.ids.name("amq.ctag-")
+    channel.broker.replies.listen(channel, tag)
     if not method.bit("nowait"):
         channel.reply(method_frame(channel.number, "basic.consume-ok", consumer_tag=tag))
 
@@ -91,9 +90,8 @@ def _consume_replies(channel: Channel, method: Method, tag: str) -> None:
 def cancel(channel: Channel, method: Method) -> None:
     """cancel-ok also for a tag that is not there; what was delivered stays outstanding."""
     tag = method.str("consumer_tag")
-    reply = channel.reply_consumer
-    if reply is not None and reply.tag == tag:
-        channel.broker.stop_listening_for_replies(channel)
+    if channel.listens_as(tag):
+        channel.broker.replies.stop(channel)
     consumer = channel.consumers.pop(tag, None)
     if consumer is not None:
         consumer.queue.unsubscribe(consumer)
@@ -119,7 +117,7 @@ def get(channel: Channel, method: Method) -> None:
         return
     tag = channel.next_delivery_tag()
     if not no_ack:
-        entry.delivered_at = channel.broker.now
+        entry.delivered_at = channel.broker.turn.now
         channel.unacked.add(tag, entry)
     queue.got(entry, no_ack)
     message = entry.message
@@ -140,7 +138,9 @@ def get(channel: Channel, method: Method) -> None:
     if entry.redelivered:
         channel.redelivered += 1
     if entry.queue.vhost.tracing:
-        channel.broker.firehose.delivered(channel.publishing.sender, entry.queue.vhost, entry)
+        channel.broker.firehose.delivered(
+            channel.publishing.sender, queue.vhost, queue.name.name, entry.message, entry.redelivered
+        )
 
 
 def ack(channel: Channel, method: Method) -> None:

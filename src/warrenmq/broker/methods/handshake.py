@@ -66,13 +66,13 @@ def server_properties(connection: Connection) -> Table:
     capabilities: Table = {name: Field("t", True) for name in CAPABILITIES}
     return {
         "capabilities": Field("F", capabilities),
-        "cluster_name": Field("S", broker.cluster_name),
+        "cluster_name": Field("S", broker.node.cluster_name),
         "copyright": Field("S", "Copyright the Warren authors"),
         "information": Field("S", "Licensed under the Apache License 2.0"),
-        "platform": Field("S", broker.platform),
+        "platform": Field("S", broker.node.platform),
         "product": Field("S", "RabbitMQ"),
-        "version": Field("S", broker.rabbitmq_version),
-        "warren_version": Field("S", broker.version),
+        "version": Field("S", broker.node.rabbitmq_version),
+        "warren_version": Field("S", broker.node.version),
     }
 
 
@@ -181,10 +181,9 @@ def _capable(capabilities: Table, name: str) -> bool:
 def tune_ok(connection: Connection, method: Method) -> None:
     broker = connection.broker
     connection.channel_max = _negotiate("channel_max", method.int("channel_max"), broker.limits.channel_max, 1)
-    connection.frame_max = _negotiate("frame_max", method.int("frame_max"), broker.limits.frame_max, FRAME_MIN_SIZE)
-    connection.frame_limit = connection.frame_max if connection.frame_max else 0x7FFFFFFF
-    if connection.frame_max == 0:
-        connection.frame_max = 0x7FFFFFFF
+    frame_max = _negotiate("frame_max", method.int("frame_max"), broker.limits.frame_max, FRAME_MIN_SIZE)
+    connection.frame_limit = frame_max if frame_max else 0x7FFFFFFF
+    connection.output.frame_max = connection.frame_limit
     connection.heartbeat = method.int("heartbeat")
     connection.arm_heartbeat()
     connection.state = OPENING
@@ -209,7 +208,7 @@ def open(connection: Connection, method: Method) -> None:
     broker = connection.broker
     user = connection.username
     limit = broker.limits.connection_max
-    if limit and broker.open_connections > limit:
+    if limit and len(broker.connections) > limit:
         raise AmqpError(530, f"connection refused: node connection limit ({limit}) is reached")
     vhost = broker.vhosts.get(name)
     if vhost is None or vhost.leaving:
@@ -220,7 +219,7 @@ def open(connection: Connection, method: Method) -> None:
             530, f"access to vhost '{name}' refused for user '{user}': connection limit ({limit}) is reached"
         )
     limit = broker.access.user_limit(user, "max-connections")
-    if limit >= 0 and broker.connections_of(user) >= limit:
+    if limit >= 0 and broker.connections.of_user(user) >= limit:
         raise AmqpError(530, f"connection refused for user '{user}': user connection limit ({limit}) is reached")
     if not broker.access.vhost_allowed(user, name):
         raise AmqpError(530, f"access to vhost '{name}' refused for user '{user}'")
@@ -229,7 +228,7 @@ def open(connection: Connection, method: Method) -> None:
     connection.state = RUNNING
     broker.io_timers.cancel(connection.deadline)
     connection.write(method_frame(0, "connection.open-ok"))
-    broker.connection_opened(connection)
+    broker.connections.opened(connection)
 
 
 def close(connection: Connection) -> None:

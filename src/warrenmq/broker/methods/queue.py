@@ -37,7 +37,7 @@ def _declare(channel: Channel, method: Method, name: str) -> None:
         type = queue_type(arguments)
         if type in (QUORUM, STREAM):
             raise AmqpError(406, f"Cannot declare a server-named queue for type rabbit_{type}_queue")
-        name = channel.broker.generate_name("amq.gen-")
+        name = channel.broker.ids.name("amq.gen-")
     elif name.startswith("amq."):
         raise AmqpError(403, f"queue name '{name}' contains reserved prefix 'amq.*'")
     resource = connection.resource("queue", name)
@@ -96,7 +96,7 @@ def _declared(channel: Channel, method: Method, queue: Queue) -> None:
 
 def _probe_reply(channel: Channel, method: Method, name: str) -> None:
     """Declaring a direct reply-to name asks whether somebody listens there."""
-    if name != DIRECT_REPLY and name not in channel.broker.reply_channels:
+    if name != DIRECT_REPLY and name not in channel.broker.replies:
         raise AmqpError(404, f"no {channel.connection.resource('queue', name)}")
     if not method.bit("nowait"):
         channel.reply(

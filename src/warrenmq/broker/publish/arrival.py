@@ -1,6 +1,7 @@
 """Content as it came: a message that has no origin, no id and no queue yet.
 
-Duty: to make one of the two forms in which content arrives. Where it goes is decided on the ``path``.
+It comes in one of two forms: header and body frame as they stood in the input, which the frame loop takes whole, or put
+together from many frames. Where it goes is decided on the ``path``.
 """
 
 from __future__ import annotations
@@ -11,12 +12,7 @@ from mypy_extensions import i64
 
 from warrenmq.broker.message import Message, Origin, message_from
 
-NOWHERE: Final = Origin("", [""])
-
-
-def framed(frames: bytes, channel: i64, header_size: i64, size: i64) -> Message:
-    """Header frame and at most one body frame, as they stood in the input."""
-    return Message(NOWHERE, 0, frames, channel, header_size, size, False)
+NOWHERE: Final = Origin("", [""])  # until its route is known
 
 
 def assembled(header: bytes, chunks: list[bytes], size: i64) -> Message:

@@ -63,7 +63,8 @@ def deliver(
             outcome = WAITING
     if message.batch:
         publishing.teller.charge(message.batch, message.size)
-    tell(publishing, exchange, message, queues, outcome, mandatory, number)
+    if number or outcome >= NO_ROUTE:  # else nobody is to be told anything
+        tell(publishing, exchange, message, queues, outcome, mandatory, number)
 
 
 def keep(

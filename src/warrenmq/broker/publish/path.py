@@ -18,6 +18,7 @@ from warrenmq.broker.exchange.walk import Routed, waiting_at
 from warrenmq.broker.exchange.walk import route as walk
 from warrenmq.broker.expiration import read_expiration
 from warrenmq.broker.message import Message, Origin, message_from
+from warrenmq.broker.publish.amending import amend
 from warrenmq.broker.publish.outcomes import deliver, keep
 from warrenmq.broker.publish.publishing import Publishing, Uncommitted
 from warrenmq.broker.publish.routes import Route
@@ -51,19 +52,22 @@ _DELAY_HEADERS: Final = MARK_DELAY | MARK_DELAY_OTHER | MARK_DELIVER_AT
 
 def publish(publishing: Publishing, arguments: bytes, message: Message) -> None:
     """One message through all stages: the publish frame's arguments, and its content as it arrived."""
-    properties = publishing.memo.properties(message)
-    route = resolve(publishing, arguments, message.size)
+    memo = publishing.memo
+    properties = memo.properties(message)
+    route = memo.route(arguments)
+    if route is None or message.size > publishing.publisher.limits.max_message_size:
+        route = resolve(publishing, arguments, message.size)
     message.persistent = properties.delivery_mode == 2
-    if publishing.is_plain():
+    if publishing.uncommitted is None and not publishing.broker.interceptors.of_messages:
         if route.static and is_ordinary(properties):
             message.origin = route.origin
-            message.id = publishing.broker.next_id()
+            message.id = publishing.broker.ids.message()
             number = publishing.take_number(route.mandatory)
             deliver(publishing, route.exchange, message, route.queues, None, route.mandatory, number)
             return
         if route.waits and delay_alone(properties) > 0:
             message.origin = route.origin
-            message.id = publishing.broker.next_id()
+            message.id = publishing.broker.ids.message()
             number = publishing.take_number(route.mandatory)
             keep(publishing, route.exchange, message, properties.delay, route.mandatory, number)
             return
@@ -76,7 +80,7 @@ def publish(publishing: Publishing, arguments: bytes, message: Message) -> None:
     message.priority = properties.priority if properties.priority > 0 else 0
     check_delivery_mode(properties)
     if publishing.broker.interceptors.of_messages:
-        message = publishing.broker.amend(publishing.vhost.name, message)
+        message = amend(publishing.broker.interceptors, publishing.vhost.name, message)
     routed = None
     queues = route.queues
     if not route.static or message.origin is not route.origin or (properties.marks & _DELAY_HEADERS) != 0:
@@ -147,7 +151,7 @@ def _with_routing_keys(publishing: Publishing, route: Route, message: Message, s
     BCC is taken out of what is delivered, and a direct reply-to is replaced by the address that it stands for.
     """
     message.origin = route.origin
-    message.id = publishing.broker.next_id()
+    message.id = publishing.broker.ids.message()
     copied = (seen.marks & (MARK_CC | MARK_BCC)) != 0
     replies = len(publishing.publisher.reply_address) > 0 and seen.reply_to == DIRECT_REPLY
     if not copied and not replies:
@@ -183,12 +187,12 @@ def find_queues(publishing: Publishing, exchange: Exchange, message: Message) ->
     if exchange.name.name == "":
         for key in message.origin.routing_keys:
             if key.startswith(DIRECT_REPLY + "."):
-                broker.deliver_reply(key, message)
+                broker.replies.deliver(key, message)
     if isinstance(exchange.matcher, DelayedExchange):
         headers = Content(message.header(), b"").headers
-        if has_to_wait(headers, broker.now):  # where to is asked when it is due
+        if has_to_wait(headers, broker.turn.now):  # where to is asked when it is due
             return waiting_at(exchange, headers)
-    return walk(exchange, message.basic_message(vhost.name), vhost.exchanges, vhost.queues, False, broker.now)
+    return walk(exchange, message.basic_message(vhost.name), vhost.exchanges, vhost.queues, False, broker.turn.now)
 
 
 def tap(publishing: Publishing, message: Message, queues: list[Queue]) -> None:

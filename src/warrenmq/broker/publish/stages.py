@@ -136,7 +136,7 @@ def check_delivery_mode(properties: Quick) -> None:
 
 def is_ordinary(properties: Quick) -> bool:
     """Has no stage anything to do with these properties? Then a message needs no more than its publish frame."""
-    return properties.marks == 0 and _ordinary_but_for_headers(properties)
+    return properties.flags == 0 or (properties.marks == 0 and _ordinary_but_for_headers(properties))
 
 
 def delay_alone(properties: Quick) -> i64:

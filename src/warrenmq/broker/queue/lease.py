@@ -227,7 +227,7 @@ class Leases:
             for lease in self._leases.values():
                 if lease.key == key and lease.owner == owner and not lease.returning:
                     return lease
-        lease = Lease(queue, str(queue.broker.next_id()), owner, key, ttl)
+        lease = Lease(queue, str(queue.broker.ids.message()), owner, key, ttl)
         lease.wanted = count
         lease.wanted_bytes = max_bytes
         lease.filling = not queue.lease_out(lease, count, max_bytes, TAKEN, TAKEN_BYTES)
@@ -248,7 +248,7 @@ class Leases:
     def _keep(self, lease: Lease) -> None:
         broker = self._queue.broker
         self._leases[lease.id] = lease
-        lease.expires_at = broker.now + lease.ttl
+        lease.expires_at = broker.turn.now + lease.ttl
         broker.timers.arm(lease.timer, lease.expires_at)
         self._store(lease)
 
@@ -327,7 +327,7 @@ class Leases:
 
     def delay(self, lease: Lease, slots: list[int], milliseconds: i64) -> None:
         """These open slots go back to the queue so much later: until then they are under a lease of their own."""
-        later = Lease(self._queue, str(self._queue.broker.next_id()), "", "", milliseconds)
+        later = Lease(self._queue, str(self._queue.broker.ids.message()), "", "", milliseconds)
         later.delayed = True
         for slot in slots:
             meta = lease.metas[slot]
@@ -407,7 +407,7 @@ class Leases:
         self.acted(lease)
         if lease.left > 0:
             broker = self._queue.broker
-            broker.timers.arm(lease.timer, broker.now + 1)
+            broker.timers.arm(lease.timer, broker.turn.now + 1)
 
     def remember_returned(self, id: str) -> None:
         self._returned[id] = True

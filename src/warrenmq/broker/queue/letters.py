@@ -124,7 +124,7 @@ class Letters:
         if queue.gone or letter.position not in self._waiting:
             return False
         last = not queue.keeps_letters()  # the strategy was changed: nobody keeps it any more
-        if queue.broker.log_failing and not last:
+        if queue.broker.pressure.log_failing and not last:
             return False
         try:
             message = letter.message
@@ -143,7 +143,6 @@ class Letters:
         del self._waiting[letter.position]
         self.bytes -= letter.size
         queue.broker.log.settle(queue.id, letter.address)
-        queue.broker.durable_change = True
         return True
 
     def settings_changed(self) -> None:
@@ -153,7 +152,7 @@ class Letters:
 
     def _arm(self, delay: i64) -> None:
         broker = self.queue.broker
-        due = broker.now + delay
+        due = broker.turn.now + delay
         if self._retry.due < 0 or due < self._retry.due:
             broker.timers.arm(self._retry, due)
 

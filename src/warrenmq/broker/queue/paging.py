@@ -35,7 +35,7 @@ def is_due(queue: Queue, fifo: Fifo, message: Message) -> bool:
     before = queue.ready_bytes - message.size
     if fifo.length < WINDOW and queue.broker.windowed < MANY and before < WINDOW_BYTES:
         return False
-    return queue.holds(message) or queue.broker.under_pressure
+    return queue.holds(message) or queue.broker.pressure.memory_half_full
 
 
 def page_out(queue: Queue, fifo: Fifo, message: Message, position: i64, expires_at: i64) -> None:

@@ -56,7 +56,7 @@ def peek(queue: Queue, first: i64, end: i64, most: i64) -> Slice:
     next = end if len(places) < limit else places[len(places) - 1].position + 1
     chosen: list[Place] = []
     size: i64 = 0
-    now = queue.broker.now
+    now = queue.broker.turn.now
     for place in places:
         if place.expires_at and place.expires_at <= now:
             continue

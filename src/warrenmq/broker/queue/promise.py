@@ -50,7 +50,7 @@ class Promise:
         if head.position > self._promised - LEAD // 4 or not self._batch:
             self._promised = 0
             self.renew()
-        if broker.log_failing:
+        if broker.pressure.log_failing:
             return True
         broker.durability.holds_up(queue)
         return False
@@ -61,7 +61,9 @@ class Promise:
         queue = self._queue
         broker = queue.broker
         message = head.message
-        if not message.moved or message.batch <= broker.log.synced or not queue.holds(message) or broker.log_failing:
+        if not message.moved or message.batch <= broker.log.synced or not queue.holds(message):
+            return False
+        if broker.pressure.log_failing:
             return False
         broker.durability.holds_up(queue)
         return True

@@ -31,6 +31,7 @@ from warrenmq.broker.queue.promise import EVERYTHING, Promise
 from warrenmq.broker.records import Binding, Content, Destination, Resource
 from warrenmq.broker.settling import Trim
 from warrenmq.broker.timers import Timer
+from warrenmq.broker.turn import Delivering
 from warrenmq.log.index import QueueIndex
 from warrenmq.wire.fields import Table
 from warrenmq.wire.replies import AmqpError
@@ -53,7 +54,7 @@ class HeadExpiry(Timer):
 
     def fire(self) -> None:
         self._queue.overlooked = False
-        self._queue.expire_heads(self._queue.broker.now)
+        self._queue.expire_heads(self._queue.broker.turn.now)
 
     def subject(self) -> str:
         return str(self._queue.name)
@@ -74,7 +75,7 @@ class QueueExpiry(Timer):
         return str(self._queue.name)
 
 
-class Queue(Destination):
+class Queue(Destination, Delivering):
     kind: str = "classic"
 
     def __init__(
@@ -148,7 +149,7 @@ class Queue(Destination):
         self.redelivered: i64 = 0  # of all these, those that had been delivered before
         self.acked: i64 = 0
         self.requeued: i64 = 0
-        self.idle_since: i64 = vhost.broker.now
+        self.idle_since: i64 = vhost.broker.turn.now
         self.prepare()
         self.apply_settings()
 
@@ -200,7 +201,7 @@ class Queue(Destination):
             ttl = own
         if ttl < 0:
             return 0
-        return self.broker.now + ttl
+        return self.broker.turn.now + ttl
 
     def publish(self, message: Message, expires_at: i64) -> None:
         """Take a message in at the tail. It has been logged already if it must be."""
@@ -234,9 +235,9 @@ class Queue(Destination):
         elif self.max_priority > 0:
             self.drain()  # a waiting consumer gets each message as it comes; a later one must not overtake it
         if expires_at:
-            if expires_at <= self.broker.now:  # a TTL of 0: a consumer takes it now, or it expires
+            if expires_at <= self.broker.turn.now:  # a TTL of 0: a consumer takes it now, or it expires
                 self.drain()
-                self.expire_heads(self.broker.now, 2)  # more than came, so that a flood does not outrun it
+                self.expire_heads(self.broker.turn.now, 2)  # more than came, so that a flood does not outrun it
             else:
                 self.arm_head_expiry()
 
@@ -285,7 +286,17 @@ class Queue(Destination):
         """There may be something to deliver: look at the end of the turn."""
         if not self.dirty:
             self.dirty = True
-            self.broker.dirty.append(self)
+            self.broker.turn.dirty.append(self)
+
+    def deliver_now(self) -> None:
+        """The end of the turn. A queue that fails, on a disk that cannot be read say, does not keep the others from
+        their turn."""
+        if not self.dirty or self.gone:
+            return
+        try:
+            self.drain()
+        except Exception as error:
+            self.broker.notes.crash("queue_failed", {"queue": str(self.name)}, error)
 
     def drain(self) -> None:
         """Deliver while there is a message and a consumer that can take it."""
@@ -312,7 +323,7 @@ class Queue(Destination):
                     paging.let_go(self, entry)
             dispatch.served(consumer)
         if self.expiring:
-            self.expire_heads(self.broker.now)
+            self.expire_heads(self.broker.turn.now)
 
     def get(self) -> Entry | None:
         """Take the oldest message for basic.get; the answer waits for the log where a delivery would have."""
@@ -360,7 +371,7 @@ class Queue(Destination):
             self.unacked += 1
             self.unacked_bytes += entry.message.size
         if self.expiring:
-            self.expire_heads(self.broker.now)  # what comes to the head and is expired does not count any more
+            self.expire_heads(self.broker.turn.now)  # what comes to the head and is expired does not count any more
 
     def _take(self) -> Entry | None:
         """The next entry to deliver, out of the fifo; None when there is none or it must wait for the log."""
@@ -368,7 +379,7 @@ class Queue(Destination):
         if self.max_priority > 0:
             fifo = self._first_fifo()
         if self.expiring:
-            self.expire_heads(self.broker.now - 1, 2)
+            self.expire_heads(self.broker.turn.now - 1, 2)
             if self.behind:
                 return None
             if self.max_priority > 0:
@@ -386,15 +397,14 @@ class Queue(Destination):
             self.ready_bytes -= entry.message.size
             if self.overlooked:
                 self.overlooked = False
-                self.expire_heads(self.broker.now)
+                self.expire_heads(self.broker.turn.now)
         return entry
 
     def promise_pending(self) -> bool:
         """Must an answer that carries a message wait for the log?"""
-        if self.moved_batch > self.broker.log.synced and not self.broker.log_failing:
-            self.broker.durable_change = True
+        if self.moved_batch > self.broker.log.synced and not self.broker.pressure.log_failing:
             return True
-        return self.durable and not self.promise_kept() and not self.broker.log_failing
+        return self.durable and not self.promise_kept() and not self.broker.pressure.log_failing
 
     def promise_kept(self) -> bool:
         """The log synced: may deliveries that waited for it go on? False while it is still open."""
@@ -428,7 +438,6 @@ class Queue(Destination):
     def _leave(self, entry: Entry) -> None:
         if not self.gone and self.holds(entry.message):
             self.broker.log.settle(self.id, entry.message.address)
-            self.broker.durable_change = True
 
     def holds(self, message: Message) -> bool:
         """Does the log know that this queue holds the message?"""
@@ -474,7 +483,7 @@ class Queue(Destination):
             self._drop_heads()
         if self.expiring:
             self.overlooked = False
-            self.expire_heads(self.broker.now)
+            self.expire_heads(self.broker.turn.now)
         self.mark_dirty()
 
     def reject(self, entry: Entry) -> None:
@@ -507,14 +516,14 @@ class Queue(Destination):
             (s.max_length >= 0 and self.ready > s.max_length)
             or (s.max_bytes >= 0 and self.ready_bytes > s.max_bytes)
         ):
-            if broker.expiries_left <= 0:
+            if broker.turn.expiries_left <= 0:
                 if least <= 0:
                     return False
                 least -= 1
             entry = (self._first_fifo() if self.max_priority > 0 else self._fifo).pop()  # the head: delivered next
             if entry is None:
                 return True
-            broker.expiries_left -= 1 + (entry.message.size >> 12)
+            broker.turn.expiries_left -= 1 + (entry.message.size >> 12)
             self.ready -= 1
             self.ready_bytes -= entry.message.size
             self.overlooked = False
@@ -532,21 +541,21 @@ class Queue(Destination):
         if self.overlooked:
             return
         if self.behind:
-            now = broker.now  # what was to go in an earlier turn
+            now = broker.turn.now  # what was to go in an earlier turn
         while self.ready > 0:
             fifo = self._first_fifo() if self.max_priority > 0 else self._fifo
             head = fifo.peek()
             if head is None or head.expires_at == 0 or head.expires_at > now:
                 break
-            if broker.expiries_left <= 0:
+            if broker.turn.expiries_left <= 0:
                 if least <= 0:
                     self.behind = True
-                    broker.timers.arm(self._head_expiry, broker.now)
+                    broker.timers.arm(self._head_expiry, broker.turn.now)
                     return
                 least -= 1
             fifo.pop()
             size = head.message.size
-            broker.expiries_left -= 1 + (size >> 12)
+            broker.turn.expiries_left -= 1 + (size >> 12)
             self.ready -= 1
             self.ready_bytes -= size
             self.give_up(head, "expired")
@@ -561,7 +570,7 @@ class Queue(Destination):
         if self.busy:
             raise Postponed
         if self.expiring:
-            self.expire_heads(self.broker.now - 1)
+            self.expire_heads(self.broker.turn.now - 1)
             if self.behind:
                 raise Postponed
 
@@ -576,10 +585,10 @@ class Queue(Destination):
 
     def touch(self) -> None:
         """The queue was used: x-expires counts anew, as long as nobody consumes."""
-        self.idle_since = self.broker.now
+        self.idle_since = self.broker.turn.now
         expires = self.settings.expires
         if expires >= 0 and self.consumer_count() == 0:
-            self.broker.timers.arm(self._expiry, self.broker.now + expires)
+            self.broker.timers.arm(self._expiry, self.broker.turn.now + expires)
         else:
             self.broker.timers.cancel(self._expiry)
 
@@ -686,7 +695,7 @@ class Queue(Destination):
         ``most_bytes``. Says whether it has all it may have."""
         self.overlooked = False
         if self.expiring:
-            self.expire_heads(self.broker.now)
+            self.expire_heads(self.broker.turn.now)
         full = True
         while self.ready > 0 and not self.behind and not self.busy and (count < 0 or lease.count() < count):
             fifo = self._first_fifo() if self.max_priority > 0 else self._fifo

@@ -212,7 +212,7 @@ class QuorumQueue(Queue):
         if self.busy:
             return  # more comes back
         if self.expiring:
-            self.expire_heads(self.broker.now)
+            self.expire_heads(self.broker.turn.now)
         self._over = self.eager and self.settings.overflow == DROP_HEAD
         self.mark_dirty()
 

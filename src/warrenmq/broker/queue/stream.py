@@ -116,7 +116,7 @@ class StreamQueue(ReplayQueue):
 
     def expiry_for(self, message: Message) -> i64:
         """The log keeps the time of arrival where other queues keep the time of expiry."""
-        return self.broker.now
+        return self.broker.turn.now
 
     def publish(self, message: Message, expires_at: i64) -> None:
         offset = self.next_position
@@ -223,7 +223,7 @@ class StreamQueue(ReplayQueue):
         while len(self._segments) > 1:
             oldest = self._segments[0]
             too_big = s.max_bytes >= 0 and self.ready_bytes > s.max_bytes
-            too_old = s.max_age >= 0 and oldest.last_time + s.max_age < self.broker.now
+            too_old = s.max_age >= 0 and oldest.last_time + s.max_age < self.broker.turn.now
             if not too_big and not too_old:
                 return
             self._drop_up_to(self._segments[1].first)
@@ -269,7 +269,7 @@ class StreamQueue(ReplayQueue):
                 return self._first
             if text == "last":
                 return self._committed - 1 if self._committed > self._first else self._committed
-            return self._offset_at(self.broker.now - interval_ms(text))
+            return self._offset_at(self.broker.turn.now - interval_ms(text))
         if field.kind == "T" and isinstance(field.value, int):
             return self._offset_at(min(field.value, LATEST) * 1000)
         wanted = integer(field)

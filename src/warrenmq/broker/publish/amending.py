@@ -1,0 +1,23 @@
+"""Message interceptors: what they make of a message, as a message again."""
+
+from __future__ import annotations
+
+from warrenmq.broker.interceptor import Interceptors
+from warrenmq.broker.message import Message, Origin, message_from
+
+
+def amend(interceptors: Interceptors, virtual_host: str, message: Message) -> Message:
+    """Let the interceptors amend a message; the same one when they leave it as it is."""
+    before = message.basic_message(virtual_host)
+    record = interceptors.amend(before)
+    if record is before:
+        return message
+    content = record.content
+    origin = message.origin
+    if record.routing_keys != origin.routing_keys:
+        origin = Origin(origin.exchange, record.routing_keys)
+    chunks = [content.body] if content.body else []
+    new = message_from(origin, message.id, content.header, chunks, len(content.body), record.is_persistent)
+    new.expiration = message.expiration
+    new.priority = message.priority
+    return new
