@@ -89,6 +89,7 @@ def usage() -> str:
 
 async def serve(settings: Settings, reread: Callable[[], Settings]) -> None:
     """Run until a signal arrives. Raises CannotStart, with nothing left behind, when it cannot."""
+    from warrenmq.http.web import WebServer
     from warrenmq.server.app import Server
     from warrenmq.server.logging import configure, events
     from warrenmq.server.notify import Supervisor
@@ -105,7 +106,7 @@ async def serve(settings: Settings, reread: Callable[[], Settings]) -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, _on_signal, number, reason, stop)
     loop.add_signal_handler(signal.SIGHUP, _do_nothing)  # too early to reload, and no reason to die
-    server = Server(settings)
+    server = Server(settings, web=WebServer)
     await _start(server, settings)
     on_hangup = Hangup(server, supervisor, reread, _has_terminal(), lambda: _on_signal(signal.SIGHUP, reason, stop))
     loop.add_signal_handler(signal.SIGHUP, on_hangup.run)

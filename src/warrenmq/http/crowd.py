@@ -6,7 +6,7 @@ one without a whole header first, then one between two requests, then one withou
 answered stays; when there are only those, nobody new is accepted until one of them is done.
 
 Duty: counting, also those that were dropped and why, and choosing. Not here: sockets and time (``protocol.py``),
-accepting (``server/web.py``).
+accepting (``web.py``).
 """
 
 from __future__ import annotations

@@ -59,6 +59,16 @@ class ServerNotes(Notes):
         self._events.exception(name, **fields, error=repr(error))
 
 
+class Web:
+    """What serves HTTP beside the broker; given from outside, so that nothing here knows of it."""
+
+    def start(self, sockets: list[socket.socket]) -> None:
+        raise NotImplementedError
+
+    async def stop(self) -> None:
+        raise NotImplementedError
+
+
 class Server:
     """One broker with its listeners. ``await start()``, then ``await stop(reason)``."""
 
@@ -70,14 +80,14 @@ class Server:
         io_clock: Clock | None = None,
         files: Files | None = None,
         seed: int | None = None,
-        http: bool = True,
+        web: Callable[[Server], Web] | None = None,
     ) -> None:
         self.settings = settings
         self.clock = clock or SystemClock()
         self.io_clock = io_clock or (SystemClock() if isinstance(self.clock, VirtualClock) else self.clock)
         self._files = files or Files()
         self._seed = seed
-        self._http_wanted = http
+        self._make_web = web
         self.transports: set[ClientTransport] = set()
         self.listeners: list[Any] = []
         self._held: list[socket.socket] = []  # where it will listen again, while it does not
@@ -88,7 +98,7 @@ class Server:
         self.http_addresses: list[Address] = []
         self.broker: Broker
         self.folder: DataFolder
-        self._http: Any = None
+        self._web: Web | None = None
         self._turn_scheduled = False
         self._turn_bytes = 0
         self._timer: asyncio.TimerHandle | None = None
@@ -175,13 +185,11 @@ class Server:
 
     async def _listen(self) -> None:
         await self.listen_for_clients()
-        if self._http_wanted:
-            from warrenmq.server.web import WebServer
-
-            self._http = WebServer(self)
+        if self._make_web is not None:
+            self._web = self._make_web(self)
             sockets = listen(self.settings.host, self.settings.http_port)
             self.http_addresses = addresses(sockets)
-            self._http.start(sockets)
+            self._web.start(sockets)
 
     async def listen_for_clients(self) -> None:
         """AMQP, and AMQP over TLS. Called again after ``stop_app``, it listens where it listened before."""
@@ -238,8 +246,8 @@ class Server:
             await asyncio.sleep(0.005)
         for transport in list(self.transports):
             transport.close()
-        if self._http is not None:
-            await self._http.stop()
+        if self._web is not None:
+            await self._web.stop()
         await asyncio.sleep(0)
         for work in self._periodic:
             work.cancel()

@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 from urllib.parse import quote
 
 from warrenmq.broker.clock import Clock, SystemClock, VirtualClock
+from warrenmq.http.web import WebServer
 from warrenmq.log.files import Files
 from warrenmq.server.app import Server
 from warrenmq.server.config import Settings
@@ -126,7 +127,9 @@ class Broker:
         try:
             self._loop = asyncio.get_running_loop()
             self._stopping = asyncio.Event()
-            self._server = Server(settings, clock=self._clock, io_clock=self._io_clock, files=self._disk)
+            self._server = Server(
+                settings, clock=self._clock, io_clock=self._io_clock, files=self._disk, web=WebServer
+            )
             await self._server.start()
         except BaseException as error:
             started.set_exception(error)

@@ -1,4 +1,4 @@
-"""The HTTP side of the server: the management app on the same loop, by uvicorn."""
+"""The HTTP side of a server: the management app on the same loop, by uvicorn. ``Server`` is given it, or none."""
 
 from __future__ import annotations
 
@@ -8,16 +8,18 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from warrenmq.server.app import Server, Web
 from warrenmq.server.logging import events
 
 if TYPE_CHECKING:
     from warrenmq.http.crowd import Crowd
-    from warrenmq.server.app import Server
 
 OUT_OF_DESCRIPTORS = 0.1  # seconds to wait when a socket cannot be accepted
 
 
-class WebServer:
+class WebServer(Web):
+    """Listens from the start, and loads the app when somebody comes."""
+
     def __init__(self, server: Server) -> None:
         self._server = server
         self._uvicorn: Any = None
