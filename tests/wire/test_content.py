@@ -19,7 +19,7 @@ from warrenmq.wire.content import (
 )
 from warrenmq.wire.fields import Field, from_python
 from warrenmq.wire.frames import FrameReader
-from warrenmq.wire.glance import quick_properties
+from warrenmq.wire.peek import peek_properties
 from warrenmq.wire.replies import AmqpError
 
 pytestmark = pytest.mark.pure
@@ -37,7 +37,7 @@ def test_what_is_encoded_decodes_to_the_same_properties(properties: Properties, 
 def test_a_header_cut_or_stretched_is_refused_with_541_as_rabbitmq_3_10_does(properties: Properties) -> None:
     header = encode_header(properties, 5)
     for wrong in [header[:size] for size in range(len(header))] + [header + b"\x00"]:
-        for ask in (decode_properties, quick_properties):
+        for ask in (decode_properties, peek_properties):
             with pytest.raises(AmqpError) as caught:
                 ask(wrong)
             assert (caught.value.code, caught.value.text) == (541, "INTERNAL_ERROR")
@@ -46,7 +46,7 @@ def test_a_header_cut_or_stretched_is_refused_with_541_as_rabbitmq_3_10_does(pro
 @given(PROPERTIES)
 def test_quick_answers_are_those_of_the_full_decode(properties: Properties) -> None:
     header = encode_header(properties, 0)
-    quick = quick_properties(header)
+    quick = peek_properties(header)
     assert quick.delivery_mode == (properties.delivery_mode or 0)
     assert quick.priority == (-1 if properties.priority is None else properties.priority)
     assert quick.expiration == properties.expiration
@@ -88,11 +88,11 @@ def test_special_headers_are_found_among_others_and_only_at_the_top(names: list[
     headers["list"] = Field("A", [Field("F", inside)])
     properties.headers = headers
     header = encode_header(properties, 0)
-    assert quick_properties(header).marks == marks(properties)
+    assert peek_properties(header).marks == marks(properties)
 
 
 def test_a_message_without_headers_has_no_marks() -> None:
-    assert quick_properties(encode_header(Properties(content_type="CC"), 0)).marks == 0
+    assert peek_properties(encode_header(Properties(content_type="CC"), 0)).marks == 0
 
 
 @pytest.mark.parametrize(
@@ -102,7 +102,7 @@ def test_a_message_without_headers_has_no_marks() -> None:
 def test_malformed_headers_are_refused_even_when_nested(headers: bytes) -> None:
     start = encode_header(Properties(), 0)[:12]
     header = start + FLAG_HEADERS.to_bytes(2, "big") + len(headers).to_bytes(4, "big") + headers
-    for ask in (decode_properties, quick_properties):
+    for ask in (decode_properties, peek_properties):
         with pytest.raises(AmqpError) as caught:
             ask(header)
         assert caught.value.text == "INTERNAL_ERROR"
@@ -112,7 +112,7 @@ def test_malformed_headers_are_refused_even_when_nested(headers: bytes) -> None:
 def test_the_two_lowest_flag_bits_are_ignored_as_rabbitmq_3_10_does(flags: int) -> None:
     header = encode_header(Properties(), 0)[:12] + flags.to_bytes(2, "big")
     assert decode_properties(header) == Properties()
-    assert quick_properties(header).flags == flags
+    assert peek_properties(header).flags == flags
 
 
 @given(st.binary(max_size=200), st.integers(9, 64))
@@ -173,11 +173,11 @@ def test_a_copy_shares_nothing_that_changes() -> None:
     ],
 )
 def test_a_delay_that_is_a_plain_number_is_read_at_a_glance(headers: list[tuple[str, Field]], delay: int) -> None:
-    assert quick_properties(encode_header(Properties(headers=dict(headers)), 0)).delay == delay
+    assert peek_properties(encode_header(Properties(headers=dict(headers)), 0)).delay == delay
 
 
 def test_a_delay_given_twice_takes_more_than_a_glance() -> None:
     one = b"\x07x-delayI\x00\x00\x00\x05"
     table = len(one * 2).to_bytes(4, "big") + one * 2
     header = b"\x00\x3c\x00\x00" + bytes(8) + b"\x20\x00" + table
-    assert quick_properties(header).delay == -1
+    assert peek_properties(header).delay == -1

@@ -22,8 +22,8 @@ from warrenmq.wire.content import (
 )
 from warrenmq.wire.fields import Field, Table, check_entries, decode_entries, decode_table, encode_table
 from warrenmq.wire.frames import FrameReader
-from warrenmq.wire.glance import quick_properties
 from warrenmq.wire.methods import SPECS, Method, decode_method, method_frame
+from warrenmq.wire.peek import peek_properties
 from warrenmq.wire.replies import REPLIES, AmqpError
 
 pytestmark = pytest.mark.pure
@@ -47,7 +47,7 @@ def mutate(octets: bytes, seed: int) -> bytes:
 
 
 def try_everything(octets: bytes) -> None:
-    for ask in (decode_method, decode_properties, quick_properties, body_size, property_flags):
+    for ask in (decode_method, decode_properties, peek_properties, body_size, property_flags):
         try:
             ask(octets)
         except AmqpError as error:
@@ -146,7 +146,7 @@ def test_mutated_tables_are_only_ever_refused(table: Table, seed: int) -> None:
 def test_quick_and_full_decode_refuse_the_same_headers(properties: Properties, seed: int) -> None:
     header = mutate(encode_header(properties, 3), seed)
     answers = []
-    for ask in (decode_properties, quick_properties):
+    for ask in (decode_properties, peek_properties):
         try:
             ask(header)
             answers.append(True)

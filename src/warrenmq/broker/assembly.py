@@ -15,8 +15,8 @@ from warrenmq.broker.large import LARGE, LargeBody
 from warrenmq.broker.publish.arrival import assembled
 from warrenmq.broker.publish.path import publish, resolve
 from warrenmq.broker.publish.stages import command_while_committing
-from warrenmq.wire.glance import quick_properties
 from warrenmq.wire.methods import Method
+from warrenmq.wire.peek import peek_properties
 from warrenmq.wire.replies import AmqpError
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ class Assembly:
         if not publishing.is_plain():
             return False
         try:
-            if quick_properties(header).delivery_mode != 2:
+            if peek_properties(header).delivery_mode != 2:
                 return False
             route = resolve(publishing, self._arguments, self.size)
         except AmqpError:

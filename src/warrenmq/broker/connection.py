@@ -77,11 +77,11 @@ class Connection(Client):
         self.number: i64 = 0
         self.received: i64 = 0
         self.reading_paused: bool = False
-        self.deaf: bool = False  # nothing more is read: where frames begin is lost, or a login failed
-        self.stopped: bool = False  # what has come is kept and not looked at: it is blocked, or choked
+        self.input_over: bool = False  # nothing more is read: where frames begin is lost, or a login failed
+        self.stopped: bool = False  # what has come is kept and not looked at: it is blocked, or held
         self.output: Final = Output(sink, broker.turn, self, broker.limits.frame_max)
         self._resumed: i64 = 0  # how often the client began to read again
-        self.choked: bool = False  # nothing more is taken from it: it does not read, or its login waits
+        self.held: bool = False  # nothing more is taken from it: it does not read, or its login waits
         self.settling: i64 = 0  # jobs that its input waits for
         # flow control and alarms
         self.heeds_alarms: bool = True  # the HTTP API's do not, as in RabbitMQ
@@ -99,7 +99,7 @@ class Connection(Client):
     def feed(self, data: bytes) -> None:
         """Bytes from the client. Never raises: a malformed client hurts only itself."""
         self.received += len(data)
-        if self.state >= GONE or self.deaf:
+        if self.state >= GONE or self.input_over:
             return
         if self._access_generation != self.broker.access.generation:
             self._forget_routes()
@@ -123,7 +123,7 @@ class Connection(Client):
 
     def _take(self, data: bytes, start: i64) -> None:
         """The frames in ``data`` from ``start`` on; what is left of it is kept."""
-        if self.state >= GONE or self.deaf:
+        if self.state >= GONE or self.input_over:
             return
         self.at = start
         try:
@@ -132,7 +132,7 @@ class Connection(Client):
         except Exception as defect:
             self.at = len(data)
             self._crashed(defect)
-        if self.at < len(data) and self.state < GONE and not self.deaf:
+        if self.at < len(data) and self.state < GONE and not self.input_over:
             self._rest_size = 0
             self._keep(data, self.at)
 
@@ -161,7 +161,7 @@ class Connection(Client):
             self.close_channel(channel, error)
             return True
         self.close_with(error)
-        return not self.deaf
+        return not self.input_over
 
     def failed(self, channel: Channel, error: AmqpError) -> None:
         """A method that took several turns raised this in one of them."""
@@ -176,7 +176,7 @@ class Connection(Client):
             self.close_with(AmqpError(541, ""))
         except Exception as another:  # it cannot even be closed in order
             reports.crashed(self, another)
-            self.deaf = True
+            self.input_over = True
             self.sink.close()
 
     def close_channel(self, channel: Channel, error: AmqpError) -> None:
@@ -219,8 +219,8 @@ class Connection(Client):
             )
         )
         self.flush()
-        grace: i64 = 3000 if self.deaf else 30000
-        if not self.deaf and 0 < self.heartbeat * 1000 < grace:
+        grace: i64 = 3000 if self.input_over else 30000
+        if not self.input_over and 0 < self.heartbeat * 1000 < grace:
             grace = self.heartbeat * 1000
         self.broker.io_timers.arm(self.deadline, self.broker.io_now() + grace)
 
@@ -283,8 +283,8 @@ class Connection(Client):
 
     def output_is_full(self) -> None:
         """So many answers wait for a client that does not read that nothing more is taken from it."""
-        if not self.choked:
-            self.choked = True
+        if not self.held:
+            self.held = True
             self.update_reading()
 
     def output_failed(self, error: Exception) -> None:
@@ -303,18 +303,18 @@ class Connection(Client):
             first = self._resumed % len(channels)
             for channel in channels[first:] + channels[:first]:
                 channel.wake_consumers()
-        if self.choked:
+        if self.held:
             self.release_hold()
 
     def hold(self) -> None:
         """Take nothing more from the client for now; what has come is kept."""
-        self.choked = True
+        self.held = True
         self.update_reading()
 
     def release_hold(self) -> None:
         if self.settling:
             return  # whoever is at it comes again
-        self.choked = False
+        self.held = False
         self.update_reading()
         self.feed(b"")  # what had come already
 
@@ -322,7 +322,7 @@ class Connection(Client):
 
     def update_reading(self) -> None:
         """Alarms, flow control and answers it does not take decide together whether the client is read."""
-        self.stopped = self.blocked or self.choked
+        self.stopped = self.blocked or self.held
         pause = self.stopped or self.in_flow
         if pause and not self.reading_paused:
             self.reading_paused = True

@@ -60,14 +60,14 @@ def consume(connection: Connection, data: bytes) -> None:
         kind: i64 = (head >> 24) & 255
         number: i64 = (head >> 8) & 0xFFFF
         if size < 0 or size > connection.frame_limit:
-            connection.deaf = True
+            connection.input_over = True
             raise frames.frame_too_large(kind, size & 0xFFFFFFFF, connection.frame_limit)
         end: i64 = pos + 7 + size
         if end >= n:
             connection.need = end + 1 - pos
             break
         if data[end] != FRAME_END:
-            connection.deaf = True
+            connection.input_over = True
             raise frames.invalid_frame_end(kind, data[pos + 7 : end], data[end])
         connection.number = number
         if kind == FRAME_METHOD and number != 0 and size >= 4 and connection.state == RUNNING:
@@ -106,7 +106,7 @@ def consume(connection: Connection, data: bytes) -> None:
             connection.broker.again.add(connection)
             return
         pos = connection.at
-        if connection.state >= GONE or connection.deaf:
+        if connection.state >= GONE or connection.input_over:
             return
     connection.at = pos
 

@@ -67,7 +67,7 @@ def refuse(connection: Connection, name: str, unheard: bool) -> None:
             )
         )
     connection.state = CLOSING
-    connection.deaf = True  # the wait is not cut short by an answer
+    connection.input_over = True  # the wait is not cut short by an answer
     connection.broker.io_timers.arm(connection.deadline, connection.broker.io_now() + FAILED_LOGIN_WAIT)
 
 

@@ -255,7 +255,7 @@ class OpenBatch:
         return self.copied[at : at + record_size(self.copied, at)]
 
 
-def hollowed(sealed: Sealed, dead: vec[bool], start: i64) -> Sealed:
+def without_dead(sealed: Sealed, dead: vec[bool], start: i64) -> Sealed:
     """The same batch with its dead records emptied: they keep their numbers and lose their contents.
 
     For a batch that waits for the disk to come back: what nobody holds any more need not be written.

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, final
 from librt.vecs import append, vec
 from mypy_extensions import i64
 
-from warrenmq.log.batch import Sealed, hollowed
+from warrenmq.log.batch import Sealed, without_dead
 
 if TYPE_CHECKING:
     from warrenmq.log.commits import Commits
@@ -45,9 +45,9 @@ class Outage:
             self.commits.close_turn()  # what the listener settled belongs to the failed turns
         log.maintenance.release_unsynced()
         for i in range(len(self.retained)):
-            self.retained[i] = self._hollow(self.retained[i])
+            self.retained[i] = self._without_dead(self.retained[i])
 
-    def _hollow(self, sealed: Sealed) -> Sealed:
+    def _without_dead(self, sealed: Sealed) -> Sealed:
         """The batch without what nobody holds any more."""
         segment = self.log.segments[sealed.segment]
         dead = vec[bool]()
@@ -58,7 +58,7 @@ class Outage:
             dead = append(dead, gone)
             any_dead = any_dead or gone
             i += 1
-        return hollowed(sealed, dead, self.log.tail.seed) if any_dead else sealed
+        return without_dead(sealed, dead, self.log.tail.seed) if any_dead else sealed
 
     def take(self) -> list[Sealed]:
         """What has to be written before anything else."""

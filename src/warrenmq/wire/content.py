@@ -7,7 +7,7 @@
     headers = table        delivery-mode priority = octet        timestamp = longlong        all others = shortstr
 
 Duty: encode and decode that payload, and cut bodies into frames. Not here: looking at it without decoding it
-(``glance.py``), assembling content out of frames on a channel (that is the connection's).
+(``peek.py``), assembling content out of frames on a channel (that is the connection's).
 
 As RabbitMQ 3.10 (asked): property strings need not be UTF-8 (kept as surrogate escapes), flag bits 1 and 0 are
 ignored, and a payload that is too short or too long for its flags ends in 541 with the bare text INTERNAL_ERROR.

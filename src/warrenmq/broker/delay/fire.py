@@ -25,7 +25,7 @@ from warrenmq.broker.records import Content
 from warrenmq.log.format import StoredMessage
 from warrenmq.wire.content import encode_header
 from warrenmq.wire.fields import Field, Table
-from warrenmq.wire.glance import quick_properties
+from warrenmq.wire.peek import peek_properties
 from warrenmq.wire.replies import AmqpError
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ class Firing:
         message = message_from(
             origin, stored.message_id, stored.header, chunks, len(stored.body), note.has(PERSISTENT)
         )
-        quick = quick_properties(stored.header)
+        quick = peek_properties(stored.header)
         message.priority = quick.priority if quick.priority > 0 else 0
         if quick.expiration is not None:
             try:

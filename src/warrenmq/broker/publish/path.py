@@ -39,8 +39,8 @@ from warrenmq.broker.publish.stages import (
 )
 from warrenmq.broker.records import BasicMessage, Content, Exchange, Resource
 from warrenmq.wire.content import Properties, encode_header
-from warrenmq.wire.glance import MARK_BCC, MARK_CC, MARK_DELAY, MARK_DELAY_OTHER, MARK_DELIVER_AT, Quick
 from warrenmq.wire.methods import decode_method
+from warrenmq.wire.peek import MARK_BCC, MARK_CC, MARK_DELAY, MARK_DELAY_OTHER, MARK_DELIVER_AT, Peek
 
 if TYPE_CHECKING:
     from warrenmq.broker.queue.queue import Queue
@@ -145,7 +145,7 @@ def _remember(publishing: Publishing, arguments: bytes, route: Route) -> None:
         vhost.exchange_routes.add(missing, route)
 
 
-def _with_routing_keys(publishing: Publishing, route: Route, message: Message, seen: Quick) -> Message:
+def _with_routing_keys(publishing: Publishing, route: Route, message: Message, seen: Peek) -> Message:
     """The message with its origin: the publish key, then CC and BCC.
 
     BCC is taken out of what is delivered, and a direct reply-to is replaced by the address that it stands for.

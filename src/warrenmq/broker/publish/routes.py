@@ -15,14 +15,14 @@ from mypy_extensions import i64
 from warrenmq.broker.message import Message, Origin
 from warrenmq.broker.records import Exchange
 from warrenmq.wire.content import HEADER_FIXED
-from warrenmq.wire.glance import Quick, quick_properties
+from warrenmq.wire.peek import Peek, peek_properties
 
 if TYPE_CHECKING:
     from warrenmq.broker.queue.queue import Queue
 
 CACHE_LIMIT: Final = 1024  # routes a connection remembers
 SWEEP_AT: Final = 4096  # names with dependents, before those without living ones are forgotten
-NO_PROPERTIES: Final = Quick()
+NO_PROPERTIES: Final = Peek()
 FRAME_HEADER_SIZE: Final = 7
 FLAGS_AT: Final = 12  # in a content header's payload: behind class, weight and body size
 
@@ -50,7 +50,7 @@ class Memo:
         self._last_arguments: bytes = b""
         self._last_route: Route | None = None
         self._last_octets: bytes = b""
-        self._last_properties: Quick = NO_PROPERTIES
+        self._last_properties: Peek = NO_PROPERTIES
 
     def knows(self, arguments: bytes) -> bool:
         return arguments in self._routes
@@ -82,7 +82,7 @@ class Memo:
         self._last_route = None
         self._last_arguments = b""
 
-    def properties(self, message: Message) -> Quick:
+    def properties(self, message: Message) -> Peek:
         """What the stages ask of the properties; raises AmqpError when they make no sense."""
         frames = message.frames
         if frames:
@@ -94,7 +94,7 @@ class Memo:
             octets = message.header_payload[FLAGS_AT:]
         if octets != self._last_octets or not octets:
             self._last_octets = b""
-            self._last_properties = quick_properties(message.header())
+            self._last_properties = peek_properties(message.header())
             self._last_octets = octets
         return self._last_properties
 

@@ -14,7 +14,7 @@ from mypy_extensions import i64
 from warrenmq.broker.publish.publisher import Publisher
 from warrenmq.broker.records import Exchange, Resource
 from warrenmq.wire.content import FLAG_DELIVERY_MODE, FLAG_EXPIRATION, FLAG_PRIORITY, FLAG_USER_ID
-from warrenmq.wire.glance import MARK_DELAY, Quick
+from warrenmq.wire.peek import MARK_DELAY, Peek
 from warrenmq.wire.replies import AmqpError
 
 # properties that some stage always looks at; headers and reply-to only with certain values
@@ -107,14 +107,14 @@ def check_topic_permission(publisher: Publisher, exchange: Exchange, routing_key
 # -- look at the message ---------------------------------------------------------------------------------------
 
 
-def check_reply_to(publisher: Publisher, properties: Quick) -> None:
+def check_reply_to(publisher: Publisher, properties: Peek) -> None:
     """Direct reply-to is replaced by the publisher's own address later; it must have one."""
     reply_to = properties.reply_to
     if reply_to is not None and reply_to == DIRECT_REPLY and not publisher.reply_address:
         raise AmqpError(406, "fast reply consumer does not exist", 60, 40)
 
 
-def check_user_id(publisher: Publisher, properties: Quick) -> None:
+def check_user_id(publisher: Publisher, properties: Peek) -> None:
     claimed = properties.user_id
     actual = publisher.username
     if claimed is None or actual is None:
@@ -125,7 +125,7 @@ def check_user_id(publisher: Publisher, properties: Quick) -> None:
         )
 
 
-def check_delivery_mode(properties: Quick) -> None:
+def check_delivery_mode(properties: Peek) -> None:
     """Last of all, where RabbitMQ makes its message record."""
     if (properties.flags & FLAG_DELIVERY_MODE) != 0 and not 1 <= properties.delivery_mode <= 2:
         raise AmqpError(406, "invalid message: {delivery_mode_unknown," + str(properties.delivery_mode) + "}", 60, 40)
@@ -134,19 +134,19 @@ def check_delivery_mode(properties: Quick) -> None:
 # -- who need not be asked -------------------------------------------------------------------------------------
 
 
-def is_ordinary(properties: Quick) -> bool:
+def is_ordinary(properties: Peek) -> bool:
     """Has no stage anything to do with these properties? Then a message needs no more than its publish frame."""
     return properties.flags == 0 or (properties.marks == 0 and _ordinary_but_for_headers(properties))
 
 
-def delay_alone(properties: Quick) -> i64:
+def delay_alone(properties: Peek) -> i64:
     """The delay that these properties ask for, when they are ordinary but for that; else -1."""
     if properties.marks != MARK_DELAY or not _ordinary_but_for_headers(properties):
         return -1
     return properties.delay
 
 
-def _ordinary_but_for_headers(properties: Quick) -> bool:
+def _ordinary_but_for_headers(properties: Peek) -> bool:
     flags = properties.flags
     if (flags & LOOKED_AT) != 0:
         return False

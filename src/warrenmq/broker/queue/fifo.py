@@ -26,7 +26,7 @@ from warrenmq.broker.queue.returned import Returned
 from warrenmq.log.damage import RecordDamaged
 from warrenmq.log.format import StoredMessage
 from warrenmq.log.index import QueueIndex
-from warrenmq.wire.glance import quick_properties
+from warrenmq.wire.peek import peek_properties
 
 if TYPE_CHECKING:
     from warrenmq.broker.queue.lease import Lease
@@ -295,7 +295,7 @@ class Fifo:
         message = message_from(origin, record.message_id, header, chunks, len(body), persistent)
         message.address = address if address > 0 else 0
         if (header[12] & PRIORITY_BIT) != 0:
-            message.priority = quick_properties(header).priority
+            message.priority = peek_properties(header).priority
         return message
 
     def clear(self) -> None:

@@ -619,7 +619,7 @@ class Queue(Destination, Delivering):
             if self.auto_delete and self.had_consumer and not self.gone:
                 self.vhost.remove_queue(self)
 
-    def appetite(self) -> i64:
+    def wanted_now(self) -> i64:
         """How many more messages the consumers would take at once."""
         total: i64 = 0
         for consumer in self.dispatch.consumers:

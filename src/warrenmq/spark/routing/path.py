@@ -37,8 +37,8 @@ from warrenmq.spark.routing.relevance import Relevance, relevance
 from warrenmq.spark.routing.words import telling_words
 from warrenmq.wire.content import Properties, encode_header
 from warrenmq.wire.fields import Table
-from warrenmq.wire.glance import Quick
 from warrenmq.wire.methods import SPECS_BY_NAME, Method
+from warrenmq.wire.peek import Peek
 from warrenmq.wire.replies import AmqpError
 
 DEFAULT_MAX_SIZE = MAX_MESSAGE_SIZE
@@ -176,7 +176,7 @@ class PublishPath:
         name = Resource(facts.vhost, EXCHANGE, exchange_name.replace("\r", "").replace("\n", ""))
         exchange = _exchange(publisher, name)
         check_topic_permission(publisher, exchange, routing_key)
-        properties = Quick()
+        properties = Peek()
         properties.reply_to = facts.reply_to
         properties.user_id = facts.user_id
         check_reply_to(publisher, properties)

@@ -1,4 +1,4 @@
-"""A glance at a content header: what the publish path asks of most messages, without decoding it.
+"""A peek at a content header: what the publish path asks of most messages, without decoding it.
 
 Duty: one walk over the payload that checks all of it and picks out next to nothing. It refuses what
 ``decode_properties`` refuses (``content.py``, where the layout is drawn too), and floats that are no numbers.
@@ -43,8 +43,8 @@ MARK_DELAY_OTHER: Final = 16  # x-delay-id, x-delay-cancel, x-delay-every ...
 
 
 @final
-class Quick:
-    """What a glance saw."""
+class Peek:
+    """What was seen."""
 
     def __init__(self) -> None:
         self.flags: i64 = 0
@@ -59,21 +59,21 @@ class Quick:
         self.correlation_id: str | None = None
 
 
-def quick_properties(header: bytes) -> Quick:
+def peek_properties(header: bytes) -> Peek:
     """One walk over the whole payload: refuses everything ``decode_properties`` refuses, decodes next to nothing."""
-    quick = Quick()
+    quick = Peek()
     flags = property_flags(header)
     quick.flags = flags
     if flags & 0xFFFC == 0 and len(header) == HEADER_FIXED:
         return quick
     try:
-        _fill_quick(quick, header, flags)
+        _fill(quick, header, flags)
     except Malformed:
         raise refused() from None
     return quick
 
 
-def _fill_quick(quick: Quick, header: bytes, flags: i64) -> None:
+def _fill(quick: Peek, header: bytes, flags: i64) -> None:
     end: i64 = len(header)
     at: i64 = HEADER_FIXED
     stop: i64 = 0
