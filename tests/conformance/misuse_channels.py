@@ -1,4 +1,4 @@
-"""Misuse of channels, of tx and confirm mode, and of methods only a server sends.  (spec §3, §7)"""
+"""Misuse of channels, of tx and confirm mode, and of methods only a server sends."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Content methods whose frames are wrong: arguments, content header, field types in headers.  (spec §2, §6)
+"""Content methods whose frames are wrong: arguments, content header, field types in headers.
 
 Every one comes with a short and with a long body (BODIES), and a malformed method also
 with nothing behind it.

@@ -1,4 +1,4 @@
-"""Misuse before the first channel: protocol header, login, tuning, connection.open, frames.  (spec §1, §2)"""
+"""Misuse before the first channel: protocol header, login, tuning, connection.open, frames."""
 
 from __future__ import annotations
 

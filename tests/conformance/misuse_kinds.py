@@ -1,4 +1,4 @@
-"""Misuse of what a kind of queue does not have or does in its own way: classic, quorum, stream.  (spec §5)"""
+"""Misuse of what a kind of queue does not have or does in its own way: classic, quorum, stream."""
 
 from __future__ import annotations
 

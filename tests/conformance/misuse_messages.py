@@ -1,4 +1,4 @@
-"""Misuse of publish, consume and acknowledgements, with two faults at once where the order shows.  (spec §6, §9)"""
+"""Misuse of publish, consume and acknowledgements, with two faults at once where the order shows."""
 
 from __future__ import annotations
 

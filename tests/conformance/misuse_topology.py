@@ -1,4 +1,4 @@
-"""Misuse of exchanges, queues and bindings.  (spec §4, §5)"""
+"""Misuse of exchanges, queues and bindings."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ class Case:
     channel_max: int = 2047
     #: False: touches no name and may run beside others (RabbitMQ takes 3 s to drop some connections)
     alone: bool = True
-    #: Warren differs on purpose: the section of spec.md that says so, and Warren's own answer is recorded apart
+    #: Warren differs on purpose: where that is said, and Warren's own answer is recorded apart
     differs: str = ""
 
     @property

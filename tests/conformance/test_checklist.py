@@ -1,4 +1,4 @@
-"""The forty edge cases of spec.md §17, each on Warren and on RabbitMQ 3.10 where that can be asked."""
+"""Forty edge cases, each on Warren and on RabbitMQ 3.10 where that can be asked."""
 
 from __future__ import annotations
 

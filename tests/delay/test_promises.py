@@ -32,7 +32,7 @@ def test_a_delayed_message_is_confirmed_when_the_log_has_it_not_when_it_is_due(d
 
 
 def test_a_mandatory_delayed_message_is_returned_at_once_then_confirmed_and_still_delivered(desk: Desk) -> None:
-    """The plugin's behaviour, which clients are built around (spec §10.4)."""
+    """The plugin's behaviour, which clients are built around."""
     desk.exchange()
     desk.queue()
     desk.channel.confirm_select()

@@ -48,12 +48,12 @@ KNOWN = (
     Difference(
         "a method nobody knows is answered",
         "RabbitMQ's reader crashes on a method number it cannot decode and drops the socket without a word; Warren "
-        "says 503 and closes (bad input gets a clear error: design.md §1)",
+        "says 503 and closes (bad input gets a clear error)",
         unknown_method_is_named, ends=False,
     ),
     Difference(
         "a refused commit applies nothing",
-        "spec.md §18, tx.commit: both close the channel with 406 'partial tx completion'; RabbitMQ has then delivered "
+        "tx.commit: both close the channel with 406 'partial tx completion'; RabbitMQ has then delivered "
         "what the other queues took and applied the acks, Warren has done neither",
         commit_is_all_or_nothing, ends=True,
     ),

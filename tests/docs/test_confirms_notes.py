@@ -56,7 +56,7 @@ def test_what_need_not_survive_is_confirmed_at_once_however_busy_the_disk(broker
 
 def test_a_consumer_that_acks_before_the_sync_does_not_bring_the_confirm_forward(broker: Broker,
                                                                                 disk: FaultyDisk) -> None:
-    """RabbitMQ confirms early here; Warren always waits for the sync (spec §18)."""
+    """RabbitMQ confirms early here; Warren always waits for the sync."""
     with publisher(broker) as client, RawClient(broker.port).handshake().open(1) as consumer:
         consumer.call(1, "basic.consume", queue="durable", consumer_tag="t")
         disk.hold()

@@ -1,6 +1,6 @@
 """The mandatory guide, as Warren keeps it: tracked by sequence number and queues, forgotten at the first acceptance.
 
-RabbitMQ has not done this since 3.8 (spec §18); the disk is held so that "routed" and "accepted" are two moments.
+RabbitMQ has not done this since 3.8; the disk is held so that "routed" and "accepted" are two moments.
 """
 
 from __future__ import annotations

@@ -169,7 +169,7 @@ def test_publishers_are_blocked_and_unblocked_and_the_next_publish_is_confirmed(
     world.disk.fail("write", errno.ENOSPC)
     world.client.publish("", "q", b"unlucky")
     assert world.client.names() == ["basic.nack"]
-    world.client.publish("", "q", b"unlucky too")  # who publishes while an alarm is on is blocked (spec §8.2)
+    world.client.publish("", "q", b"unlucky too")  # who publishes while an alarm is on is blocked
     (told,) = world.client.told()
     assert told.name == "connection.blocked" and told.method.str("reason") == "low on disk"
     assert not world.client.wire.reading and bystander.wire.reading

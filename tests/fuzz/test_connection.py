@@ -1,5 +1,5 @@
 """Whatever bytes a client sends: the broker does not crash, nobody else notices, memory stays bounded, and the end is a
-reply code of spec §1.2 and §2."""
+reply code for it."""
 
 from __future__ import annotations
 

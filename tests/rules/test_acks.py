@@ -1,4 +1,4 @@
-"""Acknowledging (spec §9.3, §9.4): which tags are outstanding, what settles them, and where messages go back to."""
+"""Acknowledging: which tags are outstanding, what settles them, and where messages go back to."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Alarms and credit (spec §8): who is not read, who is told, who goes on."""
+"""Alarms and credit: who is not read, who is told, who goes on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Publisher confirms (spec §7.2): exactly one ack or nack per number, when it is due, in as few frames as allowed."""
+"""Publisher confirms: exactly one ack or nack per number, when it is due, in as few frames as allowed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Dead letters (spec §11): where they go, what is written on them, and how a circle ends."""
+"""Dead letters: where they go, what is written on them, and how a circle ends."""
 
 from __future__ import annotations
 

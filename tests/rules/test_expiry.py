@@ -1,4 +1,4 @@
-"""Time (spec §11): TTL of queue, message and policy, at the head only; queues that nobody uses."""
+"""Time: TTL of queue, message and policy, at the head only; queues that nobody uses."""
 
 from __future__ import annotations
 

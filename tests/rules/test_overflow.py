@@ -1,4 +1,4 @@
-"""Length limits with the three overflow modes, and priorities (spec §11)."""
+"""Length limits with the three overflow modes, and priorities."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Transactions (spec §7.3, §18): nothing before the commit, all or nothing at the commit, nothing after a rollback."""
+"""Transactions: nothing before the commit, all or nothing at the commit, nothing after a rollback."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whose turn it is (spec §9.1, §9.2): fairness, prefetch, priorities, exclusive and single active consumers."""
+"""Whose turn it is: fairness, prefetch, priorities, exclusive and single active consumers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Deliveries that are never acknowledged: after the consumer timeout their channel is closed (spec §9.6)."""
+"""Deliveries that are never acknowledged: after the consumer timeout their channel is closed."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """tx.commit: what a transaction holds is applied, all of it or nothing, a slice a turn when it is much.
 
-First every queue is asked: if one would refuse, nothing is applied (spec §18). Then the publishes are offered to their
+First every queue is asked: if one would refuse, nothing is applied. Then the publishes are offered to their
 queues, which take them even if others have filled them meanwhile; then the acknowledgements. All of it is one batch of
 the log, which keeps that open until the last slice (``Log.hold``): confirms of others wait as long, the others
 themselves do not. One commit after the other does that, and each is on disk before the next begins, so that nobody's

@@ -1,6 +1,6 @@
 """Declaring again: are these arguments equivalent to those that are there? With RabbitMQ's texts when not.
 
-Duty: comparison and wording (spec §4.3). Not here: which arguments a queue type knows.
+Duty: comparison and wording. Not here: which arguments a queue type knows.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """A transaction: publishes and acknowledgements kept until tx.commit, then applied all or nothing.
 
-Publishes are validated and routed when they come (spec §7.3). Duty: what is kept, and forgetting it. How a commit is
+Publishes are validated and routed when they come. Duty: what is kept, and forgetting it. How a commit is
 carried out is ``committing.py``.
 """
 

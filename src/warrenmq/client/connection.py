@@ -274,7 +274,7 @@ class Connection:
     def _handshake(
         self, mechanism: str, connection_name: str, client_properties: dict[str, object] | None, heartbeat: int
     ) -> None:
-        """protocol header, start, start-ok, tune, tune-ok, open, open-ok (spec.md §1.3)."""
+        """protocol header, start, start-ok, tune, tune-ok, open, open-ok."""
         self.decoder.frame_max = FIRST_FRAME_MAX
         self.out.write(PROTOCOL_HEADER)
         self.flush()
@@ -302,7 +302,7 @@ class Connection:
         tune = self._expect("connection.tune", self.timeout)
         self.frame_max = _lower(self.frame_max, i64(tune.int("frame_max")))
         self.channel_max = _lower(self.channel_max, i64(tune.int("channel_max")))
-        self.heartbeat = i64(heartbeat)  # the client's value wins (spec.md §1.3)
+        self.heartbeat = i64(heartbeat)  # the client's value wins
         self.decoder.frame_max = self.frame_max
         self.out.write(
             method_frame(

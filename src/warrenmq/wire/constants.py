@@ -12,9 +12,9 @@ FRAME_BODY: Final = 3
 FRAME_HEARTBEAT: Final = 8
 FRAME_END: Final = 0xCE
 
-FRAME_MIN_SIZE: Final = 4096  # lowest frame_max that may be negotiated (RabbitMQ up to 4.0; spec.md §0)
+FRAME_MIN_SIZE: Final = 4096  # lowest frame_max that may be negotiated (RabbitMQ up to 4.0)
 FRAME_OVERHEAD: Final = 8  # type 1, channel 2, size 4, end octet 1
-FRAME_SIZE_FUDGE: Final = 8  # RabbitMQ forgives payloads up to this much above frame_max - 8 (spec.md §1.2)
+FRAME_SIZE_FUDGE: Final = 8  # RabbitMQ forgives payloads up to this much above frame_max - 8
 
 CLASS_CONNECTION: Final = 10
 CLASS_CHANNEL: Final = 20

@@ -3,7 +3,7 @@
     frame = type(octet) channel(short) size(long) payload(size octets) %xCE
     type  = 1 method / 2 header / 3 body / 8 heartbeat (channel 0, no payload)
 
-Duty: whole frames, or "nothing yet", or the error RabbitMQ answers (spec.md §1.2; texts asked of 3.10). Holds at most
+Duty: whole frames, or "nothing yet", or the error RabbitMQ answers (texts asked of 3.10). Holds at most
 the octets it was fed and refuses a too large frame from its 7 octets of header, before any payload is waited for.
 Not here: what is in the payload. The broker's connection has its own hot loop over the same grammar; the error texts
 it needs are the functions below.

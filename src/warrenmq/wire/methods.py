@@ -12,7 +12,7 @@ What RabbitMQ 3.10 answers to bad payloads (asked, except where marked):
 - a short string that is no UTF-8: 501 ``Malformed UTF-8 in shortstr``, naming the method only on channel 0; but in
   basic.publish (and what comes of it) exchange and routing key may be any octets, which surrogate escapes stand for
 - an unknown method, or a table with an unknown type letter: 3.10's reader crashes and the socket is reset without a
-  word. We say 503 ``unimplemented method`` (spec.md §3) and 501 ``cannot decode`` instead.
+  word. We say 503 ``unimplemented method`` and 501 ``cannot decode`` instead.
 - 3.10 lets encoded surrogates (ED A0 80) pass as UTF-8; we do not, as such names cannot be written in JSON.
 """
 

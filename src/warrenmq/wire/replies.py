@@ -1,6 +1,6 @@
 """Reply codes: one table for code, documents and tests, and the exception that carries one.
 
-Duty: code -> name and scope, and the reply text as RabbitMQ words and cuts it (spec.md §2).
+Duty: code -> name and scope, and the reply text as RabbitMQ words and cuts it.
 Not here: what to do about an error; the channel or connection that catches it decides.
 """
 

@@ -4,8 +4,8 @@ Duty: which type is inside, and how long a message asks to wait. Not here: waiti
 has to wait at this exchange; ``broker/delay`` keeps it and, when it is due, walks on from here.
 
 Headers: ``x-delay`` in milliseconds, in any number type or as a decimal string; or ``x-deliver-at``, a timestamp (in
-seconds) or an integer (in milliseconds since 1970). With both, ``x-delay`` counts. Where RabbitMQ's plugin differs:
-``spec.md`` §10.2 and §18.
+seconds) or an integer (in milliseconds since 1970). With both, ``x-delay`` counts. Where RabbitMQ's plugin differs
+stands in ``docs/delayed.md``.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ from warrenmq.wire.content import Properties, encode_header
 from warrenmq.wire.fields import Table, from_python
 from warrenmq.wire.replies import AmqpError
 
-# name, type, internal (spec.md §4.1); a definitions file does not list them
+# name, type, internal; a definitions file does not list them
 PREDECLARED: Final = (
     ("", "direct", False),
     ("amq.direct", "direct", False),

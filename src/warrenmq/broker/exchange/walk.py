@@ -2,7 +2,7 @@
 
 Pure: it reads exchanges and changes nothing. Each exchange is visited once, so cycles end; each queue is found once,
 however many paths lead to it. At each exchange the order of work is: its type, its decorators, and, when its *type*
-found nothing, its alternate exchange (``spec.md`` §4.5). The default exchange has neither decorators nor alternate: it
+found nothing, its alternate exchange. The default exchange has neither decorators nor alternate: it
 finds the queues named by the keys.
 """
 
@@ -134,7 +134,7 @@ class _Walk:
             and not self.due
             and has_to_wait(self.message.content.headers, self.now_ms)
         ):
-            # Everything else about it, the alternate exchange too, is decided when it is due (spec.md §18).
+            # Everything else about it, the alternate exchange too, is decided when it is due.
             self.seen[exchange] = True
             self.routed.visited.append(exchange)
             self.routed.scheduled.append(exchange)

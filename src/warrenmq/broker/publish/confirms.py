@@ -106,7 +106,7 @@ class Confirms:
         return taken
 
     def flush(self, w: BytesWriter, channel: i64) -> None:
-        """Write acks, then nacks, of all that was settled since the last flush (spec §7.2, coalescing)."""
+        """Write acks, then nacks, of all that was settled since the last flush (coalescing)."""
         offset = self.offset
         if not self._acked and not self._nacked:
             # the common case: one unbroken run

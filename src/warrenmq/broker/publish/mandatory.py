@@ -2,7 +2,7 @@
 
 Primary key: the sequence number. Secondary keys: the queues the message went to. Value: the message.
 A message is forgotten at the first queue that accepts it, and handed back when the last of its queues failed
-before any accepted (spec §18). Messages accepted at once, the usual case, never come here.
+before any accepted. Messages accepted at once, the usual case, never come here.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """A stream: append-only, addressed by offset, read by many without being emptied.
 
 Duty: offsets, where a reader starts, what may be read (only what the log has synced), and retention. The messages are
-in the broker's log like any other (design §5 had files of their own for streams; holding them in the one log gives
+in the broker's log like any other (not in files of their own: the one log gives
 atomic batches, recovery and compaction for nothing, at 24 bytes of memory a message). Every message is logged, also a
 transient one. Retention drops whole segments of the stream, as RabbitMQ does, never the one being written.
 """
