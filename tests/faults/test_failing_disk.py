@@ -249,7 +249,7 @@ def test_a_declare_is_answered_only_when_the_disk_has_it(tmp_path: Path) -> None
 
 
 def test_a_transaction_is_refused_while_the_disk_fails_and_nothing_of_it_is_applied(tmp_path: Path) -> None:
-    """Spec §18: 406, its publishes are nowhere, its acks are outstanding (and so requeued with the channel)."""
+    """406, its publishes are nowhere, its acks are outstanding (and so requeued with the channel)."""
     world = Failing(tmp_path)
     client = world.rig.client()
     client.open(2, "tx.select")

@@ -1,4 +1,4 @@
-"""Spec §18: a mandatory message whose queues fail before any accepted it is returned, and only then."""
+"""A mandatory message whose queues fail before any accepted it is returned, and only then."""
 
 from __future__ import annotations
 
