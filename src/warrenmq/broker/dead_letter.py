@@ -167,29 +167,32 @@ def dead_message(broker: Broker, queue: Queue, message: Message, reason: str, ex
         keys = [key]
         bcc = 0
         headers.pop("CC", None)
-    visible = origin.routing_keys[: len(origin.routing_keys) - origin.bcc]
-    death: Table = {
-        "count": Field("l", 1),
-        "reason": Field("S", reason),
-        "queue": Field("S", queue.name.name),
-        "time": Field("T", broker.turn.now // 1000),
-        "exchange": Field("S", origin.exchange),
-        "routing-keys": Field("A", [Field("S", k) for k in visible]),
-    }
+    death = death_of(origin, queue.name.name, reason, broker.turn.now)
     if properties.expiration is not None:
         death["original-expiration"] = Field("S", properties.expiration)
     add_death(headers, death)
     properties.headers = headers
     properties.expiration = None
     header = encode_header(properties, message.size)
-    chunks = message.chunks
-    if chunks is None:
-        chunks = [message.body()] if message.size else []
     persistent = properties.delivery_mode == 2  # what is read from a quorum queue is logged whatever it is
-    dead = message_from(Origin(exchange, keys, bcc), broker.ids.message(), header, chunks, message.size, persistent)
+    to = Origin(exchange, keys, bcc)
+    dead = message_from(to, broker.ids.message(), header, message.pieces(), message.size, persistent)
     dead.priority = message.priority
     dead.moved = True
     return dead
+
+
+def death_of(origin: Origin, queue: str, reason: str, now: i64) -> Table:
+    """An entry of x-death. BCC stays hidden here too."""
+    visible = origin.routing_keys[: len(origin.routing_keys) - origin.bcc]
+    return {
+        "count": Field("l", 1),
+        "reason": Field("S", reason),
+        "queue": Field("S", queue),
+        "time": Field("T", now // 1000),
+        "exchange": Field("S", origin.exchange),
+        "routing-keys": Field("A", [Field("S", key) for key in visible]),
+    }
 
 
 def _deaths(headers: Table) -> list[Table]:

@@ -76,10 +76,8 @@ class Firehose:
         if message.origin.exchange == TRACE:
             return
         header = encode_header(Properties(headers=headers), message.size)
-        chunks = message.chunks
-        if chunks is None:
-            chunks = [message.body()] if message.size else []
-        copy = message_from(Origin(TRACE, [key]), self._broker.ids.message(), header, chunks, message.size, False)
+        id = self._broker.ids.message()
+        copy = message_from(Origin(TRACE, [key]), id, header, message.pieces(), message.size, False)
         routed = walk(vhost.exchanges[TRACE], copy.basic_message(vhost.name), vhost.exchanges, vhost.queues)
         targets = [vhost.queues[found.name.name] for found in routed.queues if found.name.name in vhost.queues]
         offer(self._broker, copy, targets)

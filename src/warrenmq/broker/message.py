@@ -16,6 +16,7 @@ from mypy_extensions import i16, i32, i64, mypyc_attr, u8
 from warrenmq.broker.records import BasicMessage, Content, Resource
 from warrenmq.log.format import StoredMessage
 from warrenmq.wire.constants import FRAME_BODY, FRAME_END, FRAME_HEADER
+from warrenmq.wire.content import Properties, encode_header
 
 if TYPE_CHECKING:
     from warrenmq.broker.consumer import Consumer
@@ -109,6 +110,13 @@ class Message:
             return chunks[0]
         return b"".join(chunks)
 
+    def pieces(self) -> list[bytes]:
+        """The body as it is held; none when it is empty."""
+        chunks = self.chunks
+        if chunks is not None:
+            return chunks
+        return [self.body()] if self.size else []
+
     def without_content(self) -> Message:
         """The same message with nothing but its address in the log."""
         bare = Message(self.origin, self.id, b"", 0, 0, self.size, self.persistent)
@@ -136,6 +144,15 @@ def message_from(origin: Origin, id: i64, header: bytes, chunks: list[bytes], si
     message.header_payload = header
     message.chunks = chunks
     return message
+
+
+def with_properties(message: Message, properties: Properties) -> Message:
+    """The same message with other properties. Where the log has it is not taken over: there it has the old ones."""
+    header = encode_header(properties, message.size)
+    new = message_from(message.origin, message.id, header, message.pieces(), message.size, message.persistent)
+    new.expiration = message.expiration
+    new.priority = message.priority
+    return new
 
 
 @final

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, final
 
 from mypy_extensions import i64
 
-from warrenmq.broker.dead_letter import add_death
+from warrenmq.broker.dead_letter import add_death, death_of
 from warrenmq.broker.delay.note import PERSISTENT, REPEATS, Note, note_of
 from warrenmq.broker.delay.request import CATCH_UP, Request, read
 from warrenmq.broker.delay.schedule import Schedule
@@ -20,8 +20,9 @@ from warrenmq.broker.delivering import move, queues_of, undeliverable
 from warrenmq.broker.exchange.delayed import LONGEST, delay_of
 from warrenmq.broker.exchange.walk import route as walk
 from warrenmq.broker.expiration import read_expiration
-from warrenmq.broker.message import Message, Origin, bcc_of, message_from, packed_keys_of, unpack_keys
+from warrenmq.broker.message import Message, Origin, message_from, with_properties
 from warrenmq.broker.records import Content
+from warrenmq.broker.stored import Origins, message_of
 from warrenmq.log.format import StoredMessage
 from warrenmq.wire.content import encode_header
 from warrenmq.wire.fields import Field, Table
@@ -37,27 +38,15 @@ REFUSED: Final = "rejected"
 
 @final
 class Firing:
-    """Fires messages; remembers what the last message's keys looked like unpacked, because the next has the same."""
+    """Fires messages."""
 
     def __init__(self, broker: Broker) -> None:
         self._broker: Final = broker
-        self._exchange: str = ""
-        self._keys: bytes = b""
-        self._origin: Origin | None = None
+        self._origins: Final = Origins()
 
     def message_of(self, stored: StoredMessage, note: Note) -> Message:
         """The message as it was published."""
-        keys = packed_keys_of(stored)
-        origin = self._origin
-        if origin is None or stored.exchange != self._exchange or keys != self._keys:
-            origin = Origin(stored.exchange, unpack_keys(keys), bcc_of(stored))
-            self._origin = origin
-            self._exchange = stored.exchange
-            self._keys = keys
-        chunks = [stored.body] if stored.body else []
-        message = message_from(
-            origin, stored.message_id, stored.header, chunks, len(stored.body), note.has(PERSISTENT)
-        )
+        message = message_of(stored, self._origins.of(stored), 0, note.has(PERSISTENT))
         quick = peek_properties(stored.header)
         message.priority = quick.priority if quick.priority > 0 else 0
         if quick.expiration is not None:
@@ -112,7 +101,7 @@ class Firing:
         if following < 0 or schedule.named(note.name) is not None:
             return
         again = message_from(
-            message.origin, broker.ids.message(), message.header(), [message.body()], message.size, message.persistent
+            message.origin, broker.ids.message(), message.header(), message.pieces(), message.size, message.persistent
         )
         schedule.keep(again, note, following)
         broker.delay.kept(schedule, following)
@@ -138,20 +127,11 @@ class Firing:
             keys = [key.value]
             bcc = 0
             headers.pop("CC", None)
-        visible = origin.routing_keys[: len(origin.routing_keys) - origin.bcc]
-        death: Table = {
-            "count": Field("l", 1),
-            "reason": Field("S", reason),
-            "queue": Field("S", ""),  # it never was in one
-            "time": Field("T", broker.turn.now // 1000),
-            "exchange": Field("S", origin.exchange),
-            "routing-keys": Field("A", [Field("S", k) for k in visible]),
-        }
-        add_death(headers, death)
+        add_death(headers, death_of(origin, "", reason, broker.turn.now))  # it never was in a queue
         properties.headers = headers
         dead = message_from(
             Origin(target.name.name, keys, bcc), broker.ids.message(), encode_header(properties, message.size),
-            [message.body()], message.size, message.persistent,
+            message.pieces(), message.size, message.persistent,
         )  # fmt: skip
         dead.priority = message.priority
         dead.moved = True
@@ -186,8 +166,4 @@ def negated(message: Message, content: Content) -> Message:
     headers["x-delay"] = Field("l", -min(value, LONGEST))
     properties = content.properties.copy()
     properties.headers = headers
-    header = encode_header(properties, message.size)
-    new = message_from(message.origin, message.id, header, [message.body()], message.size, message.persistent)
-    new.expiration = message.expiration
-    new.priority = message.priority
-    return new
+    return with_properties(message, properties)

@@ -17,7 +17,7 @@ from warrenmq.broker.exchange.delayed import DelayedExchange, has_to_wait
 from warrenmq.broker.exchange.walk import Routed, waiting_at
 from warrenmq.broker.exchange.walk import route as walk
 from warrenmq.broker.expiration import read_expiration
-from warrenmq.broker.message import Message, Origin, message_from
+from warrenmq.broker.message import Message, Origin, with_properties
 from warrenmq.broker.publish.amending import amend
 from warrenmq.broker.publish.outcomes import deliver, keep
 from warrenmq.broker.publish.publishing import Publishing, Uncommitted
@@ -171,13 +171,7 @@ def _with_routing_keys(publishing: Publishing, route: Route, message: Message, s
         properties = properties.copy()
         properties.reply_to = publishing.publisher.reply_address
         changed = True
-    if not changed:
-        return message
-    chunks = message.chunks
-    if chunks is None:
-        chunks = [message.body()] if message.size else []
-    header = encode_header(properties, message.size)
-    return message_from(message.origin, message.id, header, chunks, message.size, message.persistent)
+    return with_properties(message, properties) if changed else message
 
 
 def find_queues(publishing: Publishing, exchange: Exchange, message: Message) -> Routed:

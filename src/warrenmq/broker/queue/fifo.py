@@ -18,11 +18,12 @@ from librt.vecs import append, vec
 from mypy_extensions import i64
 
 from warrenmq.broker import holder
-from warrenmq.broker.message import Entry, Message, Origin, bcc_of, message_from, packed_keys_of, unpack_keys
+from warrenmq.broker.message import Entry, Message, message_from
 from warrenmq.broker.queue import paging
 from warrenmq.broker.queue.page import MOVED, PAGE, PERSISTENT, REDELIVERED, Page
 from warrenmq.broker.queue.place import Place, by_position, place_of
 from warrenmq.broker.queue.returned import Returned
+from warrenmq.broker.stored import Origins, message_of
 from warrenmq.log.damage import RecordDamaged
 from warrenmq.log.format import StoredMessage
 from warrenmq.log.index import QueueIndex
@@ -49,9 +50,7 @@ class Fifo:
         self._resident: dict[int, Entry] = {}  # by position: entries in pages (with address 0) that no disk would take
         self.paged: i64 = 0  # entries in pages
         self.length: i64 = 0
-        self._origin: Origin | None = None  # of the last message read back, shared with its likes
-        self._origin_exchange: str = ""
-        self._origin_keys: bytes = b""
+        self._origins: Origins | None = None  # of what was read back
 
     def window(self) -> i64:
         """Entries with content in memory."""
@@ -282,18 +281,12 @@ class Fifo:
         return whole
 
     def _message(self, record: StoredMessage, address: i64, persistent: bool) -> Message:
-        origin = self._origin
-        keys = packed_keys_of(record)
-        if origin is None or record.exchange != self._origin_exchange or keys != self._origin_keys:
-            origin = Origin(record.exchange, unpack_keys(keys), bcc_of(record))
-            self._origin = origin
-            self._origin_exchange = record.exchange
-            self._origin_keys = keys
-        body = record.body
-        chunks = [body] if body else []
         header = record.header
-        message = message_from(origin, record.message_id, header, chunks, len(body), persistent)
-        message.address = address if address > 0 else 0
+        origins = self._origins
+        if origins is None:
+            origins = Origins()
+            self._origins = origins
+        message = message_of(record, origins.of(record), address, persistent)
         if (header[12] & PRIORITY_BIT) != 0:
             message.priority = peek_properties(header).priority
         return message

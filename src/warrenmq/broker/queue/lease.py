@@ -22,8 +22,9 @@ from mypy_extensions import i64
 
 from warrenmq.broker import holder
 from warrenmq.broker.access import store_key
-from warrenmq.broker.message import Entry, Origin, bcc_of, message_from, packed_keys_of, unpack_keys
+from warrenmq.broker.message import Entry
 from warrenmq.broker.queue import paging
+from warrenmq.broker.stored import Origins, message_of
 from warrenmq.broker.timers import Timer
 from warrenmq.log.format import StoredMessage
 from warrenmq.log.index import QueueIndex
@@ -549,11 +550,7 @@ class Leases:
 
 def entry_from(queue: Queue, record: StoredMessage, address: i64, position: i64) -> Entry:
     """A queue entry from what was stored."""
-    origin = Origin(record.exchange, unpack_keys(packed_keys_of(record)), bcc_of(record))
-    body = record.body
-    message = message_from(origin, record.message_id, record.header, [body] if body else [], len(body), address > 0)
-    message.address = address if address > 0 else 0
-    return Entry(message, queue, position)
+    return Entry(message_of(record, Origins().of(record), address, address > 0), queue, position)
 
 
 def _int(value: object) -> int:

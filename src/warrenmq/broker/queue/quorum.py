@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, final
 from mypy_extensions import i64
 
 from warrenmq.broker import holder
-from warrenmq.broker.message import Entry, Message, message_from
+from warrenmq.broker.message import Entry, Message, with_properties
 from warrenmq.broker.queue import paging
 from warrenmq.broker.queue.arguments import DROP_HEAD, REJECT_PUBLISH
 from warrenmq.broker.queue.letters import Letters
@@ -21,7 +21,6 @@ from warrenmq.broker.queue.page import PERSISTENT, REDELIVERED
 from warrenmq.broker.queue.queue import Queue
 from warrenmq.broker.records import Content
 from warrenmq.log.index import QueueIndex
-from warrenmq.wire.content import encode_header
 from warrenmq.wire.fields import Field, Table
 from warrenmq.wire.replies import AmqpError
 
@@ -343,13 +342,7 @@ def counted(message: Message, count: int) -> Message:
     headers: Table = {} if properties.headers is None else dict(properties.headers)
     headers[DELIVERY_COUNT] = Field("l", count)
     properties.headers = headers
-    chunks = message.chunks
-    if chunks is None:
-        chunks = [message.body()] if message.size else []
-    header = encode_header(properties, message.size)
-    new = message_from(message.origin, message.id, header, chunks, message.size, message.persistent)
-    new.expiration = message.expiration
-    new.priority = message.priority
+    new = with_properties(message, properties)
     new.address = message.address
     new.batch = message.batch
     return new

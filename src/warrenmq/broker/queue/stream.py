@@ -15,11 +15,12 @@ from mypy_extensions import i64
 
 from warrenmq.broker import holder
 from warrenmq.broker.equivalence import integer
-from warrenmq.broker.message import Message, Origin, bcc_of, message_from, packed_keys_of, unpack_keys
+from warrenmq.broker.message import Message, Origin, message_from
 from warrenmq.broker.queue.arguments import interval_ms
 from warrenmq.broker.queue.consumer_arguments import STREAM_OFFSET, offset_text
 from warrenmq.broker.queue.replay import ReplayQueue
 from warrenmq.broker.queue.stream_header import with_stream_offset
+from warrenmq.broker.stored import Origins
 from warrenmq.log.index import QueueIndex
 from warrenmq.wire.replies import AmqpError
 
@@ -69,9 +70,7 @@ class StreamQueue(ReplayQueue):
         self._recent: list[Message] = []
         self._recent_first: i64 = 0
         self._recent_bytes: i64 = 0
-        self._origin: Origin | None = None
-        self._origin_exchange: str = ""
-        self._origin_keys: bytes = b""
+        self._origins = Origins()
         self._damaged: set[int] = set()  # offsets that readers pass over
 
     # -- what a stream does not do -----------------------------------------------------------------------------
@@ -318,14 +317,7 @@ class StreamQueue(ReplayQueue):
                 self._damaged.add(int(start))
                 self.set_aside(addresses[start - first], start, 0, False, 0, 0)
                 break
-            origin = self._origin
-            keys = packed_keys_of(record)
-            if origin is None or record.exchange != self._origin_exchange or keys != self._origin_keys:
-                origin = Origin(record.exchange, unpack_keys(keys), bcc_of(record))
-                self._origin = origin
-                self._origin_exchange = record.exchange
-                self._origin_keys = keys
-            out.append(self._delivered(origin, record.message_id, record.header, record.body, start))
+            out.append(self._delivered(self._origins.of(record), record.message_id, record.header, record.body, start))
             start += 1
         return out
 
