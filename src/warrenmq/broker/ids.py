@@ -40,7 +40,7 @@ class Ids:
         self._next_queue = id + 1
         if id >= self._reserved:
             self._reserved = id + RESERVED
-            self._log.define("counter", "queue_id", b'{"next": %d}' % self._reserved)
+            self._log.define_aside("counter", "queue_id", b'{"next": %d}' % self._reserved)
         return id
 
     def saw_queue(self, id: i64) -> None:

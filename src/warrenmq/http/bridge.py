@@ -123,8 +123,7 @@ class Bridge:
 
     @property
     def alarms(self) -> Alarms | None:
-        found = getattr(self.broker, "alarms", None)
-        return found if isinstance(found, Alarms) else None
+        return self.broker.pressure.alarms
 
     def vhost(self, name: str) -> VHost:
         """The vhost of a path; 404 as for any object."""

@@ -60,6 +60,7 @@ class Log:
         self.active: Segment = Segment(found.highest + 1)  # where records are appended
         self.segments[self.active.number] = self.active
         self.current: Final = OpenBatch(seed(found.manifest.log_id))
+        self._unmarked: i64 = 0  # octets that ``mark`` leaves out
         self.tasks: dict[int, Task] = {}
         self.next_task: i64 = 1
         self.reader: Final = Reader(folder, files)
@@ -344,7 +345,13 @@ class Log:
 
     def mark(self) -> i64:
         """Another number whenever anything was written: whoever compares two knows whether there was a change."""
-        return (self.batch << 40) + self.current.size()
+        return (self.batch << 40) + self.current.size() - self._unmarked
+
+    def define_aside(self, kind: str, key: str, value: bytes) -> None:
+        """As ``define``, for what no answer waits for: it leaves no mark."""
+        before = self.current.size()
+        self.current.define(kind, key, value)
+        self._unmarked += self.current.size() - before
 
     def hold(self) -> None:
         """Further turns belong to the open batch too, until ``let_go``: what takes several of them is whole on disk, or
