@@ -140,7 +140,7 @@ class BuildCore(build_ext):
             errors = [line for line in printed.getvalue().splitlines() if "error:" in line]
             raise RuntimeError(errors[0] if errors else "mypyc gave no reason") from None
         for extension in self.distribution.ext_modules:
-            extension.extra_compile_args += NEAR_CALLS
+            extension.extra_compile_args = [*extension.extra_compile_args, *NEAR_CALLS]
         say(f"C written after {time.monotonic() - started:.0f} s; compiling it on {CORES} cores")
         command = CompileExtensions(self.distribution)
         command.build_lib, command.build_temp, command.inplace = self.build_lib, self.build_temp, self.inplace

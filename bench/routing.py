@@ -117,8 +117,6 @@ def measure(spark: SparkSession, figures: Figures, folder: Path, rows: int, reps
               flush=True)  # fmt: skip
         if what == COUNTED_FILES:
             figures.goal(OF_SCAN, 0.30 if unique else 0.39, line["of_scan"], most=False)
-            if not unique:
-                figures.goal("Python, CPU s/M", 0.19, line["cpu"]["Python"])
     shutil.rmtree(path)
 
 

@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
+from warrenmq.broker.output import FLUSH_AT
 from warrenmq.client import Connection, Properties
 from warrenmq.server import transport as module
-from warrenmq.server.transport import GIVEN, ClientTransport
+from warrenmq.server.transport import GIVEN, PASS, ClientTransport
 from warrenmq.testing import Broker
 
 SIZE = 40 << 20
@@ -62,12 +63,54 @@ def test_a_large_body_is_handed_to_the_loop_a_few_megabytes_at_a_time(
     assert max(given) <= GIVEN + (module.AT_ONCE + 1) * 4 * FRAME
 
 
-class _With:
-    """A transport with another ``writelines``."""
+def test_a_backlog_of_small_messages_is_handed_over_a_megabyte_at_a_time_however_fast_it_is_read(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    given: list[int] = [0]  # between two passes of the loop
 
-    def __init__(self, transport: Any, writelines: Any) -> None:
+    class Counting(ClientTransport):
+        def connection_made(self, transport: Any) -> None:
+            super().connection_made(transport)
+            real = transport.write
+
+            def write(data: bytes) -> None:
+                given[-1] += len(data)
+                real(data)
+
+            self._transport = _With(transport, transport.writelines, write)
+
+        def _free(self) -> None:
+            given.append(0)
+            super()._free()
+
+        def resume_writing(self) -> None:
+            given.append(0)
+            super().resume_writing()
+
+    monkeypatch.setattr("warrenmq.server.app.ClientTransport", Counting)
+    count = 100_000
+    with Broker() as broker, Connection(broker.url, timeout=60) as connection:
+        channel = connection.channel()
+        channel.queue_declare("q")
+        for _ in range(count):
+            channel.basic_publish("", "q", b"sixteen octets .")
+        connection.flush()
+        channel.basic_consume("q", no_ack=True)
+        got = 0
+        while got < count:
+            got += len(channel.receive(60))
+        assert channel.queue_declare("q", passive=True).int("message_count") == 0
+    assert sum(given) > 4 * PASS
+    assert max(given) <= PASS + FLUSH_AT + FRAME
+
+
+class _With:
+    """A transport with another ``writelines`` and perhaps another ``write``."""
+
+    def __init__(self, transport: Any, writelines: Any, write: Any = None) -> None:
         self._of = transport
         self.writelines = writelines
+        self.write = write or transport.write
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._of, name)

@@ -53,8 +53,8 @@ class _Held:
 
 def take_all(unacked: Unacked) -> list[Entry]:
     """Nothing is outstanding any more."""
-    for entry in unacked.entries():
-        if entry.queue.knows_consumers:
+    for queue in unacked.queues():
+        if queue.knows_consumers:
             return _sorted(unacked.take_tagged_up_to(0))
     return unacked.take_up_to(0)
 

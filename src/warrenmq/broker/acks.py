@@ -9,12 +9,15 @@ Duty: which tags are outstanding. Not here: what an acknowledgement does to the 
 
 from __future__ import annotations
 
-from typing import Final, final
+from typing import TYPE_CHECKING, Final, cast, final
 
 from librt.vecs import append, vec
 from mypy_extensions import i64
 
 from warrenmq.broker.message import Entry
+
+if TYPE_CHECKING:
+    from warrenmq.broker.queue.queue import Queue
 
 
 @final
@@ -111,6 +114,13 @@ class Unacked:
             return taken
         slots = self._slots
         end: i64 = len(slots)
+        if tag == 0 and self.count == end - self._head:  # all of them, without a gap: no need to look at each
+            whole = cast(list[Entry], slots if self._head == 0 else slots[self._head :])
+            self._slots = []
+            self._base += end
+            self._head = 0
+            self.count = 0
+            return whole
         if tag and tag - self._base + 1 < end:
             end = tag - self._base + 1
         i: i64 = self._head
@@ -170,6 +180,20 @@ class Unacked:
             self._sparse = dict(sparse)
             self._tags = list(sparse)
             self._first = 0
+
+    def queues(self) -> dict[Queue, bool]:
+        """Whose deliveries these are."""
+        found: dict[Queue, bool] = {}
+        last: Queue | None = None
+        if self._sparse is not None:
+            for entry in self._sparse.values():
+                found[entry.queue] = True
+            return found
+        for slot in self._slots:
+            if slot is not None and slot.queue is not last:
+                last = slot.queue
+                found[last] = True
+        return found
 
     def entries(self) -> list[Entry]:
         """All outstanding deliveries, oldest first."""

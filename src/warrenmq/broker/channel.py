@@ -472,9 +472,10 @@ class Channel(Teller, Answering):
 
     def give_back_many(self, entries: list[Entry], method: str) -> None:
         """As ``refuse`` would, a slice a turn."""
-        for queue in queues_of(entries):
+        queues = queues_of(entries)
+        for queue in queues:
             self._check_many(queue, entries, method)
-        self.broker.settling.add(GiveBack(self, entries, False))
+        self.broker.settling.add(GiveBack(self, entries, False, queues))
 
     def _check_many(self, queue: Queue, entries: list[Entry], method: str) -> None:
         problem = queue.refusal_problem(method)

@@ -74,8 +74,9 @@ class Output(Flushing):
 
     def pause(self) -> None:
         """The client does not read."""
-        self.writable = False
-        self._unsent = 0
+        if self.writable:
+            self.writable = False
+            self._unsent = 0
 
     def end(self) -> None:
         """Nothing more goes out."""

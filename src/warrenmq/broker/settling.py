@@ -76,12 +76,14 @@ class Settle(Job):
 class GiveBack(Job):
     """Back to their queues, which deliver nothing until all are there: each would overtake an older one."""
 
-    def __init__(self, channel: Channel, entries: list[Entry], abandoned: bool) -> None:
+    def __init__(
+        self, channel: Channel, entries: list[Entry], abandoned: bool, queues: list[Queue] | None = None
+    ) -> None:
         super().__init__(None if abandoned else channel.connection)
         self._channel: Final = channel
         self._entries: Final = entries
         self._abandoned: Final = abandoned
-        self._queues: Final = queues_of(entries)
+        self._queues: Final = queues_of(entries) if queues is None else queues  # theirs, if the caller knows
         self._done: i64 = 0
         self._holds: bool = False  # are the queues busy with it?
 

@@ -22,6 +22,7 @@ HIGH_WATER = 1 << 20  # bytes of output the transport buffers before deliveries 
 LOW_WATER = 1 << 18
 GIVEN = 4 << 20  # bytes of large output handed to the loop before it has been round ...
 AT_ONCE = 16  # ... so many parts at a time: a part is a frame at the most
+PASS = 1 << 20  # bytes of small output before the loop goes round: a large backlog of small messages is long work
 LINGER = 3.0  # seconds that a closed connection has to take what was written to it
 
 
@@ -57,6 +58,7 @@ class ClientTransport(Sink):
         self._waiting: deque[bytes] = deque()  # output that the loop has not got yet
         self._full = False  # the loop has enough for now
         self._given = 0  # bytes handed to the loop since it was last free
+        self._passed = 0  # the same of small output
 
     # -- asyncio calls these -----------------------------------------------------------------------------------
 
@@ -116,6 +118,11 @@ class ClientTransport(Sink):
             self._waiting.append(data)
         else:
             self._transport.write(data)
+            self._passed += len(data)
+            if self._passed >= PASS and not self._full and self._connection is not None:
+                self._passed = 0
+                self._connection.pause_writing()  # others come in between, however fast this client reads
+                self._server.background.later(0, "output", self._free)
 
     def write_all(self, parts: list[bytes]) -> None:
         if self._waiting or self._full or self._given >= GIVEN:
