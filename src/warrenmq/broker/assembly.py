@@ -14,7 +14,7 @@ from mypy_extensions import i64
 from warrenmq.broker.large import LARGE, LargeBody
 from warrenmq.broker.publish.arrival import assembled
 from warrenmq.broker.publish.path import publish, resolve
-from warrenmq.broker.publish.stages import command_while_committing
+from warrenmq.broker.transaction import command_while_committing
 from warrenmq.wire.methods import Method
 from warrenmq.wire.peek import peek_properties
 from warrenmq.wire.replies import AmqpError

@@ -1,8 +1,7 @@
-"""The broker: everything that exists, and the turn.
+"""The broker: everything that exists.
 
-Duty: hold vhosts, connections and the services they share, and run the end of a turn: deliver what became
-deliverable, publish dead letters, flush confirms, close the log's batch, flush output. It never awaits and owns no
-socket; the server feeds connections and calls ``end_turn``.
+Duty: hold vhosts, connections and the services they share. It never awaits and owns no socket; the server feeds
+connections and calls ``end_turn``. What happens then is in ``turn.py``.
 """
 
 from __future__ import annotations

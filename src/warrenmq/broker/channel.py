@@ -15,6 +15,7 @@ from librt.strings import BytesWriter
 from librt.vecs import vec
 from mypy_extensions import i64
 
+from warrenmq.broker import rights
 from warrenmq.broker.abandoned import take_all
 from warrenmq.broker.acks import Taken, Unacked
 from warrenmq.broker.assembly import Assembly
@@ -292,25 +293,12 @@ class Channel(Teller, Answering):
 
     # -- permissions -------------------------------------------------------------------------------------------
 
-    def check(self, permission: str, name: Resource, class_id: int = 0, method_id: int = 0) -> None:
+    def check(self, permission: str, name: Resource) -> None:
         """403 unless the user may configure, write or read the resource."""
-        user = self.connection.username
-        if self.broker.access.allowed(user, name.virtual_host, permission, name.name):
-            return
-        shown = name
-        if name.kind == "exchange" and not name.name:
-            shown = Resource(name.virtual_host, "exchange", "amq.default")
-        raise AmqpError(403, f"access to {shown} refused for user '{user}'", class_id, method_id)
+        rights.check(self.broker.access, self.connection.username, permission, name)
 
-    def check_topic(
-        self, permission: str, exchange: Exchange, routing_key: str, class_id: int = 0, method_id: int = 0
-    ) -> None:
-        user = self.connection.username
-        name = exchange.name
-        if not self.broker.access.topic_allowed(user, name.virtual_host, name.name, permission, routing_key):
-            raise AmqpError(
-                403, f"access to topic '{routing_key}' in {name} refused for user '{user}'", class_id, method_id
-            )
+    def check_topic(self, permission: str, exchange: Exchange, routing_key: str) -> None:
+        rights.check_topic(self.broker.access, self.connection.username, permission, exchange, routing_key)
 
     def charge(self, batch: i64, size: i64) -> None:
         """A message goes to the log: that uses the connection's credit."""

@@ -22,8 +22,8 @@ from warrenmq.broker.methods.table import handler
 from warrenmq.broker.postponed import Postponed
 from warrenmq.broker.publish.arrival import NOWHERE
 from warrenmq.broker.publish.path import publish
-from warrenmq.broker.publish.stages import command_while_committing
 from warrenmq.broker.states import CLOSING, GONE, HEADER, RUNNING
+from warrenmq.broker.transaction import command_while_committing
 from warrenmq.wire import frames
 from warrenmq.wire.constants import FRAME_BODY, FRAME_END, FRAME_HEADER, FRAME_HEARTBEAT, FRAME_METHOD
 from warrenmq.wire.methods import decode_method, method_frame

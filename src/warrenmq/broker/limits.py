@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import final
+from typing import Final, final
 
 from mypy_extensions import i64
 
-MAX_MESSAGE_SIZE = 128 << 20  # as RabbitMQ has it
+MAX_MESSAGE_SIZE: Final = 128 << 20  # as RabbitMQ has it
 
 
 @final

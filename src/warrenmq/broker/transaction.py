@@ -14,6 +14,7 @@ from warrenmq.broker.acks import Taken
 from warrenmq.broker.message import Entry
 from warrenmq.broker.publish.publishing import Uncommitted
 from warrenmq.broker.records import Delivery
+from warrenmq.wire.replies import AmqpError
 
 if TYPE_CHECKING:
     from warrenmq.broker.channel import Channel
@@ -23,6 +24,11 @@ REQUEUE: Final = 1
 REJECT: Final = 2
 
 NACK_OR_REJECT: Final = "basic.nack and basic.reject"  # as RabbitMQ names them together
+
+
+def command_while_committing(class_id: int, method_id: int) -> AmqpError:
+    """No command is taken on a channel between tx.commit and its answer."""
+    return AmqpError(504, "unexpected command while processing 'tx.commit'", class_id, method_id)
 
 
 @final

@@ -58,7 +58,7 @@ def publish(publishing: Publishing, arguments: bytes, message: Message) -> None:
     if route is None or message.size > publishing.publisher.limits.max_message_size:
         route = resolve(publishing, arguments, message.size)
     message.persistent = properties.delivery_mode == 2
-    if publishing.uncommitted is None and not publishing.broker.interceptors.of_messages:
+    if publishing.is_plain():
         if route.static and is_ordinary(properties):
             message.origin = route.origin
             message.id = publishing.broker.ids.message()

@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 
 from mypy_extensions import i64
 
+from warrenmq.broker import rights
 from warrenmq.broker.publish.publisher import Publisher
 from warrenmq.broker.records import Exchange, Resource
 from warrenmq.wire.content import FLAG_DELIVERY_MODE, FLAG_EXPIRATION, FLAG_PRIORITY, FLAG_USER_ID
@@ -68,18 +69,14 @@ def check_size(publisher: Publisher, size: i64) -> None:
 
 
 def check_write_permission(publisher: Publisher, name: Resource) -> None:
-    user = publisher.username
-    if user is None or publisher.access.allowed(user, name.virtual_host, "write", name.name):
-        return
-    shown = name if name.name else Resource(name.virtual_host, name.kind, "amq.default")
-    raise AmqpError(403, f"access to {shown} refused for user '{user}'", 60, 40)
+    if publisher.username is not None:
+        rights.check(publisher.access, publisher.username, "write", name, 60, 40)
 
 
 def check_configure_permission(publisher: Publisher, name: Resource) -> None:
     """Whoever would change what another user has scheduled at a delayed exchange."""
-    user = publisher.username
-    if user is not None and not publisher.access.allowed(user, name.virtual_host, "configure", name.name):
-        raise AmqpError(403, f"access to {name} refused for user '{user}'", 60, 40)
+    if publisher.username is not None:
+        rights.check(publisher.access, publisher.username, "configure", name, 60, 40)
 
 
 def lookup_exchange(publisher: Publisher, name: Resource) -> Exchange:
@@ -96,12 +93,8 @@ def refuse_internal(exchange: Exchange) -> None:
 
 def check_topic_permission(publisher: Publisher, exchange: Exchange, routing_key: str) -> None:
     """Of the publish key alone; CC and BCC are not looked at, as in RabbitMQ."""
-    user = publisher.username
-    if user is None or exchange.type != "topic":
-        return
-    name = exchange.name
-    if not publisher.access.topic_allowed(user, name.virtual_host, name.name, "write", routing_key):
-        raise AmqpError(403, f"access to topic '{routing_key}' in {name} refused for user '{user}'", 60, 40)
+    if publisher.username is not None and exchange.type == "topic":
+        rights.check_topic(publisher.access, publisher.username, "write", exchange, routing_key, 60, 40)
 
 
 # -- look at the message ---------------------------------------------------------------------------------------
@@ -154,8 +147,3 @@ def _ordinary_but_for_headers(properties: Peek) -> bool:
         return False
     reply_to = properties.reply_to
     return reply_to is None or not reply_to.startswith(DIRECT_REPLY)
-
-
-def command_while_committing(class_id: int, method_id: int) -> AmqpError:
-    """No command is taken on a channel between tx.commit and its answer."""
-    return AmqpError(504, "unexpected command while processing 'tx.commit'", class_id, method_id)
