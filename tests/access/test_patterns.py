@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 from tests.broker.harness import Core, Events
 from warrenmq.broker.access import Access, NoStore, Refused
 from warrenmq.broker.clock import VirtualClock
-from warrenmq.broker.pattern_form import read_form
+from warrenmq.broker.pattern_form import LONGEST_NAME, read_form
 from warrenmq.broker.patterns import BUDGET, LONGEST, REMEMBERED, TIME_LIMIT, InvalidPattern, NamePattern, Patience
 from warrenmq.broker.policy import Policies, parse_policy
 
@@ -36,16 +37,46 @@ def test_an_honest_permission_is_not_given_up_even_where_no_patience_is_left(tmp
         assert client.call("queue.declare", queue=f"reply-{number}").name == "queue.declare-ok"
 
 
+class Interrupted:
+    """A compiled pattern on a machine so busy that every search with a time limit runs out of it."""
+
+    def __init__(self, pattern: str) -> None:
+        self._compiled = re.compile(pattern)
+
+    def search(self, name: str, timeout: float | None = None) -> object:
+        if timeout is not None:
+            raise TimeoutError
+        return self._compiled.search(name)
+
+
+@pytest.mark.parametrize("pattern", HONEST)
+def test_an_honest_permission_asked_for_names_of_the_usual_length_does_not_depend_on_time(
+    pattern: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(regex, "compile", Interrupted)
+    honest = NamePattern(pattern, Patience(VirtualClock(), Events(), "x"))
+    assert all(honest.matches(f"reply-{number}") for number in range(100))
+    assert honest.stopped == 0
+
+
 @pytest.mark.parametrize("pattern", HONEST[:-1])
 def test_a_pattern_that_is_quick_by_its_form_is_never_stopped(pattern: str) -> None:
     form = read_form(pattern)
-    assert form is not None and (form.globs is not None or form.cheap)
+    assert form is not None and (form.globs is not None or form.cheap_up_to == LONGEST_NAME)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "at_least"), [("^[a-z]+-[0-9a-f]*[0-9]*$", 50), ("^\\w+-\\w+-\\w+-\\w+$", 20), ("[a-z]+-[0-9]+$", 50)]
+)
+def test_a_pattern_of_several_repeats_is_quick_for_names_of_the_usual_length(pattern: str, at_least: int) -> None:
+    form = read_form(pattern)
+    assert form is not None and at_least <= form.cheap_up_to < LONGEST_NAME
 
 
 @pytest.mark.parametrize("pattern", [*EVIL, "(.*a){25}$", "(a|b)(a|b)*", "a?" * 30 + "a" * 30, "(a|a)" * 40 + "b"])
 def test_a_pattern_that_may_explode_is_not_quick_by_its_form(pattern: str) -> None:
     form = read_form(pattern)
-    assert form is None or (form.globs is None and not form.cheap)
+    assert form is None or (form.globs is None and form.cheap_up_to < 0)
 
 
 @pytest.mark.parametrize("pattern", EVIL)
@@ -134,7 +165,7 @@ def test_a_pattern_that_cannot_be_compiled_is_refused_before_it_does_harm(patter
 
 
 def test_results_are_remembered_within_bounds_and_what_is_asked_often_stays() -> None:
-    pattern = NamePattern("^[x][a-z ]*[0-9]*[a-z]*$")
+    pattern = NamePattern("^(?:x)+[a-z ]*[0-9]*[a-z]*$")
     for number in range(10_000):
         assert pattern.matches(f"x{number}")
         assert pattern.matches("x often")

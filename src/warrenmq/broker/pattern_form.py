@@ -6,7 +6,7 @@ Not here: searching with a time limit (``patterns.py``).
 
 Three things follow from a form, each on the safe side:
 - ``globs``: alternatives made of literals and ``.*``/``.+`` alone. They are matched here, in linear time.
-- ``cheap``: not even backtracking can take long on a name of at most ``LONGEST_NAME`` characters.
+- ``cheap_up_to``: on a name of at most so many characters not even backtracking can take long; -1 where it always may.
 - ``prefixes``: a name that matches begins with one of these; None when it may begin with anything.
 """
 
@@ -98,9 +98,11 @@ class Glob:
 
 @final
 class Form:
-    def __init__(self, globs: list[Glob] | None, cheap: bool, prefixes: list[str] | None) -> None:
+    """What is known of a pattern; its three parts are told at the head of this module."""
+
+    def __init__(self, globs: list[Glob] | None, cheap_up_to: int, prefixes: list[str] | None) -> None:
         self.globs: Final = globs
-        self.cheap: Final = cheap
+        self.cheap_up_to: Final = cheap_up_to
         self.prefixes: Final = prefixes
 
 
@@ -110,7 +112,7 @@ def read_form(pattern: str) -> Form | None:
         branches = _Reader(pattern).whole()
     except NotUnderstood:
         return None
-    return Form(_globs(branches), _cost(branches, len(pattern)) <= DEAREST, _prefixes(branches))
+    return Form(_globs(branches), _cheap_up_to(branches, len(pattern)), _prefixes(branches))
 
 
 # -- reading -----------------------------------------------------------------------------------------------------
@@ -275,27 +277,42 @@ def _words(item: Item) -> list[str] | None:
     return words
 
 
-def _cost(branches: list[list[Item]], length: int) -> float:
-    """How many characters a backtracking search looks at, at most: ways through the pattern, times their length."""
+def _cheap_up_to(branches: list[list[Item]], length: int) -> int:
+    """The longest name on which a search stays cheap: what three ``*`` do to 250 characters they do not do to 20."""
+    if _cost(branches, length, LONGEST_NAME) <= DEAREST:
+        return LONGEST_NAME
+    cheap, dear = -1, LONGEST_NAME
+    while dear - cheap > 1:
+        middle = (cheap + dear) // 2
+        if _cost(branches, length, middle) <= DEAREST:
+            cheap = middle
+        else:
+            dear = middle
+    return cheap
+
+
+def _cost(branches: list[list[Item]], length: int, name: int) -> float:
+    """How many characters of a name so long a backtracking search looks at, at most: ways through, times their length.
+    """
     anchored = True
     for branch in branches:
         if not branch or branch[0].kind != START:
             anchored = False
-    return _ways(branches) * min(length + 1, LONGEST_NAME) * (1 if anchored else LONGEST_NAME + 1)
+    return _ways(branches, name) * min(length + 1, LONGEST_NAME) * (1 if anchored else name + 1)
 
 
-def _ways(branches: list[list[Item]]) -> float:
+def _ways(branches: list[list[Item]], name: int) -> float:
     ways = 0.0
     for branch in branches:
         through = 1.0
         for item in branch:
-            inside = 1.0 if not item.branches else _ways(item.branches)
+            inside = 1.0 if not item.branches else _ways(item.branches, name)
             if item.repeat == MAYBE:
                 inside += 1.0
             elif item.repeat != ONCE:
                 if item.branches:
                     return 1e300
-                inside = float(LONGEST_NAME + 1)
+                inside = float(name + 1)
             through = min(through * inside, 1e300)
         ways += through
     return ways

@@ -7,12 +7,13 @@ pattern's patience. Without patience left, patterns that have run out of time be
 again, so that they take at most ``GROWTH`` of the broker's time, whoever invents new names for them.
 Not here: what a match means.
 
-Only searches that were stopped are charged, by the limit and not by a measurement: a garbage collection or another
-thread that falls into an honest search costs it nothing.
+Only searches that were stopped are charged, by the limit and not by a measurement, and no garbage collection falls
+into one. What is short enough for its form to be cheap has no time limit at all, however little patience is left.
 """
 
 from __future__ import annotations
 
+import gc
 from typing import Final, final
 
 import regex
@@ -20,7 +21,7 @@ from mypy_extensions import i64
 
 from warrenmq.broker.clock import Clock, SystemClock
 from warrenmq.broker.notes import Notes
-from warrenmq.broker.pattern_form import LONGEST_NAME, read_form
+from warrenmq.broker.pattern_form import read_form
 
 TIME_LIMIT: Final = 0.002  # seconds of processor time per search; honest patterns need microseconds
 BRIEFLY: Final = 0.0002  # the same where no patience is left, for patterns that were never stopped
@@ -114,7 +115,7 @@ class NamePattern:
         form = read_form(pattern)
         self.patience: Patience | None = patience  # None: its own, when it is needed
         self._globs: Final = None if form is None else form.globs
-        self._cheap: Final = form is not None and form.cheap
+        self._cheap_up_to: Final = -1 if form is None else form.cheap_up_to
         self.prefixes: Final = None if form is None else form.prefixes
         # A form of literals and gaps is valid, and compiled only for names it is not read for.
         self._compiled: regex.Pattern[str] | None = None if self._globs is not None else compile_pattern(pattern)
@@ -137,7 +138,7 @@ class NamePattern:
                     return True
             return False
         compiled = self._compiled
-        if self._cheap and compiled is not None and len(name) <= LONGEST_NAME:
+        if compiled is not None and len(name) <= self._cheap_up_to:
             return compiled.search(name) is not None  # sooner than to look up what it was the last time
         known = self._young.get(name)
         if known is not None:
@@ -167,14 +168,20 @@ class NamePattern:
         if self.stopped > 0 and not lasts:
             return None
         limit = TIME_LIMIT if lasts else BRIEFLY
-        for _ in range(2):  # the limit counts the whole process: another thread may have used it up
-            try:
-                return compiled.search(name, timeout=limit) is not None
-            except (TimeoutError, RecursionError, MemoryError):
-                self.stopped += 1
-                patience.charge(self.pattern, limit)
-            if not patience.lasts():
-                break
+        collects = gc.isenabled()
+        gc.disable()  # a collection in the middle of a search would take its time
+        try:
+            for _ in range(2):  # the limit counts the whole process: another thread may have used it up
+                try:
+                    return compiled.search(name, timeout=limit) is not None
+                except (TimeoutError, RecursionError, MemoryError):
+                    self.stopped += 1
+                    patience.charge(self.pattern, limit)
+                if not patience.lasts():
+                    break
+        finally:
+            if collects:
+                gc.enable()
         return None
 
 
