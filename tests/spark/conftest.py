@@ -23,6 +23,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.spark)
 
 
+@pytest.fixture(scope="session", autouse=True)
+def python_path() -> None:
+    """What Spark's Python workers import from, those of the programs we start too."""
+    folders = [str(ROOT), str(ROOT / "tests" / "spark" / "workers"), os.environ.get("PYTHONPATH")]
+    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, folders))
+
+
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     try:
@@ -30,7 +37,6 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     except RequirementMissing as missing:
         pytest.skip(str(missing))
     warehouse = tmp_path_factory.mktemp("warehouse")
-    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
     running = session(
         "local[2]",
         "warren tests",
