@@ -19,15 +19,16 @@ from tests.crash.clients import (
     publisher,
     topology,
 )
+from tests.crash.faults import Fault
 from tests.crash.ledger import Ledger
 from tests.crash.process import BrokerProcess
 from warrenmq.client import Connection
 
 
 class Campaign:
-    def __init__(self, folder: Path, seed: int, source: Path | None = None) -> None:
+    def __init__(self, folder: Path, seed: int, fault: Fault | None = None) -> None:
         self.random = random.Random(seed)
-        self.broker = BrokerProcess(folder, source)
+        self.broker = BrokerProcess(folder, fault)
         self.ledger = Ledger()
         self.ledger.moves = dict(MOVES)
         self.numbers = {b"p1": Numbers(), b"p2": Numbers()}

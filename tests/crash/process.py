@@ -1,13 +1,12 @@
 """`warren serve` as a process that may be killed at any moment and started again on the same folder.
 
-Also a copy of the sources with one wrong line in it, so that the crash test can show that it notices.
+The broker may have a planted fault.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -16,39 +15,19 @@ import time
 from pathlib import Path
 from typing import IO
 
-import warrenmq
+from tests.support import planting
 
 START_SECONDS = 60
-
-
-def sources() -> Path:
-    """Where the package under test lives."""
-    return Path(next(iter(warrenmq.__path__))).parent
-
-
-def planted(folder: Path, file: str, old: str, new: str) -> Path:
-    """A copy of the sources in which one line is wrong. Compiled modules stay behind: the copy runs as plain Python."""
-    target = folder / "src"
-    shutil.copytree(
-        sources() / "warrenmq",
-        target / "warrenmq",
-        ignore=shutil.ignore_patterns("*.so", "__pycache__", "_compiled.py"),
-    )
-    path = target / "warrenmq" / file
-    text = path.read_text()
-    assert text.count(old) == 1, f"{file} has {text.count(old)} lines to plant this fault in: {old!r}"
-    path.write_text(text.replace(old, new))
-    return target
 
 
 class BrokerProcess:
     """One folder; `start`, `kill`, `start`, ..., `stop`."""
 
-    def __init__(self, folder: Path, source: Path | None = None, *arguments: str) -> None:
+    def __init__(self, folder: Path, fault: planting.Fault | None = None, *arguments: str) -> None:
         self.folder = folder
         self.data = folder / "data"
         self.arguments = arguments
-        self.source = source or sources()
+        self.fault = fault
         self.process: subprocess.Popen[bytes] | None = None
         self.url = ""
         self.http_port = 0
@@ -66,9 +45,13 @@ class BrokerProcess:
         environment = {key: value for key, value in os.environ.items() if not key.startswith("WARREN_")}
         if "WARREN_PURE" in os.environ:
             environment["WARREN_PURE"] = os.environ["WARREN_PURE"]
-        environment["PYTHONPATH"] = str(self.source)
+        environment["PYTHONPATH"] = str(planting.sources())
+        command = [sys.executable, "-m", "warrenmq"]
+        if self.fault is not None:
+            command = planting.command(self.fault)
+            environment = planting.environment(environment)
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "warrenmq", "serve", "--port", "0", "--http-port", "0", "--ready-file", str(ready),
+            [*command, "serve", "--port", "0", "--http-port", "0", "--ready-file", str(ready),
              "--data-dir", str(self.data), *self.arguments],
             env=environment, cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
             stdin=subprocess.DEVNULL, start_new_session=True,

@@ -1,7 +1,8 @@
-"""Twenty and more wrong lines, each of which the differential test must notice.
+"""Twenty and more wrong functions, each of which the differential test must notice.
 
-Duty: the list, and a copy of the sources with one of them planted. A fault is one line of one file; `old` may carry
-a neighbouring line where the line alone is not unique. Not here: the proof (test_planted_faults.py).
+Duty: the list, and a broker with one of them. What is wrong is said in terms of the right function (the first argument)
+wherever that is possible, so that it stays wrong in the same way when that is rewritten. Not here: the proof
+(test_planted_faults.py), how a fault is planted (tests/support/planting.py).
 """
 
 from __future__ import annotations
@@ -11,101 +12,192 @@ import json
 import os
 import shutil
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-import warrenmq
+from tests.support import planting
+from warrenmq.broker import dead_letter, expiration
+from warrenmq.broker.acks import Unacked
+from warrenmq.broker.channel import Channel
+from warrenmq.broker.committing import Commit
+from warrenmq.broker.consumer import Consumer
+from warrenmq.broker.delivering import ACCEPTED, REFUSED
+from warrenmq.broker.exchange import topic, walk
+from warrenmq.broker.exchange.headers import Rule
+from warrenmq.broker.message import with_properties
+from warrenmq.broker.publish import outcomes, path, stages
+from warrenmq.broker.publish.confirms import Confirms
+from warrenmq.broker.queue.dispatch import Dispatch
+from warrenmq.broker.queue.queue import Queue
+from warrenmq.broker.records import Content, Exchange
+from warrenmq.broker.transaction import REJECT, REQUEUE, BufferedAck, Transaction
+from warrenmq.broker.vhost import VHost
+from warrenmq.wire import methods
+from warrenmq.wire.fields import Field
+from warrenmq.wire.replies import AmqpError
 
 
 @dataclass(frozen=True)
-class Fault:
-    name: str
+class Fault(planting.Fault):
     scenario: str
-    file: str
-    old: str
-    new: str
+
+
+def nothing(right: Any, *arguments: Any) -> None:
+    """Instead of whatever is done or checked."""
+
+
+def bcc_stays(right: Any, publishing: Any, route: Any, message: Any, seen: Any) -> Any:
+    came = Content(message.header(), b"").properties
+    goes = right(publishing, route, message, seen)
+    return goes if goes is message else with_properties(goes, came)
+
+
+def sign_is_left_out(right: Any, text: str | None) -> Any:
+    return right(None if text is None else text.lstrip("-"))
+
+
+def nothing_is_mandatory(
+    right: Any, publishing: Any, exchange: Any, message: Any, queues: Any, outcome: int, mandatory: bool, number: int
+) -> None:
+    right(publishing, exchange, message, queues, outcome, False, number)
+
+
+def refused_is_accepted(
+    right: Any, publishing: Any, exchange: Any, message: Any, queues: Any, outcome: int, mandatory: bool, number: int
+) -> None:
+    right(publishing, exchange, message, queues, ACCEPTED if outcome == REFUSED else outcome, mandatory, number)
+
+
+def never_multiple(right: Any, self: Any, writer: Any, channel: int, method: int, tag: int, multiple: bool) -> None:
+    right(self, writer, channel, method, tag, False)
+
+
+def alternate_as_well(right: Any, self: Any, exchange: Any, found: Any) -> None:
+    right(self, exchange, found)
+    alternate = self.exchanges.get(exchange.alternate)
+    if alternate is not None:
+        self.reach(alternate)
+
+
+def queue_again(right: Any, self: Any, destination: Any) -> None:
+    if not isinstance(destination, Exchange):
+        self.seen.pop(destination, None)
+    right(self, destination)
+
+
+def star_is_no_word(right: Any, key: str) -> list[str]:
+    return ["no such word" if word == "*" else word for word in right(key)]
+
+
+def hash_is_star(right: Any, key: str) -> list[str]:
+    return ["*" if word == "#" else word for word in right(key)]
+
+
+def always(right: Any, *arguments: Any) -> bool:
+    return True
+
+
+def up_to_the_one_before(right: Any, self: Any, tag: int) -> Any:
+    return [] if tag == 1 else right(self, max(0, tag - 1))
+
+
+def requeued_unflagged(right: Any, self: Any, entries: Any) -> None:
+    right(self, entries)
+    for entry in entries:
+        entry.redelivered = False
+
+
+def errors_are_ignored(right: Any, *arguments: Any) -> None:
+    with contextlib.suppress(AmqpError):
+        right(*arguments)
+
+
+def full_with_one_more(right: Any, self: Any) -> bool:
+    return bool(right(self)) and self.unacked > self.prefetch
+
+
+def one_more_is_left(right: Any, channel: int, name: str, **values: Any) -> Any:
+    if name == "basic.get-ok":
+        values["message_count"] += 1
+    return right(channel, name, **values)
+
+
+def requeue_is_reject(right: Any, self: Any, ack: Any) -> Any:
+    return right(self, BufferedAck(REJECT if ack.what == REQUEUE else ack.what, ack.taken))
+
+
+def exclusive_only_when_declared(right: Any, self: Any, queue: Any, connection: Any, strict: bool) -> None:
+    if strict:
+        right(self, queue, connection, strict)
+
+
+def had_no_consumer(right: Any, self: Any, consumer: Any) -> None:
+    self.had_consumer = False
+    right(self, consumer)
+    self.had_consumer = True
+
+
+def one_is_not_counted(right: Any, self: Any, *least: Any) -> Any:
+    self.ready -= 1
+    try:
+        return right(self, *least)
+    finally:
+        self.ready += 1
+
+
+def expiration_stays(right: Any, broker: Any, queue: Any, message: Any, reason: str, exchange: str) -> Any:
+    dead = right(broker, queue, message, reason, exchange)
+    properties = Content(dead.header(), b"").properties.copy()
+    properties.expiration = Content(message.header(), b"").properties.expiration
+    return with_properties(dead, properties)
+
+
+def from_nowhere(right: Any, *arguments: Any) -> Any:
+    return {**right(*arguments), "exchange": Field("S", "")}
+
+
+def above_is_lowest(right: Any, self: Any, priority: int) -> Any:
+    return right(self, 0 if priority > self.max_priority else priority)
 
 
 FAULTS = (
-    Fault("an internal exchange takes publishes", "publishing", "broker/publish/stages.py",
-          "    if exchange.internal:\n", "    if False:\n"),
-    Fault("BCC stays visible", "publishing", "broker/publish/path.py",
-          ' if name != "BCC"}', "}"),
-    Fault("a negative expiration is accepted", "publishing", "broker/expiration.py",
-          "    if value < 0:\n", "    if value < -5:\n"),
-    Fault("anybody may claim any user-id", "publishing", "broker/publish/stages.py",
-          "    if claimed != actual and not", "    if False and not"),
-    Fault("a mandatory message is not returned", "publishing", "broker/publish/outcomes.py",
-          "        publishing.broker.unroutable += 1\n        if mandatory:\n",
-          "        publishing.broker.unroutable += 1\n        if not mandatory:\n"),
-    Fault("a refused message is acked", "publishing", "broker/publish/outcomes.py",
-          "        if outcome == REFUSED:\n", "        if outcome == NO_ROUTE:\n"),
-    Fault("a run of confirms loses its multiple flag", "publishing", "broker/publish/confirms.py",
-          "_ACK, last - offset, last > first)", "_ACK, last - offset, False)"),
-    Fault("the alternate exchange is asked although a queue was found", "routing", "broker/exchange/walk.py",
-          "        if not found and exchange.alternate:\n", "        if exchange.alternate:\n"),
-    Fault("a queue reached twice gets two copies", "routing", "broker/exchange/walk.py",
-          "        if destination in self.seen:\n",
-          "        if isinstance(destination, Exchange) and destination in self.seen:\n"),
-    Fault("* matches no word", "routing", "broker/exchange/topic.py",
-          "                    if star is not None:\n", "                    if star is None and star is not None:\n"),
-    Fault("# matches only one word", "routing", "broker/exchange/topic.py",
-          "                    if node.is_hash:\n                        self._take(node, following)\n",
-          "                    if node.is_hash:\n                        pass\n"),
-    Fault("one matching header of several is enough for x-match all", "routing", "broker/exchange/headers.py",
-          "            if rule.any or len(rule.conditions) == 1 or rule.holds(headers):\n",
-          "            if rule.any or len(rule.conditions) == 1 or True:\n"),
-    Fault("ack multiple leaves out the tag itself", "settling", "broker/acks.py",
-          "            end = tag - self._base + 1\n", "            end = tag - self._base\n"),
-    Fault("a requeued message is not flagged redelivered", "settling", "broker/queue/queue.py",
-          "        entry.redelivered = True\n", "        entry.redelivered = False\n"),
-    Fault("an unknown delivery tag is ignored", "settling", "broker/channel.py",
-          "            if entry is None:\n                raise unknown_tag(tag, 80)\n",
-          "            if entry is None:\n                return\n"),
-    Fault("prefetch allows one more", "settling", "broker/consumer.py",
-          "self.unacked >= self.prefetch", "self.unacked > self.prefetch"),
-    Fault("get counts itself among what is left", "settling", "broker/methods/basic.py",
-          "message_count=queue.ready,\n", "message_count=queue.ready + 1,\n"),
-    Fault("rollback forgets the acknowledged deliveries", "transactions", "broker/transaction.py",
-          "            self._channel.unacked.put_back([ack.taken for ack in acks])\n",
-          "            pass\n"),
-    Fault("commit rejects what was to be requeued", "transactions", "broker/committing.py",
-          "channel.refuse(entries, what == REQUEUE)", "channel.refuse(entries, what != REQUEUE)"),
-    Fault("an exclusive queue is everybody's", "topology", "broker/vhost.py",
-          "        if owner is connection or (owner is None and not strict):\n", "        if not strict:\n"),
-    Fault("the one served is served again", "topology", "broker/queue/dispatch.py",
-          "        if len(ring) > 1 and ring[0] is consumer", "        if len(ring) > 9 and ring[0] is consumer"),
-    Fault("an auto-delete queue stays", "topology", "broker/queue/queue.py",
-          "            if self.auto_delete and self.had_consumer", "            if self.durable and self.had_consumer"),
-    Fault("drop-head keeps one more", "limits", "broker/queue/queue.py",
-          "self.ready > s.max_length)", "self.ready > s.max_length + 1)"),
-    Fault("a dead letter keeps its expiration", "limits", "broker/dead_letter.py",
-          "    properties.expiration = None\n", "    pass\n"),
-    Fault("x-death names the wrong exchange", "limits", "broker/dead_letter.py",
-          '        "exchange": Field("S", origin.exchange),\n', '        "exchange": Field("S", exchange),\n'),
-    Fault("priorities above the maximum wrap to the lowest", "limits", "broker/queue/queue.py",
-          "            priority = self.max_priority\n", "            priority = 0\n"),
+    Fault("an internal exchange takes publishes", stages.refuse_internal, nothing, "publishing"),
+    Fault("BCC stays visible", path._with_routing_keys, bcc_stays, "publishing"),
+    Fault("a negative expiration is accepted", expiration.read_expiration, sign_is_left_out, "publishing"),
+    Fault("anybody may claim any user-id", stages.check_user_id, nothing, "publishing"),
+    Fault("a mandatory message is not returned", outcomes.tell, nothing_is_mandatory, "publishing"),
+    Fault("a refused message is acked", outcomes.tell, refused_is_accepted, "publishing"),
+    Fault("a run of confirms loses its multiple flag", Confirms._write, never_multiple, "publishing"),
+    Fault("the alternate exchange is asked although a queue was found",
+          walk._Walk.spread, alternate_as_well, "routing"),
+    Fault("a queue reached twice gets two copies", walk._Walk.reach, queue_again, "routing"),
+    Fault("* matches no word", topic.words_of, star_is_no_word, "routing"),
+    Fault("# matches only one word", topic.words_of, hash_is_star, "routing"),
+    Fault("one matching header of several is enough for x-match all", Rule.holds, always, "routing"),
+    Fault("ack multiple leaves out the tag itself", Unacked.take_up_to, up_to_the_one_before, "settling"),
+    Fault("a requeued message is not flagged redelivered", Queue.requeue, requeued_unflagged, "settling"),
+    Fault("an unknown delivery tag is ignored", Channel.basic_ack, errors_are_ignored, "settling"),
+    Fault("prefetch allows one more", Consumer.is_full, full_with_one_more, "settling"),
+    Fault("get counts itself among what is left", methods.method_frame, one_more_is_left, "settling"),
+    Fault("rollback forgets the acknowledged deliveries", Transaction.put_back, nothing, "transactions"),
+    Fault("commit rejects what was to be requeued", Commit._begin, requeue_is_reject, "transactions"),
+    Fault("an exclusive queue is everybody's", VHost.check_exclusive, exclusive_only_when_declared, "topology"),
+    Fault("the one served is served again", Dispatch.served, nothing, "topology"),
+    Fault("an auto-delete queue stays", Queue.unsubscribe, had_no_consumer, "topology"),
+    Fault("drop-head keeps one more", Queue.trimmed, one_is_not_counted, "limits"),
+    Fault("a dead letter keeps its expiration", dead_letter.dead_message, expiration_stays, "limits"),
+    Fault("x-death names the wrong exchange", dead_letter.death_of, from_nowhere, "limits"),
+    Fault("priorities above the maximum wrap to the lowest", Queue._fifo_of, above_is_lowest, "limits"),
 )
-
-
-def planted(fault: Fault, into: Path) -> None:
-    """A copy of the sources, uncompiled, with the fault in it."""
-    source = Path(warrenmq.__file__).parent
-    shutil.copytree(source, into / "warrenmq", ignore=shutil.ignore_patterns("*.so"))
-    path = into / "warrenmq" / fault.file
-    text = path.read_text()
-    found = text.count(fault.old)
-    assert found == 1, f"'{fault.name}': {fault.file} has the spoilt line {found} times, not once: renew the fault"
-    path.write_text(text.replace(fault.old, fault.new))
 
 
 @dataclass
 class FaultyBroker:
-    """A Warren running from such a copy, without its HTTP API."""
+    """A Warren with a fault, without its HTTP API."""
 
     name: str
     port: int
@@ -118,13 +210,15 @@ class FaultyBroker:
 def start_faulty(fault: Fault) -> Iterator[FaultyBroker]:
     folder = Path(tempfile.mkdtemp(prefix="warren-fault-"))
     try:
-        planted(fault, folder)
         ready = folder / "ready.json"
+        where = ["--port", "0", "--http-port", "0", "--ready-file", str(ready), "--data-dir", str(folder / "data")]
         with open(folder / "log", "wb") as output:
             process = subprocess.Popen(
-                [sys.executable, "-m", "warrenmq", "serve", "--port", "0", "--http-port", "0", "--ready-file",
-                 str(ready), "--data-dir", str(folder / "data")],
-                env={**os.environ, "PYTHONPATH": str(folder)}, cwd=folder, stdout=output, stderr=subprocess.STDOUT,
+                [*planting.command(fault), "serve", *where],
+                env=planting.environment(dict(os.environ)),
+                cwd=folder,
+                stdout=output,
+                stderr=subprocess.STDOUT,
                 stdin=subprocess.DEVNULL,
             )
         try:
@@ -135,5 +229,7 @@ def start_faulty(fault: Fault) -> Iterator[FaultyBroker]:
         finally:
             process.kill()
             process.wait(60)
+        said = (folder / "log").read_text()
+        assert "Traceback" not in said, f"'{fault.name}' is not wrong but breaks down:\n{said[-3000:]}"
     finally:
         shutil.rmtree(folder, ignore_errors=True)
