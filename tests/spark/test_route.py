@@ -112,7 +112,8 @@ CASES: list[tuple[dict[str, Any], tuple[str, list[str], int | None, str | None]]
     ({"exchange": "news", "routing_key": "private.sport"}, ("confirmed", ["lost"], None, None)),
     ({"exchange": "news", "routing_key": "private.sport", "user": "writer"},
      ("refused", [], 403,
-      "ACCESS_REFUSED - access to topic 'private.sport' in exchange 'news' in vhost '/' refused for user 'writer'")),
+      "ACCESS_REFUSED - access to topic 'private.sport' in exchange 'news' in vhost '/' refused for "
+      "user 'writer'")),
     ({"exchange": "news", "routing_key": "public.sport", "user": "writer",
       "headers": {"CC": '["private.sport"]'}, "header_types": {"CC": "A"}},
      ("confirmed", ["paper"], None, None)),

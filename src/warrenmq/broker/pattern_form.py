@@ -292,8 +292,7 @@ def _cheap_up_to(branches: list[list[Item]], length: int) -> int:
 
 
 def _cost(branches: list[list[Item]], length: int, name: int) -> float:
-    """How many characters of a name so long a backtracking search looks at, at most: ways through, times their length.
-    """
+    """How many characters of such a name a backtracking search looks at, at most: ways through, times their length."""
     anchored = True
     for branch in branches:
         if not branch or branch[0].kind != START:

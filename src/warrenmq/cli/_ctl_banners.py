@@ -113,8 +113,9 @@ BANNERS = {
     "check_port_listener": "Asking node {node} if there's an active listener on port {0} ...",
     "check_protocol_listener": "Asking node {node} if there's an active listener for protocol {0} ...",
     "check_if_node_is_quorum_critical": "Checking if node {node} is critical for quorum of any quorum queues ...",
-    "check_if_node_is_mirror_sync_critical":
-        "Checking if node {node} is critical for data safety of any classic mirrored queues ...",
+    "check_if_node_is_mirror_sync_critical": (
+        "Checking if node {node} is critical for data safety of any classic mirrored queues ..."
+    ),
     "node_health_check": "Timeout: 70 seconds ...\nChecking health of node {node} ...",
     "server_version": "Asking node {node} for its RabbitMQ version...",
     "erlang_version": "Asking node {node} for the version of its runtime...",
