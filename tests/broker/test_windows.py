@@ -38,7 +38,7 @@ def test_a_paged_queue_delivers_in_order_and_counts_what_is_in_memory(core: Core
 
 def settle_down(core: Core) -> None:
     """Very many messages go back a slice a turn: until all are there."""
-    while core.broker.settling.busy():
+    while core.broker.jobs.busy():
         advance(core, 1)
 
 

@@ -157,7 +157,7 @@ class Rig:
 
     def settle(self) -> None:
         """What is settled a slice a turn (broker/settling.py) is seen to its end."""
-        while self.broker.settling.busy():
+        while self.broker.jobs.busy():
             self.advance(1)
 
     def client(self) -> Client:

@@ -62,7 +62,7 @@ class World:
     def assert_nothing_is_left_of_it(self) -> None:
         """What a client held goes back with it: the books of every queue are balanced."""
         broker = self.core.broker
-        assert not broker.replies and not broker.turn.dirty and not broker.turn.owing and not broker.settling.busy()
+        assert not broker.replies and not broker.turn.dirty and not broker.turn.owing and not broker.jobs.busy()
         for queue in broker.vhosts["/"].queues.values():
             assert queue.dispatch.consumers == [] and queue.exclusive_consumer is None
             assert queue.exclusive_owner is None, "an exclusive queue outlived its connection"

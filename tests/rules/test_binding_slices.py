@@ -73,7 +73,7 @@ def test_the_log_is_told_of_a_bounded_number_a_turn(
         1 if method == "queue.delete" else 0
     )
     left = [MANY + 1, stored(core)]
-    while core.broker.settling.busy():
+    while core.broker.jobs.busy():
         advance(core, 1)
         left.append(stored(core))
         assert len(left) < 100
@@ -84,7 +84,7 @@ def test_the_log_is_told_of_a_bounded_number_a_turn(
 
 def test_what_else_is_bound_there_is_served_meanwhile(core: Core, bound: Client) -> None:
     bound.call("queue.delete", queue="q")
-    assert core.broker.settling.busy()
+    assert core.broker.jobs.busy()
     bound.publish("e", "k1", b"x")
     assert bound.call("basic.get", queue="other").body == b"x"
     bound.publish("e", "k2", b"x", mandatory=True)
@@ -96,7 +96,7 @@ def test_no_binding_comes_back_after_a_crash_in_the_middle_even_if_the_name_does
     core: Core, bound: Client, method: str, what: dict[str, str]
 ) -> None:
     bound.call(method, **what)
-    assert core.broker.settling.busy() and stored(core) > 1
+    assert core.broker.jobs.busy() and stored(core) > 1
     core.restart(clean=False)
     assert stored(core) == (1 if method == "queue.delete" else 0)
     client = core.client()

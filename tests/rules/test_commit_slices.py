@@ -40,7 +40,7 @@ def finish(core: Core, *clients: Client) -> None:
         advance(core, 1)
         for client in clients:
             client._collect()
-        if not core.broker.settling.busy():
+        if not core.broker.jobs.busy():
             break
     advance(core, 1)
     for client in clients:

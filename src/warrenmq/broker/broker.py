@@ -24,15 +24,13 @@ from warrenmq.broker.delay.delays import Delays
 from warrenmq.broker.durability import Durability
 from warrenmq.broker.firehose import Firehose
 from warrenmq.broker.guesses import Guesses
-from warrenmq.broker.ids import Ids
 from warrenmq.broker.interceptor import Interceptors
 from warrenmq.broker.leftovers import Leftovers
-from warrenmq.broker.limits import Limits
+from warrenmq.broker.message import Entry
 from warrenmq.broker.node import Node
 from warrenmq.broker.notes import Notes
 from warrenmq.broker.policy import Policies
 from warrenmq.broker.postponed import Again
-from warrenmq.broker.pressure import Pressure
 from warrenmq.broker.publish import outcomes
 from warrenmq.broker.queue.arguments import QUORUM, STREAM, queue_type
 from warrenmq.broker.queue.queue import Queue
@@ -41,12 +39,11 @@ from warrenmq.broker.queue.stream import StreamQueue
 from warrenmq.broker.randomness import Randomness
 from warrenmq.broker.records import INTERNAL, Binding, Exchange, Resource
 from warrenmq.broker.replies import DirectReplies
-from warrenmq.broker.settling import Settling
+from warrenmq.broker.services import Services
+from warrenmq.broker.settling import outstanding
 from warrenmq.broker.sink import Sink
 from warrenmq.broker.states import GONE, RUNNING
-from warrenmq.broker.timers import Timers
 from warrenmq.broker.totals import Totals
-from warrenmq.broker.turn import Turn
 from warrenmq.broker.vhost import VHost
 from warrenmq.log.log import Log
 from warrenmq.log.recovery import Recovered
@@ -55,7 +52,9 @@ from warrenmq.wire.fields import Table
 
 
 @final
-class Broker:
+class Broker(Services):
+    """Everything that exists, on the services that all of it shares."""
+
     def __init__(
         self,
         log: Log,
@@ -66,19 +65,9 @@ class Broker:
         notes: Notes,
         node_name: str = "warren@localhost",
     ) -> None:
-        self.log: Final = log
-        self.transient: Final = transient
-        self.clock: Final = clock
-        self.io_clock: Final = io_clock
-        self.randomness: Final = randomness
-        self.notes: Final = notes
-        self.dead_letters: Final = DeadLetters(self)
-        self.turn: Final = Turn(clock, log, self.dead_letters)
+        super().__init__(log, transient, clock, io_clock, randomness, notes)
         self.node: Final = Node(node_name, self.turn.now)
-        self.ids: Final = Ids(log, randomness)
-        self.timers: Final = Timers(notes)  # the rules' time: TTL, expiry, delays
-        self.io_timers: Final = Timers(notes)  # the wire's time: heartbeats, handshakes, grace, leftovers
-        self.limits: Final = Limits()
+        self.dead_letters: Final = DeadLetters(self)
         # what exists
         self.store: Final = store.DefinitionStore(self)
         self.access: Final = Access(self.store, io_clock, notes)
@@ -96,17 +85,11 @@ class Broker:
         self.delay: Final = Delays(self)
         self.damaged: Final = DamagedMessages(self)
         self.durability: Final = Durability(self)
-        self.leftovers: Final = Leftovers(self)
+        self.leftovers: Final = Leftovers(self.io_timers, io_clock)
         self.again: Final = Again(self)
-        self.settling: Final = Settling(self)
         self.forgetting: dict[Resource, ForgetBindings] = {}  # by the queue or exchange that is gone
-        self.defined_batch: i64 = 0  # the last batch of the log that defines or undefines something
-        self.pressure: Final = Pressure()
         self._ack_timeout: Final = AckTimeout(self)
-        self.windowed: i64 = 0  # entries that queues hold in memory with their content
         self._noted_quorum: bool = False
-        # counters
-        self.unroutable: i64 = 0
 
     # -- start -------------------------------------------------------------------------------------------------
 
@@ -122,24 +105,6 @@ class Broker:
             self.store.put_vhost(made)
         self._ack_timeout.start()
         self.access.create_defaults(username, password, vhost)
-
-    # -- the turn ----------------------------------------------------------------------------------------------
-
-    def begin_turn(self) -> None:
-        self.turn.begin()
-
-    def end_turn(self) -> None:
-        self.turn.end()
-
-    def settle_down(self) -> None:
-        self.turn.settle_down()
-
-    def run_timers(self) -> bool:
-        """Fire one due timer of either kind; says whether one fired."""
-        return self.timers.run_next(self.turn.now) or self.io_timers.run_next(self.io_now())
-
-    def io_now(self) -> i64:
-        return self.io_clock.now_ms()
 
     # -- vhosts and what they hold -----------------------------------------------------------------------------
 
@@ -219,6 +184,10 @@ class Broker:
         for channel in list(self.durability.waiting):
             outcomes.queue_lost(channel.publishing, queue, deleted)
 
+    def outstanding(self, queue: Queue) -> list[Entry]:
+        """What is with consumers, or on its way back from them."""
+        return outstanding(self, queue)
+
     def fail_queue(self, queue: Queue) -> None:
         """A fault: the queue accepts nothing any more, and what publishers wait for there will not come."""
         queue.failed = True
@@ -242,15 +211,15 @@ class Broker:
         if not reason:
             blocked = [connection for connection in self.connections if connection.blocked]
             blocked.reverse()
-            self.settling.add(Unblock(self, blocked))
+            self.jobs.add(Unblock(self, blocked))
 
     # -- end ---------------------------------------------------------------------------------------------------
 
     def shut_down(self, reason: str) -> None:
         """Tell every client, when what they have settled is."""
-        self.settling.finish()
+        self.jobs.finish()
         for connection in self.connections:
             if connection.state >= RUNNING and connection.state < GONE:
                 connection.shut(320, reason)
-        self.settling.finish()  # what they held goes back
+        self.jobs.finish()  # what they held goes back
         self.end_turn()

@@ -345,7 +345,7 @@ class Channel(Teller, Answering):
             if self._few(entries):
                 self.settle(entries)
             else:
-                self.broker.settling.add(Settle(self, entries, False))
+                self.broker.jobs.add(Settle(self, entries, False))
         else:
             entry = self.unacked.take(tag)
             if entry is None:
@@ -456,19 +456,19 @@ class Channel(Teller, Answering):
         """As ``refuse`` would, in the same order, a slice a turn."""
         for queue in queues_of(entries):
             self._check_many(queue, entries, NACK_OR_REJECT)
-        self.broker.settling.add(Settle(self, in_groups(entries), True))
+        self.broker.jobs.add(Settle(self, in_groups(entries), True))
 
     def give_back_many(self, entries: list[Entry], method: str) -> None:
         """As ``refuse`` would, a slice a turn."""
         queues = queues_of(entries)
         for queue in queues:
             self._check_many(queue, entries, method)
-        self.broker.settling.add(GiveBack(self, entries, False, queues))
+        self.broker.jobs.add(GiveBack(self, entries, False, queues))
 
     def _check_many(self, queue: Queue, entries: list[Entry], method: str) -> None:
         problem = queue.refusal_problem(method)
         if problem:
-            self.broker.settling.add(GiveBack(self, entries, True))
+            self.broker.jobs.add(GiveBack(self, entries, True))
             raise AmqpError(540, problem)
 
     def give_back(self, entries: list[Entry], abandoned: bool) -> None:
@@ -545,7 +545,7 @@ class Channel(Teller, Answering):
         if self._few(entries):
             self.give_back(entries, True)
         else:
-            self.broker.settling.add(GiveBack(self, entries, True))
+            self.broker.jobs.add(GiveBack(self, entries, True))
         for consumer in consumers:
             consumer.queue.unsubscribe(consumer)
         self.publishing.end()

@@ -16,7 +16,7 @@ from mypy_extensions import i64
 from warrenmq.broker.message import Entry
 from warrenmq.broker.publish.outcomes import deliver
 from warrenmq.broker.publish.publishing import Uncommitted
-from warrenmq.broker.settling import FEW, GiveBack, Job, Settle, in_groups
+from warrenmq.broker.settling import FEW, GiveBack, Settle, Unsettled, in_groups
 from warrenmq.broker.transaction import ACK, NACK_OR_REJECT, REQUEUE, BufferedAck
 from warrenmq.wire.methods import method_frame
 from warrenmq.wire.replies import AmqpError
@@ -30,7 +30,7 @@ PUBLISH: Final = 8  # and how many to publish it; every 4 KiB of it is one more
 
 
 @final
-class Commit(Job):
+class Commit(Unsettled):
     def __init__(self, channel: Channel, publishes: list[Uncommitted], acks: list[BufferedAck]) -> None:
         super().__init__(channel.connection)
         self._channel: Final = channel
@@ -50,7 +50,7 @@ class Commit(Job):
         self._published: i64 = 0
         self._queued: bool = False  # has a queue got a message?
         self._settled: i64 = 0  # acknowledgements
-        self._part: Job | None = None  # the one that takes several turns
+        self._part: Unsettled | None = None  # the one that takes several turns
         self._told: bool = False  # the answer stands in line
 
     def step(self) -> bool:
@@ -70,7 +70,7 @@ class Commit(Job):
                 return True
             self._ready = True
         if not self._holds and not self._few():
-            if not broker.settling.hold_log():
+            if not broker.jobs.hold_log():
                 return False
             self._holds = True
         mark = broker.log.mark()
@@ -81,7 +81,7 @@ class Commit(Job):
             self._logs = True
         if over:
             if self._holds:
-                broker.settling.release_log()
+                broker.jobs.release_log()
             self._answer()
         return over
 
@@ -163,7 +163,7 @@ class Commit(Job):
             tx.put_back(self._acks)
         else:  # the channel is gone
             entries = [entry for ack in self._acks for entry in ack.taken.entries]
-            self._channel.broker.settling.add(GiveBack(self._channel, entries, True))
+            self._channel.broker.jobs.add(GiveBack(self._channel, entries, True))
         self._acks.clear()
 
     # -- applying ----------------------------------------------------------------------------------------------
@@ -206,7 +206,7 @@ class Commit(Job):
             self._settled += 1
         return True
 
-    def _begin(self, ack: BufferedAck) -> Job | None:
+    def _begin(self, ack: BufferedAck) -> Unsettled | None:
         """Do it, or say how it is done in several turns."""
         channel = self._channel
         entries = ack.taken.entries

@@ -15,6 +15,7 @@ from warrenmq.broker.channel import CLOSED, CLOSING, Channel
 from warrenmq.broker.crowds import RemoveQueues
 from warrenmq.broker.flow import SHOWN_FOR, Credit
 from warrenmq.broker.frame_loop import consume
+from warrenmq.broker.jobs import Waiting
 from warrenmq.broker.liveness import Deadline, Heartbeat
 from warrenmq.broker.output import Client, Output
 from warrenmq.broker.publish.routes import Memo
@@ -36,7 +37,7 @@ INITIAL_FRAME_MAX: Final = 4096  # until tune-ok
 
 
 @final
-class Connection(Client):
+class Connection(Client, Waiting):
     """One client, from its first octet to its last."""
 
     def __init__(self, broker: Broker, sink: Sink, peer: str, peer_port: i64, host: str, port: i64) -> None:
@@ -82,7 +83,7 @@ class Connection(Client):
         self.output: Final = Output(sink, broker.turn, self, broker.limits.frame_max)
         self._resumed: i64 = 0  # how often the client began to read again
         self.held: bool = False  # nothing more is taken from it: it does not read, or its login waits
-        self.settling: i64 = 0  # jobs that its input waits for
+        self._jobs: i64 = 0  # that its input waits for
         # flow control and alarms
         self.heeds_alarms: bool = True  # the HTTP API's do not, as in RabbitMQ
         self.blocked: bool = False  # an alarm holds it
@@ -255,7 +256,7 @@ class Connection(Client):
         self.last_channel = None
         if self.exclusive_queues and not self._leaving:
             self._leaving = True
-            self.broker.settling.add(RemoveQueues(self.exclusive_queues))
+            self.broker.jobs.add(RemoveQueues(self.exclusive_queues))
         self._forget_routes()
 
     def lost(self, reason: str) -> None:
@@ -312,11 +313,24 @@ class Connection(Client):
         self.update_reading()
 
     def release_hold(self) -> None:
-        if self.settling:
-            return  # whoever is at it comes again
+        if self._jobs:
+            return  # the last of them comes again
         self.held = False
         self.update_reading()
         self.feed(b"")  # what had come already
+
+    def wait_for_job(self) -> None:
+        """What it sends from now on is looked at when the job is over."""
+        self._jobs += 1
+        self.hold()
+
+    def job_is_over(self) -> None:
+        self._jobs -= 1
+        if self.output.writable:  # else it goes on when it reads again
+            self.release_hold()
+
+    def subject(self) -> str:
+        return self.name
 
     # -- reading on and off ------------------------------------------------------------------------------------
 

@@ -1,7 +1,7 @@
 """Very many queues that go with their connection, bindings that go with their queue, and connections that are heard
 again: some a turn.
 
-Duty: how many a turn takes. Who waits for the end is the caller's affair; ``settling.py`` runs the jobs.
+Duty: how many a turn takes. Who waits for the end is the caller's affair; ``jobs.py`` runs them.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, final
 
 from mypy_extensions import i64
 
-from warrenmq.broker.settling import Job
+from warrenmq.broker.jobs import Job
 
 if TYPE_CHECKING:
     from warrenmq.broker.broker import Broker

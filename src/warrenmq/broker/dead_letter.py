@@ -50,6 +50,7 @@ class DeadLetters(TurnLetters):
 
     def __init__(self, broker: Broker) -> None:
         self._broker: Final = broker
+        broker.turn.letters = self
         self._pending: list[tuple[Queue, Message, str]] = []
         self._running: bool = False
         self._letters: list[Letters] = []

@@ -161,7 +161,7 @@ class Durability:
             addresses = append(addresses, address)
         if queue.aside is not None:
             addresses = queue.aside.addresses(addresses)
-        for entry in broker.settling.outstanding(queue):
+        for entry in broker.outstanding(queue):
             if entry.message.address:
                 addresses = append(addresses, entry.message.address)
         broker.log.drop_queue(queue.id, addresses)

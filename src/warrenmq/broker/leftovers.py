@@ -6,15 +6,13 @@ takes longer than a turn should, and nobody waits for it. Not here: the log's pa
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, final
+from typing import Final, final
 
 from mypy_extensions import i64
 
+from warrenmq.broker.clock import Clock
 from warrenmq.broker.message import Entry
-from warrenmq.broker.timers import Timer
-
-if TYPE_CHECKING:
-    from warrenmq.broker.broker import Broker
+from warrenmq.broker.timers import Timer, Timers
 
 SLICE: Final = 16384  # entries let go in a turn
 PAUSE: Final = 1  # ms until the next slice: turns of others come in between
@@ -22,9 +20,12 @@ PAUSE: Final = 1  # ms until the next slice: turns of others come in between
 
 @final
 class Leftovers(Timer):
-    def __init__(self, broker: Broker) -> None:
+    """Lists of entries that nobody needs any more."""
+
+    def __init__(self, io_timers: Timers, io_clock: Clock) -> None:
         super().__init__()
-        self._broker: Final = broker
+        self._io_timers: Final = io_timers
+        self._io_clock: Final = io_clock
         self._held: Final[list[list[Entry | None]]] = []
         self._pieces: Final[list[list[Entry]]] = []
 
@@ -60,4 +61,4 @@ class Leftovers(Timer):
 
     def _wait(self) -> None:
         """On the wire's clock, which goes on while virtual time stands still."""
-        self._broker.io_timers.arm(self, self._broker.io_now() + PAUSE)
+        self._io_timers.arm(self, self._io_clock.now_ms() + PAUSE)

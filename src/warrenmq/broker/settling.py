@@ -1,9 +1,9 @@
-"""What would settle very many messages at once is done a slice a turn: acks, rejections, giving back, dropping heads.
+"""What would settle very many messages at once is done a slice a turn: acks, rejections, giving back.
 
 Duty: order, and who waits meanwhile. The client's further input does, so that whatever it sends behind the method finds
-it done; so does a queue that gets messages back or is over its limit: nothing goes out of it, and whoever asks it
-something is answered when it is whole. The messages are the client's no longer: they are settled even if it goes
-meanwhile, and before a broker stops. What a transaction does is ``committing.py``, which runs here.
+it done; so does a queue that gets messages back: nothing goes out of it, and whoever asks it something is answered when
+it is whole. The messages are the client's no longer: they are settled even if it goes meanwhile, and before a broker
+stops (``jobs.py``). What a transaction does is in ``committing.py``.
 """
 
 from __future__ import annotations
@@ -12,39 +12,28 @@ from typing import TYPE_CHECKING, Final, final
 
 from mypy_extensions import i64
 
+from warrenmq.broker.jobs import Job
 from warrenmq.broker.message import Entry
-from warrenmq.broker.timers import Timer
 
 if TYPE_CHECKING:
     from warrenmq.broker.broker import Broker
     from warrenmq.broker.channel import Channel
-    from warrenmq.broker.connection import Connection
     from warrenmq.broker.queue.queue import Queue
 
 FEW: Final = 256  # so many at once are not worth a job
 READ: Final = 16  # how many in memory a message counts for whose content must be read; every 4 KiB of it is one more
 
 
-class Job:
-    """Something that takes several turns."""
-
-    def __init__(self, connection: Connection | None) -> None:
-        self.connection: Final = connection  # whose input waits
-
-    def step(self) -> bool:
-        """Do as much as this turn may; says whether it is over."""
-        raise NotImplementedError
+class Unsettled(Job):
+    """A job that holds unacknowledged deliveries which no channel has any more."""
 
     def entries_left(self) -> list[Entry]:
-        """Unacknowledged deliveries that no channel has any more, and that are not settled yet."""
-        return []
-
-    def subject(self) -> str:
-        return "" if self.connection is None else self.connection.name
+        """Those that are not settled yet."""
+        raise NotImplementedError
 
 
 @final
-class Settle(Job):
+class Settle(Unsettled):
     """Acknowledged, or rejected for good."""
 
     def __init__(self, channel: Channel, entries: list[Entry], rejected: bool) -> None:
@@ -73,7 +62,7 @@ class Settle(Job):
 
 
 @final
-class GiveBack(Job):
+class GiveBack(Unsettled):
     """Back to their queues, which deliver nothing until all are there: each would overtake an older one."""
 
     def __init__(
@@ -122,29 +111,6 @@ class GiveBack(Job):
         return self._entries[self._done :]
 
 
-@final
-class Trim(Job):
-    """Heads over a limit are dropped; the queue counts as whole when it is within the limit."""
-
-    def __init__(self, queue: Queue) -> None:
-        super().__init__(None)
-        self._queue: Final = queue
-        queue.busy += 1
-
-    def step(self) -> bool:
-        queue = self._queue
-        if not queue.gone and not queue.trimmed():
-            return False
-        queue.busy -= 1
-        queue.trimming = False
-        if queue.busy == 0 and not queue.gone:
-            queue.came_back()
-        return True
-
-    def subject(self) -> str:
-        return str(self._queue.name)
-
-
 def queues_of(entries: list[Entry]) -> list[Queue]:
     """In the order of their names."""
     found: dict[Queue, bool] = {}
@@ -170,90 +136,16 @@ def _name(queue: Queue) -> str:
     return str(queue.name)
 
 
-@final
-class Settling(Timer):
-    def __init__(self, broker: Broker) -> None:
-        super().__init__()
-        self._broker: Final = broker
-        self._jobs: list[Job] = []
-        self._finishing: bool = False
-        self._log_held: bool = False
-        self._held_up_to: i64 = 0  # the last batch of the log that was held
-
-    def add(self, job: Job) -> None:
-        """As much of it as this turn may do still, and the rest later."""
-        if job.step():
-            return
-        connection = job.connection
-        if connection is not None:
-            connection.settling += 1
-            connection.hold()
-        self._jobs.append(job)
-        self._wait()
-
-    def busy(self) -> bool:
-        return len(self._jobs) > 0
-
-    def fire(self) -> None:
-        if not self._jobs:
-            return  # the broker stops: all was done meanwhile
-        job = self._jobs.pop(0)
-        if job.step():
-            self._over(job)
-        else:
-            self._jobs.append(job)
-        if self._jobs:
-            self._wait()
-
-    def _over(self, job: Job) -> None:
-        connection = job.connection
-        if connection is not None:
-            connection.settling -= 1
-            if connection.output.writable:  # else it goes on when it reads again
-                connection.release_hold()
-
-    def finish(self) -> None:
-        """The broker stops: all of it now, in one turn for the log."""
-        self._finishing = True
-        while self._jobs:
-            job = self._jobs.pop(0)
-            while not job.step():
-                self._broker.begin_turn()
-        self._finishing = False
-
-    def hold_log(self) -> bool:
-        """All that a job does is to be one batch of the log. Says whether it may begin: not while another one is at
-        that, nor before what that did is on disk."""
-        log = self._broker.log
-        if self._finishing:
-            return True
-        if self._log_held or (self._held_up_to > log.synced and not self._broker.pressure.log_failing):
-            return False
-        self._log_held = True
-        log.hold()
-        return True
-
-    def release_log(self) -> None:
-        self._log_held = False
-        self._held_up_to = self._broker.log.batch
-        self._broker.turn.owed = True
-        self._broker.log.let_go()
-
-    def outstanding(self, queue: Queue) -> list[Entry]:
-        """What is with consumers, or on its way back from them."""
-        found: list[Entry] = []
-        if queue.unacked > 0:
-            for connection in self._broker.connections:
-                for channel in connection.channels.values():
-                    found.extend([entry for entry in channel.unacked.entries() if entry.queue is queue])
-                    if channel.tx is not None:
-                        found.extend([entry for entry in channel.tx.entries() if entry.queue is queue])
-            for job in self._jobs:
+def outstanding(broker: Broker, queue: Queue) -> list[Entry]:
+    """What is with consumers, or on its way back from them."""
+    found: list[Entry] = []
+    if queue.unacked > 0:
+        for connection in broker.connections:
+            for channel in connection.channels.values():
+                found.extend([entry for entry in channel.unacked.entries() if entry.queue is queue])
+                if channel.tx is not None:
+                    found.extend([entry for entry in channel.tx.entries() if entry.queue is queue])
+        for job in broker.jobs.waiting:
+            if isinstance(job, Unsettled):
                 found.extend([entry for entry in job.entries_left() if entry.queue is queue])
-        return found
-
-    def _wait(self) -> None:
-        self._broker.io_timers.arm(self, self._broker.io_now() + 1)
-
-    def subject(self) -> str:
-        return self._jobs[0].subject() if self._jobs else ""
+    return found

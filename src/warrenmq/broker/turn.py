@@ -65,13 +65,24 @@ class Letters:
 
 
 @final
+class NoLetters(Letters):
+    """Nobody gives a message up."""
+
+    def pending(self) -> bool:
+        return False
+
+    def publish_all(self) -> None:
+        pass
+
+
+@final
 class Turn:
     """The one that is under way."""
 
-    def __init__(self, clock: Clock, log: Log, letters: Letters) -> None:
+    def __init__(self, clock: Clock, log: Log) -> None:
         self._clock: Final = clock
         self._log: Final = log
-        self._letters: Final = letters
+        self.letters: Letters = NoLetters()  # until somebody publishes some
         self.now: i64 = clock.now_ms()
         self.expiries_left: i64 = EXPIRIES
         self.settles_left: i64 = SLICE
@@ -111,7 +122,7 @@ class Turn:
 
     def settle_down(self) -> None:
         """Deliver from queues that changed and publish dead letters, until nothing moves any more."""
-        while self.dirty or self.cancelled or self._letters.pending():
+        while self.dirty or self.cancelled or self.letters.pending():
             if self.cancelled:
                 cancelled = self.cancelled
                 self.cancelled = []
@@ -122,8 +133,8 @@ class Turn:
                 self.dirty = []
                 for queue in dirty:
                     queue.deliver_now()
-            if self._letters.pending():
-                self._letters.publish_all()
+            if self.letters.pending():
+                self.letters.publish_all()
 
     def _flush_confirms(self) -> None:
         while self.owing:

@@ -342,7 +342,7 @@ class VHost:
         """The log hears of very many in turns to come: without both its ends a binding means nothing to it, even after
         a crash (``store.py``)."""
         if stored:
-            self.broker.settling.add(ForgetBindings(self, end, stored))
+            self.broker.jobs.add(ForgetBindings(self, end, stored))
 
     def check_forgotten(self, name: Resource) -> None:
         """Whoever declares it anew waits until the log has been told of all bindings of the one that is gone."""

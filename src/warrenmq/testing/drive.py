@@ -39,7 +39,7 @@ async def settle(broker: Broker) -> None:
     while True:
         while not loop.quiet():
             await asyncio.sleep(0)
-        if (broker.log.in_flight is None or broker.log.failing) and not broker.settling.busy():
+        if (broker.log.in_flight is None or broker.log.failing) and not broker.jobs.busy():
             return
         await asyncio.sleep(COMMIT_POLL)
 

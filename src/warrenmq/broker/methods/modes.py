@@ -38,7 +38,7 @@ def _transaction(channel: Channel) -> Transaction:
 
 def tx_commit(channel: Channel, method: Method) -> None:
     tx = _transaction(channel)
-    channel.broker.settling.add(Commit(channel, tx.take_publishes(), tx.take_acks()))
+    channel.broker.jobs.add(Commit(channel, tx.take_publishes(), tx.take_acks()))
 
 
 def tx_rollback(channel: Channel, method: Method) -> None:

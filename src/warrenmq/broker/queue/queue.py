@@ -17,6 +17,7 @@ from mypy_extensions import i64
 
 from warrenmq.broker import holder
 from warrenmq.broker.aside import Aside
+from warrenmq.broker.jobs import Job
 from warrenmq.broker.message import Entry, Message
 from warrenmq.broker.postponed import Postponed
 from warrenmq.broker.queue import paging
@@ -29,7 +30,6 @@ from warrenmq.broker.queue.paging import SMALL_WINDOW, WINDOW, WINDOW_BYTES
 from warrenmq.broker.queue.place import Place, by_position
 from warrenmq.broker.queue.promise import EVERYTHING, Promise
 from warrenmq.broker.records import Binding, Content, Destination, Resource
-from warrenmq.broker.settling import Trim
 from warrenmq.broker.timers import Timer
 from warrenmq.broker.turn import Delivering
 from warrenmq.log.index import QueueIndex
@@ -70,6 +70,29 @@ class QueueExpiry(Timer):
 
     def fire(self) -> None:
         self._queue.vhost.remove_queue(self._queue)
+
+    def subject(self) -> str:
+        return str(self._queue.name)
+
+
+@final
+class Trim(Job):
+    """Heads over a limit are dropped; the queue counts as whole when it is within the limit."""
+
+    def __init__(self, queue: Queue) -> None:
+        super().__init__(None)
+        self._queue: Final = queue
+        queue.busy += 1
+
+    def step(self) -> bool:
+        queue = self._queue
+        if not queue.gone and not queue.trimmed():
+            return False
+        queue.busy -= 1
+        queue.trimming = False
+        if queue.busy == 0 and not queue.gone:
+            queue.came_back()
+        return True
 
     def subject(self) -> str:
         return str(self._queue.name)
@@ -136,7 +159,7 @@ class Queue(Destination, Delivering):
         self.eager: bool = False  # must each publish be settled before the next? (limits)
         self.expiring: bool = False  # may entries here expire?
         self.overlooked: bool = False  # did the head arrive before others that waited? Then nobody has looked at it yet
-        self.busy: i64 = 0  # jobs of ``settling.py`` before whose end nothing goes out
+        self.busy: i64 = 0  # jobs before whose end nothing goes out
         self.trimming: bool = False  # one of them drops heads
         self.behind: bool = False  # more has expired than a turn may drop: the rest is at the head still
         # counters
@@ -506,7 +529,7 @@ class Queue(Destination, Delivering):
         """Down to the limit: as many as this turn may, and the rest in turns to come."""
         if not self.trimmed(least) and not self.trimming:
             self.trimming = True
-            self.broker.settling.add(Trim(self))
+            self.broker.jobs.add(Trim(self))
 
     def trimmed(self, least: i64 = 0) -> bool:
         """Drop heads that are over a limit, ``least`` in any case; says whether none is left."""

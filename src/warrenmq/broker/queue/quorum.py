@@ -300,7 +300,7 @@ class QuorumQueue(Queue):
 
     def _outstanding(self) -> list[int]:
         """Positions of what is with consumers and has failed before."""
-        waiting = self.broker.settling.outstanding(self)
+        waiting = self.broker.outstanding(self)
         return [entry.position for entry in waiting if entry.position in self._failures]
 
     def index(self) -> QueueIndex:
