@@ -24,7 +24,7 @@ ifneq ($(origin PYTHON),file)
 PYTHON_STAMP := .make/python-$(shell echo '$(PYTHON)' | cksum | cut -d' ' -f1)
 endif
 
-.PHONY: run check test test-pure bench soak demo lint types help clean
+.PHONY: run check test test-pure bench soak demo lint types format help clean
 
 help:
 	@echo 'make run    install and compile the broker, and start it   (ARGS="--port 5673 --data-dir X", PYTHON=python3.12)'
@@ -33,7 +33,7 @@ help:
 	@echo 'make bench  measure, beside RabbitMQ if Debian'"'"'s is installed, and write docs/benchmarks.md'
 	@echo 'make soak   the long tests: crashes, differential, disk model, for hours   (ARGS="-k crash")'
 	@echo 'make demo   a broker is killed, Spark loses nothing of it: two minutes, one picture'
-	@echo 'make lint   ruff        make types  mypy --strict on src'
+	@echo 'make lint   ruff        make types  mypy --strict on src        make format  ruff writes the layout'
 	@echo 'make clean  remove what was built and installed (not ./data)'
 
 run: $(PACKAGE)
@@ -60,6 +60,10 @@ demo: $(SHOWN)
 
 lint: $(TOOLS)
 	$(BIN)/ruff check
+
+format: $(TOOLS)
+	$(BIN)/ruff check --fix
+	$(BIN)/ruff format
 
 types: $(TOOLS)
 	$(BIN)/mypy --strict src
