@@ -82,6 +82,8 @@ def compiled(pattern: str, patience: Patience | None) -> NamePattern:
 
 @final
 class User:
+    """An account: its password's hash, its tags and its limits."""
+
     def __init__(self, name: str, password_hash: str, hashing_algorithm: str, tags: list[str]) -> None:
         self.name: Final = name
         self.password_hash: str = password_hash

@@ -17,6 +17,8 @@ INTERVAL: Final = 60_000  # RabbitMQ looks once a minute
 
 @final
 class AckTimeout(Timer):
+    """The timer that looks for deliveries held longer than the consumer timeout and closes their channels."""
+
     def __init__(self, broker: Broker) -> None:
         super().__init__()
         self._broker: Final = broker

@@ -31,6 +31,8 @@ class Taken:
 
 @final
 class Unacked:
+    """The outstanding deliveries of one channel, found by tag, one or many at a time."""
+
     def __init__(self) -> None:
         self.count: i64 = 0
         self._base: i64 = 1  # tag of slot 0

@@ -21,6 +21,8 @@ class Clock:
 
 @final
 class SystemClock(Clock):
+    """The machine's time of day at the start, advanced by its monotonic clock."""
+
     def __init__(self) -> None:
         self._wall: i64 = int(time.time() * 1000)
         self._start: i64 = time.monotonic_ns()

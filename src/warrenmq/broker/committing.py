@@ -31,6 +31,8 @@ PUBLISH: Final = 8  # and how many to publish it; every 4 KiB of it is one more
 
 @final
 class Commit(Unsettled):
+    """One tx.commit under way: what has been asked, published and settled of it so far."""
+
     def __init__(self, channel: Channel, publishes: list[Uncommitted], acks: list[BufferedAck]) -> None:
         super().__init__(channel.connection)
         self._channel: Final = channel

@@ -51,6 +51,8 @@ class LogListener(Listener):
 
 @final
 class Durability:
+    """The list of answers and credits that wait for a batch, settled when the log reports on it."""
+
     def __init__(self, broker: Broker) -> None:
         self._broker: Final = broker
         self.allowance: Final = Allowance()

@@ -31,6 +31,8 @@ def _signed(value: int) -> int:
 
 @final
 class Firehose:
+    """The maker of trace messages, for what is published and for what is delivered."""
+
     def __init__(self, broker: Broker) -> None:
         self._broker: Final = broker
 

@@ -69,6 +69,8 @@ class Allowance:
 
 @final
 class Credit:
+    """The bytes that one connection has on the way to the disk, batch by batch."""
+
     def __init__(self, allowance: Allowance) -> None:
         self._allowance: Final = allowance
         self.used: i64 = 0

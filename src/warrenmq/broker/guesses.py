@@ -62,6 +62,8 @@ class Debts:
 
 @final
 class Guesses:
+    """The recent failures of each user and address, and the pause that the next attempt has to keep."""
+
     def __init__(self) -> None:
         self._pairs: Final = Debts()  # by user and address
         self._addresses: Final = Debts()  # by "" and address

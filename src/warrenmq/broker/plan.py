@@ -12,6 +12,8 @@ from warrenmq.wire.fields import Table
 
 @final
 class PlannedUser:
+    """A user as the definitions describe it."""
+
     def __init__(self, name: str, password_hash: str, algorithm: str, tags: list[str], limits: dict[str, int]) -> None:
         self.name: Final = name
         self.password_hash: Final = password_hash
@@ -22,6 +24,8 @@ class PlannedUser:
 
 @final
 class PlannedVhost:
+    """A virtual host as the definitions describe it."""
+
     def __init__(self, name: str, description: str, tags: list[str], default_queue_type: str, tracing: bool) -> None:
         self.name: Final = name
         self.description: Final = description
@@ -32,6 +36,8 @@ class PlannedVhost:
 
 @final
 class PlannedParameter:
+    """A runtime parameter of one vhost, or of all, as the definitions describe it."""
+
     def __init__(self, component: str, vhost: str, name: str, value: object) -> None:
         self.component: Final = component
         self.vhost: Final = vhost
@@ -41,6 +47,8 @@ class PlannedParameter:
 
 @final
 class PlannedQueue:
+    """A queue as the definitions describe it."""
+
     def __init__(self, name: Resource, durable: bool, auto_delete: bool, arguments: Table) -> None:
         self.name: Final = name
         self.durable: Final = durable
@@ -50,6 +58,8 @@ class PlannedQueue:
 
 @final
 class PlannedExchange:
+    """An exchange as the definitions describe it."""
+
     def __init__(
         self, name: Resource, type: str, durable: bool, auto_delete: bool, internal: bool, arguments: Table
     ) -> None:
@@ -63,6 +73,8 @@ class PlannedExchange:
 
 @final
 class PlannedBinding:
+    """A binding as the definitions describe it, both ends by name."""
+
     def __init__(self, source: Resource, destination: Resource, key: str, arguments: Table) -> None:
         self.source: Final = source
         self.destination: Final = destination

@@ -29,6 +29,8 @@ TYPE_OF: Final = {"classic_queues": "classic", "quorum_queues": "quorum", "strea
 
 @final
 class Policy:
+    """A pattern with a definition and a priority, for the queues or exchanges of one vhost."""
+
     def __init__(
         self, vhost: str, name: str, pattern: str, definition: dict[str, object], priority: float, apply_to: str
     ) -> None:

@@ -28,6 +28,8 @@ FIRST: Final = "first"  # operator policies may not set it
 
 @final
 class PolicyKey:
+    """A row of the table: a key's rule for values, RabbitMQ's complaint, and how two policies are merged."""
+
     def __init__(self, name: str, rule: str, words: str, choices: list[str], merge: str, kept_only: bool) -> None:
         self.name: Final = name
         self.rule: Final = rule

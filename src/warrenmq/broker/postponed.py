@@ -23,6 +23,8 @@ class Postponed(Exception):
 
 @final
 class Again(Timer):
+    """The timer that lets held connections try their method once more."""
+
     def __init__(self, broker: Broker) -> None:
         super().__init__()
         self._broker: Final = broker

@@ -7,6 +7,8 @@ from mypy_extensions import mypyc_attr
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Sink:
+    """The transport of one connection: bytes out, reading paused and resumed, the end."""
+
     def write(self, data: bytes) -> None:
         raise NotImplementedError
 

@@ -38,6 +38,8 @@ class Timer:
 
 @final
 class Timers:
+    """The heap of armed timers of one clock."""
+
     def __init__(self, notes: Notes) -> None:
         self._notes: Final = notes
         self.fired: Timer | None = None  # by the last call of run_next

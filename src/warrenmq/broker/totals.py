@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 @final
 class Totals:
+    """The sums that outlive queues, channels and connections."""
+
     def __init__(self, broker: Broker) -> None:
         self._broker: Final = broker
         self.connections_opened: i64 = 0

@@ -33,6 +33,8 @@ def command_while_committing(class_id: int, method_id: int) -> AmqpError:
 
 @final
 class BufferedAck:
+    """An acknowledgement or rejection that waits for the commit, with the deliveries it took."""
+
     def __init__(self, what: i64, taken: Taken) -> None:
         self.what: Final = what
         self.taken: Final = taken
@@ -40,6 +42,8 @@ class BufferedAck:
 
 @final
 class Transaction:
+    """The open transaction of one channel: its publishes and its acknowledgements, in order."""
+
     def __init__(self, channel: Channel) -> None:
         self._channel: Final = channel
         self._acks: list[BufferedAck] = []

@@ -41,6 +41,8 @@ PREDECLARED: Final = [
 
 @final
 class VHost:
+    """A namespace of exchanges, queues and bindings: declared, bound, deleted and restored here."""
+
     def __init__(self, name: str, broker: Broker, user: str = INTERNAL) -> None:
         self.name: Final = name
         self.broker: Final = broker

@@ -83,6 +83,8 @@ class Tree:
 
 
 class Api:
+    """The ASGI application: endpoints by path, authentication, errors as documents."""
+
     def __init__(self, bridge: Bridge) -> None:
         self._bridge = bridge
         self._tree = Tree()

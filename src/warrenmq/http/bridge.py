@@ -35,6 +35,8 @@ MANAGEMENT_TAGS = frozenset({"management", POLICYMAKER, MONITORING, ADMINISTRATO
 
 
 class Bridge:
+    """The handlers' view of the broker: changes that wait for the disk, listings in slices, listeners."""
+
     def __init__(self, server: Server) -> None:
         self.server = server
         self.broker: Broker = server.broker

@@ -32,11 +32,15 @@ REASONS = (EVICTED, HEADER_TIMEOUT, HEADER_SIZE, BODY_TIMEOUT, ANSWER_TIMEOUT)
 
 
 class Member(Protocol):
+    """A connection of which a crowd may ask that it leaves."""
+
     def leave(self) -> None:
         """Close the connection, whatever it is doing."""
 
 
 class Crowd:
+    """The open HTTP connections by what they are doing, and how many of them were dropped and why."""
+
     def __init__(self, most: Callable[[], int]) -> None:
         self._most = most
         self._stages: list[dict[Member, None]] = [{}, {}, {}, {}]  # by stage, the longest there first

@@ -39,6 +39,8 @@ PROPERTIES = (
 
 
 class Repetition(Struct):
+    """The rhythm of a message that is delivered more than once."""
+
     deliveries: int
     every_ms: int | UnsetType = UNSET
     cron: str | UnsetType = UNSET
@@ -47,6 +49,8 @@ class Repetition(Struct):
 
 
 class DelayedMessage(Struct):
+    """A waiting message with the exchange it waits at."""
+
     id: str
     vhost: str
     exchange: str
@@ -99,10 +103,14 @@ class NewTime(Struct):
 
 
 class Delivered(Struct):
+    """The answer to "deliver it now"."""
+
     routed: bool
 
 
 class Cancelled(Struct):
+    """The answer to a cancellation: how many matched, how many went, where to go on."""
+
     matched: int
     cancelled: int
     dry_run: bool

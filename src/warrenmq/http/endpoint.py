@@ -159,6 +159,8 @@ Handler = Callable[[Call], Awaitable[Any]]
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
+    """A row of the table: verb, path, who may call it, its models, and the function that answers."""
+
     method: str
     path: str
     level: str
@@ -178,11 +180,15 @@ class Endpoint:
 
 
 class Created(Response):
+    """201, with the place of what was made."""
+
     def __init__(self, location: str = "") -> None:
         super().__init__(status_code=201, headers={"location": location} if location else None)
 
 
 class NoContent(Response):
+    """204, for what was done and needs no words."""
+
     def __init__(self, headers: dict[str, str] | None = None) -> None:
         super().__init__(status_code=204, headers=headers)
 
@@ -193,6 +199,8 @@ def put(existed: bool) -> Response:
 
 
 class Json(Response):
+    """A body encoded by msgspec."""
+
     media_type = "application/json"
 
     def render(self, content: Any) -> bytes:

@@ -18,6 +18,8 @@ SAFE = {
 
 
 class SafeHeaders:
+    """The ASGI layer that adds the security headers to every answer."""
+
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
 

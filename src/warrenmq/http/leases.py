@@ -42,6 +42,8 @@ class SlotRange(Struct):
 
 
 class DelaySlots(Struct):
+    """The part of a lease that is to come back after a delay."""
+
     delay_ms: int
     slots: list[tuple[int, int]]
 
@@ -56,10 +58,14 @@ class SettleRequest(Struct):
 
 
 class RenewRequest(Struct):
+    """The new time to live of a lease, counted from now."""
+
     ttl_ms: int = DEFAULT_TTL
 
 
 class LeaseInfo(Struct):
+    """A lease as it stands: whose it is, how much is left of it, until when."""
+
     id: str
     queue: str
     vhost: str
@@ -81,6 +87,8 @@ class LeaseDetail(LeaseInfo):
 
 
 class Settled(Struct):
+    """The answer to an acknowledgement within a lease."""
+
     settled: int
     left: int
 

@@ -123,6 +123,8 @@ async def plain_list(query: dict[str, str], rows: Iterable[Any]) -> Json:
 
 
 class PageWanted:
+    """The page that a request asks for: its number and size."""
+
     def __init__(self, number: int, size: int) -> None:
         self.number = number
         self.size = size

@@ -15,20 +15,28 @@ Object = dict[str, Any]
 
 
 class Rate(Struct):
+    """The change of a counter a second."""
+
     rate: float = 0.0
 
 
 class Problem(Struct):
+    """The body of an answer that is no success."""
+
     error: str
     reason: Json
 
 
 class Who(Struct):
+    """The user whom the request's credentials name."""
+
     name: str
     tags: list[str]
 
 
 class Status(Struct, omit_defaults=True):
+    """The outcome of a check, with a reason when it failed."""
+
     status: str
     reason: str | UnsetType = UNSET
 
@@ -41,6 +49,8 @@ class Unwell(Struct):
 
 
 class QueueTotals(Struct):
+    """The messages of several queues together."""
+
     messages: int
     messages_details: Rate
     messages_ready: int
@@ -50,6 +60,8 @@ class QueueTotals(Struct):
 
 
 class ObjectTotals(Struct):
+    """The number of objects of each kind."""
+
     channels: int
     connections: int
     exchanges: int
@@ -58,12 +70,16 @@ class ObjectTotals(Struct):
 
 
 class ExchangeTypeInfo(Struct):
+    """An exchange type that can be declared."""
+
     name: str
     description: str
     enabled: bool = True
 
 
 class Listener(Struct):
+    """A port at which the broker is reached, by protocol."""
+
     node: str
     protocol: str
     ip_address: str
@@ -72,6 +88,8 @@ class Listener(Struct):
 
 
 class Context(Struct):
+    """An HTTP listener, and under which path it serves the API."""
+
     node: str
     description: str
     path: str
@@ -80,6 +98,8 @@ class Context(Struct):
 
 
 class Overview(Struct):
+    """The first page: versions, totals, rates and listeners of the broker."""
+
     management_version: str
     rates_mode: str
     sample_retention_policies: dict[str, list[int]]
@@ -103,6 +123,8 @@ class Overview(Struct):
 
 
 class Node(Struct):
+    """The one node: its process, its resources and their limits, its alarms."""
+
     name: str
     type: str
     running: bool
@@ -157,6 +179,8 @@ class Node(Struct):
 
 
 class VhostInfo(Struct):
+    """A virtual host with the sums over its queues."""
+
     name: str
     description: str
     tags: list[str]
@@ -178,6 +202,8 @@ class VhostInfo(Struct):
 
 
 class UserInfo(Struct):
+    """An account, with the hash of its password."""
+
     name: str
     password_hash: str
     hashing_algorithm: str
@@ -186,6 +212,8 @@ class UserInfo(Struct):
 
 
 class PermissionInfo(Struct):
+    """The three patterns of one user in one vhost."""
+
     user: str
     vhost: str
     configure: str
@@ -194,6 +222,8 @@ class PermissionInfo(Struct):
 
 
 class TopicPermissionInfo(Struct):
+    """The routing keys that one user may write and read at one topic exchange."""
+
     user: str
     vhost: str
     exchange: str
@@ -202,6 +232,8 @@ class TopicPermissionInfo(Struct):
 
 
 class PolicyInfo(Struct):
+    """A policy or operator policy."""
+
     vhost: str
     name: str
     pattern: str
@@ -211,6 +243,8 @@ class PolicyInfo(Struct):
 
 
 class Parameter(Struct):
+    """A runtime parameter of a component within a vhost."""
+
     value: Json
     vhost: str
     component: str
@@ -218,21 +252,29 @@ class Parameter(Struct):
 
 
 class GlobalParameter(Struct):
+    """A runtime parameter that belongs to no vhost."""
+
     name: str
     value: Json
 
 
 class VhostLimits(Struct):
+    """The limits set for one vhost."""
+
     vhost: str
     value: dict[str, int]
 
 
 class UserLimits(Struct):
+    """The limits set for one user."""
+
     user: str
     value: dict[str, int]
 
 
 class BindingInfo(Struct):
+    """A binding, with the key under which its URL names it."""
+
     source: str
     vhost: str
     destination: str
@@ -243,6 +285,8 @@ class BindingInfo(Struct):
 
 
 class ExchangeInfo(Struct):
+    """An exchange with its policy and what went through it."""
+
     name: str
     vhost: str
     type: str
@@ -259,6 +303,8 @@ class ExchangeInfo(Struct):
 
 
 class ChannelDetails(Struct):
+    """The channel of a consumer, in short."""
+
     name: str
     number: int
     connection_name: str
@@ -269,11 +315,15 @@ class ChannelDetails(Struct):
 
 
 class QueueName(Struct):
+    """The queue that a consumer reads, by name and vhost."""
+
     name: str
     vhost: str
 
 
 class ConsumerInfo(Struct):
+    """A subscription with its prefetch and its channel."""
+
     arguments: Object
     ack_required: bool
     active: bool
@@ -286,6 +336,8 @@ class ConsumerInfo(Struct):
 
 
 class QueueInfo(Struct):
+    """A queue: its declaration, policy, messages, consumers and rates."""
+
     name: str
     vhost: str
     type: str
@@ -327,6 +379,8 @@ class QueueInfo(Struct):
 
 
 class MessageInfo(Struct):
+    """A message fetched over HTTP."""
+
     payload_bytes: int
     redelivered: bool
     exchange: str
@@ -338,10 +392,14 @@ class MessageInfo(Struct):
 
 
 class Routed(Struct):
+    """The answer to a publish: did any queue get it?"""
+
     routed: bool
 
 
 class ConnectionInfo(Struct):
+    """A client's connection: its ends, its user, its traffic and what the client says of itself."""
+
     name: str
     node: str
     type: str
@@ -378,12 +436,16 @@ class ConnectionInfo(Struct):
 
 
 class ConnectionDetails(Struct):
+    """The connection of a channel, in short."""
+
     name: str
     peer_host: str
     peer_port: int
 
 
 class ChannelInfo(Struct):
+    """A channel: its modes, its prefetch, what is unconfirmed and unacknowledged."""
+
     name: str
     number: int
     node: str
@@ -421,6 +483,8 @@ class Page(Struct):
 
 
 class Definitions(Struct, omit_defaults=True):
+    """The export of everything that is declared or set."""
+
     rabbit_version: str
     rabbitmq_version: str | UnsetType = UNSET
     product_name: str | UnsetType = UNSET

@@ -41,6 +41,8 @@ END = (-1).to_bytes(8, "big", signed=True)
 
 
 class PeekedInfo(Struct):
+    """A message that was looked at where it waits, with its position."""
+
     position: int
     redelivered: bool
     exchange: str

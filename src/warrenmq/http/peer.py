@@ -19,6 +19,8 @@ Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 @dataclass(frozen=True)
 class Peer:
+    """The client of a request: its address, and whether that is on this machine."""
+
     address: str
     local: bool  # for users who may come from this machine only
 

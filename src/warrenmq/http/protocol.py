@@ -40,6 +40,8 @@ TOO_LATE = b"HTTP/1.1 408 Request Timeout\r\n" + ENDS
 
 
 class PatientProtocol(HttpToolsProtocol):
+    """A connection of uvicorn's with deadlines for headers, bodies and idleness, and a place in the crowd."""
+
     def __init__(self, settings: Settings, crowd: Crowd, background: Background, **of_uvicorn: Any) -> None:
         super().__init__(**of_uvicorn)
         self._settings = settings

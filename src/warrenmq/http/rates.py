@@ -20,6 +20,8 @@ GENERATION_SECONDS = 60.0  # at least, so that even a very long listing finds al
 
 
 class Rates:
+    """The last samples of counters, each forgotten when nobody has asked for long."""
+
     def __init__(self, now: Callable[[], float]) -> None:
         self._now = now
         self._samples: dict[Hashable, tuple[float, int, float]] = {}  # when, value, rate

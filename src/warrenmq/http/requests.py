@@ -8,6 +8,8 @@ from warrenmq.http.models import Json, Object
 
 
 class QueueDeclaration(Struct):
+    """The properties of a queue to declare."""
+
     durable: bool = False
     auto_delete: bool = False
     arguments: Object = {}
@@ -15,6 +17,8 @@ class QueueDeclaration(Struct):
 
 
 class ExchangeDeclaration(Struct):
+    """The properties of an exchange to declare."""
+
     type: str = "direct"
     durable: bool = False
     auto_delete: bool = False
@@ -23,11 +27,15 @@ class ExchangeDeclaration(Struct):
 
 
 class BindingDeclaration(Struct):
+    """The routing key and arguments of a binding to make."""
+
     routing_key: str = ""
     arguments: Object = {}
 
 
 class Publication(Struct):
+    """A message to publish, its payload as text or base64."""
+
     routing_key: str
     properties: Json
     payload: Json
@@ -35,6 +43,8 @@ class Publication(Struct):
 
 
 class GetRequest(Struct):
+    """The wish for some messages of a queue, and what becomes of them then."""
+
     ackmode: str
     count: int
     encoding: Json
@@ -42,6 +52,8 @@ class GetRequest(Struct):
 
 
 class VhostDeclaration(Struct):
+    """The properties of a vhost to make or change."""
+
     description: str | None = None
     tags: Json = None
     tracing: bool | None = None
@@ -49,6 +61,8 @@ class VhostDeclaration(Struct):
 
 
 class UserDeclaration(Struct):
+    """The tags of an account and its password or the hash of it."""
+
     tags: Json = None
     password: str | None = None
     password_hash: str | None = None
@@ -56,22 +70,30 @@ class UserDeclaration(Struct):
 
 
 class UserNames(Struct):
+    """The accounts to delete together."""
+
     users: list[str]
 
 
 class PermissionDeclaration(Struct):
+    """The three patterns to set for a user in a vhost."""
+
     configure: str
     write: str
     read: str
 
 
 class TopicPermissionDeclaration(Struct):
+    """The patterns to set for a user at a topic exchange."""
+
     exchange: str
     write: str
     read: str
 
 
 class PolicyDeclaration(Struct):
+    """The pattern, definition and priority of a policy to set."""
+
     pattern: Json
     definition: Json
     priority: Json = 0
@@ -79,10 +101,14 @@ class PolicyDeclaration(Struct):
 
 
 class Value(Struct):
+    """The value of a parameter or limit to set."""
+
     value: Json
 
 
 class Name(Struct):
+    """The name of the cluster."""
+
     name: str
 
 

@@ -24,6 +24,8 @@ PIECE: Final = 4 << 20
 
 @final
 class BackupFile:
+    """A file of the copy and how much of it counts."""
+
     def __init__(self, name: str, length: i64) -> None:
         self.name: Final = name
         self.length: Final = length

@@ -17,6 +17,8 @@ from warrenmq.log.runner import Task
 
 @final
 class LedgerBlock:
+    """The changed bytes of one segment's ledger, and where they go."""
+
     def __init__(self, segment: i64, name: str, offset: i64, data: bytes) -> None:
         self.segment: Final = segment
         self.name: Final = name
@@ -26,6 +28,8 @@ class LedgerBlock:
 
 @final
 class Checkpoint(Task):
+    """The task that writes ledgers and manifest, in the order that makes a crash harmless."""
+
     def __init__(
         self, number: i64, files: Files, folder: str, blocks: list[LedgerBlock], manifest: Manifest, removed: list[int]
     ) -> None:

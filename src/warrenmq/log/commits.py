@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 @final
 class Commits:
+    """The batches between the end of their turn and their place on disk."""
+
     def __init__(self, log: Log) -> None:
         self.log: Final = log
         self.in_flight: Commit | None = None

@@ -24,6 +24,8 @@ class RecordDamaged(LogCorrupt):
 
 @final
 class Damage:
+    """The records that are known not to check; each is reported once."""
+
     def __init__(self, listener: Listener) -> None:
         self.listener: Listener = listener
         self.known: dict[int, str] = {}  # address -> what is wrong with it

@@ -20,6 +20,8 @@ from warrenmq.log.segment import Segment
 
 @final
 class SegmentFacts:
+    """The findings about one segment."""
+
     def __init__(self, segment: Segment) -> None:
         self.number: Final = segment.number
         self.generation: Final = segment.generation
@@ -33,6 +35,8 @@ class SegmentFacts:
 
 @final
 class Facts:
+    """The findings about a whole folder."""
+
     def __init__(self, found: Recovery) -> None:
         self.found: Final = found
         self.segments: list[SegmentFacts] = []

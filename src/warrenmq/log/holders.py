@@ -34,6 +34,8 @@ RECORD: Final = 0xFFFFFFFF
 
 @final
 class Holders:
+    """The holders of every record of a segment, resolved from its changes in order."""
+
     def __init__(self, changes: bytes) -> None:
         self.changes: Final = changes
         self.gone: vec[u8] = vec[u8]()

@@ -40,6 +40,8 @@ RECORD: Final = 0xFFFFFFFF
 
 @final
 class Log:
+    """The open log of one data folder, as the broker calls it."""
+
     def __init__(self, folder: str, files: Files, settings: LogSettings, lock: int, found: Recovery) -> None:
         self.folder: Final = folder
         self.files: Final = files

@@ -46,6 +46,8 @@ class Synced:
 
 @final
 class Maintenance:
+    """The housekeeper: it decides what is checkpointed, removed or compacted next, and does it in slices."""
+
     def __init__(self, log: Log, found: Recovery) -> None:
         self.log: Final = log
         self.state: Final[LogState] = found.state

@@ -43,6 +43,8 @@ class ManifestSegment:
 
 @final
 class Manifest:
+    """The decoded root of a folder: its segments, their state, and what a start needs to know."""
+
     def __init__(self, log_id: i64) -> None:
         self.log_id: i64 = log_id
         self.checkpoint: i64 = 0

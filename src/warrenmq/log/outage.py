@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 @final
 class Outage:
+    """The batches of a failing disk, kept until they are written again or given up."""
+
     def __init__(self, log: Log, commits: Commits) -> None:
         self.log: Final = log
         self.commits: Final = commits

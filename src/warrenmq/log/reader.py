@@ -18,6 +18,8 @@ OPEN_FILES: Final = 64
 
 @final
 class Reader:
+    """The open files of segments, the longest unused of which is closed when there are too many."""
+
     def __init__(self, folder: str, files: Files) -> None:
         self.folder: Final = folder
         self.files: Final = files

@@ -42,6 +42,8 @@ DISPLACED: Final = "another record stands in its place"
 
 @final
 class Reading:
+    """The readers' half of the log: an address in, a record out."""
+
     def __init__(self, log: Log, reader: Reader) -> None:
         self.log: Final = log
         self.reader: Final = reader

@@ -50,6 +50,8 @@ EVERYTHING: Final = 1 << 62
 
 @final
 class Report:
+    """The count of what was saved and the list of what was not."""
+
     def __init__(self) -> None:
         self.messages: i64 = 0
         self.definitions: i64 = 0
@@ -72,6 +74,8 @@ class Place:
 
 @final
 class Salvage:
+    """One rescue: a damaged folder in, a sound one out."""
+
     def __init__(self, folder: str, target: str, files: Files) -> None:
         self.folder: Final = folder
         self.target: Final = target

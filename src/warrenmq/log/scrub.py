@@ -72,6 +72,8 @@ class ScrubSlice(Task):
 
 @final
 class Scrub:
+    """The slow round through all synced records, a piece at a time."""
+
     def __init__(self, log: Log) -> None:
         self.log: Final = log
         self.passes: i64 = 0  # finished

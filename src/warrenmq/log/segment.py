@@ -47,6 +47,8 @@ class Part:
 
 @final
 class Segment:
+    """The records of one segment file: who holds each, how long it is, how much of the file is dead."""
+
     def __init__(self, number: i64) -> None:
         self.number: Final = number
         self.generation: i64 = 0

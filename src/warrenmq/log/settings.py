@@ -9,6 +9,8 @@ from mypy_extensions import i64, mypyc_attr
 
 @final
 class LogSettings:
+    """The sizes and times that the log works with."""
+
     def __init__(
         self,
         segment_bytes: i64 = 64 << 20,

@@ -24,6 +24,8 @@ TRIES: Final = 5
 
 @final
 class Survey:
+    """One pass over a living folder that tells damage from what changed while it was read."""
+
     def __init__(self, folder: str, files: Files) -> None:
         self.folder: Final = folder
         self.files: Final = files

@@ -38,6 +38,8 @@ BUSY_COMMITS: Final = 20  # ... and so would small ones between them
 
 @final
 class Tail:
+    """The writer: the open segment, its end, and the batches that go there."""
+
     def __init__(self, folder: str, files: Files, log_id: i64, epoch: i64, segment: i64, part: i64, end: i64) -> None:
         self.folder: Final = folder
         self.files: Final = files

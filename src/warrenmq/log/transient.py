@@ -26,6 +26,8 @@ WRITE_BEHIND: Final = 256 << 10
 
 @final
 class SpillFile:
+    """A file of the spill and how many messages in it are wanted still."""
+
     def __init__(self, number: i64, descriptor: int) -> None:
         self.number: Final = number
         self.descriptor: Final = descriptor
@@ -35,6 +37,8 @@ class SpillFile:
 
 @final
 class TransientStore:
+    """The transient messages on disk, found by address, their files removed when all are gone."""
+
     def __init__(self, folder: str, files: Files, file_bytes: i64 = 64 << 20) -> None:
         self.folder: Final = folder
         self.files: Final = files

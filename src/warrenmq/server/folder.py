@@ -16,6 +16,8 @@ OTHERS = 0o077
 
 
 class DataFolder:
+    """The folder as it was when the broker opened it, looked at again now and then."""
+
     def __init__(self, path: Path) -> None:
         self._path = path
         self._inode = self._identity()

@@ -71,6 +71,8 @@ def quoted(value: object) -> str:
 
 
 class TextFormat(logging.Formatter):
+    """Lines for people: time, level, event, then name=value."""
+
     def format(self, record: logging.LogRecord) -> str:
         line = f"{_time(record)} {record.levelname.lower()} {_one_line(record)}"
         if record.exc_info:
@@ -79,6 +81,8 @@ class TextFormat(logging.Formatter):
 
 
 class JsonFormat(logging.Formatter):
+    """Lines for machines: one JSON object each."""
+
     def format(self, record: logging.LogRecord) -> str:
         event, fields = getattr(record, _FIELDS, (record.getMessage(), {}))
         entry = {"time": _time(record), "level": record.levelname.lower(), "event": event, **fields}

@@ -15,6 +15,8 @@ from warrenmq.server.background import Background, Periodic
 
 
 class Supervisor:
+    """systemd, if it started the broker and wants to be told."""
+
     def __init__(self, environment: Mapping[str, str] | None = None) -> None:
         environment = os.environ if environment is None else environment
         self._address = environment.get("NOTIFY_SOCKET", "")

@@ -31,6 +31,8 @@ FOLLOWED_ELSEWHERE = frozenset(("default_user", "default_pass", "default_vhost")
 
 @dataclass
 class Reloaded:
+    """The outcome of a reload: settings in force now, and those that wait for a restart."""
+
     changed: list[str] = field(default_factory=list)
     needs_restart: list[str] = field(default_factory=list)
 

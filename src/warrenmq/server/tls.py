@@ -21,6 +21,8 @@ OUT_OF_DESCRIPTORS = 0.1  # seconds to wait when a socket cannot be accepted
 
 
 class TlsListener:
+    """The listening TLS sockets and the handshakes under way."""
+
     def __init__(
         self, context: ssl.SSLContext, protocol: Callable[[], Any], handshake_timeout: float, background: Background
     ) -> None:

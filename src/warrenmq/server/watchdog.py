@@ -34,6 +34,8 @@ class Stalls:
 
 
 class Watchdog:
+    """The clock of one pass of the event loop, lap by lap."""
+
     def __init__(
         self, wall: Callable[[], float] = time.perf_counter, cpu: Callable[[], float] = time.thread_time
     ) -> None:

@@ -16,6 +16,8 @@ from warrenmq.spark.names import OptionError
 
 
 class Address(NamedTuple):
+    """A host and a port."""
+
     host: str
     port: int
 

@@ -31,18 +31,20 @@ else:
     except ImportError:
 
         class ReadLimit:
-            pass
+            """The stand-in for Spark's class where Spark has none."""
 
         @dataclass
         class ReadAllAvailable(ReadLimit):
-            pass
+            """The stand-in for "no limit"."""
 
         @dataclass
         class ReadMaxRows(ReadLimit):
+            """The stand-in for a limit of rows."""
+
             max_rows: int
 
         class SupportsTriggerAvailableNow(ABC):  # noqa: B024  (stands in for an interface)
-            pass
+            """The stand-in for the mark of readers that know where "now" ends."""
 
 
 def arrow_schema(schema: StructType) -> pa.Schema:

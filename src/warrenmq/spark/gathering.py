@@ -14,6 +14,8 @@ from warrenmq.spark.options import Options
 
 
 class Gathering:
+    """The decision of one stream whether to wait for a larger batch."""
+
     def __init__(self, options: Options, clock: Callable[[], float] = time.monotonic) -> None:
         self.least = options.min_offsets_per_trigger
         self._delay = options.max_trigger_delay

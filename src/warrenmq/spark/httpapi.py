@@ -64,6 +64,8 @@ def _lease_of(answer: dict[str, Any]) -> Lease:
 
 
 class HttpApi:
+    """A client of the broker's HTTP API that tries the next address when one does not answer."""
+
     def __init__(self, options: Options) -> None:
         self.options = options
 

@@ -24,6 +24,8 @@ MASK = 2**64 - 1
 
 
 class RowIds:
+    """A counter of rows under a prefix that names job, batch and partition."""
+
     def __init__(self, prefix: str) -> None:
         self.prefix = prefix
         self.row = 0

@@ -47,6 +47,8 @@ class PeekPartition(InputPartition):
 
 @at_a_rate
 class PeekedBatchReader(DataSourceReader):
+    """The planner and reader of such a range, cut into partitions."""
+
     def __init__(self, options: Options, schema: StructType) -> None:
         self.options = options
         self.schema = schema

@@ -50,6 +50,8 @@ class HeldPartition(InputPartition):
 
 @dataclass
 class QueuePartition(InputPartition):
+    """A share of a queue's messages for one task."""
+
     queue: str
     count: int
 

@@ -128,6 +128,8 @@ class Sink:
 
 
 class AmqpWriter(DataSourceArrowWriter):
+    """The batch sink: one publisher a task, confirmed before the task reports."""
+
     def __init__(self, options: Options, schema: StructType) -> None:
         self.sink = Sink(options, schema)
 
@@ -153,12 +155,16 @@ class _Streaming:
 if hasattr(api, "DataSourceStreamArrowWriter"):
 
     class AmqpStreamWriter(_Streaming, api.DataSourceStreamArrowWriter):
+        """The streaming sink, batch by batch."""
+
         def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
             return self.sink.write(iterator)
 
 else:  # Spark 4.0 hands rows to streaming sinks
 
     class AmqpStreamWriter(_Streaming, api.DataSourceStreamWriter):  # type: ignore[no-redef]
+        """The streaming sink, batch by batch."""
+
         def write(self, iterator: Iterator[Any]) -> WriterCommitMessage:
             return self.sink.write(_batches(iterator, self.schema))
 

@@ -42,6 +42,8 @@ SLICE_BYTES: Final = 4 << 20  # ... or fewer, when they are as large as this tog
 
 @final
 class EarliestDue(Timer):
+    """The one timer of all schedules, armed for the message that is due next."""
+
     def __init__(self, delays: Delays) -> None:
         super().__init__()
         self._delays: Final = delays
@@ -63,6 +65,8 @@ class Unsynced:
 
 @final
 class Delays:
+    """All schedules of the broker: what is kept, cancelled, found again at the start, and sent when due."""
+
     def __init__(self, broker: Broker) -> None:
         self._broker: Final = broker
         self._schedules: dict[Exchange, Schedule] = {}

@@ -40,6 +40,8 @@ class Block:
 
 @final
 class DueIndex:
+    """An ordered set of (due time, key) pairs in blocks, cheap to add to, to take from and to search."""
+
     def __init__(self) -> None:
         self._blocks: list[Block] = []
         self._count: i64 = 0

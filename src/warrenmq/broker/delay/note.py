@@ -32,6 +32,8 @@ NAMED: Final = 1  # it has an id of its own, which is in the note
 
 @final
 class Note:
+    """The facts about a waiting message that its own properties do not tell, and their encoding."""
+
     def __init__(self) -> None:
         self.bits: i64 = 0
         self.sequence_number: i64 = 0

@@ -28,6 +28,8 @@ _INTEGERS: Final = "bBsuIilL"
 
 @final
 class Request:
+    """A publisher's wish: when, how often, under which name, and until when."""
+
     def __init__(self) -> None:
         self.due: i64 = 0
         self.name: str = ""

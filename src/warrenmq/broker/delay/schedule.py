@@ -49,6 +49,8 @@ class Named:
 
 @final
 class Schedule:
+    """The waiting room of one delayed exchange: its messages by due time, by name and by id."""
+
     def __init__(self, broker: Broker, vhost: VHost, exchange: Exchange, id: i64) -> None:
         self.broker: Final = broker
         self.vhost: Final = vhost

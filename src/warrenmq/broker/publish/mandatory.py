@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 @final
 class Mandatory:
+    """The publishes of one channel that may still have to be returned, by number and by queue."""
+
     def __init__(self) -> None:
         self._messages: dict[int, Message] = {}
         self._queues: dict[int, list[Queue]] = {}  # sequence number -> queues that may still accept

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 @final
 class Dispatch:
+    """The consumers of one queue and the ring of those who can take a message."""
+
     def __init__(self, single_active: bool) -> None:
         self.single_active: bool = single_active
         self.heirs_by_priority: bool = True  # who follows a single active consumer? else whoever waits longest

@@ -40,6 +40,8 @@ PRIORITY_BIT: Final = 0x08  # of octet 12 of a content header: it has a priority
 
 @final
 class Fifo:
+    """The waiting entries of one priority, oldest first, wherever they are kept."""
+
     def __init__(self, queue: Queue) -> None:
         self._queue: Final = queue
         self._returned: Final = Returned()

@@ -54,6 +54,8 @@ class LeaseError(Exception):
 
 @final
 class Expiry(Timer):
+    """The timer of one lease: at its end what is left goes back to the queue."""
+
     def __init__(self, lease: Lease) -> None:
         super().__init__()
         self._lease: Final = lease

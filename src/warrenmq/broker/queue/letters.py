@@ -30,6 +30,8 @@ BYTES_AT_ONCE: Final = 4 << 20  # or fewer, of so many bytes; at least one
 
 @final
 class Letter:
+    """A message that died in a quorum queue and has not reached all of its targets."""
+
     def __init__(self, address: i64, position: i64, size: i64, reason: str, message: Message | None) -> None:
         self.address: Final = address
         self.position: Final = position
@@ -56,6 +58,8 @@ class Retry(Timer):
 
 @final
 class Letters:
+    """The letters of one queue, sent again and again until they have arrived."""
+
     def __init__(self, queue: QuorumQueue) -> None:
         self.queue: Final = queue
         self.bytes: i64 = 0

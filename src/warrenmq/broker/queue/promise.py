@@ -21,6 +21,8 @@ LEAD: Final = 65536  # how far ahead the log is told
 
 @final
 class Promise:
+    """The position up to which the log knows that a queue may have delivered."""
+
     def __init__(self, queue: Queue) -> None:
         self._queue: Final = queue
         self.limit: i64 = 0  # deliveries up to this position may go: the log has it on disk

@@ -99,6 +99,8 @@ class Trim(Job):
 
 
 class Queue(Destination, Delivering):
+    """The classic queue, and the base of the other kinds: entries, consumers, limits, expiry, leases."""
+
     kind: str = "classic"
 
     def __init__(

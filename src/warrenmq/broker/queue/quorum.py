@@ -33,6 +33,8 @@ TOGETHER: Final = 256  # so many at most are handed out consumer by consumer
 
 @final
 class QuorumQueue(Queue):
+    """The quorum queue of a single node: delivery counts, letters that arrive at least once, everything logged."""
+
     def prepare(self) -> None:
         super().prepare()
         self.kind = "quorum"

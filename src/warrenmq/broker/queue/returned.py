@@ -23,6 +23,8 @@ CHUNK: Final = 512  # entries at most
 
 @final
 class Returned:
+    """The entries that were requeued, ahead of all that nobody has had yet."""
+
     def __init__(self) -> None:
         self.count: i64 = 0
         self._chunks: list[list[Entry]] = []

@@ -57,6 +57,8 @@ class StreamSegment:
 
 @final
 class StreamQueue(ReplayQueue):
+    """The stream: entries that stay, offsets, retention by age and size."""
+
     def prepare(self) -> None:
         super().prepare()
         self.kind = "stream"

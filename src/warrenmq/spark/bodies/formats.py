@@ -16,6 +16,8 @@ from warrenmq.spark.requirements import needed
 
 
 class Format(Protocol):
+    """A codec of message bodies: bytes to values and back."""
+
     def decode(self, body: bytes) -> Any: ...
 
     def encode(self, value: dict[str, Any]) -> bytes: ...

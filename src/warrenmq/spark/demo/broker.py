@@ -13,6 +13,8 @@ from warrenmq.spark.requirements import RequirementMissing
 
 
 class DemoBroker:
+    """The process: started, killed, started again, stopped."""
+
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._process: subprocess.Popen[bytes] | None = None

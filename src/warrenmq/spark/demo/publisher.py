@@ -36,6 +36,8 @@ class Published:
 
 @dataclass
 class Order:
+    """An order of the demo's shop: its message and the row that must come of it."""
+
     exchange: str
     routing_key: str
     message_id: str

@@ -19,6 +19,8 @@ EVERY = 2.0  # seconds between two lines where nothing can move
 
 
 class Show:
+    """The narrator of the demo, on a terminal or in a file."""
+
     def __init__(self) -> None:
         self.console = Console(highlight=False)
         self._begun = time.monotonic()

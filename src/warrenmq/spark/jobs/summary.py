@@ -23,6 +23,8 @@ SCHEMA = "section string, name string, window_start timestamp, messages bigint, 
 
 @dataclass(frozen=True)
 class Line:
+    """A row of the summary."""
+
     section: str
     name: str
     window_start: Any

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 
 class Ids:
+    """A growing dictionary from values to small numbers."""
+
     def __init__(self) -> None:
         self.known: dict[Any, int] = {}
         self._values: list[pa.Array] = []  # the same, in Arrow

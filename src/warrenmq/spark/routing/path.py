@@ -68,6 +68,8 @@ class Facts(NamedTuple):
 
 
 class Verdict(NamedTuple):
+    """The fate of one message: outcome, queues, and RabbitMQ's code and text when it is refused."""
+
     outcome: str
     queues: list[str]
     code: int | None = None

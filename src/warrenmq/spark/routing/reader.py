@@ -53,6 +53,8 @@ class Piece(InputPartition):
 
 
 class Reader(DataSourceReader):
+    """The planner and reader: files into tasks, row groups into verdicts."""
+
     def __init__(self, plan: Plan, files: list[str], tasks: int, table: StructType, wanted: StructType) -> None:
         self.plan = plan
         self.files = files

@@ -20,6 +20,8 @@ SALTS = 1009  # how many different throws of the dice equal messages to an x-ran
 
 @dataclass(frozen=True)
 class Relevance:
+    """The headers and properties that matter to a topology, and the exchanges for which they do."""
+
     headers: frozenset[str]  # names some exchange looks at
     always: tuple[str, ...]  # names the path itself looks at
     header_exchanges: tuple[str, ...]  # from these, an exchange that looks at headers can be reached
