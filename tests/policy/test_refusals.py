@@ -33,6 +33,9 @@ CASES: list[dict[str, object]] = [
     {"delivery-limit": -1}, {"overflow": "x"}, {"max-in-memory-length": -1}, {"max-in-memory-bytes": -1},
     {"max-length-bytes": -5}, {"max-length": None}, {"max-length": True}, {"max-length": 1.5}, {"max-length": {}},
     {"max-length": [1]}, {"expires": 0, "max-length": -1}, {"zzz": 1, "aaa": {"b": [1, "c"]}}, {},
+    {"zzz": "say \"no\"\\n"}, {"zzz": "\u00e4"}, {"zzz": "\u00c0"}, {"zzz": 1000.0}, {"zzz": 0.0001}, {"zzz": [97, 98]},
+    {"zzz": {"b": 1, "a": 2}}, {"zzz": [1000.0, "", None, True]}, {"max-length": 1e22}, {"zzz": "\t"},
+    *({"a" * 20: 1, "b" * 25: "c" * length} for length in range(4, 12)),
 ]  # fmt: skip
 
 

@@ -17,10 +17,10 @@ from __future__ import annotations
 
 from typing import Any, Final, cast, final
 
-from warrenmq.broker.exchange.terms import term
 from warrenmq.broker.extensions import ExtensionError, check_name, load
 from warrenmq.broker.named import destination
 from warrenmq.broker.records import BasicMessage, Exchange, Resource
+from warrenmq.wire.erlang import field_term
 from warrenmq.wire.fields import Field, type_name
 from warrenmq.wire.replies import AmqpError
 
@@ -103,7 +103,8 @@ class ExtraDestinations:
             )
         for item in cast(list[Field], field.value):
             if item.kind != "S" or not isinstance(item.value, str):
-                raise AmqpError(406, f"invalid arg '{EXTRA_ARGUMENT}' for {exchange.name}: {term(item)} is no name")
+                problem = f"{field_term(item)} is no name"
+                raise AmqpError(406, f"invalid arg '{EXTRA_ARGUMENT}' for {exchange.name}: {problem}")
 
 
 def _listed(exchange: Exchange) -> list[str]:

@@ -9,8 +9,8 @@ from typing import Final
 
 from mypy_extensions import i64
 
-from warrenmq.broker.exchange.terms import term
 from warrenmq.broker.records import Resource
+from warrenmq.wire.erlang import atom, field_term
 from warrenmq.wire.fields import Field, Table, type_name
 from warrenmq.wire.replies import AmqpError
 
@@ -34,15 +34,14 @@ def _inequivalent(key: str, name: Resource, new: str, old: str) -> AmqpError:
     return AmqpError(406, f"inequivalent arg '{key}' for {name}: received {new} but current is {old}")
 
 
-def _atom(value: object) -> str:
-    """An Erlang atom as ~p prints it: quoted when it is more than a plain word."""
-    text = str(value).lower() if isinstance(value, bool) else str(value)
-    return f"'{text}'" if "-" in text else text
+def _property(value: object) -> str:
+    """A flag or a type: both are atoms to RabbitMQ."""
+    return f"'{atom(str(value).lower() if isinstance(value, bool) else str(value))}'"
 
 
 def check_property(name: Resource, key: str, old: object, new: object) -> None:
     if old != new:
-        raise _inequivalent(key, name, f"'{_atom(new)}'", f"'{_atom(old)}'")
+        raise _inequivalent(key, name, _property(new), _property(old))
 
 
 def check_arguments(name: Resource, old: Table, new: Table, keys: list[str]) -> None:
@@ -76,4 +75,4 @@ def shown(field: Field) -> str:
     value = field.value
     if isinstance(value, str):
         return value
-    return value.decode("utf-8", "surrogateescape") if isinstance(value, bytes) else term(field)
+    return value.decode("utf-8", "surrogateescape") if isinstance(value, bytes) else field_term(field)

@@ -6,7 +6,7 @@ from typing import Final
 
 from mypy_extensions import i64
 
-from warrenmq.wire.erlang import pretty_pair
+from warrenmq.wire.erlang import pretty_pair, string_term
 from warrenmq.wire.replies import AmqpError
 
 MAX_EXPIRATION: Final = 315_360_000_000  # ten years
@@ -25,7 +25,7 @@ def read_expiration(text: str | None) -> i64:
     value = int(text[: sign + digits])
     rest = text[sign + digits :]
     if rest:
-        raise _bad_expiration(text, "leftover_string", '"' + rest + '"')
+        raise _bad_expiration(text, "leftover_string", string_term(rest))
     if value < 0:
         raise _bad_expiration(text, "value_negative", str(value))
     if value > MAX_EXPIRATION:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from warrenmq.broker import reports
 from warrenmq.broker.states import CLOSING
+from warrenmq.wire.erlang import pretty
 from warrenmq.wire.fields import decode_entries
 from warrenmq.wire.methods import method_frame
 from warrenmq.wire.replies import AmqpError
@@ -17,7 +18,6 @@ from warrenmq.wire.replies import AmqpError
 if TYPE_CHECKING:
     from warrenmq.broker.connection import Connection
 
-_MISSING: Final = "AMQPLAIN auth info {} is missing LOGIN or PASSWORD field"
 FAILED_LOGIN_WAIT: Final = 3000  # ms until the socket of a failed login is dropped
 
 
@@ -75,7 +75,7 @@ def _plain(response: bytes) -> tuple[str, str]:
     """NUL authcid NUL password; nobody logs in on behalf of another, so that an authzid before it is refused."""
     parts = response.split(b"\x00")
     if len(parts) != 3 or parts[0]:
-        raise AmqpError(502, f"response {_term(response)} invalid")
+        raise AmqpError(502, pretty("response ", response) + " invalid")
     return parts[1].decode("utf-8", "surrogateescape"), parts[2].decode("utf-8", "surrogateescape")
 
 
@@ -84,16 +84,14 @@ def _amqplain(response: bytes) -> tuple[str, str]:
     try:
         table = decode_entries(response, 0, len(response))
     except Exception:
-        raise AmqpError(502, _MISSING.format(_term(response))) from None
+        raise _missing(response) from None
     login = table.get("LOGIN")
     password = table.get("PASSWORD")
     if login is None or password is None or not isinstance(login.value, str) or not isinstance(password.value, str):
-        raise AmqpError(502, _MISSING.format(_term(response)))
+        raise _missing(response)
     return login.value, password.value
 
 
-def _term(response: bytes) -> str:
-    """As Erlang prints a binary."""
-    if all(32 <= octet < 127 for octet in response):
-        return '<<"' + response.decode("ascii") + '">>'
-    return "<<" + ",".join([str(octet) for octet in response]) + ">>"
+def _missing(response: bytes) -> AmqpError:
+    said = pretty("AMQPLAIN auth info ", response)
+    return AmqpError(502, said + " is missing LOGIN or PASSWORD field")

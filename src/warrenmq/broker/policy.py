@@ -17,7 +17,8 @@ from warrenmq.broker.clock import Clock, SystemClock
 from warrenmq.broker.notes import Notes
 from warrenmq.broker.patterns import InvalidPattern, NamePattern, Patience
 from warrenmq.broker.policy_index import PolicyIndex
-from warrenmq.broker.policy_keys import erlang_term, merge, refused, validate_definition
+from warrenmq.broker.policy_keys import merge, refused, validate_definition
+from warrenmq.wire.erlang import atom, json_term, list_of_pairs
 
 # kinds in the store
 POLICY: Final = "policy"
@@ -82,19 +83,19 @@ def read_policy(vhost: str, name: str, value: dict[str, object]) -> Policy:
     """The same, but whatever it says is taken: what is in the log was validated when it was set."""
     for key in ("pattern", "definition"):
         if key not in value:
-            raise Refused(f"[{{key_missing,{key}}}]")
+            raise Refused(list_of_pairs([("key_missing", atom(key))]))
     pattern = value["pattern"]
     if not isinstance(pattern, str):
-        raise refused(f"pattern should be a binary but was {erlang_term(pattern)}")
+        raise refused(f"pattern should be a binary but was {json_term(pattern)}")
     definition = value["definition"]
     if not isinstance(definition, dict):
-        raise refused(f"definition should be an object but was {erlang_term(definition)}")
+        raise refused(f"definition should be an object but was {json_term(definition)}")
     priority = value.get("priority", 0)
     if isinstance(priority, bool) or not isinstance(priority, (int, float)):
-        raise refused(f"priority should be a number, actually was {erlang_term(priority)}")
+        raise refused(f"priority should be a number, actually was {json_term(priority)}")
     apply_to = value.get("apply-to", "all")
     if not isinstance(apply_to, str) or apply_to not in APPLY_TO:
-        shown = apply_to if isinstance(apply_to, str) else erlang_term(apply_to)
+        shown = apply_to if isinstance(apply_to, str) else json_term(apply_to)
         raise refused(f"apply-to '{shown}' unrecognised; should be 'queues', 'exchanges' or 'all'")
     return Policy(vhost, name, pattern, definition, float(priority), apply_to)
 

@@ -11,6 +11,7 @@ from typing import Final, final
 
 from warrenmq.broker.access import Refused
 from warrenmq.broker.queue.arguments import MAX_SEGMENT_BYTES
+from warrenmq.wire.erlang import json_term, list_of_pairs
 
 COUNT: Final = "count"  # integer from 0
 PERIOD: Final = "period"  # integer from 1
@@ -110,8 +111,6 @@ TABLE: Final = [
     _key("delayed-mandatory", ONE_OF, "is not a valid delayed-mandatory value", FIRST, "rabbitmq honest"),
 ]  # fmt: skip
 
-LINE: Final = 80  # Erlang breaks longer lists into lines
-
 MIRROR_WORDS: Final = {
     "ha-sync-mode": 'ha-sync-mode must be "manual" or "automatic", got ?',
     "ha-sync-batch-size": "ha-sync-batch-size takes an integer greater than 0, ? given",
@@ -120,21 +119,6 @@ MIRROR_WORDS: Final = {
 }
 
 KEYS: Final = {key.name: key for key in TABLE}
-
-
-def erlang_term(value: object) -> str:
-    """A JSON value as Erlang prints it inside RabbitMQ's texts."""
-    if value is None:
-        return "null"
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, str):
-        return f'<<"{value}">>' if value else "<<>>"
-    if isinstance(value, list):
-        return "[" + ",".join([erlang_term(item) for item in value]) + "]"
-    if isinstance(value, dict):
-        return "#{" + ",".join([f"{erlang_term(key)} => {erlang_term(item)}" for key, item in value.items()]) + "}"
-    return str(value)
 
 
 def refused(text: str) -> Refused:
@@ -151,17 +135,10 @@ def validate_definition(definition: dict[str, object], operator: bool) -> None:
     for name in allowed:
         key = KEYS[name]
         if not key.accepts(definition[name]):
-            raise refused(f"{erlang_term(definition[name])} {key.words}")
-    unknown = [
-        "{" + erlang_term(name) + "," + erlang_term(definition[name]) + "}"
-        for name in sorted(definition)
-        if name not in allowed
-    ]
+            raise refused(f"{json_term(definition[name])} {key.words}")
+    unknown = [(json_term(name), json_term(definition[name])) for name in sorted(definition) if name not in allowed]
     if unknown:
-        listed = f"[{','.join(unknown)}]"
-        if len(listed) >= LINE:
-            listed = "[" + ",\n ".join(unknown) + "]"
-        raise refused(f"{listed} are not recognised policy settings")
+        raise refused(f"{list_of_pairs(unknown)} are not recognised policy settings")
 
 
 def validate_mirrors(definition: dict[str, object]) -> None:
@@ -172,8 +149,8 @@ def validate_mirrors(definition: dict[str, object]) -> None:
         raise refused("ha-mode must be specified to specify ha-params, ha-sync-mode or ha-promote-on-shutdown")
     mode = definition["ha-mode"]
     if not KEYS["ha-mode"].accepts(mode):
-        raise refused(f"{erlang_term(mode)} {KEYS['ha-mode'].words}")
-    given = erlang_term(definition["ha-params"]) if "ha-params" in definition else "none"
+        raise refused(f"{json_term(mode)} {KEYS['ha-mode'].words}")
+    given = json_term(definition["ha-params"]) if "ha-params" in definition else "none"
     params = definition.get("ha-params")
     if mode == "all" and "ha-params" in definition:
         raise refused('ha-mode="all" does not take parameters')
@@ -186,10 +163,10 @@ def validate_mirrors(definition: dict[str, object]) -> None:
             raise refused('ha-mode="nodes" list must be non-empty')
         others = [node for node in params if not isinstance(node, str)]
         if others:
-            raise refused(f'ha-mode="nodes" takes a list of strings, {erlang_term(others)} was not a string')
+            raise refused(f'ha-mode="nodes" takes a list of strings, {json_term(others)} was not a string')
     for name, words in MIRROR_WORDS.items():
         if name in definition and not KEYS[name].accepts(definition[name]):
-            raise refused(words.replace("?", erlang_term(definition[name])))
+            raise refused(words.replace("?", json_term(definition[name])))
 
 
 def merge(definition: dict[str, object], operator: dict[str, object]) -> dict[str, object]:

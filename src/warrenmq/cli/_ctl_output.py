@@ -6,6 +6,8 @@ import json
 from dataclasses import dataclass, field
 from typing import Any
 
+from warrenmq.wire.erlang import cell_term
+
 FORMATTERS = ("table", "pretty_table", "csv", "json")
 MACHINE = ("csv", "json")  # formats that a program reads: nothing is printed before the answer
 
@@ -28,27 +30,12 @@ class Facts:
     data: Any
 
 
-def erlang(value: Any, top: bool = True) -> str:
-    """A value as rabbitmqctl prints it in a cell: text bare at the top, tables as property lists."""
-    if value is None:
-        return ""
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, str):
-        return value if top else json.dumps(value, ensure_ascii=False)
-    if isinstance(value, list):
-        return "[" + ",".join(erlang(one, False) for one in value) + "]"
-    if isinstance(value, dict):
-        return "[" + ",".join(f"{{{json.dumps(key)},{erlang(one, False)}}}" for key, one in value.items()) + "]"
-    return str(value)
-
-
 def cell(table: Table, column: str, value: Any) -> str:
     if column in table.json_columns:
         return compact(value)
     if column == "tags":
         return "[" + ", ".join(value or []) + "]"
-    return erlang(value).replace("\t", "\\t").replace("\n", "\\n").replace("\r", "\\r")
+    return cell_term(value).replace("\t", "\\t").replace("\n", "\\n").replace("\r", "\\r")
 
 
 def show(answer: Table | Facts | str | None, formatter: str, headers: bool) -> str:

@@ -17,6 +17,7 @@ from starlette.responses import Response
 from warrenmq.broker.access import User
 from warrenmq.http.encoding import encode
 from warrenmq.http.errors import ApiError, bad_request
+from warrenmq.wire.erlang import atom, list_of_pairs
 
 if TYPE_CHECKING:
     from warrenmq.broker.vhost import VHost
@@ -100,11 +101,10 @@ def decode_json(data: bytes) -> Any:
 
 
 def require(values: dict[str, Any], names: list[str]) -> None:
-    """All of these have to be there; those that are not are named as Erlang prints them, in lines of 80 characters."""
-    missing = [f"{{key_missing,{name}}}" for name in names if name not in values]
+    """All of these have to be there; those that are not are named."""
+    missing = [("key_missing", atom(name)) for name in names if name not in values]
     if missing:
-        line = ",".join(missing)
-        raise bad_request("[" + (line if len(line) < 79 else ",\n ".join(missing)) + "]")
+        raise bad_request(list_of_pairs(missing))
 
 
 def required(model: type[Model]) -> list[str]:

@@ -6,21 +6,21 @@ from typing import Any
 
 from warrenmq.broker.access import ALL_VHOST_LIMITS, USER_LIMITS
 from warrenmq.broker.importing import set_vhost_limits
-from warrenmq.broker.policy_keys import erlang_term
 from warrenmq.http.bridge import Bridge
 from warrenmq.http.endpoint import ADMINISTRATOR, MANAGEMENT, VHOST_VISIBLE, Call, Endpoint, NoContent
 from warrenmq.http.errors import bad_request, not_found
 from warrenmq.http.models import UserLimits, VhostLimits
 from warrenmq.http.requests import Value
+from warrenmq.wire.erlang import json_term, list_of_pairs, text_term
 
 
 def _number(name: str, value: Any, known: tuple[str, ...], frame: str, component: str) -> int:
     """The limit, or RabbitMQ's complaint about it (``frame`` differs between the two kinds of limits)."""
     if name not in known:
-        term = f"{{{erlang_term(name)},{erlang_term(value)}}}"
-        raise bad_request(frame.format(f"Unrecognised terms [{term}] in {component}"))
+        terms = list_of_pairs([(text_term(name), json_term(value))])
+        raise bad_request(frame.format(f"Unrecognised terms {terms} in {component}"))
     if isinstance(value, bool) or not isinstance(value, int):
-        raise bad_request(frame.format(f"{name} should be a number, actually was {erlang_term(value)}"))
+        raise bad_request(frame.format(f"{name} should be a number, actually was {json_term(value)}"))
     return value
 
 

@@ -15,8 +15,9 @@ from bisect import bisect_right
 from hashlib import blake2b
 from typing import Final, final
 
-from warrenmq.broker.exchange.terms import binary_term, comparable
+from warrenmq.broker.exchange.terms import comparable
 from warrenmq.broker.records import BasicMessage, Binding, Destination, Exchange, ExchangeType
+from warrenmq.wire.erlang import text_term
 from warrenmq.wire.fields import Table
 from warrenmq.wire.replies import AmqpError
 
@@ -69,7 +70,7 @@ class ConsistentHashExchange(ExchangeType):
     def validate_binding(self, binding: Binding) -> None:
         weight = weight_of(binding.key)
         if weight is None:
-            raise AmqpError(406, f"The binding key must be an integer: {binary_term(binding.key)}")
+            raise AmqpError(406, f"The binding key must be an integer: {text_term(binding.key)}")
         if weight < 1:
             raise AmqpError(406, "The binding key must be greater than 0")
 

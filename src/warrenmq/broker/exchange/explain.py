@@ -17,9 +17,9 @@ from warrenmq.broker.exchange.delayed import DelayedExchange, has_to_wait
 from warrenmq.broker.exchange.fanout import FanoutExchange
 from warrenmq.broker.exchange.headers import HeadersExchange, conditions_of, x_match
 from warrenmq.broker.exchange.random import RandomExchange
-from warrenmq.broker.exchange.terms import term
 from warrenmq.broker.exchange.topic import TopicExchange, words_of
 from warrenmq.broker.records import EXCHANGE, BasicMessage, Binding, Destination, Exchange, Resource
+from warrenmq.wire.erlang import field_term
 from warrenmq.wire.fields import to_python
 
 BINDING: Final = "binding"
@@ -255,9 +255,9 @@ def _why_not_headers(binding: Binding, message: BasicMessage) -> tuple[str, int]
             failing.append(f"header '{condition.name}' is missing")
         else:
             wanted = binding.arguments[condition.name]
-            same = term(sent) == term(wanted)
+            same = field_term(sent) == field_term(wanted)
             types = f" ({_letter(sent.kind)} against {_letter(wanted.kind)})" if same else ""
-            failing.append(f"header '{condition.name}' is {term(sent)}, not {term(wanted)}{types}")
+            failing.append(f"header '{condition.name}' is {field_term(sent)}, not {field_term(wanted)}{types}")
     if not failing:
         return f"x-match '{x_match(binding.arguments)}' has nothing to compare", 0
     return ", ".join(failing), holding

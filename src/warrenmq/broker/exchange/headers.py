@@ -14,8 +14,9 @@ from typing import Final, final
 
 from mypy_extensions import i64
 
-from warrenmq.broker.exchange.terms import comparable, term
+from warrenmq.broker.exchange.terms import comparable
 from warrenmq.broker.records import BasicMessage, Binding, Destination, ExchangeType
+from warrenmq.wire.erlang import field_term
 from warrenmq.wire.fields import Field, Table, type_name
 from warrenmq.wire.replies import AmqpError
 
@@ -92,11 +93,11 @@ class HeadersExchange(ExchangeType):
             return
         if field.kind != "S":
             raise AmqpError(
-                406, f"Invalid x-match field type {type_name(field)} (value {term(field)}); expected longstr"
+                406, f"Invalid x-match field type {type_name(field)} (value {field_term(field)}); expected longstr"
             )
         if field.value not in FORMS:
             raise AmqpError(
-                406, f"Invalid x-match field value {term(field)}; expected all, any, all-with-x, or any-with-x"
+                406, f"Invalid x-match field value {field_term(field)}; expected all, any, all-with-x, or any-with-x"
             )
 
     def bind(self, binding: Binding) -> None:

@@ -8,10 +8,9 @@ from __future__ import annotations
 from typing import Final
 
 from warrenmq.broker.equivalence import INTEGER_KINDS
-from warrenmq.broker.exchange.terms import term
 from warrenmq.broker.queue.arguments import CLASSIC, QUORUM, STREAM, interval_ms
 from warrenmq.broker.records import Resource
-from warrenmq.wire.erlang import pretty
+from warrenmq.wire.erlang import field_term
 from warrenmq.wire.fields import Field, Table, type_name
 from warrenmq.wire.replies import AmqpError
 
@@ -57,13 +56,9 @@ def _offset_problem(field: Field) -> str:
     if field.kind == "T" or field.kind in INTEGER_KINDS:
         return ""
     text = offset_text(field)
-    if text is None:
-        shown = term(field)
-    elif text in PLACES or interval_ms(text) > 0:
+    if text is not None and (text in PLACES or interval_ms(text) > 0):
         return ""
-    else:
-        shown = pretty("", text.encode("utf-8", "surrogateescape"))
-    problem = "{invalid_stream_offset_arg,{" + type_name(field) + "," + shown + "}}"
+    problem = "{invalid_stream_offset_arg,{" + type_name(field) + "," + field_term(field) + "}}"
     if text is not None and "0" <= text[:1] <= "9":
         return problem
     # here RabbitMQ dies, so the text is ours
