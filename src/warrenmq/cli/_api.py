@@ -1,14 +1,13 @@
-"""A small client of the management API for ``warren ctl``: standard library only, one request a call."""
+"""The management API as ``warren ctl`` asks it: JSON, and failures with rabbitmqctl's exit status."""
 
 from __future__ import annotations
 
-import base64
 import json
-import urllib.error
-import urllib.request
 from collections.abc import Mapping
 from typing import Any
-from urllib.parse import quote, unquote, urlsplit
+from urllib.parse import quote
+
+from warrenmq.client.http_api import HttpAnswer, HttpClient, parse_http_url
 
 NO_USER = 67
 DATA = 65
@@ -44,38 +43,29 @@ def segment(name: str) -> str:
 
 
 class Api:
-    def __init__(self, url: str, timeout: float) -> None:
-        parts = urlsplit(url)
-        if parts.scheme not in ("http", "https") or parts.hostname is None:
-            raise Failure(f"not an HTTP address: {url} (http://USER:PASSWORD@HOST:PORT)", USAGE)
-        host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
-        self.address = f"{parts.scheme}://{host}" + (f":{parts.port}" if parts.port else "")
-        self._prefix = parts.path.rstrip("/")
-        self._timeout = timeout
-        user, password = unquote(parts.username or "guest"), unquote(parts.password or "guest")
-        self._authorization = self._basic(user, password)
+    """The management API, one request a call."""
 
-    @staticmethod
-    def _basic(user: str, password: str) -> str:
-        return "Basic " + base64.b64encode(f"{user}:{password}".encode()).decode()
+    def __init__(self, url: str, timeout: float) -> None:
+        try:
+            self.address = parse_http_url(url)
+        except ValueError:
+            raise Failure(f"not an HTTP address: {url} (http://USER:PASSWORD@HOST:PORT)", USAGE) from None
+        self._client = HttpClient(self.address, timeout)
 
     def ask(
-        self, method: str, path: str, body: Any = None, headers: dict[str, str] | None = None, user: Any = None
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        headers: dict[str, str] | None = None,
+        user: tuple[str, str] | None = None,
     ) -> Answer:
         data = body if isinstance(body, bytes) or body is None else json.dumps(body).encode()
-        request = urllib.request.Request(f"{self.address}{self._prefix}/api{path}", data=data, method=method)
-        request.add_header("authorization", self._authorization if user is None else self._basic(*user))
-        request.add_header("content-type", "application/json")
-        for name, value in (headers or {}).items():
-            request.add_header(name, value)
         try:
-            with urllib.request.urlopen(request, timeout=self._timeout) as response:
-                return Answer(response.status, _json(response.read()), _lower(response.headers))
-        except urllib.error.HTTPError as error:
-            return Answer(error.code, _json(error.read()), _lower(error.headers))
-        except (OSError, TimeoutError) as error:
-            reason = getattr(error, "reason", error)
-            raise Failure(f"unable to reach the broker at {self.address}: {reason}", UNAVAILABLE) from None
+            answer = self._client.ask(method, f"/api{path}", data, headers, user)
+        except OSError as error:
+            raise Failure(f"unable to reach the broker at {self.address}: {error}", UNAVAILABLE) from None
+        return Answer(answer.status, _json(answer), answer.headers)
 
     def checked(self, method: str, path: str, body: Any = None, headers: dict[str, str] | None = None) -> Any:
         """The body of an answer that went well; anything else is a failure."""
@@ -88,14 +78,8 @@ class Api:
         return self.checked("GET", path)
 
 
-def _lower(headers: Any) -> dict[str, str]:
-    return {str(name).lower(): str(value) for name, value in headers.items()}
-
-
-def _json(data: bytes) -> Any:
-    if not data.strip():
-        return None
+def _json(answer: HttpAnswer) -> Any:
     try:
-        return json.loads(data)
+        return answer.json()
     except ValueError:
-        return {"reason": data.decode("utf-8", "replace")[:500]}
+        return {"reason": answer.body.decode("utf-8", "replace")[:500]}

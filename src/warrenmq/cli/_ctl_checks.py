@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import socket
 from typing import Any
-from urllib.parse import urlsplit
 
 from warrenmq.cli._api import UNAVAILABLE, Failure
 from warrenmq.cli._ctl_call import Call, Misuse, Result, bad_argument
@@ -83,7 +82,7 @@ def check_certificate_expiration(call: Call) -> Result:
 
 def check_port_connectivity(call: Call) -> Result:
     """A TCP connection from here to every listener; one on all addresses is tried where the API was found."""
-    here = urlsplit(call.api.address).hostname or "127.0.0.1"
+    here = call.api.address.host
     reached: list[int] = []
     missed: list[dict[str, Any]] = []
     for one in listeners_of(call):

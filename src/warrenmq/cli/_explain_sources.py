@@ -8,16 +8,15 @@ what a broker elsewhere names is loaded only when it is named on the command lin
 
 from __future__ import annotations
 
-import base64
 import json
-import urllib.error
-import urllib.request
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
-from urllib.parse import quote, unquote, urlsplit, urlunsplit
+from urllib.parse import quote
 
 import typer
+
+from warrenmq.client.http_api import MANAGEMENT_PORT, HttpAnswer, HttpClient, parse_http_url
 
 if TYPE_CHECKING:
     from warrenmq.broker.decorator import DecoratorRegistry
@@ -42,28 +41,34 @@ def from_file(path: Path) -> dict[str, Any]:
 
 def from_api(url: str) -> tuple[dict[str, Any], list[str], bool]:
     """Definitions, the names of the decorators loaded there, and whether that is this machine."""
-    parts = urlsplit(url)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
+    try:
+        address = parse_http_url(url, MANAGEMENT_PORT)
+    except ValueError:
         stop(f"'{url}' is no address like http://user:password@host:15672")
-    login = f"{unquote(parts.username or 'guest')}:{unquote(parts.password or 'guest')}"
-    host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
-    place = f"{host}:{parts.port or 15672}"
-    root = urlunsplit((parts.scheme, place, parts.path.rstrip("/").removesuffix("/api") + "/api", "", ""))
-    headers = {"Authorization": "Basic " + base64.b64encode(login.encode()).decode()}
+    client = HttpClient(address, 30)
 
     def get(path: str) -> Any:
-        with urllib.request.urlopen(urllib.request.Request(root + path, headers=headers), timeout=30) as answer:
-            return _parsed(answer.read().decode("utf-8"), place)
+        answer = client.ask("GET", f"/api{path}")
+        if answer.status >= 400:
+            raise _Refused(answer)
+        return _parsed(answer.body.decode("utf-8"), address.place)
 
     try:
-        definitions = _definitions(get("/definitions"), place)
-        return definitions, _decorators(get), parts.hostname in THIS_MACHINE
-    except urllib.error.HTTPError as error:
-        cure = " (is the user an administrator?)" if error.code in (401, 403) else ""
-        stop(f"{place} answers {error.code} {error.reason}{cure}")
+        definitions = _definitions(get("/definitions"), address.place)
+        return definitions, _decorators(get), address.host in THIS_MACHINE
+    except _Refused as refused:
+        cure = " (is the user an administrator?)" if refused.status in (401, 403) else ""
+        stop(f"{address.place} answers {refused}{cure}")
     except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "reason", None) or error
-        stop(f"no answer from {place} ({reason}): start a broker there, or name a file with --definitions")
+        stop(f"no answer from {address.place} ({error}): start a broker there, or name a file with --definitions")
+
+
+class _Refused(Exception):
+    """An answer that is a refusal: its status and its words."""
+
+    def __init__(self, answer: HttpAnswer) -> None:
+        super().__init__(f"{answer.status} {answer.reason}")
+        self.status = answer.status
 
 
 def _decorators(get: Get) -> list[str]:
@@ -73,7 +78,7 @@ def _decorators(get: Get) -> list[str]:
         if not isinstance(nodes, list) or not nodes:
             return []
         settings = get(f"/nodes/{quote(str(nodes[0]['name']), safe='')}/environment")
-    except urllib.error.HTTPError:
+    except _Refused:
         return []
     found = settings.get("decorators") if isinstance(settings, dict) else None
     return [str(name) for name in found] if isinstance(found, list) else []

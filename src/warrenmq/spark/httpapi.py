@@ -13,7 +13,6 @@ Warren's. Not here: when to lease and when to settle (``leased.py``).
 
 from __future__ import annotations
 
-import base64
 import http.client
 import json
 import ssl
@@ -23,6 +22,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
+from warrenmq.client.http_api import HttpAddress, HttpClient
 from warrenmq.spark.addresses import Address, answered, in_turn
 from warrenmq.spark.connect import STALLED, BrokerLost, tls_context
 from warrenmq.spark.options import OptionError, Options
@@ -75,7 +75,7 @@ class HttpApi:
         while True:
             try:
                 return self._call(method, path, body)
-            except (OSError, http.client.HTTPException) as error:
+            except OSError as error:
                 if not patience.again():
                     raise BrokerLost(
                         f"no answer from the HTTP API at {self.options.http_address} "
@@ -89,7 +89,7 @@ class HttpApi:
         for address in in_turn(addresses):
             try:
                 answer = self._ask(address, method, path, body, timeout)
-            except (OSError, http.client.HTTPException) as error:
+            except OSError as error:
                 if len(addresses) == 1:
                     raise
                 failures.append(f"{address}: {error or type(error).__name__}")
@@ -99,41 +99,23 @@ class HttpApi:
         raise OSError("; ".join(failures))
 
     def _ask(self, address: Address, method: str, path: str, body: object, timeout: float) -> tuple[int, Any]:
-        connection, headers = self._connect(address, timeout)
-        payload = None
-        if body is not None:
-            payload = json.dumps(body)
-            headers["Content-Type"] = "application/json"
+        payload = None if body is None else json.dumps(body).encode()
         try:
-            connection.request(method, path, payload, headers)
-            response = connection.getresponse()
-            data = response.read()
-        finally:
-            connection.close()
-        if response.status in (401, 403):
+            answer = self._client(address, timeout).ask(method, path, payload)
+        except ssl.SSLCertVerificationError as error:
+            raise _no_certificate(address, error) from None
+        if answer.status in (401, 403):
             raise BrokerLost(f"the HTTP API at {address} refused user '{self.options.username}'")
         try:
-            return response.status, json.loads(data) if data else None
+            return answer.status, answer.json()
         except ValueError:
-            return response.status, None
+            return answer.status, None
 
-    def _connect(self, address: Address, timeout: float) -> tuple[http.client.HTTPConnection, dict[str, str]]:
-        """A connection, and the headers with which every request begins."""
+    def _client(self, address: Address, timeout: float) -> HttpClient:
         options = self.options
-        login = base64.b64encode(f"{options.username}:{password(options)}".encode()).decode()
-        connection = http.client.HTTPConnection(address.host, address.port, timeout=timeout)
-        connection.connect()
-        if options.http_tls:
-            try:
-                connection.sock = tls_context(options).wrap_socket(
-                    connection.sock, server_hostname=options.tls_server_name or address.host
-                )
-            except BaseException as error:
-                connection.close()
-                if isinstance(error, ssl.SSLCertVerificationError):  # it will be the same one next time
-                    raise BrokerLost(f"the HTTP API at {address} has no certificate for us: {error}") from None
-                raise
-        return connection, {"Authorization": f"Basic {login}"}
+        tls = options.http_tls
+        where = HttpAddress(address.host, address.port, tls, "", options.username, password(options))
+        return HttpClient(where, timeout, tls_context(options) if tls else None, options.tls_server_name or "")
 
     # --- queues
 
@@ -165,7 +147,7 @@ class HttpApi:
         path = f"/api/queues/{quote(self.options.virtual_host, safe='')}/{quote(stream, safe='')}/stream"
         try:
             status, answer = self._call("GET", path, None, timeout=5)
-        except (OSError, http.client.HTTPException, BrokerLost):
+        except (OSError, BrokerLost):
             return None
         return str(answer["id"]) if status == 200 and isinstance(answer, dict) and "id" in answer else None
 
@@ -192,11 +174,14 @@ class HttpApi:
     @contextmanager
     def peek(self, queue: str, first: int, end: int) -> Iterator[http.client.HTTPResponse]:
         """The messages at these positions, as octets (``peeked.py`` reads them)."""
-        connection, headers = self._connect(in_turn(self.options.http_hosts)[0], STALLED)
-        headers["Accept"] = "application/octet-stream"
+        address = in_turn(self.options.http_hosts)[0]
+        path = f"{self._peek(queue)}?first={first}&end={end}"
+        octets = {"Accept": "application/octet-stream"}
         try:
-            connection.request("GET", f"{self._peek(queue)}?first={first}&end={end}", None, headers)
-            response = connection.getresponse()
+            connection, response = self._client(address, STALLED).begin("GET", path, headers=octets)
+        except ssl.SSLCertVerificationError as error:
+            raise _no_certificate(address, error) from None
+        try:
             if response.status != 200:
                 raise BrokerLost(f"queue '{queue}' cannot be looked at: {response.status} {response.reason}")
             yield response
@@ -280,6 +265,11 @@ class HttpApi:
             )
         if status not in (200, 204, 404):
             raise BrokerLost(f"lease {lease} on queue '{queue}' could not be settled: {status} {_reason(answer)}")
+
+
+def _no_certificate(address: Address, error: ssl.SSLCertVerificationError) -> BrokerLost:
+    """Nothing to try again: it will be the same certificate next time."""
+    return BrokerLost(f"the HTTP API at {address} has no certificate for us: {error}")
 
 
 def _reason(answer: Any) -> str:
