@@ -23,7 +23,7 @@ def made(core: Core) -> None:
     vhost = core.broker.add_vhost("big")
     core.broker.store.put_vhost(vhost)
     for number in range(QUEUES):
-        queue = vhost.declare_queue(f"q{number}", True, None, False, {}, "guest")
+        queue = vhost.declare_queue(f"q{number}", True, None, False, {})
         vhost.bind(vhost.exchange("amq.direct"), queue, "k", {})
     core.broker.access.set_permissions("guest", "big", ".*", ".*", ".*")
     core.turn()

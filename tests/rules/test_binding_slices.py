@@ -127,7 +127,7 @@ def test_who_cannot_wait_makes_the_log_hear_of_all_of_them_first(core: Core, bou
     """An import, or the API."""
     bound.call("queue.delete", queue="q")
     core.broker.begin_turn()
-    vhost(core).declare_queue("q", True, None, False, {}, "guest")
+    vhost(core).declare_queue("q", True, None, False, {})
     core.broker.end_turn()
     assert stored(core) == 1
     bind(bound, range(5))

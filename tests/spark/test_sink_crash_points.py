@@ -65,8 +65,7 @@ class WriterFate(Fate):
                 publisher._connection.abort()
         if self.deed == "the task dies" and self.in_task:
             raise TaskDied(point)
-        else:
-            raise Died(point)
+        raise Died(point)
 
 
 class World:

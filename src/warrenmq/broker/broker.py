@@ -175,7 +175,7 @@ class Broker(Services):
     def decorators_for(self, exchange: Exchange) -> list[object]:
         return decorators_for(exchange, self.decorators)
 
-    def exchange_removed(self, vhost: VHost, exchange: Exchange) -> None:
+    def exchange_removed(self, exchange: Exchange) -> None:
         """What goes with an exchange: its delayed messages."""
         self.delay.exchange_removed(exchange)
 

@@ -62,7 +62,7 @@ class DeadLetters(TurnLetters):
     def pending(self) -> bool:
         return len(self._pending) > 0 or len(self._letters) > 0
 
-    def add(self, queue: Queue, entry: Entry, reason: str, counted: bool) -> None:
+    def add(self, queue: Queue, entry: Entry, reason: str) -> None:
         self._pending.append((queue, entry.message, reason))
 
     def letters_wait(self, letters: Letters) -> None:

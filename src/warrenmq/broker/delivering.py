@@ -114,7 +114,7 @@ def move(broker: Broker, message: Message, queues: list[Queue], address: i64) ->
     return len(accepting) > 0
 
 
-def undeliverable(broker: Broker, exchange: Exchange, message: Message) -> None:
+def undeliverable(broker: Broker, exchange: Exchange) -> None:
     """A delayed message that no queue takes when it is due; there is no publisher to be told any more."""
     broker.unroutable += 1
     exchange.messages_unroutable += 1

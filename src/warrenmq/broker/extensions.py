@@ -17,10 +17,7 @@ class ExtensionError(ValueError):
 
 def load(kind: str, group: str, name: str) -> object:
     """The extension of this name; ``kind`` is what error messages call it."""
-    if ":" in name:
-        found = _imported(kind, name)
-    else:
-        found = _from_entry_point(kind, group, name)
+    found = _imported(kind, name) if ":" in name else _from_entry_point(kind, group, name)
     if isinstance(found, type):
         try:
             return found()

@@ -130,7 +130,7 @@ def _topology(broker: Broker, plan: Plan, username: str, left_out: list[str]) ->
         yield
     for queue in plan.queues:
         try:
-            _queue(broker, queue, username)
+            _queue(broker, queue)
         except AmqpError as refused_queue:
             left_out.append(f"{queue.name}: {refused_queue.explanation}")
         yield
@@ -158,12 +158,10 @@ def _exchange(broker: Broker, planned: PlannedExchange, username: str) -> None:
         )  # fmt: skip
 
 
-def _queue(broker: Broker, planned: PlannedQueue, username: str) -> None:
+def _queue(broker: Broker, planned: PlannedQueue) -> None:
     vhost = _in(broker, planned.name.virtual_host)
     if planned.name.name not in vhost.queues:
-        vhost.declare_queue(
-            planned.name.name, planned.durable, None, planned.auto_delete, planned.arguments, username
-        )
+        vhost.declare_queue(planned.name.name, planned.durable, None, planned.auto_delete, planned.arguments)
 
 
 def _bind(broker: Broker, planned: PlannedBinding) -> None:

@@ -147,7 +147,7 @@ class VHost:
         stored = self._unbind_all(exchange, exchange.bindings_out)
         stored.extend(self._unbind_all(exchange, exchange.bindings_in))
         self._forget_bindings(exchange.name, stored)
-        self.broker.exchange_removed(self, exchange)
+        self.broker.exchange_removed(exchange)
         self.exchange_routes.changed(name)
 
     # -- queues ------------------------------------------------------------------------------------------------
@@ -165,7 +165,6 @@ class VHost:
         exclusive_owner: Connection | None,
         auto_delete: bool,
         arguments: Table,
-        username: str,
     ) -> Queue:
         self.broker.totals.queues_declared += 1
         queue = self.queues.get(name)

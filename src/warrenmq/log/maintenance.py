@@ -146,10 +146,10 @@ class Maintenance:
             return True
         candidate = self._candidate()
         if candidate is None:
-            if not self.reserved and not self.reserve_wanted and self.checkpoints > 0:
-                if log.settings.reserve_bytes > 0:
-                    self._reserve()
-                    return True
+            wanted = log.settings.reserve_bytes > 0 and self.checkpoints > 0
+            if wanted and not self.reserved and not self.reserve_wanted:
+                self._reserve()
+                return True
             return False
         if log.failing and not self._removable(candidate):
             return False  # what room is left is for settles and checkpoints
@@ -165,11 +165,8 @@ class Maintenance:
         limit = self.log.settings.checkpoint_bytes
         if state.definition_bytes > limit:
             limit = state.definition_bytes
-        if state.pending_bytes >= limit:
-            return True
-        if state.segment <= self.manifest.segment:
-            return False
-        return True  # a segment was filled since: cover it, so that recovery replays little and it may be removed
+        # a segment was filled since? Cover it, so that recovery replays little and it may be removed
+        return state.pending_bytes >= limit or state.segment > self.manifest.segment
 
     def _removable(self, segment: Segment) -> bool:
         return segment.live == 0 and segment.number < self.state.segment and segment.dead_at <= self.state.batch

@@ -196,9 +196,9 @@ class LeasedStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         share = max(1, most // max(1, len(names)))
         ready = self._left if self._left is not None else waiting(self.options, names)
         self._behind = {name: ready.get(name, 0) for name in names}
-        if self._left is None and not isinstance(limit, ReadAllAvailable):
-            if self._gathering.waits(sum(self._behind.values()), most):
-                return {}
+        patient = self._left is None and not isinstance(limit, ReadAllAvailable)
+        if patient and self._gathering.waits(sum(self._behind.values()), most):
+            return {}
         wanted = {name: min(share, ready.get(name, 0)) for name in names}
         api = self.api
         if at["batch"] == 0:  # planning this batch, once the log has its owner, gives the leases their full time

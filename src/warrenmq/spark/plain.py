@@ -97,11 +97,11 @@ class PlainStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         taken = self._consuming.take(rows, size, self._left)
         count = sum(len(messages) for _, messages in taken)
         full = sum(len(message.body) for _, messages in taken for message in messages) >= size
-        if self._left is None and not full and not isinstance(limit, ReadAllAvailable):
-            if self._gathering.waits(count, rows):
-                for queue, messages in taken:
-                    queue.put_back(messages)
-                taken = []
+        patient = self._left is None and not full and not isinstance(limit, ReadAllAvailable)
+        if patient and self._gathering.waits(count, rows):
+            for queue, messages in taken:
+                queue.put_back(messages)
+            taken = []
         for queue, messages in taken:
             if not messages:
                 if self._left is not None:

@@ -23,7 +23,8 @@ def report(port: int, secret: bytes) -> None:
 
     def connect_or_take(self: socket.socket, address: Any) -> None:
         if address != ("127.0.0.1", port):
-            return connect(self, address)
+            connect(self, address)
+            return
         socket.socket.connect = connect  # type: ignore[method-assign]
         waiting.settimeout(self.gettimeout())
         os.dup2(waiting.fileno(), self.fileno(), inheritable=False)

@@ -233,7 +233,7 @@ class Delays:
         if replaces:
             self._arm()
         else:
-            self.kept(schedule, due)
+            self.kept(due)
 
     def _counts_as_routed(self, exchange: Exchange, message: Message) -> bool:
         """The honest answer to mandatory, where it is asked for: would the type inside route it now?"""
@@ -256,7 +256,7 @@ class Delays:
                 vhost.update_scratch(exchange, SCRATCH, int(schedule.id))
         return schedule
 
-    def kept(self, schedule: Schedule, due: i64) -> None:
+    def kept(self, due: i64) -> None:
         """Something waits until ``due``: a sooner arrival replaces the timer, a later one does not."""
         if self._timer.due < 0 or due < self._timer.due:
             self._broker.timers.arm(self._timer, due)

@@ -79,7 +79,7 @@ class Firing:
         elif not move(broker, sent, queues, address):
             problem = REFUSED
         if problem:
-            undeliverable(broker, exchange, message)
+            undeliverable(broker, exchange)
             self._dead_letter(schedule, message, record.content, problem)
         if note.has(REPEATS):
             self._repeat(schedule, message, note, record.content.headers, due)
@@ -104,7 +104,7 @@ class Firing:
             message.origin, broker.ids.message(), message.header(), message.pieces(), message.size, message.persistent
         )
         schedule.keep(again, note, following)
-        broker.delay.kept(schedule, following)
+        broker.delay.kept(following)
 
     def _dead_letter(self, schedule: Schedule, message: Message, content: Content, reason: str) -> None:
         """To the exchange's x-dead-letter-exchange, if it has one. There it does not wait again."""

@@ -47,9 +47,7 @@ def _declare(channel: Channel, method: Method, name: str) -> None:
     else:
         check_named(channel, resource, "", arguments)
         vhost.check_forgotten(resource)
-    queue = vhost.declare_queue(
-        name, method.bit("durable"), owner, method.bit("auto_delete"), arguments, connection.username
-    )
+    queue = vhost.declare_queue(name, method.bit("durable"), owner, method.bit("auto_delete"), arguments)
     channel.last_queue = name
     _declared(channel, method, queue)
 

@@ -216,7 +216,7 @@ class Queue(Destination, Delivering):
     def refused(self, message: Message) -> None:
         """A publish was rejected here: reject-publish-dlx dead-letters it all the same."""
         if self.settings.overflow == REJECT_PUBLISH_DLX and not self.failed:
-            self.broker.dead_letters.add(self, Entry(message, self, 0), "maxlen", False)
+            self.broker.dead_letters.add(self, Entry(message, self, 0), "maxlen")
 
     def expiry_for(self, message: Message) -> i64:
         """When a message arriving now expires here; 0 = never."""
@@ -522,7 +522,7 @@ class Queue(Destination, Delivering):
         if self.settings.dead_letter_exchange is not None and not self.gone:
             if not paging.recall(self, entry):
                 return
-            self.broker.dead_letters.add(self, entry, reason, True)
+            self.broker.dead_letters.add(self, entry, reason)
         self._leave(entry)
 
     # -- limits and expiry -------------------------------------------------------------------------------------
