@@ -33,7 +33,7 @@ help:
 	@echo 'make bench  measure, beside RabbitMQ if Debian'"'"'s is installed, and write docs/benchmarks.md'
 	@echo 'make soak   the long tests: crashes, differential, disk model, for hours   (ARGS="-k crash")'
 	@echo 'make demo   a broker is killed, Spark loses nothing of it: two minutes, one picture'
-	@echo 'make lint   ruff        make types  mypy --strict on src        make format  ruff writes the layout'
+	@echo 'make lint   ruff, and what nothing uses        make types  mypy --strict on src        make format  ruff writes the layout'
 	@echo 'make clean  remove what was built and installed (not ./data)'
 
 run: $(PACKAGE)
@@ -60,6 +60,7 @@ demo: $(SHOWN)
 
 lint: $(TOOLS)
 	$(BIN)/ruff check
+	$(BIN)/python scripts/dead.py
 
 format: $(TOOLS)
 	$(BIN)/ruff check --fix

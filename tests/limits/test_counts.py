@@ -51,7 +51,7 @@ def test_connections_of_a_user_are_limited_and_others_come_in(core: Core) -> Non
 
 
 def test_connections_to_a_vhost_are_limited(core: Core) -> None:
-    core.broker.access.set_vhost_limit("/", "max-connections", 1)
+    core.broker.access.set_vhost_limits("/", {"max-connections": 1})
     first = knock(core, "amy", "amy")
     assert refusal(knock(core, "bob", "bob")) == (
         "530 NOT_ALLOWED - access to vhost '/' refused for user 'bob': connection limit (1) is reached"
@@ -68,13 +68,13 @@ def test_a_limit_of_none_keeps_everybody_out(core: Core) -> None:
 def test_the_total_is_looked_at_before_the_vhost_and_the_vhost_before_the_user(core: Core) -> None:
     core.broker.limits.connection_max = 1
     core.broker.access.set_user_limit("amy", "max-connections", 0)
-    core.broker.access.set_vhost_limit("/", "max-connections", 0)
+    core.broker.access.set_vhost_limits("/", {"max-connections": 0})
     knock(core)
     assert "node connection limit" in refusal(knock(core, "amy", "amy", "nowhere"))
     core.broker.limits.connection_max = 0
     assert "vhost nowhere not found" in refusal(knock(core, "amy", "amy", "nowhere"))
     assert "connection limit (0)" in refusal(knock(core, "amy", "amy"))
-    core.broker.access.clear_vhost_limit("/", "max-connections")
+    core.broker.access.set_vhost_limits("/", {})
     assert "user connection limit (0)" in refusal(knock(core, "amy", "amy"))
 
 
@@ -148,7 +148,7 @@ def test_the_smallest_tuning_works(core: Core) -> None:
 
 
 def test_queues_of_a_vhost_are_limited(core: Core) -> None:
-    core.broker.access.set_vhost_limit("/", "max-queues", 1)
+    core.broker.access.set_vhost_limits("/", {"max-queues": 1})
     client = core.client()
     client.call("queue.declare", queue="one")
     closed = client.call("queue.declare", queue="two")

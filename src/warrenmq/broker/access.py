@@ -324,13 +324,6 @@ class Access:
 
     # --- changes: vhosts
 
-    def set_vhost_limit(self, vhost: str, limit: str, value: int) -> None:
-        if limit not in ALL_VHOST_LIMITS:
-            raise Refused(f"Unrecognised vhost limit {limit}")
-        limits = dict(self.vhost_limits.get(vhost, {}))
-        limits[limit] = value
-        self.set_vhost_limits(vhost, limits)
-
     def set_vhost_limits(self, vhost: str, limits: dict[str, int]) -> None:
         """All limits of a vhost at once; an empty dict clears them."""
         if limits:
@@ -342,12 +335,6 @@ class Access:
             del self.vhost_limits[vhost]
             self._store.delete(VHOST_LIMITS, vhost)
         self.generation += 1
-
-    def clear_vhost_limit(self, vhost: str, limit: str) -> None:
-        limits = dict(self.vhost_limits.get(vhost, {}))
-        if limit in limits:
-            del limits[limit]
-            self.set_vhost_limits(vhost, limits)
 
     def vhost_deleted(self, vhost: str) -> None:
         """Forget everything that belonged to it."""

@@ -2,16 +2,9 @@
 
 from __future__ import annotations
 
-from warrenmq.broker.records import Exchange, Resource
+from warrenmq.broker.records import Exchange
 from warrenmq.wire.fields import Field, Table, type_name
 from warrenmq.wire.replies import AmqpError
-
-
-def check_alternate(name: Resource, arguments: Table) -> None:
-    """Raise AmqpError when the argument ``alternate-exchange`` is no name."""
-    field = arguments.get("alternate-exchange")
-    if field is not None and field.kind != "S":
-        raise AmqpError(406, f"invalid type '{type_name(field)}' for arg 'alternate-exchange' in {name}")
 
 
 def alternate_of(exchange: Exchange) -> str:
