@@ -138,11 +138,11 @@ def rss():
 log, _ = Log.open(sys.argv[1], Files(), LogSettings(segment_bytes=4 << 20))
 count = 100_000
 for n in range(2000):
-    log.append_one(n, b"h", b"x" * 20, "", b"k", 0, 1, n, 0, 0)
+    log.hold(log.append(n, b"h", b"x" * 20, "", b"k", flags=0, holders=1), 1, n, 0, 0)
 log.end_turn(True)
 before = rss()
 for n in range(count):
-    log.append_one(n, b"h", b"x" * 20, "", b"k", 0, 1, n, 0, 0)
+    log.hold(log.append(n, b"h", b"x" * 20, "", b"k", flags=0, holders=1), 1, n, 0, 0)
     if n % 2000 == 0:
         log.end_turn(True)
         log.maintain(10)

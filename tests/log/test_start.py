@@ -77,7 +77,8 @@ def test_the_marker_of_a_clean_stop_counts_for_nothing_once_the_log_went_on() ->
     world.log.close(world.indexes())
     image = disk.synced_image()
     second = World(SimulatedFiles(image), small())
-    second.log.append_one(10_000, b"header", b"new", "exchange", b"key", 2, 9, 1, 0, 0)
+    address = second.log.append(10_000, b"header", b"new", "exchange", b"key", flags=2, holders=1)
+    second.log.hold(address, 9, 1, 0, 0)
     second.log.end_turn(True)
     crashed = second.files.kept_image()  # type: ignore[attr-defined]
     crashed["clean"] = image["clean"]  # its removal never reached the disk

@@ -389,7 +389,8 @@ def test_a_folder_of_every_format_is_read_and_written_on(tmp_path: Path, fixture
     folder = tmp_path / "data"
     shutil.copytree(fixture / "folder", folder)
     log, recovered = as_expected(folder, fixture)
-    log.append_one(recovered.next_message_id, b"header", b"new", "exchange", b"key", 2, 1, 10_000, 0, 0)
+    address = log.append(recovered.next_message_id, b"header", b"new", "exchange", b"key", flags=2, holders=1)
+    log.hold(address, 1, 10_000, 0, 0)
     log.end_turn(True)
     assert log.close()
     log, recovered = Log.open(str(folder), Files(), LogSettings())
@@ -404,7 +405,8 @@ def test_a_folder_of_every_format_is_brought_to_the_present_one_beside_the_work(
     folder = tmp_path / "data"
     shutil.copytree(fixture / "folder", folder)
     log, recovered = as_expected(folder, fixture)
-    log.append_one(recovered.next_message_id, b"header", b"new", "exchange", b"key", 2, 9, 1, 0, 0)
+    address = log.append(recovered.next_message_id, b"header", b"new", "exchange", b"key", flags=2, holders=1)
+    log.hold(address, 9, 1, 0, 0)
     log.end_turn(True)
     rounds = 0
     while log.maintain(100):

@@ -10,7 +10,7 @@ import pytest
 from tests.log.disk import SimulatedFiles
 from tests.log.world import World, _vec, found_state, same
 from warrenmq.log.files import Files
-from warrenmq.log.format import LogError
+from warrenmq.log.format import ENQUEUE_SIZE, LogError
 from warrenmq.log.log import Log
 from warrenmq.log.runner import Runner, Task, ThreadRunner
 from warrenmq.log.settings import Listener, LogSettings
@@ -45,7 +45,9 @@ class Seen(Listener):
 
 
 def put(log: Log, body: bytes, queue: int = 1, position: int = 1) -> int:
-    return int(log.append_one(1, b"header", body, "exchange", b"key", 2, queue, position, 0, 0))
+    address = int(log.append(1, b"header", body, "exchange", b"key", flags=2, holders=1))
+    log.hold(address, queue, position, 0, 0)
+    return address
 
 
 def held_log() -> tuple[Log, Held, Seen, SimulatedFiles]:
@@ -289,7 +291,42 @@ def test_a_dead_message_cannot_enter_another_queue() -> None:
     address = put(log, b"x")
     log.settle(1, address)
     with pytest.raises(LogError, match="gone"):
-        log.enqueue(address, 2, 1, 0, 0)
+        log.hold(address, 2, 1, 0, 0)
+
+
+def test_nothing_comes_between_a_message_and_those_it_is_appended_for() -> None:
+    log, _ = Log.open("/data", SimulatedFiles(), LogSettings())
+    body = log.begin_body()
+    address = log.append(1, b"header", b"x", "exchange", b"key", flags=0, holders=2)
+    log.hold(address, 1, 1, 0, 0)
+    for act in (
+        lambda: log.append(2, b"header", b"y", "exchange", b"key", flags=0, holders=1),
+        lambda: log.body_chunk(body, b"y"),
+        lambda: log.end_turn(True),
+    ):
+        with pytest.raises(LogError, match="more holders than have been named"):
+            act()
+    log.hold(address, 2, 1, 0, 0)
+    log.end_turn(True)
+    assert list(log.queues_of(address)) == [1, 2]
+
+
+def test_a_message_that_nobody_holds_is_not_appended() -> None:
+    log, _ = Log.open("/data", SimulatedFiles(), LogSettings())
+    with pytest.raises(LogError, match="for 0 holders"):
+        log.append(1, b"header", b"x", "exchange", b"key", flags=0, holders=0)
+    put(log, b"x")
+
+
+@pytest.mark.parametrize("queues", [1, 2, 40])
+def test_those_a_message_is_appended_for_stand_in_its_record_and_a_later_one_is_a_change(queues: int) -> None:
+    log, _ = Log.open("/data", SimulatedFiles(), LogSettings())
+    address = log.append(1, b"header", b"x", "exchange", b"key", flags=0, holders=queues)
+    for queue in range(1, queues + 1):
+        log.hold(address, queue, 1, 0, 0)
+    assert len(log.current.changes) == 0
+    log.hold(address, queues + 1, 1, 0, 0)
+    assert len(log.current.changes) == ENQUEUE_SIZE
 
 
 def test_a_long_body_is_kept_in_chunks_and_read_back_whole_or_piece_by_piece() -> None:

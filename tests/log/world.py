@@ -72,16 +72,12 @@ class World(Listener):
 
     def publish(self, body: bytes, *queues: int) -> None:
         positions = [self.next_position(queue) for queue in queues]
-        zeros = [0] * len(queues)
         self.message_id += 1
-        if len(queues) == 1:
-            address = self.log.append_one(
-                self.message_id, b"header", body, "exchange", b"key", 2, queues[0], positions[0], 0, 1
-            )
-        else:
-            address = self.log.append(
-                self.message_id, b"header", body, "exchange", b"key", 2, list(queues), positions, zeros, zeros
-            )
+        address = self.log.append(
+            self.message_id, b"header", body, "exchange", b"key", flags=2, holders=len(queues)
+        )
+        for queue, position in zip(queues, positions, strict=True):
+            self.log.hold(address, queue, position, 0, 1 if len(queues) == 1 else 0)
         self._hold(body, address, list(queues), positions)
 
     def publish_in_chunks(self, pieces: list[bytes], queue: int, turns_between: bool = False) -> None:
@@ -92,9 +88,10 @@ class World(Listener):
                 self.end_turn()
         position = self.next_position(queue)
         self.message_id += 1
-        address = self.log.append_body(
-            handle, self.message_id, b"header", "exchange", b"key", 2, [queue], [position], [0], [0]
+        address = self.log.append(
+            self.message_id, b"header", b"", "exchange", b"key", flags=2, holders=1, handle=handle
         )
+        self.log.hold(address, queue, position, 0, 0)
         self._hold(b"".join(pieces), address, [queue], [position])
 
     def _hold(self, body: bytes, address: int, queues: list[int], positions: list[int]) -> None:
@@ -122,7 +119,7 @@ class World(Listener):
             return
         address = self.addresses[(queue, position)]
         new = self.next_position(target)
-        self.log.enqueue(address, target, new, 0, 0)
+        self.log.hold(address, target, new, 0, 0)
         self.addresses[(target, new)] = address
         self.state.queues.setdefault(target, {})[new] = self.state.queues[queue][position]
         self.settle(queue, position)

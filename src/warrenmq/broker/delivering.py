@@ -102,10 +102,8 @@ def move(broker: Broker, message: Message, queues: list[Queue], address: i64) ->
     accepting = _accepting(message, queues)
     for queue in accepting:
         if queue.logs(message):
-            log.enqueue(
-                address, queue.id, queue.next_position, queue.expiry_for(message),
-                holder.pack(message.priority, message.size, False),
-            )  # fmt: skip
+            flags = holder.pack(message.priority, message.size, False)
+            log.hold(address, queue.id, queue.next_position, queue.expiry_for(message), flags)
             message.address = address
             message.batch = log.batch
             queue.moved_batch = log.batch
@@ -139,40 +137,48 @@ def _log_for_one(broker: Broker, message: Message, queue: Queue, body: LargeBody
     if message.size > LARGE and message.chunks is not None:
         _log_for_all(broker, message, [queue], body)
         return
+    log = broker.log
     origin = message.origin
-    message.address = broker.log.append_one(
-        message.id, message.header(), message.body(), origin.exchange, origin.packed_keys, origin.bcc,
-        queue.id, queue.next_position, queue.expiry_for(message), holder.pack(message.priority, message.size, False),
-    )  # fmt: skip
-    message.batch = broker.log.batch
+    expiry = queue.expiry_for(message)
+    flags = holder.pack(message.priority, message.size, False)
+    address = log.append(
+        message.id,
+        message.header(),
+        message.body(),
+        origin.exchange,
+        origin.packed_keys,
+        flags=origin.bcc,
+        holders=1,
+    )
+    log.hold(address, queue.id, queue.next_position, expiry, flags)
+    message.address = address
+    message.batch = log.batch
 
 
 def _log_for_all(broker: Broker, message: Message, queues: list[Queue], body: LargeBody | None) -> bool:
     """Write a message to the log, once for all queues that must not lose it. Says whether there is one."""
-    ids: list[int] = []
-    positions: list[int] = []
-    expiries: list[int] = []
-    holders: list[int] = []
-    for queue in queues:
-        if queue.logs(message):
-            ids.append(queue.id)
-            positions.append(queue.next_position)
-            expiries.append(queue.expiry_for(message))
-            holders.append(holder.pack(message.priority, message.size, False))
-    if not ids:
+    holding = [queue for queue in queues if queue.logs(message)]
+    if not holding:
         return False
     log = broker.log
     origin = message.origin
     chunks = message.chunks
+    handle: i64 = 0
     if chunks is not None and message.size > LARGE:
-        message.address = log.append_body(
-            logged_body(log, chunks, body), message.id, message.header(), origin.exchange, origin.packed_keys,
-            origin.bcc, ids, positions, expiries, holders,
-        )  # fmt: skip
-    else:
-        message.address = log.append(
-            message.id, message.header(), message.body(), origin.exchange, origin.packed_keys, origin.bcc,
-            ids, positions, expiries, holders,
-        )  # fmt: skip
+        handle = logged_body(log, chunks, body)
+    address = log.append(
+        message.id,
+        message.header(),
+        b"" if handle else message.body(),
+        origin.exchange,
+        origin.packed_keys,
+        flags=origin.bcc,
+        holders=len(holding),
+        handle=handle,
+    )
+    flags = holder.pack(message.priority, message.size, False)
+    for queue in holding:
+        log.hold(address, queue.id, queue.next_position, queue.expiry_for(message), flags)
+    message.address = address
     message.batch = log.batch
     return True

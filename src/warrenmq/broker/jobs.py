@@ -104,14 +104,14 @@ class Jobs(Timer):
         if self._log_held or (self._held_up_to > self._log.synced and not self._pressure.log_failing):
             return False
         self._log_held = True
-        self._log.hold()
+        self._log.keep_open()
         return True
 
     def release_log(self) -> None:
         self._log_held = False
         self._held_up_to = self._log.batch
         self._turn.owed = True
-        self._log.let_go()
+        self._log.let_close()
 
     def _wait(self) -> None:
         self._io_timers.arm(self, self._io_clock.now_ms() + 1)

@@ -76,6 +76,7 @@ class OpenBatch:
         self.sums: Final = Sums(start)
         self.heads: i64 = start  # the sums of the heads of its records, chained
         self.head: i64 = 0  # of the message being written
+        self.lacking: i64 = 0  # how many of its holders are still to come
         self.messages: BytesWriter = BytesWriter()
         self.changes: BytesWriter = BytesWriter()
         self.offsets: vec[i32] = vec[i32]()
@@ -101,7 +102,7 @@ class OpenBatch:
         flags: i64,
         holders: i64,
     ) -> None:
-        """All of a message but its holders, which the caller adds with ``holder``, and then ``end_message``."""
+        """All of a message but its holders, which the caller adds with ``holder``, each of them."""
         if exchange is not self.exchange or routing_keys is not self.keys:
             name = exchange.encode("utf-8", "surrogateescape")
             self.exchange = exchange
@@ -138,16 +139,25 @@ class OpenBatch:
         out.write(header)
         out.write(body)
         out.write(self.route)
+        self.lacking = holders
+        if holders == 0:
+            self._end_message()
 
-    def holder(self, queue_id: i64, position: i64, expiry: i64, flags: i64) -> None:
+    def holder(self, queue_id: i64, position: i64, expiry: i64, flags: i64) -> bool:
+        """One of the holders of the message that was begun. True with the last, which ends it."""
         out = self.messages
         write_i32_le(out, i32(queue_id))
         write_i64_le(out, position)
         write_i64_le(out, expiry)
         write_i32_le(out, i32(flags))
         self.head = holder_head(self.head, queue_id, position, expiry, flags)
+        self.lacking -= 1
+        if self.lacking > 0:
+            return False
+        self._end_message()
+        return True
 
-    def end_message(self) -> None:
+    def _end_message(self) -> None:
         write_i32_le(self.messages, i32(signed(self.head)))
         self.heads = chained(self.heads, self.head)
 
@@ -276,7 +286,6 @@ def without_dead(sealed: Sealed, dead: vec[bool], start: i64) -> Sealed:
             out.chunk(record, b"")
         else:
             out.begin_message(MESSAGE, record, read_i64_le(data, at + 5), b"", b"", "", b"", 0, 0)
-            out.end_message()
         i += 1
     messages = out.messages.getvalue()
     return Sealed(sealed.segment, sealed.first_record, out.offsets, messages, out.heads, sealed.changes, sealed.number)

@@ -33,7 +33,7 @@ class Commits:
     def __init__(self, log: Log) -> None:
         self.log: Final = log
         self.in_flight: Commit | None = None
-        self.held: bool = False  # the open batch waits for turns to come
+        self.kept_open: bool = False  # the open batch waits for turns to come
         self.now: i64 = 0
         self._owed: bool = False  # somebody waits for a turn that is not submitted yet
         self._closed_size: i64 = 0  # of the open batch, when the last turn ended
@@ -45,7 +45,7 @@ class Commits:
         return self.log.current.size() == self._closed_size
 
     def sealable(self) -> bool:
-        return not self.held and self.between_turns()
+        return not self.kept_open and self.between_turns()
 
     def close_turn(self) -> i64:
         """Everything logged so far belongs to closed turns; the size of it."""
@@ -61,7 +61,7 @@ class Commits:
         size = self.close_turn()
         if self.in_flight is None and not self.outage.failing:
             if size > 0:
-                if not self.held and (self._owed or size >= log.settings.commit_bytes):
+                if not self.kept_open and (self._owed or size >= log.settings.commit_bytes):
                     self.submit(1)
             elif log.synced == number - 1:
                 log.synced = number  # an empty turn owes the disk nothing

@@ -1,11 +1,12 @@
 """The log: the only durable home of messages and definitions.
 
-Duty: what the broker calls: the turn's operations (``append`` … ``end_turn``), who holds which record, and the doors to
-the rest. The bytes are ``batch``'s; what is committed when ``commits``'; a failed disk ``outage``'s; reading by address
-``reading``'s; the start ``opening``'s; space ``maintenance``'s.
+Duty: what the broker calls: the turn's operations (``append``, ``hold`` … ``end_turn``), who holds which record, and
+the doors to the rest. The bytes are ``batch``'s; what is committed when ``commits``'; a failed disk ``outage``'s;
+reading by address ``reading``'s; the start ``opening``'s; space ``maintenance``'s.
 
 Invariants:
 - Everything between two ``end_turn`` calls reaches the disk in one checksummed batch, or not at all.
+- A message and who held it at first are one record: ``append`` says how many, and nothing comes in between.
 - Nothing here blocks or does I/O during a turn, except ``read`` of what is on disk.
 - An address never changes. 0 is no address: segments count from 1.
 """
@@ -62,6 +63,7 @@ class Log:
         self.active: Segment = Segment(found.highest + 1)  # where records are appended
         self.segments[self.active.number] = self.active
         self.current: Final = OpenBatch(seed(found.manifest.log_id))
+        self._appended: i64 = 0  # the message that still lacks some of its holders
         self._unmarked: i64 = 0  # octets that ``mark`` leaves out
         self.tasks: dict[int, Task] = {}
         self.next_task: i64 = 1
@@ -120,43 +122,6 @@ class Log:
 
     # --- during a turn
 
-    def append_one(
-        self,
-        message_id: i64,
-        header: bytes,
-        body: bytes,
-        exchange: str,
-        routing_keys: bytes,
-        flags: i64,
-        queue_id: i64,
-        position: i64,
-        expiry: i64,
-        holder_flags: i64,
-    ) -> i64:
-        """A message for one queue."""
-        if len(body) > self.settings.chunk_bytes:
-            return self.append(
-                message_id,
-                header,
-                body,
-                exchange,
-                routing_keys,
-                flags,
-                [queue_id],
-                [position],
-                [expiry],
-                [holder_flags],
-            )
-        segment = self.active
-        record = segment.next_record()
-        segment.add(1, record)
-        self.current.begin_message(MESSAGE, record, message_id, header, body, exchange, routing_keys, flags, 1)
-        self.current.holder(queue_id, position, expiry, holder_flags)
-        self.current.end_message()
-        if message_id > self.maintenance.last_message_id:
-            self.maintenance.last_message_id = message_id
-        return segment.number << 32 | record
-
     def append(
         self,
         message_id: i64,
@@ -165,65 +130,46 @@ class Log:
         exchange: str,
         routing_keys: bytes,
         flags: i64,
-        queue_ids: list[int],
-        positions: list[int],
-        expiries: list[int],
-        holder_flags: list[int],
+        holders: i64,
+        handle: i64 = 0,
     ) -> i64:
-        """A message, written once however many queues hold it (the parallel lists; at least one)."""
+        """A message, written once for all that hold it; its address. ``holders`` calls of ``hold`` follow at once, at
+        least one. ``handle``: of a body that arrived in chunks, ``body`` is not looked at then."""
+        if self._appended != 0 or holders < 1:
+            self._refuse_unheld(holders)
         kind: i64 = MESSAGE
         chunks = vec[i64]()
-        if len(body) > self.settings.chunk_bytes:
-            at: i64 = 0
-            while at < len(body):
-                chunks = append(chunks, self._chunk(body[at : at + self.settings.chunk_bytes]))
-                at += self.settings.chunk_bytes
+        if handle != 0 or len(body) > self.settings.chunk_bytes:
+            chunks = self.bodies.pop(handle) if handle != 0 else self._in_chunks(body)
             kind = CHUNKED
             body = packed(chunks)
-        return self._append(
-            kind,
-            chunks,
-            message_id,
-            header,
-            body,
-            exchange,
-            routing_keys,
-            flags,
-            queue_ids,
-            positions,
-            expiries,
-            holder_flags,
-        )
-
-    def _append(
-        self,
-        kind: i64,
-        chunks: vec[i64],
-        message_id: i64,
-        header: bytes,
-        body: bytes,
-        exchange: str,
-        routing_keys: bytes,
-        flags: i64,
-        queue_ids: list[int],
-        positions: list[int],
-        expiries: list[int],
-        holder_flags: list[int],
-    ) -> i64:
         segment = self.active
         record = segment.next_record()
-        count = len(queue_ids)
-        segment.add(count, record)
-        self.current.begin_message(kind, record, message_id, header, body, exchange, routing_keys, flags, count)
-        for i in range(count):
-            self.current.holder(queue_ids[i], positions[i], expiries[i], holder_flags[i])
-        self.current.end_message()
+        segment.add(holders, record)
+        self.current.begin_message(kind, record, message_id, header, body, exchange, routing_keys, flags, holders)
         if message_id > self.maintenance.last_message_id:
             self.maintenance.last_message_id = message_id
         address = segment.number << 32 | record
+        self._appended = address
         if kind == CHUNKED:
             self.chunked[address] = chunks
         return address
+
+    def hold(self, address: i64, queue_id: i64, position: i64, expiry: i64, holder_flags: i64) -> None:
+        """A queue holds this message: the one that is being appended, or one that the log has already. That one enters
+        a further queue before it is settled in the one it leaves."""
+        if address == self._appended:
+            if self.current.holder(queue_id, position, expiry, holder_flags):
+                self._appended = 0
+            return
+        if not self.find(address >> 32).hold(address & RECORD):
+            raise LogError(f"message {address:#x} is gone: nothing holds it any more")
+        self.current.enqueue(queue_id, address, position, expiry, holder_flags)
+
+    def _refuse_unheld(self, holders: i64) -> None:
+        if self._appended != 0:
+            raise LogError(f"message {self._appended:#x} was appended for more holders than have been named")
+        raise LogError(f"a message was to be appended for {holders} holders: it takes at least one")
 
     def begin_body(self) -> i64:
         """A body longer than ``settings.chunk_bytes`` is about to arrive piece by piece."""
@@ -237,53 +183,27 @@ class Log:
         if data:
             self.bodies[handle] = append(self.bodies[handle], self._chunk(data))
 
+    def _in_chunks(self, body: bytes) -> vec[i64]:
+        chunks = vec[i64]()
+        at: i64 = 0
+        while at < len(body):
+            chunks = append(chunks, self._chunk(body[at : at + self.settings.chunk_bytes]))
+            at += self.settings.chunk_bytes
+        return chunks
+
     def _chunk(self, data: bytes) -> i64:
+        if self._appended != 0:
+            self._refuse_unheld(1)
         segment = self.active
         record = segment.next_record()
         segment.add(1, record)
         self.current.chunk(record, data)
         return segment.number << 32 | record
 
-    def append_body(
-        self,
-        handle: i64,
-        message_id: i64,
-        header: bytes,
-        exchange: str,
-        routing_keys: bytes,
-        flags: i64,
-        queue_ids: list[int],
-        positions: list[int],
-        expiries: list[int],
-        holder_flags: list[int],
-    ) -> i64:
-        """``append`` for a body that arrived in chunks."""
-        chunks = self.bodies.pop(handle)
-        return self._append(
-            CHUNKED,
-            chunks,
-            message_id,
-            header,
-            packed(chunks),
-            exchange,
-            routing_keys,
-            flags,
-            queue_ids,
-            positions,
-            expiries,
-            holder_flags,
-        )
-
     def abandon_body(self, handle: i64) -> None:
         """The message will not come (refused, unroutable, connection lost): its chunks are garbage."""
         for chunk in self.bodies.pop(handle, vec[i64]()):
             self.release_chunk(chunk)
-
-    def enqueue(self, address: i64, queue_id: i64, position: i64, expiry: i64, holder_flags: i64) -> None:
-        """A logged message enters a further queue. Before it is settled in the one it leaves."""
-        if not self.find(address >> 32).hold(address & RECORD):
-            raise LogError(f"message {address:#x} is gone: nothing holds it any more")
-        self.current.enqueue(queue_id, address, position, expiry, holder_flags)
 
     def requeue(self, queue_id: i64, address: i64, position: i64, holder_flags: i64) -> None:
         """What this queue holds came back to it, to this position and with these flags; its expiry stays."""
@@ -355,17 +275,19 @@ class Log:
         self.current.define(kind, key, value)
         self._unmarked += self.current.size() - before
 
-    def hold(self) -> None:
-        """Further turns belong to the open batch too, until ``let_go``: what takes several of them is whole on disk, or
-        not there at all."""
-        self.commits.held = True
+    def keep_open(self) -> None:
+        """Further turns belong to the open batch too, until ``let_close``: what takes several of them is whole on disk,
+        or not there at all."""
+        self.commits.kept_open = True
 
-    def let_go(self) -> None:
+    def let_close(self) -> None:
         """Before the end of the last turn of it."""
-        self.commits.held = False
+        self.commits.kept_open = False
 
     def end_turn(self, owed: bool) -> i64:
         """Close the turn; its number. ``owed``: somebody waits for its sync, so commit as soon as may be."""
+        if self._appended != 0:
+            self._refuse_unheld(1)
         number = self.batch
         self.batch = number + 1
         self.commits.turn_ended(number, owed)

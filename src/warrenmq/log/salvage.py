@@ -309,29 +309,18 @@ class Salvage:
                     return
                 pieces.append(piece)
             body = b"".join(pieces)
-        ids: list[int] = []
-        positions: list[int] = []
-        expiries: list[int] = []
-        flags: list[int] = []
-        for queue, position, expiry, flag in held:
-            ids.append(queue)
-            positions.append(position)
-            expiries.append(expiry)
-            flags.append(flag)
-            queues.add(queue)
-        # no comprehension among these arguments: mypyc 2.4 would let go of ``message`` before the call
-        log.append(
+        address = log.append(
             message.message_id,
             message.header,
             body,
             message.exchange,
             message.routing_keys,
             message.flags,
-            ids,
-            positions,
-            expiries,
-            flags,
+            holders=len(held),
         )
+        for queue, position, expiry, flags in held:
+            log.hold(address, queue, position, expiry, flags)
+            queues.add(queue)
         self.report.messages += 1
         self.waiting_bytes += len(body) + HOLDER
         if self.waiting_bytes > TURN_BYTES:

@@ -80,18 +80,25 @@ class Schedule:
         origin = message.origin
         keys = origin.packed_keys + extra
         flags = origin.bcc | len(extra) << NOTE_SHIFT
-        broker = self.broker
-        if self.durable:
-            chunks = message.chunks
-            if chunks is not None and message.size > LARGE:
-                return broker.log.append_body(
-                    logged_body(broker.log, chunks, body), message.id, message.header(), origin.exchange, keys, flags,
-                    [self.id], [0], [due], [named],
-                )  # fmt: skip
-            return broker.log.append_one(
-                message.id, message.header(), message.body(), origin.exchange, keys, flags, self.id, 0, due, named
-            )
-        return self._keep_transient(message, keys, flags)
+        if not self.durable:
+            return self._keep_transient(message, keys, flags)
+        log = self.broker.log
+        chunks = message.chunks
+        handle: i64 = 0
+        if chunks is not None and message.size > LARGE:
+            handle = logged_body(log, chunks, body)
+        address = log.append(
+            message.id,
+            message.header(),
+            b"" if handle else message.body(),
+            origin.exchange,
+            keys,
+            flags,
+            holders=1,
+            handle=handle,
+        )
+        log.hold(address, self.id, 0, due, named)
+        return address
 
     def _keep_transient(self, message: Message, keys: bytes, flags: i64) -> i64:
         header = message.header()
