@@ -14,9 +14,11 @@ from librt.vecs import append
 from mypy_extensions import i64
 
 from warrenmq.broker.channel import Channel
+from warrenmq.broker.dropping import FEW, LetGo
 from warrenmq.broker.flow import Allowance
 from warrenmq.broker.publish import outcomes
 from warrenmq.broker.queue.queue import Queue
+from warrenmq.broker.settling import pieces_with
 from warrenmq.log.settings import Listener
 
 if TYPE_CHECKING:
@@ -163,7 +165,13 @@ class Durability:
             addresses = append(addresses, address)
         if queue.aside is not None:
             addresses = queue.aside.addresses(addresses)
-        for entry in broker.outstanding(queue):
-            if entry.message.address:
-                addresses = append(addresses, entry.message.address)
-        broker.log.drop_queue(queue.id, addresses)
+        pieces = pieces_with(broker, queue)
+        count: i64 = 0
+        for some in pieces:
+            count += len(some)
+        if count <= FEW:
+            for entry in broker.outstanding(queue):
+                if queue.holds(entry.message):
+                    addresses = append(addresses, entry.message.address)
+            pieces.clear()
+        broker.jobs.add(LetGo(broker, queue, addresses, pieces))

@@ -72,9 +72,9 @@ class Transaction:
             total += len(ack.taken.entries)
         return total
 
-    def entries(self) -> list[Entry]:
-        """Deliveries that are outstanding still, for all but this channel."""
-        return [entry for ack in self._acks for entry in ack.taken.entries]
+    def pieces(self) -> list[list[Entry | None]]:
+        """Deliveries that are outstanding still, for all but this channel: copies."""
+        return [[*ack.taken.entries] for ack in self._acks]
 
     def take_publishes(self) -> list[Uncommitted]:
         """For a commit: the next transaction begins with none."""

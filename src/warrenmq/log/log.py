@@ -211,7 +211,7 @@ class Log:
 
     def settle(self, queue_id: i64, address: i64) -> None:
         """This queue no longer holds it."""
-        self._release(address)
+        self._release(address, self.batch)
         self.current.settle(queue_id, address)
 
     def settle_many(self, queue_id: i64, addresses: vec[i64]) -> None:
@@ -222,7 +222,7 @@ class Log:
         i: i64 = 0
         while i < count:
             address = addresses[i]
-            self._release(address)
+            self._release(address, self.batch)
             if run > 0 and address == first + run:
                 run += 1
             else:
@@ -240,20 +240,39 @@ class Log:
 
     def drop_queue(self, queue_id: i64, addresses: vec[i64]) -> None:
         """The queue is gone, with all it still holds (every address: ready and unacknowledged)."""
-        segments: list[int] = []
-        last: i64 = -1
-        seen: set[int] = set()
+        batch = self.begin_drop(queue_id, addresses, False)
         i: i64 = 0
         while i < len(addresses):
-            address = addresses[i]
-            self._release(address)
-            if address >> 32 != last:
-                last = address >> 32
-                if int(last) not in seen:
-                    seen.add(last)
-                    segments.append(last)
+            self._release(addresses[i], batch)
             i += 1
+        self.end_drop()
+
+    def begin_drop(self, queue_id: i64, addresses: vec[i64], others: bool) -> i64:
+        """The same for the disk, at once and whole; memory is told of each message by ``release_dropped``, with the
+        number that this returns, and of the end by ``end_drop``. ``others``: there are messages besides these."""
+        segments: list[int] = []
+        if others:
+            segments.extend(self.segments)
+        else:
+            last: i64 = -1
+            seen: set[int] = set()
+            i: i64 = 0
+            while i < len(addresses):
+                if addresses[i] >> 32 != last:
+                    last = addresses[i] >> 32
+                    if int(last) not in seen:
+                        seen.add(last)
+                        segments.append(last)
+                i += 1
         self.current.drop(queue_id, segments)
+        self.maintenance.pinned += 1  # a compaction would leave out what memory still counts as held
+        return self.batch
+
+    def release_dropped(self, address: i64, batch: i64) -> None:
+        self._release(address, batch)
+
+    def end_drop(self) -> None:
+        self.maintenance.drop_ended()
 
     def delivered_up_to(self, queue_id: i64, position: i64) -> None:
         """Nothing beyond this position has been or will be delivered before this is logged."""
@@ -378,14 +397,16 @@ class Log:
         self._segment = found
         return found
 
-    def _release(self, address: i64) -> None:
+    def _release(self, address: i64, batch: i64) -> None:
+        """One queue less holds it, which the disk knows with this batch."""
         segment = self.find(address >> 32)
         if segment.release(address & RECORD):
-            segment.dead_at = self.batch
+            if batch > segment.dead_at:
+                segment.dead_at = batch
             if self.damage.known:
                 self.damage.forget(address)
             if self.chunked and int(address) in self.chunked:
-                self.maintenance.died(address, self.batch)
+                self.maintenance.died(address, batch)
 
     def release_chunk(self, address: i64) -> None:
         """What killed it is synced already, or it never belonged to a message."""

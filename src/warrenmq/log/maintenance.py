@@ -57,7 +57,7 @@ class Maintenance:
         self.waiting: list[Synced] = []
         self.waiting_bytes: i64 = 0
         self.busy: bool = False  # the worker has a task
-        self.pinned: i64 = 0  # a backup is reading: nothing may be removed or replaced
+        self.pinned: i64 = 0  # a backup is reading, or a queue being dropped: nothing may be removed or replaced
         self.compaction: Compaction | None = None
         self.doubtful: Checkpoint | None = None  # has to be finished before anything else
         self.fresh: bool = False  # a checkpoint was made for the compaction to come
@@ -112,6 +112,11 @@ class Maintenance:
             count += 1
         if count > 0:
             del self.dead_chunked[: int(count)]
+
+    def drop_ended(self) -> None:
+        """Memory knows all that a dropped queue held; the disk may have known for a while."""
+        self.pinned -= 1
+        self._release_chunks(self.state.batch)
 
     def release_unsynced(self) -> None:
         """A failed batch: chunked messages that died before they were ever on disk need no waiting."""
