@@ -10,6 +10,7 @@ import httpx
 import pytest
 
 from tests.broker.harness import Core
+from tests.limits.gate import advance
 from tests.rules.desk import queue
 from tests.rules.test_slices import publish
 from warrenmq.broker.queue.lease import TAKEN
@@ -345,7 +346,7 @@ def test_a_lease_that_ends_while_it_is_filled_strands_nothing(tmp_path: Path, en
     waiting.leases.fill(lease)
     core.broker.end_turn()
     assert not lease.filling and lease.count() == TAKEN
-    core.advance(60_000)
+    advance(core, 60_000)
     live = sum(int(segment.live) for segment in core.log.segments.values())
     assert live == (TAKEN + 100 if end == "released" else 0)
     if end == "released":

@@ -15,6 +15,7 @@ from tests.http.conftest import Api
 from warrenmq.broker import importing
 from warrenmq.broker.definitions import InvalidDefinitions, Reader
 from warrenmq.broker.vhost_end import delete_vhost
+from warrenmq.http import definitions
 from warrenmq.server.app import STEPS
 from warrenmq.testing import Broker
 
@@ -139,6 +140,59 @@ def test_an_import_over_http_takes_many_turns() -> None:
         answer = api.ask("POST", "/definitions", wrong)
         assert answer.status_code == 400 and "bindings[999].destination" in answer.text
         assert api.ask("GET", "/vhosts/newer").status_code == 404
+
+
+class Part(dict[str, Any]):
+    """Counts those that exist."""
+
+    alive = 0
+
+    def __init__(self, value: dict[str, Any]) -> None:
+        super().__init__(value)
+        Part.alive += 1
+
+    def __del__(self) -> None:
+        Part.alive -= 1
+
+
+@pytest.mark.parametrize("wrong", [False, True], ids=["imported", "refused"])
+def test_what_was_read_is_freed_a_bounded_number_a_turn(monkeypatch: pytest.MonkeyPatch, wrong: bool) -> None:
+    """A hundred thousand parts, freed at once when the request ends, hold everybody up."""
+    wanted = document(1000)
+    if wrong:
+        wanted["bindings"][-1]["destination"] = "nobody"
+    shallow = definitions._shallow
+    monkeypatch.setattr(definitions, "_shallow", lambda value: Part(shallow(value)))
+    alive: list[int] = []
+    with Broker() as broker, httpx.Client(timeout=60) as client:
+        take = broker.server._take
+
+        async def watched(what: str, steps: Any, done: Any) -> None:
+            def each() -> Any:
+                for step in steps:
+                    alive.append(Part.alive)
+                    yield step
+
+            await take(what, each(), done)
+
+        monkeypatch.setattr(broker.server, "_take", watched)
+        assert Api(broker, client).ask("POST", "/definitions", wanted).status_code == (400 if wrong else 204)
+    assert max(alive) >= 2000
+    freed = [before - after for before, after in zip(alive, [*alive[1:], Part.alive], strict=True)]
+    assert max(freed) <= definitions.LET_GO + 1 and Part.alive == 0
+
+
+def test_everything_that_grew_with_a_document_is_let_go(tmp_path: Path) -> None:
+    broker = Core(tmp_path).broker
+    reader = Reader(None, importing.existing(broker), broker.randomness)
+    for _ in reader.read(document()):
+        pass
+    for _ in definitions.let_go(reader.kept()):
+        pass
+    plan = reader.plan
+    assert not any([plan.users, plan.vhosts, plan.permissions, plan.policies, plan.exchanges, plan.queues])
+    assert not any([plan.bindings, reader.kept()[-1]])
+    assert not any(reader.kept())
 
 
 def test_an_import_goes_on_when_whoever_sent_it_leaves() -> None:

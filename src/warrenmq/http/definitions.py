@@ -10,6 +10,7 @@ import msgspec
 from warrenmq.broker import importing
 from warrenmq.broker.definitions import InvalidDefinitions, Reader
 from warrenmq.broker.exporting import Export, export_definitions, export_vhost
+from warrenmq.broker.plan import Plan
 from warrenmq.http.encoding import encode
 from warrenmq.http.endpoint import ADMINISTRATOR, Call, Endpoint, Json, NoContent
 from warrenmq.http.errors import bad_request
@@ -19,6 +20,7 @@ from warrenmq.http.multipart import file_of
 
 LARGEST = 32 << 20
 DEEPEST = 100
+LET_GO = 20  # parts that are freed in a step
 
 
 async def export(call: Call) -> Json:
@@ -102,17 +104,42 @@ async def import_one(call: Call) -> NoContent:
 
 
 async def _import(call: Call, vhost: str | None) -> None:
-    """Read and checked completely, then applied; each in steps."""
+    """Read and checked completely, then applied; each in steps, and in steps what was read is let go."""
     wanted = await document(call)
     bridge = call.bridge
     broker = bridge.broker
     reader = Reader(vhost, importing.existing(broker), broker.randomness)
+
+    def carry_out(plan: Plan) -> Iterator[None]:
+        problem = None
+        try:
+            yield from importing.apply(broker, plan, call.user.name)
+        except InvalidDefinitions as error:
+            problem = error
+        yield from let_go(reader.kept())
+        if problem is not None:
+            raise problem
+
     try:
         await bridge.steps("definitions", reader.read(wanted))
+        await bridge.steps("definitions", let_go(list(wanted.values())))
         plan = reader.finished()
-        await bridge.change_in_steps("definitions", lambda: importing.apply(broker, plan, call.user.name))
+        await bridge.change_in_steps("definitions", lambda: carry_out(plan))
     except InvalidDefinitions as error:
+        await bridge.steps("definitions", let_go(reader.kept()))
         raise bad_request("\n".join(error.problems)) from None
+
+
+def let_go(collections: list[Any]) -> Iterator[None]:
+    """Empty them, some a step: nobody needs their content any more."""
+    for one in collections:
+        while isinstance(one, (list, set, dict)) and one:
+            for _ in range(min(len(one), LET_GO)):
+                if isinstance(one, dict):
+                    one.popitem()
+                else:
+                    one.pop()
+            yield
 
 
 ENDPOINTS = [
