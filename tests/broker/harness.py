@@ -18,7 +18,7 @@ from pathlib import Path
 from warrenmq.broker.broker import Broker
 from warrenmq.broker.clock import VirtualClock
 from warrenmq.broker.connection import Connection
-from warrenmq.broker.durability import LogListener
+from warrenmq.broker.log_listener import LogListener
 from warrenmq.broker.notes import Notes
 from warrenmq.broker.randomness import Randomness
 from warrenmq.broker.sink import Sink

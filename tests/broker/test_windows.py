@@ -8,7 +8,7 @@ import pytest
 
 from tests.broker.harness import Core
 from tests.limits.gate import advance
-from warrenmq.broker.message import Entry
+from warrenmq.broker.queue.entry import Entry
 from warrenmq.wire.content import Properties, content_frames, encode_header
 from warrenmq.wire.methods import method_frame
 

@@ -9,7 +9,7 @@ from warrenmq.broker.channel import Channel
 from warrenmq.broker.clock import VirtualClock
 from warrenmq.broker.connection import RUNNING, Connection
 from warrenmq.broker.delay.schedule import Schedule
-from warrenmq.broker.durability import LogListener
+from warrenmq.broker.log_listener import LogListener
 from warrenmq.broker.notes import Notes
 from warrenmq.broker.randomness import Randomness
 from warrenmq.broker.sink import Sink
@@ -47,7 +47,7 @@ class Core:
         self.broker.recover(recovered)
         self.broker.create_defaults("guest", "guest")
         self.turn()
-        connection = Connection(self.broker, Silent(), "127.0.0.1", 0, "core", 0)
+        connection = Connection(self.broker, self.broker.connections, Silent(), "127.0.0.1", 0, "core", 0)
         connection.state = RUNNING
         connection.username = "guest"
         connection.vhost = self.broker.vhosts["/"]

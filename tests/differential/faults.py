@@ -24,7 +24,6 @@ from warrenmq.broker import dead_letter, expiration
 from warrenmq.broker.acks import Unacked
 from warrenmq.broker.channel import Channel
 from warrenmq.broker.committing import Commit
-from warrenmq.broker.consumer import Consumer
 from warrenmq.broker.delivering import ACCEPTED, REFUSED
 from warrenmq.broker.exchange import topic, walk
 from warrenmq.broker.exchange.headers import Rule
@@ -32,6 +31,7 @@ from warrenmq.broker.message import with_properties
 from warrenmq.broker.publish import outcomes, path, stages
 from warrenmq.broker.publish.confirms import Confirms
 from warrenmq.broker.queue.dispatch import Dispatch
+from warrenmq.broker.queue.entry import Consumer
 from warrenmq.broker.queue.queue import Queue
 from warrenmq.broker.records import Content, Exchange
 from warrenmq.broker.transaction import REJECT, REQUEUE, BufferedAck, Transaction

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from warrenmq.broker.broker import Broker
 from warrenmq.broker.clock import VirtualClock
-from warrenmq.broker.durability import LogListener
+from warrenmq.broker.log_listener import LogListener
 from warrenmq.broker.notes import Notes
 from warrenmq.broker.queue.queue import Queue
 from warrenmq.broker.randomness import Randomness

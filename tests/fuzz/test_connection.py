@@ -29,7 +29,7 @@ class World:
     def __init__(self, folder: Path) -> None:
         self.core = Core(folder)
         broker = self.core.broker
-        broker.store.put_vhost(broker.add_vhost("quiet"))
+        broker.add_vhost("quiet").save()
         broker.access.set_permissions("guest", "quiet", ".*", ".*", ".*")
         broker.access.add_user("fuzzer", "fuzzer", [])
         broker.access.set_permissions("fuzzer", "/", ".*", ".*", ".*")

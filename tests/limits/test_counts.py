@@ -79,7 +79,7 @@ def test_the_total_is_looked_at_before_the_vhost_and_the_vhost_before_the_user(c
 
 
 def test_a_vhost_that_is_not_allowed_is_refused(core: Core) -> None:
-    core.broker.store.put_vhost(core.broker.add_vhost("other"))
+    core.broker.add_vhost("other").save()
     assert refusal(knock(core, "amy", "amy", "other")) == (
         "530 NOT_ALLOWED - access to vhost 'other' refused for user 'amy'"
     )

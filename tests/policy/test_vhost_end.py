@@ -21,7 +21,7 @@ QUEUES = 500
 def made(core: Core) -> None:
     core.broker.begin_turn()
     vhost = core.broker.add_vhost("big")
-    core.broker.store.put_vhost(vhost)
+    vhost.save()
     for number in range(QUEUES):
         queue = vhost.declare_queue(f"q{number}", True, None, False, {})
         vhost.bind(vhost.exchange("amq.direct"), queue, "k", {})

@@ -13,7 +13,8 @@ from mypy_extensions import i64
 from tests.broker.harness import Client, Core
 from tests.rules.desk import closing, consume, delivered, drain, fill, get, queue
 from warrenmq.broker.acks import Taken, Unacked
-from warrenmq.broker.message import Entry, Message, Origin
+from warrenmq.broker.message import Message, Origin
+from warrenmq.broker.queue.entry import Entry
 
 pytestmark = pytest.mark.pure
 

@@ -8,7 +8,7 @@ import pytest
 
 from tests.broker.harness import Client, Core
 from tests.limits.gate import advance
-from warrenmq.broker.crowds import BINDING
+from warrenmq.broker.forgetting import BINDING
 from warrenmq.broker.turn import SLICE
 from warrenmq.broker.vhost import VHost
 from warrenmq.wire.methods import method_frame

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Final, final
 from mypy_extensions import i64
 
 from warrenmq.broker.acks import Taken, Unacked
-from warrenmq.broker.message import Entry
+from warrenmq.broker.queue.entry import Entry
 
 if TYPE_CHECKING:
-    from warrenmq.broker.consumer import Consumer
+    from warrenmq.broker.queue.entry import Consumer
     from warrenmq.broker.queue.queue import Queue
 
 FEW: Final = 32  # consumers of a channel on a queue; RabbitMQ keeps so many sorted

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, final
+from typing import Final, final
 
 from mypy_extensions import i64
 
+from warrenmq.broker.connections import Connections
+from warrenmq.broker.core import Core
 from warrenmq.broker.timers import Timer
 from warrenmq.wire.replies import AmqpError
-
-if TYPE_CHECKING:
-    from warrenmq.broker.broker import Broker
 
 INTERVAL: Final = 60_000  # RabbitMQ looks once a minute
 
@@ -19,25 +18,26 @@ INTERVAL: Final = 60_000  # RabbitMQ looks once a minute
 class AckTimeout(Timer):
     """The timer that looks for deliveries held longer than the consumer timeout and closes their channels."""
 
-    def __init__(self, broker: Broker) -> None:
+    def __init__(self, core: Core, connections: Connections) -> None:
         super().__init__()
-        self._broker: Final = broker
+        self._core: Final = core
+        self._connections: Final = connections
 
     def start(self) -> None:
-        self._broker.timers.arm(self, self._broker.turn.now + INTERVAL)
+        self._core.timers.arm(self, self._core.turn.now + INTERVAL)
 
     def fire(self) -> None:
-        broker = self._broker
-        for connection in broker.connections:
+        core = self._core
+        for connection in self._connections:
             for channel in list(connection.channels.values()):
                 oldest = channel.unacked.oldest()
                 if oldest is None:
                     continue
-                timeout: i64 = broker.limits.consumer_timeout
+                timeout: i64 = core.limits.consumer_timeout
                 own = oldest.queue.settings.consumer_timeout
                 if own > 0:
                     timeout = own
-                if timeout > 0 and broker.turn.now - oldest.delivered_at > timeout:
+                if timeout > 0 and core.turn.now - oldest.delivered_at > timeout:
                     error = AmqpError(
                         406,
                         f"delivery acknowledgement on channel {channel.number} timed out. "

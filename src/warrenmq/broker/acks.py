@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, cast, final
 from librt.vecs import append, vec
 from mypy_extensions import i64
 
-from warrenmq.broker.message import Entry
+from warrenmq.broker.queue.entry import Entry
 
 if TYPE_CHECKING:
     from warrenmq.broker.queue.queue import Queue

@@ -6,31 +6,39 @@ Duty: the order of frames and sizes. The common case, all of it in one piece of 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, final
+from typing import Final, final
 
 from librt.strings import read_i16_be, read_i64_be
-from mypy_extensions import i64
+from mypy_extensions import i64, trait
 
 from warrenmq.broker.large import LARGE, LargeBody
 from warrenmq.broker.publish.arrival import assembled
 from warrenmq.broker.publish.path import publish, resolve
-from warrenmq.broker.transaction import command_while_committing
+from warrenmq.broker.publish.publishing import Publishing
 from warrenmq.wire.methods import Method
 from warrenmq.wire.peek import peek_properties
 from warrenmq.wire.replies import AmqpError
 
-if TYPE_CHECKING:
-    from warrenmq.broker.channel import Channel
-
 SMALL: Final = 1024  # pieces of a body below this size are joined
 JOIN_AT: Final = 256
+
+
+@trait
+class Receiver:
+    """The channel on which it comes in."""
+
+    def content_is_complete(self) -> None:
+        """Before it is published: raises when the channel takes nothing now."""
+        raise NotImplementedError
 
 
 @final
 class Assembly:
     """The content that is coming in on one channel, as far as it has."""
 
-    def __init__(self) -> None:
+    def __init__(self, publishing: Publishing, receiver: Receiver) -> None:
+        self._publishing: Final = publishing
+        self._receiver: Final = receiver
         self.method: Method | None = None  # basic.publish, while its content is not complete
         self._arguments: bytes = b""
         self._header: bytes | None = None
@@ -54,7 +62,7 @@ class Assembly:
             self._large.abandon()
             self._large = None
 
-    def header(self, channel: Channel, payload: bytes) -> None:
+    def header(self, payload: bytes) -> None:
         """The content header frame."""
         method = self.method
         if method is None:
@@ -72,10 +80,10 @@ class Assembly:
                 method.spec.method_id,
             )
         size: i64 = read_i64_be(payload, 4)
-        if size < 0 or size > channel.broker.limits.max_message_size:
+        if size < 0 or size > self._publishing.broker.limits.max_message_size:
             self.method = None
             # the stages before the size come first; then it is refused before any body is buffered
-            resolve(channel.publishing, self._arguments, size if size > 0 else 0x7FFFFFFFFFFFFFFF)
+            resolve(self._publishing, self._arguments, size if size > 0 else 0x7FFFFFFFFFFFFFFF)
             raise AmqpError(501, f"content body size {size} is not acceptable")
         self._header = payload
         self.size = size
@@ -83,13 +91,13 @@ class Assembly:
         self.chunks = []
         self._small = 0
         if size == 0:
-            self._complete(channel)
-        elif size > LARGE and self._will_be_logged(channel, payload):
-            self._large = LargeBody(channel.broker.log, self.chunks)
+            self._complete()
+        elif size > LARGE and self._will_be_logged(payload):
+            self._large = LargeBody(self._publishing.broker.log, self.chunks)
 
-    def _will_be_logged(self, channel: Channel, header: bytes) -> bool:
+    def _will_be_logged(self, header: bytes) -> bool:
         """Will the body go to the log? Then its pieces may go there as they come."""
-        publishing = channel.publishing
+        publishing = self._publishing
         if not publishing.is_plain():
             return False
         try:
@@ -103,7 +111,7 @@ class Assembly:
                 return True
         return False
 
-    def body(self, channel: Channel, payload: bytes) -> None:
+    def body(self, payload: bytes) -> None:
         """A content body frame."""
         if self.method is None:
             raise AmqpError(505, "expected method frame, got non method frame instead")
@@ -117,9 +125,9 @@ class Assembly:
             logged = self._large.collected(self.size - self.left, self.left == 0)
             if logged:
                 self._small = 0
-                channel.charge(channel.broker.log.batch, logged)
+                self._publishing.teller.charge(self._publishing.broker.log.batch, logged)
         if self.left == 0:
-            self._complete(channel)
+            self._complete()
 
     def _collect(self, payload: bytes) -> None:
         """Keep a piece of the body. Small ones are joined: tiny frames cost no more memory than their octets."""
@@ -136,22 +144,19 @@ class Assembly:
             chunks.append(joined)
             self._small = 0
 
-    def _complete(self, channel: Channel) -> None:
+    def _complete(self) -> None:
         header = self._header
         assert header is not None
-        if channel.committing is not None:
-            self.abandon()
-            raise command_while_committing(60, 40)
-        if channel.broker.pressure.reason:
-            channel.connection.block()  # behind this one: on a disk that fails it is what the log is tried with
+        publishing = self._publishing
+        self._receiver.content_is_complete()
         message = assembled(header, self.chunks, self.size)
         self.method = None
         self._header = None
-        channel.publishing.large_body = self._large
+        publishing.large_body = self._large
         try:
-            publish(channel.publishing, self._arguments, message)
+            publish(publishing, self._arguments, message)
         finally:
-            channel.publishing.large_body = None
+            publishing.large_body = None
             self.abandon()
 
     def unexpected_frame(self) -> AmqpError:

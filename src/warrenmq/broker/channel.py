@@ -18,22 +18,26 @@ from mypy_extensions import i64
 from warrenmq.broker import rights
 from warrenmq.broker.abandoned import take_all
 from warrenmq.broker.acks import Taken, Unacked
-from warrenmq.broker.assembly import Assembly
-from warrenmq.broker.consumer import Consumer, ReplyConsumer
-from warrenmq.broker.message import Entry, Message, write_content
+from warrenmq.broker.assembly import Assembly, Receiver
+from warrenmq.broker.deliver_frame import ReplyConsumer
+from warrenmq.broker.durability import WaitsForLog
+from warrenmq.broker.message import Message, write_content
+from warrenmq.broker.publish import outcomes
 from warrenmq.broker.publish.publisher import Publisher
 from warrenmq.broker.publish.publishing import Publishing, Teller
-from warrenmq.broker.records import Exchange, Resource
+from warrenmq.broker.queue.entry import Consumer, Entry
+from warrenmq.broker.records import DIRECT_REPLY, Exchange, Resource
+from warrenmq.broker.replies import Listener
 from warrenmq.broker.sender import Sender
-from warrenmq.broker.settling import FEW, GiveBack, Settle, in_groups, queues_of
+from warrenmq.broker.session import Session
+from warrenmq.broker.settling import FEW, GiveBack, Settle, Settler, in_groups, queues_of
 from warrenmq.broker.states import RUNNING
-from warrenmq.broker.transaction import ACK, NACK_OR_REJECT, REJECT, REQUEUE, Transaction
+from warrenmq.broker.transaction import ACK, NACK_OR_REJECT, REJECT, REQUEUE, Transaction, command_while_committing
 from warrenmq.broker.turn import Answering
 from warrenmq.wire.methods import method_frame
 from warrenmq.wire.replies import AmqpError
 
 if TYPE_CHECKING:
-    from warrenmq.broker.connection import Connection
     from warrenmq.broker.queue.queue import Queue
 
 OPEN: Final = 0
@@ -56,13 +60,13 @@ class Held:
 
 
 @final
-class Channel(Teller, Answering):
+class Channel(Teller, Answering, Listener, WaitsForLog, Receiver, Settler):
     """One conversation of a connection."""
 
-    def __init__(self, number: i64, connection: Connection) -> None:
+    def __init__(self, number: i64, connection: Session) -> None:
         self.number: Final = number
         self.name: Final = f"{connection.name} ({number})"  # as RabbitMQ names channels
-        self.connection: Final[Connection] = connection
+        self.connection: Final = connection
         self.broker: Final = connection.broker
         self.state: i64 = OPEN
         self.unacked: Final = Unacked()
@@ -77,7 +81,7 @@ class Channel(Teller, Answering):
         )
         sender = Sender(connection.username, connection.name, self.name, number)
         self.publishing: Final = Publishing(self.broker, vhost, publisher, sender, connection.memo, self)
-        self.assembly: Final = Assembly()
+        self.assembly: Final = Assembly(self.publishing, self)
         self.tx: Transaction | None = None
         self.committing: Held | None = None  # tx.commit-ok while it waits: no other command is taken meanwhile
         self.last_queue: str | None = None
@@ -120,8 +124,8 @@ class Channel(Teller, Answering):
         broker = self.broker
         if broker.log.mark() != self._mark:
             self.reply_behind_the_log(frames)
-        elif found_durable and broker.defined_batch > broker.log.synced:
-            self._hold(Held(broker.defined_batch, frames, False, None))
+        elif found_durable and broker.store.batch > broker.log.synced:
+            self._hold(Held(broker.store.batch, frames, False, None))
         else:
             self.reply(frames)
 
@@ -259,6 +263,15 @@ class Channel(Teller, Answering):
         self._waits = len(self.publishing.confirms.waiting) > 0
         return self._waits
 
+    def log_synced(self, batch: i64) -> None:
+        outcomes.synced(self.publishing, batch)
+
+    def batch_failed(self, batch: i64, taken: dict[int, int]) -> None:
+        outcomes.batch_failed(self.publishing, batch, taken)
+
+    def queue_lost(self, queue: Queue, deleted: bool) -> None:
+        outcomes.queue_lost(self.publishing, queue, deleted)
+
     def flush_confirms(self) -> None:
         self._owes = False
         if self.state != OPEN or not self.publishing.confirms.owed():
@@ -306,6 +319,13 @@ class Channel(Teller, Answering):
 
     # -- delivering and settling -------------------------------------------------------------------------------
 
+    def content_is_complete(self) -> None:
+        if self.committing is not None:
+            self.assembly.abandon()
+            raise command_while_committing(60, 40)
+        if self.broker.pressure.reason:
+            self.connection.block()  # behind this one: on a disk that fails it is what the log is tried with
+
     def next_delivery_tag(self) -> i64:
         self._delivery_tag += 1
         return self._delivery_tag
@@ -317,19 +337,27 @@ class Channel(Teller, Answering):
     def listen_for_replies(self, address: str, tag: str) -> None:
         """basic.consume of amq.rabbitmq.reply-to."""
         self.publishing.publisher.reply_address = address
-        self.reply_consumer = ReplyConsumer(self, tag)
+        self.reply_consumer = ReplyConsumer(self.number, tag)
 
-    def stop_listening_for_replies(self) -> None:
+    def stop_listening_for_replies(self) -> str:
+        address = self.publishing.publisher.reply_address
         self.publishing.publisher.reply_address = ""
         self.reply_consumer = None
+        return address
 
     def listens_as(self, tag: str) -> bool:
         """Is this the consumer tag under which replies come?"""
         return self.reply_consumer is not None and self.reply_consumer.tag == tag
 
     def deliver_reply(self, message: Message) -> None:
-        if self.reply_consumer is not None:
-            self.reply_consumer.deliver(self, message)
+        """A reply carries the channel's next delivery tag but does not use it up, as in RabbitMQ."""
+        if self.reply_consumer is None:
+            return
+        self.delivered_no_ack += 1
+        self.reply_consumer.frame.write(self.connection.output, self.coming_delivery_tag(), False, message)
+        vhost = self.publishing.vhost
+        if vhost.tracing:
+            self.broker.firehose.delivered(self.publishing.sender, vhost, DIRECT_REPLY, message, False)
 
     def can_deliver(self) -> bool:
         if self._held or not self.connection.output.writable or self.state != OPEN:
@@ -345,7 +373,7 @@ class Channel(Teller, Answering):
             if self._few(entries):
                 self.settle(entries)
             else:
-                self.broker.jobs.add(Settle(self, entries, False))
+                self.broker.jobs.add(Settle(self, self.connection, self.broker.turn, entries, False))
         else:
             entry = self.unacked.take(tag)
             if entry is None:
@@ -456,19 +484,19 @@ class Channel(Teller, Answering):
         """As ``refuse`` would, in the same order, a slice a turn."""
         for queue in queues_of(entries):
             self._check_many(queue, entries, NACK_OR_REJECT)
-        self.broker.jobs.add(Settle(self, in_groups(entries), True))
+        self.broker.jobs.add(Settle(self, self.connection, self.broker.turn, in_groups(entries), True))
 
     def give_back_many(self, entries: list[Entry], method: str) -> None:
         """As ``refuse`` would, a slice a turn."""
         queues = queues_of(entries)
         for queue in queues:
             self._check_many(queue, entries, method)
-        self.broker.jobs.add(GiveBack(self, entries, False, queues))
+        self.broker.jobs.add(GiveBack(self, self.connection, self.broker.turn, entries, queues))
 
     def _check_many(self, queue: Queue, entries: list[Entry], method: str) -> None:
         problem = queue.refusal_problem(method)
         if problem:
-            self.broker.jobs.add(GiveBack(self, entries, True))
+            self.broker.jobs.add(GiveBack(self, None, self.broker.turn, entries))
             raise AmqpError(540, problem)
 
     def give_back(self, entries: list[Entry], abandoned: bool) -> None:
@@ -545,7 +573,7 @@ class Channel(Teller, Answering):
         if self._few(entries):
             self.give_back(entries, True)
         else:
-            self.broker.jobs.add(GiveBack(self, entries, True))
+            self.broker.jobs.add(GiveBack(self, None, self.broker.turn, entries))
         for consumer in consumers:
             consumer.queue.unsubscribe(consumer)
         self.publishing.end()

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Final, final
 
 from mypy_extensions import i64
 
-from warrenmq.broker.message import Entry
 from warrenmq.broker.publish.outcomes import deliver
 from warrenmq.broker.publish.publishing import Uncommitted
+from warrenmq.broker.queue.entry import Entry
 from warrenmq.broker.settling import FEW, GiveBack, Settle, Unsettled, in_groups
 from warrenmq.broker.transaction import ACK, NACK_OR_REJECT, REQUEUE, BufferedAck
 from warrenmq.wire.methods import method_frame
@@ -68,7 +68,7 @@ class Commit(Unsettled):
                 self._give_up()
                 if not later:
                     raise
-                channel.connection.failed(channel, error)
+                channel.connection.failed(channel.number, channel, error)
                 return True
             self._ready = True
         if not self._holds and not self._few():
@@ -165,7 +165,7 @@ class Commit(Unsettled):
             tx.put_back(self._acks)
         else:  # the channel is gone
             entries = [entry for ack in self._acks for entry in ack.taken.entries]
-            self._channel.broker.jobs.add(GiveBack(self._channel, entries, True))
+            self._channel.broker.jobs.add(GiveBack(self._channel, None, self._channel.broker.turn, entries))
         self._acks.clear()
 
     # -- applying ----------------------------------------------------------------------------------------------
@@ -221,8 +221,9 @@ class Commit(Unsettled):
                 channel.refuse(entries, what == REQUEUE)
             return None
         if what == REQUEUE:
-            return GiveBack(channel, entries, False)
-        return Settle(channel, entries if what == ACK else in_groups(entries), what != ACK)
+            return GiveBack(channel, channel.connection, channel.broker.turn, entries)
+        settled = entries if what == ACK else in_groups(entries)
+        return Settle(channel, channel.connection, channel.broker.turn, settled, what != ACK)
 
     # -- answering ---------------------------------------------------------------------------------------------
 

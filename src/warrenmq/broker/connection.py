@@ -13,87 +13,51 @@ from mypy_extensions import i64
 from warrenmq.broker import reports
 from warrenmq.broker.channel import CLOSED, CLOSING, Channel
 from warrenmq.broker.crowds import RemoveQueues
+from warrenmq.broker.dialogue import Dialogue
+from warrenmq.broker.durability import Charged
 from warrenmq.broker.flow import SHOWN_FOR, Credit
 from warrenmq.broker.frame_loop import consume
-from warrenmq.broker.jobs import Waiting
 from warrenmq.broker.liveness import Deadline, Heartbeat
-from warrenmq.broker.output import Client, Output
-from warrenmq.broker.publish.routes import Memo
-from warrenmq.broker.records import Resource
 from warrenmq.broker.sink import Sink
 from warrenmq.broker.states import CLOSING as CLOSING_CONNECTION
 from warrenmq.broker.states import GONE, HEADER, RUNNING
-from warrenmq.wire.fields import Table
 from warrenmq.wire.methods import method_frame
 from warrenmq.wire.replies import AmqpError
 
 if TYPE_CHECKING:
-    from warrenmq.broker.broker import Broker
-    from warrenmq.broker.queue.queue import Queue
-    from warrenmq.broker.vhost import VHost
+    from warrenmq.broker.attendance import Attendance
+    from warrenmq.broker.core import Core
 
 JOIN: Final = 4096  # so little input is cheaper to join to an unfinished frame than to take apart
-INITIAL_FRAME_MAX: Final = 4096  # until tune-ok
 
 
 @final
-class Connection(Client, Waiting):
+class Connection(Dialogue, Charged):
     """One client, from its first octet to its last."""
 
-    def __init__(self, broker: Broker, sink: Sink, peer: str, peer_port: i64, host: str, port: i64) -> None:
-        self.broker: Final = broker
-        self.limits: Final = broker.limits
+    def __init__(
+        self, broker: Core, connections: Attendance, sink: Sink, peer: str, peer_port: i64, host: str, port: i64
+    ) -> None:
+        super().__init__(broker, connections, sink, peer, peer_port, host, port)
         self.sink: Final = sink
-        self.peer: Final = peer
-        self.peer_port: Final = peer_port
-        self.name: Final = f"{peer}:{peer_port} -> {host}:{port}"
         self.connected_at: Final[i64] = broker.turn.now
-        self.peer_is_loopback: bool = True
-        self.tls: bool = False
-        self.tls_name: str = ""  # user name from the client certificate, for EXTERNAL
-        self.state: i64 = HEADER
-        self.username: str = ""
-        self.mechanism: str = ""
-        self.client_properties: Table = {}
-        self.vhost: VHost | None = None
-        self.channels: dict[int, Channel] = {}
-        self.channel_max: i64 = broker.limits.channel_max
-        self.frame_limit: i64 = INITIAL_FRAME_MAX
-        self.heartbeat: i64 = 0
-        # capabilities of the client
-        self.consumer_cancel_notify: bool = False
-        self.connection_blocked: bool = False
-        self.authentication_failure_close: bool = False
-        self.exclusive_queues: dict[Queue, bool] = {}
-        self._leaving: bool = False  # are they being deleted?
-        self.memo: Final = Memo()
+        self._leaving: bool = False  # are its exclusive queues being deleted?
         self._access_generation: i64 = -1
-        self.last_number: i64 = 0
-        self.last_channel: Channel | None = None
-        # input
         self._rest: list[bytes] = []  # the beginning of a frame whose end has not come
         self._rest_size: i64 = 0
-        self.need: i64 = 0  # how much there must be before looking again makes sense
-        self.at: i64 = 0
-        self.number: i64 = 0
-        self.received: i64 = 0
-        self.reading_paused: bool = False
-        self.input_over: bool = False  # nothing more is read: where frames begin is lost, or a login failed
-        self.stopped: bool = False  # what has come is kept and not looked at: it is blocked, or held
-        self.output: Final = Output(sink, broker.turn, self, broker.limits.frame_max)
         self._resumed: i64 = 0  # how often the client began to read again
         self.held: bool = False  # nothing more is taken from it: it does not read, or its login waits
         self._jobs: i64 = 0  # that its input waits for
         # flow control and alarms
         self.heeds_alarms: bool = True  # the HTTP API's do not, as in RabbitMQ
-        self.blocked: bool = False  # an alarm holds it
         self.told_blocked: bool = False
         self.in_flow: bool = False  # the log is behind: credit is used up
         self.flow_until: i64 = 0
         self._credit: Final = Credit(broker.durability.allowance)
         self._charged: bool = False
-        self.heartbeat_timer: Final = Heartbeat(self)
-        self.deadline: Final = Deadline(self)
+        self._heartbeat_timer: Final = Heartbeat(self)
+        self._deadline: Final = Deadline(self)
+        self.deadline = self._deadline
 
     # -- input -------------------------------------------------------------------------------------------------
 
@@ -164,10 +128,9 @@ class Connection(Client, Waiting):
         self.close_with(error)
         return not self.input_over
 
-    def failed(self, channel: Channel, error: AmqpError) -> None:
-        """A method that took several turns raised this in one of them."""
-        if self.state == RUNNING and self.channels.get(channel.number) is channel:
-            self.number = channel.number
+    def failed(self, number: i64, channel: object, error: AmqpError) -> None:
+        if self.state == RUNNING and self.channels.get(number) is channel:
+            self.number = number
             self._raised(error)
 
     def _crashed(self, defect: Exception) -> None:
@@ -230,8 +193,8 @@ class Connection(Client, Waiting):
         self.number = 0
         self.close_with(AmqpError(code, reason))
 
-    def channel_closed(self, channel: Channel) -> None:
-        """The client closed a channel."""
+    def channel_closed(self, number: i64) -> None:
+        channel = self.channels[number]
         channel.flush_confirms()
         channel.forget_commit_answer()
         channel.state = CLOSED
@@ -243,7 +206,7 @@ class Connection(Client, Waiting):
         channel.state = CLOSED
         self.channels.pop(channel.number, None)
         self.last_channel = None
-        self.broker.connections.channel_closed(self.username)
+        self.connections.channel_closed(self.username)
 
     def terminate(self) -> None:
         """Channels end, exclusive queues go."""
@@ -251,7 +214,7 @@ class Connection(Client, Waiting):
             channel.state = CLOSED
         for channel in list(self.channels.values()):
             channel.terminate()
-            self.broker.connections.channel_closed(self.username)
+            self.connections.channel_closed(self.username)
         self.channels.clear()
         self.last_channel = None
         if self.exclusive_queues and not self._leaving:
@@ -267,20 +230,14 @@ class Connection(Client, Waiting):
         self.flush()
         self.state = GONE
         self.output.end()
-        self.broker.io_timers.cancel(self.heartbeat_timer)
+        self.broker.io_timers.cancel(self._heartbeat_timer)
         self.broker.io_timers.cancel(self.deadline)
-        self.heartbeat_timer.release()
-        self.deadline.release()
+        self._heartbeat_timer.release()
+        self._deadline.release()
         self.sink.close()
-        self.broker.connections.gone(self)
+        self.connections.gone(self)
 
     # -- output ------------------------------------------------------------------------------------------------
-
-    def write(self, data: bytes) -> None:
-        self.output.write(data)
-
-    def flush(self) -> None:
-        self.output.flush()
 
     def output_is_full(self) -> None:
         """So many answers wait for a client that does not read that nothing more is taken from it."""
@@ -328,9 +285,6 @@ class Connection(Client, Waiting):
         self._jobs -= 1
         if self.output.writable:  # else it goes on when it reads again
             self.release_hold()
-
-    def subject(self) -> str:
-        return self.name
 
     # -- reading on and off ------------------------------------------------------------------------------------
 
@@ -385,15 +339,10 @@ class Connection(Client, Waiting):
             self.write(method_frame(0, "connection.unblocked"))
         self.feed(b"")  # what had come already
 
+    def out_of_credit(self) -> bool:
+        return self.in_flow
+
     # -- helpers -----------------------------------------------------------------------------------------------
-
-    def open_vhost(self) -> VHost:
-        vhost = self.vhost
-        assert vhost is not None
-        return vhost
-
-    def resource(self, kind: str, name: str) -> Resource:
-        return Resource(self.open_vhost().name, kind, name)
 
     def _forget_routes(self) -> None:
         self.memo.forget()
@@ -401,4 +350,4 @@ class Connection(Client, Waiting):
 
     def arm_heartbeat(self) -> None:
         if self.heartbeat > 0:
-            self.broker.io_timers.arm(self.heartbeat_timer, self.broker.io_now() + self.heartbeat * 500)
+            self.broker.io_timers.arm(self._heartbeat_timer, self.broker.io_now() + self.heartbeat * 500)

@@ -11,10 +11,14 @@ from typing import TYPE_CHECKING, Final, final
 
 from mypy_extensions import i64
 
+from warrenmq.broker.deaths import add_death, death_of, deaths_in, is_cycle
+from warrenmq.broker.delay.delays import Delays
 from warrenmq.broker.delivering import offer, twin
 from warrenmq.broker.exchange.walk import Routed
 from warrenmq.broker.exchange.walk import route as walk
-from warrenmq.broker.message import Entry, Message, Origin, message_from
+from warrenmq.broker.message import Message, Origin, message_from
+from warrenmq.broker.queue.entry import Entry
+from warrenmq.broker.queue.surroundings import DeadLetterOffice
 from warrenmq.broker.records import Content
 from warrenmq.broker.turn import Letters as TurnLetters
 from warrenmq.wire.content import encode_header
@@ -22,12 +26,9 @@ from warrenmq.wire.fields import Field, Table
 from warrenmq.wire.replies import AmqpError
 
 if TYPE_CHECKING:
-    from warrenmq.broker.broker import Broker
     from warrenmq.broker.queue.letters import Letters
     from warrenmq.broker.queue.queue import Queue
-
-MOST: Final = (1 << 63) - 2  # deaths that can be counted; a publisher may claim any number
-
+    from warrenmq.broker.services import Services
 
 AT_MOST_ONCE: Final = "at_most_once"
 AT_LEAST_ONCE: Final = "at_least_once"
@@ -45,19 +46,17 @@ class Way:
 
 
 @final
-class DeadLetters(TurnLetters):
+class DeadLetters(DeadLetterOffice, TurnLetters):
     """Messages given up in this turn, published one after the other so that chains of queues do not recurse."""
 
-    def __init__(self, broker: Broker) -> None:
-        self._broker: Final = broker
-        broker.turn.letters = self
+    def __init__(self, services: Services, delays: Delays) -> None:
+        super().__init__()
+        self._services: Final = services
+        self._delays: Final = delays
+        services.turn.letters = self
         self._pending: list[tuple[Queue, Message, str]] = []
         self._running: bool = False
         self._letters: list[Letters] = []
-        self.published: i64 = 0
-        self.dropped: i64 = 0
-        self.confirmed: i64 = 0  # letters that stayed until all targets had them
-        self.counts: dict[tuple[str, str, str], int] = {}  # by kind of queue, strategy and reason
 
     def pending(self) -> bool:
         return len(self._pending) > 0 or len(self._letters) > 0
@@ -135,14 +134,14 @@ class DeadLetters(TurnLetters):
         exchange = None if name is None else vhost.exchanges.get(name)
         if exchange is None:
             return None
-        dead = dead_message(self._broker, queue, message, reason, exchange.name.name)
+        dead = dead_message(self._services, queue, message, reason, exchange.name.name)
         record = dead.basic_message(vhost.name)
         try:
-            routed = walk(exchange, record, vhost.exchanges, vhost.queues, False, self._broker.turn.now)
+            routed = walk(exchange, record, vhost.exchanges, vhost.queues, False, self._services.turn.now)
         except AmqpError:  # a delay that is no number, which only a publisher can be told: it does not wait
-            routed = walk(exchange, record, vhost.exchanges, vhost.queues, True, self._broker.turn.now)
+            routed = walk(exchange, record, vhost.exchanges, vhost.queues, True, self._services.turn.now)
         targets: list[Queue] = []
-        deaths = _deaths(record.content.headers)
+        deaths = deaths_in(record.content.headers)
         for found in routed.queues:
             target = vhost.queues.get(found.name.name)
             if target is not None and (reason == "rejected" or not is_cycle(found.name.name, deaths)):
@@ -150,13 +149,13 @@ class DeadLetters(TurnLetters):
         return Way(dead, routed, targets)
 
     def _hand_over(self, way: Way, targets: list[Queue]) -> None:
-        offer(self._broker, way.dead, targets)
+        offer(self._services, way.dead, targets)
         if way.routed.scheduled:
             dead = twin(way.dead) if targets else way.dead
-            self._broker.delay.schedule(None, dead, way.routed, False, 0)
+            self._delays.schedule(None, dead, way.routed, False, 0)
 
 
-def dead_message(broker: Broker, queue: Queue, message: Message, reason: str, exchange: str) -> Message:
+def dead_message(services: Services, queue: Queue, message: Message, reason: str, exchange: str) -> Message:
     """The message as it goes to the dead-letter exchange: history added, expiration taken off."""
     properties = Content(message.header(), b"").properties.copy()
     headers: Table = dict(properties.headers) if properties.headers is not None else {}
@@ -168,7 +167,7 @@ def dead_message(broker: Broker, queue: Queue, message: Message, reason: str, ex
         keys = [key]
         bcc = 0
         headers.pop("CC", None)
-    death = death_of(origin, queue.name.name, reason, broker.turn.now)
+    death = death_of(origin, queue.name.name, reason, services.turn.now)
     if properties.expiration is not None:
         death["original-expiration"] = Field("S", properties.expiration)
     add_death(headers, death)
@@ -177,99 +176,7 @@ def dead_message(broker: Broker, queue: Queue, message: Message, reason: str, ex
     header = encode_header(properties, message.size)
     persistent = properties.delivery_mode == 2  # what is read from a quorum queue is logged whatever it is
     to = Origin(exchange, keys, bcc)
-    dead = message_from(to, broker.ids.message(), header, message.pieces(), message.size, persistent)
+    dead = message_from(to, services.ids.message(), header, message.pieces(), message.size, persistent)
     dead.priority = message.priority
     dead.moved = True
     return dead
-
-
-def death_of(origin: Origin, queue: str, reason: str, now: i64) -> Table:
-    """An entry of x-death. BCC stays hidden here too."""
-    visible = origin.routing_keys[: len(origin.routing_keys) - origin.bcc]
-    return {
-        "count": Field("l", 1),
-        "reason": Field("S", reason),
-        "queue": Field("S", queue),
-        "time": Field("T", now // 1000),
-        "exchange": Field("S", origin.exchange),
-        "routing-keys": Field("A", [Field("S", key) for key in visible]),
-    }
-
-
-def _deaths(headers: Table) -> list[Table]:
-    field = headers.get("x-death")
-    deaths: list[Table] = []
-    if field is not None and field.kind == "A" and isinstance(field.value, list):
-        for item in field.value:
-            if isinstance(item, Field) and isinstance(item.value, dict):
-                deaths.append(item.value)
-    return deaths
-
-
-def _text(table: Table, name: str) -> str:
-    field = table.get(name)
-    return field.value if field is not None and isinstance(field.value, str) else ""
-
-
-def add_death(headers: Table, death: Table) -> None:
-    """The newest first, one entry per (queue, reason); the first death is remembered apart.
-
-    What stands behind the newest is turned round with every death and the headers are sorted by their names, as in
-    RabbitMQ 3.10.
-    """
-    if "x-death" not in headers:
-        headers["x-first-death-exchange"] = death["exchange"]
-        headers["x-first-death-queue"] = death["queue"]
-        headers["x-first-death-reason"] = death["reason"]
-    queue = _text(death, "queue")
-    reason = _text(death, "reason")
-    newest = death
-    others: list[Field] = []
-    for old in _grouped(_deaths(headers)):
-        if _text(old, "queue") == queue and _text(old, "reason") == reason:
-            count = old.get("count")
-            times = count.value if count is not None and isinstance(count.value, int) else 0
-            newest = dict(old)
-            newest["count"] = Field("l", min(times, MOST) + 1)
-        else:
-            others.append(Field("F", old))
-    headers["x-death"] = Field("A", [Field("F", newest), *others])
-    entries = sorted(headers.items(), key=_octets)
-    headers.clear()
-    headers.update(entries)
-
-
-def _octets(entry: tuple[str, Field]) -> bytes:
-    return entry[0].encode("utf-8", "surrogateescape")
-
-
-def _grouped(deaths: list[Table]) -> list[Table]:
-    """One entry per (queue, reason), the last one first. Brokers of old wrote an entry without ``count`` for every
-    death: those are counted. A lone one is left as it is."""
-    if len(deaths) < 2:
-        return deaths
-    groups: dict[tuple[str, str], list[Table]] = {}
-    for death in deaths:
-        groups.setdefault((_text(death, "queue"), _text(death, "reason")), []).append(death)
-    grouped: list[Table] = []
-    for group in groups.values():
-        first = group[0]
-        if "count" not in first:
-            counted: Table = {"count": Field("l", len(group))}
-            counted.update(first)
-            first = counted
-        grouped.append(first)
-    grouped.reverse()
-    return grouped
-
-
-def is_cycle(queue: str, deaths: list[Table]) -> bool:
-    """Has the message been in this queue already, with no rejection since? Then it would go round for ever."""
-    for death in deaths:
-        if _text(death, "reason") == "rejected":
-            return False
-        if _text(death, "queue") == queue:
-            return True
-    return False
-
-

@@ -7,7 +7,7 @@ message goes (``exchange/walk.py``).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from mypy_extensions import i64
 
@@ -17,9 +17,7 @@ from warrenmq.broker.large import LARGE, LargeBody, logged_body
 from warrenmq.broker.message import Message
 from warrenmq.broker.queue.queue import Queue
 from warrenmq.broker.records import Exchange
-
-if TYPE_CHECKING:
-    from warrenmq.broker.broker import Broker
+from warrenmq.broker.services import Services
 
 # what became of a message that was offered to its queues
 ACCEPTED: Final = 0  # every queue took it, or took and dropped it
@@ -39,28 +37,28 @@ def queues_of(routed: Routed) -> list[Queue]:
     return queues
 
 
-def offer(broker: Broker, message: Message, queues: list[Queue], body: LargeBody | None = None) -> i64:
+def offer(services: Services, message: Message, queues: list[Queue], body: LargeBody | None = None) -> i64:
     """Put the message into its queues; log it once when it must survive. ``body``: what the log has of it already."""
     if len(queues) == 1:
         queue = queues[0]
         if queue.eager and queue.refuses(message):
             queue.refused(message)
             return REFUSED
-        return _accept_one(broker, message, queue, body)
+        return _accept_one(services, message, queue, body)
     for queue in queues:
         if queue.eager and queue.refuses(message):
-            accept(broker, message, _accepting(message, queues), body)
+            accept(services, message, _accepting(message, queues), body)
             return REFUSED
-    return accept(broker, message, queues, body)
+    return accept(services, message, queues, body)
 
 
-def accept(broker: Broker, message: Message, queues: list[Queue], body: LargeBody | None) -> i64:
+def accept(services: Services, message: Message, queues: list[Queue], body: LargeBody | None) -> i64:
     """Put the message into queues that do not refuse it."""
     if len(queues) == 1:
-        return _accept_one(broker, message, queues[0], body)
+        return _accept_one(services, message, queues[0], body)
     if not queues:
         return NO_ROUTE
-    logged = _log_for_all(broker, message, queues, body)
+    logged = _log_for_all(services, message, queues, body)
     if message.moved and logged:
         for queue in queues:
             queue.moved_batch = message.batch
@@ -69,11 +67,11 @@ def accept(broker: Broker, message: Message, queues: list[Queue], body: LargeBod
     return WAITING if logged else ACCEPTED
 
 
-def _accept_one(broker: Broker, message: Message, queue: Queue, body: LargeBody | None) -> i64:
+def _accept_one(services: Services, message: Message, queue: Queue, body: LargeBody | None) -> i64:
     if not queue.logs(message):
         queue.publish(message, queue.expiry_for(message))
         return ACCEPTED
-    _log_for_one(broker, message, queue, body)
+    _log_for_one(services, message, queue, body)
     if message.moved:
         queue.moved_batch = message.batch
     queue.publish(message, queue.expiry_for(message))
@@ -91,14 +89,14 @@ def _accepting(message: Message, queues: list[Queue]) -> list[Queue]:
     return accepting
 
 
-def move(broker: Broker, message: Message, queues: list[Queue], address: i64) -> bool:
+def move(services: Services, message: Message, queues: list[Queue], address: i64) -> bool:
     """Put a message that waited inside the broker into its queues; says whether any took it.
 
     ``address`` is where the log has it already, so that its body is not written again; 0 when it has not.
     """
     if not address:
-        return offer(broker, message, queues) not in (NO_ROUTE, REFUSED)
-    log = broker.log
+        return offer(services, message, queues) not in (NO_ROUTE, REFUSED)
+    log = services.log
     accepting = _accepting(message, queues)
     for queue in accepting:
         if queue.logs(message):
@@ -112,9 +110,9 @@ def move(broker: Broker, message: Message, queues: list[Queue], address: i64) ->
     return len(accepting) > 0
 
 
-def undeliverable(broker: Broker, exchange: Exchange) -> None:
+def undeliverable(services: Services, exchange: Exchange) -> None:
     """A delayed message that no queue takes when it is due; there is no publisher to be told any more."""
-    broker.unroutable += 1
+    services.unroutable += 1
     exchange.messages_unroutable += 1
 
 
@@ -132,12 +130,12 @@ def twin(message: Message) -> Message:
     return new
 
 
-def _log_for_one(broker: Broker, message: Message, queue: Queue, body: LargeBody | None) -> None:
+def _log_for_one(services: Services, message: Message, queue: Queue, body: LargeBody | None) -> None:
     """Write a message to the log for the one queue that gets it and must not lose it."""
     if message.size > LARGE and message.chunks is not None:
-        _log_for_all(broker, message, [queue], body)
+        _log_for_all(services, message, [queue], body)
         return
-    log = broker.log
+    log = services.log
     origin = message.origin
     expiry = queue.expiry_for(message)
     flags = holder.pack(message.priority, message.size, False)
@@ -155,12 +153,12 @@ def _log_for_one(broker: Broker, message: Message, queue: Queue, body: LargeBody
     message.batch = log.batch
 
 
-def _log_for_all(broker: Broker, message: Message, queues: list[Queue], body: LargeBody | None) -> bool:
+def _log_for_all(services: Services, message: Message, queues: list[Queue], body: LargeBody | None) -> bool:
     """Write a message to the log, once for all queues that must not lose it. Says whether there is one."""
     holding = [queue for queue in queues if queue.logs(message)]
     if not holding:
         return False
-    log = broker.log
+    log = services.log
     origin = message.origin
     chunks = message.chunks
     handle: i64 = 0

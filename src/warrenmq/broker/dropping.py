@@ -12,11 +12,11 @@ from librt.vecs import vec
 from mypy_extensions import i64
 
 from warrenmq.broker.jobs import Job
-from warrenmq.broker.message import Entry
+from warrenmq.broker.queue.entry import Entry
 
 if TYPE_CHECKING:
-    from warrenmq.broker.broker import Broker
     from warrenmq.broker.queue.queue import Queue
+    from warrenmq.broker.services import Services
 
 FEW: Final = 1024  # unacknowledged deliveries that are looked through at once
 
@@ -25,25 +25,25 @@ FEW: Final = 1024  # unacknowledged deliveries that are looked through at once
 class LetGo(Job):
     """``addresses``: what waited; ``pieces``: lists with what was with consumers, among others' deliveries and gaps."""
 
-    def __init__(self, broker: Broker, queue: Queue, addresses: vec[i64], pieces: list[list[Entry | None]]) -> None:
+    def __init__(self, services: Services, queue: Queue, addresses: vec[i64], pieces: list[list[Entry | None]]) -> None:
         super().__init__(None)
-        self._broker: Final = broker
+        self._services: Final = services
         self._queue: Final = queue
         self._addresses: Final = addresses
         self._pieces: Final = pieces
         self._done: i64 = 0  # of the addresses
-        self._batch: Final[i64] = broker.log.begin_drop(queue.id, addresses, len(pieces) > 0)
+        self._batch: Final[i64] = services.log.begin_drop(queue.id, addresses, len(pieces) > 0)
 
     def step(self) -> bool:
-        log = self._broker.log
-        end: i64 = self._done + max(0, self._broker.turn.settles_left)
+        log = self._services.log
+        end: i64 = self._done + max(0, self._services.turn.settles_left)
         if end > len(self._addresses):
             end = len(self._addresses)
-        self._broker.turn.settles_left -= end - self._done
+        self._services.turn.settles_left -= end - self._done
         while self._done < end:
             log.release_dropped(self._addresses[self._done], self._batch)
             self._done += 1
-        while self._pieces and self._broker.turn.settles_left > 0:
+        while self._pieces and self._services.turn.settles_left > 0:
             self._shorten(self._pieces[-1])
         if self._pieces or self._done < len(self._addresses):
             return False
@@ -51,16 +51,16 @@ class LetGo(Job):
         return True
 
     def _shorten(self, piece: list[Entry | None]) -> None:
-        log = self._broker.log
+        log = self._services.log
         queue = self._queue
-        left: i64 = max(0, len(piece) - self._broker.turn.settles_left)
+        left: i64 = max(0, len(piece) - self._services.turn.settles_left)
         i: i64 = left
         while i < len(piece):
             entry = piece[i]
             if entry is not None and entry.queue is queue and queue.holds(entry.message):
                 log.release_dropped(entry.message.address, self._batch)
             i += 1
-        self._broker.turn.settles_left -= len(piece) - left
+        self._services.turn.settles_left -= len(piece) - left
         if left > 0:
             del piece[left:]
         else:

@@ -11,74 +11,82 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, final
 
 from librt.vecs import append
-from mypy_extensions import i64
+from mypy_extensions import i64, trait
 
-from warrenmq.broker.channel import Channel
+from warrenmq.broker.delay.delays import Delays
 from warrenmq.broker.dropping import FEW, LetGo
 from warrenmq.broker.flow import Allowance
-from warrenmq.broker.publish import outcomes
 from warrenmq.broker.queue.queue import Queue
-from warrenmq.broker.settling import pieces_with
-from warrenmq.log.settings import Listener
+from warrenmq.broker.vhost import VHost
 
 if TYPE_CHECKING:
-    from warrenmq.broker.broker import Broker
-    from warrenmq.broker.connection import Connection
+    from warrenmq.broker.queue.surroundings import Surroundings
 
 
-@final
-class LogListener(Listener):
-    """What the log says, handed on."""
+@trait
+class WaitsForLog:
+    """A channel with publishes or answers that wait for the log."""
 
-    def __init__(self, broker: Broker) -> None:
-        self._broker: Final = broker
-        self._durability: Final = broker.durability
+    def log_synced(self, batch: i64) -> None:
+        """What its publishers wait for is on disk up to this batch."""
+        raise NotImplementedError
 
-    def synced(self, batch: i64) -> None:
-        self._durability.synced(batch)
+    def batch_failed(self, batch: i64, taken: dict[int, int]) -> None:
+        """What its publishers wait for could not be written."""
+        raise NotImplementedError
 
-    def failed(self, batch: i64, reason: str) -> None:
-        self._durability.failed(batch, reason)
+    def queue_lost(self, queue: Queue, deleted: bool) -> None:
+        """A queue for which its publishers wait is gone."""
+        raise NotImplementedError
 
-    def recovered_service(self) -> None:
-        self._durability.recovered()
+    def waited(self) -> bool:
+        """Does anything wait still?"""
+        raise NotImplementedError
 
-    def damaged(self, address: i64, problem: str) -> None:
-        self._broker.damaged.found_by_scan(address, problem)
+    def release(self, synced: i64) -> bool:
+        """Send the answers that waited. Says whether nothing is held any more."""
+        raise NotImplementedError
 
-    def segment_damaged(self, segment: i64, problem: str) -> None:
-        fields: dict[str, object] = {"segment": int(segment), "reason": problem}
-        self._broker.notes.event("error", "segment_damaged", fields)
+    def log_failed(self) -> bool:
+        """The disk fails: send what may go out. Says whether nothing is held any more."""
+        raise NotImplementedError
+
+
+@trait
+class Charged:
+    """A connection with credit outstanding."""
+
+    def out_of_credit(self) -> bool:
+        raise NotImplementedError
+
+    def give_credit(self, batch: i64) -> bool:
+        """Says whether none is outstanding any more."""
+        raise NotImplementedError
 
 
 @final
 class Durability:
     """The list of answers and credits that wait for a batch, settled when the log reports on it."""
 
-    def __init__(self, broker: Broker) -> None:
+    def __init__(self, broker: Surroundings, vhosts: dict[str, VHost], delay: Delays) -> None:
         self._broker: Final = broker
+        self._vhosts: Final = vhosts
+        self._delay: Final = delay
         self.allowance: Final = Allowance()
-        self.waiting: list[Channel] = []  # publishers wait for confirms there
-        self.gated: list[Channel] = []  # answers are held there
-        self._queues: list[Queue] = []  # deliveries wait there
+        self.waiting: list[WaitsForLog] = []  # publishers wait for confirms there
+        self.gated: list[WaitsForLog] = []  # answers are held there
         self._callbacks: list[tuple[int, Callable[[], None]]] = []
-        self._charged: list[Connection] = []  # with credit outstanding
+        self._charged: list[Charged] = []  # with credit outstanding
         self.problem: str = ""  # why the log cannot be written, "" while it can
 
     # -- waiting -----------------------------------------------------------------------------------------------
-
-    def holds_up(self, queue: Queue) -> None:
-        """Deliveries of this queue wait until the log has its promise."""
-        self._broker.turn.owed = True
-        if queue not in self._queues:
-            self._queues.append(queue)
 
     def when_synced(self, callback: Callable[[], None]) -> None:
         """Call back when everything up to now is on disk (HTTP answers wait this way)."""
         self._broker.turn.owed = True
         self._callbacks.append((self._broker.log.batch, callback))
 
-    def charged(self, connection: Connection) -> None:
+    def charged(self, connection: Charged) -> None:
         """The connection has credit outstanding."""
         self._charged.append(connection)
 
@@ -86,23 +94,16 @@ class Durability:
 
     def synced(self, batch: i64) -> None:
         """Batches up to this one are on disk."""
-        self._broker.delay.synced(batch)
+        self._delay.synced(batch)
         if self._charged:
             self._give_credit(batch)
         if self.waiting:
             for channel in self.waiting:
-                outcomes.synced(channel.publishing, batch)
+                channel.log_synced(batch)
             self.waiting = [channel for channel in self.waiting if channel.waited()]
         if self.gated:
             self.gated = [channel for channel in self.gated if not channel.release(batch)]
-        if self._queues:
-            still: list[Queue] = []
-            for queue in self._queues:
-                if queue.promise_kept():
-                    queue.mark_dirty()
-                else:
-                    still.append(queue)
-            self._queues = still
+        self._broker.held_deliveries.synced()
         if self._callbacks:
             waiting = self._callbacks
             self._callbacks = [item for item in waiting if item[0] > batch]
@@ -118,20 +119,19 @@ class Durability:
         self.problem = reason
         broker.notes.event("error", "log_write_failed", {"reason": reason, "batch": int(batch)})
         taken: dict[int, int] = {}  # address -> from how many queues
-        for vhost in broker.vhosts.values():
+        for vhost in self._vhosts.values():
             for queue in vhost.queues.values():
                 if queue.durable:
                     for address in queue.take_back(log.synced + 1):
                         log.settle(queue.id, address)
                         taken[address] = taken.get(address, 0) + 1
-        broker.delay.batch_failed(batch)
+        self._delay.batch_failed(batch)
         self._give_credit(batch)
         for channel in self.waiting:
-            outcomes.batch_failed(channel.publishing, batch, taken)
+            channel.batch_failed(batch, taken)
         self.waiting = [channel for channel in self.waiting if channel.waited()]
         self.gated = [channel for channel in self.gated if not channel.log_failed()]
-        for queue in self._queues:  # consumers go on, whatever the disk does
-            queue.mark_dirty()
+        broker.held_deliveries.failed()
         broker.update_alarms()
 
     def recovered(self) -> None:
@@ -144,18 +144,15 @@ class Durability:
     def _give_credit(self, batch: i64) -> None:
         used_up = False
         for connection in self._charged:
-            used_up = used_up or connection.in_flow
+            used_up = used_up or connection.out_of_credit()
         self.allowance.synced(batch, self._broker.turn.now, used_up)
-        still: list[Connection] = []
+        still: list[Charged] = []
         for connection in self._charged:
             if not connection.give_credit(batch):
                 still.append(connection)
         self._charged = still
 
     # -- whole queues ------------------------------------------------------------------------------------------
-
-    def purge(self, queue: Queue) -> None:
-        self._broker.log.purge(queue.id, queue.logged_addresses())
 
     def drop(self, queue: Queue) -> None:
         """A durable queue goes: everything it still holds, waiting or with consumers."""
@@ -165,7 +162,7 @@ class Durability:
             addresses = append(addresses, address)
         if queue.aside is not None:
             addresses = queue.aside.addresses(addresses)
-        pieces = pieces_with(broker, queue)
+        pieces = broker.pieces_with(queue)
         count: i64 = 0
         for some in pieces:
             count += len(some)

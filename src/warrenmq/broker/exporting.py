@@ -17,7 +17,7 @@ from warrenmq.broker.records import Binding, Exchange
 from warrenmq.wire.fields import to_python
 
 if TYPE_CHECKING:
-    from warrenmq.broker.broker import Broker
+    from warrenmq.broker.core import Core
     from warrenmq.broker.vhost import VHost
 
 
@@ -33,7 +33,7 @@ class Export:
         self.sections: Final[dict[str, Iterator[dict[str, object]]]] = {}
 
 
-def export_definitions(broker: Broker) -> Export:
+def export_definitions(broker: Core) -> Export:
     access = broker.access
     vhosts = [broker.vhosts[name] for name in sorted(broker.vhosts)]
     document = Export(
@@ -59,7 +59,7 @@ def export_definitions(broker: Broker) -> Export:
     return document
 
 
-def export_vhost(broker: Broker, vhost: VHost) -> Export:
+def export_vhost(broker: Core, vhost: VHost) -> Export:
     """One vhost's part, without naming it in queues, exchanges and bindings, so that it fits into another one."""
     document = Export({"rabbit_version": broker.node.rabbitmq_version})
     document.sections["parameters"] = _each(
@@ -71,7 +71,7 @@ def export_vhost(broker: Broker, vhost: VHost) -> Export:
     return document
 
 
-def _vhosts_parts(broker: Broker, vhosts: list[VHost], document: Export) -> None:
+def _vhosts_parts(broker: Core, vhosts: list[VHost], document: Export) -> None:
     policies: list[Policy] = []
     queues: list[Queue] = []
     exchanges: list[Exchange] = []

@@ -16,9 +16,9 @@ from warrenmq.wire.content import Properties, encode_header
 from warrenmq.wire.fields import Field, Table, field_of
 
 if TYPE_CHECKING:
-    from warrenmq.broker.broker import Broker
     from warrenmq.broker.queue.queue import Queue
-    from warrenmq.broker.vhost import VHost
+    from warrenmq.broker.queue.surroundings import Realm
+    from warrenmq.broker.services import Services
 
 TRACE: Final = "amq.rabbitmq.trace"
 
@@ -33,10 +33,11 @@ def _signed(value: int) -> int:
 class Firehose:
     """The maker of trace messages, for what is published and for what is delivered."""
 
-    def __init__(self, broker: Broker) -> None:
-        self._broker: Final = broker
+    def __init__(self, services: Services, node: str) -> None:
+        self._services: Final = services
+        self._node: Final = node
 
-    def published(self, sender: Sender, vhost: VHost, message: Message, queues: list[Queue]) -> None:
+    def published(self, sender: Sender, vhost: Realm, message: Message, queues: list[Queue]) -> None:
         origin = message.origin
         names = [queue.name.name for queue in queues]
         if origin.exchange == "":
@@ -46,7 +47,7 @@ class Firehose:
         headers["routed_queues"] = Field("A", [Field("S", name) for name in names])
         self._send(vhost, "publish." + origin.exchange, headers, message)
 
-    def delivered(self, receiver: Sender, vhost: VHost, queue: str, message: Message, redelivered: bool) -> None:
+    def delivered(self, receiver: Sender, vhost: Realm, queue: str, message: Message, redelivered: bool) -> None:
         headers = self._facts(message)
         headers["redelivered"] = Field("I", 1 if redelivered else 0)
         self._who(headers, receiver, vhost)
@@ -65,21 +66,21 @@ class Firehose:
             "exchange_name": Field("S", message.origin.exchange),
             "routing_keys": Field("A", [Field("S", key) for key in message.origin.routing_keys]),
             "properties": Field("F", properties),
-            "node": Field("S", self._broker.node.name),
+            "node": Field("S", self._node),
         }
 
-    def _who(self, headers: Table, receiver: Sender, vhost: VHost) -> None:
+    def _who(self, headers: Table, receiver: Sender, vhost: Realm) -> None:
         headers["vhost"] = Field("S", vhost.name)
         headers["connection"] = Field("S", receiver.connection_name)
         headers["channel"] = Field("I", int(receiver.channel_number))
         headers["user"] = Field("S", receiver.username)
 
-    def _send(self, vhost: VHost, key: str, headers: Table, message: Message) -> None:
+    def _send(self, vhost: Realm, key: str, headers: Table, message: Message) -> None:
         if message.origin.exchange == TRACE:
             return
         header = encode_header(Properties(headers=headers), message.size)
-        id = self._broker.ids.message()
+        id = self._services.ids.message()
         copy = message_from(Origin(TRACE, [key]), id, header, message.pieces(), message.size, False)
         routed = walk(vhost.exchanges[TRACE], copy.basic_message(vhost.name), vhost.exchanges, vhost.queues)
         targets = [vhost.queues[found.name.name] for found in routed.queues if found.name.name in vhost.queues]
-        offer(self._broker, copy, targets)
+        offer(self._services, copy, targets)

@@ -30,14 +30,14 @@ from warrenmq.wire.methods import decode_method, method_frame
 from warrenmq.wire.replies import AmqpError
 
 if TYPE_CHECKING:
-    from warrenmq.broker.connection import Connection
+    from warrenmq.broker.dialogue import Dialogue
 
 PUBLISH: Final = (60 << 16) | 40
 ACK: Final = (60 << 16) | 80
 WAIT_BODY: Final = 65536  # bodies up to here are waited for whole before the publish is looked at
 
 
-def consume(connection: Connection, data: bytes) -> None:
+def consume(connection: Dialogue, data: bytes) -> None:
     """Take complete frames from ``data`` from ``_at`` on; the frame of a handler that raises is taken already."""
     n: i64 = len(data)
     pos: i64 = connection.at
@@ -103,7 +103,7 @@ def consume(connection: Connection, data: bytes) -> None:
         except Postponed:
             connection.at = pos
             connection.need = 0
-            connection.broker.again.add(connection)
+            connection.connections.again.add(connection)
             return
         pos = connection.at
         if connection.state >= GONE or connection.input_over:
@@ -111,13 +111,13 @@ def consume(connection: Connection, data: bytes) -> None:
     connection.at = pos
 
 
-def _wait(connection: Connection, size: i64) -> i64:
+def _wait(connection: Dialogue, size: i64) -> i64:
     """The message is not all here: wait until ``size`` bytes are."""
     connection.need = size
     return 0
 
 
-def _publish(connection: Connection, data: bytes, pos: i64, end: i64, n: i64, channel: Channel) -> i64:
+def _publish(connection: Dialogue, data: bytes, pos: i64, end: i64, n: i64, channel: Channel) -> i64:
     """A publish in three frames, all here: take it and return the position behind it.
 
     0: wait for more. -1: not that simple, take the general way.
@@ -173,7 +173,7 @@ def _publish(connection: Connection, data: bytes, pos: i64, end: i64, n: i64, ch
     return last + 1
 
 
-def _frame(connection: Connection, kind: i64, number: i64, payload: bytes) -> None:
+def _frame(connection: Dialogue, kind: i64, number: i64, payload: bytes) -> None:
     """One frame the general way."""
     frames.check_frame(kind, number, payload)
     if kind == FRAME_HEARTBEAT:
@@ -197,12 +197,12 @@ def _frame(connection: Connection, kind: i64, number: i64, payload: bytes) -> No
             raise channel.assembly.unexpected_frame()
         _method(connection, channel, payload)
     elif kind == FRAME_HEADER:
-        channel.assembly.header(channel, payload)
+        channel.assembly.header(payload)
     else:
-        channel.assembly.body(channel, payload)
+        channel.assembly.body(payload)
 
 
-def _open_channel(connection: Connection, number: i64, kind: i64, payload: bytes) -> None:
+def _open_channel(connection: Dialogue, number: i64, kind: i64, payload: bytes) -> None:
     if kind != FRAME_METHOD:
         raise AmqpError(505, "expected method frame, got non method frame instead")
     method = decode_method(payload)
@@ -214,14 +214,14 @@ def _open_channel(connection: Connection, number: i64, kind: i64, payload: bytes
             f"number of channels opened ({len(connection.channels)}) has reached the negotiated "
             f"channel_max ({connection.channel_max})",
         )
-    connection.broker.connections.check_channel_limit(connection.username)
+    connection.connections.check_channel_limit(connection.username)
     connection.channels[number] = Channel(number, connection)
     connection.last_channel = None
-    connection.broker.connections.channel_opened(connection.username)
+    connection.connections.channel_opened(connection.username)
     connection.write(method_frame(number, "channel.open-ok"))
 
 
-def _while_closing(connection: Connection, channel: Channel, kind: i64, payload: bytes) -> None:
+def _while_closing(connection: Dialogue, channel: Channel, kind: i64, payload: bytes) -> None:
     """After our channel.close everything is ignored but its answer, or a close that crossed it."""
     if kind != FRAME_METHOD or len(payload) < 4:
         return
@@ -236,7 +236,7 @@ def _while_closing(connection: Connection, channel: Channel, kind: i64, payload:
         _open_channel(connection, channel.number, kind, payload)
 
 
-def _method(connection: Connection, channel: Channel, payload: bytes) -> None:
+def _method(connection: Dialogue, channel: Channel, payload: bytes) -> None:
     method = decode_method(payload)
     if connection.broker.interceptors.of_methods:
         sender = channel.publishing.sender

@@ -21,11 +21,11 @@ from warrenmq.broker.records import Destination
 from warrenmq.wire.replies import AmqpError
 
 if TYPE_CHECKING:
-    from warrenmq.broker.broker import Broker
+    from warrenmq.broker.core import Core
     from warrenmq.broker.vhost import VHost
 
 
-def existing(broker: Broker) -> Existing:
+def existing(broker: Core) -> Existing:
     known = Existing(broker.access.users)
     for name, vhost in broker.vhosts.items():
         known.exchanges[name] = vhost.exchanges
@@ -34,7 +34,7 @@ def existing(broker: Broker) -> Existing:
     return known
 
 
-def apply(broker: Broker, plan: Plan, username: str) -> Iterator[None]:
+def apply(broker: Core, plan: Plan, username: str) -> Iterator[None]:
     """Raises InvalidDefinitions at the end if something was left out."""
     left_out: list[str] = []
     for user in plan.users:
@@ -77,11 +77,11 @@ def apply(broker: Broker, plan: Plan, username: str) -> Iterator[None]:
         raise InvalidDefinitions(["imported, but for what clients changed meanwhile:", *left_out])
 
 
-def set_vhost_limits(broker: Broker, vhost: str, limits: dict[str, int]) -> None:
+def set_vhost_limits(broker: Core, vhost: str, limits: dict[str, int]) -> None:
     broker.access.set_vhost_limits(vhost, limits)
 
 
-def _user(broker: Broker, user: PlannedUser) -> None:
+def _user(broker: Core, user: PlannedUser) -> None:
     access = broker.access
     made = access.put_user(user.name, user.password_hash, user.algorithm, user.tags)
     for limit in list(made.limits):
@@ -90,7 +90,7 @@ def _user(broker: Broker, user: PlannedUser) -> None:
         access.set_user_limit(user.name, limit, value)
 
 
-def _vhost(broker: Broker, planned: PlannedVhost, username: str) -> None:
+def _vhost(broker: Core, planned: PlannedVhost, username: str) -> None:
     if planned.name in broker.vhosts and not (planned.description or planned.tags or planned.default_queue_type):
         return
     vhost = broker.add_vhost(planned.name, username)
@@ -99,10 +99,10 @@ def _vhost(broker: Broker, planned: PlannedVhost, username: str) -> None:
     vhost.default_queue_type = planned.default_queue_type
     if planned.tracing:
         vhost.set_tracing(True)
-    broker.store.put_vhost(vhost)
+    vhost.save()
 
 
-def _policies(broker: Broker, plan: Plan) -> Iterator[None]:
+def _policies(broker: Core, plan: Plan) -> Iterator[None]:
     touched: set[str] = set()
     for policy in plan.operator_policies:
         broker.policies.set(policy, True)
@@ -121,7 +121,7 @@ def _policies(broker: Broker, plan: Plan) -> Iterator[None]:
             yield
 
 
-def _topology(broker: Broker, plan: Plan, username: str, left_out: list[str]) -> Iterator[None]:
+def _topology(broker: Core, plan: Plan, username: str, left_out: list[str]) -> Iterator[None]:
     for exchange in plan.exchanges:
         try:
             _exchange(broker, exchange, username)
@@ -142,14 +142,14 @@ def _topology(broker: Broker, plan: Plan, username: str, left_out: list[str]) ->
         yield
 
 
-def _in(broker: Broker, name: str) -> VHost:
+def _in(broker: Core, name: str) -> VHost:
     vhost = broker.vhosts.get(name)
     if vhost is None or vhost.leaving:
         raise AmqpError(404, f"vhost '{name}' is gone")
     return vhost
 
 
-def _exchange(broker: Broker, planned: PlannedExchange, username: str) -> None:
+def _exchange(broker: Core, planned: PlannedExchange, username: str) -> None:
     vhost = _in(broker, planned.name.virtual_host)
     if planned.name.name not in vhost.exchanges:
         vhost.declare_exchange(
@@ -158,13 +158,13 @@ def _exchange(broker: Broker, planned: PlannedExchange, username: str) -> None:
         )  # fmt: skip
 
 
-def _queue(broker: Broker, planned: PlannedQueue) -> None:
+def _queue(broker: Core, planned: PlannedQueue) -> None:
     vhost = _in(broker, planned.name.virtual_host)
     if planned.name.name not in vhost.queues:
         vhost.declare_queue(planned.name.name, planned.durable, None, planned.auto_delete, planned.arguments)
 
 
-def _bind(broker: Broker, planned: PlannedBinding) -> None:
+def _bind(broker: Core, planned: PlannedBinding) -> None:
     vhost = _in(broker, planned.source.virtual_host)
     source = vhost.exchange(planned.source.name)
     destination: Destination

@@ -22,7 +22,7 @@ from mypy_extensions import i64
 from warrenmq.broker.queue.arguments import queue_type
 
 if TYPE_CHECKING:
-    from warrenmq.broker.broker import Broker
+    from warrenmq.broker.core import Core
     from warrenmq.broker.policy import Policy
     from warrenmq.broker.vhost import VHost
 
@@ -30,18 +30,18 @@ PASSED_OVER: Final = 20  # objects that a change does not concern, looked at in 
 SEARCHES: Final = 20  # patterns searched in one step; with more of them, a queue takes as many steps as it needs
 
 
-def set_policy(broker: Broker, policy: Policy, operator: bool) -> Iterator[None]:
+def set_policy(broker: Core, policy: Policy, operator: bool) -> Iterator[None]:
     """Add or replace a policy, at once, and put it into force, in steps."""
     broker.policies.set(policy, operator)
     return _steps(broker, policy.vhost, policy.name, policy, operator)
 
 
-def delete_policy(broker: Broker, vhost: str, name: str, operator: bool) -> Iterator[None]:
+def delete_policy(broker: Core, vhost: str, name: str, operator: bool) -> Iterator[None]:
     broker.policies.delete(vhost, name, operator)
     return _steps(broker, vhost, name, None, operator)
 
 
-def everything(broker: Broker, vhost: VHost) -> Iterator[None]:
+def everything(broker: Core, vhost: VHost) -> Iterator[None]:
     """All policies of a vhost on all it holds, after several changed."""
     rests = broker.policies.effort(vhost.name) // SEARCHES
     for exchange in list(vhost.exchanges.values()):
@@ -58,7 +58,7 @@ def everything(broker: Broker, vhost: VHost) -> Iterator[None]:
             yield
 
 
-def _steps(broker: Broker, vhost_name: str, name: str, policy: Policy | None, operator: bool) -> Iterator[None]:
+def _steps(broker: Core, vhost_name: str, name: str, policy: Policy | None, operator: bool) -> Iterator[None]:
     """What has the policy of this name now, and what the new one matches."""
     vhost = broker.vhosts.get(vhost_name)
     if vhost is None:

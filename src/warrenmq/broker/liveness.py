@@ -11,7 +11,7 @@ from warrenmq.broker.states import GONE, RUNNING
 from warrenmq.broker.timers import Timer
 
 if TYPE_CHECKING:
-    from warrenmq.broker.connection import Connection
+    from warrenmq.broker.dialogue import Dialogue
 
 HEARTBEAT_FRAME: Final = b"\x08\x00\x00\x00\x00\x00\x00\xce"
 
@@ -20,9 +20,9 @@ HEARTBEAT_FRAME: Final = b"\x08\x00\x00\x00\x00\x00\x00\xce"
 class Heartbeat(Timer):
     """Sends when nothing was sent for half the interval; gives up after two idle checks of a whole one."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: Dialogue) -> None:
         super().__init__()
-        self._connection: Connection | None = connection
+        self._connection: Dialogue | None = connection
         self._sent: i64 = -1
         self._received: i64 = -1
         self._idle: i64 = 0
@@ -61,9 +61,9 @@ class Heartbeat(Timer):
 class Deadline(Timer):
     """Drops the connection: handshake timeout, grace after a close, the wait after a failed login."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: Dialogue) -> None:
         super().__init__()
-        self._connection: Connection | None = connection
+        self._connection: Dialogue | None = connection
 
     def fire(self) -> None:
         connection = self._connection

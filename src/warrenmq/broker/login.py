@@ -16,16 +16,16 @@ from warrenmq.wire.methods import method_frame
 from warrenmq.wire.replies import AmqpError
 
 if TYPE_CHECKING:
-    from warrenmq.broker.connection import Connection
+    from warrenmq.broker.dialogue import Dialogue
 
 FAILED_LOGIN_WAIT: Final = 3000  # ms until the socket of a failed login is dropped
 
 
-def mechanisms(connection: Connection) -> str:
+def mechanisms(connection: Dialogue) -> str:
     return "PLAIN AMQPLAIN EXTERNAL" if connection.tls_name else "PLAIN AMQPLAIN"
 
 
-def credentials(connection: Connection, mechanism: str, response: bytes) -> tuple[str, str]:
+def credentials(connection: Dialogue, mechanism: str, response: bytes) -> tuple[str, str]:
     """Who the client says it is, with the password it gives; with EXTERNAL its certificate says who it is."""
     if mechanism not in ("PLAIN", "AMQPLAIN", "EXTERNAL"):
         raise AmqpError(503, f"unknown authentication mechanism '{mechanism}'")
@@ -37,7 +37,7 @@ def credentials(connection: Connection, mechanism: str, response: bytes) -> tupl
     return _plain(response) if mechanism == "PLAIN" else _amqplain(response)
 
 
-def accept(connection: Connection, name: str, password: str) -> bool:
+def accept(connection: Dialogue, name: str, password: str) -> bool:
     """Whether the client is who it says, and may come from where it comes from; then it is logged in."""
     access = connection.broker.access
     if connection.mechanism == "EXTERNAL":
@@ -50,10 +50,10 @@ def accept(connection: Connection, name: str, password: str) -> bool:
     return False
 
 
-def refuse(connection: Connection, name: str, unheard: bool) -> None:
+def refuse(connection: Dialogue, name: str, unheard: bool) -> None:
     """Tell the client so, and drop it a little later. ``unheard``: its password was not even looked at."""
     mechanism = connection.mechanism
-    reports.failed_login(connection, name, unheard)
+    reports.failed_login(connection, connection.mechanism, name, unheard)
     if connection.authentication_failure_close:
         connection.write(
             method_frame(

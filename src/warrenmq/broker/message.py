@@ -8,7 +8,7 @@ patches the channel number. Anything else is re-framed. Properties are decoded o
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, final
+from typing import Final, final
 
 from librt.strings import BytesWriter, write_i16_be, write_i32_be
 from mypy_extensions import i16, i32, i64, mypyc_attr, u8
@@ -17,11 +17,6 @@ from warrenmq.broker.records import BasicMessage, Content, Resource
 from warrenmq.log.format import StoredMessage
 from warrenmq.wire.constants import FRAME_BODY, FRAME_END, FRAME_HEADER
 from warrenmq.wire.content import Properties, encode_header
-
-if TYPE_CHECKING:
-    from warrenmq.broker.consumer import Consumer
-    from warrenmq.broker.queue.queue import Queue
-
 
 # a record's flags: how many keys came from BCC, and above that the length of a schedule's note
 BCC_MASK: Final = 0xFFFFF
@@ -153,21 +148,6 @@ def with_properties(message: Message, properties: Properties) -> Message:
     new.expiration = message.expiration
     new.priority = message.priority
     return new
-
-
-@final
-class Entry:
-    """A message in one queue: its place there and what happened to it since."""
-
-    def __init__(self, message: Message, queue: Queue, position: i64) -> None:
-        self.message: Message = message
-        self.queue: Final = queue
-        self.position: Final = position
-        self.expires_at: i64 = 0  # broker time in ms, 0 = never
-        self.redelivered: bool = False
-        self.consumer: Consumer | None = None  # who holds it, when delivered to a consumer
-        self.delivered_at: i64 = 0
-        self.original: Message | None = None  # as published, while ``message`` shows a delivery count
 
 
 def write_content(w: BytesWriter, channel: i64, message: Message, frame_max: i64) -> None:

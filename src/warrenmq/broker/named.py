@@ -11,14 +11,13 @@ tag policymaker is enough. Arguments that only Warren has follow the same rule.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, final
+from typing import Final, final
 
+from warrenmq.broker import rights
+from warrenmq.broker.access import Access
 from warrenmq.broker.records import EXCHANGE, QUEUE, Resource
 from warrenmq.wire.fields import Field, Table, type_name
 from warrenmq.wire.replies import AmqpError
-
-if TYPE_CHECKING:
-    from warrenmq.broker.channel import Channel
 
 DELAYED: Final = "x-delayed-message"
 
@@ -46,16 +45,16 @@ NAMINGS: Final = [
 ]
 
 
-def check_named(channel: Channel, owner: Resource, type: str, arguments: Table) -> None:
+def check_named(access: Access, user: str, owner: Resource, type: str, arguments: Table) -> None:
     """Before a new queue or exchange is declared: 406 for a name that is none, 403 for one the user may not use."""
     for naming in NAMINGS:
         field = arguments.get(naming.argument)
         if field is None or not naming.is_of(owner, type):
             continue
         named = destinations(owner.virtual_host, field) if naming.many else _exchange(owner, naming.argument, field)
-        channel.check("read", owner)
+        rights.check(access, user, "read", owner)
         for resource in named:
-            channel.check("write", resource)
+            rights.check(access, user, "write", resource)
 
 
 def _exchange(owner: Resource, argument: str, field: Field) -> list[Resource]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from warrenmq.broker.access import store_key
 
 if TYPE_CHECKING:
-    from warrenmq.broker.broker import Broker
+    from warrenmq.broker.core import Core
 
 # kinds in the store
 PARAMETER: Final = "parameter"
@@ -23,7 +23,7 @@ VHOST_LIMITS: Final = "vhost-limits"
 CLUSTER_NAME: Final = "cluster_name"
 
 
-def put(broker: Broker, component: str, vhost: str, name: str, value: object) -> None:
+def put(broker: Core, component: str, vhost: str, name: str, value: object) -> None:
     broker.parameters[(component, vhost, name)] = value
     broker.store.put(
         PARAMETER,
@@ -32,7 +32,7 @@ def put(broker: Broker, component: str, vhost: str, name: str, value: object) ->
     )
 
 
-def delete(broker: Broker, component: str, vhost: str, name: str) -> bool:
+def delete(broker: Core, component: str, vhost: str, name: str) -> bool:
     if (component, vhost, name) not in broker.parameters:
         return False
     del broker.parameters[(component, vhost, name)]
@@ -40,14 +40,14 @@ def delete(broker: Broker, component: str, vhost: str, name: str) -> bool:
     return True
 
 
-def put_global(broker: Broker, name: str, value: object) -> None:
+def put_global(broker: Core, name: str, value: object) -> None:
     broker.global_parameters[name] = value
     broker.store.put(GLOBAL_PARAMETER, name, {"name": name, "value": value})
     if name == CLUSTER_NAME and isinstance(value, str):
         broker.node.cluster_name = value
 
 
-def delete_global(broker: Broker, name: str) -> bool:
+def delete_global(broker: Core, name: str) -> bool:
     if name not in broker.global_parameters:
         return False
     del broker.global_parameters[name]
@@ -57,13 +57,13 @@ def delete_global(broker: Broker, name: str) -> bool:
     return True
 
 
-def vhost_deleted(broker: Broker, vhost: str) -> None:
+def vhost_deleted(broker: Core, vhost: str) -> None:
     for component, owner, name in list(broker.parameters):
         if owner == vhost:
             delete(broker, component, owner, name)
 
 
-def listing(broker: Broker) -> list[dict[str, object]]:
+def listing(broker: Core) -> list[dict[str, object]]:
     """All of them as RabbitMQ lists them, with those that live elsewhere."""
     out: list[dict[str, object]] = []
     for vhost in sorted(broker.vhosts):

@@ -17,6 +17,7 @@ from warrenmq.wire.content import Properties, decode_properties
 from warrenmq.wire.fields import Table
 
 EXCHANGE: Final = "exchange"
+DIRECT_REPLY: Final = "amq.rabbitmq.reply-to"  # the name that stands for the address of a channel that listens
 QUEUE: Final = "queue"
 
 INTERNAL: Final = "rmq-internal"  # the user who made what is there from the start

@@ -2,14 +2,28 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, final
+from typing import Final, final
+
+from mypy_extensions import trait
 
 from warrenmq.broker.ids import Ids
 from warrenmq.broker.message import Message
-from warrenmq.broker.publish.stages import DIRECT_REPLY
+from warrenmq.broker.records import DIRECT_REPLY
 
-if TYPE_CHECKING:
-    from warrenmq.broker.channel import Channel
+
+@trait
+class Listener:
+    """A channel that gets replies."""
+
+    def listen_for_replies(self, address: str, tag: str) -> None:
+        raise NotImplementedError
+
+    def stop_listening_for_replies(self) -> str:
+        """Returns the address at which it listened."""
+        raise NotImplementedError
+
+    def deliver_reply(self, message: Message) -> None:
+        raise NotImplementedError
 
 
 @final
@@ -18,7 +32,7 @@ class DirectReplies:
 
     def __init__(self, ids: Ids) -> None:
         self._ids: Final = ids
-        self._channels: Final[dict[str, Channel]] = {}
+        self._channels: Final[dict[str, Listener]] = {}
 
     def __len__(self) -> int:
         return len(self._channels)
@@ -26,14 +40,13 @@ class DirectReplies:
     def __contains__(self, address: object) -> bool:
         return address in self._channels
 
-    def listen(self, channel: Channel, tag: str) -> None:
+    def listen(self, channel: Listener, tag: str) -> None:
         address = self._ids.name(DIRECT_REPLY + ".")
         channel.listen_for_replies(address, tag)
         self._channels[address] = channel
 
-    def stop(self, channel: Channel) -> None:
-        self._channels.pop(channel.publishing.publisher.reply_address, None)
-        channel.stop_listening_for_replies()
+    def stop(self, channel: Listener) -> None:
+        self._channels.pop(channel.stop_listening_for_replies(), None)
 
     def deliver(self, address: str, message: Message) -> None:
         channel = self._channels.get(address)

@@ -12,13 +12,13 @@ from mypy_extensions import i64
 from warrenmq.wire.replies import AmqpError
 
 if TYPE_CHECKING:
-    from warrenmq.broker.connection import Connection
+    from warrenmq.broker.session import Session
 
 LONGEST: Final = 100  # characters of what a stranger sent
 UNTOLD: Final = "SYNTAX_ERROR - before the login; the client was told what it sent, which may hold a password"
 
 
-def about(level: str, event: str, connection: Connection) -> None:
+def about(level: str, event: str, connection: Session) -> None:
     vhost = connection.vhost
     connection.broker.notes.event(
         level,
@@ -31,7 +31,7 @@ def about(level: str, event: str, connection: Connection) -> None:
     )
 
 
-def error(scope: str, connection: Connection, channel: i64, raised: AmqpError) -> None:
+def error(scope: str, connection: Session, channel: i64, raised: AmqpError) -> None:
     text = raised.text
     if connection.username == "":
         text = UNTOLD if raised.code == 502 else cut(text)
@@ -42,11 +42,11 @@ def error(scope: str, connection: Connection, channel: i64, raised: AmqpError) -
     )
 
 
-def failed_login(connection: Connection, username: str, unheard: bool) -> None:
+def failed_login(connection: Session, mechanism: str, username: str, unheard: bool) -> None:
     fields: dict[str, object] = {
         "peer": f"{connection.peer}:{connection.peer_port}",
         "user": cut(username),
-        "mechanism": connection.mechanism,
+        "mechanism": mechanism,
     }
     if unheard:
         fields["hint"] = "too many failed logins from this address: the password was not looked at"
@@ -58,7 +58,7 @@ def cut(text: str) -> str:
     return text if len(text) <= LONGEST else f"{text[:LONGEST]}... ({len(text)} characters)"
 
 
-def bad_header(connection: Connection, header: bytes) -> None:
+def bad_header(connection: Session, header: bytes) -> None:
     hint = ""
     if header.startswith((b"GET ", b"POST", b"HEAD", b"PUT ")):
         hint = "an HTTP client on the AMQP port: the management API is on the HTTP port"
@@ -71,5 +71,5 @@ def bad_header(connection: Connection, header: bytes) -> None:
     )
 
 
-def crashed(connection: Connection, raised: Exception) -> None:
+def crashed(connection: Session, raised: Exception) -> None:
     connection.broker.notes.crash("internal_error", {"connection": connection.name}, raised)

@@ -11,12 +11,14 @@ from typing import Final
 from mypy_extensions import i64
 
 from warrenmq.broker.clock import Clock
+from warrenmq.broker.held_deliveries import HeldDeliveries
 from warrenmq.broker.ids import Ids
 from warrenmq.broker.jobs import Jobs
 from warrenmq.broker.limits import Limits
 from warrenmq.broker.notes import Notes
 from warrenmq.broker.pressure import Pressure
 from warrenmq.broker.randomness import Randomness
+from warrenmq.broker.store import DefinitionStore
 from warrenmq.broker.timers import Timers
 from warrenmq.broker.turn import Turn
 from warrenmq.log.log import Log
@@ -46,10 +48,10 @@ class Services:
         self.timers: Final = Timers(notes)  # the rules' time: TTL, expiry, delays
         self.io_timers: Final = Timers(notes)  # the wire's time: heartbeats, handshakes, grace, leftovers
         self.limits: Final = Limits()
+        self.held_deliveries: Final = HeldDeliveries(self.turn)
+        self.store: Final = DefinitionStore(log)
         self.pressure: Final = Pressure()
         self.jobs: Final = Jobs(log, self.turn, self.pressure, self.io_timers, io_clock)
-        self.windowed: i64 = 0  # entries that queues hold in memory with their content
-        self.defined_batch: i64 = 0  # the last batch of the log that defines or undefines something
         self.unroutable: i64 = 0  # messages that went nowhere
 
     def io_now(self) -> i64:

@@ -10,18 +10,34 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, final
 
-from mypy_extensions import i64
+from mypy_extensions import i64, trait
 
-from warrenmq.broker.jobs import Job
-from warrenmq.broker.message import Entry
+from warrenmq.broker.jobs import Job, Waiting
+from warrenmq.broker.queue.entry import Entry
+from warrenmq.broker.turn import Turn
 
 if TYPE_CHECKING:
-    from warrenmq.broker.broker import Broker
-    from warrenmq.broker.channel import Channel
     from warrenmq.broker.queue.queue import Queue
 
 FEW: Final = 256  # so many at once are not worth a job
 READ: Final = 16  # how many in memory a message counts for whose content must be read; every 4 KiB of it is one more
+
+
+@trait
+class Settler:
+    """A channel, as far as it settles deliveries."""
+
+    def settle(self, entries: list[Entry]) -> None:
+        """Acknowledge: the entries leave their queues for good."""
+        raise NotImplementedError
+
+    def discard(self, entries: list[Entry]) -> None:
+        """Rejected for good."""
+        raise NotImplementedError
+
+    def give_back(self, entries: list[Entry], abandoned: bool) -> None:
+        """Some of what goes back; their queues hold still."""
+        raise NotImplementedError
 
 
 class Unsettled(Job):
@@ -36,20 +52,22 @@ class Unsettled(Job):
 class Settle(Unsettled):
     """Acknowledged, or rejected for good."""
 
-    def __init__(self, channel: Channel, entries: list[Entry], rejected: bool) -> None:
-        super().__init__(channel.connection)
+    def __init__(
+        self, channel: Settler, client: Waiting, turn: Turn, entries: list[Entry], rejected: bool
+    ) -> None:
+        super().__init__(client)
         self._channel: Final = channel
+        self._turn: Final = turn
         self._entries: Final = entries
         self._rejected: Final = rejected
         self._done: i64 = 0
 
     def step(self) -> bool:
-        broker = self._channel.broker
-        end: i64 = self._done + max(0, broker.turn.settles_left)
+        end: i64 = self._done + max(0, self._turn.settles_left)
         if end > len(self._entries):
             end = len(self._entries)
         part = self._entries[self._done : end]
-        broker.turn.settles_left -= len(part)
+        self._turn.settles_left -= len(part)
         self._done = end
         if self._rejected:
             self._channel.discard(part)
@@ -66,23 +84,28 @@ class GiveBack(Unsettled):
     """Back to their queues, which deliver nothing until all are there: each would overtake an older one."""
 
     def __init__(
-        self, channel: Channel, entries: list[Entry], abandoned: bool, queues: list[Queue] | None = None
+        self,
+        channel: Settler,
+        client: Waiting | None,
+        turn: Turn,
+        entries: list[Entry],
+        queues: list[Queue] | None = None,
     ) -> None:
-        super().__init__(None if abandoned else channel.connection)
+        super().__init__(client)
         self._channel: Final = channel
+        self._turn: Final = turn
         self._entries: Final = entries
-        self._abandoned: Final = abandoned
+        self._abandoned: Final = client is None  # nobody waits: the channel is over
         self._queues: Final = queues_of(entries) if queues is None else queues  # theirs, if the caller knows
         self._done: i64 = 0
         self._holds: bool = False  # are the queues busy with it?
 
     def step(self) -> bool:
-        broker = self._channel.broker
         entries = self._entries
         end: i64 = self._done
-        while end < len(entries) and broker.turn.settles_left > 0:
+        while end < len(entries) and self._turn.settles_left > 0:
             message = entries[end].message
-            broker.turn.settles_left -= READ + (message.size >> 12) if message.absent else 1
+            self._turn.settles_left -= READ + (message.size >> 12) if message.absent else 1
             end += 1
         if not self._holds and end < len(entries):
             self._holds = True
@@ -99,13 +122,12 @@ class GiveBack(Unsettled):
         return True
 
     def _let_go(self) -> None:
-        broker = self._channel.broker
         for queue in self._queues:
             queue.busy -= 1
             if queue.busy == 0 and not queue.gone:
                 queue.came_back()
                 if len(self._queues) > 1 and not self._abandoned:
-                    broker.settle_down()  # one queue after the other serves its consumers
+                    self._turn.settle_down()  # one queue after the other serves its consumers
 
     def entries_left(self) -> list[Entry]:
         return self._entries[self._done :]
@@ -134,27 +156,3 @@ def in_groups(entries: list[Entry]) -> list[Entry]:
 
 def _name(queue: Queue) -> str:
     return str(queue.name)
-
-
-def outstanding(broker: Broker, queue: Queue) -> list[Entry]:
-    """What is with consumers, or on its way back from them."""
-    found: list[Entry] = []
-    for some in pieces_with(broker, queue):
-        found.extend([entry for entry in some if entry is not None and entry.queue is queue])
-    return found
-
-
-def pieces_with(broker: Broker, queue: Queue) -> list[list[Entry | None]]:
-    """The same among others' and gaps, which takes next to no time: copies, as they are at this moment."""
-    found: list[list[Entry | None]] = []
-    if queue.unacked > 0:
-        for connection in broker.connections:
-            for channel in connection.channels.values():
-                if channel.unacked.count > 0:
-                    found.append(channel.unacked.copied())
-                if channel.tx is not None:
-                    found.extend(channel.tx.pieces())
-        for job in broker.jobs.waiting:
-            if isinstance(job, Unsettled):
-                found.append([*job.entries_left()])
-    return found

@@ -7,25 +7,25 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from warrenmq.broker import store
+from warrenmq.broker import topology
 from warrenmq.log.index import QueueIndex
 from warrenmq.log.recovery import Recovered
 
 if TYPE_CHECKING:
-    from warrenmq.broker.broker import Broker
+    from warrenmq.broker.core import Core
     from warrenmq.broker.queue.queue import Queue
 
 
-def recover(broker: Broker, recovered: Recovered) -> None:
+def recover(broker: Core, recovered: Recovered) -> None:
     broker.ids.epoch_begins(recovered.epoch)
-    others = store.load_definitions(broker, recovered.definitions)
-    leases: dict[str, store.StoredLease] = {}
+    others = topology.load_definitions(broker, recovered.definitions)
+    leases: dict[str, topology.StoredLease] = {}
     acted: list[dict[str, object]] = []
     went_back: list[dict[str, object]] = []
     returned: list[dict[str, object]] = []
     for kind, value in others:
         if kind == "lease":
-            leases[_lease_key(value)] = store.StoredLease(value)
+            leases[_lease_key(value)] = topology.StoredLease(value)
         elif kind == "lease_settled":
             acted.append(value)
         elif kind == "lease_back":
@@ -42,7 +42,7 @@ def recover(broker: Broker, recovered: Recovered) -> None:
         lease = leases.get(_lease_key(value))
         if lease is not None:
             lease.backs.append(value["slots"])
-    held: dict[int, list[store.StoredLease]] = {}
+    held: dict[int, list[topology.StoredLease]] = {}
     for stored in leases.values():
         held.setdefault(int(str(stored.value["queue"])), []).append(stored)
     by_id: dict[int, Queue] = {}
@@ -57,12 +57,12 @@ def recover(broker: Broker, recovered: Recovered) -> None:
         found = by_id.get(id)
         if found is not None:
             upto = recovered.delivered_up_to.get(id, 0)
-            store.load_queue(broker, found, index, upto, recovered.clean, held.pop(id, []))
+            topology.load_queue(broker, found, index, upto, recovered.clean, held.pop(id, []))
             found.arm_head_expiry()
     for id, rest in held.items():  # of queues of which the log has no message
         found = by_id.get(id)
         if found is not None:
-            store.load_queue(broker, found, QueueIndex(), 0, recovered.clean, rest)
+            topology.load_queue(broker, found, QueueIndex(), 0, recovered.clean, rest)
     broker.delay.recover(recovered)
     for id, index in recovered.queues.items():
         if id not in by_id and not broker.delay.knows(id):
@@ -75,7 +75,7 @@ def _lease_key(value: dict[str, object]) -> str:
     return f"{value['queue']} {value['id']}"
 
 
-def _load_other(broker: Broker, kind: str, value: dict[str, object]) -> None:
+def _load_other(broker: Core, kind: str, value: dict[str, object]) -> None:
     """A definition that belongs to the broker as a whole."""
     if kind == "parameter":
         broker.parameters[(str(value["component"]), str(value["vhost"]), str(value["name"]))] = value["value"]

@@ -12,11 +12,11 @@ from warrenmq.broker.queue.queue import Queue
 from warrenmq.broker.records import Binding, Exchange
 
 if TYPE_CHECKING:
-    from warrenmq.broker.broker import Broker
+    from warrenmq.broker.core import Core
     from warrenmq.broker.vhost import VHost
 
 
-def forget_transient(broker: Broker) -> None:
+def forget_transient(broker: Core) -> None:
     for vhost in list(broker.vhosts.values()):
         _forget_bindings(vhost)
         for exchange in list(vhost.exchanges.values()):

@@ -1,259 +1,31 @@
 """Definitions in the log: what is durable besides messages, written in the same batches.
 
-Duty: exchanges, queues, bindings, vhosts and whatever else hands over a dict, as records (kind, key, JSON), and back at
-start. Field tables keep their wire types: they are stored encoded.
+Duty: records (kind, key, JSON) of whatever hands over a dict. Not here: what stands in them (``topology.py``, and each
+of the others its own).
 """
 
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Final, final
+from typing import Final, final
 
-from librt.strings import read_i64_be
 from mypy_extensions import i64
 
-from warrenmq.broker import holder
-from warrenmq.broker.access import store_key
-from warrenmq.broker.records import INTERNAL, Binding, Exchange
-from warrenmq.log.damage import RecordDamaged
-from warrenmq.wire.fields import Table, decode_table, encode_table
-
-if TYPE_CHECKING:
-    from warrenmq.broker.broker import Broker
-    from warrenmq.broker.queue.lease import Lease
-    from warrenmq.broker.queue.queue import Queue
-    from warrenmq.broker.vhost import VHost
-    from warrenmq.log.index import QueueIndex
-
-REDELIVERED: Final = 1
+from warrenmq.log.log import Log
 
 
 @final
 class DefinitionStore:
     """The ``store`` that access, policies and the rest write through."""
 
-    def __init__(self, broker: Broker) -> None:
-        self._broker: Final = broker
+    def __init__(self, log: Log) -> None:
+        self._log: Final = log
+        self.batch: i64 = 0  # the last batch of the log that defines or undefines something
 
     def put(self, kind: str, key: str, value: dict[str, object]) -> None:
-        self._broker.log.define(kind, key, json.dumps(value).encode())
-        self._broker.defined_batch = self._broker.log.batch
+        self._log.define(kind, key, json.dumps(value).encode())
+        self.batch = self._log.batch
 
     def delete(self, kind: str, key: str) -> None:
-        self._broker.log.undefine(kind, key)
-        self._broker.defined_batch = self._broker.log.batch
-
-    # -- topology ----------------------------------------------------------------------------------------------
-
-    def put_vhost(self, vhost: VHost) -> None:
-        self.put(
-            "vhost",
-            vhost.name,
-            {
-                "name": vhost.name,
-                "description": vhost.description,
-                "tags": vhost.tags,
-                "default_queue_type": vhost.default_queue_type,
-                "user": vhost.user,
-            },
-        )
-
-    def put_exchange(self, vhost: VHost, exchange: Exchange) -> None:
-        self.put(
-            "exchange",
-            store_key([vhost.name, exchange.name.name]),
-            {
-                "vhost": vhost.name,
-                "name": exchange.name.name,
-                "type": exchange.type,
-                "auto_delete": exchange.auto_delete,
-                "internal": exchange.internal,
-                "arguments": _pack(exchange.arguments),
-                "scratches": exchange.scratches,
-                "user": exchange.user,
-            },
-        )
-
-    def put_queue(self, vhost: VHost, queue: Queue) -> None:
-        self.put(
-            "queue",
-            store_key([vhost.name, queue.name.name]),
-            {
-                "vhost": vhost.name,
-                "name": queue.name.name,
-                "id": int(queue.id),
-                "identity": queue.identity,
-                "auto_delete": queue.auto_delete,
-                "arguments": _pack(queue.arguments),
-            },
-        )
-
-    def put_binding(self, vhost: VHost, binding: Binding) -> None:
-        self.put("binding", _binding_key(vhost, binding), _binding_value(vhost, binding))
-
-    def delete_binding(self, vhost: VHost, binding: Binding) -> None:
-        self.delete("binding", _binding_key(vhost, binding))
-
-
-def _pack(table: Table) -> str:
-    return encode_table(table).hex()
-
-
-def _unpack(value: object) -> Table:
-    return decode_table(bytes.fromhex(str(value)), 0)[0]
-
-
-def _binding_key(vhost: VHost, binding: Binding) -> str:
-    destination = binding.destination.name
-    return store_key(
-        [
-            vhost.name,
-            binding.source.name.name,
-            destination.kind,
-            destination.name,
-            binding.key,
-            _pack(dict(sorted(binding.arguments.items()))),
-        ]
-    )
-
-
-def _stored_binding_key(value: dict[str, object]) -> str:
-    """The key under which this value is stored."""
-    names = [str(value[name]) for name in ("vhost", "source", "kind", "destination", "key")]
-    return store_key([*names, _pack(dict(sorted(_unpack(value["arguments"]).items())))])
-
-
-def _binding_value(vhost: VHost, binding: Binding) -> dict[str, object]:
-    return {
-        "vhost": vhost.name,
-        "source": binding.source.name.name,
-        "kind": binding.destination.name.kind,
-        "destination": binding.destination.name.name,
-        "key": binding.key,
-        "arguments": _pack(binding.arguments),
-    }
-
-
-# -- at start ----------------------------------------------------------------------------------------------------
-
-
-def load_definitions(
-    broker: Broker, definitions: dict[tuple[str, str], bytes]
-) -> list[tuple[str, dict[str, object]]]:
-    """Everything durable but messages, in the order in which it depends on one another.
-
-    Returns what belongs to neither vhosts, nor access, nor policies, with its kind.
-    """
-    others: list[tuple[str, dict[str, object]]] = []
-    by_kind: dict[str, list[dict[str, object]]] = {}
-    for (kind, _), raw in definitions.items():
-        value = json.loads(raw)
-        assert isinstance(value, dict)
-        by_kind.setdefault(kind, []).append(value)
-    for value in by_kind.pop("vhost", []):
-        vhost = broker.add_vhost(str(value["name"]), str(value.get("user", INTERNAL)))
-        vhost.description = str(value.get("description", ""))
-        vhost.default_queue_type = str(value.get("default_queue_type", ""))
-        tags = value.get("tags")
-        if isinstance(tags, list):
-            vhost.tags = [str(tag) for tag in tags]
-    exchanges = by_kind.pop("exchange", [])
-    queues = by_kind.pop("queue", [])
-    bindings = by_kind.pop("binding", [])
-    for kind, values in by_kind.items():
-        for value in values:
-            if not broker.access.load(kind, value) and not broker.policies.load(kind, value):
-                others.append((kind, value))
-    for value in exchanges:
-        owner = broker.vhosts[str(value["vhost"])]
-        exchange = owner.restore_exchange(
-            str(value["name"]),
-            str(value["type"]),
-            value["auto_delete"] is True,
-            value["internal"] is True,
-            _unpack(value["arguments"]),
-        )
-        exchange.user = str(value.get("user", ""))
-        scratches = value.get("scratches")
-        if isinstance(scratches, dict):
-            exchange.scratches = scratches
-    for value in queues:
-        owner = broker.vhosts[str(value["vhost"])]
-        id = value["id"]
-        assert isinstance(id, int)
-        broker.ids.saw_queue(id)
-        queue = owner.add_queue(
-            owner.queue_name(str(value["name"])),
-            id,
-            True,
-            None,
-            value["auto_delete"] is True,
-            _unpack(value["arguments"]),
-        )
-        queue.identity = str(value.get("identity", id))  # older logs have none
-    for value in bindings:
-        owner = broker.vhosts[str(value["vhost"])]
-        source = owner.exchanges.get(str(value["source"]))
-        name = str(value["destination"])
-        destination = owner.queues.get(name) if value["kind"] == "queue" else owner.exchanges.get(name)
-        if source is not None and destination is not None:
-            owner.restore_binding(source, destination, str(value["key"]), _unpack(value["arguments"]))
-        else:  # one end is gone, and a crash came before the log heard of each binding that went along
-            broker.log.undefine("binding", _stored_binding_key(value))
-    return others
-
-
-@final
-class StoredLease:
-    """What the log has about a lease."""
-
-    def __init__(self, value: dict[str, object]) -> None:
-        self.value: Final = value
-        self.settled: int = 0
-        self.backs: list[object] = []
-
-
-def load_queue(
-    broker: Broker,
-    queue: Queue,
-    index: QueueIndex,
-    delivered_up_to: i64,
-    clean: bool,
-    leases: list[StoredLease],
-) -> None:
-    """The entries the log found for a queue, in order of position; those that are leased go to their lease."""
-    leased: dict[int, tuple[Lease, int]] = {}
-    for stored in leases:
-        leased.update(queue.leases.restore(stored.value, stored.settled, stored.backs))
-    i: i64 = 0
-    while i < len(index):
-        position = index.positions[i]
-        packed = index.flags[i]
-        redelivered = holder.was_delivered(packed) or (not clean and position <= delivered_up_to)
-        failures = holder.failures_of(packed)
-        if failures:
-            queue.recovered_failures(position, failures)
-        size = holder.size_of(packed)
-        if size == holder.LARGE:
-            try:
-                size = read_i64_be(broker.log.read_head(index.addresses[i]).header, 4)
-            except RecordDamaged:  # it is set aside when its turn comes: that it is large is all one knows
-                size = holder.LARGE
-        reason = holder.reason_of(packed)
-        if reason:
-            queue.recovered_letter(position, index.addresses[i], size, reason)
-            i += 1
-            continue
-        if leased and position in leased:
-            lease, slot = leased[position]
-            flags = REDELIVERED if redelivered else 0
-            lease.claim(slot, index.addresses[i], size, holder.priority_of(packed), flags, index.expiries[i])
-            queue.recovered_lease(position, size)
-            i += 1
-            continue
-        queue.recover(
-            position, index.addresses[i], size, REDELIVERED if redelivered else 0, index.expiries[i],
-            holder.priority_of(packed),
-        )  # fmt: skip
-        i += 1
-    queue.leases.restored()
+        self._log.undefine(kind, key)
+        self.batch = self._log.batch

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, final
+from collections.abc import Iterable
+from typing import final
 
 from mypy_extensions import i64
 
-if TYPE_CHECKING:
-    from warrenmq.broker.broker import Broker
-    from warrenmq.broker.queue.queue import Queue
+from warrenmq.broker.queue.queue import Queue
 
 
 @final
 class Totals:
     """The sums that outlive queues, channels and connections."""
 
-    def __init__(self, broker: Broker) -> None:
-        self._broker: Final = broker
+    def __init__(self) -> None:
         self.connections_opened: i64 = 0
         self.connections_closed: i64 = 0
         self.channels_opened: i64 = 0
@@ -37,16 +35,15 @@ class Totals:
         self._acked += queue.acked
         self._requeued += queue.requeued
 
-    def messages(self) -> tuple[int, int, int, int]:
-        """Routed to queues, delivered, acknowledged and given back, in all queues there are and were."""
+    def messages(self, queues: Iterable[Queue]) -> tuple[int, int, int, int]:
+        """Routed to queues, delivered, acknowledged and given back, in these queues and those that were."""
         published = self._published
         delivered = self._delivered
         acked = self._acked
         requeued = self._requeued
-        for vhost in self._broker.vhosts.values():
-            for queue in vhost.queues.values():
-                published += queue.published
-                delivered += queue.taken()
-                acked += queue.acked
-                requeued += queue.requeued
+        for queue in queues:
+            published += queue.published
+            delivered += queue.taken()
+            acked += queue.acked
+            requeued += queue.requeued
         return int(published), int(delivered), int(acked), int(requeued)

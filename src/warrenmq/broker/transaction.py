@@ -6,18 +6,15 @@ carried out is ``committing.py``.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, final
+from typing import Final, final
 
 from mypy_extensions import i64
 
-from warrenmq.broker.acks import Taken
-from warrenmq.broker.message import Entry
-from warrenmq.broker.publish.publishing import Uncommitted
+from warrenmq.broker.acks import Taken, Unacked
+from warrenmq.broker.publish.publishing import Publishing, Uncommitted
+from warrenmq.broker.queue.entry import Entry
 from warrenmq.broker.records import Delivery
 from warrenmq.wire.replies import AmqpError
-
-if TYPE_CHECKING:
-    from warrenmq.broker.channel import Channel
 
 ACK: Final = 0
 REQUEUE: Final = 1
@@ -44,12 +41,13 @@ class BufferedAck:
 class Transaction:
     """The open transaction of one channel: its publishes and its acknowledgements, in order."""
 
-    def __init__(self, channel: Channel) -> None:
-        self._channel: Final = channel
+    def __init__(self, publishing: Publishing, unacked: Unacked) -> None:
+        self._publishing: Final = publishing
+        self._unacked: Final = unacked
         self._acks: list[BufferedAck] = []
 
     def _publishes(self) -> list[Uncommitted]:
-        publishes = self._channel.publishing.uncommitted
+        publishes = self._publishing.uncommitted
         return [] if publishes is None else publishes
 
     def settle(self, what: i64, taken: Taken) -> None:
@@ -57,9 +55,9 @@ class Transaction:
 
     def deliveries(self) -> list[Delivery]:
         """What waits for the commit, as records (for inspection)."""
-        vhost = self._channel.connection.open_vhost().name
+        vhost = self._publishing.vhost.name
         return [
-            Delivery(p.mandatory, False, self._channel, p.message.basic_message(vhost), p.number, False)
+            Delivery(p.mandatory, False, self._publishing.teller, p.message.basic_message(vhost), p.number, False)
             for p in self._publishes()
         ]
 
@@ -79,7 +77,7 @@ class Transaction:
     def take_publishes(self) -> list[Uncommitted]:
         """For a commit: the next transaction begins with none."""
         publishes = self._publishes()
-        self._channel.publishing.uncommitted = []
+        self._publishing.uncommitted = []
         return publishes
 
     def take_acks(self) -> list[BufferedAck]:
@@ -89,9 +87,9 @@ class Transaction:
 
     def rollback(self) -> None:
         """Forget the publishes; the acknowledged deliveries are outstanding again."""
-        self._channel.publishing.uncommitted = []
+        self._publishing.uncommitted = []
         self.put_back(self.take_acks())
 
     def put_back(self, acks: list[BufferedAck]) -> None:
         if acks:
-            self._channel.unacked.put_back([ack.taken for ack in acks])
+            self._unacked.put_back([ack.taken for ack in acks])

@@ -6,27 +6,27 @@ Not here: who may do it (``channel.check`` and the HTTP API ask ``access.py``), 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, final
+from typing import Final, final
 
 from mypy_extensions import i64
 
-from warrenmq.broker import equivalence
-from warrenmq.broker.crowds import ForgetBindings
+from warrenmq.broker import declared, equivalence
+from warrenmq.broker.access import store_key
+from warrenmq.broker.decorator import decorators_for
 from warrenmq.broker.decorator import validate as validate_decorators
+from warrenmq.broker.dependents import Dependents
 from warrenmq.broker.exchange.arguments import alternate_of
 from warrenmq.broker.exchange.bindings import identity
 from warrenmq.broker.exchange.types import create
+from warrenmq.broker.forgetting import ForgetBindings
 from warrenmq.broker.postponed import Postponed
-from warrenmq.broker.publish.routes import Dependents
 from warrenmq.broker.queue import arguments as queue_arguments
 from warrenmq.broker.queue.queue import Queue
+from warrenmq.broker.queue.surroundings import Owner, Realm
 from warrenmq.broker.records import INTERNAL, Binding, Destination, Exchange, Resource
+from warrenmq.broker.registry import Registry
 from warrenmq.wire.fields import Table
 from warrenmq.wire.replies import AmqpError
-
-if TYPE_CHECKING:
-    from warrenmq.broker.broker import Broker
-    from warrenmq.broker.connection import Connection
 
 PREDECLARED: Final = [
     ("", "direct", False),
@@ -40,15 +40,12 @@ PREDECLARED: Final = [
 
 
 @final
-class VHost:
+class VHost(Realm):
     """A namespace of exchanges, queues and bindings: declared, bound, deleted and restored here."""
 
-    def __init__(self, name: str, broker: Broker, user: str = INTERNAL) -> None:
-        self.name: Final = name
-        self.broker: Final = broker
-        self.exchanges: dict[str, Exchange] = {}
-        self.queues: dict[str, Queue] = {}
-        self.tracing: bool = False
+    def __init__(self, name: str, registry: Registry, user: str = INTERNAL) -> None:
+        super().__init__(name, registry)
+        self.registry: Final = registry
         self.user: Final = user  # who made it
         self.description: str = ""
         self.tags: list[str] = []
@@ -59,6 +56,20 @@ class VHost:
         self.queue_routes: Final = Dependents()
         for exchange_name, type, internal in PREDECLARED:
             self._add_exchange(exchange_name, type, True, False, internal, {}).user = user
+
+    def save(self) -> None:
+        """Into the definitions: what is said of it itself, not what is in it."""
+        self.registry.store.put(
+            "vhost",
+            self.name,
+            {
+                "name": self.name,
+                "description": self.description,
+                "tags": self.tags,
+                "default_queue_type": self.default_queue_type,
+                "user": self.user,
+            },
+        )
 
     def exchange_name(self, name: str) -> Resource:
         return Resource(self.name, "exchange", name)
@@ -96,17 +107,17 @@ class VHost:
         exchange = self._add_exchange(name, type, durable, auto_delete, internal, arguments)
         exchange.user = username
         if durable:
-            self.broker.store_exchange(self, exchange)
+            declared.put_exchange(self.registry.store, self.name, exchange)
         return exchange
 
     def _add_exchange(
         self, name: str, type: str, durable: bool, auto_delete: bool, internal: bool, arguments: Table
     ) -> Exchange:
         self._finish_forgetting(self.exchange_name(name))
-        matcher = create(type, arguments, self.broker.randomness)
+        matcher = create(type, arguments, self.registry.randomness)
         exchange = Exchange(self.exchange_name(name), type, durable, auto_delete, internal, arguments, matcher)
         matcher.validate(exchange)
-        validate_decorators(exchange, self.broker.decorators)
+        validate_decorators(exchange, self.registry.decorators)
         self.exchanges[name] = exchange
         self.refresh_exchange(exchange)
         self.exchange_routes.changed(name)  # somebody's alternate exchange may have been missing
@@ -118,16 +129,16 @@ class VHost:
 
     def refresh_exchange(self, exchange: Exchange) -> None:
         """Arguments, policy or decorators changed: derive what follows from them."""
-        self.broker.apply_exchange_policy(self, exchange)
+        self.registry.apply_exchange_policy(exchange)
         exchange.alternate = alternate_of(exchange)
-        exchange.decorators = self.broker.decorators_for(exchange)
+        exchange.decorators = decorators_for(exchange, self.registry.decorators)
         self.exchange_routes.changed(exchange.name.name)
 
     def update_scratch(self, exchange: Exchange, key: str, value: object) -> None:
         """The only way to change an exchange's scratches; durable like the exchange."""
         exchange.scratches[key] = value
         if exchange.durable:
-            self.broker.store_exchange(self, exchange)
+            declared.put_exchange(self.registry.store, self.name, exchange)
 
     def delete_exchange(self, name: str, if_unused: bool) -> None:
         """Deleting what is not there is fine."""
@@ -143,11 +154,11 @@ class VHost:
         if self.exchanges.pop(name, None) is None:
             return
         if exchange.durable:
-            self.broker.unstore("exchange", self.name, name)
+            self.registry.store.delete("exchange", store_key([self.name, name]))
         stored = self._unbind_all(exchange, exchange.bindings_out)
         stored.extend(self._unbind_all(exchange, exchange.bindings_in))
         self._forget_bindings(exchange.name, stored)
-        self.broker.exchange_removed(exchange)
+        self.registry.exchange_removed(exchange)
         self.exchange_routes.changed(name)
 
     # -- queues ------------------------------------------------------------------------------------------------
@@ -162,11 +173,11 @@ class VHost:
         self,
         name: str,
         durable: bool,
-        exclusive_owner: Connection | None,
+        exclusive_owner: Owner | None,
         auto_delete: bool,
         arguments: Table,
     ) -> Queue:
-        self.broker.totals.queues_declared += 1
+        self.registry.totals.queues_declared += 1
         queue = self.queues.get(name)
         if queue is not None:
             self.check_equivalent(queue, durable, exclusive_owner, auto_delete, arguments)
@@ -174,20 +185,20 @@ class VHost:
             return queue
         resource = self.queue_name(name)
         queue_arguments.validate(resource, arguments, durable, exclusive_owner is not None, auto_delete)
-        limit = self.broker.access.vhost_limit(self.name, "max-queues")
+        limit = self.registry.access.vhost_limit(self.name, "max-queues")
         if limit >= 0 and len(self.queues) >= limit:
             raise AmqpError(
                 406, f"cannot declare queue '{name}': queue limit in vhost '{self.name}' ({limit}) is reached"
             )
         if exclusive_owner is not None:
             durable = False  # an exclusive queue goes with its connection, so it is recorded as transient
-        self.broker.totals.queues_created += 1
-        queue = self.add_queue(resource, self.broker.ids.queue(), durable, exclusive_owner, auto_delete, arguments)
-        queue.identity = self.broker.ids.name(f"{queue.id}-")
+        self.registry.totals.queues_created += 1
+        queue = self.add_queue(resource, self.registry.ids.queue(), durable, exclusive_owner, auto_delete, arguments)
+        queue.identity = self.registry.ids.name(f"{queue.id}-")
         if durable:
-            self.broker.store_queue(self, queue)
+            declared.put_queue(self.registry.store, self.name, queue)
         if exclusive_owner is not None:
-            exclusive_owner.exclusive_queues[queue] = True
+            exclusive_owner.owns(queue)
         return queue
 
     def add_queue(
@@ -195,12 +206,12 @@ class VHost:
         name: Resource,
         id: i64,
         durable: bool,
-        exclusive_owner: Connection | None,
+        exclusive_owner: Owner | None,
         auto_delete: bool,
         arguments: Table,
     ) -> Queue:
         self._finish_forgetting(name)
-        queue = self.broker.make_queue(name, self, id, durable, exclusive_owner, auto_delete, arguments)
+        queue = self.registry.make_queue(name, self, id, durable, exclusive_owner, auto_delete, arguments)
         self.queues[name.name] = queue
         self.refresh_queue(queue)
         self.queue_routes.changed(name.name)
@@ -208,11 +219,11 @@ class VHost:
 
     def refresh_queue(self, queue: Queue) -> None:
         """A policy changed."""
-        if self.broker.apply_queue_policy(self, queue):
+        if self.registry.apply_queue_policy(queue):
             queue.apply_settings()
 
     def check_equivalent(
-        self, queue: Queue, durable: bool, exclusive_owner: Connection | None, auto_delete: bool, arguments: Table
+        self, queue: Queue, durable: bool, exclusive_owner: Owner | None, auto_delete: bool, arguments: Table
     ) -> None:
         self.check_exclusive(queue, exclusive_owner, True)
         equivalence.check_property(queue.name, "durable", queue.durable, durable and exclusive_owner is None)
@@ -220,7 +231,7 @@ class VHost:
         compared = queue_arguments.OF_TYPE[queue_arguments.queue_type(queue.arguments)]
         equivalence.check_arguments(queue.name, queue.arguments, arguments, compared)
 
-    def check_exclusive(self, queue: Queue, connection: Connection | None, strict: bool) -> None:
+    def check_exclusive(self, queue: Queue, connection: Owner | None, strict: bool) -> None:
         """405 when the queue belongs to another connection; strict: also when only one side wants it exclusive."""
         owner = queue.exclusive_owner
         if owner is connection or (owner is None and not strict):
@@ -244,16 +255,16 @@ class VHost:
         del self.queues[name]
         self.queue_routes.changed(name)
         if queue.durable:
-            self.broker.unstore("queue", self.name, name)
+            self.registry.store.delete("queue", store_key([self.name, name]))
         self._forget_bindings(queue.name, self._unbind_all(queue, queue.bindings_in))
         queue.stop()
         owner = queue.exclusive_owner
         if owner is not None:
-            owner.exclusive_queues.pop(queue, None)
+            owner.owns_no_more(queue)
         for consumer in list(queue.dispatch.consumers):
-            consumer.channel.queue_deleted(consumer)
-        self.broker.queue_gone(queue, True)
-        self.broker.totals.queue_deleted(queue)
+            consumer.queue_deleted()
+        self.registry.queue_gone(queue, True)
+        self.registry.totals.queue_deleted(queue)
         return count
 
     # -- bindings ----------------------------------------------------------------------------------------------
@@ -265,7 +276,7 @@ class VHost:
         source.matcher.validate_binding(Binding(source, destination, key, arguments))
         binding = self.restore_binding(source, destination, key, arguments)
         if source.durable and _durable(destination):
-            self.broker.store_binding(self, binding)
+            declared.put_binding(self.registry.store, self.name, binding)
         return binding
 
     def restore_binding(self, source: Exchange, destination: Destination, key: str, arguments: Table) -> Binding:
@@ -306,7 +317,7 @@ class VHost:
         source.matcher.unbind(binding)
         self.exchange_routes.changed(source.name.name)
         if source.durable and _durable(destination):
-            self.broker.unstore_binding(self, binding)
+            declared.delete_binding(self.registry.store, self.name, binding)
         if cascade and source.auto_delete and not source.bindings_out:
             self.remove_exchange(source)
 
@@ -342,17 +353,19 @@ class VHost:
     def _forget_bindings(self, end: Resource, stored: list[Binding]) -> None:
         """The log hears of very many in turns to come: without both its ends a binding means nothing to it, even after
         a crash (``store.py``)."""
+        registry = self.registry
         if stored:
-            self.broker.jobs.add(ForgetBindings(self, end, stored))
+            store, turn = registry.store, registry.turn
+            registry.jobs.add(ForgetBindings(registry.forgetting, store, turn, self.name, end, stored))
 
     def check_forgotten(self, name: Resource) -> None:
         """Whoever declares it anew waits until the log has been told of all bindings of the one that is gone."""
-        if name in self.broker.forgetting:
+        if name in self.registry.forgetting:
             raise Postponed
 
     def _finish_forgetting(self, name: Resource) -> None:
         """The same for those who cannot wait: its bindings would come again with what has the name from now on."""
-        job = self.broker.forgetting.get(name)
+        job = self.registry.forgetting.get(name)
         if job is not None:
             job.finish()
 

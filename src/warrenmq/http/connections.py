@@ -6,7 +6,7 @@ from urllib.parse import unquote
 
 from warrenmq.broker.channel import Channel
 from warrenmq.broker.connection import Connection
-from warrenmq.broker.consumer import Consumer
+from warrenmq.broker.consumer import Subscription, subscriptions
 from warrenmq.http.bridge import ADMINISTRATOR, MONITORING
 from warrenmq.http.endpoint import ADMINISTRATOR as ADMINISTRATORS
 from warrenmq.http.endpoint import MANAGEMENT, VHOST, Call, Endpoint, NoContent
@@ -22,7 +22,7 @@ def _connection_name(connection: Connection) -> str:
     return connection.name
 
 
-def _tag(consumer: Consumer) -> str:
+def _tag(consumer: Subscription) -> str:
     return consumer.tag
 
 
@@ -104,7 +104,8 @@ async def get_channel(call: Call) -> object:
     for channel in _channels(call.bridge.visible_connections(call.user)):
         if channel_name(channel) in (wanted, unquote(wanted)):
             shown = channel_info(call.bridge, channel)
-            shown.consumer_details = [consumer_info(call.bridge, one) for one in channel.consumers.values()]
+            consumers = [one for one in channel.consumers.values() if isinstance(one, Subscription)]
+            shown.consumer_details = [consumer_info(call.bridge, one) for one in consumers]
             shown.publishes = []
             shown.deliveries = []
             return with_columns(call, shown)
@@ -123,7 +124,7 @@ async def list_consumers(call: Call) -> object:
         for vhost in bridge.all_vhosts()
         if wanted is None or vhost.name == wanted
         for queue in vhost.queues.values()
-        for consumer in queue.dispatch.consumers
+        for consumer in subscriptions(queue)
         if everybodys or consumer.channel.connection.username == call.user.name
     ]
     return await listing(call, found, _tag, lambda one: consumer_info(bridge, one))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from warrenmq.broker.aside import Aside, Damaged
+from warrenmq.broker.queue.aside import Aside, Damaged
 from warrenmq.http.endpoint import ADMINISTRATOR, MONITORING, Call, Endpoint, NoContent
 from warrenmq.http.errors import ApiError
 from warrenmq.log.damage import named
@@ -37,7 +37,7 @@ async def index(call: Call) -> object:
     for aside in broker.damaged.owners.values():
         found.extend(_shown(aside, one) for one in aside.kept.values())
     for address in broker.damaged.ahead():
-        owner = ", ".join(broker.damaged.names(address))
+        owner = ", ".join(broker.names_of_damaged(address))
         reason = broker.log.damage.known[address]
         found.append(DamagedMessage(f"log-{address}", "", "log", owner, None, None, named(address), reason))
     return found

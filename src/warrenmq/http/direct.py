@@ -66,7 +66,7 @@ class Direct(Sink):
         self._chunks: list[bytes] = []
         self._arrived = asyncio.Event()
         self._confirming = False
-        connection = Connection(server.broker, self, "127.0.0.1", 0, "http", 0)
+        connection = Connection(server.broker, server.broker.connections, self, "127.0.0.1", 0, "http", 0)
         connection.state = RUNNING
         connection.heeds_alarms = False
         connection.username = username

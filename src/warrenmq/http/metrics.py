@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 
 from starlette.responses import Response
 
-from warrenmq.broker.dead_letter import AT_LEAST_ONCE, DeadLetters
+from warrenmq.broker.dead_letter import AT_LEAST_ONCE
 from warrenmq.broker.holder import REASONS
+from warrenmq.broker.queue.surroundings import DeadLetterOffice
 from warrenmq.http.bridge import Bridge
 from warrenmq.http.listing import Pacer
 from warrenmq.http.nodes import free_disk, open_files, resident_memory
@@ -100,7 +101,7 @@ def _escaped(value: str) -> str:
     return value.replace("\\", "\\\\").replace("\n", "\\n").replace('"', '\\"')
 
 
-def _dead_letters(letters: DeadLetters) -> Iterator[Metric]:
+def _dead_letters(letters: DeadLetterOffice) -> Iterator[Metric]:
     """Counted when they die, by reason; and when the last target of an at-least-once letter has it."""
     from prometheus_client.core import CounterMetricFamily
 
@@ -131,7 +132,9 @@ def _metrics(bridge: Bridge, queues: Queues, per_object: bool) -> Iterator[Metri
     totals = broker.totals
     delay = broker.delay
     consumers = sum(len(channel.consumers) for one in connections for channel in one.channels.values())
-    routed, delivered, acknowledged, redelivered = totals.messages()
+    routed, delivered, acknowledged, redelivered = totals.messages(
+        queue for vhost in broker.vhosts.values() for queue in vhost.queues.values()
+    )
 
     def gauge(name: str, text: str, value: float) -> Metric:
         return GaugeMetricFamily(name, text, value=value)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 from typing import Any
 
+from warrenmq.broker.consumer import subscriptions
 from warrenmq.broker.queue.queue import Queue
 from warrenmq.broker.vhost import VHost
 from warrenmq.http.direct import Direct, Got
@@ -67,7 +68,7 @@ async def list_in_vhost(call: Call) -> object:
 async def get_queue(call: Call) -> object:
     _, queue = existing(call)
     shown = queue_info(call.bridge, queue)
-    shown.consumer_details = [consumer_info(call.bridge, one) for one in queue.dispatch.consumers]
+    shown.consumer_details = [consumer_info(call.bridge, one) for one in subscriptions(queue)]
     shown.incoming = []
     shown.deliveries = []
     return with_columns(call, shown)

@@ -58,7 +58,7 @@ async def put_vhost(call: Call) -> object:
             vhost.default_queue_type = wanted.default_queue_type
         if wanted.tracing is not None:
             vhost.set_tracing(wanted.tracing)
-        broker.store.put_vhost(vhost)
+        vhost.save()
         if not existed:  # who adds one may use it
             call.bridge.access.set_permissions(call.user.name, name, ".*", ".*", ".*")
 

@@ -11,11 +11,12 @@ from msgspec import UNSET
 
 from warrenmq.broker.channel import Channel
 from warrenmq.broker.connection import Connection
-from warrenmq.broker.consumer import Consumer
+from warrenmq.broker.consumer import Subscription
 from warrenmq.broker.exchange.types import DELAYED
 from warrenmq.broker.queue.arguments import queue_type
 from warrenmq.broker.queue.queue import Queue
 from warrenmq.broker.records import Binding, Exchange
+from warrenmq.broker.session import Session
 from warrenmq.broker.states import CLOSING as CLOSING_CONNECTION
 from warrenmq.broker.states import RUNNING
 from warrenmq.broker.vhost import VHost
@@ -129,7 +130,7 @@ def queue_info(bridge: Bridge, queue: Queue) -> QueueInfo:
         message_bytes_ready=ready_bytes,
         message_bytes_unacknowledged=unacked_bytes,
         message_stats=queue_stats(bridge, queue) if queue.published or queue.taken() else UNSET,
-        owner_pid_details=UNSET if queue.exclusive_owner is None else _owner(queue.exclusive_owner),
+        owner_pid_details=_owner(queue.exclusive_owner) if isinstance(queue.exclusive_owner, Connection) else UNSET,
         messages_dlx=letters if queue.kind == "quorum" else UNSET,
         message_bytes_dlx=letter_bytes if queue.kind == "quorum" else UNSET,
         leader=bridge.node if queue.kind == "quorum" else UNSET,
@@ -156,7 +157,7 @@ def deliveries(counted: Queue | Channel) -> dict[str, int]:
     return {**ways, "deliver_get": sum(ways.values()), **others}
 
 
-def _owner(connection: Connection) -> dict[str, object]:
+def _owner(connection: Session) -> dict[str, object]:
     return {"name": connection.name, "peer_host": connection.peer, "peer_port": int(connection.peer_port)}
 
 
@@ -294,7 +295,7 @@ def channel_details(bridge: Bridge, channel: Channel) -> ChannelDetails:
     )
 
 
-def consumer_info(bridge: Bridge, consumer: Consumer) -> ConsumerInfo:
+def consumer_info(bridge: Bridge, consumer: Subscription) -> ConsumerInfo:
     name = consumer.queue.name
     return ConsumerInfo(
         arguments=to_python(consumer.arguments),

@@ -16,8 +16,8 @@ from typing import Any
 from warrenmq.broker.alarms import Alarms
 from warrenmq.broker.broker import Broker
 from warrenmq.broker.clock import Clock, SystemClock, VirtualClock
-from warrenmq.broker.durability import LogListener
 from warrenmq.broker.interceptor import load_interceptors
+from warrenmq.broker.log_listener import LogListener
 from warrenmq.broker.notes import Notes
 from warrenmq.broker.randomness import Randomness
 from warrenmq.broker.timers import Timer

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, final
 
 from mypy_extensions import i64
 
-from warrenmq.broker.delay.fire import Firing
+from warrenmq.broker.delay.fire import Firing, Kept
 from warrenmq.broker.delay.note import CONFIRM, MANDATORY, PERSISTENT, REPEATS, Note, encode, note_of
 from warrenmq.broker.delay.request import Request, read, read_due
 from warrenmq.broker.delay.schedule import Schedule
@@ -32,7 +32,8 @@ from warrenmq.log.index import QueueIndex
 from warrenmq.log.recovery import Recovered
 
 if TYPE_CHECKING:
-    from warrenmq.broker.broker import Broker
+    from warrenmq.broker.queue.surroundings import Surroundings
+    from warrenmq.broker.vhost import VHost
 
 SCRATCH: Final = "delayed"  # where a durable exchange remembers the id of its schedule
 SLICE: Final = 256  # messages fired before the turn ends ...
@@ -64,14 +65,15 @@ class Unsynced:
 
 
 @final
-class Delays:
+class Delays(Kept):
     """All schedules of the broker: what is kept, cancelled, found again at the start, and sent when due."""
 
-    def __init__(self, broker: Broker) -> None:
+    def __init__(self, broker: Surroundings, vhosts: dict[str, VHost]) -> None:
         self._broker: Final = broker
+        self._vhosts: Final = vhosts
         self._schedules: dict[Exchange, Schedule] = {}
         self._timer: Final = EarliestDue(self)
-        self._firing: Final = Firing(broker)
+        self._firing: Final = Firing(broker, self)
         self._unsynced: list[Unsynced] = []
         self._sender: str = ""  # the channel that published last, the same in bytes, and its user
         self._sender_name: bytes = b""
@@ -138,7 +140,7 @@ class Delays:
         """
         outcome: i64 = NO_ROUTE
         for exchange in routed.scheduled:
-            vhost = self._broker.vhosts.get(exchange.name.virtual_host)
+            vhost = self._vhosts.get(exchange.name.virtual_host)
             if vhost is None or vhost.exchanges.get(exchange.name.name) is not exchange:
                 continue  # deleted between publish and commit
             now = self._broker.turn.now
@@ -241,7 +243,7 @@ class Delays:
         wanted = exchange.policy_definition.get("delayed-mandatory") if field is None else field.value
         if wanted != "honest":
             return False
-        vhost = self._broker.vhosts[exchange.name.virtual_host]
+        vhost = self._vhosts[exchange.name.virtual_host]
         record = message.basic_message(vhost.name)
         return len(walk(exchange, record, vhost.exchanges, vhost.queues, True, self._broker.turn.now).queues) > 0
 
@@ -249,7 +251,7 @@ class Delays:
         """The schedule of an exchange, a new one when nothing has waited there before."""
         schedule = self._schedules.get(exchange)
         if schedule is None:
-            vhost = self._broker.vhosts[exchange.name.virtual_host]
+            vhost = self._vhosts[exchange.name.virtual_host]
             schedule = Schedule(self._broker, vhost, exchange, self._broker.ids.queue())
             self._schedules[exchange] = schedule
             if exchange.durable:
@@ -439,7 +441,7 @@ class Delays:
 
     def recover(self, recovered: Recovered) -> None:
         """Take up what waited when the broker stopped. What became due meanwhile goes out in slices."""
-        for vhost in self._broker.vhosts.values():
+        for vhost in self._vhosts.values():
             for exchange in vhost.exchanges.values():
                 id = exchange.scratches.get(SCRATCH)
                 if not isinstance(id, int):

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, final
 
-from mypy_extensions import i64
+from mypy_extensions import i64, trait
 
-from warrenmq.broker.dead_letter import add_death, death_of
+from warrenmq.broker.deaths import add_death, death_of
 from warrenmq.broker.delay.note import PERSISTENT, REPEATS, Note, note_of
 from warrenmq.broker.delay.request import CATCH_UP, Request, read
 from warrenmq.broker.delay.schedule import Schedule
@@ -30,18 +30,27 @@ from warrenmq.wire.peek import peek_properties
 from warrenmq.wire.replies import AmqpError
 
 if TYPE_CHECKING:
-    from warrenmq.broker.broker import Broker
+    from warrenmq.broker.services import Services
 
 UNROUTABLE: Final = "unroutable"
 REFUSED: Final = "rejected"
+
+
+@trait
+class Kept:
+    """Wants to know what waits from now on."""
+
+    def kept(self, due: i64) -> None:
+        raise NotImplementedError
 
 
 @final
 class Firing:
     """Fires messages."""
 
-    def __init__(self, broker: Broker) -> None:
-        self._broker: Final = broker
+    def __init__(self, services: Services, delays: Kept) -> None:
+        self._services: Final = services
+        self._delays: Final = delays
         self._origins: Final = Origins()
 
     def message_of(self, stored: StoredMessage, note: Note) -> Message:
@@ -58,7 +67,7 @@ class Firing:
 
     def fire(self, schedule: Schedule, due: i64, key: i64, stored: StoredMessage) -> str:
         """Deliver one message that was taken out of the index. "" or why no queue has it."""
-        broker = self._broker
+        services = self._services
         exchange = schedule.exchange
         vhost = schedule.vhost
         note = note_of(stored)
@@ -70,16 +79,16 @@ class Firing:
             sent = negated(message, record.content)
             address = 0
         sent.moved = True
-        routed = walk(exchange, record, vhost.exchanges, vhost.queues, True, broker.turn.now)
+        routed = walk(exchange, record, vhost.exchanges, vhost.queues, True, services.turn.now)
         queues = queues_of(routed)
         exchange.messages_out += len(queues)
         problem = ""
         if not queues:
             problem = UNROUTABLE
-        elif not move(broker, sent, queues, address):
+        elif not move(services, sent, queues, address):
             problem = REFUSED
         if problem:
-            undeliverable(broker, exchange)
+            undeliverable(services, exchange)
             self._dead_letter(schedule, message, record.content, problem)
         if note.has(REPEATS):
             self._repeat(schedule, message, note, record.content.headers, due)
@@ -87,24 +96,24 @@ class Firing:
         return problem
 
     def _repeat(self, schedule: Schedule, message: Message, note: Note, headers: Table, due: i64) -> None:
-        broker = self._broker
+        services = self._services
         try:
-            request = read(headers, broker.turn.now)
+            request = read(headers, services.turn.now)
         except AmqpError as error:  # a time zone that is gone since
             fields: dict[str, object] = {"exchange": schedule.exchange.name.name, "reason": error.explanation}
-            broker.notes.event("error", "delayed_repetition_ended", fields)
+            services.notes.event("error", "delayed_repetition_ended", fields)
             return
         note.deliveries += 1
         if request.count and note.deliveries >= request.count:
             return
-        following = request.next_due(due, broker.turn.now, catches_up(schedule, request))
+        following = request.next_due(due, services.turn.now, catches_up(schedule, request))
         if following < 0 or schedule.named(note.name) is not None:
             return
         again = message_from(
-            message.origin, broker.ids.message(), message.header(), message.pieces(), message.size, message.persistent
+            message.origin, services.ids.message(), message.header(), message.pieces(), message.size, message.persistent
         )
         schedule.keep(again, note, following)
-        broker.delay.kept(following)
+        self._delays.kept(following)
 
     def _dead_letter(self, schedule: Schedule, message: Message, content: Content, reason: str) -> None:
         """To the exchange's x-dead-letter-exchange, if it has one. There it does not wait again."""
@@ -116,7 +125,7 @@ class Firing:
         target = vhost.exchanges.get(name.value)
         if target is None:
             return
-        broker = self._broker
+        services = self._services
         origin = message.origin
         key = arguments.get("x-dead-letter-routing-key")
         keys = origin.routing_keys
@@ -127,16 +136,16 @@ class Firing:
             keys = [key.value]
             bcc = 0
             headers.pop("CC", None)
-        add_death(headers, death_of(origin, "", reason, broker.turn.now))  # it never was in a queue
+        add_death(headers, death_of(origin, "", reason, services.turn.now))  # it never was in a queue
         properties.headers = headers
         dead = message_from(
-            Origin(target.name.name, keys, bcc), broker.ids.message(), encode_header(properties, message.size),
+            Origin(target.name.name, keys, bcc), services.ids.message(), encode_header(properties, message.size),
             message.pieces(), message.size, message.persistent,
         )  # fmt: skip
         dead.priority = message.priority
         dead.moved = True
-        routed = walk(target, dead.basic_message(vhost.name), vhost.exchanges, vhost.queues, True, broker.turn.now)
-        move(broker, dead, queues_of(routed), 0)
+        routed = walk(target, dead.basic_message(vhost.name), vhost.exchanges, vhost.queues, True, services.turn.now)
+        move(services, dead, queues_of(routed), 0)
 
 
 def catches_up(schedule: Schedule, request: Request) -> bool:

@@ -18,18 +18,18 @@ from typing import TYPE_CHECKING, Final, final
 from librt.vecs import append, vec
 from mypy_extensions import i64
 
-from warrenmq.broker.aside import Aside
 from warrenmq.broker.delay.index import DueIndex
 from warrenmq.broker.delay.note import NAMED, Note, note_of
 from warrenmq.broker.large import LARGE, LargeBody, logged_body
 from warrenmq.broker.message import NOTE_SHIFT, Message
+from warrenmq.broker.queue.aside import Aside
 from warrenmq.broker.records import Exchange
 from warrenmq.log.damage import RecordDamaged
 from warrenmq.log.format import StoredMessage
 from warrenmq.log.index import QueueIndex
 
 if TYPE_CHECKING:
-    from warrenmq.broker.broker import Broker
+    from warrenmq.broker.queue.surroundings import Surroundings
     from warrenmq.broker.vhost import VHost
 
 IN_MEMORY: Final = 1 << 62  # keys from here on: the transient store refused it
@@ -51,7 +51,7 @@ class Named:
 class Schedule:
     """The waiting room of one delayed exchange: its messages by due time, by name and by id."""
 
-    def __init__(self, broker: Broker, vhost: VHost, exchange: Exchange, id: i64) -> None:
+    def __init__(self, broker: Surroundings, vhost: VHost, exchange: Exchange, id: i64) -> None:
         self.broker: Final = broker
         self.vhost: Final = vhost
         self.exchange: Final = exchange

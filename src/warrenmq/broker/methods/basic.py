@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from warrenmq.broker.consumer import Consumer
+from warrenmq.broker.consumer import Subscription
 from warrenmq.broker.equivalence import integer
 from warrenmq.broker.methods.names import queue_name
-from warrenmq.broker.publish.stages import DIRECT_REPLY
 from warrenmq.broker.queue import consumer_arguments
+from warrenmq.broker.records import DIRECT_REPLY
 from warrenmq.wire.methods import Method, method_frame
 from warrenmq.wire.replies import AmqpError
 
@@ -58,7 +58,7 @@ def consume(channel: Channel, method: Method) -> None:
         exclusive and (queue.dispatch.consumers or queue.dispatch.single_active)
     ):
         raise AmqpError(403, f"{queue.name} in exclusive use")
-    consumer = Consumer(
+    consumer = Subscription(
         channel, queue, tag, method.bit("no_ack"), exclusive, priority, channel.prefetch, arguments
     )
     queue.check_consumer(consumer)

@@ -16,7 +16,7 @@ def open(channel: Channel, method: Method) -> None:
 
 
 def close(channel: Channel, method: Method) -> None:
-    channel.connection.channel_closed(channel)
+    channel.connection.channel_closed(channel.number)
 
 
 def flow(channel: Channel, method: Method) -> None:

@@ -15,7 +15,7 @@ from warrenmq.wire.methods import Method, method_frame
 from warrenmq.wire.replies import AmqpError
 
 if TYPE_CHECKING:
-    from warrenmq.broker.connection import Connection
+    from warrenmq.broker.dialogue import Dialogue
 
 CAPABILITIES: Final = [
     "publisher_confirms",
@@ -36,7 +36,7 @@ def state_name(state: int) -> str:
     return NAMES[state]
 
 
-def protocol_header(connection: Connection, header: bytes) -> bool:
+def protocol_header(connection: Dialogue, header: bytes) -> bool:
     """Answer the protocol header; False when the connection is refused, with the version that we speak.
 
     AMQP 0-8, which RabbitMQ 3.10 still speaks, has other methods: we do not.
@@ -61,7 +61,7 @@ def protocol_header(connection: Connection, header: bytes) -> bool:
     return False
 
 
-def server_properties(connection: Connection) -> Table:
+def server_properties(connection: Dialogue) -> Table:
     broker = connection.broker
     capabilities: Table = {name: Field("t", True) for name in CAPABILITIES}
     return {
@@ -76,7 +76,7 @@ def server_properties(connection: Connection) -> Table:
     }
 
 
-def handle(connection: Connection, method: Method) -> None:
+def handle(connection: Dialogue, method: Method) -> None:
     name = method.name
     state = connection.state
     if state == CLOSING:
@@ -106,7 +106,7 @@ def handle(connection: Connection, method: Method) -> None:
         raise
 
 
-def start_ok(connection: Connection, method: Method) -> None:
+def start_ok(connection: Dialogue, method: Method) -> None:
     properties = method.table("client_properties")
     connection.client_properties = properties
     capabilities = properties.get("capabilities")
@@ -134,7 +134,7 @@ def start_ok(connection: Connection, method: Method) -> None:
 class Held(Timer):
     """A login that waits for its turn, because others from this address failed."""
 
-    def __init__(self, connection: Connection, name: str, password: str) -> None:
+    def __init__(self, connection: Dialogue, name: str, password: str) -> None:
         super().__init__()
         self._connection: Final = connection
         self._name: Final = name
@@ -155,7 +155,7 @@ class Held(Timer):
         return self._connection.name
 
 
-def log_in(connection: Connection, name: str, password: str) -> bool:
+def log_in(connection: Dialogue, name: str, password: str) -> bool:
     if not login.accept(connection, name, password):
         login.refuse(connection, name, False)
         return False
@@ -178,7 +178,7 @@ def _capable(capabilities: Table, name: str) -> bool:
     return field is not None and field.value is True
 
 
-def tune_ok(connection: Connection, method: Method) -> None:
+def tune_ok(connection: Dialogue, method: Method) -> None:
     broker = connection.broker
     connection.channel_max = _negotiate("channel_max", method.int("channel_max"), broker.limits.channel_max, 1)
     frame_max = _negotiate("frame_max", method.int("frame_max"), broker.limits.frame_max, FRAME_MIN_SIZE)
@@ -203,12 +203,12 @@ def _negotiate(field: str, client: int, server: int, minimum: int) -> int:
     return client
 
 
-def open(connection: Connection, method: Method) -> None:
+def open(connection: Dialogue, method: Method) -> None:
     name = method.str("virtual_host")
     broker = connection.broker
     user = connection.username
     limit = broker.limits.connection_max
-    if limit and len(broker.connections) > limit:
+    if limit and len(connection.connections) > limit:
         raise AmqpError(530, f"connection refused: node connection limit ({limit}) is reached")
     vhost = broker.vhosts.get(name)
     if vhost is None or vhost.leaving:
@@ -219,7 +219,7 @@ def open(connection: Connection, method: Method) -> None:
             530, f"access to vhost '{name}' refused for user '{user}': connection limit ({limit}) is reached"
         )
     limit = broker.access.user_limit(user, "max-connections")
-    if limit >= 0 and broker.connections.of_user(user) >= limit:
+    if limit >= 0 and connection.connections.of_user(user) >= limit:
         raise AmqpError(530, f"connection refused for user '{user}': user connection limit ({limit}) is reached")
     if not broker.access.vhost_allowed(user, name):
         raise AmqpError(530, f"access to vhost '{name}' refused for user '{user}'")
@@ -228,10 +228,11 @@ def open(connection: Connection, method: Method) -> None:
     connection.state = RUNNING
     broker.io_timers.cancel(connection.deadline)
     connection.write(method_frame(0, "connection.open-ok"))
-    broker.connections.opened(connection)
+    connection.connections.vhost_opened(user)
+    reports.about("info", "connection_opened", connection)
 
 
-def close(connection: Connection) -> None:
+def close(connection: Dialogue) -> None:
     """Channels end and exclusive queues go before the answer."""
     for channel in list(connection.channels.values()):
         channel.flush_confirms()

@@ -25,7 +25,7 @@ def tx_select(channel: Channel, method: Method) -> None:
     if channel.publishing.confirms.selected:
         raise AmqpError(406, "cannot switch from confirm to tx mode")
     if channel.tx is None:
-        channel.tx = Transaction(channel)
+        channel.tx = Transaction(channel.publishing, channel.unacked)
         channel.publishing.hold_back()
     channel.reply(method_frame(channel.number, "tx.select-ok"))
 

@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING
 
 from warrenmq.broker.methods.names import queue_name, refuse_default_exchange, strip
 from warrenmq.broker.named import check_named
-from warrenmq.broker.publish.stages import DIRECT_REPLY
 from warrenmq.broker.queue.arguments import CLASSIC, QUORUM, STREAM, queue_type
-from warrenmq.broker.records import Binding
+from warrenmq.broker.records import DIRECT_REPLY, Binding
 from warrenmq.wire.fields import Field, Table
 from warrenmq.wire.methods import Method, method_frame
 from warrenmq.wire.replies import AmqpError
@@ -45,7 +44,7 @@ def _declare(channel: Channel, method: Method, name: str) -> None:
     if name in vhost.queues:
         vhost.queues[name].check_whole()
     else:
-        check_named(channel, resource, "", arguments)
+        check_named(channel.broker.access, channel.connection.username, resource, "", arguments)
         vhost.check_forgotten(resource)
     queue = vhost.declare_queue(name, method.bit("durable"), owner, method.bit("auto_delete"), arguments)
     channel.last_queue = name

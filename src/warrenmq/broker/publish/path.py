@@ -23,7 +23,6 @@ from warrenmq.broker.publish.outcomes import deliver, keep
 from warrenmq.broker.publish.publishing import Publishing, Uncommitted
 from warrenmq.broker.publish.routes import Route
 from warrenmq.broker.publish.stages import (
-    DIRECT_REPLY,
     check_configure_permission,
     check_delivery_mode,
     check_reply_to,
@@ -37,7 +36,7 @@ from warrenmq.broker.publish.stages import (
     refuse_immediate,
     refuse_internal,
 )
-from warrenmq.broker.records import BasicMessage, Content, Exchange, Resource
+from warrenmq.broker.records import DIRECT_REPLY, BasicMessage, Content, Exchange, Resource
 from warrenmq.wire.content import Properties, encode_header
 from warrenmq.wire.methods import decode_method
 from warrenmq.wire.peek import MARK_BCC, MARK_CC, MARK_DELAY, MARK_DELAY_OTHER, MARK_DELIVER_AT, Peek

@@ -20,7 +20,7 @@ from warrenmq.broker.records import Exchange
 from warrenmq.broker.sender import Sender
 
 if TYPE_CHECKING:
-    from warrenmq.broker.broker import Broker
+    from warrenmq.broker.core import Core
     from warrenmq.broker.large import LargeBody
     from warrenmq.broker.queue.queue import Queue
     from warrenmq.broker.vhost import VHost
@@ -71,7 +71,7 @@ class Publishing:
     """The publishing side of one channel."""
 
     def __init__(
-        self, broker: Broker, vhost: VHost, publisher: Publisher, sender: Sender, memo: Memo, teller: Teller
+        self, broker: Core, vhost: VHost, publisher: Publisher, sender: Sender, memo: Memo, teller: Teller
     ) -> None:
         self.broker: Final = broker
         self.vhost: Final = vhost

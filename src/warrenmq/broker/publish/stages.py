@@ -13,14 +13,13 @@ from mypy_extensions import i64
 
 from warrenmq.broker import rights
 from warrenmq.broker.publish.publisher import Publisher
-from warrenmq.broker.records import Exchange, Resource
+from warrenmq.broker.records import DIRECT_REPLY, Exchange, Resource
 from warrenmq.wire.content import FLAG_DELIVERY_MODE, FLAG_EXPIRATION, FLAG_PRIORITY, FLAG_USER_ID
 from warrenmq.wire.peek import MARK_DELAY, Peek
 from warrenmq.wire.replies import AmqpError
 
 # properties that some stage always looks at; headers and reply-to only with certain values
 LOOKED_AT: Final = FLAG_EXPIRATION | FLAG_USER_ID | FLAG_PRIORITY
-DIRECT_REPLY: Final = "amq.rabbitmq.reply-to"
 
 
 class Stage(NamedTuple):

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, final
 from mypy_extensions import i64
 
 if TYPE_CHECKING:
-    from warrenmq.broker.consumer import Consumer
+    from warrenmq.broker.queue.entry import Consumer
 
 
 @final

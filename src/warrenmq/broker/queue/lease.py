@@ -22,8 +22,8 @@ from mypy_extensions import i64
 
 from warrenmq.broker import holder
 from warrenmq.broker.access import store_key
-from warrenmq.broker.message import Entry
 from warrenmq.broker.queue import paging
+from warrenmq.broker.queue.entry import Entry
 from warrenmq.broker.stored import Origins, message_of
 from warrenmq.broker.timers import Timer
 from warrenmq.log.format import StoredMessage

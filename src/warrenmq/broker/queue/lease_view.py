@@ -12,7 +12,7 @@ from warrenmq.broker.queue.replay import ReplayQueue
 from warrenmq.log.damage import RecordDamaged
 
 if TYPE_CHECKING:
-    from warrenmq.broker.consumer import Consumer
+    from warrenmq.broker.queue.entry import Consumer
 
 
 @final

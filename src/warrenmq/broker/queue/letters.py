@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Final, final
 from mypy_extensions import i64
 
 from warrenmq.broker import holder
-from warrenmq.broker.message import Entry, Message
+from warrenmq.broker.message import Message
+from warrenmq.broker.queue.entry import Entry
 from warrenmq.broker.timers import Timer
 from warrenmq.log.damage import RecordDamaged
 from warrenmq.log.index import QueueIndex

@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Final
 
 from mypy_extensions import i64
 
-from warrenmq.broker.message import Entry, Message
+from warrenmq.broker.message import Message
+from warrenmq.broker.queue.entry import Entry
 from warrenmq.broker.queue.page import MOVED, PERSISTENT
+from warrenmq.broker.services import Services
 from warrenmq.log.damage import RecordDamaged
 from warrenmq.log.format import StoredMessage
 
 if TYPE_CHECKING:
-    from warrenmq.broker.broker import Broker
     from warrenmq.broker.queue.fifo import Fifo
     from warrenmq.broker.queue.queue import Queue
 
@@ -61,7 +62,7 @@ def address_of(queue: Queue, message: Message) -> i64:
     )
 
 
-def read(broker: Broker, addresses: list[i64]) -> list[StoredMessage | None]:
+def read(broker: Services, addresses: list[i64]) -> list[StoredMessage | None]:
     """Content by address, in order; None: damaged. What was in the transient store leaves it, unless it is damaged."""
     if addresses[0] > 0 and addresses[-1] > 0:
         logged = True

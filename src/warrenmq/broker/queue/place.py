@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Final, final
 from mypy_extensions import i64
 
 if TYPE_CHECKING:
-    from warrenmq.broker.message import Entry, Message
+    from warrenmq.broker.message import Message
+    from warrenmq.broker.queue.entry import Entry
 
 
 @final

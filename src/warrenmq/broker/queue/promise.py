@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, final
 
 from mypy_extensions import i64
 
-from warrenmq.broker.message import Entry
+from warrenmq.broker.queue.entry import Entry
 
 if TYPE_CHECKING:
     from warrenmq.broker.queue.queue import Queue
@@ -36,7 +36,7 @@ class Promise:
             self._promised = queue.next_position + LEAD
             queue.broker.log.delivered_up_to(queue.id, self._promised)
             self._batch = queue.broker.log.batch
-            queue.broker.durability.holds_up(queue)
+            queue.broker.held_deliveries.add(queue)
 
     def covers(self, head: Entry) -> bool:
         """May this message be delivered now? Else its queue waits for the log."""
@@ -54,7 +54,7 @@ class Promise:
             self.renew()
         if broker.pressure.log_failing:
             return True
-        broker.durability.holds_up(queue)
+        broker.held_deliveries.add(queue)
         return False
 
     def moving(self, head: Entry) -> bool:
@@ -67,7 +67,7 @@ class Promise:
             return False
         if broker.pressure.log_failing:
             return False
-        broker.durability.holds_up(queue)
+        broker.held_deliveries.add(queue)
         return True
 
     def kept(self) -> bool:

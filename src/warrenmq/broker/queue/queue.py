@@ -16,19 +16,22 @@ from librt.vecs import vec
 from mypy_extensions import i64
 
 from warrenmq.broker import holder
-from warrenmq.broker.aside import Aside
+from warrenmq.broker.held_deliveries import Promised
 from warrenmq.broker.jobs import Job
-from warrenmq.broker.message import Entry, Message
+from warrenmq.broker.message import Message
 from warrenmq.broker.postponed import Postponed
 from warrenmq.broker.queue import paging
 from warrenmq.broker.queue.arguments import DROP_HEAD, REJECT_PUBLISH_DLX, QueueSettings, settings
+from warrenmq.broker.queue.aside import Aside
 from warrenmq.broker.queue.dispatch import Dispatch
+from warrenmq.broker.queue.entry import Entry
 from warrenmq.broker.queue.fifo import Fifo
 from warrenmq.broker.queue.lease import Lease, Leases
 from warrenmq.broker.queue.page import PERSISTENT
 from warrenmq.broker.queue.paging import SMALL_WINDOW, WINDOW, WINDOW_BYTES
 from warrenmq.broker.queue.place import Place, by_position
 from warrenmq.broker.queue.promise import EVERYTHING, Promise
+from warrenmq.broker.queue.surroundings import Owner, Realm
 from warrenmq.broker.records import Binding, Content, Destination, Resource
 from warrenmq.broker.timers import Timer
 from warrenmq.broker.turn import Delivering
@@ -37,9 +40,7 @@ from warrenmq.wire.fields import Table
 from warrenmq.wire.replies import AmqpError
 
 if TYPE_CHECKING:
-    from warrenmq.broker.connection import Connection
-    from warrenmq.broker.consumer import Consumer
-    from warrenmq.broker.vhost import VHost
+    from warrenmq.broker.queue.entry import Consumer
 
 UNLIMITED: Final = 1 << 40
 
@@ -98,7 +99,7 @@ class Trim(Job):
         return str(self._queue.name)
 
 
-class Queue(Destination, Delivering):
+class Queue(Destination, Delivering, Promised):
     """The classic queue, and the base of the other kinds: entries, consumers, limits, expiry, leases."""
 
     kind: str = "classic"
@@ -106,10 +107,10 @@ class Queue(Destination, Delivering):
     def __init__(
         self,
         name: Resource,
-        vhost: VHost,
+        vhost: Realm,
         id: i64,
         durable: bool,
-        exclusive_owner: Connection | None,
+        exclusive_owner: Owner | None,
         auto_delete: bool,
         arguments: Table,
     ) -> None:
@@ -667,7 +668,7 @@ class Queue(Destination, Delivering):
         count = self.ready
         self._note_leased("queue_purged_around_leases")
         if self.durable and count:
-            self.broker.durability.purge(self)
+            self.broker.log.purge(self.id, self.logged_addresses())
         self._clear()
         self.overlooked = False
         if self._head_expiry.due >= 0:
@@ -678,7 +679,7 @@ class Queue(Destination, Delivering):
         """The queue is deleted: no timers, nothing waits. Its consumers are told by the vhost."""
         self._note_leased("queue_deleted_with_leases")
         if self.durable:
-            self.broker.durability.drop(self)
+            self.broker.drop_from_log(self)
         self.leases.drop()
         if self.aside is not None:
             self.aside.clear()

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Final, final
 from mypy_extensions import i64
 
 from warrenmq.broker import holder
-from warrenmq.broker.message import Entry, Message, with_properties
+from warrenmq.broker.message import Message, with_properties
 from warrenmq.broker.queue import paging
 from warrenmq.broker.queue.arguments import DROP_HEAD, REJECT_PUBLISH
+from warrenmq.broker.queue.entry import Entry
 from warrenmq.broker.queue.letters import Letters
 from warrenmq.broker.queue.page import PERSISTENT, REDELIVERED
 from warrenmq.broker.queue.queue import Queue
@@ -25,7 +26,7 @@ from warrenmq.wire.fields import Field, Table
 from warrenmq.wire.replies import AmqpError
 
 if TYPE_CHECKING:
-    from warrenmq.broker.consumer import Consumer
+    from warrenmq.broker.queue.entry import Consumer
 
 DELIVERY_COUNT: Final = "x-delivery-count"
 TOGETHER: Final = 256  # so many at most are handed out consumer by consumer
@@ -57,7 +58,7 @@ class QuorumQueue(Queue):
         return message.address != 0
 
     def check_consumer(self, consumer: Consumer) -> None:
-        if consumer.channel.global_prefetch:
+        if consumer.shares_prefetch():
             raise AmqpError(540, f"{self.name} does not support global qos")
 
     def check_delete(self, if_unused: bool, if_empty: bool) -> None:

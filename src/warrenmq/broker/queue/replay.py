@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Final, final
 
 from mypy_extensions import i64
 
-from warrenmq.broker.message import Entry, Message
+from warrenmq.broker.message import Message
+from warrenmq.broker.queue.entry import Entry
 from warrenmq.broker.queue.queue import Queue
 
 if TYPE_CHECKING:
-    from warrenmq.broker.consumer import Consumer
+    from warrenmq.broker.queue.entry import Consumer
 
 SLICE: Final = 128  # messages read at a time
 

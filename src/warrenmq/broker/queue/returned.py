@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Final, final
 
 from mypy_extensions import i64
 
-from warrenmq.broker.message import Entry
+from warrenmq.broker.queue.entry import Entry
 
 if TYPE_CHECKING:
-    from warrenmq.broker.leftovers import Leftovers
+    from warrenmq.broker.queue.leftovers import Leftovers
 
 CHUNK: Final = 512  # entries at most
 

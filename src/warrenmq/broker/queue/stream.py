@@ -25,7 +25,7 @@ from warrenmq.log.index import QueueIndex
 from warrenmq.wire.replies import AmqpError
 
 if TYPE_CHECKING:
-    from warrenmq.broker.consumer import Consumer
+    from warrenmq.broker.queue.entry import Consumer
 
 PAGE: Final = 4096
 LATEST: Final = 1 << 52  # no message is from later than this many seconds
@@ -91,7 +91,7 @@ class StreamQueue(ReplayQueue):
             raise AmqpError(406, f"consumer prefetch count is not set for '{self.name}'")
         if consumer.no_ack:
             raise AmqpError(540, f"automatic acknowledgement not supported by stream queues {self.name}")
-        if consumer.channel.global_prefetch:
+        if consumer.shares_prefetch():
             raise AmqpError(540, f"{self.name} does not support global qos")
         wanted = consumer.arguments.get("x-stream-id")
         if wanted is not None and wanted.value != self.identity:
@@ -133,7 +133,7 @@ class StreamQueue(ReplayQueue):
             open_batches[-1] = (message.batch, int(offset + 1))
         else:
             open_batches.append((message.batch, int(offset + 1)))
-            self.broker.durability.holds_up(self)
+            self.broker.held_deliveries.add(self)
 
     def _add(self, offset: i64, address: i64, time: i64, size: i64) -> None:
         pages = self._pages

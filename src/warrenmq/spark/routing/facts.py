@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from warrenmq.broker.publish.stages import DIRECT_REPLY
+from warrenmq.broker.records import DIRECT_REPLY
 from warrenmq.spark.headers import from_maps
 from warrenmq.spark.routing.definitions import InputError
 from warrenmq.spark.routing.judge import OPTIONAL

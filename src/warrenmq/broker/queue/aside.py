@@ -12,11 +12,13 @@ from typing import TYPE_CHECKING, Final, final
 from librt.vecs import append, vec
 from mypy_extensions import i64
 
+from warrenmq.broker.notes import Notes
 from warrenmq.log.damage import MISMATCH, named
 from warrenmq.log.index import QueueIndex
+from warrenmq.log.log import Log
 
 if TYPE_CHECKING:
-    from warrenmq.broker.broker import Broker
+    from warrenmq.broker.queue.surroundings import Surroundings
 
 
 @final
@@ -39,7 +41,9 @@ class Damaged:
 class Aside:
     """What one owner has set aside, by position."""
 
-    def __init__(self, broker: Broker, owner: i64, kind: str, vhost: str, name: str, in_place: bool = False) -> None:
+    def __init__(
+        self, broker: Surroundings, owner: i64, kind: str, vhost: str, name: str, in_place: bool = False
+    ) -> None:
         self._broker: Final = broker
         self._in_place: Final = in_place  # a stream's: its offset stays, and goes by retention
         self.owner: Final = owner  # the id by which the log knows it
@@ -127,30 +131,12 @@ class Aside:
 class DamagedMessages:
     """All of it, for the operator."""
 
-    def __init__(self, broker: Broker) -> None:
-        self._broker: Final = broker
+    def __init__(self, log: Log, notes: Notes) -> None:
+        self._log: Final = log
+        self._notes: Final = notes
         self.owners: dict[int, Aside] = {}
         self.set_aside: i64 = 0  # ever
         self._dropped: set[int] = set()  # addresses given up before their owners came to them
-
-    def found_by_scan(self, address: i64, problem: str) -> None:
-        """Before anybody came to it: whoever holds it will set it aside."""
-        fields: dict[str, object] = {
-            "place": named(address), "queue": ", ".join(self.names(address)), "reason": problem,
-            "id": f"log-{address}",
-        }  # fmt: skip
-        self._broker.notes.event("error", "message_damaged", fields)
-
-    def names(self, address: i64) -> list[str]:
-        """The queues and exchanges a record was written for; it may have moved since."""
-        found: list[str] = []
-        ids = self._broker.log.queues_of(address)
-        for vhost in self._broker.vhosts.values():
-            for queue in vhost.queues.values():
-                if queue.id in ids:
-                    found.append(str(queue.name))
-        found.extend(self._broker.delay.names_of(ids))
-        return found
 
     def count(self) -> i64:
         """How many are known and not dropped yet."""
@@ -161,7 +147,7 @@ class DamagedMessages:
 
     def ahead(self) -> list[int]:
         """Addresses found damaged (by the scrub, say) that nobody has come to yet, so nobody has set them aside."""
-        found = self._broker.log.damage.known
+        found = self._log.damage.known
         if not found:
             return []
         held: set[int] = set()
@@ -180,7 +166,7 @@ class DamagedMessages:
             if address not in self.ahead():
                 return False
             self._dropped.add(address)
-            self._broker.notes.event("warning", "damaged_message_dropped", {"place": named(address)})
+            self._notes.event("warning", "damaged_message_dropped", {"place": named(address)})
             return True
         aside = self.owners.get(int(words[0])) if words[0].isdigit() else None
         return aside is not None and aside.drop(int(words[1]))

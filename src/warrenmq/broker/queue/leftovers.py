@@ -11,7 +11,7 @@ from typing import Final, final
 from mypy_extensions import i64
 
 from warrenmq.broker.clock import Clock
-from warrenmq.broker.message import Entry
+from warrenmq.broker.queue.entry import Entry
 from warrenmq.broker.timers import Timer, Timers
 
 SLICE: Final = 16384  # entries let go in a turn

@@ -1,0 +1,90 @@
+"""The core: everything that exists, whoever is connected.
+
+Duty: hold the vhosts and what a message may meet on its way, and see to what goes when a queue or an exchange does. It
+never awaits and owns no socket. Clients are not known here: see ``broker.py``.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from mypy_extensions import i64
+
+from warrenmq.broker.clock import Clock
+from warrenmq.broker.dead_letter import DeadLetters
+from warrenmq.broker.delay.delays import Delays
+from warrenmq.broker.durability import Durability
+from warrenmq.broker.firehose import Firehose
+from warrenmq.broker.guesses import Guesses
+from warrenmq.broker.interceptor import Interceptors
+from warrenmq.broker.node import Node
+from warrenmq.broker.notes import Notes
+from warrenmq.broker.queue.queue import Queue
+from warrenmq.broker.randomness import Randomness
+from warrenmq.broker.records import INTERNAL, Exchange
+from warrenmq.broker.registry import Registry
+from warrenmq.broker.replies import DirectReplies
+from warrenmq.broker.vhost import VHost
+from warrenmq.log.log import Log
+from warrenmq.log.transient import TransientStore
+
+
+class Core(Registry):
+    """What exists, on the services that all of it shares."""
+
+    def __init__(
+        self,
+        log: Log,
+        transient: TransientStore,
+        clock: Clock,
+        io_clock: Clock,
+        randomness: Randomness,
+        notes: Notes,
+        node_name: str = "warren@localhost",
+    ) -> None:
+        super().__init__(log, transient, clock, io_clock, randomness, notes)
+        self.node: Final = Node(node_name, self.turn.now)
+        self.vhosts: dict[str, VHost] = {}
+        self.parameters: dict[tuple[str, str, str], object] = {}  # (component, vhost, name) -> value
+        self.global_parameters: dict[str, object] = {}
+        self.guesses: Final = Guesses()
+        self.interceptors: Interceptors = Interceptors()
+        self.firehose: Final = Firehose(self, self.node.name)
+        self.replies: Final = DirectReplies(self.ids)
+        self.delay: Final = Delays(self, self.vhosts)
+        self.dead_letters = DeadLetters(self, self.delay)
+        self.durability: Final = Durability(self, self.vhosts, self.delay)
+
+    def add_vhost(self, name: str, user: str = INTERNAL) -> VHost:
+        vhost = self.vhosts.get(name)
+        if vhost is None:
+            vhost = VHost(name, self, user)
+            self.vhosts[name] = vhost
+        return vhost
+
+    def exchange_removed(self, exchange: Exchange) -> None:
+        self.delay.exchange_removed(exchange)
+
+    def queue_gone(self, queue: Queue, deleted: bool) -> None:
+        for channel in list(self.durability.waiting):
+            channel.queue_lost(queue, deleted)
+
+    def drop_from_log(self, queue: Queue) -> None:
+        self.durability.drop(queue)
+
+    def names_of_damaged(self, address: i64) -> list[str]:
+        """The queues and exchanges a record was written for; it may have moved since."""
+        found: list[str] = []
+        ids = self.log.queues_of(address)
+        for vhost in self.vhosts.values():
+            for queue in vhost.queues.values():
+                if queue.id in ids:
+                    found.append(str(queue.name))
+        found.extend(self.delay.names_of(ids))
+        return found
+
+    def fail_queue(self, queue: Queue) -> None:
+        """A fault: the queue accepts nothing any more, and what publishers wait for there will not come."""
+        queue.failed = True
+        queue.eager = True
+        self.queue_gone(queue, False)
