@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tests.support import planting
-from warrenmq.broker import delivering, store
+from warrenmq.broker import delivering, topology
 from warrenmq.broker.committing import Commit
 from warrenmq.broker.delivering import ACCEPTED, KEPT, SCHEDULED, WAITING
 from warrenmq.broker.publish import outcomes
@@ -66,11 +66,11 @@ def acks_are_left_out(right: Any, self: Any, ack: Any) -> Any:
 FAULTS = (
     Fault("publishes are confirmed before they are on disk", outcomes.tell, confirmed_at_once, ""),
     Fault("acknowledgements are not logged", Queue._leave, nothing, "although its acknowledgement was on disk"),
-    Fault("nothing comes back flagged", store.load_queue, as_after_a_clean_stop, "without the redelivered flag"),
+    Fault("nothing comes back flagged", topology.load_queue, as_after_a_clean_stop, "without the redelivered flag"),
     Fault("half of a fanout is not logged", delivering._log_for_all, first_queue_alone, "lost"),
     Fault(
         "what is recovered comes back in the wrong order",
-        store.load_queue,
+        topology.load_queue,
         neighbours_swapped,
         "of the same publisher",
     ),

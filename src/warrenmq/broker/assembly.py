@@ -36,9 +36,8 @@ class Receiver:
 class Assembly:
     """The content that is coming in on one channel, as far as it has."""
 
-    def __init__(self, publishing: Publishing, receiver: Receiver) -> None:
+    def __init__(self, publishing: Publishing) -> None:
         self._publishing: Final = publishing
-        self._receiver: Final = receiver
         self.method: Method | None = None  # basic.publish, while its content is not complete
         self._arguments: bytes = b""
         self._header: bytes | None = None
@@ -62,7 +61,7 @@ class Assembly:
             self._large.abandon()
             self._large = None
 
-    def header(self, payload: bytes) -> None:
+    def header(self, receiver: Receiver, payload: bytes) -> None:
         """The content header frame."""
         method = self.method
         if method is None:
@@ -91,7 +90,7 @@ class Assembly:
         self.chunks = []
         self._small = 0
         if size == 0:
-            self._complete()
+            self._complete(receiver)
         elif size > LARGE and self._will_be_logged(payload):
             self._large = LargeBody(self._publishing.broker.log, self.chunks)
 
@@ -111,7 +110,7 @@ class Assembly:
                 return True
         return False
 
-    def body(self, payload: bytes) -> None:
+    def body(self, receiver: Receiver, payload: bytes) -> None:
         """A content body frame."""
         if self.method is None:
             raise AmqpError(505, "expected method frame, got non method frame instead")
@@ -127,7 +126,7 @@ class Assembly:
                 self._small = 0
                 self._publishing.teller.charge(self._publishing.broker.log.batch, logged)
         if self.left == 0:
-            self._complete()
+            self._complete(receiver)
 
     def _collect(self, payload: bytes) -> None:
         """Keep a piece of the body. Small ones are joined: tiny frames cost no more memory than their octets."""
@@ -144,11 +143,11 @@ class Assembly:
             chunks.append(joined)
             self._small = 0
 
-    def _complete(self) -> None:
+    def _complete(self, receiver: Receiver) -> None:
         header = self._header
         assert header is not None
         publishing = self._publishing
-        self._receiver.content_is_complete()
+        receiver.content_is_complete()
         message = assembled(header, self.chunks, self.size)
         self.method = None
         self._header = None

@@ -81,7 +81,7 @@ class Channel(Teller, Answering, Listener, WaitsForLog, Receiver, Settler):
         )
         sender = Sender(connection.username, connection.name, self.name, number)
         self.publishing: Final = Publishing(self.broker, vhost, publisher, sender, connection.memo, self)
-        self.assembly: Final = Assembly(self.publishing, self)
+        self.assembly: Final = Assembly(self.publishing)
         self.tx: Transaction | None = None
         self.committing: Held | None = None  # tx.commit-ok while it waits: no other command is taken meanwhile
         self.last_queue: str | None = None

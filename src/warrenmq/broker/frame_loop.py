@@ -197,9 +197,9 @@ def _frame(connection: Dialogue, kind: i64, number: i64, payload: bytes) -> None
             raise channel.assembly.unexpected_frame()
         _method(connection, channel, payload)
     elif kind == FRAME_HEADER:
-        channel.assembly.header(payload)
+        channel.assembly.header(channel, payload)
     else:
-        channel.assembly.body(payload)
+        channel.assembly.body(channel, payload)
 
 
 def _open_channel(connection: Dialogue, number: i64, kind: i64, payload: bytes) -> None:
