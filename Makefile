@@ -33,7 +33,7 @@ help:
 	@echo 'make bench  measure, beside RabbitMQ if Debian'"'"'s is installed, and write docs/benchmarks.md'
 	@echo 'make soak   the long tests: crashes, differential, disk model, for hours   (ARGS="-k crash")'
 	@echo 'make demo   a broker is killed, Spark loses nothing of it: two minutes, one picture'
-	@echo 'make lint   ruff, and what nothing uses        make types  mypy --strict on src        make format  ruff writes the layout'
+	@echo 'make lint   ruff, and what nothing uses        make types  mypy --strict on src, tests and bench        make format  ruff writes the layout'
 	@echo 'make clean  remove what was built and installed (not ./data)'
 
 run: $(PACKAGE)
@@ -67,7 +67,7 @@ format: $(TOOLS)
 	$(BIN)/ruff format
 
 types: $(TOOLS)
-	$(BIN)/mypy --strict src
+	$(BIN)/mypy --strict src tests bench
 
 $(PACKAGE): $(PYTHON_STAMP)
 	@scripts/venv '$(PYTHON)' $(if $(PYTHON_STAMP),exact,any)

@@ -23,7 +23,7 @@ def broker(tmp_path: Path) -> Iterator[Broker]:
         yield broker
 
 
-def leased(broker: Broker, *bodies: str, **arguments: object) -> tuple[Queue, str]:
+def leased(broker: Broker, *bodies: str, **arguments: Any) -> tuple[Queue, str]:
     """A queue with a dead-letter queue, and all its messages under a lease."""
     q = Queue(broker, **{**DEAD, **arguments})
     q.channel.queue_declare("dead", durable=True)

@@ -154,7 +154,7 @@ def test_released_and_nacked_messages_go_back_flagged_redelivered(broker: Broker
 
 
 def test_a_nack_without_requeue_dead_letters(broker: Broker) -> None:
-    q = Queue(broker, **{"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dead"})
+    q = Queue(broker, **{"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dead"})  # type: ignore[arg-type]
     q.channel.queue_declare("dead", durable=True)
     q.publish("a")
     q.post(q.lease(count=1)["id"], "nack", requeue=False)
@@ -178,7 +178,7 @@ def test_a_lease_survives_a_restart_with_exactly_its_messages(broker: Broker) ->
 
 
 def test_ttl_and_limits_do_not_touch_what_is_leased(broker: Broker) -> None:
-    q = Queue(broker, **{"x-message-ttl": 1000, "x-max-length": 2})
+    q = Queue(broker, **{"x-message-ttl": 1000, "x-max-length": 2})  # type: ignore[arg-type]
     q.publish("a", "b")
     lease = q.lease(count=2)["id"]
     q.publish("c", "d", "e")

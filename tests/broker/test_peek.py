@@ -49,7 +49,8 @@ def raw(broker: Broker, **query: Any) -> list[tuple[int, bool, bytes, bytes, byt
         f"{broker.http_url}/api/queues/%2F/q/peek", params=query, auth=("guest", "guest"), timeout=60,
         headers={"accept": "application/octet-stream"},
     )  # fmt: skip
-    data, at, found = answer.content, 0, []
+    data, at = answer.content, 0
+    found: list[Any] = []
     while True:
         (position,) = struct.unpack_from(">q", data, at)
         at += 8

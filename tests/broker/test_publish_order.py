@@ -16,7 +16,7 @@ from warrenmq.wire.content import Properties
 from warrenmq.wire.fields import Field
 
 # In order: the fault, what it does to the publish, and the words by which its refusal is known.
-FAULTS = [
+FAULTS: list[tuple[str, dict[str, object], str]] = [
     ("immediate", {"immediate": True}, "immediate=true"),
     ("size", {"body": b"x" * 101}, "message size 101 is larger than configured max size 100"),
     ("write permission", {"exchange": "forbidden"}, "refused for user 'eve'"),

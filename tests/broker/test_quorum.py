@@ -50,7 +50,7 @@ def test_one_failure_too_many_is_a_dead_letter(core: Core) -> None:
     assert dead.properties.headers["x-first-death-reason"].value == "delivery_limit"
 
 
-def counts(client: Client, times: int) -> list[tuple[str, int]]:
+def counts(client: Client, times: int) -> list[tuple[str, object]]:
     """That many messages, each taken and kept, with their delivery counts."""
     found = []
     for _ in range(times):

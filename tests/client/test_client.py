@@ -72,7 +72,7 @@ def test_many_messages_are_published_and_consumed_in_order(channel: Channel, que
     assert channel.unconfirmed == 0
     channel.basic_qos(500)
     tag = channel.basic_consume(queue)
-    seen = []
+    seen: list[bytes] = []
     while len(seen) < len(bodies):
         batch = channel.receive(20)
         assert batch, "the broker stopped delivering"

@@ -125,7 +125,8 @@ READ: dict[str, object] = {
     "an empty array": [], "an empty table": {}, "300 letters": "x" * 300,
 }
 
-FLAGS = ({}, {"auto_delete": True}, {"exclusive": True}, {"durable": False}, {"auto_delete": True, "exclusive": True},
+FLAGS: tuple[dict[str, bool], ...] = (
+         {}, {"auto_delete": True}, {"exclusive": True}, {"durable": False}, {"auto_delete": True, "exclusive": True},
          {"auto_delete": True, "durable": False}, {"exclusive": True, "durable": False},
          {"auto_delete": True, "exclusive": True, "durable": False})
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from tests.conformance.steps import Case, Step, call, case, expect, message, pub, queue, silence, tell
 
@@ -16,7 +17,7 @@ def of(kind: str, **arguments: object) -> Step:
                                                                    for key, value in arguments.items()}})
 
 
-def consume(tag: str = "t", **values: object) -> Step:
+def consume(tag: str = "t", **values: Any) -> Step:
     return call("basic.consume", queue="m.q", consumer_tag=tag, **values)
 
 

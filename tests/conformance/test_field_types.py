@@ -111,7 +111,7 @@ def strange(broker: RunningBroker) -> Any:
     with RawClient(broker.port).handshake().open(1) as client:
         client.call(1, "queue.declare", queue="f.q", auto_delete=True)
         client.call(1, "queue.bind", queue="f.q", exchange="amq.topic", routing_key="f.*")
-        client.publish(1, "amq.topic", b"f.\xff", b"x", message_id=b"\xfe", headers={b"h\xfd": b"\xfc"})  # type: ignore[arg-type,dict-item]
+        client.publish(1, "amq.topic", b"f.\xff", b"x", message_id=b"\xfe", headers={b"h\xfd": b"\xfc"})  # type: ignore[arg-type]
         client.call(1, "queue.declare", queue="f.q", passive=True)
         status, shown = broker.http("POST", "/api/queues/%2F/f.q/get", {
             "count": 1, "ackmode": "ack_requeue_true", "encoding": "auto"})

@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable
 
 from tests.crash.ledger import Ledger
-from warrenmq.client import ChannelClosed, ConnectError, Connection, ConnectionClosed
+from warrenmq.client import Acked, ChannelClosed, ConnectError, Connection, ConnectionClosed
 from warrenmq.client.channel import Channel
 from warrenmq.client.errors import Timeout
 from warrenmq.wire.content import Properties
@@ -91,7 +91,7 @@ def publisher(name: bytes, numbers: Numbers) -> Callable[[Worker, Connection], N
         channel = connection.channel()
         channel.confirm_select()
         while True:
-            sent = []
+            sent: list[tuple[int, tuple[str, ...], bytes]] = []
             for _ in range(self.random.randint(1, 120)):
                 exchange, key, queues = self.random.choice(ROUTES)
                 body = b"%s:%d:%s" % (name, numbers.take(), padding(self.random))
@@ -116,7 +116,7 @@ def settle_confirms(
         acked: set[int] = set()
         low = 0
         for event in channel.take_events():
-            if type(event).__name__ == "Acked":
+            if isinstance(event, Acked):
                 tag = int(event.tag)
                 acked.update(range(low + 1, tag + 1) if event.multiple else (tag,))
                 if event.multiple:

@@ -57,15 +57,16 @@ def furnish(base: str) -> None:
         "match": {"type": "headers", "durable": True, "arguments": {"alternate-exchange": "rest"}},
     }.items():
         call(base, "PUT", f"/exchanges/{AT}/{name}", body)
-    for name, body in {
+    queues: dict[str, dict[str, object]] = {
         "plain": {"durable": True},
         "transient": {"durable": False, "auto_delete": True},
         "with arguments é": {"durable": True, "arguments": {
             "x-max-length": 10, "x-dead-letter-exchange": "rest", "x-dead-letter-routing-key": "dead",
             "x-message-ttl": 60000, "x-max-priority": 5, "x-overflow": "reject-publish",
             "own": {"nested": [1, "two", 3.5, True]}, "large": 99999999999}},
-    }.items():  # fmt: skip
-        call(base, "PUT", f"/queues/{AT}/{quote(name, safe='')}", body)
+    }  # fmt: skip
+    for name, queue in queues.items():
+        call(base, "PUT", f"/queues/{AT}/{quote(name, safe='')}", queue)
     call(base, "PUT", "/queues/defs-two/plain", {"durable": True})
     call(base, "POST", f"/bindings/{AT}/e/direct/q/plain", {"routing_key": "a/b c"})
     call(base, "POST", f"/bindings/{AT}/e/direct/q/plain", {"routing_key": ""})

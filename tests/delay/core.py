@@ -7,12 +7,13 @@ from pathlib import Path
 from warrenmq.broker.broker import Broker
 from warrenmq.broker.channel import Channel
 from warrenmq.broker.clock import VirtualClock
-from warrenmq.broker.connection import RUNNING, Connection
+from warrenmq.broker.connection import Connection
 from warrenmq.broker.delay.schedule import Schedule
 from warrenmq.broker.log_listener import LogListener
 from warrenmq.broker.notes import Notes
 from warrenmq.broker.randomness import Randomness
 from warrenmq.broker.sink import Sink
+from warrenmq.broker.states import RUNNING
 from warrenmq.log.files import Files
 from warrenmq.log.log import Log
 from warrenmq.log.runner import Runner

@@ -47,7 +47,7 @@ def test_importing_them_again_keeps_what_waits(desk: Desk) -> None:
     assert desk.waiting("later") == 1
     url = f"{desk.broker.http_url}/api/definitions"
     exported = httpx.get(url, auth=("guest", "guest"), timeout=60).json()
-    assert EXPORTED["exchanges"][0] in exported["exchanges"]  # type: ignore[index]
+    assert EXPORTED["exchanges"][0] in exported["exchanges"]
 
 
 def test_the_page_names_every_header_and_argument_there_is() -> None:

@@ -26,7 +26,7 @@ from tests.support.brokers import (
 )
 
 PATIENCE = 120
-QUORUM = {"x-queue-type": "quorum"}
+QUORUM: dict[str, object] = {"x-queue-type": "quorum"}
 LIMITED = {**QUORUM, "x-delivery-limit": 9}
 #: Every queue, with how it is declared.
 QUEUES: dict[str, dict[str, object]] = {

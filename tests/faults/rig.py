@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from warrenmq.broker.broker import Broker
 from warrenmq.broker.clock import VirtualClock
@@ -241,7 +242,7 @@ class Client:
         assert self.names()[-1] == "queue.declare-ok"
 
     def published(
-        self, exchange: str, key: str, body: bytes, channel: int = 1, mandatory: bool = False, **properties: object
+        self, exchange: str, key: str, body: bytes, channel: int = 1, mandatory: bool = False, **properties: Any
     ) -> bytes:
         """The frames of a publish, persistent unless said otherwise."""
         properties.setdefault("delivery_mode", 2)

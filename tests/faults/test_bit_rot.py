@@ -6,6 +6,7 @@ import errno
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -43,7 +44,7 @@ def body(number: int) -> bytes:
     return b"<message %05d>" % number
 
 
-def filled(folder: Path, count: int = COUNT, arguments: dict[str, object] | None = None, **properties: object) -> Rig:
+def filled(folder: Path, count: int = COUNT, arguments: dict[str, object] | None = None, **properties: Any) -> Rig:
     rig = Rig(folder)
     rig.broker.windowed = MANY
     client = rig.client()
@@ -359,7 +360,7 @@ def rotten_broker(folder: Path, count: int = 5, rotten: int = 2) -> Broker:
 def taken(broker: Broker, count: int) -> list[bytes]:
     with Connection(broker.url) as connection:
         channel = connection.channel()
-        found = []
+        found: list[bytes] = []
         while len(found) < count and (message := channel.basic_get("q", no_ack=True)) is not None:
             found.append(message.body)
         return found

@@ -16,6 +16,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -191,7 +192,8 @@ def ready_file(folder: Path) -> None:
 
 
 def identities(folder: Path) -> tuple[Authority, Authority]:
-    (folder / "ours").mkdir(), (folder / "theirs").mkdir()
+    (folder / "ours").mkdir()
+    (folder / "theirs").mkdir()
     return Authority(folder / "ours", "ours"), Authority(folder / "theirs", "theirs")
 
 
@@ -335,7 +337,7 @@ def half_a_request(one: Broker, sent: bytes) -> socket.socket:
 
 def patience(folder: Path, setting: str, sent: bytes) -> None:
     """Two brokers get half a request each; the patient one still waits when the other has given up."""
-    with broker(folder, **{setting: 3600.0}) as patient, broker(folder, **{setting: 0.2}) as hasty:
+    with broker(folder, **{setting: 3600.0}) as patient, broker(folder, **{setting: 0.2}) as hasty:  # type: ignore[arg-type]
         with half_a_request(patient, sent) as kept, half_a_request(hasty, sent) as given_up:
             wait_for_end(given_up)
             assert not ended(kept)
@@ -392,7 +394,7 @@ def disk_free_limit(folder: Path) -> None:
         assert node(one)["disk_free_limit"] == 3000
 
 
-def scrubbed(folder: Path, name: str, one: dict[str, object], other: dict[str, object]) -> None:
+def scrubbed(folder: Path, name: str, one: dict[str, Any], other: dict[str, Any]) -> None:
     """The counter of the one goes to two and beyond while that of the other, which began earlier, does not."""
     with broker(folder / "other", **other) as resting, broker(folder / "one", **one) as busy:
         for each in (resting, busy):

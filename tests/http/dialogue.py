@@ -154,7 +154,7 @@ def _policies() -> list[Step]:
         {"pattern": "zz", "definition": {"max-length": 1}, "apply-to": "queues", "priority": 7},
     ):
         rows.append(("PUT", "/policies/%2F/p", body))
-    for key, values in {
+    refusable: dict[str, list[object]] = {
         "max-length": ["x", -1, 1.5, True, None, [1, 2], {"a": 1}, 5],
         "max-length-bytes": [-1, 5],
         "message-ttl": [-1, "100", 99999999999999],
@@ -176,7 +176,8 @@ def _policies() -> list[Step]:
         "max-age": ["1Q", "1h"],
         "ha-mode": ["foo", "all"],
         "ha-params": [1],
-    }.items():
+    }
+    for key, values in refusable.items():
         for value in values:
             rows.append(("PUT", "/policies/%2F/p", {"pattern": "zz", "definition": {key: value}}))
     for key, value in {"overflow": "drop-head", "dead-letter-exchange": "x", "max-length": 5, "expires": 10000}.items():

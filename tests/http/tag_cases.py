@@ -54,7 +54,7 @@ OPERATOR = ("PUT", "/operator-policies/%2F/t-policy", POLICY_BODY)
 VICTIM = ("PUT", "/users/t-victim", {"password": "x", "tags": ""})
 VICTIM_MAY = ("PUT", "/permissions/%2F/t-victim", PERMISSIONS)
 VICTIM_TOPIC = ("PUT", "/topic-permissions/%2F/t-victim", {"exchange": "amq.topic", "write": ".*", "read": ".*"})
-VHOST = ("PUT", "/vhosts/t-vhost", {})
+VHOST: tuple[str, str, dict[str, object]] = ("PUT", "/vhosts/t-vhost", {})
 
 CASES = [
     Case("GET", "/whoami"),

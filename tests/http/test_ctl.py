@@ -8,6 +8,7 @@ from __future__ import annotations
 import io
 import json
 from pathlib import Path
+from typing import Any
 
 import pika
 import pytest
@@ -168,7 +169,7 @@ def test_a_stopped_app_takes_no_clients_until_it_is_started(api: Api, run) -> No
 
 
 def test_definitions_go_out_to_a_file_and_come_back(
-    api: Api, run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch  # type: ignore[no-untyped-def]
+    api: Api, run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     api.put("/queues/%2F/kept", {"durable": True})
     file = tmp_path / "definitions.json"

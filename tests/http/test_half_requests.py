@@ -22,7 +22,7 @@ from warrenmq.server.background import Background
 from warrenmq.server.config import Settings
 from warrenmq.testing import Broker
 
-HASTE = {"http_header_timeout": 0.3, "http_body_timeout": 0.3}
+HASTE: dict[str, Any] = {"http_header_timeout": 0.3, "http_body_timeout": 0.3}
 LOGIN = b"authorization: Basic Z3Vlc3Q6Z3Vlc3Q=\r\n"  # guest:guest
 GET = b"GET /api/whoami HTTP/1.1\r\nhost: x\r\n" + LOGIN + b"\r\n"
 

@@ -10,6 +10,7 @@ from starlette.requests import Request
 from tests.http.conftest import Api
 from warrenmq.http import auth
 from warrenmq.http.bridge import Bridge
+from warrenmq.http.errors import ApiError
 from warrenmq.http.peer import is_loopback
 from warrenmq.testing import Broker
 
@@ -72,7 +73,7 @@ def test_guest_may_come_from_this_machine_only() -> None:
             assert broker._server is not None
             try:
                 return (await auth.authenticate(Request(scope), Bridge(broker._server))).name
-            except auth.ApiError as error:
+            except ApiError as error:
                 return str(error.reason)
 
         assert broker._loop is not None

@@ -10,6 +10,7 @@ from prometheus_client.core import GaugeMetricFamily
 
 from tests.http.conftest import Api
 from warrenmq.http import metrics
+from warrenmq.http.bridge import Bridge
 from warrenmq.http.listing import SLICE_ITEMS
 from warrenmq.http.metrics import QUEUE_GAUGES, Collected, Queues, _each_queue, _escaped
 
@@ -81,5 +82,5 @@ def test_gathering_gives_way_too(api: Api) -> None:
     assert sum(line.startswith("rabbitmq_queue_messages_ready{") for line in text.splitlines()) >= 500
 
 
-def bridge(api: Api) -> metrics.Bridge:
-    return metrics.Bridge(api.broker.server)
+def bridge(api: Api) -> Bridge:
+    return Bridge(api.broker.server)

@@ -118,7 +118,8 @@ def test_a_configured_origin_is_as_good_as_the_own_one() -> None:
                                   "/api/none", "/none", "/api/users/none"])  # fmt: skip
 def test_every_answer_says_that_it_is_framed_and_sniffed_by_nobody(api: Api, path: str) -> None:
     for user in (GUEST, None):
-        answer: Any = api.client.get(f"{api.broker.http_url}{path}", **({"auth": user} if user else {}))
+        asked: dict[str, Any] = {"auth": user} if user else {}
+        answer: Any = api.client.get(f"{api.broker.http_url}{path}", **asked)
         assert answer.headers["x-content-type-options"] == "nosniff"
         assert "frame-ancestors 'none'" in answer.headers["content-security-policy"]
         assert "unsafe" not in answer.headers["content-security-policy"]

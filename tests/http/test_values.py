@@ -115,7 +115,8 @@ def counted(value: Any) -> Any:
 def told(broker: RunningBroker, path: str, keys: list[str], user: str = "guest:guest") -> Any:
     status, found = broker.http("GET", f"/api{path}", user=user)
     assert status == 200, (path, found)
-    rows = [{key: counted(one.get(key)) for key in keys} for one in (found if isinstance(found, list) else [found])]
+    objects: list[Any] = found if isinstance(found, list) else [found]
+    rows = [{key: counted(one.get(key)) for key in keys} for one in objects]
     for row in rows:
         row["message_stats"] = {
             key: value

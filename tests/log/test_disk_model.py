@@ -179,7 +179,7 @@ def every_failure(length: int, step: int) -> None:
         assert failed
         judged += points.judged
         # the disk is well again: service is back, everything is promised, memory and disk agree
-        assert world.log.flush() or (world.log.retry() is None and world.log.flush())
+        assert world.log.flush() or (world.log.retry() is None and world.log.flush())  # type: ignore[func-returns-value]
         assert not world.log.failing
         world.check_reads()
         log, recovered = Log.open("/data", SimulatedFiles(disk.kept_image()), small())

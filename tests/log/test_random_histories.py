@@ -8,6 +8,7 @@ from __future__ import annotations
 import errno
 import random
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -73,13 +74,18 @@ def test_very_many_random_histories_survive_crashes_and_faults(
     live_through(operations, seed, faults, restarts)
 
 
+def full_at(disk: SimulatedFiles, operations: set[int], kind: str, name: str) -> int:
+    """What the disk says when it is asked: it has no room at these operations."""
+    return errno.ENOSPC if disk.operations in operations else 0
+
+
 def live_through(operations: list[Step], seed: int, faults: set[int], restarts: int) -> None:
     rng = random.Random(seed)
     disk = SimulatedFiles()
     world = World(disk, small())
     for _ in range(restarts + 1):
         CrashPoints(disk, lambda disk: disk.images(2, rng), before=world)
-        disk.fault = lambda kind, name, disk=disk: errno.ENOSPC if disk.operations in faults else 0
+        disk.fault = partial(full_at, disk, faults)
         for operation in operations:
             operation(world)
             if rng.random() < 0.2:

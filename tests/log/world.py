@@ -10,6 +10,7 @@ from __future__ import annotations
 import copy
 
 from librt.vecs import append, vec
+from mypy_extensions import i64
 
 from warrenmq.log.files import Files
 from warrenmq.log.index import QueueIndex
@@ -200,9 +201,7 @@ class World(Listener):
             )
 
 
-def _vec(values: list[int]) -> vec:  # type: ignore[type-arg]
-    from mypy_extensions import i64
-
+def _vec(values: list[int]) -> vec[i64]:
     return vec[i64](values)
 
 

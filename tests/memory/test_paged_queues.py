@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -31,7 +32,7 @@ class Paged:
         self.client.declare("q", durable, arguments)
         self.publish(range(count), **properties)
 
-    def publish(self, numbers: range, **properties: object) -> None:
+    def publish(self, numbers: range, **properties: Any) -> None:
         self.client.feed(b"".join(self.client.published("", "q", b"%d" % n, **properties) for n in numbers))
 
     def assert_paged(self) -> None:

@@ -13,6 +13,7 @@ import subprocess
 import time
 import uuid
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -48,7 +49,7 @@ def compiled(command: list[str | Path], cwd: Path, **environment: str) -> None:
     run(*command, cwd=cwd, **environment)
 
 
-def check(broker: RunningBroker, *command: str | Path, **environment: str) -> None:
+def check(broker: RunningBroker, *command: str | Path, **environment: Any) -> None:
     """Run a program against the broker and compare what it printed."""
     delayed = broker.is_warren
     shown = run(*command, broker.host, str(broker.port), "delayed" if delayed else "plain", **environment)

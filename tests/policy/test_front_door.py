@@ -231,11 +231,11 @@ def test_an_argument_that_is_kept_only_comes_back_as_it_was_set(house: House, ar
 
 
 def test_queues_have_priorities_one_active_consumer_and_a_type_by_argument(house: House) -> None:
-    house.declare("probe", **{"x-max-priority": 5})
+    house.declare("probe", **{"x-max-priority": 5})  # type: ignore[arg-type]
     house.fill("low", priority=1)
     house.fill("high", priority=4)
     assert house.take("probe") == ["high", "low"]
-    house.declare("single", **{"x-single-active-consumer": True})
+    house.declare("single", **{"x-single-active-consumer": True})  # type: ignore[arg-type]
     for tag in ("one", "two"):
         house.channel.basic_consume("single", consumer_tag=tag)
     house.fill("a", "b", key="single")

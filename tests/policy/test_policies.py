@@ -128,7 +128,7 @@ def test_any_definition_is_either_accepted_or_refused_with_a_text(values: dict[s
 
 def test_operator_policies_may_only_set_what_takes_the_smaller_value() -> None:
     for key in KEYS.values():
-        body = {"pattern": "", "definition": {key.name: 5}}
+        body: dict[str, object] = {"pattern": "", "definition": {key.name: 5}}
         if key.merge == MIN:
             parse_policy("/", "p", body, True)
         else:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from tests.broker.harness import Client, Core, Got
 from warrenmq.broker.in_force import set_policy
 from warrenmq.broker.policy import parse_policy
@@ -14,7 +16,7 @@ def queue(core: Core, name: str) -> Queue:
     return core.broker.vhosts["/"].queues[name]
 
 
-def fill(client: Client, name: str, *bodies: str, **properties: object) -> None:
+def fill(client: Client, name: str, *bodies: str, **properties: Any) -> None:
     for body in bodies:
         client.publish("", name, body.encode(), Properties(**properties))
 

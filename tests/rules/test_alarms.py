@@ -120,7 +120,7 @@ def test_both_reasons_are_named(core: Core, machine: Machine, client: Client) ->
 
 
 def test_a_client_without_the_capability_is_held_and_told_nothing(core: Core, machine: Machine) -> None:
-    client = core.client(**{"connection.blocked": False})
+    client = core.client(**{"connection.blocked": False})  # type: ignore[arg-type]
     machine.used = 500
     look(core, client)
     client.publish("", "q", b"a")

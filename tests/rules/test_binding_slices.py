@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -66,7 +67,7 @@ DELETIONS = [("queue.delete", {"queue": "q"}), ("exchange.delete", {"exchange": 
 
 @pytest.mark.parametrize(("method", "what"), DELETIONS, ids=["queue", "exchange"])
 def test_the_log_is_told_of_a_bounded_number_a_turn(
-    core: Core, bound: Client, method: str, what: dict[str, str]
+    core: Core, bound: Client, method: str, what: dict[str, Any]
 ) -> None:
     bound.call(method, **what)
     assert sum(len(exchange.bindings_out) for exchange in vhost(core).exchanges.values()) == (
@@ -93,7 +94,7 @@ def test_what_else_is_bound_there_is_served_meanwhile(core: Core, bound: Client)
 
 @pytest.mark.parametrize(("method", "what"), DELETIONS, ids=["queue", "exchange"])
 def test_no_binding_comes_back_after_a_crash_in_the_middle_even_if_the_name_does(
-    core: Core, bound: Client, method: str, what: dict[str, str]
+    core: Core, bound: Client, method: str, what: dict[str, Any]
 ) -> None:
     bound.call(method, **what)
     assert core.broker.jobs.busy() and stored(core) > 1
@@ -107,7 +108,7 @@ def test_no_binding_comes_back_after_a_crash_in_the_middle_even_if_the_name_does
 
 @pytest.mark.parametrize("kind", ["queue", "exchange"])
 def test_who_declares_the_name_anew_waits_and_its_bindings_stay(core: Core, bound: Client, kind: str) -> None:
-    bound.call(f"{kind}.delete", **{kind: kind[0]})
+    bound.call(f"{kind}.delete", **{kind: kind[0]})  # type: ignore[arg-type]
     other = core.client()
     if kind == "queue":
         other.send("queue.declare", queue="q", durable=True)
@@ -146,7 +147,7 @@ def test_an_exchange_that_is_bound_both_ways_goes_with_all_of_it(core: Core) -> 
     client = core.client()
     for name in "abc":
         client.call("exchange.declare", exchange=name, type="fanout", durable=True, auto_delete=name == "a")
-    for source, destination in ["ab", "bc", "bb"]:
+    for source, destination in zip("abb", "bcb", strict=True):
         client.call("exchange.bind", source=source, destination=destination)
     assert stored(core) == 3
     client.call("exchange.delete", exchange="b")

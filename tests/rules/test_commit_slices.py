@@ -147,7 +147,7 @@ def test_the_second_of_two_commits_begins_when_the_first_is_on_disk(core: Core) 
 
 
 def test_a_queue_that_others_fill_meanwhile_takes_it_all_the_same(core: Core) -> None:
-    client = transaction(core, **{"x-max-length": MANY, "x-overflow": "reject-publish"})
+    client = transaction(core, **{"x-max-length": MANY, "x-overflow": "reject-publish"})  # type: ignore[arg-type]
     other = core.client()
     other.call("confirm.select")
     in_the_middle(core, client)

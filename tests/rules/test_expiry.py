@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -101,7 +102,8 @@ def test_the_expiration_of_a_message_is_not_shown_on_its_dead_letter_but_remembe
     core.advance(10)
     dead = client.call("basic.get", queue="dead")
     assert dead.properties is not None and dead.properties.expiration is None
-    [death] = headers(dead)["x-death"]  # type: ignore[misc]
+    deaths: Any = headers(dead)["x-death"]
+    [death] = deaths
     assert death["original-expiration"] == "10" and death["reason"] == "expired"
 
 
@@ -221,7 +223,7 @@ def test_what_comes_back_with_no_time_left_expires_before_anybody_gets_it(core: 
     fill(client, "q", "1", "2")
     assert delivered(client) == ["1", "2"]
     client.call("basic.consume", queue="q", consumer_tag="next")
-    values = {"basic.nack": {"delivery_tag": 2, "multiple": True, "requeue": True},
+    values: dict[str, dict[str, Any]] = {"basic.nack": {"delivery_tag": 2, "multiple": True, "requeue": True},
               "basic.reject": {"delivery_tag": 2, "requeue": True}, "basic.recover": {"requeue": True}}  # fmt: skip
     client.send(back, 2, **values.get(back, {}))
     assert delivered(client) == []

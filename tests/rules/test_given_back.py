@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -40,7 +41,7 @@ def give_back(client: Client, tags: list[int]) -> None:
     client.feed(b"".join(method_frame(1, "basic.nack", delivery_tag=tag, requeue=True) for tag in tags))
 
 
-ORDERS = {
+ORDERS: dict[str, Callable[[list[int]], list[int]]] = {
     "ascending": lambda tags: tags,
     "descending": lambda tags: tags[::-1],
     "shuffled": lambda tags: random.Random(5).sample(tags, len(tags)),

@@ -29,7 +29,7 @@ def client(core: Core) -> Client:
 
 
 def declare(client: Client, name: str = "q", **arguments: object) -> None:
-    wanted = {"x-queue-type": "quorum", **STRATEGY, **TO_DEAD}
+    wanted: dict[str, object] = {"x-queue-type": "quorum", **STRATEGY, **TO_DEAD}
     wanted |= {"x-" + key.replace("_", "-"): value for key, value in arguments.items()}
     answer = client.call("queue.declare", queue=name, durable=True, arguments=wanted)
     assert answer.name == "queue.declare-ok", answer

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.broker.harness import Client, Core
-from tests.rules.desk import consume, delivered, drain, fill, get, headers, queue
-from tests.rules.test_expiry import declare, policy
+from tests.rules.desk import consume, delivered, drain, fill, get, headers, policy, queue
+from tests.rules.test_expiry import declare
 
 pytestmark = pytest.mark.pure
 
@@ -49,7 +50,8 @@ def test_reject_publish_dlx_nacks_and_dead_letters_what_it_rejects(client: Clien
     fill(client, "q", *"ab")
     assert client.story() == ["ack 1", "nack 2+"]
     dead = client.call("basic.get", queue="dead", no_ack=True)
-    [death] = headers(dead)["x-death"]  # type: ignore[misc]
+    deaths: Any = headers(dead)["x-death"]
+    [death] = deaths
     assert dead.body == b"b" and (death["reason"], death["queue"], death["count"]) == ("maxlen", "q", 1)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -27,7 +28,7 @@ def core(tmp_path: Path) -> Core:
     return Core(tmp_path)
 
 
-def publish(client: Client, name: str, bodies: range, **properties: object) -> None:
+def publish(client: Client, name: str, bodies: range, **properties: Any) -> None:
     one = method_frame(1, "basic.publish", routing_key=name)
     client.feed(
         b"".join(
@@ -143,7 +144,7 @@ def holding(core: Core) -> Client:
     return client
 
 
-def settled_by_turn(core: Core, client: Client, method: str, **values: object) -> list[int]:
+def settled_by_turn(core: Core, client: Client, method: str, **values: Any) -> list[int]:
     """How many messages the queue was rid of in each turn until none is left."""
     found = []
     before = int(queue(core, "q").unacked)

@@ -74,7 +74,7 @@ def run(
         fate.passes(f"{method} {path.split('?')[0].rpartition('/')[2]} answered")
         return answer
 
-    HttpApi._call = asked  # type: ignore[method-assign]
+    HttpApi._call = asked  # type: ignore[method-assign,assignment]
     try:
         _run(checkpoint, reader, fate, available_now, each_batch)
     finally:

@@ -46,7 +46,7 @@ def json_reader(schema: str) -> Any:
 
 
 def one(schema: str, body: bytes) -> tuple[Any, Any]:
-    value, left = decode_one(*json_reader(schema), body)
+    value, left = decode_one(*json_reader(schema), body)  # type: ignore[call-arg]
     return value, None if left is None else json.loads(left)
 
 

@@ -222,7 +222,7 @@ def test_a_task_reads_on_at_the_next_host(pair: Pair, name: str, kind: str) -> N
         tables = read_lease(options, schema, LeasePartition(name, str(lease["id"]), count))
     else:
         tables = look(options, PeekPartition(name, 0, 1 << 40))
-    rows = []
+    rows: list[Any] = []
     for number, table in enumerate(tables):
         if number == 0:
             pair.take_over()

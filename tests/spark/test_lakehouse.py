@@ -38,9 +38,8 @@ class Table:
 
     def ingest(self, spark: SparkSession, options: dict[str, str]) -> int:
         more: dict[str, Any] = {"catalog": self.catalog} if self.kind == "iceberg" else {}
-        return warrenmq.spark.ingest(
-            spark, options, self.lake, checkpoint=self.checkpoint, table=self.kind, **more
-        ).rows  # fmt: skip
+        done = warrenmq.spark.ingest(spark, options, self.lake, checkpoint=self.checkpoint, table=self.kind, **more)
+        return int(done.rows)
 
     def open(self) -> Lakehouse:
         return lakehouse(self.kind, self.lake, self.catalog, self.checkpoint)

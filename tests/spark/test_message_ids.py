@@ -35,8 +35,9 @@ Rows = list[dict[str, Any]]
 
 def rows() -> Rows:
     """Each unlike the others in one column, and some that are the same in all."""
-    base = {"body": b"b", "routing_key": "k", "priority": 1, "headers": [("a", "1")], "timestamp": 5}
-    unlike = [{"body": b"k"}, {"routing_key": "b"}, {"priority": None}, {"headers": [("a", "2")]}, {"timestamp": 6}]
+    base: dict[str, Any] = {"body": b"b", "routing_key": "k", "priority": 1, "headers": [("a", "1")], "timestamp": 5}
+    unlike: Rows = [{"body": b"k"}, {"routing_key": "b"}, {"priority": None}, {"headers": [("a", "2")]}]
+    unlike.append({"timestamp": 6})
     numbered = [{**base, "body": b"%d" % number} for number in range(50)]
     return [base, *({**base, **one} for one in unlike), base, base, *numbered]
 

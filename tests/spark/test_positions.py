@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 
@@ -128,7 +129,7 @@ def read(given: dict[str, str]) -> dict[str, list[int]]:
     from warrenmq.spark.source import AmqpDataSource
 
     schema = StructType([StructField("queue", StringType()), StructField("offset", LongType())])
-    reader = AmqpDataSource(given).reader(schema)
+    reader: Any = AmqpDataSource(given).reader(schema)
     found: dict[str, list[int]] = {}
     for partition in reader.partitions():
         for table in reader.read(partition):

@@ -75,9 +75,9 @@ def test_the_password_shows_nowhere(rabbitmq: RunningBroker, name: str, tmp_path
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-3000:]
     places = {"standard output": done.stdout, "standard error": done.stderr}
-    for path in tmp_path.rglob("*"):
-        if path.is_file() and path not in (program, token):
-            places[str(path.relative_to(tmp_path))] = path.read_bytes().decode("latin-1")
+    for file in tmp_path.rglob("*"):
+        if file.is_file() and file not in (program, token):
+            places[str(file.relative_to(tmp_path))] = file.read_bytes().decode("latin-1")
     assert any(path.startswith("events") for path in places) and any("offsets" in path for path in places)
     assert [place for place, text in places.items() if SECRET in text] == []
 

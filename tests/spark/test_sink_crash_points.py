@@ -234,7 +234,7 @@ def deadly(fate: WriterFate, name: str) -> Iterator[None]:
             fate.passes(f"{name}: rows settled")
             yield chunk
 
-    Publisher._read, Publisher._settled = reading, settling  # type: ignore[method-assign]
+    Publisher._read, Publisher._settled = reading, settling  # type: ignore[method-assign,assignment]
     fate.in_task = True
     try:
         yield

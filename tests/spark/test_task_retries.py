@@ -146,7 +146,7 @@ def test_spark_repeats_the_task_that_lost_its_broker_and_every_row_arrives(name:
                 path = tmp_path / str(step["name"])
                 until(program, path.with_suffix(".under-way").exists)
                 if step["name"] == "write":
-                    until(program, lambda at=broker: depth(at, target) > 0)
+                    until(program, lambda: depth(broker, target) > 0)  # noqa: B023  called at once
                 kill(broker)
                 path.with_suffix(".killed").touch()
                 if step["name"] != "gone":  # there Spark may have given up before anybody looks

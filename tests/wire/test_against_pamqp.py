@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from decimal import Decimal
+from typing import Any
 
 import pamqp.base
 import pamqp.body
@@ -56,7 +57,7 @@ def plain(value: object) -> object:
 
 
 @given(PYTHON_TABLES)
-def test_tables_pamqp_encodes_we_decode_alike(values: dict[str, object]) -> None:
+def test_tables_pamqp_encodes_we_decode_alike(values: dict[str, Any]) -> None:
     encoded = pamqp.encode.field_table(values)
     decoded, end = decode_table(encoded, 0)
     assert end == len(encoded)
@@ -72,7 +73,7 @@ def test_tables_we_encode_pamqp_decodes_alike(values: dict[str, object]) -> None
 
 
 def test_types_pamqp_picks_by_size_are_kept() -> None:
-    values = {
+    values: dict[str, Any] = {
         "small": 1,
         "short": 300,
         "long": 70000,
@@ -177,7 +178,7 @@ def known(frame_class: type[pamqp.base.Frame], name: str) -> bool:
     ),
     st.integers(0, 2**40),
 )
-def test_properties_have_pamqps_octets_both_ways(values: dict[str, object], size: int) -> None:
+def test_properties_have_pamqps_octets_both_ways(values: dict[str, Any], size: int) -> None:
     theirs = pamqp.header.ContentHeader(0, size, pamqp.commands.Basic.Properties(**values))
     marshalled = pamqp.frame.marshal(theirs, 1)
     payload = marshalled[7:-1]
