@@ -14,7 +14,8 @@ from tests.broker.harness import Client, Core
 from warrenmq.broker import in_force
 from warrenmq.broker.access import NoStore
 from warrenmq.broker.in_force import PASSED_OVER
-from warrenmq.broker.policy import Policies, Policy, parse_policy
+from warrenmq.broker.policies import Policies
+from warrenmq.broker.policy import Policy, parse_policy
 from warrenmq.server.app import STEPS
 from warrenmq.testing import Broker
 

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from tests.access.memory_store import MemoryStore
 from warrenmq.broker.access import NoStore, Refused
-from warrenmq.broker.policy import Policies, Policy, parse_policy
+from warrenmq.broker.policies import Policies
+from warrenmq.broker.policy import Policy, parse_policy
 from warrenmq.broker.policy_keys import KEYS, MIN
 
 pytestmark = pytest.mark.pure

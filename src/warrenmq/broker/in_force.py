@@ -1,7 +1,7 @@
 """Putting policies into force on what exists, in steps.
 
 Duty: after a policy was set or deleted, have every queue and exchange that it concerns ask again which policies apply.
-Not here: which apply (``policy.py``), what follows for a queue (``queue.apply_settings``), who takes the steps
+Not here: which apply (``policies.py``), what follows for a queue (``queue.apply_settings``), who takes the steps
 (``Server.work_through``: so many a turn, so that nobody waits for all of them).
 
 What a client sees while it is under way, as in RabbitMQ, where each queue hears of it in its own time: a policy is

@@ -1,17 +1,16 @@
 """The policies of one vhost and layer, found by how a name begins instead of one after the other.
 
 Duty: which of them wins for a name. Most patterns begin with a literal (``^orders``), so that few of hundreds need be
-looked at; the others are tried in order of precedence until one wins. Not here: what wins means (``policy.py``).
+looked at; the others are tried in order of precedence until one wins. Not here: what wins means (``policies.py``).
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, final
+from typing import Final, final
 
 from mypy_extensions import i64
 
-if TYPE_CHECKING:
-    from warrenmq.broker.policy import Policy
+from warrenmq.broker.policy import Policy
 
 
 @final

@@ -2,7 +2,7 @@
 
 Duty: one table of keys, used by validation, merging and the documentation. Keys of features Warren does not have
 (mirroring, leader placement, federation) are checked and kept, so that definitions move through unchanged, but do
-nothing. Not here: which policy wins (``policy.py``), what a key does (queues, exchanges).
+nothing. Not here: which policy wins (``policies.py``), what a key does (queues, exchanges).
 """
 
 from __future__ import annotations

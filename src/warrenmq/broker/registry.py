@@ -15,7 +15,7 @@ from warrenmq.broker.clock import Clock
 from warrenmq.broker.decorator import DecoratorRegistry
 from warrenmq.broker.forgetting import ForgetBindings
 from warrenmq.broker.notes import Notes
-from warrenmq.broker.policy import Policies
+from warrenmq.broker.policies import Policies
 from warrenmq.broker.queue.arguments import QUORUM, STREAM, queue_type
 from warrenmq.broker.queue.queue import Queue
 from warrenmq.broker.queue.quorum import QuorumQueue

@@ -227,7 +227,7 @@ _SECTIONS: Final = ("exchanges", "queues", "bindings")
 
 
 def _before(one: Policy, other: Policy) -> bool:
-    """The order in which policies are tried: as ``policy.py`` has it."""
+    """The order in which policies are tried: as ``policies.py`` has it."""
     return (-one.priority, one.name) < (-other.priority, other.name)
 
 
