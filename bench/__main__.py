@@ -35,6 +35,7 @@ def main() -> None:
     )
     parser.add_argument("sections", nargs="*", metavar="SECTION", help=", ".join(sections))
     parser.add_argument("--only", help="of a section, comma separated: " + ",".join(s.name for s in SCENARIOS)
+                        + "; of stalls: " + ",".join(stalls.ATTACKS)
                         + "; of spark: stream,leased,write,route; many (100 M rows, ten minutes)")  # fmt: skip
     parser.add_argument("--reps", type=int, default=3)
     parser.add_argument("--scale", type=float, default=1.0, help="smaller is quicker: 0.1 is a tenth of the messages")

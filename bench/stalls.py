@@ -423,6 +423,35 @@ def exchange_bindings(target: Target) -> Attack:
     return lambda: channel.exchange_delete("e")
 
 
+@attack("100,000 pipelined `queue.bind` on one connection")
+def pipelined(target: Target) -> Attack:
+    channel = target.connect().channel()
+    channel.queue_declare("q")
+
+    def strike() -> None:
+        for number in range(target.count(100_000)):
+            channel.send("queue.bind", queue="q", exchange="amq.topic", routing_key=f"a.{number}.#", arguments={},
+                         nowait=True)  # fmt: skip
+        channel.basic_qos(1)
+
+    return strike
+
+
+@attack("2,000 pipelined messages for 1,000 queues each")
+def copies(target: Target) -> Attack:
+    channel = target.connect().channel()
+    for number in range(1_000):
+        channel.send("queue.declare", queue=f"c{number}", nowait=True)
+        channel.send("queue.bind", queue=f"c{number}", exchange="amq.fanout", arguments={}, nowait=True)
+    channel.basic_qos(1)
+
+    def strike() -> None:
+        channel.publish_many("amq.fanout", "", [b"x" * 20] * target.count(2_000))
+        channel.basic_qos(1)
+
+    return strike
+
+
 @attack("an alarm clears that 200 publishers with full buffers waited for")
 def alarm(target: Target) -> Attack:
     target.connect().channel().queue_declare("q")

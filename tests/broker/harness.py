@@ -201,6 +201,10 @@ class Client:
         self.core.broker.begin_turn()
         self.connection.feed(data)
         self.core.broker.end_turn()
+        while self.core.broker.pacing.waiting():  # more than one turn takes
+            self.core.broker.begin_turn()
+            self.core.broker.pacing.fire()
+            self.core.broker.end_turn()
         self._collect()
 
     def send(self, name: str, channel: int = 1, **values: object) -> None:

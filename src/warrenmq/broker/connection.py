@@ -18,6 +18,7 @@ from warrenmq.broker.durability import Charged
 from warrenmq.broker.flow import SHOWN_FOR, Credit
 from warrenmq.broker.frame_loop import consume
 from warrenmq.broker.liveness import Deadline, Heartbeat
+from warrenmq.broker.pacing import LITTLE, OCTETS
 from warrenmq.broker.sink import Sink
 from warrenmq.broker.states import CLOSING as CLOSING_CONNECTION
 from warrenmq.broker.states import GONE, HEADER, RUNNING
@@ -68,6 +69,8 @@ class Connection(Dialogue, Charged):
             return
         if self._access_generation != self.broker.access.generation:
             self._forget_routes()
+        if len(data) > LITTLE and self.broker.turn.work_left <= 0 and not self.stopped:
+            self.broker.pacing.hold(self)
         start: i64 = 0
         while self._rest and not self.stopped:
             # only what the unfinished frame lacks is joined to it: the rest of the input is not copied
@@ -91,12 +94,15 @@ class Connection(Dialogue, Charged):
         if self.state >= GONE or self.input_over:
             return
         self.at = start
+        self.broker.pacing.hearing = self
         try:
             while not self._consumed(data):
                 pass
         except Exception as defect:
             self.at = len(data)
             self._crashed(defect)
+        self.broker.pacing.hearing = None
+        self.broker.turn.work_left -= (self.at - start) >> OCTETS
         if self.at < len(data) and self.state < GONE and not self.input_over:
             self._rest_size = 0
             self._keep(data, self.at)
@@ -283,6 +289,9 @@ class Connection(Dialogue, Charged):
 
     def job_is_over(self) -> None:
         self._jobs -= 1
+        self.hear_again()
+
+    def hear_again(self) -> None:
         if self.output.writable:  # else it goes on when it reads again
             self.release_hold()
 

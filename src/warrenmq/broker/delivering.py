@@ -58,6 +58,7 @@ def accept(services: Services, message: Message, queues: list[Queue], body: Larg
         return _accept_one(services, message, queues[0], body)
     if not queues:
         return NO_ROUTE
+    services.pacing.copied(len(queues))
     logged = _log_for_all(services, message, queues, body)
     if message.moved and logged:
         for queue in queues:

@@ -19,6 +19,7 @@ from warrenmq.broker.interceptor import ChannelView
 from warrenmq.broker.message import Message
 from warrenmq.broker.methods import handshake
 from warrenmq.broker.methods.table import handler
+from warrenmq.broker.pacing import LITTLE, METHOD
 from warrenmq.broker.postponed import Postponed
 from warrenmq.broker.publish.arrival import NOWHERE
 from warrenmq.broker.publish.path import publish
@@ -108,6 +109,11 @@ def consume(connection: Dialogue, data: bytes) -> None:
         pos = connection.at
         if connection.state >= GONE or connection.input_over:
             return
+        if kind == FRAME_METHOD:
+            turn = connection.broker.turn
+            turn.work_left -= METHOD
+            if turn.work_left <= 0 and n - pos > LITTLE:
+                connection.broker.pacing.hold(connection)
     connection.at = pos
 
 

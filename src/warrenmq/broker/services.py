@@ -16,6 +16,7 @@ from warrenmq.broker.ids import Ids
 from warrenmq.broker.jobs import Jobs
 from warrenmq.broker.limits import Limits
 from warrenmq.broker.notes import Notes
+from warrenmq.broker.pacing import Pacing
 from warrenmq.broker.pressure import Pressure
 from warrenmq.broker.randomness import Randomness
 from warrenmq.broker.store import DefinitionStore
@@ -52,6 +53,7 @@ class Services:
         self.store: Final = DefinitionStore(log)
         self.pressure: Final = Pressure()
         self.jobs: Final = Jobs(log, self.turn, self.pressure, self.io_timers, io_clock)
+        self.pacing: Final = Pacing(self.turn, self.io_timers, io_clock)
         self.unroutable: i64 = 0  # messages that went nowhere
 
     def io_now(self) -> i64:

@@ -12,6 +12,7 @@ from mypy_extensions import i64
 from warrenmq.broker.core import Core
 from warrenmq.broker.jobs import Waiting
 from warrenmq.broker.output import Client, Output
+from warrenmq.broker.pacing import Paced
 from warrenmq.broker.publish.routes import Memo
 from warrenmq.broker.queue.queue import Queue
 from warrenmq.broker.queue.surroundings import Owner
@@ -22,7 +23,7 @@ from warrenmq.broker.vhost import VHost
 from warrenmq.wire.replies import AmqpError
 
 
-class Session(Client, Waiting, Owner):
+class Session(Client, Waiting, Owner, Paced):
     """What the channels of one connection have in common."""
 
     def __init__(self, broker: Core, sink: Sink, peer: str, peer_port: i64, host: str, port: i64) -> None:

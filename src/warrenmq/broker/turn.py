@@ -16,6 +16,7 @@ from warrenmq.log.log import Log
 
 EXPIRIES: Final = 1000  # messages that expire in one turn; every 4 KiB of a body count as one more
 SLICE: Final = 16384  # messages settled in a turn
+WORK: Final = 20_000  # what is done for clients in a turn, in about microseconds; see ``pacing.py``
 
 
 @trait
@@ -86,6 +87,7 @@ class Turn:
         self.now: i64 = clock.now_ms()
         self.expiries_left: i64 = EXPIRIES
         self.settles_left: i64 = SLICE
+        self.work_left: i64 = WORK
         self.owed: bool = False  # somebody waits for the log: it commits as soon as may be
         self.dirty: list[Delivering] = []
         self.cancelled: list[Cancelled] = []
@@ -98,6 +100,7 @@ class Turn:
         self.now = self._clock.now_ms()
         self.expiries_left = EXPIRIES
         self.settles_left = SLICE
+        self.work_left = WORK
 
     def end(self) -> None:
         """Deliver, confirm, commit, flush: once for everything the turn brought."""

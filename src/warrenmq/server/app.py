@@ -340,8 +340,9 @@ class Server:
             fired = self._run_timer()
             if fired is not None:
                 self.watchdog.lap(fired)
-            if fired is None or self.broker.delay.slice_full or self.broker.turn.expiries_left <= 0:
-                break  # with more delayed or expired messages, end_turn arms the timer again
+            turn = self.broker.turn
+            if fired is None or self.broker.delay.slice_full or turn.expiries_left <= 0 or turn.work_left <= 0:
+                break  # with more of what this turn has done enough of, end_turn arms the timer again
         else:
             self.background.later(0, "timers", self._fire)
 
