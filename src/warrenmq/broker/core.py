@@ -21,9 +21,10 @@ from warrenmq.broker.node import Node
 from warrenmq.broker.notes import Notes
 from warrenmq.broker.queue.queue import Queue
 from warrenmq.broker.randomness import Randomness
-from warrenmq.broker.records import INTERNAL, Exchange
+from warrenmq.broker.records import INTERNAL, Exchange, Resource
 from warrenmq.broker.registry import Registry
 from warrenmq.broker.replies import DirectReplies
+from warrenmq.broker.undecided import Undecided
 from warrenmq.broker.vhost import VHost
 from warrenmq.log.log import Log
 from warrenmq.log.transient import TransientStore
@@ -54,6 +55,7 @@ class Core(Registry):
         self.delay: Final = Delays(self, self.vhosts)
         self.dead_letters = DeadLetters(self, self.delay)
         self.durability: Final = Durability(self, self.vhosts, self.delay)
+        self.undecided: Final = Undecided(self, self.policies, self.vhosts)
 
     def add_vhost(self, name: str, user: str = INTERNAL) -> VHost:
         vhost = self.vhosts.get(name)
@@ -62,12 +64,18 @@ class Core(Registry):
             self.vhosts[name] = vhost
         return vhost
 
+    def look_again(self, name: Resource) -> None:
+        self.undecided.add(name)
+
     def exchange_removed(self, exchange: Exchange) -> None:
         self.delay.exchange_removed(exchange)
+        self.undecided.forget(exchange.name)
 
     def queue_gone(self, queue: Queue, deleted: bool) -> None:
         for channel in list(self.durability.waiting):
             channel.queue_lost(queue, deleted)
+        if deleted:
+            self.undecided.forget(queue.name)
 
     def drop_from_log(self, queue: Queue) -> None:
         self.durability.drop(queue)

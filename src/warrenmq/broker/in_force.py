@@ -65,6 +65,7 @@ def _steps(broker: Core, vhost_name: str, name: str, policy: Policy | None, oper
         return
     rests = broker.policies.effort(vhost_name) // SEARCHES
     passed: i64 = 0
+    unanswered = broker.policies.passed_over(vhost_name)
     for exchange in list(vhost.exchanges.values()):
         had = exchange.operator_policy if operator else exchange.policy
         if had == name or (policy is not None and policy.applies("exchange", exchange.name.name, "")):
@@ -74,6 +75,9 @@ def _steps(broker: Core, vhost_name: str, name: str, policy: Policy | None, oper
                     yield
                 yield
         else:
+            if broker.policies.passed_over(vhost_name) != unanswered:
+                unanswered = broker.policies.passed_over(vhost_name)
+                broker.undecided.add(exchange.name)
             passed += 1
             if passed % PASSED_OVER == 0:
                 yield
@@ -88,6 +92,9 @@ def _steps(broker: Core, vhost_name: str, name: str, policy: Policy | None, oper
                     yield
                 yield
         else:
+            if broker.policies.passed_over(vhost_name) != unanswered:
+                unanswered = broker.policies.passed_over(vhost_name)
+                broker.undecided.add(queue.name)
             passed += 1
             if passed % PASSED_OVER == 0:
                 yield

@@ -68,6 +68,7 @@ class Patience:
         self._reported: i64 = -1  # when it was reported last that patience is used up, -1 = never
         self._told: bool = False  # has the operator been told so, and not yet that it is back?
         self.used_up: bool = False
+        self.passed_over: i64 = 0  # questions that were not answered for want of it: another time they may be
 
     def lasts(self) -> bool:
         """Is there any left?"""
@@ -166,6 +167,7 @@ class NamePattern:
             self.patience = patience
         lasts = patience.lasts()
         if self.stopped > 0 and not lasts:
+            patience.passed_over += 1
             return None
         limit = TIME_LIMIT if lasts else BRIEFLY
         collects = gc.isenabled()
@@ -178,6 +180,7 @@ class NamePattern:
                     self.stopped += 1
                     patience.charge(self.pattern, limit)
                 if not patience.lasts():
+                    patience.passed_over += 1
                     break
         finally:
             if collects:

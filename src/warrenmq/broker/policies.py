@@ -57,6 +57,12 @@ class Policies:
             return (None, operator.name, operator.definition)
         return (policy.name, operator.name, merge(policy.definition, operator.definition))
 
+    def passed_over(self, vhost: str) -> i64:
+        """How many questions about names were not answered, because a pattern had been given up. Whoever sees it grow
+        asks again later (``undecided.py``)."""
+        patience = self._patience.get(vhost)
+        return 0 if patience is None else patience.passed_over
+
     def effort(self, vhost: str) -> int:
         """How many patterns ``effective`` may have to search."""
         return self._index(vhost, False).effort() + self._index(vhost, True).effort()
