@@ -25,11 +25,13 @@ from tests.support.rawclient import Typed
 BODIES = {"": b"ten octets", ", a body of 70 KiB": bytes(70 << 10)}
 
 
-def faulty(name: str, to: str = "m.x", key: str = "k", setup: dict[str, object] | None = None,
-           user: tuple[str, str] = ("guest", "guest"), **more: object) -> list[Case]:
+def faulty(name: str, to: str = "m.x", key: str = "k", setup: dict[str, Any] | None = None,
+           user: tuple[str, str] = ("guest", "guest"), **more: Any) -> list[Case]:
     """One publish that is refused (the fence behind it shows a refusal that did not come), with either body."""
-    return [case(name + size, exchange(**(setup or {})), pub(to, key, **{"body": body, **more}),  # type: ignore[arg-type]
-                 user=user) for size, body in BODIES.items()]
+    return [
+        case(name + size, exchange(**(setup or {})), pub(to, key, **{"body": body, **more}), user=user)
+        for size, body in BODIES.items()
+    ]
 
 
 def refused(name: str, to: str, user: tuple[str, str] = LIMITED, **more: object) -> list[Case]:

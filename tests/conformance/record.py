@@ -55,8 +55,8 @@ def record(broker: RunningBroker, only: str) -> int:
 if __name__ == "__main__":
     only = sys.argv[1] if len(sys.argv) > 1 else ""
     if "ORACLE_PORT" in os.environ:
-        running = RunningBroker("rabbitmq", int(os.environ["ORACLE_PORT"]), int(os.environ["ORACLE_HTTP_PORT"]),
-                                Path("."), None)  # type: ignore[arg-type]
+        ports = int(os.environ["ORACLE_PORT"]), int(os.environ["ORACLE_HTTP_PORT"])
+        running = RunningBroker("rabbitmq", *ports, Path("."), None)  # type: ignore[arg-type]
         sys.exit(record(running, only))
     with start_rabbitmq(SHARED_PLUGINS) as private:
         sys.exit(record(private, only))

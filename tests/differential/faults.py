@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.support import planting
-from warrenmq.broker import dead_letter, expiration
+from warrenmq.broker import dead_letter, deaths, expiration
 from warrenmq.broker.acks import Unacked
 from warrenmq.broker.channel import Channel
 from warrenmq.broker.committing import Commit
@@ -190,7 +190,7 @@ FAULTS = (
     Fault("an auto-delete queue stays", Queue.unsubscribe, had_no_consumer, "topology"),
     Fault("drop-head keeps one more", Queue.trimmed, one_is_not_counted, "limits"),
     Fault("a dead letter keeps its expiration", dead_letter.dead_message, expiration_stays, "limits"),
-    Fault("x-death names the wrong exchange", dead_letter.death_of, from_nowhere, "limits"),
+    Fault("x-death names the wrong exchange", deaths.death_of, from_nowhere, "limits"),
     Fault("priorities above the maximum wrap to the lowest", Queue._fifo_of, above_is_lowest, "limits"),
 )
 
