@@ -11,7 +11,7 @@ from warrenmq.broker.committing import Commit
 from warrenmq.broker.delivering import ACCEPTED, KEPT, SCHEDULED, WAITING
 from warrenmq.broker.publish import outcomes
 from warrenmq.broker.queue import paging
-from warrenmq.broker.queue.queue import Queue
+from warrenmq.broker.queue.classic import ClassicQueue
 from warrenmq.broker.transaction import ACK
 from warrenmq.log.index import QueueIndex
 
@@ -65,7 +65,7 @@ def acks_are_left_out(right: Any, self: Any, ack: Any) -> Any:
 
 FAULTS = (
     Fault("publishes are confirmed before they are on disk", outcomes.tell, confirmed_at_once, ""),
-    Fault("acknowledgements are not logged", Queue._leave, nothing, "although its acknowledgement was on disk"),
+    Fault("acknowledgements are not logged", ClassicQueue._leave, nothing, "although its acknowledgement was on disk"),
     Fault("nothing comes back flagged", topology.load_queue, as_after_a_clean_stop, "without the redelivered flag"),
     Fault("half of a fanout is not logged", delivering._log_for_all, first_queue_alone, "lost"),
     Fault(
@@ -74,7 +74,7 @@ FAULTS = (
         neighbours_swapped,
         "of the same publisher",
     ),
-    Fault("a dead letter also stays where it was", Queue.give_up, letter_stays, "dead-letter queue"),
+    Fault("a dead letter also stays where it was", ClassicQueue.give_up, letter_stays, "dead-letter queue"),
     Fault(
         "a transaction is committed without its acknowledgements",
         Commit._begin,

@@ -30,9 +30,9 @@ from warrenmq.broker.exchange.headers import Rule
 from warrenmq.broker.message import with_properties
 from warrenmq.broker.publish import outcomes, path, stages
 from warrenmq.broker.publish.confirms import Confirms
+from warrenmq.broker.queue.classic import ClassicQueue
 from warrenmq.broker.queue.dispatch import Dispatch
 from warrenmq.broker.queue.entry import Consumer
-from warrenmq.broker.queue.queue import Queue
 from warrenmq.broker.records import Content, Exchange
 from warrenmq.broker.transaction import REJECT, REQUEUE, BufferedAck, Transaction
 from warrenmq.broker.vhost import VHost
@@ -179,7 +179,7 @@ FAULTS = (
     Fault("# matches only one word", topic.words_of, hash_is_star, "routing"),
     Fault("one matching header of several is enough for x-match all", Rule.holds, always, "routing"),
     Fault("ack multiple leaves out the tag itself", Unacked.take_up_to, up_to_the_one_before, "settling"),
-    Fault("a requeued message is not flagged redelivered", Queue.requeue, requeued_unflagged, "settling"),
+    Fault("a requeued message is not flagged redelivered", ClassicQueue.requeue, requeued_unflagged, "settling"),
     Fault("an unknown delivery tag is ignored", Channel.basic_ack, errors_are_ignored, "settling"),
     Fault("prefetch allows one more", Consumer.is_full, full_with_one_more, "settling"),
     Fault("get counts itself among what is left", methods.method_frame, one_more_is_left, "settling"),
@@ -187,11 +187,11 @@ FAULTS = (
     Fault("commit rejects what was to be requeued", Commit._begin, requeue_is_reject, "transactions"),
     Fault("an exclusive queue is everybody's", VHost.check_exclusive, exclusive_only_when_declared, "topology"),
     Fault("the one served is served again", Dispatch.served, nothing, "topology"),
-    Fault("an auto-delete queue stays", Queue.unsubscribe, had_no_consumer, "topology"),
-    Fault("drop-head keeps one more", Queue.trimmed, one_is_not_counted, "limits"),
+    Fault("an auto-delete queue stays", ClassicQueue.unsubscribe, had_no_consumer, "topology"),
+    Fault("drop-head keeps one more", ClassicQueue.trimmed, one_is_not_counted, "limits"),
     Fault("a dead letter keeps its expiration", dead_letter.dead_message, expiration_stays, "limits"),
     Fault("x-death names the wrong exchange", deaths.death_of, from_nowhere, "limits"),
-    Fault("priorities above the maximum wrap to the lowest", Queue._fifo_of, above_is_lowest, "limits"),
+    Fault("priorities above the maximum wrap to the lowest", ClassicQueue._fifo_of, above_is_lowest, "limits"),
 )
 
 

@@ -18,7 +18,7 @@ from warrenmq.broker.exchange.walk import Routed
 from warrenmq.broker.exchange.walk import route as walk
 from warrenmq.broker.message import Message, Origin, message_from
 from warrenmq.broker.queue.entry import Entry
-from warrenmq.broker.queue.surroundings import DeadLetterOffice
+from warrenmq.broker.queue.surroundings import DeadLetterOffice, Posted
 from warrenmq.broker.records import Content
 from warrenmq.broker.turn import Letters as TurnLetters
 from warrenmq.wire.content import encode_header
@@ -26,7 +26,6 @@ from warrenmq.wire.fields import Field, Table
 from warrenmq.wire.replies import AmqpError
 
 if TYPE_CHECKING:
-    from warrenmq.broker.queue.letters import Letters
     from warrenmq.broker.queue.queue import Queue
     from warrenmq.broker.services import Services
 
@@ -56,7 +55,7 @@ class DeadLetters(DeadLetterOffice, TurnLetters):
         services.turn.letters = self
         self._pending: list[tuple[Queue, Message, str]] = []
         self._running: bool = False
-        self._letters: list[Letters] = []
+        self._letters: list[Posted] = []
 
     def pending(self) -> bool:
         return len(self._pending) > 0 or len(self._letters) > 0
@@ -64,7 +63,7 @@ class DeadLetters(DeadLetterOffice, TurnLetters):
     def add(self, queue: Queue, entry: Entry, reason: str) -> None:
         self._pending.append((queue, entry.message, reason))
 
-    def letters_wait(self, letters: Letters) -> None:
+    def letters_wait(self, letters: Posted) -> None:
         """A queue has letters that stay with it until they are taken: try them with all others."""
         if letters not in self._letters:
             self._letters.append(letters)

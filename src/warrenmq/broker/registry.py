@@ -17,6 +17,7 @@ from warrenmq.broker.forgetting import ForgetBindings
 from warrenmq.broker.notes import Notes
 from warrenmq.broker.policies import Policies
 from warrenmq.broker.queue.arguments import QUORUM, STREAM, queue_type
+from warrenmq.broker.queue.classic import ClassicQueue
 from warrenmq.broker.queue.queue import Queue
 from warrenmq.broker.queue.quorum import QuorumQueue
 from warrenmq.broker.queue.stream import StreamQueue
@@ -64,7 +65,7 @@ class Registry(Surroundings):
         if queue_type(arguments) == QUORUM:
             self._note_quorum(name)
             return QuorumQueue(name, vhost, id, durable, exclusive_owner, auto_delete, arguments)
-        return Queue(name, vhost, id, durable, exclusive_owner, auto_delete, arguments)
+        return ClassicQueue(name, vhost, id, durable, exclusive_owner, auto_delete, arguments)
 
     def _note_quorum(self, name: Resource) -> None:
         if not self._noted_quorum:

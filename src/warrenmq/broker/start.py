@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from warrenmq.broker import topology
+from warrenmq.broker.queue.classic import leases_of
 from warrenmq.log.index import QueueIndex
 from warrenmq.log.recovery import Recovered
 
@@ -52,7 +53,7 @@ def recover(broker: Core, recovered: Recovered) -> None:
     for value in returned:
         owner = by_id.get(int(str(value["queue"])))
         if owner is not None:
-            owner.leases.remember_returned(str(value["id"]))
+            leases_of(owner).remember_returned(str(value["id"]))
     for id, index in recovered.queues.items():
         found = by_id.get(id)
         if found is not None:

@@ -14,6 +14,7 @@ from mypy_extensions import i64
 
 from warrenmq.broker import holder
 from warrenmq.broker.declared import stored_binding_key, unpack
+from warrenmq.broker.queue.classic import leases_of
 from warrenmq.broker.records import INTERNAL
 from warrenmq.log.damage import RecordDamaged
 
@@ -113,7 +114,7 @@ def load_queue(
     """The entries the log found for a queue, in order of position; those that are leased go to their lease."""
     leased: dict[int, tuple[Lease, int]] = {}
     for stored in leases:
-        leased.update(queue.leases.restore(stored.value, stored.settled, stored.backs))
+        leased.update(leases_of(queue).restore(stored.value, stored.settled, stored.backs))
     i: i64 = 0
     while i < len(index):
         position = index.positions[i]
@@ -145,4 +146,4 @@ def load_queue(
             holder.priority_of(packed),
         )  # fmt: skip
         i += 1
-    queue.leases.restored()
+    leases_of(queue).restored()

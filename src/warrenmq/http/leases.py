@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator
 
 from msgspec import Struct
 
+from warrenmq.broker.queue.classic import leases_of
 from warrenmq.broker.queue.lease import DEFAULT_TTL, Lease, LeaseError, Leases
 from warrenmq.http.endpoint import VHOST, Call, Endpoint, Json
 from warrenmq.http.errors import ApiError, bad_request
@@ -94,7 +95,7 @@ class Settled(Struct):
 
 
 def _leases(call: Call) -> Leases:
-    return readable(call)[1].leases
+    return leases_of(readable(call)[1])
 
 
 def _lease(call: Call) -> tuple[Leases, Lease]:

@@ -6,6 +6,7 @@ import base64
 from typing import Any
 
 from warrenmq.broker.consumer import subscriptions
+from warrenmq.broker.queue.classic import leases_of
 from warrenmq.broker.queue.queue import Queue
 from warrenmq.broker.vhost import VHost
 from warrenmq.http.direct import Direct, Got
@@ -91,7 +92,7 @@ async def put_queue(call: Call) -> object:
 
 def leased(queue: Queue) -> dict[str, str]:
     """Said when a queue is purged or deleted: how many of its messages are leased. A purge leaves them alone."""
-    return {"warren-leased": str(int(queue.leases.messages()))}
+    return {"warren-leased": str(int(leases_of(queue).messages()))}
 
 
 async def delete_queue(call: Call) -> NoContent:

@@ -168,7 +168,7 @@ class Schedule:
         """Damaged on disk, and out of the index: it is not delivered, and those behind it are."""
         if self.aside is None:
             name = self.exchange.name
-            self.aside = Aside(self.broker, self.id, "exchange", self.vhost.name, name.name)
+            self.aside = Aside(self.broker, self.broker.damaged, self.id, "exchange", self.vhost.name, name.name)
         self.aside.put(key, key if self.durable else -key, 0, 0, due)
 
     # -- names -------------------------------------------------------------------------------------------------

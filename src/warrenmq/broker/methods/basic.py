@@ -8,6 +8,7 @@ from warrenmq.broker.consumer import Subscription
 from warrenmq.broker.equivalence import integer
 from warrenmq.broker.methods.names import queue_name
 from warrenmq.broker.queue import consumer_arguments
+from warrenmq.broker.queue.lease_view import view_of
 from warrenmq.broker.records import DIRECT_REPLY
 from warrenmq.wire.methods import Method, method_frame
 from warrenmq.wire.replies import AmqpError
@@ -50,7 +51,7 @@ def consume(channel: Channel, method: Method) -> None:
     vhost.check_exclusive(queue, connection, False)
     consumer_arguments.validate(queue.name, queue.kind, arguments)
     if "x-lease" in arguments:
-        queue = queue.leases.view(arguments)
+        queue = view_of(queue, arguments)
     field = arguments.get("x-priority")
     priority = 0 if field is None else integer(field)
     exclusive = method.bit("exclusive") and queue.kind == "classic"  # the other kinds do not know it

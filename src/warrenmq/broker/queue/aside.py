@@ -18,7 +18,7 @@ from warrenmq.log.index import QueueIndex
 from warrenmq.log.log import Log
 
 if TYPE_CHECKING:
-    from warrenmq.broker.queue.surroundings import Surroundings
+    from warrenmq.broker.services import Services
 
 
 @final
@@ -42,9 +42,17 @@ class Aside:
     """What one owner has set aside, by position."""
 
     def __init__(
-        self, broker: Surroundings, owner: i64, kind: str, vhost: str, name: str, in_place: bool = False
+        self,
+        services: Services,
+        damaged: DamagedMessages,
+        owner: i64,
+        kind: str,
+        vhost: str,
+        name: str,
+        in_place: bool = False,
     ) -> None:
-        self._broker: Final = broker
+        self._services: Final = services
+        self._damaged: Final = damaged
         self._in_place: Final = in_place  # a stream's: its offset stays, and goes by retention
         self.owner: Final = owner  # the id by which the log knows it
         self.kind: Final = kind  # queue or exchange
@@ -54,23 +62,22 @@ class Aside:
 
     def put(self, position: i64, address: i64, size: i64, flags: i64, expires_at: i64) -> None:
         """Out of delivery, and said so. What was dropped before it was found here goes at once."""
-        broker = self._broker
-        if broker.damaged.take_dropped(address):
+        if self._damaged.take_dropped(address):
             self._release(address)
             return
         if int(position) in self.kept:
             return
-        found = broker.log.damage.known.get(int(address))
+        found = self._services.log.damage.known.get(int(address))
         problem = MISMATCH if found is None else found
         one = Damaged(position, address, size, flags, expires_at, problem)
         self.kept[int(position)] = one
-        broker.damaged.owners[int(self.owner)] = self
-        broker.damaged.set_aside += 1
+        self._damaged.owners[int(self.owner)] = self
+        self._damaged.set_aside += 1
         fields: dict[str, object] = {
             self.kind: self.name, "vhost": self.vhost, "place": one.place(), "position": int(position),
             "bytes": int(size), "reason": problem, "id": self.id_of(position),
         }  # fmt: skip
-        broker.notes.event("error", "message_damaged", fields)
+        self._services.notes.event("error", "message_damaged", fields)
 
     def id_of(self, position: i64) -> str:
         return f"{self.owner}-{position}"
@@ -82,7 +89,7 @@ class Aside:
             return False
         self._release(one.address)
         fields: dict[str, object] = {self.kind: self.name, "vhost": self.vhost, "place": one.place()}
-        self._broker.notes.event("warning", "damaged_message_dropped", fields)
+        self._services.notes.event("warning", "damaged_message_dropped", fields)
         self._forget_if_empty()
         return True
 
@@ -90,9 +97,9 @@ class Aside:
         if self._in_place:
             return
         if address > 0:
-            self._broker.log.settle(self.owner, address)
+            self._services.log.settle(self.owner, address)
         else:
-            self._broker.transient.free(-address)
+            self._services.transient.free(-address)
 
     def addresses(self, out: vec[i64]) -> vec[i64]:
         """Where the log holds them, behind ``out``."""
@@ -118,13 +125,13 @@ class Aside:
         """The owner goes, and what it held with it."""
         for one in self.kept.values():
             if one.address < 0:
-                self._broker.transient.free(-one.address)
+                self._services.transient.free(-one.address)
         self.kept.clear()
         self._forget_if_empty()
 
     def _forget_if_empty(self) -> None:
         if not self.kept:
-            self._broker.damaged.owners.pop(int(self.owner), None)
+            self._damaged.owners.pop(int(self.owner), None)
 
 
 @final

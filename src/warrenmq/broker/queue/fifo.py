@@ -22,7 +22,7 @@ from warrenmq.broker.message import Message, message_from
 from warrenmq.broker.queue import paging
 from warrenmq.broker.queue.entry import Entry
 from warrenmq.broker.queue.page import MOVED, PAGE, PERSISTENT, REDELIVERED, Page
-from warrenmq.broker.queue.place import Place, by_position, place_of
+from warrenmq.broker.queue.place import Place, by_position
 from warrenmq.broker.queue.returned import Returned
 from warrenmq.broker.stored import Origins, message_of
 from warrenmq.log.damage import RecordDamaged
@@ -43,8 +43,9 @@ PRIORITY_BIT: Final = 0x08  # of octet 12 of a content header: it has a priority
 class Fifo:
     """The waiting entries of one priority, oldest first, wherever they are kept."""
 
-    def __init__(self, queue: Queue) -> None:
+    def __init__(self, queue: Queue, priority: i64) -> None:
         self._queue: Final = queue
+        self.priority: Final = priority
         self._returned: Final = Returned()
         self._items: list[Entry | None] = []
         self._head: i64 = 0
@@ -250,7 +251,7 @@ class Fifo:
         queue.ready_bytes -= meta >> 8
         queue.set_aside(
             page.addresses[i], page.position(i), meta >> 8, (meta & REDELIVERED) != 0, expires_at,
-            queue.priority_of(self),
+            self.priority,
         )  # fmt: skip
 
     def _large(self, page: Page, i: i64) -> Entry | None:
@@ -540,3 +541,8 @@ class Fifo:
 
 
 _EMPTY: Final = Page()
+
+
+def place_of(entry: Entry) -> Place:
+    message = entry.message
+    return Place(entry.position, message.size, entry.redelivered, entry.expires_at, 0, message)

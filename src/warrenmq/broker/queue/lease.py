@@ -18,7 +18,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, final
 
 from librt.vecs import append, vec
-from mypy_extensions import i64
+from mypy_extensions import i64, trait
 
 from warrenmq.broker import holder
 from warrenmq.broker.access import store_key
@@ -28,8 +28,6 @@ from warrenmq.broker.stored import Origins, message_of
 from warrenmq.broker.timers import Timer
 from warrenmq.log.format import StoredMessage
 from warrenmq.log.index import QueueIndex
-from warrenmq.wire.fields import Table
-from warrenmq.wire.replies import AmqpError
 
 if TYPE_CHECKING:
     from warrenmq.broker.queue.queue import Queue
@@ -61,7 +59,7 @@ class Expiry(Timer):
         self._lease: Final = lease
 
     def fire(self) -> None:
-        self._lease.queue.leases.expired(self._lease)
+        self._lease.leases.expired(self._lease)
 
     def subject(self) -> str:
         return f"a lease on {self._lease.queue.name}"
@@ -71,7 +69,8 @@ class Expiry(Timer):
 class Lease:
     """Slots are numbered from 0 in queue order; a settled one stays as a gap, so numbers keep their meaning."""
 
-    def __init__(self, queue: Queue, id: str, owner: str, key: str, ttl: i64) -> None:
+    def __init__(self, leases: Leases, queue: Queue, id: str, owner: str, key: str, ttl: i64) -> None:
+        self.leases: Final = leases  # which it is one of
         self.queue: Final = queue
         self.id: Final = id
         self.owner: Final = owner
@@ -191,12 +190,22 @@ def runs_of(numbers: list[int]) -> list[list[int]]:
     return runs
 
 
+@trait
+class Lender:
+    """A queue that lends what waits in it."""
+
+    def lease_out(self, lease: Lease, count: i64, max_bytes: i64, most: i64, most_bytes: i64) -> bool:
+        """Move messages from the head to a lease."""
+        raise NotImplementedError
+
+
 @final
 class Leases:
     """The leases of one queue."""
 
-    def __init__(self, queue: Queue) -> None:
+    def __init__(self, queue: Queue, lender: Lender) -> None:
         self._queue: Final = queue
+        self._lender: Final = lender
         self._leases: dict[str, Lease] = {}
         self._returned: dict[str, bool] = {}  # ids of leases that ran out or were released: settling them is too late
 
@@ -230,10 +239,10 @@ class Leases:
             for lease in self._leases.values():
                 if lease.key == key and lease.owner == owner and not lease.returning:
                     return lease
-        lease = Lease(queue, str(queue.broker.ids.message()), owner, key, ttl)
+        lease = Lease(self, queue, str(queue.broker.ids.message()), owner, key, ttl)
         lease.wanted = count
         lease.wanted_bytes = max_bytes
-        lease.filling = not queue.lease_out(lease, count, max_bytes, TAKEN, TAKEN_BYTES)
+        lease.filling = not self._lender.lease_out(lease, count, max_bytes, TAKEN, TAKEN_BYTES)
         if lease.count():  # an empty one is told, not kept
             self._keep(lease)
         return lease
@@ -244,7 +253,7 @@ class Leases:
         if queue.gone or lease.returning or self._leases.get(lease.id) is not lease:
             lease.filling = False
         elif lease.filling:
-            lease.filling = not queue.lease_out(lease, lease.wanted, lease.wanted_bytes, TAKEN, TAKEN_BYTES)
+            lease.filling = not self._lender.lease_out(lease, lease.wanted, lease.wanted_bytes, TAKEN, TAKEN_BYTES)
             if not lease.filling:
                 self._keep(lease)
 
@@ -270,26 +279,6 @@ class Leases:
         if lease is not None or id in self._returned:
             raise LeaseError(410, f"lease {id} of {self._queue.name} ran out or was released; its messages went back")
         raise LeaseError(404, f"no lease '{id}' of {self._queue.name}: settled already, or never there")
-
-    def view(self, arguments: Table) -> Queue:
-        """What basic.consume with x-lease reads. With x-lease-left, only if so many of its messages are left.
-
-        A reader that was told a number would wait for ever for messages that are gone: transient ones go with a crash.
-        """
-        from warrenmq.broker.queue.lease_view import LeaseView
-
-        queue = self._queue
-        try:
-            lease = self.get(str(arguments["x-lease"].value))
-        except LeaseError as error:
-            raise AmqpError(404, error.reason) from None
-        expected = arguments.get("x-lease-left")
-        if expected is not None and str(expected.value) != str(int(lease.left)):
-            said = f"x-lease-left is {expected.value}"
-            raise AmqpError(406, f"lease {lease.id} of {queue.name} has {lease.left} messages left, {said}")
-        view = LeaseView(queue.name, queue.vhost, 0, False, None, False, {})
-        view.lease = lease
-        return view
 
     # -- settling ----------------------------------------------------------------------------------------------
     # Each of these is followed by ``acted`` within the same turn, so that the log has what was done and its count
@@ -330,7 +319,7 @@ class Leases:
 
     def delay(self, lease: Lease, slots: list[int], milliseconds: i64) -> None:
         """These open slots go back to the queue so much later: until then they are under a lease of their own."""
-        later = Lease(self._queue, str(self._queue.broker.ids.message()), "", "", milliseconds)
+        later = Lease(self, self._queue, str(self._queue.broker.ids.message()), "", "", milliseconds)
         later.delayed = True
         for slot in slots:
             meta = lease.metas[slot]
@@ -484,7 +473,8 @@ class Leases:
 
     def restore(self, value: dict[str, object], settled: int, backs: list[object]) -> dict[int, tuple[Lease, int]]:
         """A stored lease; returns its positions, for the queue to hand over what the log still has."""
-        lease = Lease(self._queue, str(value["id"]), str(value["owner"]), str(value["key"]), _int(value["ttl"]))
+        id, owner, key = str(value["id"]), str(value["owner"]), str(value["key"])
+        lease = Lease(self, self._queue, id, owner, key, _int(value["ttl"]))
         lease.expires_at = _int(value["expires_at"])
         lease.settled = settled
         lease.noted = settled > 0

@@ -7,9 +7,13 @@ from typing import TYPE_CHECKING, final
 from mypy_extensions import i64
 
 from warrenmq.broker.message import Message
-from warrenmq.broker.queue.lease import Lease, entry_from
+from warrenmq.broker.queue.classic import leases_of
+from warrenmq.broker.queue.lease import Lease, LeaseError, entry_from
+from warrenmq.broker.queue.queue import Queue
 from warrenmq.broker.queue.replay import ReplayQueue
 from warrenmq.log.damage import RecordDamaged
+from warrenmq.wire.fields import Table
+from warrenmq.wire.replies import AmqpError
 
 if TYPE_CHECKING:
     from warrenmq.broker.queue.entry import Consumer
@@ -56,7 +60,7 @@ class LeaseView(ReplayQueue):
         if not spilled:
             for record in self.broker.log.read_many(addresses):
                 if record is None:
-                    lease.queue.leases.set_aside(lease, first + len(out))
+                    lease.leases.set_aside(lease, first + len(out))
                     break
                 out.append(entry_from(self, record, 1, 0).message)
             return out
@@ -64,7 +68,25 @@ class LeaseView(ReplayQueue):
             try:
                 stored = self.broker.log.read(address) if address > 0 else self.broker.transient.get(-address)
             except RecordDamaged:
-                lease.queue.leases.set_aside(lease, first + len(out))
+                lease.leases.set_aside(lease, first + len(out))
                 break
             out.append(entry_from(self, stored, 1, 0).message)
         return out
+
+
+def view_of(queue: Queue, arguments: Table) -> Queue:
+    """What basic.consume with x-lease reads. With x-lease-left, only if so many of its messages are left.
+
+    A reader that was told a number would wait for ever for messages that are gone: transient ones go with a crash.
+    """
+    try:
+        lease = leases_of(queue).get(str(arguments["x-lease"].value))
+    except LeaseError as error:
+        raise AmqpError(404, error.reason) from None
+    expected = arguments.get("x-lease-left")
+    if expected is not None and str(expected.value) != str(int(lease.left)):
+        said = f"x-lease-left is {expected.value}"
+        raise AmqpError(406, f"lease {lease.id} of {queue.name} has {lease.left} messages left, {said}")
+    view = LeaseView(queue.name, queue.vhost, 0, False, None, False, {})
+    view.lease = lease
+    return view

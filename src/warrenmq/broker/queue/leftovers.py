@@ -6,12 +6,11 @@ takes longer than a turn should, and nobody waits for it. Not here: the log's pa
 
 from __future__ import annotations
 
-from typing import Final, final
+from typing import Any, Final, final
 
 from mypy_extensions import i64
 
 from warrenmq.broker.clock import Clock
-from warrenmq.broker.queue.entry import Entry
 from warrenmq.broker.timers import Timer, Timers
 
 SLICE: Final = 16384  # entries let go in a turn
@@ -26,16 +25,16 @@ class Leftovers(Timer):
         super().__init__()
         self._io_timers: Final = io_timers
         self._io_clock: Final = io_clock
-        self._held: Final[list[list[Entry | None]]] = []
-        self._pieces: Final[list[list[Entry]]] = []
+        self._held: Final[list[list[Any]]] = []
+        self._pieces: Final[list[list[Any]]] = []
 
-    def add(self, entries: list[Entry | None]) -> None:
+    def add(self, entries: list[Any]) -> None:
         """Nobody else needs this list any more. A short one goes with the caller's name for it."""
         if len(entries) > SLICE:
             self._held.append(entries)
             self._wait()
 
-    def add_pieces(self, pieces: list[list[Entry]]) -> None:
+    def add_pieces(self, pieces: list[list[Any]]) -> None:
         """The same for lists much shorter than a slice."""
         if len(pieces) > 1:
             self._pieces.extend(pieces)

@@ -12,17 +12,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, final
 
-from mypy_extensions import i64
+from mypy_extensions import i64, trait
 
 from warrenmq.broker import holder
 from warrenmq.broker.message import Message
 from warrenmq.broker.queue.entry import Entry
+from warrenmq.broker.queue.surroundings import Posted
 from warrenmq.broker.timers import Timer
 from warrenmq.log.damage import RecordDamaged
 from warrenmq.log.index import QueueIndex
 
 if TYPE_CHECKING:
-    from warrenmq.broker.queue.quorum import QuorumQueue
+    from warrenmq.broker.queue.queue import Queue
 
 RETRY: Final = 1000  # ms between tries
 AT_ONCE: Final = 256  # letters tried in one turn
@@ -57,12 +58,26 @@ class Retry(Timer):
         return str(self._letters.queue.name)
 
 
+@trait
+class LetterKeeper:
+    """A queue that may keep letters until they have arrived."""
+
+    def keeps_letters(self) -> bool:
+        """Does its strategy say so now?"""
+        raise NotImplementedError
+
+    def message_at(self, address: i64, size: i64) -> Message:
+        """The message that the log has there."""
+        raise NotImplementedError
+
+
 @final
-class Letters:
+class Letters(Posted):
     """The letters of one queue, sent again and again until they have arrived."""
 
-    def __init__(self, queue: QuorumQueue) -> None:
+    def __init__(self, queue: Queue, keeper: LetterKeeper) -> None:
         self.queue: Final = queue
+        self._keeper: Final = keeper
         self.bytes: i64 = 0
         self._waiting: dict[int, Letter] = {}  # by position, those tried longest ago first
         self._fresh: list[Letter] = []  # of this turn
@@ -128,13 +143,13 @@ class Letters:
         queue = self.queue
         if queue.gone or letter.position not in self._waiting:
             return False
-        last = not queue.keeps_letters()  # the strategy was changed: nobody keeps it any more
+        last = not self._keeper.keeps_letters()  # the strategy was changed: nobody keeps it any more
         if queue.broker.pressure.log_failing and not last:
             return False
         try:
             message = letter.message
             if message is None:
-                message = queue.message_at(letter.address, letter.size)
+                message = self._keeper.message_at(letter.address, letter.size)
             taken = queue.broker.dead_letters.deliver(queue, message, letter.reason, letter.taken)
         except RecordDamaged:
             del self._waiting[letter.position]

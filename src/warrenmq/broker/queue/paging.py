@@ -13,13 +13,11 @@ from mypy_extensions import i64
 
 from warrenmq.broker.message import Message
 from warrenmq.broker.queue.entry import Entry
-from warrenmq.broker.queue.page import MOVED, PERSISTENT
 from warrenmq.broker.services import Services
 from warrenmq.log.damage import RecordDamaged
 from warrenmq.log.format import StoredMessage
 
 if TYPE_CHECKING:
-    from warrenmq.broker.queue.fifo import Fifo
     from warrenmq.broker.queue.queue import Queue
 
 WINDOW: Final = 8192  # entries kept with their content; beyond it a logged message is a page entry
@@ -31,25 +29,12 @@ MANY: Final = 65_536
 # -- what waits --------------------------------------------------------------------------------------------------
 
 
-def is_due(queue: Queue, fifo: Fifo, message: Message) -> bool:
+def is_due(queue: Queue, waiting: i64, message: Message) -> bool:
     """Is this queue's window full, and may the content of the message that arrives go?"""
     before = queue.ready_bytes - message.size
-    if fifo.length < WINDOW and queue.broker.windowed < MANY and before < WINDOW_BYTES:
+    if waiting < WINDOW and queue.broker.windowed < MANY and before < WINDOW_BYTES:
         return False
     return queue.holds(message) or queue.broker.pressure.memory_half_full
-
-
-def page_out(queue: Queue, fifo: Fifo, message: Message, position: i64, expires_at: i64) -> None:
-    """Keep only where the content is; what no disk takes keeps its content in memory."""
-    try:
-        address = address_of(queue, message)
-    except OSError:
-        entry = Entry(message, queue, position)
-        entry.expires_at = expires_at
-        fifo.push_resident(entry)
-        return
-    flags: i64 = (PERSISTENT if message.persistent else 0) | (MOVED if message.moved else 0)
-    fifo.push_packed(address, position, message.size, flags, expires_at)
 
 
 def address_of(queue: Queue, message: Message) -> i64:

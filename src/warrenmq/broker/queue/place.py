@@ -8,7 +8,6 @@ from mypy_extensions import i64
 
 if TYPE_CHECKING:
     from warrenmq.broker.message import Message
-    from warrenmq.broker.queue.entry import Entry
 
 
 @final
@@ -24,11 +23,6 @@ class Place:
         self.expires_at: Final = expires_at
         self.address: Final = address
         self.message: Final = message
-
-
-def place_of(entry: Entry) -> Place:
-    message = entry.message
-    return Place(entry.position, message.size, entry.redelivered, entry.expires_at, 0, message)
 
 
 def by_position(place: Place) -> int:

@@ -1,8 +1,7 @@
-"""A classic queue: takes messages, keeps them in order, hands them to consumers.
+"""A queue as everybody else knows it: what it is, what it counts, and what can be asked of it.
 
-Duty: the life of an entry in this queue, from ``publish`` to ``settle``. Left to others: order (``fifo.py``), what is
-in memory (``paging.py``), whose turn it is (``dispatch.py``), when a delivery has to wait for the log (``promise.py``),
-arguments (``arguments.py``), what a dead letter looks like (``dead_letter.py``).
+Duty: state, and the answers that follow from it alone. What a queue does with its messages is each kind's own:
+``classic.py``, ``quorum.py``, ``stream.py``.
 
 Invariants: an entry is in exactly one place: waiting here, or outstanding on a channel (``acks.py``), or gone.
 Everything that changes what the log knows happens within one turn, so it lands in one batch.
@@ -10,97 +9,30 @@ Everything that changes what the log knows happens within one turn, so it lands 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, final
+from typing import Final
 
 from librt.vecs import vec
 from mypy_extensions import i64
 
 from warrenmq.broker import holder
 from warrenmq.broker.held_deliveries import Promised
-from warrenmq.broker.jobs import Job
 from warrenmq.broker.message import Message
-from warrenmq.broker.postponed import Postponed
-from warrenmq.broker.queue import paging
-from warrenmq.broker.queue.arguments import DROP_HEAD, REJECT_PUBLISH_DLX, QueueSettings, settings
+from warrenmq.broker.queue.arguments import DROP_HEAD, QueueSettings, settings
 from warrenmq.broker.queue.aside import Aside
 from warrenmq.broker.queue.dispatch import Dispatch
-from warrenmq.broker.queue.entry import Entry
-from warrenmq.broker.queue.fifo import Fifo
-from warrenmq.broker.queue.lease import Lease, Leases
-from warrenmq.broker.queue.page import PERSISTENT
-from warrenmq.broker.queue.paging import SMALL_WINDOW, WINDOW, WINDOW_BYTES
-from warrenmq.broker.queue.place import Place, by_position
-from warrenmq.broker.queue.promise import EVERYTHING, Promise
+from warrenmq.broker.queue.entry import Consumer, Entry
+from warrenmq.broker.queue.place import Place
 from warrenmq.broker.queue.surroundings import Owner, Realm
-from warrenmq.broker.records import Binding, Content, Destination, Resource
-from warrenmq.broker.timers import Timer
+from warrenmq.broker.records import Binding, Destination, Resource
 from warrenmq.broker.turn import Delivering
 from warrenmq.log.index import QueueIndex
 from warrenmq.wire.fields import Table
-from warrenmq.wire.replies import AmqpError
-
-if TYPE_CHECKING:
-    from warrenmq.broker.queue.entry import Consumer
 
 UNLIMITED: Final = 1 << 40
 
 
-@final
-class HeadExpiry(Timer):
-    """The head of the queue expires."""
-
-    def __init__(self, queue: Queue) -> None:
-        super().__init__()
-        self._queue: Final = queue
-
-    def fire(self) -> None:
-        self._queue.overlooked = False
-        self._queue.expire_heads(self._queue.broker.turn.now)
-
-    def subject(self) -> str:
-        return str(self._queue.name)
-
-
-@final
-class QueueExpiry(Timer):
-    """Nobody used the queue for x-expires."""
-
-    def __init__(self, queue: Queue) -> None:
-        super().__init__()
-        self._queue: Final = queue
-
-    def fire(self) -> None:
-        self._queue.vhost.remove_queue(self._queue)
-
-    def subject(self) -> str:
-        return str(self._queue.name)
-
-
-@final
-class Trim(Job):
-    """Heads over a limit are dropped; the queue counts as whole when it is within the limit."""
-
-    def __init__(self, queue: Queue) -> None:
-        super().__init__(None)
-        self._queue: Final = queue
-        queue.busy += 1
-
-    def step(self) -> bool:
-        queue = self._queue
-        if not queue.gone and not queue.trimmed():
-            return False
-        queue.busy -= 1
-        queue.trimming = False
-        if queue.busy == 0 and not queue.gone:
-            queue.came_back()
-        return True
-
-    def subject(self) -> str:
-        return str(self._queue.name)
-
-
 class Queue(Destination, Delivering, Promised):
-    """The classic queue, and the base of the other kinds: entries, consumers, limits, expiry, leases."""
+    """The base of all kinds."""
 
     kind: str = "classic"
 
@@ -130,22 +62,10 @@ class Queue(Destination, Delivering, Promised):
         self.bindings_in: dict[object, Binding] = {}
         sac = arguments.get("x-single-active-consumer")
         self.dispatch: Final = Dispatch(sac is not None and sac.value is True)
-        priorities: i64 = 0
-        field = arguments.get("x-max-priority")
-        if field is not None and isinstance(field.value, int):
-            priorities = field.value
-        self.max_priority: Final[i64] = priorities
-        self._fifo: Final = Fifo(self)  # priority 0, the only one without x-max-priority
-        self._fifos: list[Fifo] = [self._fifo]
-        i: i64 = 0
-        while i < priorities:
-            self._fifos.append(Fifo(self))
-            i += 1
         self.had_consumer: bool = False
         self.exclusive_consumer: Consumer | None = None
         self.dirty: bool = False
         self.gone: bool = False
-        self.leases: Final = Leases(self)
         self.keeps_all: bool = False  # does it log transient messages too? (streams)
         self.knows_consumers: bool = False  # does it get back what an ended channel held by consumer? (quorum)
         self.aside: Aside | None = None  # what is damaged
@@ -156,9 +76,6 @@ class Queue(Destination, Delivering, Promised):
         self.ready_bytes: i64 = 0
         self.unacked: i64 = 0
         self.unacked_bytes: i64 = 0
-        self._promise: Final = Promise(self)
-        self._head_expiry: Final = HeadExpiry(self)
-        self._expiry: Final = QueueExpiry(self)
         self.eager: bool = False  # must each publish be settled before the next? (limits)
         self.expiring: bool = False  # may entries here expire?
         self.overlooked: bool = False  # did the head arrive before others that waited? Then nobody has looked at it yet
@@ -176,28 +93,18 @@ class Queue(Destination, Delivering, Promised):
         self.acked: i64 = 0
         self.requeued: i64 = 0
         self.idle_since: i64 = vhost.broker.turn.now
-        self.prepare()
-        self.apply_settings()
 
-    def prepare(self) -> None:
-        """Other kinds of queue set up what is theirs."""
-
-    # -- settings ----------------------------------------------------------------------------------------------
+    # -- settings --------------------------------------------------------------------------------------------------
 
     def apply_settings(self) -> None:
         """Arguments or policy changed: take the new limits into force, also on what waits here already."""
-        dropped = self.settings.overflow == DROP_HEAD
-        self.settings = settings(self.arguments, self.policy_definition)
-        self.overlooked = False
-        s = self.settings
-        self.eager = s.max_length >= 0 or s.max_bytes >= 0
-        if s.ttl >= 0:
-            self.expiring = True
-        self.touch()
-        if self.eager and (dropped or s.overflow == DROP_HEAD):
-            self._drop_heads()  # a new limit finds the old overflow behaviour still in force, as in RabbitMQ
+        raise NotImplementedError
 
-    # -- publishing --------------------------------------------------------------------------------------------
+    def touch(self) -> None:
+        """The queue was used: x-expires counts anew, as long as nobody consumes."""
+        raise NotImplementedError
+
+    # -- publishing ------------------------------------------------------------------------------------------------
 
     def refuses(self, message: Message) -> bool:
         """Would this message be over the limit of a queue that rejects publishes?"""
@@ -216,8 +123,7 @@ class Queue(Destination, Delivering, Promised):
 
     def refused(self, message: Message) -> None:
         """A publish was rejected here: reject-publish-dlx dead-letters it all the same."""
-        if self.settings.overflow == REJECT_PUBLISH_DLX and not self.failed:
-            self.broker.dead_letters.add(self, Entry(message, self, 0), "maxlen")
+        raise NotImplementedError
 
     def expiry_for(self, message: Message) -> i64:
         """When a message arriving now expires here; 0 = never."""
@@ -231,82 +137,17 @@ class Queue(Destination, Delivering, Promised):
 
     def publish(self, message: Message, expires_at: i64) -> None:
         """Take a message in at the tail. It has been logged already if it must be."""
-        position = self.next_position
-        self.next_position = position + 1
-        self.published += 1
-        self.ready += 1
-        self.ready_bytes += message.size
-        fifo = self._fifo
-        if self.max_priority > 0:
-            fifo = self._fifo_of(message.priority)
-            if expires_at and self.ready > 1 and fifo.length == 0:
-                self._overlook(fifo)
-        if expires_at:
-            self.expiring = True
-        if fifo.paged > 0 or (
-            (fifo.length >= SMALL_WINDOW or self.ready_bytes - message.size > WINDOW_BYTES)
-            and paging.is_due(self, fifo, message)
-        ):
-            paging.page_out(self, fifo, message, position, expires_at)
-        else:
-            entry = Entry(message, self, position)
-            entry.expires_at = expires_at
-            fifo.push(entry)
-        if not self.dirty:
-            self.mark_dirty()
-        if self.eager:
-            self.drain()
-            if self.settings.overflow == DROP_HEAD:
-                self._drop_heads(2)
-        elif self.max_priority > 0:
-            self.drain()  # a waiting consumer gets each message as it comes; a later one must not overtake it
-        if expires_at:
-            if expires_at <= self.broker.turn.now:  # a TTL of 0: a consumer takes it now, or it expires
-                self.drain()
-                self.expire_heads(self.broker.turn.now, 2)  # more than came, so that a flood does not outrun it
-            else:
-                self.arm_head_expiry()
+        raise NotImplementedError
 
-    def _overlook(self, fifo: Fifo) -> None:
-        """Something that may expire arrives in a priority queue in which others wait. Does it become the head? RabbitMQ
-        looks whether its head has expired only when something is taken, comes back or is dropped for a limit, or when
-        an earlier head was to expire; so until then this one stays, and is delivered."""
-        if self.priority_of(self._first_fifo()) < self.priority_of(fifo):
-            self.overlooked = True
+    def holds(self, message: Message) -> bool:
+        """Does the log know that this queue holds the message?"""
+        return self.durable and message.persistent and message.address != 0
 
-    def _fifo_of(self, priority: i64) -> Fifo:
-        if priority > self.max_priority:
-            priority = self.max_priority
-        return self._fifos[priority]
+    def logs(self, message: Message) -> bool:
+        """Must the message go to the log for this queue?"""
+        return self.durable and message.persistent
 
-    def recover(self, position: i64, address: i64, size: i64, flags: i64, expires_at: i64, priority: i64) -> None:
-        """An entry found in the log at start; they come in order of position."""
-        if position >= self.next_position:
-            self.next_position = position + 1
-        self.ready += 1
-        self.ready_bytes += size
-        if expires_at:
-            self.expiring = True
-        self._fifo_of(priority).push_packed(address, position, size, flags | PERSISTENT, expires_at)
-
-    def recovered_failures(self, position: i64, failures: i64) -> None:
-        """The log knows how often deliveries of this entry failed; only quorum queues count that."""
-
-    def recovered_letter(self, position: i64, address: i64, size: i64, reason: str) -> None:
-        """The log knows a dead letter that waits here for its targets; only quorum queues have those."""
-
-    def letters_waiting(self) -> tuple[int, int]:
-        """Dead letters that stay here until their targets take them, and the bytes of their bodies."""
-        return 0, 0
-
-    def recovered_lease(self, position: i64, size: i64) -> None:
-        """A leased message found in the log at start: it counts, but does not wait here."""
-        if position >= self.next_position:
-            self.next_position = position + 1
-        self.unacked += 1
-        self.unacked_bytes += size
-
-    # -- delivering --------------------------------------------------------------------------------------------
+    # -- delivering ------------------------------------------------------------------------------------------------
 
     def mark_dirty(self) -> None:
         """There may be something to deliver: look at the end of the turn."""
@@ -326,40 +167,29 @@ class Queue(Destination, Delivering, Promised):
 
     def drain(self) -> None:
         """Deliver while there is a message and a consumer that can take it."""
-        self.dirty = False
-        if self.busy:
-            return
-        dispatch = self.dispatch
-        while self.ready > 0:
-            consumer = dispatch.next()
-            if consumer is None:
-                break
-            entry = self._take()
-            if entry is None:
-                break
-            consumer.deliver(entry)
-            if consumer.no_ack:
-                self.delivered_no_ack += 1
-                self._leave(entry)
-            else:
-                self.delivered += 1
-                self.unacked += 1
-                self.unacked_bytes += entry.message.size
-                if self.unacked > WINDOW:
-                    paging.let_go(self, entry)
-            dispatch.served(consumer)
-        if self.expiring:
-            self.expire_heads(self.broker.turn.now)
+        raise NotImplementedError
 
     def get(self) -> Entry | None:
         """Take the oldest message for basic.get; the answer waits for the log where a delivery would have."""
-        self.touch()
-        self._promise.renew()
-        limit = self._promise.limit
-        self._promise.limit = EVERYTHING
-        entry = self._take()
-        self._promise.limit = limit
-        return entry
+        raise NotImplementedError
+
+    def got(self, entry: Entry, no_ack: bool) -> None:
+        """basic.get took this entry."""
+        raise NotImplementedError
+
+    def taken(self) -> i64:
+        """How many messages left for clients, in whatever way."""
+        return self.delivered + self.delivered_no_ack + self.fetched + self.fetched_no_ack
+
+    def promise_pending(self) -> bool:
+        """Must an answer that carries a message wait for the log?"""
+        raise NotImplementedError
+
+    def promise_kept(self) -> bool:
+        """The log synced: may deliveries that waited for it go on? False while it is still open."""
+        raise NotImplementedError
+
+    # -- may it be done? -------------------------------------------------------------------------------------------
 
     def check_consumer(self, consumer: Consumer) -> None:
         """Raise when this kind of queue does not serve such a consumer."""
@@ -376,126 +206,23 @@ class Queue(Destination, Delivering, Promised):
 
     def check_delete(self, if_unused: bool, if_empty: bool) -> None:
         """Raise when the flags of queue.delete forbid it."""
-        if if_empty and self.ready > 0:
-            raise AmqpError(406, f"{self.name} not empty")
-        if if_unused and len(self.dispatch.consumers) > 0:
-            raise AmqpError(406, f"{self.name} in use")
+        raise NotImplementedError
 
-    def taken(self) -> i64:
-        """How many messages left for clients, in whatever way."""
-        return self.delivered + self.delivered_no_ack + self.fetched + self.fetched_no_ack
+    def check_whole(self) -> None:
+        """Whoever asks the queue something waits until nothing expired is left at its head, all that goes back has
+        come, and nothing is over a limit."""
+        raise NotImplementedError
 
-    def got(self, entry: Entry, no_ack: bool) -> None:
-        """basic.get took this entry."""
-        if entry.redelivered:
-            self.redelivered += 1
-        if no_ack:
-            self.fetched_no_ack += 1
-            self._leave(entry)
-        else:
-            self.fetched += 1
-            self.unacked += 1
-            self.unacked_bytes += entry.message.size
-        if self.expiring:
-            self.expire_heads(self.broker.turn.now)  # what comes to the head and is expired does not count any more
-
-    def _take(self) -> Entry | None:
-        """The next entry to deliver, out of the fifo; None when there is none or it must wait for the log."""
-        fifo = self._fifo
-        if self.max_priority > 0:
-            fifo = self._first_fifo()
-        if self.expiring:
-            self.expire_heads(self.broker.turn.now - 1, 2)
-            if self.behind:
-                return None
-            if self.max_priority > 0:
-                fifo = self._first_fifo()
-        if self.durable:
-            head = fifo.peek()
-            promise = self._promise
-            if head is None or (head.position > promise.limit and not promise.covers(head)):
-                return None
-            if self.moved_batch > self.broker.log.synced and promise.limit != EVERYTHING and promise.moving(head):
-                return None
-        entry = fifo.pop()
-        if entry is not None:
-            self.ready -= 1
-            self.ready_bytes -= entry.message.size
-            if self.overlooked:
-                self.overlooked = False
-                self.expire_heads(self.broker.turn.now)
-        return entry
-
-    def promise_pending(self) -> bool:
-        """Must an answer that carries a message wait for the log?"""
-        if self.moved_batch > self.broker.log.synced and not self.broker.pressure.log_failing:
-            return True
-        return self.durable and not self.promise_kept() and not self.broker.pressure.log_failing
-
-    def promise_kept(self) -> bool:
-        """The log synced: may deliveries that waited for it go on? False while it is still open."""
-        return self._promise.kept()
-
-    def _first_fifo(self) -> Fifo:
-        i: i64 = len(self._fifos) - 1
-        while i > 0:
-            if self._fifos[i].length > 0:
-                return self._fifos[i]
-            i -= 1
-        return self._fifo
-
-    def set_aside(
-        self, address: i64, position: i64, size: i64, redelivered: bool, expires_at: i64, priority: i64
-    ) -> None:
-        """A message of this queue is damaged on disk: nobody gets it, and those behind it go on."""
-        if self.aside is None:
-            stream = self.kind == "stream"
-            self.aside = Aside(self.broker, self.id, "queue", self.vhost.name, self.name.name, stream)
-        self.aside.put(position, address, size, holder.pack(priority, size, redelivered), expires_at)
-
-    # -- settling ----------------------------------------------------------------------------------------------
+    # -- settling --------------------------------------------------------------------------------------------------
 
     def settle(self, entry: Entry) -> None:
         """A consumer acknowledged it, or it is dropped after delivery: it leaves for good."""
-        self.unacked -= 1
-        self.unacked_bytes -= entry.message.size
-        self._leave(entry)
-
-    def _leave(self, entry: Entry) -> None:
-        if not self.gone and self.holds(entry.message):
-            self.broker.log.settle(self.id, entry.message.address)
-
-    def holds(self, message: Message) -> bool:
-        """Does the log know that this queue holds the message?"""
-        return self.durable and message.persistent and message.address != 0
-
-    def logs(self, message: Message) -> bool:
-        """Must the message go to the log for this queue?"""
-        return self.durable and message.persistent
+        raise NotImplementedError
 
     def requeue(self, entries: list[Entry]) -> None:
         """Back to their places, flagged redelivered; oldest first in the list. What is over a limit or has expired then
         is dropped before anybody gets it again."""
-        back: list[Entry] = []
-        for entry in entries:
-            self.unacked -= 1
-            self.unacked_bytes -= entry.message.size
-            if self.gone:
-                continue
-            entry.redelivered = True
-            entry.consumer = None
-            self.requeued += 1
-            if paging.recall(self, entry):
-                back.append(entry)
-                self.ready += 1
-                self.ready_bytes += entry.message.size
-        if self.max_priority == 0:
-            self._fifo.put_back(back)
-        else:
-            for entry in back:
-                self._fifo_of(entry.message.priority).put_back([entry])
-        if not self.gone:
-            self.came_back()
+        raise NotImplementedError
 
     def abandoned(self, entries: list[Entry]) -> None:
         """The channel that held them is gone; oldest first in the list."""
@@ -503,58 +230,30 @@ class Queue(Destination, Delivering, Promised):
 
     def came_back(self) -> None:
         """After a requeue: limits and expiry first, then consumers."""
-        if self.busy:
-            return  # more comes back
-        if self.eager and self.settings.overflow == DROP_HEAD:
-            self._drop_heads()
-        if self.expiring:
-            self.overlooked = False
-            self.expire_heads(self.broker.turn.now)
-        self.mark_dirty()
+        raise NotImplementedError
 
     def reject(self, entry: Entry) -> None:
         """Rejected without requeue: dead-lettered if there is where to, else gone."""
-        self.unacked -= 1
-        self.unacked_bytes -= entry.message.size
-        self.give_up(entry, "rejected")
+        raise NotImplementedError
 
     def give_up(self, entry: Entry, reason: str) -> None:
         """It leaves the queue for this reason: dead-lettered if there is where to, else gone."""
-        if self.settings.dead_letter_exchange is not None and not self.gone:
-            if not paging.recall(self, entry):
-                return
-            self.broker.dead_letters.add(self, entry, reason)
-        self._leave(entry)
+        raise NotImplementedError
 
-    # -- limits and expiry -------------------------------------------------------------------------------------
+    def set_aside(
+        self, address: i64, position: i64, size: i64, redelivered: bool, expires_at: i64, priority: i64
+    ) -> None:
+        """A message of this queue is damaged on disk: nobody gets it, and those behind it go on."""
+        if self.aside is None:
+            broker, stream = self.broker, self.kind == "stream"
+            self.aside = Aside(broker, broker.damaged, self.id, "queue", self.vhost.name, self.name.name, stream)
+        self.aside.put(position, address, size, holder.pack(priority, size, redelivered), expires_at)
 
-    def _drop_heads(self, least: i64 = 0) -> None:
-        """Down to the limit: as many as this turn may, and the rest in turns to come."""
-        if not self.trimmed(least) and not self.trimming:
-            self.trimming = True
-            self.broker.jobs.add(Trim(self))
+    # -- limits and expiry -----------------------------------------------------------------------------------------
 
     def trimmed(self, least: i64 = 0) -> bool:
         """Drop heads that are over a limit, ``least`` in any case; says whether none is left."""
-        broker = self.broker
-        s = self.settings
-        while self.ready > 0 and (
-            (s.max_length >= 0 and self.ready > s.max_length)
-            or (s.max_bytes >= 0 and self.ready_bytes > s.max_bytes)
-        ):
-            if broker.turn.expiries_left <= 0:
-                if least <= 0:
-                    return False
-                least -= 1
-            entry = (self._first_fifo() if self.max_priority > 0 else self._fifo).pop()  # the head: delivered next
-            if entry is None:
-                return True
-            broker.turn.expiries_left -= 1 + (entry.message.size >> 12)
-            self.ready -= 1
-            self.ready_bytes -= entry.message.size
-            self.overlooked = False
-            self.give_up(entry, "maxlen")
-        return True
+        raise NotImplementedError
 
     def expire_heads(self, now: i64, least: i64 = 0) -> None:
         """Drop what expired at ``now`` or before from the head, unless that is ``overlooked``; behind a higher priority
@@ -563,87 +262,23 @@ class Queue(Destination, Delivering, Promised):
         Not more in a turn than the broker's bound allows, but ``least`` in any case. When more has expired the queue
         is ``behind``: it delivers nothing and whoever asks it something waits, until later turns have done the rest.
         """
-        broker = self.broker
-        if self.overlooked:
-            return
-        if self.behind:
-            now = broker.turn.now  # what was to go in an earlier turn
-        while self.ready > 0:
-            fifo = self._first_fifo() if self.max_priority > 0 else self._fifo
-            head = fifo.peek()
-            if head is None or head.expires_at == 0 or head.expires_at > now:
-                break
-            if broker.turn.expiries_left <= 0:
-                if least <= 0:
-                    self.behind = True
-                    broker.timers.arm(self._head_expiry, broker.turn.now)
-                    return
-                least -= 1
-            fifo.pop()
-            size = head.message.size
-            broker.turn.expiries_left -= 1 + (size >> 12)
-            self.ready -= 1
-            self.ready_bytes -= size
-            self.give_up(head, "expired")
-        if self.behind:
-            self.behind = False
-            self.mark_dirty()
-        self.arm_head_expiry()
-
-    def check_whole(self) -> None:
-        """Whoever asks the queue something waits until nothing expired is left at its head, all that goes back has
-        come, and nothing is over a limit."""
-        if self.busy:
-            raise Postponed
-        if self.expiring:
-            self.expire_heads(self.broker.turn.now - 1)
-            if self.behind:
-                raise Postponed
+        raise NotImplementedError
 
     def arm_head_expiry(self) -> None:
-        if self.overlooked:
-            return
-        head = (self._first_fifo() if self.max_priority > 0 else self._fifo).peek()
-        if head is not None and head.expires_at:
-            self.broker.timers.arm(self._head_expiry, head.expires_at)
-        elif self._head_expiry.due >= 0:
-            self.broker.timers.cancel(self._head_expiry)
+        raise NotImplementedError
 
-    def touch(self) -> None:
-        """The queue was used: x-expires counts anew, as long as nobody consumes."""
-        self.idle_since = self.broker.turn.now
-        expires = self.settings.expires
-        if expires >= 0 and self.consumer_count() == 0:
-            self.broker.timers.arm(self._expiry, self.broker.turn.now + expires)
-        else:
-            self.broker.timers.cancel(self._expiry)
-
-    # -- consumers ---------------------------------------------------------------------------------------------
+    # -- consumers -------------------------------------------------------------------------------------------------
 
     def consumer_count(self) -> int:
         """As clients are told it."""
         return len(self.dispatch.consumers)
 
     def subscribe(self, consumer: Consumer) -> None:
-        self.had_consumer = True
-        if consumer.exclusive:
-            self.exclusive_consumer = consumer
-        self.dispatch.add(consumer)
-        self.touch()
-        self._promise.renew()
-        self.mark_dirty()
+        raise NotImplementedError
 
     def unsubscribe(self, consumer: Consumer) -> None:
         """The consumer left. What it holds stays with its channel."""
-        consumer.cancelled = True
-        self.dispatch.remove(consumer)
-        if self.exclusive_consumer is consumer:
-            self.exclusive_consumer = None
-        self.mark_dirty()
-        if len(self.dispatch.consumers) == 0:
-            self.touch()
-            if self.auto_delete and self.had_consumer and not self.gone:
-                self.vhost.remove_queue(self)
+        raise NotImplementedError
 
     def wanted_now(self) -> i64:
         """How many more messages the consumers would take at once."""
@@ -657,148 +292,69 @@ class Queue(Destination, Delivering, Promised):
 
     def wake(self, consumer: Consumer) -> None:
         """A consumer may be able to take messages again."""
-        self.dispatch.wake(consumer)
-        if self.ready > 0:
-            self.mark_dirty()
+        raise NotImplementedError
 
-    # -- the whole queue ---------------------------------------------------------------------------------------
+    # -- the whole queue -------------------------------------------------------------------------------------------
 
     def purge(self) -> i64:
         """Drop what is ready; what is with consumers stays. Returns how many."""
-        count = self.ready
-        self._note_leased("queue_purged_around_leases")
-        if self.durable and count:
-            self.broker.log.purge(self.id, self.logged_addresses())
-        self._clear()
-        self.overlooked = False
-        if self._head_expiry.due >= 0:
-            self.broker.timers.cancel(self._head_expiry)
-        return count
+        raise NotImplementedError
 
     def stop(self) -> None:
         """The queue is deleted: no timers, nothing waits. Its consumers are told by the vhost."""
-        self._note_leased("queue_deleted_with_leases")
-        if self.durable:
-            self.broker.drop_from_log(self)
-        self.leases.drop()
-        if self.aside is not None:
-            self.aside.clear()
-        self.gone = True
-        self.broker.timers.cancel(self._head_expiry)
-        self.broker.timers.cancel(self._expiry)
-        self._clear()
-
-    def _note_leased(self, event: str) -> None:
-        leased = self.leases.messages()
-        if leased:
-            self.broker.notes.event(
-                "warning", event, {"queue": str(self.name), "messages": int(self.ready), "leased": int(leased)}
-            )
+        raise NotImplementedError
 
     def forget_transient(self) -> None:
         """Drop what would not be there after a restart of the process; nobody holds anything any more."""
-        if self.keeps_all:
-            return
-        self.ready = 0
-        self.ready_bytes = 0
-        for fifo in self._fifos:
-            self.ready_bytes += fifo.forget_transient()
-            self.ready += fifo.length
-        if self.expiring:
-            self.arm_head_expiry()
-
-    def _clear(self) -> None:
-        for fifo in self._fifos:
-            fifo.free_transient()
-            fifo.clear()
-        self.ready = 0
-        self.ready_bytes = 0
-
-    def lease_out(self, lease: Lease, count: i64, max_bytes: i64, most: i64, most_bytes: i64) -> bool:
-        """Move messages from the head to a lease: they count as unacknowledged and nobody else gets them.
-
-        ``count`` of them, of ``max_bytes`` in all (-1 = no such bound), but not more now than ``most`` or about
-        ``most_bytes``. Says whether it has all it may have."""
-        self.overlooked = False
-        if self.expiring:
-            self.expire_heads(self.broker.turn.now)
-        full = True
-        while self.ready > 0 and not self.behind and not self.busy and (count < 0 or lease.count() < count):
-            fifo = self._first_fifo() if self.max_priority > 0 else self._fifo
-            size = fifo.head_size()
-            if max_bytes >= 0 and lease.count() > 0 and lease.bytes + size > max_bytes:
-                break
-            if most <= 0 or most_bytes <= 0:
-                full = False
-                break
-            fifo.lease_head(lease, self.priority_of(fifo))
-            most -= 1
-            most_bytes -= size
-            self.ready -= 1
-            self.ready_bytes -= size
-            self.unacked += 1
-            self.unacked_bytes += size
-        if self.expiring:
-            self.arm_head_expiry()
-        self._promise.renew()
-        return full
+        raise NotImplementedError
 
     def places(self, first: i64, end: i64, most: i64) -> list[Place]:
         """Where what waits here is, by position from ``first`` up to ``end``: for somebody who only looks."""
-        if self.max_priority == 0:
-            return self._fifo.places(first, end, most)
-        found: list[Place] = []
-        for fifo in self._fifos:
-            found.extend(fifo.places(first, end, most))
-        found.sort(key=by_position)
-        return found[:most]
-
-    def priority_of(self, fifo: Fifo) -> i64:
-        i: i64 = 0
-        while i < len(self._fifos):
-            if self._fifos[i] is fifo:
-                return i
-            i += 1
-        return 0
+        raise NotImplementedError
 
     def head_timestamp(self) -> int | None:
         """The ``timestamp`` property of the next message, while that is in memory.
 
         RabbitMQ's ``head_message_timestamp`` looks at what is with consumers too.
         """
-        head = self._first_fifo().head_in_memory()
-        return None if head is None else Content(head.message.header(), b"").properties.timestamp
+        raise NotImplementedError
 
     def kept_addresses(self) -> list[i64]:
         """Where the log keeps what neither waits here for consumers nor is with them: it outlives a purge."""
-        return self.leases.addresses()
+        raise NotImplementedError
 
     def logged_addresses(self) -> vec[i64]:
         """Where the log keeps what waits here."""
-        addresses = vec[i64]()
-        for fifo in self._fifos:
-            addresses = fifo.logged(addresses)
-        return addresses
+        raise NotImplementedError
 
     def index(self) -> QueueIndex:
         """What waits here, for the log to remember at a clean stop."""
-        index = QueueIndex()
-        priority: i64 = 0
-        for fifo in self._fifos:
-            fifo.fill_index(index, priority)
-            priority += 1
-        self.leases.fill_index(index)
-        if self.aside is not None:
-            self.aside.fill_index(index)
-        index.sort()
-        return index
+        raise NotImplementedError
 
     def take_back(self, first: i64) -> list[i64]:
         """The log could not write the batches from ``first`` on: take out what no consumer has seen of them.
         Returns where the log has what was taken."""
-        addresses: list[i64] = []
-        for fifo in self._fifos:
-            before = fifo.length
-            self.ready_bytes -= fifo.take_back(first, addresses)
-            self.ready -= before - fifo.length
-        return addresses
+        raise NotImplementedError
+
+    # -- start -----------------------------------------------------------------------------------------------------
+
+    def recover(self, position: i64, address: i64, size: i64, flags: i64, expires_at: i64, priority: i64) -> None:
+        """An entry found in the log at start; they come in order of position."""
+        raise NotImplementedError
+
+    def recovered_failures(self, position: i64, failures: i64) -> None:
+        """The log knows how often deliveries of this entry failed; only quorum queues count that."""
+
+    def recovered_letter(self, position: i64, address: i64, size: i64, reason: str) -> None:
+        """The log knows a dead letter that waits here for its targets; only quorum queues have those."""
+
+    def recovered_lease(self, position: i64, size: i64) -> None:
+        """A leased message found in the log at start: it counts, but does not wait here."""
+        if position >= self.next_position:
+            self.next_position = position + 1
+        self.unacked += 1
+        self.unacked_bytes += size
+
+    def letters_waiting(self) -> tuple[int, int]:
+        """Dead letters that stay here until their targets take them, and the bytes of their bodies."""
+        return 0, 0

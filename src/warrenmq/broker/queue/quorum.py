@@ -16,10 +16,10 @@ from warrenmq.broker import holder
 from warrenmq.broker.message import Message, with_properties
 from warrenmq.broker.queue import paging
 from warrenmq.broker.queue.arguments import DROP_HEAD, REJECT_PUBLISH
+from warrenmq.broker.queue.classic import ClassicQueue
 from warrenmq.broker.queue.entry import Entry
-from warrenmq.broker.queue.letters import Letters
+from warrenmq.broker.queue.letters import LetterKeeper, Letters
 from warrenmq.broker.queue.page import PERSISTENT, REDELIVERED
-from warrenmq.broker.queue.queue import Queue
 from warrenmq.broker.records import Content
 from warrenmq.log.index import QueueIndex
 from warrenmq.wire.fields import Field, Table
@@ -33,7 +33,7 @@ TOGETHER: Final = 256  # so many at most are handed out consumer by consumer
 
 
 @final
-class QuorumQueue(Queue):
+class QuorumQueue(ClassicQueue, LetterKeeper):
     """The quorum queue of a single node: delivery counts, letters that arrive at least once, everything logged."""
 
     def prepare(self) -> None:
@@ -48,7 +48,7 @@ class QuorumQueue(Queue):
         self._failures: dict[int, int] = {}  # by position: how often it came back, of all that did
         self._gets: set[int] = set()  # positions of what basic.get holds
         self._leaving: list[Consumer] = []  # cancelled, and held something then
-        self.letters: Letters = Letters(self)
+        self.letters: Letters = Letters(self, self)
         self._noted_strategy: bool = False
 
     def logs(self, message: Message) -> bool:

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Final, final
 from mypy_extensions import i64
 
 from warrenmq.broker.message import Message
+from warrenmq.broker.queue.classic import ClassicQueue
 from warrenmq.broker.queue.entry import Entry
-from warrenmq.broker.queue.queue import Queue
 
 if TYPE_CHECKING:
     from warrenmq.broker.queue.entry import Consumer
@@ -29,7 +29,7 @@ class Cursor:
         self.at: i64 = at
 
 
-class ReplayQueue(Queue):
+class ReplayQueue(ClassicQueue):
     """Subclasses say where a consumer starts, how far it may read, and what the messages are."""
 
     def prepare(self) -> None:

@@ -23,7 +23,6 @@ from warrenmq.log.transient import TransientStore
 
 if TYPE_CHECKING:
     from warrenmq.broker.queue.entry import Entry
-    from warrenmq.broker.queue.letters import Letters
     from warrenmq.broker.queue.queue import Queue
 
 
@@ -35,6 +34,14 @@ class Owner:
         raise NotImplementedError
 
     def owns_no_more(self, queue: Queue) -> None:
+        raise NotImplementedError
+
+
+@trait
+class Posted:
+    """Letters that wait to be sent with all others of the turn."""
+
+    def send(self) -> None:
         raise NotImplementedError
 
 
@@ -51,7 +58,7 @@ class DeadLetterOffice:
         """At most once: it leaves the queue now, and is published before the turn ends."""
         raise NotImplementedError
 
-    def letters_wait(self, letters: Letters) -> None:
+    def letters_wait(self, letters: Posted) -> None:
         """A queue has letters that stay with it until they are taken: try them with all others."""
         raise NotImplementedError
 
