@@ -30,6 +30,7 @@ def holding(core: Core, count: int, **arguments: object) -> Client:
     client = core.client()
     client.call("queue.declare", queue="q", durable=True, arguments=arguments)
     publish(client, "q", range(count), delivery_mode=2)
+    client.call("basic.qos", prefetch_count=count)
     client.call("basic.consume", queue="q", consumer_tag="c")
     assert len(client.deliveries()) == count
     client.call("basic.cancel", consumer_tag="c")

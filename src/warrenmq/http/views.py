@@ -305,7 +305,7 @@ def consumer_info(bridge: Bridge, consumer: Subscription) -> ConsumerInfo:
         channel_details=channel_details(bridge, consumer.channel),
         consumer_tag=consumer.tag,
         exclusive=consumer.exclusive,
-        prefetch_count=int(consumer.prefetch),
+        prefetch_count=int(consumer.asked_prefetch),
         queue=QueueName(name.name, name.virtual_host),
     )
 

@@ -44,7 +44,8 @@ class Consumer(Cancelled):
         self.no_ack: Final = no_ack
         self.exclusive: Final = exclusive
         self.priority: Final = priority
-        self.prefetch: Final = prefetch  # 0 = unlimited; fixed when the consumer starts
+        self.asked_prefetch: Final = prefetch  # fixed when the consumer starts
+        self.prefetch: Final[i64] = queue.prefetch_for(prefetch)  # what holds; 0 = unlimited
         self.arguments: Final = arguments
         self.unacked: i64 = 0
         self.last_tag: i64 = 0  # of its last delivery: who of the channel's consumers has waited longest?

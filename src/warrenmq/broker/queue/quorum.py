@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from warrenmq.broker.queue.entry import Consumer
 
 DELIVERY_COUNT: Final = "x-delivery-count"
+MOST_HELD: Final = 2000  # by a consumer that asked for no prefetch, as in RabbitMQ
 TOGETHER: Final = 256  # so many at most are handed out consumer by consumer
 
 
@@ -56,6 +57,9 @@ class QuorumQueue(ClassicQueue, LetterKeeper):
 
     def holds(self, message: Message) -> bool:
         return message.address != 0
+
+    def prefetch_for(self, asked: i64) -> i64:
+        return asked if asked > 0 else MOST_HELD
 
     def check_consumer(self, consumer: Consumer) -> None:
         if consumer.shares_prefetch():
