@@ -195,10 +195,6 @@ class Queue(Destination, Delivering, Promised):
         """What a consumer that asked for this many may hold; 0 = no limit."""
         return asked
 
-    def prefetch_for(self, asked: i64) -> i64:
-        """What a consumer that asked for this many may hold; 0 = no limit."""
-        return asked
-
     def check_consumer(self, consumer: Consumer) -> None:
         """Raise when this kind of queue does not serve such a consumer."""
 
