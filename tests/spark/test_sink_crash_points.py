@@ -27,7 +27,8 @@ from warrenmq.testing import Broker
 pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
 pytest.importorskip("pyspark", reason="PySpark is not installed")
 
-from warrenmq.spark.publisher import Chunk, Publisher  # noqa: E402  (needs pyarrow)
+from warrenmq.spark.chunk import Chunk  # noqa: E402  (needs pyarrow)
+from warrenmq.spark.publisher import Publisher  # noqa: E402
 
 SOURCES = ["stream", "leased queue"]
 DEEDS = ["the driver dies", "the task dies", "the broker restarts"]

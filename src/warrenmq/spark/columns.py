@@ -15,6 +15,7 @@ from warrenmq.spark.bad_records import COLUMN, BadTable, Faults, said
 from warrenmq.spark.compat import arrow_schema
 from warrenmq.spark.headers import all_names_are_text, printable, text_of_octets, to_maps
 from warrenmq.spark.schema import PROPERTIES
+from warrenmq.spark.worker import freeze_imports
 from warrenmq.wire.content import decode_properties
 from warrenmq.wire.fields import encode_table
 from warrenmq.wire.replies import AmqpError
@@ -38,6 +39,7 @@ class Columns:
     """Deliveries collected for one record batch after another."""
 
     def __init__(self, schema: StructType, queue: str, bad: BadTable | None = None, lease: str = "") -> None:
+        freeze_imports()
         self.arrow = arrow_schema(schema)
         self.queue = queue
         self.lease = lease

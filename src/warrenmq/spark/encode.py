@@ -2,7 +2,8 @@
 
 Duty: one content header payload per row, built column by column: what is the same for all rows is encoded once. Rows
 that cannot be said in AMQP (a property over 255 octets, a header that does not fit its type) are named, not raised: the
-caller decides what becomes of them. Not here: publishing (``publisher.py``).
+caller decides what becomes of them. This is the long way, which takes whatever there is and can tell one row from
+another; usual batches go out without it (``framing.py``). Not here: publishing (``publisher.py``).
 """
 
 from __future__ import annotations
@@ -143,7 +144,9 @@ def _octet(name: str, value: int, row: int, faults: dict[int, str]) -> bytes:
 
 
 def _timestamp(value: Any, row: int, faults: dict[int, str]) -> bytes:
-    seconds = int(value) if isinstance(value, int) else int(value.timestamp())
+    seconds = int(value if isinstance(value, int) else value.timestamp())
+    if seconds > 0 and not isinstance(value, int):  # far from now a float of seconds has no room for microseconds
+        seconds = int(value.replace(microsecond=0).timestamp())
     if seconds < 0:
         faults[row] = "property timestamp lies before 1970"
         return bytes(8)

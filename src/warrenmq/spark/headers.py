@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import cast
 
-from warrenmq.wire.fields import Field, Table, decode_entries, field_of
+from warrenmq.wire.fields import Field, Table, decode_entries, encode_table, field_of
 from warrenmq.wire.replies import AmqpError
 
 INTEGERS = frozenset("bBsuIil")
@@ -74,6 +74,14 @@ def text_of_octets(octets: bytes) -> bytes | None:
     (field,) = table.values()
     text = _text(field.kind, field.value)
     return None if text is None else text.encode("utf-8")
+
+
+def octets_of_text(letter: str, text: str) -> bytes:
+    """The other way round: the letter, then its octets. ValueError or TypeError when the text does not fit its type."""
+    try:
+        return encode_table({"": _field(letter, text)})[5:]
+    except ArithmeticError:
+        raise ValueError(text) from None
 
 
 def _text(kind: str, value: object) -> str | None:

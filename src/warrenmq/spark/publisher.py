@@ -19,87 +19,33 @@ from typing import TYPE_CHECKING
 
 from warrenmq.client import Acked, Channel, ChannelClosed, Connection, ConnectionClosed, Nacked, Returned, Timeout
 from warrenmq.spark.addresses import failed
+from warrenmq.spark.chunk import (
+    ALIKE,
+    CONFIRMED,
+    INVALID,
+    NACKED,
+    PENDING,
+    REFUSED,
+    RETURNED,
+    SAME,
+    UNLIKE,
+    Chunk,
+)
 from warrenmq.spark.connect import BrokerLost, connect
 from warrenmq.spark.encode import Rows, encode
+from warrenmq.spark.framing import Framing
 from warrenmq.spark.message_ids import ContentIds, RowIds
 from warrenmq.spark.options import Options
 from warrenmq.spark.pacing import Pace
 from warrenmq.spark.secret import Login
+from warrenmq.spark.worker import freeze_imports
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-CONFIRMED = "confirmed"
-RETURNED = "returned"
-NACKED = "nacked"
-REFUSED = "refused"
-INVALID = "invalid"  # the row cannot be said in AMQP; it was not sent
-PENDING = ""
-
-UNLIKE, ALIKE, SAME = range(3)  # how like a returned message a row is
-
 CHUNK = 2500  # rows between two looks at what the broker has answered
 DOUBTFUL = 64  # rows sent again together while a refused one is searched
 REOPENED = 10  # connections lost in a row, with nothing confirmed between, before the task gives up
-
-
-class Chunk:
-    """Some rows under way, and what became of each."""
-
-    def __init__(self, batch: pa.RecordBatch, rows: Rows) -> None:
-        count = batch.num_rows
-        self.batch = batch
-        self.rows = rows
-        self.outcomes = [PENDING] * count
-        self.codes: dict[int, int] = {}
-        self.texts: dict[int, str] = {}
-        self.first = 0  # sequence number of the first row sent
-        self.sent: list[int] = []  # rows sent, in order: their sequence numbers follow one another
-        self._waiting: dict[tuple[str, str, str], list[int]] | None = None
-
-    def settle(self, row: int, outcome: str, code: int | None = None, text: str | None = None) -> None:
-        self.outcomes[row] = outcome
-        if code is not None:
-            self.codes[row] = code
-        if text is not None:
-            self.texts[row] = text
-
-    def find(self, event: Returned, message_id: str) -> tuple[int, int]:
-        """The first row that may be the one returned, and how like it is; (0, UNLIKE) when there is none.
-
-        A return carries no sequence number, but the whole message, and returns come in the order of publishing. Rows
-        with one id are told apart by exchange, key, headers and body; rows that are the same in all of that are the
-        same message, whichever of them it was.
-        """
-        if self._waiting is None:
-            self._waiting = {}
-            rows = self.rows
-            for row in range(len(rows.bodies) - 1, -1, -1):  # the last of each list is the first of the rows
-                key = (rows.message_ids[row], rows.exchanges[row], rows.routing_keys[row])
-                self._waiting.setdefault(key, []).append(row)
-        waiting = self._waiting.get((message_id, event.exchange, event.routing_key), [])
-        while waiting and self.outcomes[waiting[-1]] != PENDING:
-            waiting.pop()
-        found, likeness = 0, UNLIKE
-        for row in reversed(waiting):
-            if self.outcomes[row] == PENDING and self.rows.bodies[row] == event.body:
-                if self.rows.headers[row] == event.header:
-                    return row, SAME
-                if likeness == UNLIKE:  # the broker takes BCC out of what it returns
-                    found, likeness = row, ALIKE
-        return found, likeness
-
-    def named(self, message_id: str) -> list[int]:
-        """The rows of this id that nothing is known about yet."""
-        ids = self.rows.message_ids
-        return [row for row in self.sent if ids[row] == message_id and self.outcomes[row] == PENDING]
-
-    @property
-    def last(self) -> int:
-        return self.first + len(self.sent) - 1
-
-    def failures(self) -> list[int]:
-        return [row for row, outcome in enumerate(self.outcomes) if outcome != CONFIRMED]
 
 
 class Publisher:
@@ -119,9 +65,13 @@ class Publisher:
         self._lost = 0
         rate = options.max_rows_per_second_per_task
         self._pace = None if rate is None else Pace(rate)
+        self._framing = Framing(
+            options.exchange or "", options.routing_key or "", options.persistent, options.mandatory
+        )
 
     def run(self, batches: Iterable[pa.RecordBatch]) -> Iterator[Chunk]:
         """Publish everything; chunks come out in order, each when all its rows are settled."""
+        freeze_imports()
         try:
             for batch in batches:
                 step = CHUNK if self._pace is None else min(CHUNK, self._pace.together)
@@ -146,14 +96,13 @@ class Publisher:
                 self._guarded(partial(self._read, pause))
 
     def _take(self, batch: pa.RecordBatch) -> None:
-        options = self.options
-        ids = self.ids.of(batch)
-        rows = encode(batch, options.exchange or "", options.routing_key or "", options.persistent, ids)
-        chunk = Chunk(batch, rows)
-        for row, fault in rows.faults.items():
-            chunk.settle(row, INVALID, None, fault)
+        chunk = Chunk(batch, self.ids.of(batch), self._rows)
         self._flying.append(chunk)
         self._guarded(partial(self._send, chunk))
+
+    def _rows(self, batch: pa.RecordBatch, ids: list[str]) -> Rows:
+        options = self.options
+        return encode(batch, options.exchange or "", options.routing_key or "", options.persistent, ids)
 
     # --- sending
 
@@ -205,6 +154,28 @@ class Publisher:
 
     def _send(self, chunk: Chunk) -> None:
         channel = self._open()
+        if not self._send_frames(chunk, channel):
+            self._send_rows(chunk, channel)
+        self._read(0)
+
+    def _send_frames(self, chunk: Chunk, channel: Channel) -> bool:
+        """All rows as they stand in the batch; False when they have to be looked at singly."""
+        count = len(chunk.outcomes)
+        if chunk.pending < count or self._known:
+            return False
+        frames = self._framing.frames(chunk.batch, chunk.ids, channel.number, int(channel.connection.frame_max))
+        if frames is None:
+            return False
+        chunk.first = self._next
+        chunk.sent = range(count)
+        self._next += count
+        channel.publish_frames(frames, count)
+        return True
+
+    def _send_rows(self, chunk: Chunk, channel: Channel) -> None:
+        for row, fault in chunk.rows.faults.items():
+            if chunk.outcomes[row] == PENDING:
+                chunk.settle(row, INVALID, None, fault)
         wanted = [row for row, outcome in enumerate(chunk.outcomes) if outcome == PENDING]
         for row in list(wanted):
             known = self._known.get(chunk.rows.exchanges[row]) if self._known else None
@@ -225,7 +196,6 @@ class Publisher:
                 _mandatory(rows, group[0], self.options.mandatory),
             )
         channel.connection.flush()
-        self._read(0)
 
     def _open(self) -> Channel:
         if self._channel is not None:
@@ -247,7 +217,7 @@ class Publisher:
         deadline = time.monotonic() + self.options.confirm_timeout
         while self._flying:
             head = self._flying[0]
-            if PENDING not in head.outcomes:
+            if not head.pending:
                 yield self._flying.popleft()
                 deadline = time.monotonic() + self.options.confirm_timeout
                 continue
@@ -292,11 +262,9 @@ class Publisher:
         if multiple:
             tag = min(tag, self._next - 1) or self._next - 1
             for chunk in self._flying:
-                for number in range(max(self._low + 1, chunk.first), min(tag, chunk.last) + 1):
-                    row = chunk.sent[number - chunk.first]
-                    # a returned row is acked as well, and an earlier answer stands
-                    if chunk.outcomes[row] == PENDING and number not in self._above:
-                        chunk.outcomes[row] = outcome
+                start, stop = max(self._low + 1, chunk.first), min(tag, chunk.last) + 1
+                if start < stop:  # a returned row is acked as well
+                    chunk.settle_sent(start - chunk.first, stop - chunk.first, outcome)
             self._low = max(self._low, tag)
             self._above = {number for number in self._above if number > tag}
         elif tag > self._low and tag not in self._above:
@@ -311,7 +279,7 @@ class Publisher:
             if chunk.sent and chunk.first <= number <= chunk.last:
                 row = chunk.sent[number - chunk.first]
                 if chunk.outcomes[row] == PENDING:  # a returned row is acked as well
-                    chunk.outcomes[row] = outcome
+                    chunk.settle(row, outcome)
                 return
 
     def _return(self, event: Returned) -> None:
@@ -369,7 +337,7 @@ class Publisher:
                     self._return(event)
             for number, (chunk, row) in enumerate(rows, first):
                 if chunk.outcomes[row] == PENDING:
-                    chunk.outcomes[row] = NACKED if number in nacked else CONFIRMED
+                    chunk.settle(row, NACKED if number in nacked else CONFIRMED)
             self._low = self._next - 1
             return None
         except ChannelClosed as closed:

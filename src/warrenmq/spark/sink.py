@@ -21,9 +21,10 @@ import pyspark.sql.datasource as api
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
+from warrenmq.spark.chunk import Chunk
 from warrenmq.spark.compat import arrow_schema
 from warrenmq.spark.options import NO_TABLE_OPTIONS, OptionError, Options
-from warrenmq.spark.publisher import Chunk, Publisher
+from warrenmq.spark.publisher import Publisher
 from warrenmq.spark.schema import WRITE_COLUMNS
 from warrenmq.spark.storage import Hidden, filesystem_of
 

@@ -11,8 +11,9 @@ import uuid
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
+from warrenmq.spark.chunk import CONFIRMED, INVALID, NACKED, REFUSED, RETURNED
 from warrenmq.spark.options import Options, parse
-from warrenmq.spark.publisher import CONFIRMED, INVALID, NACKED, REFUSED, RETURNED, Publisher
+from warrenmq.spark.publisher import Publisher
 from warrenmq.spark.routing import InputError
 from warrenmq.spark.sink import check_target, check_write_schema, task_of
 

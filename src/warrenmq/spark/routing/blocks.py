@@ -20,6 +20,7 @@ from warrenmq.spark.routing.judge import OPTIONAL, arrays, judge_rows
 from warrenmq.spark.routing.lexicon import BITS, Lexicon
 from warrenmq.spark.routing.outcome import VERDICT_NAMES
 from warrenmq.spark.routing.path import Verdict
+from warrenmq.spark.worker import freeze_imports
 
 if TYPE_CHECKING:
     from warrenmq.spark.routing.ids import Numbers
@@ -122,6 +123,7 @@ def known(plan: Plan) -> Verdicts:
     digest = plan.digest + repr((plan.vhost, plan.user))
     verdicts = _known.get(digest)
     if verdicts is None:
+        freeze_imports()
         _known.clear()
         verdicts = _known[digest] = Verdicts(plan)
     return verdicts
