@@ -130,7 +130,8 @@ WHOLE: dict[str, Any] = {
     ids=str,
 )  # fmt: skip
 def test_columns_of_every_type_that_may_be_written_go_straight(name: str, kind: Any, value: Any) -> None:
-    batch = batch_of([{**WHOLE, name: value}] * 3, {*WHOLE, name}, {name: kind}).slice(1)
+    before = {**WHOLE, "headers": [("other", "x")], "message_id": "other", name: value}  # not in the slice
+    batch = batch_of([before, *[{**WHOLE, name: value}] * 2], {*WHOLE, name}, {name: kind}).slice(1)
     assert straight(batch, ids_of(batch)) == long_way(batch, ids_of(batch))
 
 
