@@ -202,3 +202,27 @@ def test_batches_of_both_ways_arrive_in_order_with_all_they_hold(broker: Running
             (b"b", "{'n': 1, 'm': None}", 5)
         }
         own.queue_delete(name)
+
+
+def test_outcomes_name_every_row_by_what_it_was_published_under(broker: RunningBroker, name: str) -> None:
+    from warrenmq.spark.jobs.publish import Publishing
+    from warrenmq.spark.options import parse
+
+    rows = [
+        {"body": b"four", "message_id": "own", "exchange": None, "routing_key": None},
+        {"body": b"", "message_id": None, "exchange": "", "routing_key": f"{name}-none"},
+        {"body": None, "message_id": "empty", "exchange": "amq.fanout", "routing_key": "k"},
+    ]
+    with channel(broker) as own:
+        own.queue_declare(name)
+        options = parse({**address(broker), "exchange": "", "routingKey": name}, writing=True)
+        (told,) = Publishing(options, "job")(iter([batch_of(rows, {*rows[0]})]))
+        own.queue_delete(name)
+    told = told.drop_columns(["reply_text", "published_at"])
+    assert [tuple(row.values()) for row in told.to_pylist()] == [
+        ("own", "", name, 4, "confirmed", None), ("job-0-1", "", f"{name}-none", 0, "returned", 312),
+        ("empty", "amq.fanout", "k", 0, "invalid", None),
+    ]  # fmt: skip
+    options = parse({**address(broker), "exchange": "amq.fanout", "mandatory": "false"}, writing=True)
+    (told,) = Publishing(options, "job")(iter([pa.record_batch({"body": ["text"]})]))
+    assert [tuple(row.values())[:4] for row in told.to_pylist()] == [("job-0-0", "amq.fanout", "", 4)]

@@ -74,6 +74,7 @@ class Publishing:
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         import pyarrow as pa
+        import pyarrow.compute as pc
 
         schema = pa.schema(
             [
@@ -85,18 +86,27 @@ class Publishing:
         for chunk in Publisher(self.options, task_of(self.job)[1]).run(batches):
             count = chunk.batch.num_rows
             now = int(time.time() * 1_000_000)
-            columns = [
-                chunk.rows.message_ids,
-                chunk.rows.exchanges,
-                chunk.rows.routing_keys,
-                [len(body) for body in chunk.rows.bodies],
-                chunk.outcomes,
-                [chunk.codes.get(row) for row in range(count)],
-                [chunk.texts.get(row) for row in range(count)],
-                [now] * count,
+            arrays = [
+                _filled(chunk.batch, "message_id", pa.array(chunk.ids, pa.string())),
+                _filled(chunk.batch, "exchange", pa.repeat(self.options.exchange or "", count)),
+                _filled(chunk.batch, "routing_key", pa.repeat(self.options.routing_key or "", count)),
+                pc.binary_length(chunk.batch.column("body")).cast(pa.int64()).fill_null(0),
+                pa.array(chunk.outcomes, pa.string()),
+                pa.array([chunk.codes.get(row) for row in range(count)], pa.int32()),
+                pa.array([chunk.texts.get(row) for row in range(count)], pa.string()),
+                pa.repeat(pa.scalar(now, pa.timestamp("us", "UTC")), count),
             ]
-            arrays = [pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)]
             yield pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def _filled(batch: pa.RecordBatch, name: str, default: pa.Array) -> pa.Array:
+    """What was published under: the column, and where it says nothing what stood in for it."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if name not in batch.schema.names:
+        return default
+    return pc.coalesce(batch.column(name).cast(pa.string()), default)
 
 
 WRITABLE = frozenset(
