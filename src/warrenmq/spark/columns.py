@@ -39,7 +39,7 @@ class Columns:
     """Deliveries collected for one record batch after another."""
 
     def __init__(self, schema: StructType, queue: str, bad: BadTable | None = None, lease: str = "") -> None:
-        freeze_imports()
+        freeze_imports("read")
         self.arrow = arrow_schema(schema)
         self.queue = queue
         self.lease = lease

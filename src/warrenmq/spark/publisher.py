@@ -71,7 +71,7 @@ class Publisher:
 
     def run(self, batches: Iterable[pa.RecordBatch]) -> Iterator[Chunk]:
         """Publish everything; chunks come out in order, each when all its rows are settled."""
-        freeze_imports()
+        freeze_imports("publish")
         try:
             for batch in batches:
                 step = CHUNK if self._pace is None else min(CHUNK, self._pace.together)

@@ -9,14 +9,16 @@ from __future__ import annotations
 
 import gc
 
-_frozen = False
+_frozen: set[str] = set()
 
 
-def freeze_imports() -> None:
-    """In a task, once in the life of its process: what lives now is looked at no more. Nothing in any other process."""
-    global _frozen
+def freeze_imports(work: str) -> None:
+    """In a task, when its process does this kind of work for the first time: what lives now is looked at no more.
+
+    Once a kind, because what is garbage by then and holds itself stays for ever. Nothing in any other process.
+    """
     from pyspark import TaskContext
 
-    if not _frozen and TaskContext.get() is not None:
-        _frozen = True
+    if work not in _frozen and TaskContext.get() is not None:
+        _frozen.add(work)
         gc.freeze()

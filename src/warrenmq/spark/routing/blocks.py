@@ -123,9 +123,9 @@ def known(plan: Plan) -> Verdicts:
     digest = plan.digest + repr((plan.vhost, plan.user))
     verdicts = _known.get(digest)
     if verdicts is None:
-        freeze_imports()
         _known.clear()
         verdicts = _known[digest] = Verdicts(plan)
+        freeze_imports("route")
     return verdicts
 
 
