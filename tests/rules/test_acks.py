@@ -271,3 +271,14 @@ def test_outstanding_tags_are_what_a_plain_dictionary_says(entry: Entry, operati
         assert [t for t, _ in unacked.tagged()] == list(model)
         assert unacked.contains(number) == (number in model)
         assert (unacked.oldest() is None) == (not model)
+
+
+def test_deliveries_far_apart_are_all_outstanding_again_after_a_rollback(entry: Entry) -> None:
+    unacked = Unacked()
+    tags = [1, 200, 201, 900]
+    for tag in tags:
+        unacked.add(tag, entry)
+    taken = unacked.take_tagged_up_to(0)
+    assert unacked.count == 0 and not any(unacked.contains(tag) for tag in tags)
+    unacked.put_back([taken])
+    assert unacked.count == len(tags) and [tag for tag, _ in unacked.tagged()] == tags
