@@ -6,9 +6,13 @@ take longest go first: the last one to be dealt out is then short, and no core w
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from tests.support.brokers import broker, close_shared, rabbitmq, warren
+from warrenmq.testing.core import Core
+from warrenmq.testing.core_client import CoreClient
 
 __all__ = ["broker", "rabbitmq", "warren"]
 
@@ -36,6 +40,18 @@ def place(item: pytest.Item) -> int:
     """Long files in their order, then the other files of Spark, whose session is up by then, then the rest."""
     path = item.nodeid.partition("::")[0]
     return PLACES.get(path, len(PLACES) + (not path.startswith("tests/spark/")))
+
+
+@pytest.fixture
+def core(tmp_path: Path) -> Core:
+    """A broker in this process, on the virtual clock."""
+    return Core(tmp_path)
+
+
+@pytest.fixture
+def client(core: Core) -> CoreClient:
+    """A client of that broker."""
+    return core.client()
 
 
 @pytest.hookimpl(trylast=True)

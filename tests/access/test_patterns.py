@@ -10,13 +10,13 @@ import regex
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from tests.broker.harness import Core, Events
 from warrenmq.broker.access import Access, NoStore, Refused
 from warrenmq.broker.clock import VirtualClock
 from warrenmq.broker.pattern_form import LONGEST_NAME, read_form
 from warrenmq.broker.patterns import BUDGET, LONGEST, REMEMBERED, TIME_LIMIT, InvalidPattern, NamePattern, Patience
 from warrenmq.broker.policies import Policies
 from warrenmq.broker.policy import parse_policy
+from warrenmq.testing.core import Core, Events
 
 EVIL = ["(a+)+$", "(a|aa)+$", "(a|a?)+$", "^(([a-z])+.)+[A-Z]([a-z])+$", "((a*)*)*$", "(?:a|a|a|a)*$"]
 HONEST = [".*", "^reply-.*$", "^reply-[0-9a-f]+$", "^(?!amq\\.).*", "^[a-z]+-[0-9a-f]*[0-9]*$"]

@@ -6,13 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.broker.harness import Client, Core
+from warrenmq.testing.core import Core
+from warrenmq.testing.core_client import CoreClient
 
 LIMIT = {"x-max-length": 2, "x-overflow": "reject-publish"}
 
 
 @pytest.fixture
-def client(tmp_path: Path) -> Client:
+def client(tmp_path: Path) -> CoreClient:
     client = Core(tmp_path).client()
     client.call("queue.declare", queue="q", arguments=LIMIT)
     client.call("queue.declare", queue="other")
@@ -20,7 +21,7 @@ def client(tmp_path: Path) -> Client:
     return client
 
 
-def test_one_message_too_many_undoes_the_whole_commit(client: Client) -> None:
+def test_one_message_too_many_undoes_the_whole_commit(client: CoreClient) -> None:
     client.publish("", "other", b"0")
     for body in (b"1", b"2", b"3"):
         client.publish("", "q", body)
@@ -32,7 +33,7 @@ def test_one_message_too_many_undoes_the_whole_commit(client: Client) -> None:
         assert client.call("queue.declare", queue=queue, passive=True)["message_count"] == 0
 
 
-def test_what_a_waiting_consumer_takes_does_not_count(client: Client) -> None:
+def test_what_a_waiting_consumer_takes_does_not_count(client: CoreClient) -> None:
     client.open(2)
     client.send("basic.consume", 2, queue="q", no_ack=True)
     for body in (b"1", b"2", b"3"):
@@ -43,7 +44,7 @@ def test_what_a_waiting_consumer_takes_does_not_count(client: Client) -> None:
     assert [got.name for got in client.received if got.channel == 1] == ["tx.commit-ok"]
 
 
-def test_a_consumer_with_a_prefetch_takes_no_more_than_that(client: Client) -> None:
+def test_a_consumer_with_a_prefetch_takes_no_more_than_that(client: CoreClient) -> None:
     client.open(2)
     client.send("basic.qos", 2, prefetch_count=1)
     client.send("basic.consume", 2, queue="q")
@@ -52,7 +53,7 @@ def test_a_consumer_with_a_prefetch_takes_no_more_than_that(client: Client) -> N
     assert client.call("tx.commit").name == "channel.close"
 
 
-def test_a_queue_that_takes_nothing_refuses_even_with_a_waiting_consumer(client: Client) -> None:
+def test_a_queue_that_takes_nothing_refuses_even_with_a_waiting_consumer(client: CoreClient) -> None:
     client.open(2)
     client.send("queue.declare", 2, queue="none", arguments={"x-max-length": 0, "x-overflow": "reject-publish"})
     client.send("basic.consume", 2, queue="none", no_ack=True)

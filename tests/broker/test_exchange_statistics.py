@@ -12,39 +12,40 @@ from pathlib import Path
 
 import pytest
 
-from tests.broker.harness import Client, Core
+from warrenmq.testing.core import Core
+from warrenmq.testing.core_client import CoreClient
 from warrenmq.wire.content import Properties
 from warrenmq.wire.fields import Field
 
-Way = Callable[[Client, str, str], None]
+Way = Callable[[CoreClient, str, str], None]
 
 
-def plain(client: Client, exchange: str, key: str) -> None:
+def plain(client: CoreClient, exchange: str, key: str) -> None:
     client.publish(exchange, key, b"x")
 
 
-def in_confirm_mode(client: Client, exchange: str, key: str) -> None:
+def in_confirm_mode(client: CoreClient, exchange: str, key: str) -> None:
     client.call("confirm.select")
     client.publish(exchange, key, b"x")
 
 
-def mandatory(client: Client, exchange: str, key: str) -> None:
+def mandatory(client: CoreClient, exchange: str, key: str) -> None:
     client.publish(exchange, key, b"x", mandatory=True)
 
 
-def persistent(client: Client, exchange: str, key: str) -> None:
+def persistent(client: CoreClient, exchange: str, key: str) -> None:
     client.publish(exchange, key, b"x", Properties(delivery_mode=2))
 
 
-def with_a_property_that_a_stage_looks_at(client: Client, exchange: str, key: str) -> None:
+def with_a_property_that_a_stage_looks_at(client: CoreClient, exchange: str, key: str) -> None:
     client.publish(exchange, key, b"x", Properties(expiration="60000"))
 
 
-def in_several_frames(client: Client, exchange: str, key: str) -> None:
+def in_several_frames(client: CoreClient, exchange: str, key: str) -> None:
     client.publish(exchange, key, b"x" * 200_000)
 
 
-def in_a_transaction(client: Client, exchange: str, key: str) -> None:
+def in_a_transaction(client: CoreClient, exchange: str, key: str) -> None:
     client.call("tx.select")
     client.publish(exchange, key, b"x")
     client.call("tx.commit")
@@ -142,7 +143,7 @@ def test_a_dead_letter_is_not_a_publish(core: Core) -> None:
     assert counted(core, "x") == (0, 0, 0)
 
 
-def delayed(core: Core, **arguments: object) -> Client:
+def delayed(core: Core, **arguments: object) -> CoreClient:
     client = core.client()
     client.call(
         "exchange.declare", exchange="later", type="x-delayed-message", durable=True,

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.broker.harness import Client, Core
+from warrenmq.testing.core import Core
+from warrenmq.testing.core_client import CoreClient
 from warrenmq.wire.content import Properties
 
 
-def traced(tmp_path: Path) -> tuple[Core, Client]:
+def traced(tmp_path: Path) -> tuple[Core, CoreClient]:
     core = Core(tmp_path)
     client = core.client()
     client.call("queue.declare", queue="trace")
@@ -19,7 +20,7 @@ def traced(tmp_path: Path) -> tuple[Core, Client]:
     return core, client
 
 
-def copies(client: Client) -> list[tuple[str, bytes]]:
+def copies(client: CoreClient) -> list[tuple[str, bytes]]:
     found = []
     while (got := client.call("basic.get", queue="trace", no_ack=True)).name == "basic.get-ok":
         if not str(got["routing_key"]).endswith(".trace"):

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.broker.harness import Core
 from tests.support.rawclient import BODY, HEADER, frame, header, method
+from warrenmq.testing.core import Core
 
 pytestmark = pytest.mark.pure
 

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.broker.harness import Client, Core, Got
+from warrenmq.testing.core import Core
+from warrenmq.testing.core_client import CoreClient, Got
 from warrenmq.wire.content import Properties, encode_header
 from warrenmq.wire.methods import method_frame
 
@@ -31,14 +32,14 @@ def bodies(rng: random.Random) -> list[bytes]:
     return [bytes((n % 251,)) * rng.choice(SIZES) for n in range(60)]
 
 
-def opened(folder: Path) -> Client:
+def opened(folder: Path) -> CoreClient:
     client = Core(folder).client()
     client.call("queue.declare", queue="q")
     client.take()
     return client
 
 
-def deliveries(client: Client) -> list[Got]:
+def deliveries(client: CoreClient) -> list[Got]:
     return [got for got in client.received if got.name == "basic.deliver"]
 
 

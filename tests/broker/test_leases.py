@@ -9,15 +9,14 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.broker.harness import Core
 from tests.limits.gate import advance
-from tests.rules.desk import queue
 from tests.rules.test_slices import publish
 from warrenmq.broker.queue.lease import TAKEN
 from warrenmq.cli.ctl import main
 from warrenmq.client import ChannelClosed, Connection
 from warrenmq.client import Properties as Basic
 from warrenmq.testing import Broker
+from warrenmq.testing.core import Core
 
 PERSISTENT = Basic(delivery_mode=2)
 
@@ -304,7 +303,7 @@ def test_a_lease_is_taken_in_slices_and_whoever_asks_with_its_key_gets_all_of_it
     client.call("queue.declare", queue="q", durable=True)
     count = 2 * TAKEN + 100
     publish(client, "q", range(count), delivery_mode=2)
-    waiting = queue(core, "q")
+    waiting = core.queue("q")
     core.broker.begin_turn()
     lease = waiting.leases.create(count - 50, -1, 60_000, "o", "k")
     core.broker.end_turn()
@@ -318,8 +317,8 @@ def test_a_lease_is_taken_in_slices_and_whoever_asks_with_its_key_gets_all_of_it
     assert max(after - before for before, after in zip(turns, turns[1:], strict=False)) <= TAKEN
     assert (turns[-1], int(waiting.ready)) == (count - 50, 50)
     core.restart(clean=False)
-    (found,) = queue(core, "q").leases.all()
-    assert (int(found.left), int(queue(core, "q").ready)) == (count - 50, 50)
+    (found,) = core.queue("q").leases.all()
+    assert (int(found.left), int(core.queue("q").ready)) == (count - 50, 50)
 
 
 @pytest.mark.parametrize("end", ["released", "deleted", "crash"])
@@ -328,15 +327,15 @@ def test_a_lease_that_ends_while_it_is_filled_strands_nothing(tmp_path: Path, en
     client = core.client()
     client.call("queue.declare", queue="q", durable=True)
     publish(client, "q", range(TAKEN + 100), delivery_mode=2)
-    waiting = queue(core, "q")
+    waiting = core.queue("q")
     core.broker.begin_turn()
     lease = waiting.leases.create(TAKEN + 100, -1, 60_000, "", "")
     core.broker.end_turn()
     assert lease.filling and lease.count() == TAKEN
     if end == "crash":
         core.restart(clean=False)
-        (found,) = queue(core, "q").leases.all()
-        assert (int(found.left), int(queue(core, "q").ready)) == (TAKEN, 100)
+        (found,) = core.queue("q").leases.all()
+        assert (int(found.left), int(core.queue("q").ready)) == (TAKEN, 100)
         return
     core.broker.begin_turn()
     if end == "released":

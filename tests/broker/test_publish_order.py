@@ -9,9 +9,10 @@ from types import FrameType
 
 import pytest
 
-from tests.broker.harness import Client, Core
 from warrenmq.broker.interceptor import load_interceptors
 from warrenmq.broker.publish.stages import STAGES
+from warrenmq.testing.core import Core
+from warrenmq.testing.core_client import CoreClient
 from warrenmq.wire.content import Properties
 from warrenmq.wire.fields import Field
 
@@ -33,7 +34,7 @@ PROPERTIES = ("reply_to", "user_id", "expiration", "delivery_mode")
 
 
 @pytest.fixture
-def eve(tmp_path: Path) -> Client:
+def eve(tmp_path: Path) -> CoreClient:
     core = Core(tmp_path)
     core.broker.limits.max_message_size = 100
     admin = core.client()
@@ -46,7 +47,7 @@ def eve(tmp_path: Path) -> Client:
     return core.client("eve", "eve")
 
 
-def publish(client: Client, *faults: dict[str, object]) -> str:
+def publish(client: CoreClient, *faults: dict[str, object]) -> str:
     """Publish with these faults at once; what the refusal says."""
     wanted: dict[str, object] = {"exchange": "topics", "routing_key": "fine", "body": b"x"}
     for fault in reversed(faults):  # the earlier stage decides where both want the same field
@@ -74,12 +75,12 @@ def compatible(first: dict[str, object], second: dict[str, object]) -> bool:
     return not set(first) & set(second) or first == second
 
 
-def test_a_publish_without_fault_passes_every_stage(eve: Client) -> None:
+def test_a_publish_without_fault_passes_every_stage(eve: CoreClient) -> None:
     assert publish(eve) == ""
 
 
 @pytest.mark.parametrize("stage", range(len(FAULTS)), ids=[name for name, _, _ in FAULTS])
-def test_each_stage_refuses_its_fault(eve: Client, stage: int) -> None:
+def test_each_stage_refuses_its_fault(eve: CoreClient, stage: int) -> None:
     _, fault, words = FAULTS[stage]
     assert words in publish(eve, fault)
 
@@ -93,7 +94,7 @@ PAIRS = [
 
 
 @pytest.mark.parametrize(("first", "second"), PAIRS, ids=[f"{FAULTS[a][0]} before {FAULTS[b][0]}" for a, b in PAIRS])
-def test_of_two_faults_the_earlier_stage_speaks(eve: Client, first: int, second: int) -> None:
+def test_of_two_faults_the_earlier_stage_speaks(eve: CoreClient, first: int, second: int) -> None:
     assert FAULTS[first][2] in publish(eve, FAULTS[first][1], FAULTS[second][1])
 
 

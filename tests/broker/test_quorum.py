@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
-from tests.broker.harness import Client, Core
-from tests.rules.desk import consume, fill, headers, queue
 from warrenmq.broker.queue.paging import WINDOW
+from warrenmq.testing.core import Core
+from warrenmq.testing.core_client import CoreClient
 from warrenmq.wire.content import Properties
 
 
-@pytest.fixture
-def core(tmp_path: Path) -> Core:
-    return Core(tmp_path)
-
-
-def declare(client: Client, **arguments: object) -> None:
+def declare(client: CoreClient, **arguments: object) -> None:
     wanted = {"x-queue-type": "quorum", **arguments}
     assert client.call("queue.declare", queue="q", durable=True, arguments=wanted).name == "queue.declare-ok"
 
@@ -50,7 +43,7 @@ def test_one_failure_too_many_is_a_dead_letter(core: Core) -> None:
     assert dead.properties.headers["x-first-death-reason"].value == "delivery_limit"
 
 
-def counts(client: Client, times: int) -> list[tuple[str, object]]:
+def counts(client: CoreClient, times: int) -> list[tuple[str, object]]:
     """That many messages, each taken and kept, with their delivery counts."""
     found = []
     for _ in range(times):
@@ -61,7 +54,7 @@ def counts(client: Client, times: int) -> list[tuple[str, object]]:
     return found
 
 
-def fail(client: Client, times: int) -> None:
+def fail(client: CoreClient, times: int) -> None:
     for _ in range(times):
         got = client.call("basic.get", queue="q")
         client.send("basic.nack", delivery_tag=got["delivery_tag"], requeue=True)
@@ -72,7 +65,7 @@ def fail(client: Client, times: int) -> None:
 def test_the_count_survives_a_restart_and_goes_on(core: Core, clean: bool, limit: int) -> None:
     client = core.client()
     declare(client, **({} if limit < 0 else {"x-delivery-limit": limit}))
-    fill(client, "q", "x")
+    client.fill("q", "x")
     so_far = 0
     for failures in (3, 260, 300):  # beyond what fits beside a size, too
         fail(client, failures - so_far)
@@ -87,7 +80,7 @@ def test_the_count_survives_a_restart_and_goes_on(core: Core, clean: bool, limit
 def test_what_went_to_the_end_is_there_after_a_restart(core: Core, clean: bool) -> None:
     client = core.client()
     declare(client)
-    fill(client, "q", *"1234")
+    client.fill("q", *"1234")
     fail(client, 2)
     assert [body for body, _ in counts(client, 1)] == ["3"]
     core.restart(clean)  # 3 was with a client: known if that was told to go, else nobody knows how far it got
@@ -106,43 +99,43 @@ def test_a_long_queue_counts_what_is_not_in_memory_too(core: Core) -> None:
     core.restart(clean=False)
     client = core.client()
     fail(client, 3)
-    consume(client, "q", no_ack=True)
+    client.consume("q", no_ack=True)
     got = client.deliveries()
     bodies = [int(each.body) for each in got]
     assert bodies == [*range(8, WINDOW + 100), *range(8)]
-    flagged = [headers(each).get("x-delivery-count") for each in got]
+    flagged = [each.headers.get("x-delivery-count") for each in got]
     assert flagged == [None] * (WINDOW + 92) + [1] * 8
 
 
 def test_a_purge_forgets_the_counts_of_what_it_takes_and_no_others(core: Core) -> None:
     client = core.client()
     declare(client, **{"x-delivery-limit": 9})
-    fill(client, "q", *"12")
+    client.fill("q", *"12")
     fail(client, 1)
     kept = client.call("basic.get", queue="q")
     fail(client, 1)
     client.call("queue.purge", queue="q")
     client.send("basic.nack", delivery_tag=kept["delivery_tag"], requeue=True)
-    fill(client, "q", "3")
+    client.fill("q", "3")
     assert counts(client, 2) == [("1", 2), ("3", 0)]
     core.restart(clean=False)
     client = core.client()
     found = {}
     for _ in range(2):
         got = client.call("basic.get", queue="q")
-        found[got.body] = headers(got)["x-delivery-count"]
+        found[got.body] = got.headers["x-delivery-count"]
     assert found == {b"1": 2, b"3": 0}
 
 
 def test_an_unsettled_get_keeps_a_queue_from_expiring(core: Core) -> None:
     client = core.client()
     declare(client, **{"x-expires": 1000})
-    fill(client, "q", *"12")
+    client.fill("q", *"12")
     got = client.call("basic.get", queue="q")
     core.advance(5000)
     client.send("basic.ack", delivery_tag=got["delivery_tag"])
     core.advance(900)
-    assert queue(core, "q").ready == 1
+    assert core.queue("q").ready == 1
     core.advance(200)
     assert "q" not in core.broker.vhosts["/"].queues
 

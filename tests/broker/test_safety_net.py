@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.broker.harness import Client, Core
+from warrenmq.testing.core import Core
+from warrenmq.testing.core_client import CoreClient
 from warrenmq.wire.constants import PROTOCOL_HEADER
 
 pytestmark = pytest.mark.pure
@@ -26,7 +27,7 @@ def answers_still(core: Core) -> bool:
 
 def test_a_defect_while_a_frame_is_taken_is_541_and_a_crash_report(core: Core) -> None:
     core.notes.defect_at = {"connection_opened"}
-    client = Client(core)
+    client = CoreClient(core)
     client.feed(PROTOCOL_HEADER)
     client.send("connection.start-ok", 0, mechanism="PLAIN", response=b"\0guest\0guest", locale="en_US")
     client.send("connection.tune-ok", 0, channel_max=2047, frame_max=131072)

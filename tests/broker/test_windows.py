@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
-from tests.broker.harness import Core
 from tests.limits.gate import advance
 from warrenmq.broker.queue.entry import Entry
+from warrenmq.testing.core import Core
 from warrenmq.wire.content import Properties, content_frames, encode_header
 from warrenmq.wire.methods import method_frame
 
 PERSISTENT = Properties(delivery_mode=2)
 MANY = 9000  # more than a window
-
-
-@pytest.fixture
-def core(tmp_path: Path) -> Core:
-    return Core(tmp_path)
 
 
 def numbers(bodies: list[bytes]) -> list[int]:

@@ -17,10 +17,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.faults.rig import Client, HeldRunner, Rig, Told
 from tests.log.disk import SimulatedFiles
 from warrenmq.log.format import LogError
 from warrenmq.log.settings import LogSettings
+from warrenmq.testing.core import Core, HeldRunner
+from warrenmq.testing.core_client import CoreClient, Got
 
 FOLDER = Path("/data")  # of the simulated disk
 ROUTES = (("", "q", ("q",)), ("amq.fanout", "", ("f1", "f2")), ("", "src", ("src",)))
@@ -65,8 +66,8 @@ class World:
     def start(self, disk: SimulatedFiles) -> None:
         fresh = not disk.names_now
         self.disk = disk
-        self.rig = Rig(FOLDER, self.disk, held=True, settings=self.settings)
-        self.client = self.rig.client()
+        self.core = Core(FOLDER, self.disk, held=True, settings=self.settings)
+        self.client = self.core.client(persistent=True)
         self.unconfirmed: dict[int, list[tuple[str, bytes]]] = {}
         self.marks: dict[int, list[tuple[str, bytes]]] = {}
         self.unmarked: list[tuple[str, bytes]] = []
@@ -74,7 +75,7 @@ class World:
         self.published = {1: 0, 2: 0}
         self.committing: list[int] = []
         self.asked: list[tuple[str, str]] = []
-        self.got: Told | None = None
+        self.got: Got | None = None
         for channel, mode in ((1, "confirm.select"), (2, "confirm.select"), (3, "tx.select"), (4, "")):
             self.client.open(channel, mode)
         if fresh:
@@ -82,11 +83,11 @@ class World:
                 self.client.declare(queue)
             self.client.declare("src", arguments={"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dead"})
             for queue in ("f1", "f2"):
-                self.client.call("queue.bind", queue=queue, exchange="amq.fanout", routing_key="")
-                self.rig.commit()
-        self.client.call("basic.qos", 2, prefetch_count=6)
+                self.client.send("queue.bind", queue=queue, exchange="amq.fanout", routing_key="")
+                self.core.commit()
+        self.client.send("basic.qos", 2, prefetch_count=6)
         for queue in ("q", "f1", "src"):
-            self.client.call("basic.consume", 2, queue=queue, consumer_tag=queue)
+            self.client.send("basic.consume", 2, queue=queue, consumer_tag=queue)
         self.listen()
 
     def cut(self) -> None:
@@ -97,9 +98,9 @@ class World:
         killed = self.disk.kept_image()  # only the process died
         images.append(killed)
         for image in images:
-            self.judge(Rig(FOLDER, SimulatedFiles(image), settings=self.settings))
+            self.judge(Core(FOLDER, SimulatedFiles(image), settings=self.settings))
         image = self.rng.choice(images)
-        found = self.judge(Rig(FOLDER, SimulatedFiles(image), settings=self.settings))
+        found = self.judge(Core(FOLDER, SimulatedFiles(image), settings=self.settings))
         self.take_up(found)
         if image is killed:
             self.disk.fault = lambda kind, name: 0
@@ -140,7 +141,7 @@ class World:
         return b"%s:%d:" % (name, self.number) + b"." * size
 
     def publish(self) -> None:
-        if not self.client.wire.reading:
+        if not self.client.reading:
             return
         frames = b""
         for _ in range(self.rng.randint(1, 4)):
@@ -154,35 +155,35 @@ class World:
         self.client.feed(frames)
 
     def settle(self) -> None:
-        if not self.held or not self.client.wire.reading:
+        if not self.held or not self.client.reading:
             return
         for _ in range(self.rng.randint(1, len(self.held))):
             tag, queue, body = self.held.pop(self.rng.randrange(len(self.held)))
             if self.rng.random() < 0.25:
-                self.client.call("basic.nack", 2, delivery_tag=tag, requeue=True)
+                self.client.send("basic.nack", 2, delivery_tag=tag, requeue=True)
                 continue
             copy = self.copies[(queue, body)]
             copy.leaving = True
             self.unmarked.append((queue, body))
             if queue == "src":
                 self.copies[("dead", body)] = Copy()
-                self.client.call("basic.reject", 2, delivery_tag=tag, requeue=False)
+                self.client.send("basic.reject", 2, delivery_tag=tag, requeue=False)
             else:
-                self.client.call("basic.ack", 2, delivery_tag=tag)
+                self.client.send("basic.ack", 2, delivery_tag=tag)
         self.published[2] += 1
         self.marks[self.published[2]] = self.unmarked
         self.unmarked = []
         self.client.publish("", "marks", b"mark", channel=2)
 
     def transact(self) -> None:
-        if not self.client.wire.reading or self.committing or self.rig.log.failing:
+        if not self.client.reading or self.committing or self.core.log.failing:
             return
         self.number += 1
         token = b"t:%d:" % self.number
         self.copies[("tin", token)] = Copy()
         self.client.publish("", "tin", token, channel=4)  # no confirms there: it must be found, or not, later
-        self.client.call("basic.get", 3, queue="tin")
-        self.rig.commit()
+        self.client.send("basic.get", 3, queue="tin")
+        self.core.commit()
         self.listen()
         if self.got is None:
             return
@@ -194,44 +195,44 @@ class World:
         for body, queue in itertools.product(bodies, ("ta", "tb")):
             frames += self.client.published("", queue, body, channel=3)
         self.client.feed(frames)
-        self.client.call("basic.ack", 3, delivery_tag=got.method.int("delivery_tag"))
+        self.client.send("basic.ack", 3, delivery_tag=got.method.int("delivery_tag"))
         self.committing.append(self.number)
-        self.client.call("tx.commit", 3)
+        self.client.send("tx.commit", 3)
 
     def define(self) -> None:
-        if not self.client.wire.reading:
+        if not self.client.reading:
             return
         there = [name for name, state in self.definitions.items() if state == "there"]
         if there and self.rng.random() < 0.4:
             name = self.rng.choice(there)
             self.asked.append(("gone", name))
             self.definitions[name] = "doubtful"
-            self.client.call("queue.delete", 4, queue=name)
+            self.client.send("queue.delete", 4, queue=name)
         else:
             self.number += 1
             name = f"d{self.number}"
             self.asked.append(("there", name))
             self.definitions[name] = "doubtful"
-            self.client.call("queue.declare", 4, queue=name, durable=True)
+            self.client.send("queue.declare", 4, queue=name, durable=True)
 
     def commit(self) -> None:
-        committer = self.rig.committer
+        committer = self.core.committer
         assert isinstance(committer, HeldRunner)
         if committer.held:
             task = committer.held.pop(0)
             task.run()
-            self.rig.broker.begin_turn()
-            self.rig.log.done(task.number)
-            self.rig.broker.end_turn()
+            self.core.broker.begin_turn()
+            self.core.log.done(task.number)
+            self.core.broker.end_turn()
 
     def tick(self) -> None:
-        self.rig.clock.set_ms(self.rig.clock.now_ms() + self.rng.choice((1, 30, 60)))
-        self.rig.broker.begin_turn()
-        self.rig.log.tick(self.rig.clock.now_ms())
-        self.rig.broker.end_turn()
+        self.core.clock.set_ms(self.core.clock.now_ms() + self.rng.choice((1, 30, 60)))
+        self.core.broker.begin_turn()
+        self.core.log.tick(self.core.clock.now_ms())
+        self.core.broker.end_turn()
 
     def maintain(self) -> None:
-        self.rig.log.maintain(self.rng.choice((0, 1, 50)))
+        self.core.log.maintain(self.rng.choice((0, 1, 50)))
 
     def fault(self) -> None:
         rng, disk = self.rng, self.disk
@@ -244,7 +245,7 @@ class World:
     # --- what they are told
 
     def listen(self) -> None:
-        for told in self.client.told():
+        for told in self.client.take():
             if told.name in ("basic.ack", "basic.nack"):
                 self.confirmed(told)
             elif told.name == "basic.deliver":
@@ -264,10 +265,10 @@ class World:
                 number = self.committing.pop(0)
                 bodies, token, _ = self.transactions[number]
                 self.transactions[number] = (bodies, token, "refused")
-                self.client.call("channel.close-ok", 3)
+                self.client.send("channel.close-ok", 3)
                 self.client.open(3, "tx.select")
 
-    def confirmed(self, told: Told) -> None:
+    def confirmed(self, told: Got) -> None:
         owed = self.unconfirmed if told.channel == 1 else self.marks
         tag = told.method.int("delivery_tag")
         tags = [t for t in owed if t <= tag] if told.method.bit("multiple") else [tag]
@@ -284,24 +285,24 @@ class World:
                     self.unmarked.append((queue, body))
             self.counts["acked" if told.name == "basic.ack" else "nacked"] += 1
 
-    def delivered(self, told: Told) -> None:
+    def delivered(self, told: Got) -> None:
         queue = told.method.str("consumer_tag")
         copy = self.copies[(queue, told.body)]
         assert not copy.left, f"{queue} delivered {told.body[:20]!r} although its ack is on disk"
         assert told.method.bit("redelivered") or not copy.seen, f"{queue}: {told.body[:20]!r} without its flag"
-        copy.seen = copy.seen or not self.rig.log.failing
+        copy.seen = copy.seen or not self.core.log.failing
         self.held.append((told.method.int("delivery_tag"), queue, told.body))
 
     # --- after a cut
 
-    def judge(self, rig: Rig) -> dict[str, list[bytes]]:
+    def judge(self, core: Core) -> dict[str, list[bytes]]:
         """Read everything a broker finds, and hold it against what clients know."""
-        reader: Client = rig.client()
+        reader: CoreClient = core.client(persistent=True)
         found: dict[str, list[bytes]] = {}
         for number, queue in enumerate((*PLAIN, "src", "dead", "ta", "tb", "tin"), 1):
             reader.open(number)
-            reader.call("basic.consume", number, queue=queue, consumer_tag=queue)
-            told = [t for t in reader.told() if t.name == "basic.deliver"]
+            reader.send("basic.consume", number, queue=queue, consumer_tag=queue)
+            told = [t for t in reader.take() if t.name == "basic.deliver"]
             found[queue] = bodies = [t.body for t in told]
             assert len(set(bodies)) == len(bodies), f"{queue} holds something twice"
             numbers = [int(body.split(b":")[1]) for body in bodies]
@@ -325,7 +326,7 @@ class World:
             assert not whole or state != "refused", f"a refused transaction is there: {bodies}"
             assert not whole or token not in found["tin"], f"{bodies} without the ack in it"
         for name, state in self.definitions.items():
-            known = name in rig.broker.vhosts["/"].queues
+            known = name in core.broker.vhosts["/"].queues
             assert known or state != "there", f"queue {name} is gone"
             assert not known or state != "gone", f"queue {name} is back"
         return found

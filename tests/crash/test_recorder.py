@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.faults.rig import Client, HeldRunner, Rig
 from warrenmq.log.files import Files
+from warrenmq.testing.core import Core, HeldRunner
+from warrenmq.testing.core_client import CoreClient
 
 MESSAGE = re.compile(rb"<(\d+)>")
 
@@ -41,9 +42,9 @@ class Recorder(Files):
         self.on_disk |= self.pending.pop(descriptor, set())
 
 
-def watch(recorder: Recorder, client: Client, published: dict[int, int], early: list[int]) -> None:
+def watch(recorder: Recorder, client: CoreClient, published: dict[int, int], early: list[int]) -> None:
     """Look at what the socket got: every ack must be of messages on disk by now. `published`: tag -> message."""
-    for told in client.told():
+    for told in client.take():
         if told.name == "basic.ack":
             tag = told.method.int("delivery_tag")
             tags = [t for t in published if t <= tag] if told.method.bit("multiple") else [tag]
@@ -58,16 +59,16 @@ def run(folder: Path, seed: int, syncs: bool, held: bool) -> tuple[Recorder, lis
     """A random publisher and consumer over some hundred turns; the numbers confirmed before they were on disk."""
     rng = random.Random(seed)
     recorder = Recorder()
-    rig = Rig(folder, recorder, held)
+    core = Core(folder, recorder, held)
     recorder.syncs = syncs
-    client = rig.client()
+    client = core.client(persistent=True)
     client.open(1, "confirm.select")
     for queue in ("a", "b"):
         client.declare(queue)
-        client.call("queue.bind", queue=queue, exchange="amq.fanout", routing_key="")
-        rig.commit()
-    client.told()
-    client.wire.write = lambda data: record(client, recorder, data)  # type: ignore[method-assign]
+        client.send("queue.bind", queue=queue, exchange="amq.fanout", routing_key="")
+        core.commit()
+    client.take()
+    client.sink.write = lambda data: record(client, recorder, data)  # type: ignore[method-assign]
     published: dict[int, int] = {}
     early: list[int] = []
     number = confirmed = 0
@@ -81,20 +82,20 @@ def run(folder: Path, seed: int, syncs: bool, held: bool) -> tuple[Recorder, lis
             published[number] = number
         client.feed(frames)
         watch(recorder, client, published, early)
-        committer = rig.committer
+        committer = core.committer
         if isinstance(committer, HeldRunner) and committer.held and rng.random() < 0.5:
-            rig.commit()
+            core.commit()
             watch(recorder, client, published, early)
-    rig.commit()
+    core.commit()
     watch(recorder, client, published, early)
     confirmed = number - len(published)
-    rig.abandon()
+    core.crash()
     return recorder, early, confirmed
 
 
-def record(client: Client, recorder: Recorder, data: bytes) -> None:
+def record(client: CoreClient, recorder: Recorder, data: bytes) -> None:
     recorder.sequence.append(("socket", len(data)))
-    client.wire.reader.feed(data)
+    client.sink.data += data
 
 
 @pytest.mark.parametrize("held", [False, True])

@@ -10,7 +10,6 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.broker.harness import Core
 from tests.http.conftest import Api
 from warrenmq.broker import importing
 from warrenmq.broker.definitions import InvalidDefinitions, Reader
@@ -18,6 +17,7 @@ from warrenmq.broker.vhost_end import delete_vhost
 from warrenmq.http import definitions
 from warrenmq.server.app import STEPS
 from warrenmq.testing import Broker
+from warrenmq.testing.core import Core
 
 
 def document(queues: int = 100) -> dict[str, Any]:

@@ -11,7 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.delay.core import Core
+from warrenmq.broker.delay.schedule import Schedule
+from warrenmq.testing.core import Core
+from warrenmq.wire.fields import from_python
 
 pytestmark = pytest.mark.pure
 MINUTE = 60_000
@@ -72,7 +74,7 @@ steps = st.one_of(
 def test_what_waits_and_what_was_delivered_is_what_the_model_says(history: list[tuple[object, ...]]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         core = Core(Path(folder))
-        core.declare()
+        declare(core)
         model = Model(int(core.clock.now_ms()))
         number = 0
         for step in history:
@@ -85,10 +87,10 @@ def test_what_waits_and_what_was_delivered_is_what_the_model_says(history: list[
                 headers: dict[str, Any] = {"x-delay": delay}
                 if name:
                     headers["x-delay-id"] = name
-                core.publish(body, bool(persistent), **headers)
+                publish(core, body, bool(persistent), headers)
                 model.replace(body, model.now + delay)
             elif kind == "cancel by id":
-                core.publish("", **{"x-delay-cancel": step[1]})  # type: ignore[arg-type]
+                publish(core, "", True, {"x-delay-cancel": step[1]})
                 model.waiting = [one for one in model.waiting if name_of(one[2]) != step[1]]
             elif kind in ("cancel", "reschedule", "deliver now"):
                 change(core, model, step)
@@ -96,28 +98,33 @@ def test_what_waits_and_what_was_delivered_is_what_the_model_says(history: list[
                 assert isinstance(step[1], int)
                 model.now += step[1]
                 core.clock.set_ms(model.now)
-                core.fire()
+                fire(core)
                 model.fire()
             elif kind == "crash while firing":
                 # the batch of the firing turn never ends: it is as if nothing had happened
                 assert isinstance(step[1], int)
+                core.log.flush()
                 core.clock.set_ms(model.now + step[1])
                 core.broker.begin_turn()
                 core.broker.run_timers()
                 core.crash()
                 core.clock.set_ms(model.now)
-                core.open()
+                core.start()
                 model.forget_transient()
             elif kind == "drain":
-                assert core.drain() == model.queue
+                assert core.client().drain("q") == model.queue
                 model.queue = []
             else:
                 assert isinstance(step[1], int)
-                core.stop() if kind == "restart" else core.crash()
+                if kind == "restart":
+                    core.stop()
+                else:
+                    core.log.flush()
+                    core.crash()
                 model.now += step[1]  # the clock may have been set meanwhile, also back
                 core.clock.set_ms(model.now)
-                core.open()
-                core.fire()
+                core.start()
+                fire(core)
                 model.forget_transient()
                 model.fire()
             core.turn()
@@ -125,12 +132,39 @@ def test_what_waits_and_what_was_delivered_is_what_the_model_says(history: list[
         core.crash()
 
 
+def declare(core: Core) -> None:
+    """A delayed exchange `d` with a durable queue `q` behind it."""
+    client = core.client()
+    arguments = {"x-delayed-type": "fanout"}
+    client.send("exchange.declare", exchange="d", type="x-delayed-message", durable=True, arguments=arguments)
+    client.declare("q")
+    client.send("queue.bind", queue="q", exchange="d")
+
+
+def publish(core: Core, body: str, persistent: bool, headers: dict[str, object]) -> None:
+    mode = 2 if persistent else 1
+    core.client().publish("d", "", body.encode(), headers=from_python(headers), delivery_mode=mode)
+
+
+def schedule_of(core: Core) -> Schedule:
+    return core.broker.delay.open_schedule(core.broker.vhosts["/"].exchanges["d"])
+
+
+def fire(core: Core) -> None:
+    """Everything due now, a turn at a time."""
+    core.broker.begin_turn()
+    while core.broker.run_timers():
+        core.broker.end_turn()
+        core.broker.begin_turn()
+    core.broker.end_turn()
+
+
 def change(core: Core, model: Model, step: tuple[object, ...]) -> None:
     if not model.waiting:
         return
     assert isinstance(step[1], int)
     index = step[1] % len(model.waiting)
-    schedule = core.schedule()
+    schedule = schedule_of(core)
     pairs = schedule.index.after(-1, 0, 1000)
     due, key = pairs[index]
     model_due, arrival, body = model.waiting.pop(index)
@@ -153,7 +187,7 @@ def change(core: Core, model: Model, step: tuple[object, ...]) -> None:
 
 
 def check(core: Core, model: Model) -> None:
-    schedule = core.schedule()
+    schedule = schedule_of(core)
     pairs = schedule.index.after(-1, 0, 1000)
     found = [(due, schedule.read(key).body.decode()) for due, key in pairs]
     assert found == [(due, body) for due, _, body in model.waiting]
@@ -164,4 +198,4 @@ def check(core: Core, model: Model) -> None:
         if name_of(body):
             named = schedule.named(name_of(body))
             assert named is not None and named.due == due
-    assert core.queued() == len(model.queue)
+    assert core.ready("q") == len(model.queue)

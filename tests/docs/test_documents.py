@@ -1,4 +1,4 @@
-"""docs/documents.md names a test for every statement of behaviour; each of them must exist."""
+"""README.md beside this names a test for every statement of behaviour; each of them must exist."""
 
 from __future__ import annotations
 
@@ -8,9 +8,14 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-PAGE = ROOT / "docs" / "documents.md"
-DOCUMENTS = ("Confirms notes", "Mandatory guide", "Publishing guide", "Delayed exchange notes",
-             "Acknowledgements guide")
+PAGE = Path(__file__).with_name("README.md")
+DOCUMENTS = (
+    "Confirms notes",
+    "Mandatory guide",
+    "Publishing guide",
+    "Delayed exchange notes",
+    "Acknowledgements guide",
+)
 
 
 def rows() -> list[list[str]]:
@@ -45,8 +50,13 @@ def test_every_document_has_its_table() -> None:
 def test_every_named_test_exists() -> None:
     named = named_tests()
     files = sorted({name.split("::")[0] for name in named})
-    listing = subprocess.run([sys.executable, "-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider", *files],
-                             cwd=ROOT, capture_output=True, text=True, timeout=120).stdout
+    listing = subprocess.run(
+        [sys.executable, "-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider", *files],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    ).stdout
     collected = set(listing.splitlines())
     without_parameters = {name.split("[")[0] for name in collected}
     missing = {name for name in named if name not in collected and name not in without_parameters}

@@ -12,12 +12,13 @@ import httpx
 import pytest
 from typer.testing import CliRunner
 
-from tests.faults.rig import Client, Rig
 from warrenmq.cli.main import build_app
 from warrenmq.client import Connection
 from warrenmq.client import Properties as Basic
 from warrenmq.log.files import Files
 from warrenmq.testing import Broker, FaultyDisk
+from warrenmq.testing.core import Core
+from warrenmq.testing.core_client import CoreClient
 from warrenmq.wire.fields import from_python
 
 COUNT = 400
@@ -44,39 +45,39 @@ def body(number: int) -> bytes:
     return b"<message %05d>" % number
 
 
-def filled(folder: Path, count: int = COUNT, arguments: dict[str, object] | None = None, **properties: Any) -> Rig:
-    rig = Rig(folder)
-    rig.broker.windowed = MANY
-    client = rig.client()
+def filled(folder: Path, count: int = COUNT, arguments: dict[str, object] | None = None, **properties: Any) -> Core:
+    core = Core(folder)
+    core.broker.windowed = MANY
+    client = core.client(persistent=True)
     client.open()
     client.declare("q", True, arguments)
     client.feed(b"".join(client.published("", "q", body(n), **properties) for n in range(count)))
-    rig.log.flush()
-    return rig
+    core.log.flush()
+    return core
 
 
-def consume(rig: Rig, no_ack: bool = False, prefetch: int = 0) -> tuple[Client, list[bytes]]:
-    client = rig.client()
+def consume(core: Core, no_ack: bool = False, prefetch: int = 0) -> tuple[CoreClient, list[bytes]]:
+    client = core.client(persistent=True)
     client.open()
     if prefetch:
-        client.call("basic.qos", prefetch_count=prefetch)
-    client.call("basic.consume", queue="q", consumer_tag="reader", no_ack=no_ack)
+        client.send("basic.qos", prefetch_count=prefetch)
+    client.send("basic.consume", queue="q", consumer_tag="reader", no_ack=no_ack)
     return client, client.bodies()
 
 
-def killed(rig: Rig, folder: Path) -> Rig:
-    rig.turn()
-    rig.log.flush()
-    rig.abandon()
-    return Rig(folder)
+def killed(core: Core, folder: Path) -> Core:
+    core.turn()
+    core.log.flush()
+    core.crash()
+    return Core(folder)
 
 
-def stopped(rig: Rig, folder: Path) -> Rig:
-    rig.stop()
-    return Rig(folder)
+def stopped(core: Core, folder: Path) -> Core:
+    core.stop()
+    return Core(folder)
 
 
-STARTS: list[Callable[[Rig, Path], Rig]] = [stopped, killed]
+STARTS: list[Callable[[Core, Path], Core]] = [stopped, killed]
 ROTTEN = [(0,), (100,), (398,), (5, 6, 7, 300), tuple(range(64, 390))]
 
 
@@ -92,78 +93,78 @@ def others(*rotten: int, count: int = COUNT) -> list[bytes]:
 def test_a_body_that_turned_while_it_was_paged_out_is_not_delivered_and_all_others_are(
     tmp_path: Path, rotten: tuple[int, ...]
 ) -> None:
-    rig = filled(tmp_path)
-    assert sum(fifo.paged for fifo in rig.queue("q")._fifos) > 100
+    core = filled(tmp_path)
+    assert sum(fifo.paged for fifo in core.queue("q")._fifos) > 100
     rot(tmp_path, *(body(n) for n in rotten))
-    client, told = consume(rig)
+    client, told = consume(core)
     assert told == others(*rotten)
-    named = rig.notes.named("message_damaged")
+    named = core.notes.named("message_damaged")
     assert [(one["queue"], one["vhost"], one["place"]) for one in named] == [
         ("q", "/", f"segment 1, record {n}") for n in rotten
     ]
     client.publish("", "q", b"later")
     assert client.bodies() == [b"later"], "the consumer goes on"
-    assert rig.queue("q").ready == 0 and rig.broker.damaged.count() == len(rotten)
+    assert core.queue("q").ready == 0 and core.broker.damaged.count() == len(rotten)
 
 
 @pytest.mark.parametrize("start", STARTS)
 @pytest.mark.parametrize("rotten", ROTTEN, ids=ends)
 def test_a_body_that_turned_between_two_starts_is_not_delivered_and_all_others_are(
-    tmp_path: Path, rotten: tuple[int, ...], start: Callable[[Rig, Path], Rig]
+    tmp_path: Path, rotten: tuple[int, ...], start: Callable[[Core, Path], Core]
 ) -> None:
-    rig = filled(tmp_path)
-    client = rig.client()
+    core = filled(tmp_path)
+    client = core.client(persistent=True)
     client.open()
     client.publish("", "q", body(COUNT))  # a later commit, so that it is known that the first was synced
     if start is stopped:
-        rig.stop()
+        core.stop()
         rot(tmp_path, *(body(n) for n in rotten))
-        rig = Rig(tmp_path)
-        assert rig.recovered.clean
+        core = Core(tmp_path)
+        assert core.recovered.clean
     else:
-        rig.log.flush()
-        rig.abandon()
+        core.log.flush()
+        core.crash()
         rot(tmp_path, *(body(n) for n in rotten))
-        rig = Rig(tmp_path)
-    _, told = consume(rig)
+        core = Core(tmp_path)
+    _, told = consume(core)
     assert told == others(*rotten, count=COUNT + 1)
-    assert rig.broker.damaged.count() == len(rotten)
-    places = {one["place"] for one in rig.notes.named("message_damaged")}
+    assert core.broker.damaged.count() == len(rotten)
+    places = {one["place"] for one in core.notes.named("message_damaged")}
     assert places == {f"segment 1, record {n}" for n in rotten}
-    assert all("q" in str(one["queue"]) for one in rig.notes.named("message_damaged"))
+    assert all("q" in str(one["queue"]) for one in core.notes.named("message_damaged"))
 
 
 @pytest.mark.parametrize("start", STARTS)
 def test_it_stays_kept_out_over_restarts_until_it_is_dropped_and_then_it_is_gone(
-    tmp_path: Path, start: Callable[[Rig, Path], Rig]
+    tmp_path: Path, start: Callable[[Core, Path], Core]
 ) -> None:
-    rig = filled(tmp_path)
+    core = filled(tmp_path)
     rot(tmp_path, body(200))
-    _, told = consume(rig, no_ack=True)
+    _, told = consume(core, no_ack=True)
     assert told == others(200)
     for _ in range(2):
-        rig = start(rig, tmp_path)
-        assert consume(rig, no_ack=True)[1] == []
-        assert rig.broker.damaged.count() == 1
-    (aside,) = rig.broker.damaged.owners.values()
-    rig.broker.begin_turn()
-    assert not rig.broker.damaged.drop("7-7") and not rig.broker.damaged.drop("log-5")
-    assert rig.broker.damaged.drop(aside.id_of(next(iter(aside.kept))))
-    rig.broker.end_turn()
-    assert rig.broker.damaged.count() == 0
-    rig = start(rig, tmp_path)
-    assert consume(rig)[1] == [] and rig.broker.damaged.count() == 0
+        core = start(core, tmp_path)
+        assert consume(core, no_ack=True)[1] == []
+        assert core.broker.damaged.count() == 1
+    (aside,) = core.broker.damaged.owners.values()
+    core.broker.begin_turn()
+    assert not core.broker.damaged.drop("7-7") and not core.broker.damaged.drop("log-5")
+    assert core.broker.damaged.drop(aside.id_of(next(iter(aside.kept))))
+    core.broker.end_turn()
+    assert core.broker.damaged.count() == 0
+    core = start(core, tmp_path)
+    assert consume(core)[1] == [] and core.broker.damaged.count() == 0
 
 
 @pytest.mark.parametrize("start", STARTS)
-def test_what_is_damaged_goes_with_its_queue(tmp_path: Path, start: Callable[[Rig, Path], Rig]) -> None:
-    rig = filled(tmp_path)
+def test_what_is_damaged_goes_with_its_queue(tmp_path: Path, start: Callable[[Core, Path], Core]) -> None:
+    core = filled(tmp_path)
     rot(tmp_path, body(200))
-    client, _ = consume(rig, no_ack=True)
-    client.call("queue.delete", queue="q")
-    assert rig.broker.damaged.count() == 0 and not rig.log.damage.known
-    rig = start(rig, tmp_path)
-    assert rig.log.find(1).live == 0
+    client, _ = consume(core, no_ack=True)
+    client.send("queue.delete", queue="q")
+    assert core.broker.damaged.count() == 0 and not core.log.damage.known
+    core = start(core, tmp_path)
+    assert core.log.find(1).live == 0
 
 
 def test_a_bad_sector_is_that_message_s_alone(tmp_path: Path) -> None:
@@ -177,61 +178,61 @@ def test_a_bad_sector_is_that_message_s_alone(tmp_path: Path) -> None:
 
     filled(tmp_path).stop()
     files = Failing()
-    rig = Rig(tmp_path, files)
+    core = Core(tmp_path, files)
     files.bad = (tmp_path / "segment-0000000001.log").read_bytes().index(body(377))
-    assert consume(rig)[1] == others(377)
-    (named,) = rig.notes.named("message_damaged")
+    assert consume(core)[1] == others(377)
+    (named,) = core.notes.named("message_damaged")
     assert named["reason"] == "the disk says: Input/output error"
 
 
 def test_a_spilled_message_that_turned_is_not_delivered(tmp_path: Path) -> None:
-    rig = Rig(tmp_path)
-    rig.broker.windowed = MANY
-    rig.broker.pressure.memory_half_full = True
-    client = rig.client()
+    core = Core(tmp_path)
+    core.broker.windowed = MANY
+    core.broker.pressure.memory_half_full = True
+    client = core.client(persistent=True)
     client.open()
     client.declare("q", False)
     client.feed(b"".join(client.published("", "q", body(n), delivery_mode=1) for n in range(COUNT)))
-    rig.transient.flush()
+    core.transient.flush()
     rot(tmp_path, body(300), files="spill-*")
-    assert consume(rig)[1] == others(300)
-    (named,) = rig.notes.named("message_damaged")
+    assert consume(core)[1] == others(300)
+    (named,) = core.notes.named("message_damaged")
     assert named["queue"] == "q" and "spilled message" in str(named["place"])
-    (aside,) = rig.broker.damaged.owners.values()
-    assert rig.broker.damaged.drop(str(named["id"])) and not aside.kept
+    (aside,) = core.broker.damaged.owners.values()
+    assert core.broker.damaged.drop(str(named["id"])) and not aside.kept
 
 
 @pytest.mark.parametrize("start", STARTS)
-def test_a_long_body_that_turned_is_not_delivered(tmp_path: Path, start: Callable[[Rig, Path], Rig]) -> None:
-    rig = Rig(tmp_path)
-    client = rig.client()
+def test_a_long_body_that_turned_is_not_delivered(tmp_path: Path, start: Callable[[Core, Path], Core]) -> None:
+    core = Core(tmp_path)
+    client = core.client(persistent=True)
     client.open()
     client.declare("q")
     for n in range(3):
         client.publish("", "q", b"%d" % n * 5_000_000 + body(n))
     client.publish("", "q", b"end")
-    rig.log.flush()
+    core.log.flush()
     if start is stopped:
-        rig.stop()
+        core.stop()
     else:
-        rig.abandon()
+        core.crash()
     rot(tmp_path, body(1))
-    rig = Rig(tmp_path)
-    _, told = consume(rig)
+    core = Core(tmp_path)
+    _, told = consume(core)
     assert [one[-1:] for one in told] == [b">", b">", b"d"] and told[1].startswith(b"2")
-    assert rig.broker.damaged.count() == 1
+    assert core.broker.damaged.count() == 1
 
 
 def test_what_comes_back_from_a_consumer_and_cannot_be_read_again_is_set_aside(tmp_path: Path) -> None:
     count = 8300  # beyond what is kept in memory while it is with consumers
-    rig = filled(tmp_path, count)
-    client, told = consume(rig)
+    core = filled(tmp_path, count)
+    client, told = consume(core)
     assert len(told) == count
     rot(tmp_path, body(8250), body(8260))
-    client.call("basic.reject", delivery_tag=8251, requeue=True)
-    client.call("basic.nack", delivery_tag=0, multiple=True, requeue=True)
+    client.send("basic.reject", delivery_tag=8251, requeue=True)
+    client.send("basic.nack", delivery_tag=0, multiple=True, requeue=True)
     assert client.bodies() == [body(n) for n in range(count) if n not in (8250, 8260)]
-    assert rig.broker.damaged.count() == 2
+    assert core.broker.damaged.count() == 2
 
 
 @pytest.mark.parametrize("queue_type", ["classic", "quorum"])
@@ -240,92 +241,90 @@ def test_a_message_that_cannot_be_dead_lettered_because_it_is_damaged_is_kept(tm
         "x-queue-type": queue_type, "x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dead",
     }  # fmt: skip
     count = 8300
-    rig = filled(tmp_path, count, arguments)
-    client, told = consume(rig)
+    core = filled(tmp_path, count, arguments)
+    client, told = consume(core)
     assert len(told) == count
     client.declare("dead")
     rot(tmp_path, body(8250))
-    client.call("basic.nack", delivery_tag=0, multiple=True, requeue=False)
-    assert client.ready("dead") == count - 1
-    assert rig.broker.damaged.count() == 1
+    client.send("basic.nack", delivery_tag=0, multiple=True, requeue=False)
+    assert client.core.ready("dead") == count - 1
+    assert core.broker.damaged.count() == 1
 
 
 def test_a_stream_is_read_on_behind_what_is_damaged(tmp_path: Path) -> None:
-    rig = Rig(tmp_path)
-    client = rig.client()
+    core = Core(tmp_path)
+    client = core.client(persistent=True)
     client.open()
     client.declare("q", True, {"x-queue-type": "stream"})
     client.feed(b"".join(client.published("", "q", body(n)) for n in range(300)))
-    rig.stop()
+    core.stop()
     rot(tmp_path, body(0), body(100), body(101), body(299))
-    rig = Rig(tmp_path)
-    client = rig.client()
+    core = Core(tmp_path)
+    client = core.client(persistent=True)
     client.open()
-    client.call("basic.qos", prefetch_count=1000)
+    client.send("basic.qos", prefetch_count=1000)
     for _ in range(2):
-        client.call(
-            "basic.consume", queue="q", arguments=from_python({"x-stream-offset": "first"}), consumer_tag="r"
-        )
+        client.send("basic.consume", queue="q", arguments=from_python({"x-stream-offset": "first"}), consumer_tag="r")
         assert client.bodies() == others(0, 100, 101, 299, count=300)
-        client.call("basic.cancel", consumer_tag="r")
-    assert rig.broker.damaged.count() == 4
-    rig.stop()
-    rig = Rig(tmp_path)
-    assert len(rig.queue("q").logged_addresses()) == 300, "its offset stays"
+        client.send("basic.cancel", consumer_tag="r")
+    assert core.broker.damaged.count() == 4
+    core.stop()
+    core = Core(tmp_path)
+    assert len(core.queue("q").logged_addresses()) == 300, "its offset stays"
 
 
 @pytest.mark.parametrize("name", [{}, {"x-delay-id": "mine"}])
 def test_delayed_messages_are_delivered_around_what_is_damaged(tmp_path: Path, name: dict[str, object]) -> None:
-    rig = Rig(tmp_path)
-    client = rig.client()
+    core = Core(tmp_path)
+    client = core.client(persistent=True)
     client.open()
-    client.call(
+    client.send(
         "exchange.declare", exchange="d", type="x-delayed-message", durable=True,
         arguments=from_python({"x-delayed-type": "fanout"}),
     )  # fmt: skip
     client.declare("q")
-    client.call("queue.bind", queue="q", exchange="d")
+    client.send("queue.bind", queue="q", exchange="d")
     for n in range(5):
         own = {key: f"{value} {n}" for key, value in name.items()}
         client.publish("d", "", body(n), headers=from_python({"x-delay": 1000 + n, **own}))
-    rig.stop()
+    core.stop()
     rot(tmp_path, body(2))
-    rig = Rig(tmp_path, clock=rig.clock)
-    rig.advance(5000)
-    assert consume(rig)[1] == others(2, count=5)
-    (named,) = rig.notes.named("message_damaged")
+    core = Core(tmp_path, clock=core.clock)
+    core.advance(5000)
+    assert consume(core)[1] == others(2, count=5)
+    (named,) = core.notes.named("message_damaged")
     assert named["exchange"] == "d"
     for _ in range(2):
-        rig.stop()
-        rig = Rig(tmp_path, clock=rig.clock)
-        rig.advance(5000)
-        assert rig.broker.damaged.count() == 1
-    assert rig.broker.damaged.drop(str(rig.notes.named("message_damaged")[0]["id"]))
+        core.stop()
+        core = Core(tmp_path, clock=core.clock)
+        core.advance(5000)
+        assert core.broker.damaged.count() == 1
+    assert core.broker.damaged.drop(str(core.notes.named("message_damaged")[0]["id"]))
 
 
 def test_compaction_keeps_what_is_damaged_as_it_is_and_says_so(tmp_path: Path) -> None:
     from warrenmq.log.settings import LogSettings
 
     small = LogSettings(segment_bytes=20_000, checkpoint_bytes=1, slack_bytes=0, zero_ahead=False)
-    rig = Rig(tmp_path, settings=small)
-    client = rig.client()
+    core = Core(tmp_path, settings=small)
+    client = core.client(persistent=True)
     client.open()
     client.declare("q")
     client.declare("kept")
     for n in range(COUNT):
         client.publish("", "kept" if n % 50 == 7 else "q", body(n))
-    rig.log.flush()
+    core.log.flush()
     rot(tmp_path, body(57), body(107))
-    consume(rig, no_ack=True)
-    rig.log.flush()
-    while rig.log.maintain(100):
+    consume(core, no_ack=True)
+    core.log.flush()
+    while core.log.maintain(100):
         pass
-    assert rig.log.maintenance.compactions > 0
-    assert [str(one["queue"]) for one in rig.notes.named("message_damaged")] == ["queue 'kept' in vhost '/'"] * 2
-    rig = killed(rig, tmp_path)
-    client = rig.client()
+    assert core.log.maintenance.compactions > 0
+    assert [str(one["queue"]) for one in core.notes.named("message_damaged")] == ["queue 'kept' in vhost '/'"] * 2
+    core = killed(core, tmp_path)
+    client = core.client(persistent=True)
     client.open()
-    client.call("basic.consume", queue="kept", consumer_tag="reader")
+    client.send("basic.consume", queue="kept", consumer_tag="reader")
     assert client.bodies() == [body(n) for n in range(7, COUNT, 50) if n not in (57, 107)]
 
 
@@ -488,10 +487,10 @@ def test_the_scrub_finds_what_nobody_asked_for(tmp_path: Path, http: httpx.Clien
 
 def test_the_scrub_keeps_to_its_rate_and_its_interval(tmp_path: Path) -> None:
     """On the clock that is handed in: so many bytes, then as much time as they are worth."""
-    rig = filled(tmp_path, 5000)
-    rig.log.flush()
-    scrub = rig.log.scrub
-    end = int(rig.log.find(1).end)
+    core = filled(tmp_path, 5000)
+    core.log.flush()
+    scrub = core.log.scrub
+    end = int(core.log.find(1).end)
     now, rate = 0, 10_000
     waits = []
     while scrub.passes == 0:
@@ -546,20 +545,20 @@ def test_a_disk_that_fails_while_damaged_messages_are_about_changes_nothing(tmp_
     disk = FaultyDisk()
     filled(tmp_path).stop()
     rot(tmp_path, body(10))
-    rig = Rig(tmp_path, disk)
-    client, told = consume(rig, prefetch=50)
+    core = Core(tmp_path, disk)
+    client, told = consume(core, prefetch=50)
     assert len(told) == 50
     disk.fail("sync")
     client.publish("", "q", b"perhaps")
-    rig.log.flush()
-    assert rig.broker.pressure.log_failing and rig.broker.damaged.count() == 1
-    client.call("basic.ack", delivery_tag=0, multiple=True)
-    client.call("basic.qos", prefetch_count=1000)
-    client.call("basic.consume", queue="q", consumer_tag="another")
+    core.log.flush()
+    assert core.broker.pressure.log_failing and core.broker.damaged.count() == 1
+    client.send("basic.ack", delivery_tag=0, multiple=True)
+    client.send("basic.qos", prefetch_count=1000)
+    client.send("basic.consume", queue="q", consumer_tag="another")
     assert len(told) + len(client.bodies()) == COUNT - 1
     disk.repair()
-    rig.retry()
-    assert rig.broker.damaged.drop(str(rig.notes.named("message_damaged")[0]["id"]))
+    core.retry()
+    assert core.broker.damaged.drop(str(core.notes.named("message_damaged")[0]["id"]))
 
 
 def test_a_backup_of_a_running_broker_says_how_many_messages_are_damaged_and_refuses_its_own_folder(

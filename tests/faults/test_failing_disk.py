@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.faults.rig import Client, Rig
+from warrenmq.testing.core import Core
+from warrenmq.testing.core_client import CoreClient
 from warrenmq.testing.faults import FaultyDisk
 
 FAULTS = [("write", errno.EIO), ("write", errno.ENOSPC), ("sync", errno.EIO)]
@@ -19,32 +20,32 @@ class Failing:
     def __init__(self, folder: Path, held: bool = False) -> None:
         self.folder = folder
         self.disk = FaultyDisk()
-        self.rig = Rig(folder, self.disk, held)
-        self.client = self.rig.client()
+        self.core = Core(folder, self.disk, held)
+        self.client = self.core.client(persistent=True)
         self.client.open(1, "confirm.select")
         self.client.declare("q")
         self.client.publish("", "q", b"confirmed")
-        self.rig.commit()
+        self.core.commit()
         assert self.client.names() == ["basic.ack"]
 
-    def again(self) -> Rig:
+    def again(self) -> Core:
         """Crash and start on the same folder."""
-        self.rig.abandon()
-        return Rig(self.folder)
+        self.core.crash()
+        return Core(self.folder)
 
     def repair(self) -> None:
         self.disk.repair()
-        self.rig.retry()
+        self.core.retry()
 
 
-def contents(rig: Rig, queue: str = "q") -> list[bytes]:
-    client = rig.client()
+def contents(core: Core, queue: str = "q") -> list[bytes]:
+    client = core.client(persistent=True)
     client.open()
     bodies: list[bytes] = []
     while True:
-        client.call("basic.get", queue=queue, no_ack=True)
-        rig.commit()
-        told = client.told()
+        client.send("basic.get", queue=queue, no_ack=True)
+        core.commit()
+        told = client.take()
         if told[0].name == "basic.get-empty":
             return bodies
         bodies.append(told[0].body)
@@ -58,7 +59,7 @@ def test_a_publish_that_cannot_be_written_is_nacked_and_leaves_its_queue(
     world.disk.fail(operation, error)
     world.client.publish("", "q", b"unlucky")
     assert world.client.names() == ["basic.nack"]
-    assert world.client.ready("q") == 1
+    assert world.core.ready("q") == 1
     assert contents(world.again()) == [b"confirmed"]
 
 
@@ -67,7 +68,7 @@ def test_the_log_line_names_the_cause(tmp_path: Path, operation: str, error: int
     world = Failing(tmp_path)
     world.disk.fail(operation, error)
     world.client.publish("", "q", b"unlucky")
-    (line,) = world.rig.notes.named("log_write_failed")
+    (line,) = world.core.notes.named("log_write_failed")
     assert {errno.EIO: "Input/output error", errno.ENOSPC: "No space left on device"}[error] in str(line["reason"])
 
 
@@ -86,7 +87,7 @@ def test_a_mandatory_message_that_cannot_be_written_is_returned_before_the_nack(
     world = Failing(tmp_path)
     world.disk.fail("write", errno.ENOSPC)
     world.client.publish("", "q", b"unlucky", mandatory=True)
-    told = world.client.told()
+    told = world.client.take()
     assert [t.name for t in told] == ["basic.return", "basic.nack"]
     assert told[0].body == b"unlucky" and told[0].method.int("reply_code") == 312
 
@@ -95,28 +96,28 @@ def test_a_mandatory_message_for_two_queues_is_returned_once(tmp_path: Path) -> 
     world = Failing(tmp_path)
     world.client.declare("r")
     for queue in ("q", "r"):
-        world.client.call("queue.bind", queue=queue, exchange="amq.fanout", routing_key="")
-    world.client.told()
+        world.client.send("queue.bind", queue=queue, exchange="amq.fanout", routing_key="")
+    world.client.take()
     world.disk.fail("sync")
     world.client.publish("amq.fanout", "", b"unlucky", mandatory=True)
     assert world.client.names() == ["basic.return", "basic.nack"]
-    assert world.client.ready("q") == 1 and world.client.ready("r") == 0
+    assert world.core.ready("q") == 1 and world.core.ready("r") == 0
 
 
 def test_a_message_that_a_consumer_has_seen_is_only_nacked(tmp_path: Path) -> None:
     """A nack means "not promised", never "not delivered"; so it is not returned either."""
     world = Failing(tmp_path, held=True)
-    consumer = world.rig.client()
+    consumer = world.core.client(persistent=True)
     consumer.open()
-    consumer.call("basic.consume", queue="q", consumer_tag="c")
-    world.rig.commit()
+    consumer.send("basic.consume", queue="q", consumer_tag="c")
+    world.core.commit()
     assert consumer.bodies() == [b"confirmed"]
     world.client.publish("", "q", b"seen", mandatory=True)
     assert consumer.bodies() == [b"seen"]
     world.disk.fail("sync")
-    world.rig.commit()
+    world.core.commit()
     assert world.client.names() == ["basic.nack"]
-    consumer.call("basic.ack", delivery_tag=2, multiple=True)
+    consumer.send("basic.ack", delivery_tag=2, multiple=True)
     world.repair()
     assert contents(world.again()) == []
 
@@ -125,23 +126,23 @@ def test_seen_in_one_queue_a_mandatory_message_is_not_returned_but_leaves_the_ot
     world = Failing(tmp_path, held=True)
     world.client.declare("r")
     for queue in ("q", "r"):
-        world.client.call("queue.bind", queue=queue, exchange="amq.fanout", routing_key="")
-        world.rig.commit()
-    consumer = world.rig.client()
+        world.client.send("queue.bind", queue=queue, exchange="amq.fanout", routing_key="")
+        world.core.commit()
+    consumer = world.core.client(persistent=True)
     consumer.open()
-    consumer.call("basic.consume", queue="r", consumer_tag="c")
-    world.rig.commit()
-    world.client.told()
+    consumer.send("basic.consume", queue="r", consumer_tag="c")
+    world.core.commit()
+    world.client.take()
     world.client.publish("amq.fanout", "", b"half seen", mandatory=True)
     assert consumer.bodies() == [b"half seen"]
     world.disk.fail("sync")
-    world.rig.commit()
+    world.core.commit()
     assert world.client.names() == ["basic.nack"]
-    assert world.client.ready("q") == 1
+    assert world.core.ready("q") == 1
     world.repair()
-    assert contents(world.rig) == [b"confirmed"]
-    consumer.call("basic.nack", delivery_tag=1, requeue=True)
-    world.rig.commit()
+    assert contents(world.core) == [b"confirmed"]
+    consumer.send("basic.nack", delivery_tag=1, requeue=True)
+    world.core.commit()
     again = world.again()
     assert contents(again, "q") == [] and contents(again, "r") == [b"half seen"]
 
@@ -152,33 +153,33 @@ def test_consumers_go_on_while_the_disk_fails_and_their_acks_reach_it_later(tmp_
         world.client.publish("", "q", b"old %d" % number)
     world.disk.fail("write", errno.ENOSPC)
     world.client.publish("", "q", b"unlucky")
-    consumer = world.rig.client()
+    consumer = world.core.client(persistent=True)
     consumer.open()
-    consumer.call("basic.consume", queue="q", consumer_tag="c")
+    consumer.send("basic.consume", queue="q", consumer_tag="c")
     assert consumer.bodies() == [b"confirmed", b"old 0", b"old 1", b"old 2"]
-    consumer.call("basic.ack", delivery_tag=2, multiple=True)
+    consumer.send("basic.ack", delivery_tag=2, multiple=True)
     world.repair()
-    world.rig.advance(100)
+    world.core.advance(100)
     assert contents(world.again()) == [b"old 1", b"old 2"]
 
 
 def test_publishers_are_blocked_and_unblocked_and_the_next_publish_is_confirmed(tmp_path: Path) -> None:
     world = Failing(tmp_path)
-    bystander = world.rig.client()
+    bystander = world.core.client(persistent=True)
     bystander.open()
     world.disk.fail("write", errno.ENOSPC)
     world.client.publish("", "q", b"unlucky")
     assert world.client.names() == ["basic.nack"]
     world.client.publish("", "q", b"unlucky too")  # who publishes while an alarm is on is blocked
-    (told,) = world.client.told()
+    (told,) = world.client.take()
     assert told.name == "connection.blocked" and told.method.str("reason") == "low on disk"
-    assert not world.client.wire.reading and bystander.wire.reading
-    world.rig.advance(1000)
+    assert not world.client.reading and bystander.reading
+    world.core.advance(1000)
     assert world.client.names() == ["basic.nack"]
     world.repair()
     assert world.client.names() == ["connection.unblocked"]
-    assert world.client.wire.reading
-    assert world.rig.notes.named("log_recovered")
+    assert world.client.reading
+    assert world.core.notes.named("log_recovered")
     world.client.publish("", "q", b"later")
     assert world.client.names() == ["basic.ack"]
     assert contents(world.again()) == [b"confirmed", b"later"]
@@ -190,10 +191,10 @@ def test_service_returns_by_itself_when_time_passes(tmp_path: Path) -> None:
     world.client.publish("", "q", b"unlucky")
     world.client.publish("", "q", b"blocks")
     assert world.client.names() == ["basic.nack", "connection.blocked"]
-    world.rig.advance(1000)
+    world.core.advance(1000)
     assert world.client.names() == ["basic.nack"]  # tried again, and failed again
     world.disk.repair()
-    world.rig.advance(1000)
+    world.core.advance(1000)
     assert world.client.names() == ["connection.unblocked"]
 
 
@@ -203,11 +204,11 @@ def test_publishes_already_on_their_way_when_the_disk_fails_are_nacked_too(tmp_p
     world.client.publish("", "q", b"behind it")
     world.client.publish("", "q", b"mandatory behind it", mandatory=True)
     world.disk.fail("sync")
-    world.rig.commit()
-    told = world.client.told()
+    world.core.commit()
+    told = world.client.take()
     assert [t.name for t in told][:2] == ["basic.return", "basic.nack"]
     assert told[1].method.int("delivery_tag") == 4 and told[1].method.bit("multiple")
-    assert world.client.ready("q") == 1
+    assert world.core.ready("q") == 1
     world.repair()
     assert contents(world.again()) == [b"confirmed"]
 
@@ -216,21 +217,21 @@ def test_a_publish_while_the_disk_fails_is_nacked_at_the_next_failed_attempt(tmp
     world = Failing(tmp_path)
     world.disk.fail("sync")
     world.client.publish("", "q", b"first")
-    world.client.told()
-    other = world.rig.client()
+    world.client.take()
+    other = world.core.client(persistent=True)
     other.open(1, "confirm.select")
     other.publish("", "q", b"second")  # what its socket had brought already
     assert other.names() == ["connection.blocked"]
-    world.rig.advance(1000)
+    world.core.advance(1000)
     assert other.names() == ["basic.nack"]
-    assert world.client.ready("q") == 1
+    assert world.core.ready("q") == 1
 
 
 def test_a_publish_while_the_disk_fails_is_confirmed_when_the_next_attempt_succeeds(tmp_path: Path) -> None:
     world = Failing(tmp_path)
     world.disk.fail("sync")
     world.client.publish("", "q", b"first")
-    other = world.rig.client()
+    other = world.core.client(persistent=True)
     other.open(1, "confirm.select")
     other.publish("", "q", b"second")
     world.repair()
@@ -241,8 +242,8 @@ def test_a_publish_while_the_disk_fails_is_confirmed_when_the_next_attempt_succe
 def test_a_declare_is_answered_only_when_the_disk_has_it(tmp_path: Path) -> None:
     world = Failing(tmp_path)
     world.disk.fail("sync")
-    world.client.call("queue.declare", queue="new", durable=True)
-    assert world.client.told() == []
+    world.client.send("queue.declare", queue="new", durable=True)
+    assert world.client.take() == []
     world.repair()
     assert world.client.names() == ["queue.declare-ok"]
     assert "new" in world.again().broker.vhosts["/"].queues
@@ -251,36 +252,36 @@ def test_a_declare_is_answered_only_when_the_disk_has_it(tmp_path: Path) -> None
 def test_a_transaction_is_refused_while_the_disk_fails_and_nothing_of_it_is_applied(tmp_path: Path) -> None:
     """406, its publishes are nowhere, its acks are outstanding (and so requeued with the channel)."""
     world = Failing(tmp_path)
-    client = world.rig.client()
+    client = world.core.client(persistent=True)
     client.open(2, "tx.select")
-    client.call("basic.get", 2, queue="q")
+    client.send("basic.get", 2, queue="q")
     client.publish("", "q", b"in tx", channel=2)
-    client.call("basic.ack", 2, delivery_tag=1)
+    client.send("basic.ack", 2, delivery_tag=1)
     world.disk.fail("sync")
     world.client.publish("", "q", b"unlucky")
-    client.told()
-    client.call("tx.commit", 2)
-    (told,) = client.told()
+    client.take()
+    client.send("tx.commit", 2)
+    (told,) = client.take()
     assert told.name == "channel.close" and told.method.int("reply_code") == 406
     assert told.method.str("reply_text") == "PRECONDITION_FAILED - partial tx completion"
     world.repair()
-    assert contents(world.rig) == [b"confirmed"]
+    assert contents(world.core) == [b"confirmed"]
 
 
-def in_doubt(folder: Path) -> tuple[Failing, Client]:
+def in_doubt(folder: Path) -> tuple[Failing, CoreClient]:
     """A transaction with a publish and an ack whose commit fails on its way to the disk."""
     world = Failing(folder, held=True)
-    client = world.rig.client()
+    client = world.core.client(persistent=True)
     client.open(2, "tx.select")
-    client.call("basic.get", 2, queue="q")
-    world.rig.commit()
+    client.send("basic.get", 2, queue="q")
+    world.core.commit()
     client.publish("", "q", b"in tx", channel=2)
-    client.call("basic.ack", 2, delivery_tag=1)
-    client.call("tx.commit", 2)
-    client.told()
+    client.send("basic.ack", 2, delivery_tag=1)
+    client.send("tx.commit", 2)
+    client.take()
     world.disk.fail("sync")
-    world.rig.commit()
-    assert world.rig.log.failing and client.told() == []
+    world.core.commit()
+    assert world.core.log.failing and client.take() == []
     return world, client
 
 
@@ -299,15 +300,15 @@ def test_a_commit_under_way_when_the_disk_fails_for_good_leaves_no_trace(tmp_pat
 def test_a_message_on_its_way_to_basic_get_or_a_consumer_does_not_wait_for_a_failing_disk(tmp_path: Path) -> None:
     world = Failing(tmp_path, held=True)
     world.client.publish("", "q", b"second")
-    world.rig.commit()
-    getter, consumer = world.rig.client(), world.rig.client()
+    world.core.commit()
+    getter, consumer = world.core.client(persistent=True), world.core.client(persistent=True)
     for client in (getter, consumer):
         client.open()
-    getter.call("basic.get", queue="q")
-    consumer.call("basic.consume", queue="q", consumer_tag="c")
-    assert getter.told() == [] and consumer.names() == ["basic.consume-ok"]
+    getter.send("basic.get", queue="q")
+    consumer.send("basic.consume", queue="q", consumer_tag="c")
+    assert getter.take() == [] and consumer.names() == ["basic.consume-ok"]
     world.disk.fail("sync")
-    world.rig.commit()
+    world.core.commit()
     assert getter.bodies() == [b"confirmed"] and consumer.bodies() == [b"second"]
 
 
@@ -316,18 +317,18 @@ def test_a_dead_letter_made_while_the_disk_fails_is_neither_lost_nor_doubled(tmp
     world.client.declare("dead")
     world.client.declare("source", arguments={"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dead"})
     world.client.publish("", "source", b"moves")
-    world.client.told()
+    world.client.take()
     world.disk.fail("sync")
-    consumer = world.rig.client()
+    consumer = world.core.client(persistent=True)
     consumer.open()
-    consumer.call("basic.get", queue="source")
+    consumer.send("basic.get", queue="source")
     assert consumer.bodies() == [b"moves"]
-    consumer.call("basic.reject", delivery_tag=1, requeue=False)
+    consumer.send("basic.reject", delivery_tag=1, requeue=False)
     world.client.publish("", "q", b"unlucky")
-    world.rig.advance(1000)
-    assert world.client.ready("dead") == 1 and world.client.ready("source") == 0
+    world.core.advance(1000)
+    assert world.core.ready("dead") == 1 and world.core.ready("source") == 0
     world.repair()
-    world.rig.advance(100)
+    world.core.advance(100)
     again = world.again()
     assert contents(again, "dead") == [b"moves"] and contents(again, "source") == []
 
@@ -336,10 +337,10 @@ def test_what_is_paged_out_of_memory_leaves_its_queue_too_when_it_cannot_be_writ
     world = Failing(tmp_path, held=True)
     world.client.feed(b"".join(world.client.published("", "q", b"%d" % n) for n in range(9000)))
     world.disk.fail("sync")
-    world.rig.commit()
-    assert world.client.ready("q") == 1
+    world.core.commit()
+    assert world.core.ready("q") == 1
     world.repair()
-    assert contents(world.rig) == [b"confirmed"]
+    assert contents(world.core) == [b"confirmed"]
 
 
 def test_after_a_failing_disk_the_next_start_succeeds_even_if_it_never_recovered(tmp_path: Path) -> None:
@@ -347,10 +348,10 @@ def test_after_a_failing_disk_the_next_start_succeeds_even_if_it_never_recovered
     world.disk.fail("write", errno.ENOSPC)
     for number in range(3):
         world.client.publish("", "q", b"unlucky %d" % number)
-        world.rig.advance(1000)
-    rig = world.again()
-    assert contents(rig) == [b"confirmed"]
-    client = rig.client()
+        world.core.advance(1000)
+    core = world.again()
+    assert contents(core) == [b"confirmed"]
+    client = core.client(persistent=True)
     client.open(1, "confirm.select")
     client.publish("", "q", b"new")
     assert client.names() == ["basic.ack"]
@@ -360,15 +361,15 @@ def test_a_stream_takes_back_all_of_several_failed_batches(tmp_path: Path) -> No
     world = Failing(tmp_path, held=True)
     world.client.declare("s", arguments={"x-queue-type": "stream"})
     world.client.publish("", "s", b"kept")
-    world.rig.commit()
-    world.client.told()
+    world.core.commit()
+    world.client.take()
     for number in range(3):
         world.client.publish("", "s", b"unlucky %d" % number, mandatory=number == 2)
     world.disk.fail("sync")
-    world.rig.commit()
+    world.core.commit()
     assert [name for name in world.client.names() if name != "connection.blocked"] == ["basic.return", "basic.nack"]
-    assert world.client.ready("s") == 1
+    assert world.core.ready("s") == 1
     world.repair()
     world.client.publish("", "s", b"next")
-    world.rig.commit()
+    world.core.commit()
     assert world.again().queue("s").ready == 2

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.faults.rig import Client, Rig
+from warrenmq.testing.core import Core
+from warrenmq.testing.core_client import CoreClient
 from warrenmq.testing.faults import FaultyDisk
 from warrenmq.wire.content import Properties, content_frames, encode_header
 from warrenmq.wire.methods import method_frame
@@ -14,55 +15,55 @@ from warrenmq.wire.methods import method_frame
 BODY = bytes(range(256)) * 4000  # about 1 MB
 
 
-def ready(folder: Path, held: bool = False) -> tuple[FaultyDisk, Rig, Client]:
+def ready(folder: Path, held: bool = False) -> tuple[FaultyDisk, Core, CoreClient]:
     disk = FaultyDisk()
-    rig = Rig(folder, disk, held)
-    client = rig.client()
+    core = Core(folder, disk, held)
+    client = core.client(persistent=True)
     client.open(1, "confirm.select")
     client.declare("q")
-    return disk, rig, client
+    return disk, core, client
 
 
-def in_turns(client: Client, frames: bytes, size: int = 100_000) -> None:
+def in_turns(client: CoreClient, frames: bytes, size: int = 100_000) -> None:
     for start in range(0, len(frames), size):
         client.feed(frames[start : start + size])
 
 
-def live(rig: Rig) -> int:
-    rig.log.flush()
-    while rig.log.maintain(10):
-        rig.log.flush()
-    return int(rig.log.maintenance.live_bytes())
+def live(core: Core) -> int:
+    core.log.flush()
+    while core.log.maintain(10):
+        core.log.flush()
+    return int(core.log.maintenance.live_bytes())
 
 
 @pytest.mark.parametrize("piece", [5_000, 100_000, 10_000_000])
 def test_it_is_confirmed_and_comes_back_whole(tmp_path: Path, piece: int) -> None:
-    _, rig, client = ready(tmp_path)
+    _, core, client = ready(tmp_path)
     in_turns(client, client.published("", "q", BODY), piece)
     assert client.names() == ["basic.ack"]
-    rig.abandon()
-    again = Rig(tmp_path)
+    core.crash()
+    again = Core(tmp_path)
     assert again.queue("q").ready_bytes == len(BODY)
-    client = again.client()
+    client = again.client(persistent=True)
     client.open()
-    client.call("basic.consume", queue="q", consumer_tag="c")
+    client.send("basic.consume", queue="q", consumer_tag="c")
     assert client.bodies() == [BODY]
-    client.call("basic.ack", delivery_tag=1)
+    client.send("basic.ack", delivery_tag=1)
     assert live(again) == 0
 
 
 def test_small_frames_make_the_same_message(tmp_path: Path) -> None:
-    _, rig, client = ready(tmp_path)
+    _, core, client = ready(tmp_path)
     header = encode_header(Properties(delivery_mode=2), len(BODY))
     frames = method_frame(1, "basic.publish", routing_key="q") + content_frames(1, header, BODY, 4096)
     in_turns(client, frames, 50_000)
     assert client.names() == ["basic.ack"]
-    client.call("basic.get", queue="q")
+    client.send("basic.get", queue="q")
     assert client.bodies() == [BODY]
 
 
 def test_two_channels_may_send_large_bodies_at_once(tmp_path: Path) -> None:
-    _, rig, client = ready(tmp_path)
+    _, core, client = ready(tmp_path)
     client.open(2, "confirm.select")
     one, two = client.published("", "q", BODY), client.published("", "q", BODY[::-1], channel=2)
     pieces = []
@@ -76,108 +77,108 @@ def test_two_channels_may_send_large_bodies_at_once(tmp_path: Path) -> None:
     for a, b in zip(*pieces, strict=True):
         client.feed(a + b)
     assert client.names() == ["basic.ack", "basic.ack"]
-    client.call("basic.consume", queue="q", consumer_tag="c")
+    client.send("basic.consume", queue="q", consumer_tag="c")
     assert sorted(client.bodies()) == sorted([BODY, BODY[::-1]])
 
 
 def test_a_client_that_goes_away_in_the_middle_leaves_nothing(tmp_path: Path) -> None:
-    _, rig, client = ready(tmp_path)
+    _, core, client = ready(tmp_path)
     in_turns(client, client.published("", "q", BODY)[:700_000])
-    rig.broker.begin_turn()
+    core.broker.begin_turn()
     client.connection.lost("gone")
-    rig.broker.end_turn()
-    assert live(rig) == 0
-    rig.abandon()
-    again = Rig(tmp_path)
+    core.broker.end_turn()
+    assert live(core) == 0
+    core.crash()
+    again = Core(tmp_path)
     assert again.queue("q").ready == 0
 
 
 def test_a_channel_closed_in_the_middle_leaves_nothing(tmp_path: Path) -> None:
-    _, rig, client = ready(tmp_path)
+    _, core, client = ready(tmp_path)
     in_turns(client, client.published("", "q", BODY)[:700_000])
-    other = rig.client()
+    other = core.client(persistent=True)
     other.open()
-    other.call("queue.delete", queue="q")
+    other.send("queue.delete", queue="q")
     in_turns(client, client.published("", "q", BODY)[700_000:])
     assert client.names() == ["basic.ack"]  # unroutable by now
-    assert live(rig) == 0
+    assert live(core) == 0
 
 
 def test_a_crash_in_the_middle_leaves_nothing(tmp_path: Path) -> None:
-    _, rig, client = ready(tmp_path)
+    _, core, client = ready(tmp_path)
     in_turns(client, client.published("", "q", BODY)[:700_000])
-    rig.log.flush()
-    rig.abandon()
-    again = Rig(tmp_path)
+    core.log.flush()
+    core.crash()
+    again = Core(tmp_path)
     assert again.queue("q").ready == 0 and live(again) == 0
 
 
 def test_a_failing_disk_nacks_it_and_lets_its_pieces_go(tmp_path: Path) -> None:
-    disk, rig, client = ready(tmp_path)
+    disk, core, client = ready(tmp_path)
     frames = client.published("", "q", BODY, mandatory=True)
     in_turns(client, frames[:700_000])
     disk.fail("sync")
     in_turns(client, frames[700_000:])
-    told = client.told()
+    told = client.take()
     assert [t.name for t in told if t.name != "connection.blocked"] == ["basic.return", "basic.nack"]
     assert next(t for t in told if t.name == "basic.return").body == BODY
     disk.repair()
-    rig.retry()
-    assert live(rig) == 0
+    core.retry()
+    assert live(core) == 0
     in_turns(client, client.published("", "q", BODY))
     assert client.names()[-1] == "basic.ack"
-    rig.abandon()
-    assert Rig(tmp_path).queue("q").ready == 1
+    core.crash()
+    assert Core(tmp_path).queue("q").ready == 1
 
 
 def test_a_flood_of_large_bodies_stops_until_the_disk_has_caught_up(tmp_path: Path) -> None:
-    _, rig, client = ready(tmp_path, held=True)
+    _, core, client = ready(tmp_path, held=True)
     large = b"." * 20_000_000
     in_turns(client, client.published("", "q", large)[:12_000_000], 1_000_000)
-    assert not client.wire.reading
-    rig.commit()
-    assert client.wire.reading
+    assert not client.reading
+    core.commit()
+    assert client.reading
 
 
 @pytest.mark.parametrize("exchange", ["amq.fanout", "amq.headers"])
 def test_one_body_in_several_queues_is_written_once(tmp_path: Path, exchange: str) -> None:
-    _, rig, client = ready(tmp_path)
+    _, core, client = ready(tmp_path)
     client.declare("r")
     for queue in ("q", "r"):
-        client.call("queue.bind", queue=queue, exchange=exchange, routing_key="")
-    client.told()
-    before = live(rig)
+        client.send("queue.bind", queue=queue, exchange=exchange, routing_key="")
+    client.take()
+    before = live(core)
     in_turns(client, client.published(exchange, "", BODY))
     assert client.names() == ["basic.ack"]
-    assert len(BODY) < live(rig) - before < len(BODY) * 1.1
+    assert len(BODY) < live(core) - before < len(BODY) * 1.1
     for queue in ("q", "r"):
-        client.call("basic.get", queue=queue, no_ack=True)
+        client.send("basic.get", queue=queue, no_ack=True)
         assert client.bodies() == [BODY]
-    assert live(rig) == before
+    assert live(core) == before
 
 
 def test_a_large_dead_letter_moves_whole(tmp_path: Path) -> None:
-    _, rig, client = ready(tmp_path)
+    _, core, client = ready(tmp_path)
     client.declare("source", arguments={"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "q"})
     in_turns(client, client.published("", "source", BODY))
-    client.call("basic.get", queue="source")
-    client.call("basic.reject", delivery_tag=1, requeue=False)
-    rig.log.flush()
-    rig.abandon()
-    again = Rig(tmp_path)
-    client = again.client()
+    client.send("basic.get", queue="source")
+    client.send("basic.reject", delivery_tag=1, requeue=False)
+    core.log.flush()
+    core.crash()
+    again = Core(tmp_path)
+    client = again.client(persistent=True)
     client.open()
-    client.call("basic.get", queue="q")
+    client.send("basic.get", queue="q")
     assert client.bodies() == [BODY]
 
 
 def test_a_large_body_in_a_transaction(tmp_path: Path) -> None:
-    _, rig, _ = ready(tmp_path)
-    client = rig.client()
+    _, core, _ = ready(tmp_path)
+    client = core.client(persistent=True)
     client.open(1, "tx.select")
     in_turns(client, client.published("", "q", BODY))
-    client.call("tx.commit")
+    client.send("tx.commit")
     assert client.names() == ["tx.commit-ok"]
-    rig.abandon()
-    again = Rig(tmp_path)
+    core.crash()
+    again = Core(tmp_path)
     assert again.queue("q").ready_bytes == len(BODY)

@@ -12,8 +12,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.broker.harness import Buffer, Client, Core
 from tests.fuzz.conversations import broken, conversation, handshake, pieces
+from warrenmq.testing.core import Core
+from warrenmq.testing.core_client import Buffer, CoreClient
 from warrenmq.wire.constants import FRAME_METHOD, PROTOCOL_HEADER
 from warrenmq.wire.frames import FrameReader
 from warrenmq.wire.replies import REPLIES
@@ -34,7 +35,7 @@ class World:
         broker.access.add_user("fuzzer", "fuzzer", [])
         broker.access.set_permissions("fuzzer", "/", ".*", ".*", ".*")
         broker.limits.max_message_size = 100_000
-        self.bystander: Client = self.core.client(vhost="quiet")
+        self.bystander: CoreClient = self.core.client(vhost="quiet")
         self.bystander.call("queue.declare", queue="mine", durable=True)
         self.bystander.call("queue.declare", queue="kept", durable=True)
         self.bystander.publish("", "kept", b"kept")

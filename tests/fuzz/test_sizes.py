@@ -5,16 +5,16 @@ from __future__ import annotations
 import gc
 import struct
 import sys
-from pathlib import Path
 
 import pytest
 
-from tests.broker.harness import Client, Core
 from tests.fuzz.conversations import method_with_table, nested
 from tests.support.lines import lines
 from warrenmq.broker.channel import Channel
 from warrenmq.broker.connection import Connection
 from warrenmq.server.config import Settings, SettingsError
+from warrenmq.testing.core import Core
+from warrenmq.testing.core_client import CoreClient
 from warrenmq.wire.content import Properties, content_frames, encode_header
 from warrenmq.wire.methods import method_frame
 
@@ -24,12 +24,7 @@ GIB = 1 << 30
 
 
 @pytest.fixture
-def core(tmp_path: Path) -> Core:
-    return Core(tmp_path)
-
-
-@pytest.fixture
-def client(core: Core) -> Client:
+def client(core: Core) -> CoreClient:
     client = core.client()
     client.call("queue.declare", queue="q")
     client.take()
@@ -46,7 +41,7 @@ def declared(size: int, weight: int = 0, class_id: int = 60) -> bytes:
     return method_frame(1, "basic.publish", routing_key="q") + frame(2, header)
 
 
-def held(client: Client) -> int:
+def held(client: CoreClient) -> int:
     """Bytes the broker keeps for this connection's input."""
     connection = client.connection
     rest = sum(len(part) for part in connection._rest)
@@ -54,7 +49,7 @@ def held(client: Client) -> int:
 
 
 @pytest.mark.parametrize("limit", [1, 100, 70_000, 300_000])
-def test_a_message_at_the_limit_is_taken_and_one_above_is_refused(core: Core, client: Client, limit: int) -> None:
+def test_a_message_at_the_limit_is_taken_and_one_above_is_refused(core: Core, client: CoreClient, limit: int) -> None:
     core.broker.limits.max_message_size = limit
     client.publish("", "q", b"x" * limit)
     assert client.story() == []
@@ -70,7 +65,7 @@ def test_a_message_at_the_limit_is_taken_and_one_above_is_refused(core: Core, cl
 
 @pytest.mark.parametrize("size", [101, 2 * GIB + 1, 2**63, 2**64 - 1])
 def test_a_message_too_large_is_refused_from_its_header_before_any_body_comes(
-    core: Core, client: Client, size: int
+    core: Core, client: CoreClient, size: int
 ) -> None:
     core.broker.limits.max_message_size = 100
     client.feed(declared(size))
@@ -81,7 +76,9 @@ def test_a_message_too_large_is_refused_from_its_header_before_any_body_comes(
     assert client.story() == []
 
 
-def test_with_a_limit_of_2_gib_one_byte_more_is_refused_and_2_gib_are_waited_for(core: Core, client: Client) -> None:
+def test_with_a_limit_of_2_gib_one_byte_more_is_refused_and_2_gib_are_waited_for(
+    core: Core, client: CoreClient
+) -> None:
     core.broker.limits.max_message_size = 2 * GIB
     client.feed(declared(2 * GIB + 1))
     closed = client.take()[0]
@@ -95,7 +92,7 @@ def test_with_a_limit_of_2_gib_one_byte_more_is_refused_and_2_gib_are_waited_for
     assert held(other) == 1000, "the declared size is not reserved"
 
 
-def test_a_frame_too_large_is_refused_from_its_first_octets(client: Client) -> None:
+def test_a_frame_too_large_is_refused_from_its_first_octets(client: CoreClient) -> None:
     client.feed(struct.pack(">BHI", 3, 1, 131073) + b"x")
     closed = client.take()[0]
     assert closed["reply_text"] == "FRAME_ERROR - type 3, all octets = <<>>: {frame_too_large,131073,131064}"
@@ -104,19 +101,19 @@ def test_a_frame_too_large_is_refused_from_its_first_octets(client: Client) -> N
     assert held(client) == 0
 
 
-def test_a_frame_of_the_negotiated_size_and_eight_octets_is_still_taken(client: Client) -> None:
+def test_a_frame_of_the_negotiated_size_and_eight_octets_is_still_taken(client: CoreClient) -> None:
     client.feed(declared(131072))
     client.feed(frame(3, b"x" * 131072))
     assert client.call("basic.get", queue="q").body == b"x" * 131072
 
 
 def test_before_tuning_a_frame_may_have_no_more_than_4096_octets(core: Core) -> None:
-    client = Client(core)
+    client = CoreClient(core)
     client.feed(b"AMQP\0\0\x09\x01" + struct.pack(">BHI", 1, 0, 4097) + b"x")
     assert client.story() == ["connection.start", "connection.close 501"]
 
 
-def test_a_frame_that_trickles_in_is_held_once(client: Client) -> None:
+def test_a_frame_that_trickles_in_is_held_once(client: CoreClient) -> None:
     whole = declared(60_000) + frame(3, b"x" * 60_000)
     for at in range(0, len(whole), 97):
         client.feed(whole[at : at + 97])
@@ -124,7 +121,7 @@ def test_a_frame_that_trickles_in_is_held_once(client: Client) -> None:
     assert client.call("basic.get", queue="q").body == b"x" * 60_000
 
 
-def test_empty_body_frames_are_not_collected(client: Client) -> None:
+def test_empty_body_frames_are_not_collected(client: CoreClient) -> None:
     client.feed(declared(10))
     client.feed(frame(3, b"") * 10_000)
     assert len(client.connection.channels[1].assembly.chunks) == 0
@@ -133,7 +130,7 @@ def test_empty_body_frames_are_not_collected(client: Client) -> None:
 
 
 @pytest.mark.parametrize("piece", [1, 2, 100])
-def test_a_body_in_tiny_frames_costs_little_more_than_the_body(client: Client, piece: int) -> None:
+def test_a_body_in_tiny_frames_costs_little_more_than_the_body(client: CoreClient, piece: int) -> None:
     size = piece * 40_000
     client.feed(declared(size))
     client.feed(frame(3, b"y" * piece) * 39_999)
@@ -145,13 +142,13 @@ def test_a_body_in_tiny_frames_costs_little_more_than_the_body(client: Client, p
     assert body == b"y" * (size - piece) + b"z" * piece
 
 
-def test_a_body_longer_than_declared_ends_the_connection(client: Client) -> None:
+def test_a_body_longer_than_declared_ends_the_connection(client: CoreClient) -> None:
     client.feed(declared(70_000))
     client.feed(frame(3, b"x" * 70_001))
     assert client.story() == ["connection.close 505"]
 
 
-def test_a_content_header_with_a_weight_is_no_content_header(client: Client) -> None:
+def test_a_content_header_with_a_weight_is_no_content_header(client: CoreClient) -> None:
     for size in (0, 5, 100_000):
         other = client.core.client()
         other.feed(declared(size, weight=1) + frame(3, b"12345"))
@@ -161,7 +158,7 @@ def test_a_content_header_with_a_weight_is_no_content_header(client: Client) -> 
         )
 
 
-def test_a_content_header_of_another_class_is_named_in_the_answer(client: Client) -> None:
+def test_a_content_header_of_another_class_is_named_in_the_answer(client: CoreClient) -> None:
     client.feed(declared(5, class_id=65535))
     closed = client.take()[0]
     text = "UNEXPECTED_FRAME - expected content header for class 60, got one for class 65535 instead"
@@ -170,13 +167,13 @@ def test_a_content_header_of_another_class_is_named_in_the_answer(client: Client
 
 @pytest.mark.parametrize("letter", ["F", "A"])
 @pytest.mark.parametrize("depth", [70, 1_000, 20_000])
-def test_tables_nested_too_deep_are_refused_and_exhaust_no_stack(client: Client, letter: str, depth: int) -> None:
+def test_tables_nested_too_deep_are_refused_and_exhaust_no_stack(client: CoreClient, letter: str, depth: int) -> None:
     client.feed(method_with_table(1, nested(depth, letter)))
     assert client.story() == ["connection.close 501"]
 
 
 @pytest.mark.parametrize("letter", ["F", "A"])
-def test_headers_nested_too_deep_are_refused_and_exhaust_no_stack(client: Client, letter: str) -> None:
+def test_headers_nested_too_deep_are_refused_and_exhaust_no_stack(client: CoreClient, letter: str) -> None:
     table = nested(20_000, letter)
     header = struct.pack(">HHQH", 60, 0, 5, 0x2000) + table
     client.feed(method_frame(1, "basic.publish", routing_key="q") + frame(2, header) + frame(3, b"12345"))
@@ -184,7 +181,7 @@ def test_headers_nested_too_deep_are_refused_and_exhaust_no_stack(client: Client
     assert len(story) == 1 and story[0].startswith("connection.close 5"), story
 
 
-def test_a_publisher_with_ever_new_routing_keys_leaves_nothing_behind(core: Core, client: Client) -> None:
+def test_a_publisher_with_ever_new_routing_keys_leaves_nothing_behind(core: Core, client: CoreClient) -> None:
     vhost = core.broker.vhosts["/"]
     for exchange, names in (("", vhost.queue_routes), ("amq.topic", vhost.exchange_routes)):
         for at in range(0, 12_000, 500):
@@ -197,7 +194,7 @@ def test_a_publisher_with_ever_new_routing_keys_leaves_nothing_behind(core: Core
         assert remembered < 6_000, (exchange, remembered)
 
 
-def test_timers_that_are_moved_on_and_on_leave_nothing_behind(core: Core, client: Client) -> None:
+def test_timers_that_are_moved_on_and_on_leave_nothing_behind(core: Core, client: CoreClient) -> None:
     client.call("queue.declare", queue="e", arguments={"x-expires": 3_600_000, "x-message-ttl": 86_400_000})
     for n in range(5_000):
         core.clock.set_ms(core.clock.now_ms() + 1)
@@ -239,7 +236,7 @@ def test_connections_that_came_and_went_leave_no_timers_behind(core: Core) -> No
 
 
 @pytest.mark.uncompiled
-def test_a_persistent_body_in_tiny_frames_takes_time_in_proportion(client: Client) -> None:
+def test_a_persistent_body_in_tiny_frames_takes_time_in_proportion(client: CoreClient) -> None:
     """Each frame is looked at once, however many came before it."""
     client.call("queue.declare", queue="d", durable=True)
     client.take()

@@ -24,7 +24,7 @@ ALLOWED: dict[str, set[str]] = {
     "server": {"broker", "log", "sizes"},
     "http": {"server", "broker", "log", "wire", "sizes"},
     "bench": {"client", "wire"},
-    "testing": {"http", "server", "broker", "log"},
+    "testing": {"http", "server", "broker", "log", "wire"},
     "spark": {"broker", "client", "wire"},
     "cli": {"bench", "broker", "client", "http", "log", "server", "spark", "wire"},
     "__main__": {"cli"},

@@ -11,11 +11,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from tests.broker.harness import Core
 from tests.limits.gate import advance, knock
 from warrenmq.server import background
 from warrenmq.server.background import Background
 from warrenmq.testing import Broker
+from warrenmq.testing.core import Core
 
 SOURCES = Path(__file__).parents[2] / "src" / "warrenmq"
 STARTERS = {"create_task", "call_later", "call_at", "TaskGroup", "Thread"}

@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.broker.harness import Client, Core
 from tests.limits.gate import arrive, knock, log_in, refusal, tune
 from tests.support.rawclient import RawClient
 from warrenmq.testing import Broker
+from warrenmq.testing.core import Core
+from warrenmq.testing.core_client import CoreClient
 
 pytestmark = pytest.mark.pure
 
@@ -24,7 +25,7 @@ def core(tmp_path: Path) -> Core:
     return core
 
 
-def leave(client: Client) -> None:
+def leave(client: CoreClient) -> None:
     client.send("connection.close", 0, reply_code=200)
 
 

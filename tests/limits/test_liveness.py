@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
-from tests.broker.harness import Buffer, Client, Core
 from tests.limits.gate import advance, knock, refusal
+from warrenmq.testing.core import Core
+from warrenmq.testing.core_client import Buffer, CoreClient
 from warrenmq.wire.methods import method_frame
 
 pytestmark = pytest.mark.pure
@@ -15,19 +14,14 @@ pytestmark = pytest.mark.pure
 HEARTBEAT = b"\x08\x00\x00\x00\x00\x00\x00\xce"
 
 
-@pytest.fixture
-def core(tmp_path: Path) -> Core:
-    return Core(tmp_path)
-
-
-def beating(core: Core, seconds: int) -> Client:
+def beating(core: Core, seconds: int) -> CoreClient:
     client = knock(core, heartbeat=seconds)
     client.take()
     client.sink.data.clear()
     return client
 
 
-def silence_until_dropped(core: Core, client: Client) -> int:
+def silence_until_dropped(core: Core, client: CoreClient) -> int:
     """Milliseconds until the broker gives up on a client that says nothing any more."""
     start = core.clock.now_ms()
     while not client.sink.closed:

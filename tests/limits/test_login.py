@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
-from tests.broker.harness import Client, Core
 from tests.limits.gate import advance, arrive, enter, knock, log_in, refusal, tune
+from warrenmq.testing.core import Core
+from warrenmq.testing.core_client import CoreClient
 from warrenmq.wire.constants import PROTOCOL_HEADER
 from warrenmq.wire.fields import encode_table, from_python
 from warrenmq.wire.methods import method_frame
@@ -20,12 +20,7 @@ REFUSED = (
 )
 
 
-@pytest.fixture
-def core(tmp_path: Path) -> Core:
-    return Core(tmp_path)
-
-
-def names(client: Client) -> list[str]:
+def names(client: CoreClient) -> list[str]:
     return [got.name for got in client.take()]
 
 
@@ -116,7 +111,7 @@ def test_credentials_that_are_no_utf_8_are_refused_like_any_others(core: Core) -
     assert refusal(client) == REFUSED.format("PLAIN")
 
 
-STAGES: dict[str, Callable[[Client], object]] = {
+STAGES: dict[str, Callable[[CoreClient], object]] = {
     "silent": lambda client: None,
     "after the protocol header": lambda client: client.feed(PROTOCOL_HEADER),
     "after start-ok": log_in,
@@ -162,7 +157,7 @@ def test_a_connection_that_is_open_outlives_the_handshake_timeout(core: Core) ->
 def test_another_protocol_is_answered_with_our_header_and_logged_with_a_hint(
     core: Core, header: bytes, hint: str
 ) -> None:
-    client = Client(core)
+    client = CoreClient(core)
     core.broker.begin_turn()
     client.connection.feed(header)
     core.broker.end_turn()

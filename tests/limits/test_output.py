@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
-from tests.broker.harness import Client, Core
 from tests.limits.gate import knock
 from warrenmq.broker.output import OUTPUT_LIMIT
 from warrenmq.broker.sink import Sink
+from warrenmq.testing.core import Core
+from warrenmq.testing.core_client import CoreClient
 from warrenmq.wire.constants import FRAME_METHOD
 from warrenmq.wire.content import Properties, content_frames, encode_header
 from warrenmq.wire.frames import FrameReader
@@ -24,7 +23,7 @@ class Reluctant(Sink):
     """A transport whose client reads only when told to: it complains above its high-water mark, as asyncio's does."""
 
     def __init__(self) -> None:
-        self.client: Client | None = None
+        self.client: CoreClient | None = None
         self.waiting: list[bytes] = []
         self.size = 0
         self.most = 0
@@ -69,14 +68,9 @@ class Reluctant(Sink):
                 broker.end_turn()
 
 
-@pytest.fixture
-def core(tmp_path: Path) -> Core:
-    return Core(tmp_path)
-
-
-def reluctant(core: Core) -> tuple[Client, Reluctant]:
+def reluctant(core: Core) -> tuple[CoreClient, Reluctant]:
     """A client, opened as usual, that stops reading behind the handshake."""
-    client = Client(core)
+    client = CoreClient(core)
     sink = Reluctant()
     core.broker.begin_turn()
     client.connection.lost("replaced")

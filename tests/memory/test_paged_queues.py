@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from tests.faults.rig import Client, Rig, Told
 from warrenmq.log.runner import Runner
+from warrenmq.testing.core import Core
+from warrenmq.testing.core_client import CoreClient, Got
 from warrenmq.testing.faults import FaultyDisk
 
 COUNT = 700
@@ -25,9 +26,9 @@ class Paged:
         count: int = COUNT, disk: FaultyDisk | None = None, **properties: object,
     ) -> None:  # fmt: skip
         self.folder = folder
-        self.rig = Rig(folder, disk)
-        self.rig.broker.windowed = MANY
-        self.client = self.rig.client()
+        self.core = Core(folder, disk)
+        self.core.broker.windowed = MANY
+        self.client = self.core.client(persistent=True)
         self.client.open()
         self.client.declare("q", durable, arguments)
         self.publish(range(count), **properties)
@@ -36,37 +37,37 @@ class Paged:
         self.client.feed(b"".join(self.client.published("", "q", b"%d" % n, **properties) for n in numbers))
 
     def assert_paged(self) -> None:
-        assert sum(fifo.paged for fifo in self.rig.queue("q")._fifos) > 100
+        assert sum(fifo.paged for fifo in self.core.queue("q")._fifos) > 100
 
     def again(self, clean: bool = False) -> None:
         if clean:
-            self.rig.stop()
+            self.core.stop()
         else:
-            self.rig.log.flush()
-            self.rig.abandon()
-        self.rig = Rig(self.folder)
-        self.client = self.rig.client()
+            self.core.log.flush()
+            self.core.crash()
+        self.core = Core(self.folder)
+        self.client = self.core.client(persistent=True)
         self.client.open()
 
 
-def deliveries(client: Client, queue: str = "q", channel: int = 1) -> list[Told]:
-    client.call("basic.consume", channel, queue=queue, consumer_tag="reader")
-    return [told for told in client.told() if told.name == "basic.deliver"]
+def deliveries(client: CoreClient, queue: str = "q", channel: int = 1) -> list[Got]:
+    client.send("basic.consume", channel, queue=queue, consumer_tag="reader")
+    return [told for told in client.take() if told.name == "basic.deliver"]
 
 
 def give_back(world: Paged) -> None:
     """All that the reader holds; very many go back a slice a turn."""
-    world.client.call("basic.cancel", consumer_tag="reader")
-    world.client.call("basic.nack", delivery_tag=0, multiple=True, requeue=True)
-    world.rig.settle()
-    world.client.told()
+    world.client.send("basic.cancel", consumer_tag="reader")
+    world.client.send("basic.nack", delivery_tag=0, multiple=True, requeue=True)
+    world.core.settle()
+    world.client.take()
 
 
-def bodies(told: list[Told]) -> list[int]:
+def bodies(told: list[Got]) -> list[int]:
     return [int(each.body) for each in told]
 
 
-def flags(told: list[Told]) -> list[bool]:
+def flags(told: list[Got]) -> list[bool]:
     return [each.method.bit("redelivered") for each in told]
 
 
@@ -88,11 +89,11 @@ def test_messages_of_mixed_durability_keep_their_order(tmp_path: Path) -> None:
 @pytest.mark.parametrize("taken", [3, 300, COUNT])
 def test_requeued_messages_come_first_flagged_and_in_order(tmp_path: Path, taken: int) -> None:
     world = Paged(tmp_path)
-    world.client.call("basic.qos", prefetch_count=taken)
+    world.client.send("basic.qos", prefetch_count=taken)
     told = deliveries(world.client)
     assert bodies(told) == list(range(taken))
     give_back(world)
-    other = world.rig.client()
+    other = world.core.client(persistent=True)
     other.open()
     told = deliveries(other)
     assert bodies(told) == list(range(COUNT))
@@ -101,13 +102,13 @@ def test_requeued_messages_come_first_flagged_and_in_order(tmp_path: Path, taken
 
 def test_single_messages_from_the_middle_go_back_to_their_place(tmp_path: Path) -> None:
     world = Paged(tmp_path)
-    world.client.call("basic.qos", prefetch_count=500)
+    world.client.send("basic.qos", prefetch_count=500)
     deliveries(world.client)
-    world.client.call("basic.cancel", consumer_tag="reader")
+    world.client.send("basic.cancel", consumer_tag="reader")
     for tag in (450, 10, 300, 11):
-        world.client.call("basic.nack", delivery_tag=tag, requeue=True)
-    world.client.told()
-    other = world.rig.client()
+        world.client.send("basic.nack", delivery_tag=tag, requeue=True)
+    world.client.take()
+    other = world.core.client(persistent=True)
     other.open()
     back = {9, 10, 299, 449}
     assert bodies(deliveries(other)) == sorted(back) + list(range(500, COUNT))
@@ -138,10 +139,10 @@ def test_a_requeued_message_keeps_its_priority_after_it_was_paged_out(tmp_path: 
     world.publish(range(500, 510), priority=1)
     if restart:
         world.again()
-    world.client.call("basic.qos", prefetch_count=400)
+    world.client.send("basic.qos", prefetch_count=400)
     assert bodies(deliveries(world.client)) == list(range(400))
     give_back(world)
-    other = world.rig.client()
+    other = world.core.client(persistent=True)
     other.open()
     assert bodies(deliveries(other)) == list(range(510))
 
@@ -152,9 +153,9 @@ def test_a_dead_letter_keeps_its_priority_after_it_was_paged_out(tmp_path: Path)
     for number in range(600):
         world.publish(range(number, number + 1), priority=number % 4)
     deliveries(world.client)
-    world.client.call("basic.nack", delivery_tag=0, multiple=True, requeue=False)
-    world.rig.settle()
-    other = world.rig.client()
+    world.client.send("basic.nack", delivery_tag=0, multiple=True, requeue=False)
+    world.core.settle()
+    other = world.core.client(persistent=True)
     other.open()
     assert bodies(deliveries(other, "dead")) == sorted(range(600), key=lambda n: (-(n % 4), n))
 
@@ -164,55 +165,55 @@ def test_paged_messages_expire_from_the_head(tmp_path: Path, restart: bool) -> N
     arguments = {"x-message-ttl": 1000, "x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dead"}
     world = Paged(tmp_path, arguments)
     world.client.declare("dead")
-    world.rig.advance(500)
+    world.core.advance(500)
     world.publish(range(COUNT, COUNT + 10))
     if restart:
-        clock = world.rig.clock
-        world.rig.log.flush()
-        world.rig.abandon()
-        world.rig = Rig(world.folder, clock=clock)
-        world.client = world.rig.client()
+        clock = world.core.clock
+        world.core.log.flush()
+        world.core.crash()
+        world.core = Core(world.folder, clock=clock)
+        world.client = world.core.client(persistent=True)
         world.client.open()
-    world.rig.advance(499)
-    assert world.client.ready("q") == COUNT + 10
-    world.rig.advance(1)
-    assert world.client.ready("q") == 10 and world.client.ready("dead") == COUNT
-    world.rig.advance(500)
-    assert world.client.ready("q") == 0
+    world.core.advance(499)
+    assert world.core.ready("q") == COUNT + 10
+    world.core.advance(1)
+    assert world.core.ready("q") == 10 and world.core.ready("dead") == COUNT
+    world.core.advance(500)
+    assert world.core.ready("q") == 0
     assert bodies(deliveries(world.client, "dead")) == list(range(COUNT + 10))
 
 
 def test_a_message_that_expires_behind_a_head_that_does_not_waits_for_it(tmp_path: Path) -> None:
     world = Paged(tmp_path)
     world.publish(range(COUNT, COUNT + 5), expiration="100")
-    world.rig.advance(1000)
-    assert world.client.ready("q") == COUNT + 5
+    world.core.advance(1000)
+    assert world.core.ready("q") == COUNT + 5
     assert bodies(deliveries(world.client)) == list(range(COUNT))
-    assert world.client.ready("q") == 0
+    assert world.core.ready("q") == 0
 
 
 @pytest.mark.parametrize("restart", [False, True])
 def test_purge_takes_everything_that_waits_and_leaves_what_is_with_consumers(tmp_path: Path, restart: bool) -> None:
     world = Paged(tmp_path)
-    world.client.call("basic.qos", prefetch_count=300)
+    world.client.send("basic.qos", prefetch_count=300)
     deliveries(world.client)
-    other = world.rig.client()
+    other = world.core.client(persistent=True)
     other.open()
-    other.call("queue.purge", queue="q")
-    (told,) = other.told()
+    other.send("queue.purge", queue="q")
+    (told,) = other.take()
     assert told.method.int("message_count") == COUNT - 300
     if restart:
         world.again()
         assert bodies(deliveries(world.client)) == list(range(300))
     else:
-        world.client.call("basic.ack", delivery_tag=0, multiple=True)
-        assert world.rig.log.maintenance.live_bytes() == 0
+        world.client.send("basic.ack", delivery_tag=0, multiple=True)
+        assert world.core.log.maintenance.live_bytes() == 0
 
 
 @pytest.mark.parametrize("restart", [False, True])
 def test_drop_head_drops_from_the_head_of_a_paged_queue(tmp_path: Path, restart: bool) -> None:
     world = Paged(tmp_path, {"x-max-length": 500, "x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dead"})
-    assert world.client.ready("q") == 500
+    assert world.core.ready("q") == 500
     if restart:
         world.again()
     assert bodies(deliveries(world.client)) == list(range(COUNT - 500, COUNT))
@@ -220,30 +221,30 @@ def test_drop_head_drops_from_the_head_of_a_paged_queue(tmp_path: Path, restart:
 
 def test_a_limit_set_by_policy_reaches_what_is_paged_out(tmp_path: Path) -> None:
     world = Paged(tmp_path)
-    world.rig.broker.begin_turn()
-    world.rig.queue("q").policy_definition = {"max-length": 10}
-    world.rig.queue("q").apply_settings()
-    world.rig.broker.end_turn()
+    world.core.broker.begin_turn()
+    world.core.queue("q").policy_definition = {"max-length": 10}
+    world.core.queue("q").apply_settings()
+    world.core.broker.end_turn()
     assert bodies(deliveries(world.client)) == list(range(COUNT - 10, COUNT))
 
 
 @pytest.mark.parametrize("restart", [False, True])
 def test_leases_of_paged_messages(tmp_path: Path, restart: bool) -> None:
     world = Paged(tmp_path)
-    world.rig.broker.begin_turn()
-    lease = world.rig.queue("q").leases.create(500, -1, 60_000, "guest", "key")
-    world.rig.broker.end_turn()
-    assert lease.count() == 500 and world.client.ready("q") == COUNT - 500
+    world.core.broker.begin_turn()
+    lease = world.core.queue("q").leases.create(500, -1, 60_000, "guest", "key")
+    world.core.broker.end_turn()
+    assert lease.count() == 500 and world.core.ready("q") == COUNT - 500
     if restart:
         world.again()
-    leases = world.rig.queue("q").leases
+    leases = world.core.queue("q").leases
     (lease,) = leases.all()
-    assert lease.left == 500 and world.client.ready("q") == COUNT - 500
-    world.rig.broker.begin_turn()
+    assert lease.left == 500 and world.core.ready("q") == COUNT - 500
+    world.core.broker.begin_turn()
     assert leases.ack(lease, 0, 99) == 100
     leases.requeue(lease, lease.open_slots(100, 499))
     leases.acted(lease)
-    world.rig.broker.end_turn()
+    world.core.broker.end_turn()
     told = deliveries(world.client)
     assert bodies(told) == list(range(100, COUNT))
     assert all(flags(told)[:400])
@@ -252,9 +253,9 @@ def test_leases_of_paged_messages(tmp_path: Path, restart: bool) -> None:
 @pytest.mark.parametrize("clean", [False, True])
 def test_a_paged_queue_after_a_restart(tmp_path: Path, clean: bool) -> None:
     world = Paged(tmp_path)
-    world.client.call("basic.qos", prefetch_count=300)
+    world.client.send("basic.qos", prefetch_count=300)
     deliveries(world.client)
-    world.client.call("basic.ack", delivery_tag=100, multiple=True)
+    world.client.send("basic.ack", delivery_tag=100, multiple=True)
     world.again(clean)
     world.publish(range(COUNT, COUNT + 10))
     told = deliveries(world.client)
@@ -269,12 +270,12 @@ def test_a_consumer_that_holds_thousands_does_not_lose_their_content(tmp_path: P
     world = Paged(tmp_path, {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dead"}, count=9000)
     world.client.declare("dead")
     assert len(deliveries(world.client)) == 9000
-    world.client.call("basic.nack", delivery_tag=9000, requeue=False)
+    world.client.send("basic.nack", delivery_tag=9000, requeue=False)
     give_back(world)
-    other = world.rig.client()
+    other = world.core.client(persistent=True)
     other.open()
     assert bodies(deliveries(other, "dead")) == [8999]
-    other.call("basic.cancel", consumer_tag="reader")
+    other.send("basic.cancel", consumer_tag="reader")
     assert bodies(deliveries(other)) == list(range(8999))
 
 
@@ -283,7 +284,7 @@ def test_a_consumer_that_holds_thousands_does_not_lose_their_content(tmp_path: P
 
 def spilled(folder: Path, disk: FaultyDisk | None = None, **properties: object) -> Paged:
     world = Paged(folder, {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dead"}, False, 0, disk)
-    world.rig.broker.pressure.memory_half_full = True
+    world.core.broker.pressure.memory_half_full = True
     properties.setdefault("delivery_mode", 1)
     world.publish(range(COUNT), **properties)
     world.assert_paged()
@@ -292,11 +293,11 @@ def spilled(folder: Path, disk: FaultyDisk | None = None, **properties: object) 
 
 def test_a_transient_backlog_spills_under_pressure_and_comes_back_whole(tmp_path: Path) -> None:
     world = spilled(tmp_path)
-    assert world.rig.transient.disk_bytes() > 0
+    assert world.core.transient.disk_bytes() > 0
     told = deliveries(world.client)
     assert bodies(told) == list(range(COUNT))
     give_back(world)
-    other = world.rig.client()
+    other = world.core.client(persistent=True)
     other.open()
     told = deliveries(other)
     assert bodies(told) == list(range(COUNT)) and all(flags(told))
@@ -304,8 +305,8 @@ def test_a_transient_backlog_spills_under_pressure_and_comes_back_whole(tmp_path
 
 def test_a_spilled_message_is_let_go_when_it_is_purged(tmp_path: Path) -> None:
     world = spilled(tmp_path)
-    world.client.call("queue.purge", queue="q")
-    assert all(spill.held == 0 for spill in world.rig.transient.open_files.values())
+    world.client.send("queue.purge", queue="q")
+    assert all(spill.held == 0 for spill in world.core.transient.open_files.values())
 
 
 def test_spilled_messages_are_gone_after_a_restart_and_so_are_their_files(tmp_path: Path) -> None:
@@ -319,8 +320,8 @@ def test_a_persistent_message_that_was_spilled_is_still_persistent(tmp_path: Pat
     world = spilled(tmp_path, delivery_mode=2)
     world.client.declare("dead")
     deliveries(world.client)
-    world.client.call("basic.nack", delivery_tag=0, multiple=True, requeue=False)
-    world.rig.settle()
+    world.client.send("basic.nack", delivery_tag=0, multiple=True, requeue=False)
+    world.core.settle()
     world.again()
     assert bodies(deliveries(world.client, "dead")) == list(range(COUNT))
 
@@ -328,7 +329,7 @@ def test_a_persistent_message_that_was_spilled_is_still_persistent(tmp_path: Pat
 def test_a_disk_that_takes_no_spill_costs_memory_and_nothing_else(tmp_path: Path) -> None:
     disk = FaultyDisk()
     world = Paged(tmp_path, None, False, 0, disk)
-    world.rig.broker.pressure.memory_half_full = True
+    world.core.broker.pressure.memory_half_full = True
     world.publish(range(300), delivery_mode=1)
     disk.fail("write", errno.ENOSPC)
     filling = b"." * 4000
@@ -341,4 +342,4 @@ def test_a_disk_that_takes_no_spill_costs_memory_and_nothing_else(tmp_path: Path
 
 def test_a_runner_is_inline_here(tmp_path: Path) -> None:
     """The tests above count on commits being over when a call returns."""
-    assert type(Rig(tmp_path).committer) is Runner
+    assert type(Core(tmp_path).committer) is Runner

@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.broker.harness import Client, Core
 from warrenmq.broker import in_force
 from warrenmq.broker.access import NoStore
 from warrenmq.broker.in_force import PASSED_OVER
@@ -18,6 +17,8 @@ from warrenmq.broker.policies import Policies
 from warrenmq.broker.policy import Policy, parse_policy
 from warrenmq.server.app import STEPS
 from warrenmq.testing import Broker
+from warrenmq.testing.core import Core
+from warrenmq.testing.core_client import CoreClient
 
 QUEUES = 300
 
@@ -107,7 +108,7 @@ def test_deleting_a_policy_brings_the_next_one_back(core: Core) -> None:
 
 
 def test_a_policy_does_not_restart_the_expiry_of_queues_it_does_not_touch(core: Core) -> None:
-    client: Client = core.client()
+    client: CoreClient = core.client()
     client.call("queue.declare", queue="mine", arguments={"x-expires": 1000})
     finish(core, in_force.set_policy(core.broker, policy("same", "^mine$", max_length=5), False))
     core.advance(900)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.broker.harness import Core
 from tests.support.brokers import RunningBroker
+from warrenmq.testing.core import Core
 
 HUGE = 10**10
 CASES: list[dict[str, object]] = [

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
-from tests.broker.harness import Client, Core
 from tests.limits.gate import advance
 from tests.policy.test_in_force import finish, policy
 from warrenmq.broker import in_force
 from warrenmq.broker.patterns import BUDGET, TIME_LIMIT
+from warrenmq.testing.core import Core
+from warrenmq.testing.core_client import CoreClient
 
 pytestmark = pytest.mark.pure
 
@@ -18,12 +17,7 @@ AT_ONCE = int(BUDGET / TIME_LIMIT) + 1  # searches that are stopped before patie
 SLOW = "(a+)+$"  # explodes where a long row of a's ends with something else
 
 
-@pytest.fixture
-def core(tmp_path: Path) -> Core:
-    return Core(tmp_path)
-
-
-def given_up(core: Core) -> Client:
+def given_up(core: Core) -> CoreClient:
     """A client of a broker whose policies have no patience left."""
     client = core.client()
     finish(core, in_force.set_policy(core.broker, policy("p", SLOW, 0, "all", alternate_exchange="e"), False))

@@ -7,13 +7,13 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.broker.harness import Core
 from tests.http.conftest import Api
 from warrenmq.broker.vhost_end import delete_vhost
 from warrenmq.client import Connection
 from warrenmq.client.errors import ConnectError
 from warrenmq.server.app import STEPS
 from warrenmq.testing import Broker
+from warrenmq.testing.core import Core
 
 QUEUES = 500
 

@@ -2,103 +2,96 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from librt.vecs import vec
 from mypy_extensions import i64
 
-from tests.broker.harness import Client, Core
-from tests.rules.desk import closing, consume, delivered, drain, fill, get, queue
 from warrenmq.broker.acks import Taken, Unacked
 from warrenmq.broker.message import Message, Origin
 from warrenmq.broker.queue.entry import Entry
+from warrenmq.testing.core import Core
+from warrenmq.testing.core_client import CoreClient
 
 pytestmark = pytest.mark.pure
 
 
 @pytest.fixture
-def core(tmp_path: Path) -> Core:
-    return Core(tmp_path)
-
-
-@pytest.fixture
-def client(core: Core) -> Client:
+def client(core: Core) -> CoreClient:
     client = core.client()
     client.call("queue.declare", queue="q")
     return client
 
 
 @pytest.fixture
-def eight(core: Core, client: Client) -> Client:
+def eight(core: Core, client: CoreClient) -> CoreClient:
     """Tags 1 to 4 are settled, 5 to 8 outstanding."""
-    fill(client, "q", *"12345678")
-    consume(client, "q")
+    client.fill("q", *"12345678")
+    client.consume("q")
     client.send("basic.ack", delivery_tag=4, multiple=True)
     client.take()
-    assert queue(core, "q").unacked == 4
+    assert core.queue("q").unacked == 4
     return client
 
 
-def test_ack_8_multiple_settles_all_four(core: Core, eight: Client) -> None:
+def test_ack_8_multiple_settles_all_four(core: Core, eight: CoreClient) -> None:
     eight.send("basic.ack", delivery_tag=8, multiple=True)
-    assert queue(core, "q").unacked == 0 and eight.story() == []
+    assert core.queue("q").unacked == 0 and eight.story() == []
 
 
-def test_ack_8_alone_leaves_three(core: Core, eight: Client) -> None:
+def test_ack_8_alone_leaves_three(core: Core, eight: CoreClient) -> None:
     eight.send("basic.ack", delivery_tag=8)
-    assert queue(core, "q").unacked == 3
+    assert core.queue("q").unacked == 3
     eight.send("basic.ack", delivery_tag=7, multiple=True)
-    assert queue(core, "q").unacked == 0
+    assert core.queue("q").unacked == 0
 
 
-def test_tag_0_multiple_settles_everything_and_is_fine_when_there_is_nothing(core: Core, eight: Client) -> None:
+def test_tag_0_multiple_settles_everything_and_is_fine_when_there_is_nothing(core: Core, eight: CoreClient) -> None:
     for _ in range(2):
         eight.send("basic.ack", delivery_tag=0, multiple=True)
-        assert eight.story() == [] and queue(core, "q").unacked == 0
+        assert eight.story() == [] and core.queue("q").unacked == 0
 
 
 @pytest.mark.parametrize("method", ["basic.ack", "basic.nack", "basic.reject"])
 @pytest.mark.parametrize("tag", [0, 4, 9, 2**64 - 1])
 def test_a_tag_that_is_not_outstanding_closes_the_channel_and_settles_nothing(
-    core: Core, eight: Client, method: str, tag: int
+    core: Core, eight: CoreClient, method: str, tag: int
 ) -> None:
     eight.send(method, delivery_tag=tag)
-    assert closing(eight) == f"406 PRECONDITION_FAILED - unknown delivery tag {tag}"
-    assert queue(core, "q").ready == 4  # back, as the channel is gone
+    assert eight.closing() == f"406 PRECONDITION_FAILED - unknown delivery tag {tag}"
+    assert core.queue("q").ready == 4  # back, as the channel is gone
 
 
 @pytest.mark.parametrize("method", ["basic.ack", "basic.nack"])
 @pytest.mark.parametrize("tag", [4, 9])
 def test_multiple_up_to_a_tag_that_is_not_outstanding_settles_nothing(
-    core: Core, eight: Client, method: str, tag: int
+    core: Core, eight: CoreClient, method: str, tag: int
 ) -> None:
     eight.send(method, delivery_tag=tag, multiple=True)
-    assert closing(eight) == f"406 PRECONDITION_FAILED - unknown delivery tag {tag}"
-    assert queue(core, "q").ready == 4
+    assert eight.closing() == f"406 PRECONDITION_FAILED - unknown delivery tag {tag}"
+    assert core.queue("q").ready == 4
 
 
-def test_a_second_ack_closes_the_channel(eight: Client) -> None:
+def test_a_second_ack_closes_the_channel(eight: CoreClient) -> None:
     eight.send("basic.ack", delivery_tag=6)
     eight.send("basic.ack", delivery_tag=6)
-    assert closing(eight) == "406 PRECONDITION_FAILED - unknown delivery tag 6"
+    assert eight.closing() == "406 PRECONDITION_FAILED - unknown delivery tag 6"
 
 
-def test_a_tag_of_one_channel_closes_another_and_stays_outstanding(core: Core, eight: Client) -> None:
+def test_a_tag_of_one_channel_closes_another_and_stays_outstanding(core: Core, eight: CoreClient) -> None:
     eight.open(2)
     eight.take()
     eight.send("basic.ack", 2, delivery_tag=5)
     closed = eight.take()[0]
     assert closed.channel == 2 and closed["reply_text"] == "PRECONDITION_FAILED - unknown delivery tag 5"
-    assert queue(core, "q").unacked == 4
+    assert core.queue("q").unacked == 4
     eight.send("basic.ack", delivery_tag=5)
-    assert queue(core, "q").unacked == 3 and eight.story() == []
+    assert core.queue("q").unacked == 3 and eight.story() == []
 
 
-def test_tags_count_per_channel_and_gets_and_automatic_acks_count_too(client: Client) -> None:
-    fill(client, "q", *"abcd")
+def test_tags_count_per_channel_and_gets_and_automatic_acks_count_too(client: CoreClient) -> None:
+    client.fill("q", *"abcd")
     assert client.call("basic.get", queue="q")["delivery_tag"] == 1
     assert client.call("basic.get", queue="q", no_ack=True)["delivery_tag"] == 2
     client.open(2)
@@ -106,59 +99,61 @@ def test_tags_count_per_channel_and_gets_and_automatic_acks_count_too(client: Cl
     assert client.call("basic.get", queue="q")["delivery_tag"] == 3
 
 
-def test_an_automatically_acknowledged_delivery_cannot_be_acknowledged(client: Client) -> None:
-    fill(client, "q", "a")
-    get(client, "q", no_ack=True)
+def test_an_automatically_acknowledged_delivery_cannot_be_acknowledged(client: CoreClient) -> None:
+    client.fill("q", "a")
+    client.get("q", no_ack=True)
     client.take()
     client.send("basic.ack", delivery_tag=1)
-    assert closing(client) == "406 PRECONDITION_FAILED - unknown delivery tag 1"
+    assert client.closing() == "406 PRECONDITION_FAILED - unknown delivery tag 1"
 
 
 # -- going back ----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("order", [(1, 2, 3), (3, 2, 1), (2, 3, 1)])
-def test_requeued_messages_take_their_old_places_whatever_the_order(client: Client, order: tuple[int, ...]) -> None:
-    fill(client, "q", *"abcde")
+def test_requeued_messages_take_their_old_places_whatever_the_order(client: CoreClient, order: tuple[int, ...]) -> None:
+    client.fill("q", *"abcde")
     for _ in range(3):
-        get(client, "q")
+        client.get("q")
     for tag in order:
         client.send("basic.reject", delivery_tag=tag, requeue=True)
-    assert drain(client, "q") == list("abcde")
+    assert client.drain("q") == list("abcde")
 
 
-def test_nack_multiple_with_requeue_keeps_the_order(client: Client) -> None:
-    fill(client, "q", *"abcde")
+def test_nack_multiple_with_requeue_keeps_the_order(client: CoreClient) -> None:
+    client.fill("q", *"abcde")
     for _ in range(4):
-        get(client, "q")
+        client.get("q")
     client.send("basic.ack", delivery_tag=2)
     client.send("basic.nack", delivery_tag=4, multiple=True, requeue=True)
-    assert drain(client, "q") == list("acde")
+    assert client.drain("q") == list("acde")
 
 
-def test_what_comes_back_is_marked_redelivered_and_what_did_not_is_not(core: Core, client: Client) -> None:
-    fill(client, "q", "a", "b")
-    get(client, "q")
+def test_what_comes_back_is_marked_redelivered_and_what_did_not_is_not(core: Core, client: CoreClient) -> None:
+    client.fill("q", "a", "b")
+    client.get("q")
     client.send("basic.nack", delivery_tag=1, requeue=True)
     other = core.client()
-    consume(other, "q", no_ack=True)
-    assert delivered(other) == ["a*", "b"]
+    other.consume("q", no_ack=True)
+    assert other.delivered() == ["a*", "b"]
 
 
-def test_nack_and_reject_without_requeue_drop_the_message(core: Core, client: Client) -> None:
-    fill(client, "q", *"abc")
+def test_nack_and_reject_without_requeue_drop_the_message(core: Core, client: CoreClient) -> None:
+    client.fill("q", *"abc")
     for _ in range(3):
-        get(client, "q")
+        client.get("q")
     client.send("basic.reject", delivery_tag=2)
     client.send("basic.nack", delivery_tag=3, multiple=True)
-    assert queue(core, "q").ready == 0 and queue(core, "q").unacked == 0
+    assert core.queue("q").ready == 0 and core.queue("q").unacked == 0
 
 
 @pytest.mark.parametrize("end", ["channel", "connection", "cut"])
-def test_when_the_channel_goes_everything_outstanding_goes_back_in_order(core: Core, client: Client, end: str) -> None:
-    fill(client, "q", *"abcd")
+def test_when_the_channel_goes_everything_outstanding_goes_back_in_order(
+    core: Core, client: CoreClient, end: str
+) -> None:
+    client.fill("q", *"abcd")
     for _ in range(3):
-        get(client, "q")
+        client.get("q")
     other = core.client()
     if end == "channel":
         client.send("channel.close", reply_code=200)
@@ -168,54 +163,54 @@ def test_when_the_channel_goes_everything_outstanding_goes_back_in_order(core: C
         core.broker.begin_turn()
         client.connection.lost("cut")
         core.broker.end_turn()
-    consume(other, "q", no_ack=True)
-    assert delivered(other) == ["a*", "b*", "c*", "d"]
+    other.consume("q", no_ack=True)
+    assert other.delivered() == ["a*", "b*", "c*", "d"]
 
 
-def test_a_requeued_message_may_go_straight_back_to_the_same_consumer(client: Client) -> None:
-    fill(client, "q", "a")
-    consume(client, "q")
-    assert delivered(client) == ["a"]
+def test_a_requeued_message_may_go_straight_back_to_the_same_consumer(client: CoreClient) -> None:
+    client.fill("q", "a")
+    client.consume("q")
+    assert client.delivered() == ["a"]
     client.send("basic.nack", delivery_tag=1, requeue=True)
-    assert delivered(client) == ["a*"]
+    assert client.delivered() == ["a*"]
 
 
-def test_recover_requeues_everything_of_the_channel_and_answers(core: Core, client: Client) -> None:
-    fill(client, "q", *"abc")
+def test_recover_requeues_everything_of_the_channel_and_answers(core: Core, client: CoreClient) -> None:
+    client.fill("q", *"abc")
     for _ in range(2):
-        get(client, "q")
+        client.get("q")
     client.take()
     assert client.call("basic.recover", requeue=True).name == "basic.recover-ok"
-    assert queue(core, "q").ready == 3
-    assert drain(client, "q") == list("abc")
+    assert core.queue("q").ready == 3
+    assert client.drain("q") == list("abc")
 
 
-def test_recover_async_is_not_answered_and_recover_without_requeue_is_not_implemented(client: Client) -> None:
-    fill(client, "q", "a")
-    get(client, "q")
+def test_recover_async_is_not_answered_and_recover_without_requeue_is_not_implemented(client: CoreClient) -> None:
+    client.fill("q", "a")
+    client.get("q")
     client.take()
     client.send("basic.recover-async", requeue=True)
     assert client.story() == []
     client.send("basic.recover", requeue=False)
-    assert closing(client) == "540 NOT_IMPLEMENTED - requeue=false"
+    assert client.closing() == "540 NOT_IMPLEMENTED - requeue=false"
 
 
-def test_a_requeue_to_a_queue_that_is_gone_is_forgotten(core: Core, client: Client) -> None:
-    fill(client, "q", "a", "b")
-    get(client, "q")
+def test_a_requeue_to_a_queue_that_is_gone_is_forgotten(core: Core, client: CoreClient) -> None:
+    client.fill("q", "a", "b")
+    client.get("q")
     client.call("queue.delete", queue="q")
     client.take()
     client.send("basic.nack", delivery_tag=1, requeue=True)
     assert client.story() == []
 
 
-def test_purge_leaves_what_is_outstanding(core: Core, client: Client) -> None:
-    fill(client, "q", *"abc")
-    get(client, "q")
+def test_purge_leaves_what_is_outstanding(core: Core, client: CoreClient) -> None:
+    client.fill("q", *"abc")
+    client.get("q")
     assert client.call("queue.purge", queue="q")["message_count"] == 2
-    assert queue(core, "q").unacked == 1
+    assert core.queue("q").unacked == 1
     client.send("basic.nack", delivery_tag=1, requeue=True)
-    assert drain(client, "q") == ["a"]
+    assert client.drain("q") == ["a"]
 
 
 # -- the structure behind it ---------------------------------------------------------------------------------------
@@ -225,7 +220,7 @@ def test_purge_leaves_what_is_outstanding(core: Core, client: Client) -> None:
 def entry(tmp_path_factory: pytest.TempPathFactory) -> Entry:
     core = Core(tmp_path_factory.mktemp("entry"))
     core.client().call("queue.declare", queue="q")
-    return Entry(Message(Origin("", [""]), 1, b"", 0, 0, 0, False), queue(core, "q"), 0)
+    return Entry(Message(Origin("", [""]), 1, b"", 0, 0, 0, False), core.queue("q"), 0)
 
 
 OPERATIONS = st.one_of(

@@ -6,15 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.broker.harness import Client, Core
-from tests.faults.rig import Client as RigClient
-from tests.faults.rig import HeldRunner, Rig
 from tests.limits.gate import advance
-from tests.rules.desk import consume, delivered, fill
 from tests.support.rawclient import publish
 from warrenmq.broker.alarms import Alarms
 from warrenmq.broker.crowds import CONNECTIONS
 from warrenmq.broker.flow import AT_FIRST, CREDIT, LEAST, Allowance
+from warrenmq.testing.core import Core, HeldRunner
+from warrenmq.testing.core_client import CoreClient
 from warrenmq.wire.methods import method_frame
 
 pytestmark = pytest.mark.pure
@@ -48,7 +46,7 @@ def core(tmp_path: Path, machine: Machine) -> Core:
     return core
 
 
-def look(core: Core, *clients: Client) -> None:
+def look(core: Core, *clients: CoreClient) -> None:
     core.broker.begin_turn()
     core.broker.update_alarms()
     core.broker.end_turn()
@@ -57,7 +55,7 @@ def look(core: Core, *clients: Client) -> None:
 
 
 @pytest.fixture
-def client(core: Core) -> Client:
+def client(core: Core) -> CoreClient:
     client = core.client()
     client.call("queue.declare", queue="q")
     client.take()
@@ -65,16 +63,16 @@ def client(core: Core) -> Client:
 
 
 def test_a_publisher_is_blocked_when_it_publishes_and_told_once_per_episode(
-    core: Core, machine: Machine, client: Client
+    core: Core, machine: Machine, client: CoreClient
 ) -> None:
     machine.used = 500
     look(core, client)
     assert client.story() == [] and not client.sink.paused
-    fill(client, "q", "a")
+    client.fill("q", "a")
     blocked = client.take()
     assert [got.name for got in blocked] == ["connection.blocked"] and blocked[0]["reason"] == "low on memory"
     assert client.sink.paused
-    fill(client, "q", "b")  # had come already
+    client.fill("q", "b")  # had come already
     machine.free = 0
     look(core, client)
     assert client.story() == []
@@ -86,7 +84,7 @@ def test_a_publisher_is_blocked_when_it_publishes_and_told_once_per_episode(
     assert client.story() == ["connection.unblocked"] and not client.sink.paused
     machine.free = 0
     look(core, client)
-    fill(client, "q", "c")
+    client.fill("q", "c")
     assert client.take()[0]["reason"] == "low on disk"
 
 
@@ -112,10 +110,10 @@ def test_of_very_many_that_were_blocked_a_few_a_turn_are_heard_again(core: Core,
     assert counts == [CONNECTIONS, 2 * CONNECTIONS, 3 * CONNECTIONS]
 
 
-def test_both_reasons_are_named(core: Core, machine: Machine, client: Client) -> None:
+def test_both_reasons_are_named(core: Core, machine: Machine, client: CoreClient) -> None:
     machine.used, machine.free = 500, 0
     look(core, client)
-    fill(client, "q", "a")
+    client.fill("q", "a")
     assert client.take()[0]["reason"] == "low on disk & memory"
 
 
@@ -131,17 +129,17 @@ def test_a_client_without_the_capability_is_held_and_told_nothing(core: Core, ma
 
 
 def test_whoever_only_consumes_is_neither_held_nor_told_and_drains_on(
-    core: Core, machine: Machine, client: Client
+    core: Core, machine: Machine, client: CoreClient
 ) -> None:
     consumer = core.client()
-    fill(client, "q", *"abc")
+    client.fill("q", *"abc")
     machine.used = 500
     look(core, client)
-    fill(client, "q", "d")
-    consume(consumer, "q", prefetch=1)
+    client.fill("q", "d")
+    consumer.consume("q", prefetch=1)
     seen = []
     for tag in range(1, 4):
-        seen += delivered(consumer)
+        seen += consumer.delivered()
         consumer.send("basic.ack", delivery_tag=tag)
     assert seen == list("abc")
     assert not consumer.sink.paused
@@ -154,7 +152,7 @@ def ready(core: Core) -> int:
 
 @pytest.mark.parametrize("alarm", ["memory", "disk"])
 def test_what_is_published_under_an_alarm_waits_until_it_clears(
-    core: Core, machine: Machine, client: Client, alarm: str
+    core: Core, machine: Machine, client: CoreClient, alarm: str
 ) -> None:
     """From the content header on nothing is heard, not even of the first message."""
     client.call("confirm.select")
@@ -171,7 +169,7 @@ def test_what_is_published_under_an_alarm_waits_until_it_clears(
 
 
 def test_a_first_message_without_a_body_is_whole_with_its_header_and_gets_through(
-    core: Core, machine: Machine, client: Client
+    core: Core, machine: Machine, client: CoreClient
 ) -> None:
     client.call("confirm.select")
     client.take()
@@ -185,7 +183,7 @@ def test_a_first_message_without_a_body_is_whole_with_its_header_and_gets_throug
     assert client.story() == ["connection.unblocked", "ack 2"] and ready(core) == 2
 
 
-def test_a_body_that_is_under_way_when_the_alarm_comes_waits(core: Core, machine: Machine, client: Client) -> None:
+def test_a_body_that_is_under_way_when_the_alarm_comes_waits(core: Core, machine: Machine, client: CoreClient) -> None:
     client.feed(publish(1, "", "q", b"0123456789", frame_max=13)[:-13])  # pieces of five octets, the last is missing
     machine.used = 500
     look(core, client)
@@ -195,7 +193,9 @@ def test_a_body_that_is_under_way_when_the_alarm_comes_waits(core: Core, machine
     assert ready(core) == 1
 
 
-def test_a_refused_publish_blocks_and_nothing_behind_it_is_heard(core: Core, machine: Machine, client: Client) -> None:
+def test_a_refused_publish_blocks_and_nothing_behind_it_is_heard(
+    core: Core, machine: Machine, client: CoreClient
+) -> None:
     machine.used = 500
     look(core, client)
     client.feed(publish(1, "none", "q", b"") + publish(1, "", "q", b"x") + method_frame(2, "channel.open"))
@@ -205,10 +205,10 @@ def test_a_refused_publish_blocks_and_nothing_behind_it_is_heard(core: Core, mac
     assert client.story() == ["connection.unblocked", "channel.open-ok"]
 
 
-def test_a_blocked_client_that_goes_leaves_nothing(core: Core, machine: Machine, client: Client) -> None:
+def test_a_blocked_client_that_goes_leaves_nothing(core: Core, machine: Machine, client: CoreClient) -> None:
     machine.used = 500
     look(core, client)
-    fill(client, "q", "a")
+    client.fill("q", "a")
     core.broker.begin_turn()
     client.connection.lost("cut")
     core.broker.end_turn()
@@ -217,12 +217,12 @@ def test_a_blocked_client_that_goes_leaves_nothing(core: Core, machine: Machine,
     assert len(core.broker.connections) == 0
 
 
-def test_a_blocked_client_misses_no_heartbeats(core: Core, machine: Machine, client: Client) -> None:
+def test_a_blocked_client_misses_no_heartbeats(core: Core, machine: Machine, client: CoreClient) -> None:
     client.connection.heartbeat = 10
     client.connection.arm_heartbeat()
     machine.used = 500
     look(core, client)
-    fill(client, "q", "a")
+    client.fill("q", "a")
     advance(core, 600_000)
     assert not client.sink.closed
 
@@ -231,46 +231,46 @@ def test_a_blocked_client_misses_no_heartbeats(core: Core, machine: Machine, cli
 
 
 @pytest.fixture
-def rig(tmp_path: Path) -> Rig:
-    return Rig(tmp_path, held=True)
+def held(tmp_path: Path) -> Core:
+    return Core(tmp_path, held=True)
 
 
-def publisher(rig: Rig, queue: str) -> RigClient:
-    client = rig.client()
+def publisher(held: Core, queue: str) -> CoreClient:
+    client = held.client(persistent=True)
     client.open()
     client.declare(queue)
-    client.call("confirm.select")
-    client.told()
+    client.send("confirm.select")
+    client.take()
     return client
 
 
-def test_a_flood_stops_being_read_until_the_log_has_caught_up(rig: Rig) -> None:
-    client = publisher(rig, "q")
+def test_a_flood_stops_being_read_until_the_log_has_caught_up(held: Core) -> None:
+    client = publisher(held, "q")
     sent = 0
-    while client.wire.reading:
+    while client.reading:
         client.publish("", "q", b"x" * 100_000)
         sent += 100_000
         assert sent < 4 * CREDIT, "nobody stops it"
     assert AT_FIRST // 2 < sent <= AT_FIRST + 100_000
     assert client.connection.in_flow
-    rig.commit()
-    assert client.wire.reading and not client.connection.in_flow
-    assert client.connection.flow_until > rig.clock.now_ms(), "shown as flow a little longer"
+    held.commit()
+    assert client.reading and not client.connection.in_flow
+    assert client.connection.flow_until > held.clock.now_ms(), "shown as flow a little longer"
     client.publish("", "q", b"x")
-    rig.commit()
-    assert [told.name for told in client.told()][-1] == "basic.ack"
+    held.commit()
+    assert [told.name for told in client.take()][-1] == "basic.ack"
 
 
-def test_a_slow_publisher_beside_a_flood_is_served_all_the_while(rig: Rig) -> None:
-    flood, slow = publisher(rig, "flood"), publisher(rig, "slow")
-    while flood.wire.reading:
+def test_a_slow_publisher_beside_a_flood_is_served_all_the_while(held: Core) -> None:
+    flood, slow = publisher(held, "flood"), publisher(held, "slow")
+    while flood.reading:
         flood.publish("", "flood", b"x" * 500_000)
     for n in range(20):
         slow.publish("", "slow", b"%d" % n)
-        assert slow.wire.reading and not slow.connection.in_flow
-    rig.commit()
-    assert sum(told.name == "basic.ack" for told in slow.told()) >= 1
-    assert slow.ready("slow") == 20
+        assert slow.reading and not slow.connection.in_flow
+    held.commit()
+    assert sum(told.name == "basic.ack" for told in slow.take()) >= 1
+    assert slow.core.ready("slow") == 20
 
 
 def test_credit_grows_on_a_quick_disk_up_to_its_limit() -> None:
@@ -316,35 +316,35 @@ def test_several_batches_synced_together_count_from_the_first() -> None:
     assert allowance.limit == AT_FIRST // 2
 
 
-def test_small_messages_use_credit_too(rig: Rig) -> None:
-    client = publisher(rig, "q")
+def test_small_messages_use_credit_too(held: Core) -> None:
+    client = publisher(held, "q")
     batch = b"".join(client.published("", "q", b"x") for _ in range(1000))
     for _ in range(100):
-        if not client.wire.reading:
+        if not client.reading:
             break
         client.feed(batch)
-    assert not client.wire.reading
+    assert not client.reading
 
 
-def test_transient_messages_and_consumers_use_no_credit(rig: Rig) -> None:
-    client = publisher(rig, "q")
+def test_transient_messages_and_consumers_use_no_credit(held: Core) -> None:
+    client = publisher(held, "q")
     for _ in range(200):
         client.publish("", "q", b"x" * 100_000, delivery_mode=1)
-    assert client.wire.reading and not client.connection.in_flow
+    assert client.reading and not client.connection.in_flow
 
 
-def test_a_flood_while_an_alarm_is_on_is_read_again_when_both_are_over(rig: Rig) -> None:
-    client = publisher(rig, "q")
+def test_a_flood_while_an_alarm_is_on_is_read_again_when_both_are_over(held: Core) -> None:
+    client = publisher(held, "q")
     while not client.connection.in_flow:
         client.publish("", "q", b"x" * 500_000)
-    rig.broker.pressure.alarms = Alarms(lambda: 500, lambda: 1 << 40, 1000)
-    rig.broker.update_alarms()
+    held.broker.pressure.alarms = Alarms(lambda: 500, lambda: 1 << 40, 1000)
+    held.broker.update_alarms()
     client.publish("", "q", b"x" * 500_000)
-    rig.commit()
-    assert not client.wire.reading, "the alarm is still on"
-    rig.broker.pressure.alarms = None
-    rig.broker.begin_turn()
-    rig.broker.update_alarms()
-    rig.broker.end_turn()
-    assert client.wire.reading
-    assert isinstance(rig.committer, HeldRunner)
+    held.commit()
+    assert not client.reading, "the alarm is still on"
+    held.broker.pressure.alarms = None
+    held.broker.begin_turn()
+    held.broker.update_alarms()
+    held.broker.end_turn()
+    assert client.reading
+    assert isinstance(held.committer, HeldRunner)

@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.broker.harness import Client, Core
 from tests.limits.gate import advance
 from warrenmq.broker.forgetting import BINDING
 from warrenmq.broker.turn import SLICE
 from warrenmq.broker.vhost import VHost
+from warrenmq.testing.core import Core
+from warrenmq.testing.core_client import CoreClient
 from warrenmq.wire.methods import method_frame
 
 pytestmark = pytest.mark.pure
 
 A_TURN = SLICE // BINDING
 MANY = 2 * A_TURN + 100
-
-
-@pytest.fixture
-def core(tmp_path: Path) -> Core:
-    return Core(tmp_path)
 
 
 def vhost(core: Core) -> VHost:
@@ -37,12 +32,12 @@ def stored(core: Core) -> int:
     return sum(kind == "binding" for kind, _ in core.log.maintenance.state.definitions)
 
 
-def declare(client: Client) -> None:
+def declare(client: CoreClient) -> None:
     client.call("queue.declare", queue="q", durable=True)
     client.call("exchange.declare", exchange="e", type="direct", durable=True)
 
 
-def bind(client: Client, keys: range) -> None:
+def bind(client: CoreClient, keys: range) -> None:
     bind = b"".join(
         method_frame(1, "queue.bind", queue="q", exchange="e", routing_key=f"k{key}", arguments={}, nowait=True)
         for key in keys
@@ -51,7 +46,7 @@ def bind(client: Client, keys: range) -> None:
 
 
 @pytest.fixture
-def bound(core: Core) -> Client:
+def bound(core: Core) -> CoreClient:
     client = core.client()
     declare(client)
     bind(client, range(MANY))
@@ -67,7 +62,7 @@ DELETIONS = [("queue.delete", {"queue": "q"}), ("exchange.delete", {"exchange": 
 
 @pytest.mark.parametrize(("method", "what"), DELETIONS, ids=["queue", "exchange"])
 def test_the_log_is_told_of_a_bounded_number_a_turn(
-    core: Core, bound: Client, method: str, what: dict[str, Any]
+    core: Core, bound: CoreClient, method: str, what: dict[str, Any]
 ) -> None:
     bound.call(method, **what)
     assert sum(len(exchange.bindings_out) for exchange in vhost(core).exchanges.values()) == (
@@ -83,7 +78,7 @@ def test_the_log_is_told_of_a_bounded_number_a_turn(
     assert left[-1] == (1 if method == "queue.delete" else 0)
 
 
-def test_what_else_is_bound_there_is_served_meanwhile(core: Core, bound: Client) -> None:
+def test_what_else_is_bound_there_is_served_meanwhile(core: Core, bound: CoreClient) -> None:
     bound.call("queue.delete", queue="q")
     assert core.broker.jobs.busy()
     bound.publish("e", "k1", b"x")
@@ -94,7 +89,7 @@ def test_what_else_is_bound_there_is_served_meanwhile(core: Core, bound: Client)
 
 @pytest.mark.parametrize(("method", "what"), DELETIONS, ids=["queue", "exchange"])
 def test_no_binding_comes_back_after_a_crash_in_the_middle_even_if_the_name_does(
-    core: Core, bound: Client, method: str, what: dict[str, Any]
+    core: Core, bound: CoreClient, method: str, what: dict[str, Any]
 ) -> None:
     bound.call(method, **what)
     assert core.broker.jobs.busy() and stored(core) > 1
@@ -107,7 +102,7 @@ def test_no_binding_comes_back_after_a_crash_in_the_middle_even_if_the_name_does
 
 
 @pytest.mark.parametrize("kind", ["queue", "exchange"])
-def test_who_declares_the_name_anew_waits_and_its_bindings_stay(core: Core, bound: Client, kind: str) -> None:
+def test_who_declares_the_name_anew_waits_and_its_bindings_stay(core: Core, bound: CoreClient, kind: str) -> None:
     bound.call(f"{kind}.delete", **{kind: kind[0]})  # type: ignore[arg-type]
     other = core.client()
     if kind == "queue":
@@ -124,7 +119,7 @@ def test_who_declares_the_name_anew_waits_and_its_bindings_stay(core: Core, boun
     assert len(vhost(core).queues["q"].bindings_in) == 5
 
 
-def test_who_cannot_wait_makes_the_log_hear_of_all_of_them_first(core: Core, bound: Client) -> None:
+def test_who_cannot_wait_makes_the_log_hear_of_all_of_them_first(core: Core, bound: CoreClient) -> None:
     """An import, or the API."""
     bound.call("queue.delete", queue="q")
     core.broker.begin_turn()
@@ -137,7 +132,7 @@ def test_who_cannot_wait_makes_the_log_hear_of_all_of_them_first(core: Core, bou
     assert stored(core) == 1 and not core.broker.forgetting
 
 
-def test_a_broker_that_stops_meanwhile_has_told_the_log_of_all(core: Core, bound: Client) -> None:
+def test_a_broker_that_stops_meanwhile_has_told_the_log_of_all(core: Core, bound: CoreClient) -> None:
     bound.call("queue.delete", queue="q")
     core.restart()
     assert stored(core) == 1

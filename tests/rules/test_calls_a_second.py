@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import warrenmq
-from tests.broker.harness import Core
+from warrenmq.testing.core import Core
 from warrenmq.wire.content import Properties, content_frames, encode_header
 from warrenmq.wire.methods import method_frame
 

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.broker.harness import Client, Core
 from tests.limits.gate import advance
-from tests.rules.desk import delivered, queue
 from tests.rules.test_slices import publish
 from warrenmq.broker.committing import PUBLISH
 from warrenmq.broker.turn import SLICE
+from warrenmq.testing.core import Core
+from warrenmq.testing.core_client import CoreClient
 
 pytestmark = pytest.mark.pure
 
@@ -19,23 +19,18 @@ A_TURN = SLICE // PUBLISH  # publishes
 MANY = 2 * A_TURN + 100
 
 
-@pytest.fixture
-def core(tmp_path: Path) -> Core:
-    return Core(tmp_path)
-
-
-def transaction(core: Core, durable: bool = True, **arguments: object) -> Client:
+def transaction(core: Core, durable: bool = True, **arguments: object) -> CoreClient:
     """Many publishes that wait for their commit."""
     client = core.client()
     client.call("queue.declare", queue="q", durable=durable, arguments=arguments)
     client.call("tx.select")
     publish(client, "q", range(MANY), delivery_mode=2 if durable else 1)
     client.take()
-    assert queue(core, "q").ready == 0
+    assert core.queue("q").ready == 0
     return client
 
 
-def finish(core: Core, *clients: Client) -> None:
+def finish(core: Core, *clients: CoreClient) -> None:
     for _ in range(100):
         advance(core, 1)
         for client in clients:
@@ -47,15 +42,15 @@ def finish(core: Core, *clients: Client) -> None:
         client._collect()
 
 
-def names(client: Client) -> list[str]:
+def names(client: CoreClient) -> list[str]:
     return [got.name for got in client.take()]
 
 
-def in_the_middle(core: Core, client: Client) -> None:
+def in_the_middle(core: Core, client: CoreClient) -> None:
     """Commit, and go on until some of it is applied."""
     client.send("tx.commit")
     for _ in range(100):
-        if 0 < queue(core, "q").ready < MANY:
+        if 0 < core.queue("q").ready < MANY:
             return
         advance(core, 1)
     raise AssertionError("it was never in the middle")
@@ -65,32 +60,32 @@ def in_the_middle(core: Core, client: Client) -> None:
 def test_a_commit_applies_a_bounded_number_a_turn_and_answers_behind_the_last(core: Core, durable: bool) -> None:
     client = transaction(core, durable)
     client.send("tx.commit")
-    turns = [0, int(queue(core, "q").ready)]
-    while queue(core, "q").ready < MANY:
+    turns = [0, int(core.queue("q").ready)]
+    while core.queue("q").ready < MANY:
         assert names(client) == []
         advance(core, 1)
         client._collect()
-        turns.append(int(queue(core, "q").ready))
+        turns.append(int(core.queue("q").ready))
         assert len(turns) < 100
     steps = [after - before for before, after in zip(turns, turns[1:], strict=False)]
     assert max(steps) <= A_TURN + 1
     finish(core, client)
     assert names(client) == ["tx.commit-ok"]
     client.call("basic.consume", queue="q", no_ack=True)
-    assert delivered(client) == [str(number) for number in range(MANY)]
+    assert client.delivered() == [str(number) for number in range(MANY)]
 
 
 def test_a_crash_in_the_middle_finds_nothing_of_it_and_one_behind_the_answer_all(tmp_path: Path) -> None:
     core = Core(tmp_path)
     in_the_middle(core, transaction(core))
     core.restart(clean=False)
-    assert queue(core, "q").ready == 0
+    assert core.queue("q").ready == 0
     client = transaction(core)
     client.send("tx.commit")
     finish(core, client)
     assert names(client) == ["tx.commit-ok"]
     core.restart(clean=False)
-    assert queue(core, "q").ready == MANY
+    assert core.queue("q").ready == MANY
 
 
 def test_a_crash_in_the_middle_brings_back_what_it_acknowledged(tmp_path: Path) -> None:
@@ -106,12 +101,12 @@ def test_a_crash_in_the_middle_brings_back_what_it_acknowledged(tmp_path: Path) 
     client.send("basic.ack", delivery_tag=0, multiple=True)
     client.send("tx.commit")
     for _ in range(100):
-        if 0 < queue(core, "other").unacked < SLICE + 100:
+        if 0 < core.queue("other").unacked < SLICE + 100:
             break
         advance(core, 1)
-    assert 0 < queue(core, "other").unacked < SLICE + 100
+    assert 0 < core.queue("other").unacked < SLICE + 100
     core.restart(clean=False)
-    assert (queue(core, "q").ready, queue(core, "other").ready) == (0, SLICE + 100)
+    assert (core.queue("q").ready, core.queue("other").ready) == (0, SLICE + 100)
 
 
 def test_others_are_answered_meanwhile_and_confirmed_behind_it(core: Core) -> None:
@@ -124,7 +119,7 @@ def test_others_are_answered_meanwhile_and_confirmed_behind_it(core: Core) -> No
     publish(other, "other", range(1), delivery_mode=2)
     other.send("queue.declare", queue="honest", exclusive=True)
     assert names(other) == ["queue.declare-ok"]
-    assert queue(core, "q").ready < MANY
+    assert core.queue("q").ready < MANY
     finish(core, client, other)
     assert (names(client), names(other)) == (["tx.commit-ok"], ["basic.ack"])
 
@@ -138,12 +133,12 @@ def test_the_second_of_two_commits_begins_when_the_first_is_on_disk(core: Core) 
     second.take()
     in_the_middle(core, first)
     second.send("tx.commit")
-    while queue(core, "q").ready < MANY:
-        assert queue(core, "r").ready == 0
+    while core.queue("q").ready < MANY:
+        assert core.queue("r").ready == 0
         advance(core, 1)
     finish(core, first, second)
     assert (names(first), names(second)) == (["tx.commit-ok"], ["tx.commit-ok"])
-    assert (queue(core, "q").ready, queue(core, "r").ready) == (MANY, MANY)
+    assert (core.queue("q").ready, core.queue("r").ready) == (MANY, MANY)
 
 
 def test_a_queue_that_others_fill_meanwhile_takes_it_all_the_same(core: Core) -> None:
@@ -151,11 +146,11 @@ def test_a_queue_that_others_fill_meanwhile_takes_it_all_the_same(core: Core) ->
     other = core.client()
     other.call("confirm.select")
     in_the_middle(core, client)
-    here = int(queue(core, "q").ready)
+    here = int(core.queue("q").ready)
     publish(other, "q", range(MANY - here), delivery_mode=2)
     finish(core, client, other)
     assert names(client) == ["tx.commit-ok"]
-    assert queue(core, "q").ready == 2 * MANY - here
+    assert core.queue("q").ready == 2 * MANY - here
 
 
 def test_one_that_a_queue_would_refuse_applies_nothing_however_late_that_is_found(core: Core) -> None:
@@ -178,7 +173,7 @@ def test_one_that_a_queue_would_refuse_applies_nothing_however_late_that_is_foun
     assert (close.name, close["reply_code"], close["reply_text"]) == (
         "channel.close", 406, "PRECONDITION_FAILED - partial tx completion",
     )  # fmt: skip
-    assert [int(queue(core, name).ready) for name in ("q", "full", "held")] == [0, 0, 3]
+    assert [int(core.queue(name).ready) for name in ("q", "full", "held")] == [0, 0, 3]
 
 
 @pytest.mark.parametrize("refused", [False, True])
@@ -196,9 +191,9 @@ def test_a_client_that_goes_meanwhile_changes_nothing(core: Core, refused: bool)
     client.send("tx.commit")
     client.connection.lost("gone")
     finish(core)
-    found = [int(queue(core, name).ready) for name in ("q", "full", "held")]
+    found = [int(core.queue(name).ready) for name in ("q", "full", "held")]
     assert found == ([0, 0, 3] if refused else [SLICE, 1, 0])
-    assert queue(core, "held").unacked == 0
+    assert core.queue("held").unacked == 0
 
 
 def test_a_broker_that_stops_meanwhile_has_applied_all_of_it(tmp_path: Path) -> None:
@@ -211,17 +206,17 @@ def test_a_broker_that_stops_meanwhile_has_applied_all_of_it(tmp_path: Path) -> 
     in_the_middle(core, first)
     second.send("tx.commit")
     core.restart()
-    assert (queue(core, "q").ready, queue(core, "r").ready) == (MANY, MANY)
+    assert (core.queue("q").ready, core.queue("r").ready) == (MANY, MANY)
 
 
-def holding(core: Core, count: int, durable: bool = False) -> Client:
+def holding(core: Core, count: int, durable: bool = False) -> CoreClient:
     """A transaction on a channel that holds so many deliveries."""
     client = core.client()
     client.call("queue.declare", queue="q", durable=durable)
     publish(client, "q", range(count), delivery_mode=2 if durable else 1)
     client.call("basic.consume", queue="q")
     client.call("tx.select")
-    assert queue(core, "q").unacked == count
+    assert core.queue("q").unacked == count
     client.take()
     return client
 
@@ -232,12 +227,12 @@ def test_very_many_acknowledgements_are_committed_a_slice_a_turn(core: Core, met
     client = holding(core, count)
     client.send(method, delivery_tag=0, multiple=True, **({"requeue": False} if method == "basic.nack" else {}))
     client.send("tx.commit")
-    turns = [count, int(queue(core, "q").unacked)]
-    while queue(core, "q").unacked:
+    turns = [count, int(core.queue("q").unacked)]
+    while core.queue("q").unacked:
         assert names(client) == []
         advance(core, 1)
         client._collect()
-        turns.append(int(queue(core, "q").unacked))
+        turns.append(int(core.queue("q").unacked))
         assert len(turns) < 100
     assert max(before - after for before, after in zip(turns, turns[1:], strict=False)) <= SLICE
     finish(core, client)
@@ -269,10 +264,10 @@ def test_very_many_acknowledgements_that_are_rolled_back_are_outstanding_again(c
     client.call("tx.rollback")
     client.send("basic.ack", delivery_tag=4000, multiple=True)
     client.call("tx.commit")
-    assert queue(core, "q").unacked == 1000
+    assert core.queue("q").unacked == 1000
     client.send("channel.close", reply_code=200, reply_text="", class_id=0, method_id=0)
     finish(core, client)
-    assert queue(core, "q").ready == 1000
+    assert core.queue("q").ready == 1000
 
 
 def test_a_queue_deleted_before_the_commit_takes_what_was_acknowledged_along_in_the_log_too(core: Core) -> None:
@@ -288,8 +283,8 @@ def test_no_command_is_taken_meanwhile(core: Core) -> None:
     client = transaction(core)
     in_the_middle(core, client)
     client.send("basic.qos", prefetch_count=3)
-    assert names(client) == [] and queue(core, "q").ready < MANY
+    assert names(client) == [] and core.queue("q").ready < MANY
     finish(core, client)
     (close,) = client.take()
     assert (close.name, close["reply_code"]) == ("connection.close", 504)
-    assert queue(core, "q").ready == MANY
+    assert core.queue("q").ready == MANY

@@ -9,9 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.broker.harness import Client, Core
-from tests.faults.rig import Client as RigClient
-from tests.faults.rig import Rig
+from warrenmq.testing.core import Core
+from warrenmq.testing.core_client import CoreClient
 from warrenmq.wire.content import Properties, content_frames, encode_header
 from warrenmq.wire.methods import method_frame
 
@@ -21,7 +20,7 @@ PERSISTENT = Properties(delivery_mode=2)
 
 
 @pytest.fixture
-def client(tmp_path: Path) -> Client:
+def client(tmp_path: Path) -> CoreClient:
     client = Core(tmp_path).client()
     client.call("confirm.select")
     client.call("queue.declare", queue="q")
@@ -31,26 +30,26 @@ def client(tmp_path: Path) -> Client:
 
 
 @pytest.fixture
-def rig(tmp_path: Path) -> Rig:
-    return Rig(tmp_path, held=True)
+def held(tmp_path: Path) -> Core:
+    return Core(tmp_path, held=True)
 
 
 @pytest.fixture
-def late(rig: Rig) -> RigClient:
+def late(held: Core) -> CoreClient:
     """A confirming client of a broker whose disk answers when the test says so."""
-    client = rig.client()
+    client = held.client(persistent=True)
     client.open()
     client.declare("durable")
     client.declare("other")
     client.declare("transient", durable=False)
-    client.call("confirm.select")
-    client.told()
+    client.send("confirm.select")
+    client.take()
     return client
 
 
-def story(client: RigClient) -> list[str]:
+def story(client: CoreClient) -> list[str]:
     words = []
-    for told in client.told():
+    for told in client.take():
         if told.name in ("basic.ack", "basic.nack"):
             many = "+" if told.method.values["multiple"] else ""
             words.append(f"{told.name[6:]} {told.method.values['delivery_tag']}{many}")
@@ -64,62 +63,64 @@ def story(client: RigClient) -> list[str]:
 # -- when ----------------------------------------------------------------------------------------------------------
 
 
-def test_a_transient_message_is_confirmed_when_it_is_in_the_queue(late: RigClient) -> None:
+def test_a_transient_message_is_confirmed_when_it_is_in_the_queue(late: CoreClient) -> None:
     late.publish("", "durable", b"x", delivery_mode=1)
     assert story(late) == ["ack 1"]
 
 
-def test_a_message_for_a_transient_queue_is_confirmed_when_it_is_in_the_queue(late: RigClient) -> None:
+def test_a_message_for_a_transient_queue_is_confirmed_when_it_is_in_the_queue(late: CoreClient) -> None:
     late.publish("", "transient", b"x")
     assert story(late) == ["ack 1"]
 
 
-def test_a_persistent_message_in_a_durable_queue_is_confirmed_when_the_disk_has_it(rig: Rig, late: RigClient) -> None:
+def test_a_persistent_message_in_a_durable_queue_is_confirmed_when_the_disk_has_it(
+    held: Core, late: CoreClient
+) -> None:
     late.publish("", "durable", b"x")
     assert story(late) == []
-    rig.commit()
+    held.commit()
     assert story(late) == ["ack 1"]
 
 
-def test_a_consumer_that_acks_first_does_not_bring_the_confirm_forward(rig: Rig, late: RigClient) -> None:
-    other = rig.client()
+def test_a_consumer_that_acks_first_does_not_bring_the_confirm_forward(held: Core, late: CoreClient) -> None:
+    other = held.client(persistent=True)
     other.open()
-    other.call("basic.consume", queue="durable")
-    rig.commit()
-    other.told()
+    other.send("basic.consume", queue="durable")
+    held.commit()
+    other.take()
     late.publish("", "durable", b"x")
-    told = other.told()
+    told = other.take()
     if told:
-        other.call("basic.ack", delivery_tag=1)
+        other.send("basic.ack", delivery_tag=1)
     assert story(late) == []
-    rig.commit()
+    held.commit()
     assert story(late) == ["ack 1"]
 
 
-def test_an_unroutable_message_is_confirmed_at_once(client: Client) -> None:
+def test_an_unroutable_message_is_confirmed_at_once(client: CoreClient) -> None:
     client.publish("amq.fanout", "", b"x", PERSISTENT)
     assert client.story() == ["ack 1"]
 
 
-def test_a_mandatory_message_is_returned_before_it_is_confirmed(client: Client) -> None:
+def test_a_mandatory_message_is_returned_before_it_is_confirmed(client: CoreClient) -> None:
     client.publish("", "nowhere", b"x", mandatory=True)
     assert client.story() == ["return 312 x", "ack 1"]
 
 
-def test_an_unroutable_message_does_not_wait_for_persistent_ones_before_it(rig: Rig, late: RigClient) -> None:
+def test_an_unroutable_message_does_not_wait_for_persistent_ones_before_it(held: Core, late: CoreClient) -> None:
     late.publish("", "durable", b"slow")
     late.publish("", "nowhere", b"lost", mandatory=True)
     assert story(late) == ["return lost", "ack 2"]
-    rig.commit()
+    held.commit()
     assert story(late) == ["ack 1"]
 
 
-def test_a_full_queue_that_rejects_publishes_gives_a_nack(client: Client) -> None:
+def test_a_full_queue_that_rejects_publishes_gives_a_nack(client: CoreClient) -> None:
     client.publish("", "full", b"x")
     assert client.story() == ["nack 1+"]
 
 
-def test_one_full_queue_of_two_gives_one_nack_and_the_other_keeps_its_copy(client: Client) -> None:
+def test_one_full_queue_of_two_gives_one_nack_and_the_other_keeps_its_copy(client: CoreClient) -> None:
     for queue in ("q", "full"):
         client.call("queue.bind", queue=queue, exchange="amq.fanout")
     client.take()
@@ -128,7 +129,7 @@ def test_one_full_queue_of_two_gives_one_nack_and_the_other_keeps_its_copy(clien
     assert client.call("basic.get", queue="q").body == b"x"
 
 
-def test_what_drop_head_or_a_ttl_of_0_throws_away_was_accepted(client: Client) -> None:
+def test_what_drop_head_or_a_ttl_of_0_throws_away_was_accepted(client: CoreClient) -> None:
     client.call("queue.declare", queue="none", arguments={"x-max-length": 0})
     client.call("queue.declare", queue="brief", arguments={"x-message-ttl": 0})
     client.take()
@@ -137,20 +138,20 @@ def test_what_drop_head_or_a_ttl_of_0_throws_away_was_accepted(client: Client) -
     assert client.story() == ["ack 1", "ack 2"]
 
 
-def test_a_queue_deleted_while_messages_wait_for_the_disk_confirms_them(rig: Rig, late: RigClient) -> None:
+def test_a_queue_deleted_while_messages_wait_for_the_disk_confirms_them(held: Core, late: CoreClient) -> None:
     late.publish("", "durable", b"x")
-    late.call("queue.delete", queue="durable")
-    rig.commit()
+    late.send("queue.delete", queue="durable")
+    held.commit()
     assert sorted(story(late)) == ["ack 1", "queue.delete-ok"]
 
 
-def test_a_message_in_two_durable_queues_is_confirmed_once(rig: Rig, late: RigClient) -> None:
+def test_a_message_in_two_durable_queues_is_confirmed_once(held: Core, late: CoreClient) -> None:
     for queue in ("durable", "other"):
-        late.call("queue.bind", queue=queue, exchange="amq.fanout")
-    rig.commit()
-    late.told()
+        late.send("queue.bind", queue=queue, exchange="amq.fanout")
+    held.commit()
+    late.take()
     late.publish("amq.fanout", "", b"x")
-    rig.commit()
+    held.commit()
     assert story(late) == ["ack 1"]
 
 
@@ -171,7 +172,7 @@ def test_numbers_start_at_1_with_the_first_publish_after_select(tmp_path: Path) 
     assert client.story() == ["ack 2"]
 
 
-def test_numbers_are_counted_per_channel(client: Client) -> None:
+def test_numbers_are_counted_per_channel(client: CoreClient) -> None:
     client.open(2)
     client.call("confirm.select", 2)
     client.publish("", "q", b"x")
@@ -180,12 +181,12 @@ def test_numbers_are_counted_per_channel(client: Client) -> None:
     assert client.story() == ["ack 1"]
 
 
-def test_a_publish_that_closes_the_channel_is_not_confirmed(client: Client) -> None:
+def test_a_publish_that_closes_the_channel_is_not_confirmed(client: CoreClient) -> None:
     client.publish("missing", "", b"x")
     assert client.story() == ["channel.close 404"]
 
 
-def test_what_was_confirmed_before_the_channel_closed_is_told(client: Client) -> None:
+def test_what_was_confirmed_before_the_channel_closed_is_told(client: CoreClient) -> None:
     client.feed(frames(client, ["q", "q"]) + frames(client, [""], exchange="missing"))
     assert client.story() == ["ack 2+", "channel.close 404"]
 
@@ -193,7 +194,7 @@ def test_what_was_confirmed_before_the_channel_closed_is_told(client: Client) ->
 # -- coalescing ----------------------------------------------------------------------------------------------------
 
 
-def frames(client: Client, queues: list[str], exchange: str = "", properties: Properties | None = None) -> bytes:
+def frames(client: CoreClient, queues: list[str], exchange: str = "", properties: Properties | None = None) -> bytes:
     """Publishes to be fed within one turn."""
     header = encode_header(properties or Properties(), 1)
     return b"".join(
@@ -202,34 +203,34 @@ def frames(client: Client, queues: list[str], exchange: str = "", properties: Pr
     )
 
 
-def test_a_lone_confirm_is_not_multiple(client: Client) -> None:
+def test_a_lone_confirm_is_not_multiple(client: CoreClient) -> None:
     client.feed(frames(client, ["q"]))
     assert client.story() == ["ack 1"]
 
 
-def test_confirms_of_one_turn_are_one_frame(client: Client) -> None:
+def test_confirms_of_one_turn_are_one_frame(client: CoreClient) -> None:
     client.feed(frames(client, ["q"] * 100))
     assert client.story() == ["ack 100+"]
     client.feed(frames(client, ["q"] * 3))
     assert client.story() == ["ack 103+"]
 
 
-def test_acks_behind_a_nack_go_singly_and_acks_come_before_nacks(client: Client) -> None:
+def test_acks_behind_a_nack_go_singly_and_acks_come_before_nacks(client: CoreClient) -> None:
     client.feed(frames(client, ["q", "q", "full", "q", "q"]))
     assert client.story() == ["ack 2+", "ack 4", "ack 5", "nack 3"]
 
 
-def test_nacks_are_multiple_when_nothing_below_is_open(client: Client) -> None:
+def test_nacks_are_multiple_when_nothing_below_is_open(client: CoreClient) -> None:
     client.feed(frames(client, ["full", "full", "full"]))
     assert client.story() == ["nack 3+"]
 
 
-def test_nacks_below_the_first_ack_are_one_frame(client: Client) -> None:
+def test_nacks_below_the_first_ack_are_one_frame(client: CoreClient) -> None:
     client.feed(frames(client, ["full", "full", "q", "full"]))
     assert client.story() == ["ack 3", "nack 2+", "nack 4"]
 
 
-def test_what_is_still_waiting_is_not_covered_by_a_multiple_ack(rig: Rig, late: RigClient) -> None:
+def test_what_is_still_waiting_is_not_covered_by_a_multiple_ack(held: Core, late: CoreClient) -> None:
     late.feed(
         late.published("", "transient", b"1")
         + late.published("", "transient", b"2")
@@ -238,13 +239,13 @@ def test_what_is_still_waiting_is_not_covered_by_a_multiple_ack(rig: Rig, late: 
         + late.published("", "transient", b"5")
     )
     assert story(late) == ["ack 2+", "ack 4", "ack 5"]
-    rig.commit()
+    held.commit()
     assert story(late) == ["ack 3"]
 
 
-def test_a_sync_confirms_all_its_messages_in_one_frame(rig: Rig, late: RigClient) -> None:
+def test_a_sync_confirms_all_its_messages_in_one_frame(held: Core, late: CoreClient) -> None:
     late.feed(b"".join(late.published("", "durable", b"x") for _ in range(50)))
-    rig.commit()
+    held.commit()
     assert story(late) == ["ack 50+"]
 
 
@@ -256,23 +257,23 @@ TARGETS = st.sampled_from(["transient", "durable", "nowhere", "full", "both", "c
 def test_every_number_is_settled_exactly_once_as_it_must_be_and_never_early(steps: list[str]) -> None:
     """A model client reads acks and nacks, multiple ones too, and knows what each message must get."""
     with tempfile.TemporaryDirectory() as folder:
-        rig = Rig(Path(folder), held=True)
-        client = rig.client()
+        held = Core(Path(folder), held=True)
+        client = held.client(persistent=True)
         client.open()
         client.declare("durable")
         client.declare("transient", durable=False)
         client.declare("full", arguments={"x-max-length": 0, "x-overflow": "reject-publish"})
         for queue in ("durable", "transient", "full"):
-            client.call("queue.bind", queue=queue, exchange="amq.topic", routing_key="both")
-        rig.commit()
-        client.call("confirm.select")
-        client.told()
+            client.send("queue.bind", queue=queue, exchange="amq.topic", routing_key="both")
+        held.commit()
+        client.send("confirm.select")
+        client.take()
         expected: dict[int, str] = {}
         waiting: set[int] = set()
         settled: dict[int, str] = {}
 
         def look() -> None:
-            for told in client.told():
+            for told in client.take():
                 tag = told.method.int("delivery_tag")
                 numbers = [tag]
                 if told.method.bit("multiple"):
@@ -290,7 +291,7 @@ def test_every_number_is_settled_exactly_once_as_it_must_be_and_never_early(step
                 buffered = b""
                 look()
                 if step == "commit":
-                    rig.commit()
+                    held.commit()
                     waiting.clear()
                     look()
                 continue
@@ -302,8 +303,8 @@ def test_every_number_is_settled_exactly_once_as_it_must_be_and_never_early(step
                 waiting.add(number)
         client.feed(buffered)
         look()
-        rig.commit()
+        held.commit()
         waiting.clear()
         look()
         assert settled == expected
-        rig.abandon()
+        held.crash()

@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
-from tests.broker.harness import Client, Core
 from tests.limits.gate import advance
-from tests.rules.desk import get, queue
 from tests.rules.test_slices import publish
 from warrenmq.broker.turn import SLICE
+from warrenmq.testing.core import Core
+from warrenmq.testing.core_client import CoreClient
 
 pytestmark = pytest.mark.pure
 
 MANY = SLICE + 2000
-
-
-@pytest.fixture
-def core(tmp_path: Path) -> Core:
-    return Core(tmp_path)
 
 
 def live(core: Core) -> int:
@@ -27,7 +20,7 @@ def live(core: Core) -> int:
     return sum(int(segment.live) for segment in core.log.segments.values())
 
 
-def filled(core: Core, taken: bool) -> Client:
+def filled(core: Core, taken: bool) -> CoreClient:
     client = core.client()
     client.call("queue.declare", queue="q", durable=True)
     publish(client, "q", range(MANY), delivery_mode=2)
@@ -37,7 +30,7 @@ def filled(core: Core, taken: bool) -> Client:
     return client
 
 
-def deleted(core: Core, client: Client) -> list[int]:
+def deleted(core: Core, client: CoreClient) -> list[int]:
     """How many records died in each turn."""
     left = [live(core)]
     client.send("queue.delete", queue="q")
@@ -108,7 +101,7 @@ def test_what_others_hold_of_it_stays(core: Core) -> None:
     client.call("basic.consume", queue="q")
     client.call("queue.delete", queue="q")
     core.restart(clean=False)
-    assert get(core.client(), "other") == "0"
+    assert core.client().get("other") == "0"
 
 
 def test_a_transient_message_that_a_quorum_queue_keeps_outlives_the_classic_queue_that_had_it_too(core: Core) -> None:
@@ -124,4 +117,4 @@ def test_a_transient_message_that_a_quorum_queue_keeps_outlives_the_classic_queu
     client.call("queue.delete", queue="q")
     assert live(core) == 1
     core.restart()
-    assert queue(core, "kept").ready == 1
+    assert core.queue("kept").ready == 1

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
-from tests.broker.harness import Client, Core
-from tests.rules.desk import delivered, queue
 from tests.rules.test_slices import publish
 from tests.support.lines import lines
 from warrenmq.broker.queue.returned import CHUNK
+from warrenmq.testing.core import Core
+from warrenmq.testing.core_client import CoreClient
 from warrenmq.wire.methods import method_frame
 
 pytestmark = pytest.mark.pure
@@ -20,12 +19,7 @@ pytestmark = pytest.mark.pure
 HELD = 8 * CHUNK
 
 
-@pytest.fixture
-def core(tmp_path: Path) -> Core:
-    return Core(tmp_path)
-
-
-def holding(core: Core, count: int, **arguments: object) -> Client:
+def holding(core: Core, count: int, **arguments: object) -> CoreClient:
     """A client that holds so many messages and takes no more."""
     client = core.client()
     client.call("queue.declare", queue="q", durable=True, arguments=arguments)
@@ -38,7 +32,7 @@ def holding(core: Core, count: int, **arguments: object) -> Client:
     return client
 
 
-def give_back(client: Client, tags: list[int]) -> None:
+def give_back(client: CoreClient, tags: list[int]) -> None:
     client.feed(b"".join(method_frame(1, "basic.nack", delivery_tag=tag, requeue=True) for tag in tags))
 
 
@@ -54,9 +48,9 @@ ORDERS: dict[str, Callable[[list[int]], list[int]]] = {
 def test_each_goes_to_its_place_in_whatever_order_they_come_back(core: Core, order: str) -> None:
     client = holding(core, HELD)
     give_back(client, ORDERS[order](list(range(1, HELD + 1))))
-    assert queue(core, "q").ready == HELD
+    assert core.queue("q").ready == HELD
     client.call("basic.consume", queue="q", no_ack=True)
-    assert delivered(client) == [f"{number}*" for number in range(HELD)]
+    assert client.delivered() == [f"{number}*" for number in range(HELD)]
 
 
 def test_a_quorum_queue_with_a_limit_keeps_the_order_in_which_they_came_back(core: Core) -> None:
@@ -64,7 +58,7 @@ def test_a_quorum_queue_with_a_limit_keeps_the_order_in_which_they_came_back(cor
     tags = ORDERS["shuffled"](list(range(1, HELD + 1)))
     give_back(client, tags)
     client.call("basic.consume", queue="q", no_ack=True)
-    assert delivered(client) == [f"{tag - 1}*" for tag in tags]
+    assert client.delivered() == [f"{tag - 1}*" for tag in tags]
 
 
 @pytest.mark.uncompiled

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
-from tests.broker.harness import Client, Core
 from tests.limits.gate import advance
-from tests.rules.desk import queue
 from tests.rules.test_slices import publish
 from warrenmq.broker.pacing import COPIES, LITTLE, METHOD, OCTETS
 from warrenmq.broker.turn import WORK
+from warrenmq.testing.core import Core
+from warrenmq.testing.core_client import CoreClient
 from warrenmq.wire.content import Properties, content_frames, encode_header
 from warrenmq.wire.methods import method_frame
 
@@ -26,19 +24,14 @@ BINDS = b"".join(
 
 
 @pytest.fixture
-def core(tmp_path: Path) -> Core:
-    return Core(tmp_path)
-
-
-@pytest.fixture
-def client(core: Core) -> Client:
+def client(core: Core) -> CoreClient:
     client = core.client()
     client.call("queue.declare", queue="q")
     client.take()
     return client
 
 
-def give(client: Client, data: bytes) -> None:
+def give(client: CoreClient, data: bytes) -> None:
     """One read of a socket, in a turn of its own; the turns that it leaves work for do not come yet."""
     core = client.core
     core.broker.begin_turn()
@@ -48,7 +41,7 @@ def give(client: Client, data: bytes) -> None:
 
 
 def bound(core: Core) -> int:
-    return len(queue(core, "q").bindings_in)
+    return len(core.queue("q").bindings_in)
 
 
 def one_turn(core: Core) -> None:
@@ -57,7 +50,7 @@ def one_turn(core: Core) -> None:
     core.broker.end_turn()
 
 
-def test_a_flood_of_methods_is_taken_a_bounded_number_a_turn_and_in_order(core: Core, client: Client) -> None:
+def test_a_flood_of_methods_is_taken_a_bounded_number_a_turn_and_in_order(core: Core, client: CoreClient) -> None:
     give(client, BINDS + method_frame(1, "queue.declare", queue="q", passive=True))
     turns = [0, bound(core)]
     while core.broker.pacing.waiting():
@@ -70,10 +63,10 @@ def test_a_flood_of_methods_is_taken_a_bounded_number_a_turn_and_in_order(core: 
     assert max(steps) <= A_TURN and len(steps) >= 3 and sum(steps) == MANY
     assert not client.sink.paused
     assert [got.name for got in client.take()] == ["queue.declare-ok"]
-    assert [binding.key for binding in queue(core, "q").bindings_in.values()] == [f"k{n}" for n in range(MANY)]
+    assert [binding.key for binding in core.queue("q").bindings_in.values()] == [f"k{n}" for n in range(MANY)]
 
 
-def test_who_asks_little_is_answered_in_between_and_who_asks_much_in_turn(core: Core, client: Client) -> None:
+def test_who_asks_little_is_answered_in_between_and_who_asks_much_in_turn(core: Core, client: CoreClient) -> None:
     asking, other = core.client(), core.client()
     core.broker.begin_turn()
     client.connection.feed(BINDS)
@@ -93,7 +86,7 @@ def test_who_asks_little_is_answered_in_between_and_who_asks_much_in_turn(core: 
     assert len(other.take()) == 200
 
 
-def test_further_reads_of_the_same_pass_are_kept_and_reading_stops(core: Core, client: Client) -> None:
+def test_further_reads_of_the_same_pass_are_kept_and_reading_stops(core: Core, client: CoreClient) -> None:
     core.broker.begin_turn()
     reads = 0
     while not client.sink.paused:
@@ -106,27 +99,27 @@ def test_further_reads_of_the_same_pass_are_kept_and_reading_stops(core: Core, c
     core.broker.end_turn()
     size = 4000 * len(publish_one)
     assert reads == -(-WORK // (size >> OCTETS)) + 1
-    assert queue(core, "q").ready == 4000 * (reads - 1)
+    assert core.queue("q").ready == 4000 * (reads - 1)
     one_turn(core)
-    assert queue(core, "q").ready == 4000 * reads and not client.sink.paused
+    assert core.queue("q").ready == 4000 * reads and not client.sink.paused
 
 
-def test_a_message_for_very_many_queues_counts_for_each(core: Core, client: Client) -> None:
+def test_a_message_for_very_many_queues_counts_for_each(core: Core, client: CoreClient) -> None:
     for number in range(200):
         client.call("queue.declare", queue=f"c{number}")
         client.call("queue.bind", queue=f"c{number}", exchange="amq.fanout")
     one = method_frame(1, "basic.publish", exchange="amq.fanout")
     message = one + content_frames(1, encode_header(Properties(), 3), b"abc", 131072)
     give(client, message * 500)
-    turns = [0, int(queue(core, "c0").ready)]
+    turns = [0, int(core.queue("c0").ready)]
     while core.broker.pacing.waiting():
         one_turn(core)
-        turns.append(int(queue(core, "c0").ready))
+        turns.append(int(core.queue("c0").ready))
     assert max(b - a for a, b in zip(turns, turns[1:], strict=False)) <= WORK // (200 >> COPIES) + 1
-    assert turns[-1] == 500 == queue(core, "c199").ready
+    assert turns[-1] == 500 == core.queue("c199").ready
 
 
-def test_a_client_that_goes_in_the_middle_takes_the_rest_of_its_input_along(core: Core, client: Client) -> None:
+def test_a_client_that_goes_in_the_middle_takes_the_rest_of_its_input_along(core: Core, client: CoreClient) -> None:
     give(client, BINDS)
     done = bound(core)
     core.broker.begin_turn()
@@ -137,7 +130,7 @@ def test_a_client_that_goes_in_the_middle_takes_the_rest_of_its_input_along(core
 
 
 def test_a_refused_method_in_the_middle_ends_the_channel_and_nothing_behind_it_counts(
-    core: Core, client: Client
+    core: Core, client: CoreClient
 ) -> None:
     wrong = method_frame(1, "queue.bind", queue="q", exchange="nobody", routing_key="", arguments={}, nowait=True)
     cut = BINDS.index(method_frame(1, "queue.bind", queue="q", exchange="amq.direct", routing_key=f"k{A_TURN + 100}",
@@ -149,7 +142,7 @@ def test_a_refused_method_in_the_middle_ends_the_channel_and_nothing_behind_it_c
     assert [got.name for got in client.take()] == ["channel.close"]
 
 
-def test_a_client_that_does_not_read_its_answers_is_heard_again_when_it_does(core: Core, client: Client) -> None:
+def test_a_client_that_does_not_read_its_answers_is_heard_again_when_it_does(core: Core, client: CoreClient) -> None:
     give(client, BINDS)
     client.connection.pause_writing()
     one_turn(core)
@@ -163,7 +156,7 @@ def test_a_client_that_does_not_read_its_answers_is_heard_again_when_it_does(cor
     assert bound(core) == MANY
 
 
-def test_publishes_into_one_queue_are_not_cut(core: Core, client: Client) -> None:
+def test_publishes_into_one_queue_are_not_cut(core: Core, client: CoreClient) -> None:
     """The ordinary way of a message is counted by the read only."""
     publish(client, "q", range(5000))
-    assert queue(core, "q").ready == 5000
+    assert core.queue("q").ready == 5000

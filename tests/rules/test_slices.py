@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from tests.broker.harness import Client, Core
 from tests.limits.gate import advance
-from tests.rules.desk import delivered, policy, queue
 from warrenmq.broker.crowds import QUEUES
 from warrenmq.broker.queue.paging import WINDOW
 from warrenmq.broker.settling import READ
 from warrenmq.broker.turn import EXPIRIES, SLICE
+from warrenmq.testing.core import Core
+from warrenmq.testing.core_client import CoreClient
 from warrenmq.wire.content import Properties, content_frames, encode_header
 from warrenmq.wire.methods import method_frame
 
@@ -23,12 +23,7 @@ MANY = 3 * EXPIRIES + 500
 HELD = 2 * SLICE + 100
 
 
-@pytest.fixture
-def core(tmp_path: Path) -> Core:
-    return Core(tmp_path)
-
-
-def publish(client: Client, name: str, bodies: range, **properties: Any) -> None:
+def publish(client: CoreClient, name: str, bodies: range, **properties: Any) -> None:
     one = method_frame(1, "basic.publish", routing_key=name)
     client.feed(
         b"".join(
@@ -42,11 +37,11 @@ def turn_after_turn(core: Core, name: str) -> list[int]:
     """How much the queue lost in each turn, until no timer of the rules is due any more."""
     lost = []
     while 0 <= core.broker.timers.next_due() <= core.clock.now_ms():
-        before = int(queue(core, name).ready)
+        before = int(core.queue(name).ready)
         core.broker.begin_turn()
         core.broker.timers.run_next(core.broker.turn.now)
         core.broker.end_turn()
-        lost.append(before - int(queue(core, name).ready))
+        lost.append(before - int(core.queue(name).ready))
     return lost
 
 
@@ -57,7 +52,7 @@ def one_slice(core: Core) -> None:
 
 
 @pytest.fixture(params=[False, True], ids=["transient", "durable"])
-def expiring(core: Core, request: pytest.FixtureRequest) -> Client:
+def expiring(core: Core, request: pytest.FixtureRequest) -> CoreClient:
     client = core.client()
     durable = bool(request.param)
     client.call(
@@ -73,11 +68,13 @@ def expiring(core: Core, request: pytest.FixtureRequest) -> Client:
     return client
 
 
-def test_messages_that_expire_together_leave_a_bounded_number_a_turn_and_in_order(core: Core, expiring: Client) -> None:
+def test_messages_that_expire_together_leave_a_bounded_number_a_turn_and_in_order(
+    core: Core, expiring: CoreClient
+) -> None:
     lost = turn_after_turn(core, "q")
     assert sum(lost) == MANY and max(lost) <= EXPIRIES and len(lost) >= MANY // EXPIRIES
     expiring.call("basic.consume", queue="dead", no_ack=True)
-    assert delivered(expiring) == [str(number) for number in range(MANY)]
+    assert expiring.delivered() == [str(number) for number in range(MANY)]
 
 
 def test_a_crash_between_two_slices_finds_each_message_in_one_queue(tmp_path: Path) -> None:
@@ -89,13 +86,13 @@ def test_a_crash_between_two_slices_finds_each_message_in_one_queue(tmp_path: Pa
     publish(client, "q", range(MANY), delivery_mode=2)
     core.clock.set_ms(core.clock.now_ms() + 1000)
     one_slice(core)
-    moved = int(queue(core, "dead").ready)
+    moved = int(core.queue("dead").ready)
     assert 0 < moved <= EXPIRIES
     core.restart(clean=False)
-    assert (queue(core, "dead").ready, queue(core, "q").ready) == (moved, MANY - moved)
+    assert (core.queue("dead").ready, core.queue("q").ready) == (moved, MANY - moved)
 
 
-def test_who_asks_in_the_middle_is_answered_behind_the_end(core: Core, expiring: Client) -> None:
+def test_who_asks_in_the_middle_is_answered_behind_the_end(core: Core, expiring: CoreClient) -> None:
     one_slice(core)
     asking = core.client()
     asking.send("queue.declare", queue="q", passive=True)
@@ -111,28 +108,28 @@ def test_who_asks_in_the_middle_is_answered_behind_the_end(core: Core, expiring:
     assert (live.body, dead.body) == (str(MANY).encode(), b"0")
 
 
-def test_a_consumer_gets_nothing_that_expired_and_the_rest_when_that_is_done(core: Core, expiring: Client) -> None:
+def test_a_consumer_gets_nothing_that_expired_and_the_rest_when_that_is_done(core: Core, expiring: CoreClient) -> None:
     one_slice(core)
     reader = core.client()
     reader.call("basic.consume", queue="q", no_ack=True)
-    assert delivered(reader) == [] and queue(core, "q").ready > 3
+    assert reader.delivered() == [] and core.queue("q").ready > 3
     turn_after_turn(core, "q")
     reader.feed(b"")
-    assert delivered(reader) == [str(number) for number in range(MANY, MANY + 3)]
+    assert reader.delivered() == [str(number) for number in range(MANY, MANY + 3)]
 
 
 def test_a_flood_of_messages_that_expire_at_once_leaves_none_behind(core: Core) -> None:
     client = core.client()
     client.call("queue.declare", queue="q", arguments={"x-message-ttl": 0})
     publish(client, "q", range(MANY))
-    assert queue(core, "q").ready == 0
+    assert core.queue("q").ready == 0
 
 
 # --- very many at once by one method
 
 
 @pytest.fixture
-def holding(core: Core) -> Client:
+def holding(core: Core) -> CoreClient:
     """A client that holds more than two slices of unacknowledged messages."""
     client = core.client()
     client.call("queue.declare", queue="dead")
@@ -144,13 +141,13 @@ def holding(core: Core) -> Client:
     return client
 
 
-def settled_by_turn(core: Core, client: Client, method: str, **values: Any) -> list[int]:
+def settled_by_turn(core: Core, client: CoreClient, method: str, **values: Any) -> list[int]:
     """How many messages the queue was rid of in each turn until none is left."""
     found = []
-    before = int(queue(core, "q").unacked)
+    before = int(core.queue("q").unacked)
     client.send(method, delivery_tag=0, multiple=True, **values)
     while before:
-        now = int(queue(core, "q").unacked)
+        now = int(core.queue("q").unacked)
         found.append(before - now)
         before = now
         advance(core, 1)
@@ -159,16 +156,18 @@ def settled_by_turn(core: Core, client: Client, method: str, **values: Any) -> l
 
 
 @pytest.mark.parametrize("method", ["basic.ack", "basic.nack"])
-def test_one_ack_or_nack_for_very_many_messages_takes_a_slice_a_turn(core: Core, holding: Client, method: str) -> None:
+def test_one_ack_or_nack_for_very_many_messages_takes_a_slice_a_turn(
+    core: Core, holding: CoreClient, method: str
+) -> None:
     more = {"requeue": False} if method == "basic.nack" else {}
     found = settled_by_turn(core, holding, method, **more)
     assert sum(found) == HELD and max(found) <= SLICE and len(found) >= 3
     if method == "basic.nack":
         holding.call("basic.consume", queue="dead", no_ack=True)
-        assert delivered(holding) == [str(number) for number in range(HELD)]
+        assert holding.delivered() == [str(number) for number in range(HELD)]
 
 
-def test_what_comes_behind_it_waits_for_the_end(core: Core, holding: Client) -> None:
+def test_what_comes_behind_it_waits_for_the_end(core: Core, holding: CoreClient) -> None:
     holding.take()
     holding.send("basic.ack", delivery_tag=0, multiple=True)
     holding.send("queue.delete", queue="q", if_empty=True)
@@ -176,7 +175,7 @@ def test_what_comes_behind_it_waits_for_the_end(core: Core, holding: Client) -> 
     holding.connection.resume_writing()
     core.turn()
     holding._collect()
-    assert holding.take() == [] and queue(core, "q").unacked > 0
+    assert holding.take() == [] and core.queue("q").unacked > 0
     for _ in range(10):
         advance(core, 1)
     holding._collect()
@@ -184,37 +183,37 @@ def test_what_comes_behind_it_waits_for_the_end(core: Core, holding: Client) -> 
 
 
 def test_what_was_acknowledged_stays_acknowledged_when_the_client_goes_in_the_middle(
-    core: Core, holding: Client
+    core: Core, holding: CoreClient
 ) -> None:
     holding.send("basic.ack", delivery_tag=0, multiple=True)
     holding.connection.lost("gone")
     for _ in range(10):
         advance(core, 1)
-    assert (queue(core, "q").ready, queue(core, "q").unacked) == (0, 0)
+    assert (core.queue("q").ready, core.queue("q").unacked) == (0, 0)
 
 
-def test_a_broker_that_stops_in_the_middle_has_settled_all_of_it(core: Core, holding: Client) -> None:
+def test_a_broker_that_stops_in_the_middle_has_settled_all_of_it(core: Core, holding: CoreClient) -> None:
     holding.send("basic.ack", delivery_tag=0, multiple=True)
     core.broker.shut_down("over")
-    assert (queue(core, "q").ready, queue(core, "q").unacked) == (0, 0)
+    assert (core.queue("q").ready, core.queue("q").unacked) == (0, 0)
     advance(core, 1)  # nothing is left to be done
 
 
-def test_many_acks_at_once_share_the_bound_of_a_turn(core: Core, holding: Client) -> None:
-    before = int(queue(core, "q").unacked)
+def test_many_acks_at_once_share_the_bound_of_a_turn(core: Core, holding: CoreClient) -> None:
+    before = int(core.queue("q").unacked)
     holding.feed(
         b"".join(method_frame(1, "basic.ack", delivery_tag=tag, multiple=True) for tag in range(5000, HELD, 5000))
     )
-    assert before - int(queue(core, "q").unacked) <= SLICE
+    assert before - int(core.queue("q").unacked) <= SLICE
     for _ in range(20):
         advance(core, 1)
-    assert queue(core, "q").unacked == HELD - max(range(5000, HELD, 5000))
+    assert core.queue("q").unacked == HELD - max(range(5000, HELD, 5000))
 
 
 # --- giving back
 
 
-def give_back(client: Client, how: str) -> None:
+def give_back(client: CoreClient, how: str) -> None:
     if how == "basic.nack":
         client.send("basic.nack", delivery_tag=0, multiple=True, requeue=True)
     elif how == "basic.recover":
@@ -231,7 +230,7 @@ WAYS = ["basic.nack", "basic.recover", "channel.close", "connection lost"]
 
 @pytest.mark.parametrize("way", WAYS)
 def test_messages_go_back_a_slice_a_turn_and_nobody_gets_one_before_all_are_back(
-    core: Core, holding: Client, way: str
+    core: Core, holding: CoreClient, way: str
 ) -> None:
     holding.call("basic.cancel", consumer_tag=str(next(iter(holding.connection.channels[1].consumers))))
     reader = core.client()
@@ -240,18 +239,18 @@ def test_messages_go_back_a_slice_a_turn_and_nobody_gets_one_before_all_are_back
     give_back(holding, way)
     asking.send("queue.declare", queue="q", passive=True)
     publish(writer, "q", range(HELD, HELD + 1))
-    turns = [int(queue(core, "q").ready)]
-    while queue(core, "q").unacked:
-        assert delivered(reader) == [] and asking.take() == []
+    turns = [int(core.queue("q").ready)]
+    while core.queue("q").unacked:
+        assert reader.delivered() == [] and asking.take() == []
         advance(core, 1)
-        turns.append(int(queue(core, "q").ready))
+        turns.append(int(core.queue("q").ready))
         assert len(turns) < 100
     steps = [after - before for before, after in zip([0, *turns[:-2]], turns[:-1], strict=True)]
     assert max(steps) <= SLICE + 1 and len(turns) >= 3  # and what was published
     advance(core, 1)
     for client in (reader, asking):
         client.feed(b"")
-    assert delivered(reader) == [*(f"{number}*" for number in range(HELD)), str(HELD)]
+    assert reader.delivered() == [*(f"{number}*" for number in range(HELD)), str(HELD)]
     assert [got["message_count"] for got in asking.take()] == [0]
 
 
@@ -263,11 +262,11 @@ def test_what_was_given_back_is_there_again_after_a_stop_in_the_middle(tmp_path:
     client.call("basic.consume", queue="q")
     assert len(client.deliveries()) == HELD
     client.send("basic.nack", delivery_tag=0, multiple=True, requeue=True)
-    assert queue(core, "q").unacked > 0
+    assert core.queue("q").unacked > 0
     core.restart()
     client = core.client()
     client.call("basic.consume", queue="q", no_ack=True)
-    assert delivered(client) == [f"{number}*" for number in range(HELD)]
+    assert client.delivered() == [f"{number}*" for number in range(HELD)]
 
 
 def test_content_that_must_be_read_again_counts_for_more(core: Core) -> None:
@@ -278,12 +277,12 @@ def test_content_that_must_be_read_again_counts_for_more(core: Core) -> None:
     assert len(client.deliveries()) == HELD
     client.call("basic.cancel", consumer_tag="c")
     client.send("basic.nack", delivery_tag=0, multiple=True, requeue=True)
-    first = int(queue(core, "q").ready)
+    first = int(core.queue("q").ready)
     advance(core, 1)
-    assert WINDOW <= first < SLICE and queue(core, "q").ready - first <= SLICE // READ
+    assert WINDOW <= first < SLICE and core.queue("q").ready - first <= SLICE // READ
 
 
-def test_a_queue_deleted_in_the_middle_takes_all_of_it_along(core: Core, holding: Client) -> None:
+def test_a_queue_deleted_in_the_middle_takes_all_of_it_along(core: Core, holding: CoreClient) -> None:
     give_back(holding, "basic.nack")
     core.broker.begin_turn()
     vhost = core.broker.vhosts["/"]
@@ -304,15 +303,15 @@ def test_a_much_lower_limit_drops_a_bounded_number_a_turn_oldest_first(core: Cor
     arguments = {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dead"}
     client.call("queue.declare", queue="q", arguments=arguments)
     publish(client, "q", range(MANY))
-    policy(core, "^q$", max_length=3)
+    core.policy("^q$", max_length=3)
     asking = core.client()
     asking.send("queue.declare", queue="q", passive=True)
-    dropped = [MANY - int(queue(core, "q").ready)]
-    while queue(core, "q").ready > 3:
+    dropped = [MANY - int(core.queue("q").ready)]
+    while core.queue("q").ready > 3:
         assert asking.take() == []
-        before = int(queue(core, "q").ready)
+        before = int(core.queue("q").ready)
         advance(core, 1)
-        dropped.append(before - int(queue(core, "q").ready))
+        dropped.append(before - int(core.queue("q").ready))
         assert len(dropped) < 100
     assert max(dropped) <= EXPIRIES and len(dropped) > 3
     for _ in range(3):
@@ -320,16 +319,16 @@ def test_a_much_lower_limit_drops_a_bounded_number_a_turn_oldest_first(core: Cor
     asking.feed(b"")
     assert [got["message_count"] for got in asking.take()] == [3]
     client.call("basic.consume", queue="dead", no_ack=True)
-    assert delivered(client) == [str(number) for number in range(MANY - 3)]
+    assert client.delivered() == [str(number) for number in range(MANY - 3)]
 
 
 def test_publishes_do_not_outrun_the_dropping(core: Core) -> None:
     client = core.client()
     client.call("queue.declare", queue="q")
     publish(client, "q", range(MANY))
-    policy(core, "^q$", max_length=3)
+    core.policy("^q$", max_length=3)
     publish(client, "q", range(MANY))
-    assert queue(core, "q").ready < MANY
+    assert core.queue("q").ready < MANY
 
 
 # --- very many queues and connections

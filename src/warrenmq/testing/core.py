@@ -1,0 +1,246 @@
+"""`Core`: a broker without sockets, threads and time, for tests of its rules.
+
+    core = Core(tmp_path)
+    a = core.client()
+    a.call("queue.declare", queue="q")
+    a.publish("", "q", b"body")
+    assert a.call("basic.get", queue="q").name == "basic.get-ok"
+
+Duty: one broker on one folder, on the virtual clock; when a commit finishes, if the test wants to say so; what the
+operator was told; stopping, crashing and starting again. What a client sends is handled when it is sent, as a turn of
+its own. Not here: the client (`core_client`); a broker that other programs connect to (`broker`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import weakref
+from pathlib import Path
+from types import TracebackType
+
+from warrenmq.broker.broker import Broker
+from warrenmq.broker.clock import VirtualClock
+from warrenmq.broker.in_force import set_policy
+from warrenmq.broker.log_listener import LogListener
+from warrenmq.broker.notes import Notes
+from warrenmq.broker.policy import parse_policy
+from warrenmq.broker.queue.queue import Queue
+from warrenmq.broker.randomness import Randomness
+from warrenmq.log.files import Files
+from warrenmq.log.log import Log
+from warrenmq.log.runner import Runner, Task
+from warrenmq.log.settings import LogSettings
+from warrenmq.log.transient import TransientStore
+from warrenmq.testing.core_client import CoreClient
+
+
+class UnsyncedFiles(Files):
+    """Real files whose sync costs nothing: most tests are about rules, not about the disk."""
+
+    def sync(self, descriptor: int) -> None:
+        """Nothing: what is written is in the file, and the machine is not switched off."""
+
+
+class HeldRunner(Runner):
+    """A runner whose tasks wait until `Core.commit` runs them."""
+
+    def __init__(self) -> None:
+        self.log: Log | None = None
+        self.held: list[Task] = []
+
+    def submit(self, task: Task) -> bool:
+        """Keep the task for later."""
+        self.held.append(task)
+        return False
+
+    def wait(self) -> None:
+        """Run all tasks now."""
+        for task in self.held:
+            task.run()
+        self.held = []
+
+
+class Events(Notes):
+    """What the operator is told, as a list."""
+
+    def __init__(self) -> None:
+        self.seen: list[tuple[str, dict[str, object]]] = []
+        self.crashes: list[str] | None = None  # a list: defects are expected and written here, else they are raised
+        self.defect_at: set[str] = set()  # defects on demand: telling of these events fails
+
+    def event(self, level: str, name: str, fields: dict[str, object]) -> None:  # noqa: ARG002
+        """Called by the broker."""
+        if name in self.defect_at:
+            raise RuntimeError(f"a defect at {name}")
+        self.seen.append((name, fields))
+
+    def crash(self, name: str, fields: dict[str, object], error: Exception) -> None:  # noqa: ARG002
+        """Called by the broker when it has caught a defect of its own."""
+        if self.crashes is None:
+            raise error
+        self.crashes.append(f"{name}: {error}")
+
+    def named(self, name: str) -> list[dict[str, object]]:
+        """The fields of all events with this name."""
+        return [fields for event, fields in self.seen if event == name]
+
+
+class Core:
+    """A broker on a folder. It lets go of its files when it is closed, or when nobody refers to it any more.
+
+    files     what stands in for the disk, such as `FaultyDisk()`; else files that are not synced
+    held      commits wait for `commit`, so that a test sees what happens before them
+    settings  the log's, for small segments
+    clock     another one's, to go on at its time
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        files: Files | None = None,
+        held: bool = False,
+        settings: LogSettings | None = None,
+        clock: VirtualClock | None = None,
+    ) -> None:
+        self.folder = folder
+        self.files = files or UnsyncedFiles()
+        self.held = held
+        self.settings = settings or LogSettings()
+        self.clock = clock or VirtualClock()
+        self.start()
+
+    # --- life
+
+    def start(self) -> None:
+        """Open what the folder holds; `notes` and `broker` are new ones."""
+        self.log, self.recovered = Log.open(str(self.folder), self.files, self.settings, None)
+        self._open_files = weakref.finalize(self, _let_go, self.log)
+        self._open_files.atexit = False
+        self.notes = Events()
+        self.transient = TransientStore(str(self.folder), self.files)
+        self.broker = Broker(self.log, self.transient, self.clock, self.clock, Randomness(1), self.notes)
+        self.committer = HeldRunner() if self.held else Runner()
+        self.log.attach(LogListener(self.broker), self.committer, Runner())
+        self.broker.recover(self.recovered)
+        self.broker.create_defaults("guest", "guest")
+        self.turn()
+        self.log.flush()
+
+    def stop(self) -> None:
+        """Shut down cleanly: the next start needs no scan."""
+        self.broker.begin_turn()
+        self.broker.shut_down("over")
+        self.commit()
+        self.log.flush()
+        indexes = self.broker.delay.log_indexes()
+        for vhost in self.broker.vhosts.values():
+            for queue in vhost.queues.values():
+                if queue.durable:
+                    indexes[int(queue.id)] = queue.index()
+        self._open_files.detach()
+        self.log.close(indexes)
+
+    def crash(self) -> None:
+        """The process ends here and now: nothing more is written, and the folder's lock goes with it."""
+        self._open_files()
+
+    def restart(self, clean: bool = True) -> None:
+        """Stop, or crash with everything so far on disk, and start on the same folder; clients have to connect anew."""
+        if clean:
+            self.stop()
+        else:
+            self.log.flush()
+            self.crash()
+        self.start()
+
+    def __enter__(self) -> Core:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.crash()
+
+    # --- turns and time
+
+    def turn(self) -> None:
+        """A turn that only ends."""
+        self.broker.begin_turn()
+        self.broker.end_turn()
+
+    def commit(self) -> None:
+        """Let every held commit finish, and whatever follows from it."""
+        committer = self.committer
+        while isinstance(committer, HeldRunner) and committer.held:
+            task = committer.held.pop(0)
+            task.run()
+            self.broker.begin_turn()
+            self.log.done(task.number)
+            self.broker.end_turn()
+
+    def retry(self) -> None:
+        """The log tries a failed disk again."""
+        self.broker.begin_turn()
+        self.log.retry()
+        self.broker.end_turn()
+        self.commit()
+
+    def advance(self, milliseconds: int) -> None:
+        """Fire what becomes due, in due order, each timer in a turn of its own."""
+        end = self.clock.now_ms() + milliseconds
+        while 0 <= (due := self.broker.timers.next_due()) <= end:
+            self.clock.set_ms(max(due, self.clock.now_ms()))
+            self.broker.begin_turn()
+            self.broker.timers.run_next(self.broker.turn.now)
+            self.broker.end_turn()
+        self.clock.set_ms(end)
+        self.broker.begin_turn()
+        self.log.tick(end)
+        self.broker.end_turn()
+        self.commit()
+
+    def settle(self) -> None:
+        """What is settled a slice a turn is seen to its end."""
+        while self.broker.jobs.busy():
+            self.advance(1)
+
+    # --- looking and setting up
+
+    def client(
+        self,
+        user: str = "guest",
+        password: str = "guest",
+        vhost: str = "/",
+        persistent: bool = False,
+        **capabilities: bool,
+    ) -> CoreClient:
+        """A client that is logged in and has channel 1; ``persistent``: what it publishes is, unless said otherwise."""
+        client = CoreClient(self, persistent)
+        client.handshake(user, password, vhost, capabilities)
+        return client
+
+    def queue(self, name: str, vhost: str = "/") -> Queue:
+        """The broker's own queue."""
+        return self.broker.vhosts[vhost].queues[name]
+
+    def ready(self, queue: str) -> int:
+        """How many messages wait in a queue."""
+        return int(self.queue(queue).ready)
+
+    def policy(self, pattern: str, **definition: object) -> None:
+        """Set the policy p on the queues of this pattern; underscores stand for dashes."""
+        value = {"pattern": pattern, "definition": {key.replace("_", "-"): v for key, v in definition.items()}}
+        self.broker.begin_turn()
+        wanted = parse_policy("/", "p", {**value, "apply-to": "queues", "priority": 0}, False)
+        for _ in set_policy(self.broker, wanted, False):
+            pass
+        self.broker.end_turn()
+
+
+def _let_go(log: Log) -> None:
+    """Close what is open, writing nothing."""
+    for close in (log.committer.stop, log.worker.stop, log.tail.close, log.reader.close):
+        with contextlib.suppress(Exception):
+            close()
+    with contextlib.suppress(Exception):
+        log.files.close(log._lock)
