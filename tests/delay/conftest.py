@@ -1,4 +1,4 @@
-"""`desk`: a broker on the virtual clock with a channel."""
+"""`session`: a broker on the virtual clock with a channel."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.delay.desk import Desk, desk_on
+from tests.delay.session import Session, session_on
 
 
 @pytest.fixture
-def desk(tmp_path: Path) -> Iterator[Desk]:
-    with desk_on(tmp_path) as desk:
-        yield desk
+def session(tmp_path: Path) -> Iterator[Session]:
+    with session_on(tmp_path) as session:
+        yield session

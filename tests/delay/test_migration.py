@@ -7,7 +7,7 @@ from pathlib import Path
 
 import httpx
 
-from tests.delay.desk import Desk
+from tests.delay.session import Session
 
 # As `rabbitmqctl export_definitions` writes them, shortened to what matters here.
 EXPORTED = {
@@ -24,28 +24,28 @@ EXPORTED = {
 }  # fmt: skip
 
 
-def post(desk: Desk) -> httpx.Response:
-    url = f"{desk.broker.http_url}/api/definitions"
+def post(session: Session) -> httpx.Response:
+    url = f"{session.broker.http_url}/api/definitions"
     return httpx.post(url, json=EXPORTED, auth=("guest", "guest"), timeout=60)
 
 
-def test_definitions_of_the_plugin_are_taken_over(desk: Desk) -> None:
-    assert post(desk).status_code == 204
-    desk.queue("alternate", "amq.fanout")
-    desk.publish("x", 1000, key="a.b", exchange="later")
-    desk.publish("y", 1000, key="b.a", exchange="later")
-    desk.advance(1000)
-    assert desk.take() == ["x"] and desk.take("alternate") == ["y"]
+def test_definitions_of_the_plugin_are_taken_over(session: Session) -> None:
+    assert post(session).status_code == 204
+    session.queue("alternate", "amq.fanout")
+    session.publish("x", 1000, key="a.b", exchange="later")
+    session.publish("y", 1000, key="b.a", exchange="later")
+    session.advance(1000)
+    assert session.take() == ["x"] and session.take("alternate") == ["y"]
 
 
-def test_importing_them_again_keeps_what_waits(desk: Desk) -> None:
-    assert post(desk).status_code == 204
-    desk.publish("x", 1000, key="a.b", exchange="later")
-    assert desk.waiting("later") == 1
-    assert post(desk).status_code == 204
-    desk.restart()
-    assert desk.waiting("later") == 1
-    url = f"{desk.broker.http_url}/api/definitions"
+def test_importing_them_again_keeps_what_waits(session: Session) -> None:
+    assert post(session).status_code == 204
+    session.publish("x", 1000, key="a.b", exchange="later")
+    assert session.waiting("later") == 1
+    assert post(session).status_code == 204
+    session.restart()
+    assert session.waiting("later") == 1
+    url = f"{session.broker.http_url}/api/definitions"
     exported = httpx.get(url, auth=("guest", "guest"), timeout=60).json()
     assert EXPORTED["exchanges"][0] in exported["exchanges"]
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.delay.desk import DELAYED, Desk
+from tests.delay.session import DELAYED, Session
 from warrenmq.client import Acked, ChannelClosed, Connection, Nacked, Properties, Returned
 from warrenmq.testing import Broker, FaultyDisk
 from warrenmq.wire.fields import from_python
@@ -18,187 +18,187 @@ pytestmark = pytest.mark.pure
 # --- confirms and mandatory
 
 
-def events(desk: Desk) -> list[str]:
-    desk.broker.settle()
-    desk.connection.read(0)
-    return [type(event).__name__ for event in desk.channel.take_events()]
+def events(session: Session) -> list[str]:
+    session.broker.settle()
+    session.connection.read(0)
+    return [type(event).__name__ for event in session.channel.take_events()]
 
 
-def test_a_delayed_message_is_confirmed_when_the_log_has_it_not_when_it_is_due(desk: Desk) -> None:
-    desk.exchange()
-    desk.channel.confirm_select()
-    desk.publish("x", 60_000)
-    assert events(desk) == ["Acked"]
+def test_a_delayed_message_is_confirmed_when_the_log_has_it_not_when_it_is_due(session: Session) -> None:
+    session.exchange()
+    session.channel.confirm_select()
+    session.publish("x", 60_000)
+    assert events(session) == ["Acked"]
 
 
-def test_a_mandatory_delayed_message_is_returned_at_once_then_confirmed_and_still_delivered(desk: Desk) -> None:
+def test_a_mandatory_delayed_message_is_returned_at_once_then_confirmed_and_still_delivered(session: Session) -> None:
     """The plugin's behaviour, which clients are built around."""
-    desk.exchange()
-    desk.queue()
-    desk.channel.confirm_select()
-    desk.publish("x", 1000, mandatory=True)
-    assert events(desk) == ["Returned", "Acked"]
-    desk.advance(1000)
-    assert desk.take() == ["x"]
+    session.exchange()
+    session.queue()
+    session.channel.confirm_select()
+    session.publish("x", 1000, mandatory=True)
+    assert events(session) == ["Returned", "Acked"]
+    session.advance(1000)
+    assert session.take() == ["x"]
 
 
 @pytest.mark.parametrize("how", ["argument", "policy"])
-def test_an_honest_exchange_returns_only_what_it_would_not_route_now(desk: Desk, how: str) -> None:
+def test_an_honest_exchange_returns_only_what_it_would_not_route_now(session: Session, how: str) -> None:
     if how == "argument":
-        desk.exchange(x_delayed_mandatory="honest")
+        session.exchange(x_delayed_mandatory="honest")
     else:
-        desk.exchange()
+        session.exchange()
         policy = {"pattern": "^d$", "definition": {"delayed-mandatory": "honest"}, "apply-to": "exchanges"}
-        url = f"{desk.broker.http_url}/api/policies/%2F/honest"
+        url = f"{session.broker.http_url}/api/policies/%2F/honest"
         assert httpx.put(url, json=policy, auth=("guest", "guest")).status_code == 201
-    desk.queue()
-    desk.channel.confirm_select()
-    desk.publish("routable", 1000, mandatory=True)
-    assert events(desk) == ["Acked"]
-    desk.publish("unroutable", 1000, key="nobody", mandatory=True)
-    assert events(desk) == ["Returned", "Acked"]
-    desk.advance(1000)
-    assert desk.take() == ["routable"]
+    session.queue()
+    session.channel.confirm_select()
+    session.publish("routable", 1000, mandatory=True)
+    assert events(session) == ["Acked"]
+    session.publish("unroutable", 1000, key="nobody", mandatory=True)
+    assert events(session) == ["Returned", "Acked"]
+    session.advance(1000)
+    assert session.take() == ["routable"]
 
 
-def test_a_message_without_delay_is_returned_and_confirmed_as_by_the_inner_type(desk: Desk) -> None:
-    desk.exchange()
-    desk.queue()
-    desk.channel.confirm_select()
-    desk.publish("routable", mandatory=True)
-    assert events(desk) == ["Acked"]
-    desk.publish("unroutable", key="nobody", mandatory=True)
-    assert events(desk) == ["Returned", "Acked"]
+def test_a_message_without_delay_is_returned_and_confirmed_as_by_the_inner_type(session: Session) -> None:
+    session.exchange()
+    session.queue()
+    session.channel.confirm_select()
+    session.publish("routable", mandatory=True)
+    assert events(session) == ["Acked"]
+    session.publish("unroutable", key="nobody", mandatory=True)
+    assert events(session) == ["Returned", "Acked"]
 
 
-def test_a_message_that_also_went_to_a_queue_at_once_is_not_returned(desk: Desk) -> None:
-    desk.exchange()
-    desk.channel.exchange_declare("front", "fanout")
-    desk.channel.exchange_bind("d", "front", "")
-    desk.queue("at once", "front")
-    desk.queue()
-    desk.channel.confirm_select()
+def test_a_message_that_also_went_to_a_queue_at_once_is_not_returned(session: Session) -> None:
+    session.exchange()
+    session.channel.exchange_declare("front", "fanout")
+    session.channel.exchange_bind("d", "front", "")
+    session.queue("at once", "front")
+    session.queue()
+    session.channel.confirm_select()
     for persistent in (True, False):
-        desk.publish("x", 1000, exchange="front", mandatory=True, persistent=persistent)
-        assert events(desk) == ["Acked"]
-    desk.advance(1000)
-    assert desk.take("at once") == desk.take() == ["x", "x"]
+        session.publish("x", 1000, exchange="front", mandatory=True, persistent=persistent)
+        assert events(session) == ["Acked"]
+    session.advance(1000)
+    assert session.take("at once") == session.take() == ["x", "x"]
 
 
 @pytest.mark.parametrize("argument", ["x-delayed-mandatory", "x-delayed-header", "x-delayed-missed"])
-def test_an_argument_that_makes_no_sense_is_refused_by_name(desk: Desk, argument: str) -> None:
+def test_an_argument_that_makes_no_sense_is_refused_by_name(session: Session, argument: str) -> None:
     with pytest.raises(ChannelClosed) as error:
-        desk.channel.exchange_declare("d", DELAYED, arguments={"x-delayed-type": "direct", argument: "perhaps"})
+        session.channel.exchange_declare("d", DELAYED, arguments={"x-delayed-type": "direct", argument: "perhaps"})
     assert error.value.code == 406 and argument in error.value.text and "'perhaps'" in error.value.text
 
 
 # --- transactions
 
 
-def test_a_transaction_schedules_at_commit(desk: Desk) -> None:
-    desk.exchange()
-    desk.queue()
-    desk.channel.tx_select()
-    desk.publish("x", 1000)
-    assert desk.waiting() == 0
-    desk.advance(500)
-    desk.channel.tx_commit()
-    assert desk.waiting() == 1
-    desk.advance(999)
-    assert desk.take() == []
-    desk.advance(1)
-    assert desk.take() == ["x"]
+def test_a_transaction_schedules_at_commit(session: Session) -> None:
+    session.exchange()
+    session.queue()
+    session.channel.tx_select()
+    session.publish("x", 1000)
+    assert session.waiting() == 0
+    session.advance(500)
+    session.channel.tx_commit()
+    assert session.waiting() == 1
+    session.advance(999)
+    assert session.take() == []
+    session.advance(1)
+    assert session.take() == ["x"]
 
 
-def test_a_rolled_back_message_is_never_scheduled(desk: Desk) -> None:
-    desk.exchange()
-    desk.queue()
-    desk.channel.tx_select()
-    desk.publish("x", 1000)
-    desk.channel.tx_rollback()
-    assert desk.waiting() == 0
-    desk.advance(2000)
-    assert desk.take() == []
+def test_a_rolled_back_message_is_never_scheduled(session: Session) -> None:
+    session.exchange()
+    session.queue()
+    session.channel.tx_select()
+    session.publish("x", 1000)
+    session.channel.tx_rollback()
+    assert session.waiting() == 0
+    session.advance(2000)
+    assert session.take() == []
 
 
-def test_a_mandatory_message_of_a_transaction_is_returned_at_commit(desk: Desk) -> None:
-    desk.exchange()
-    desk.channel.tx_select()
-    desk.publish("x", 1000, mandatory=True)
-    assert desk.returned() == []
-    desk.channel.tx_commit()
-    assert desk.returned() == ["x"]
+def test_a_mandatory_message_of_a_transaction_is_returned_at_commit(session: Session) -> None:
+    session.exchange()
+    session.channel.tx_select()
+    session.publish("x", 1000, mandatory=True)
+    assert session.returned() == []
+    session.channel.tx_commit()
+    assert session.returned() == ["x"]
 
 
-def test_an_exchange_deleted_before_the_commit_keeps_nothing(desk: Desk) -> None:
-    desk.exchange()
-    desk.channel.tx_select()
-    desk.publish("x", 1000, mandatory=True)
-    other = desk.connection.channel()
+def test_an_exchange_deleted_before_the_commit_keeps_nothing(session: Session) -> None:
+    session.exchange()
+    session.channel.tx_select()
+    session.publish("x", 1000, mandatory=True)
+    other = session.connection.channel()
     other.exchange_delete("d")
-    desk.channel.tx_commit()
-    assert desk.returned() == ["x"]
+    session.channel.tx_commit()
+    assert session.returned() == ["x"]
 
 
 # --- deleting
 
 
 @pytest.mark.parametrize("durable", [True, False], ids=["durable", "transient"])
-def test_deleting_the_exchange_cancels_what_waits_there(desk: Desk, durable: bool) -> None:
-    desk.exchange(durable=durable)
-    desk.queue()
+def test_deleting_the_exchange_cancels_what_waits_there(session: Session, durable: bool) -> None:
+    session.exchange(durable=durable)
+    session.queue()
     for _ in range(3):
-        desk.publish("x", 1000)
-    assert desk.waiting() == 3
-    desk.channel.exchange_delete("d")
-    desk.exchange(durable=durable)
-    desk.channel.queue_bind("q", "d", "k")
-    assert desk.waiting() == 0
-    desk.restart()
+        session.publish("x", 1000)
+    assert session.waiting() == 3
+    session.channel.exchange_delete("d")
+    session.exchange(durable=durable)
+    session.channel.queue_bind("q", "d", "k")
+    assert session.waiting() == 0
+    session.restart()
     if durable:
-        assert desk.waiting() == 0
-    desk.advance(5000)
-    assert desk.take() == []
-    assert desk.broker.call(lambda: desk.broker.server.broker.log.maintenance.live_bytes()) < 10_000
+        assert session.waiting() == 0
+    session.advance(5000)
+    assert session.take() == []
+    assert session.broker.call(lambda: session.broker.server.broker.log.maintenance.live_bytes()) < 10_000
 
 
 # --- at the due time
 
 
-def test_bindings_are_those_of_the_due_time(desk: Desk) -> None:
-    desk.exchange()
-    desk.queue("early")
-    desk.publish("x", 1000)
-    desk.channel.queue_unbind("early", "d", "k")
-    desk.queue("late")
-    desk.advance(1000)
-    assert desk.take("early") == [] and desk.take("late") == ["x"]
+def test_bindings_are_those_of_the_due_time(session: Session) -> None:
+    session.exchange()
+    session.queue("early")
+    session.publish("x", 1000)
+    session.channel.queue_unbind("early", "d", "k")
+    session.queue("late")
+    session.advance(1000)
+    assert session.take("early") == [] and session.take("late") == ["x"]
 
 
-def test_the_alternate_exchange_gets_what_is_unroutable_when_due_and_nothing_before(desk: Desk) -> None:
-    desk.exchange(alternate_exchange="amq.fanout")
-    desk.queue("lost", "amq.fanout")
-    desk.publish("x", 1000)
-    assert desk.take("lost") == []
-    desk.advance(1000)
-    assert desk.take("lost") == ["x"]
+def test_the_alternate_exchange_gets_what_is_unroutable_when_due_and_nothing_before(session: Session) -> None:
+    session.exchange(alternate_exchange="amq.fanout")
+    session.queue("lost", "amq.fanout")
+    session.publish("x", 1000)
+    assert session.take("lost") == []
+    session.advance(1000)
+    assert session.take("lost") == ["x"]
 
 
-def test_what_is_unroutable_when_due_is_counted_and_gone(desk: Desk) -> None:
-    desk.exchange()
-    desk.publish("x", 1000)
-    desk.advance(1000)
-    assert desk.waiting() == 0
-    delay = desk.broker.server.broker.delay
-    assert desk.broker.call(lambda: (int(delay.undeliverable), int(delay.delivered))) == (1, 0)
+def test_what_is_unroutable_when_due_is_counted_and_gone(session: Session) -> None:
+    session.exchange()
+    session.publish("x", 1000)
+    session.advance(1000)
+    assert session.waiting() == 0
+    delay = session.broker.server.broker.delay
+    assert session.broker.call(lambda: (int(delay.undeliverable), int(delay.delivered))) == (1, 0)
 
 
-def test_what_is_unroutable_when_due_goes_to_the_exchanges_dead_letter_exchange(desk: Desk) -> None:
-    desk.exchange(x_dead_letter_exchange="amq.direct", x_dead_letter_routing_key="dead")
-    desk.queue("dead", "amq.direct", "dead")
-    desk.publish("x", 1000)
-    desk.advance(1000)
-    message = desk.channel.basic_get("dead", no_ack=True)
+def test_what_is_unroutable_when_due_goes_to_the_exchanges_dead_letter_exchange(session: Session) -> None:
+    session.exchange(x_dead_letter_exchange="amq.direct", x_dead_letter_routing_key="dead")
+    session.queue("dead", "amq.direct", "dead")
+    session.publish("x", 1000)
+    session.advance(1000)
+    message = session.channel.basic_get("dead", no_ack=True)
     assert message is not None and bytes(message.body) == b"x"
     headers = message.properties.headers
     assert headers is not None
@@ -206,128 +206,128 @@ def test_what_is_unroutable_when_due_goes_to_the_exchanges_dead_letter_exchange(
     assert (death["reason"].value, death["exchange"].value, death["count"].value) == ("unroutable", "d", 1)
 
 
-def test_a_full_queue_that_rejects_counts_as_undeliverable(desk: Desk) -> None:
-    desk.exchange(x_dead_letter_exchange="amq.fanout")
-    desk.queue("q", x_max_length=1, x_overflow="reject-publish")
-    desk.queue("dead", "amq.fanout")
-    desk.publish("first", 1000)
-    desk.publish("second", 1000)
-    desk.advance(1000)
-    assert desk.take() == ["first"] and desk.take("dead") == ["second"]
+def test_a_full_queue_that_rejects_counts_as_undeliverable(session: Session) -> None:
+    session.exchange(x_dead_letter_exchange="amq.fanout")
+    session.queue("q", x_max_length=1, x_overflow="reject-publish")
+    session.queue("dead", "amq.fanout")
+    session.publish("first", 1000)
+    session.publish("second", 1000)
+    session.advance(1000)
+    assert session.take() == ["first"] and session.take("dead") == ["second"]
 
 
-def test_time_to_live_begins_when_the_message_arrives_in_its_queue(desk: Desk) -> None:
-    desk.exchange()
-    desk.queue("q", x_message_ttl=500)
-    desk.publish("by message", 10_000, expiration="200")
-    desk.publish("by queue", 10_000)
-    desk.advance(10_199)
-    assert desk.channel.queue_declare("q", passive=True).int("message_count") == 2
-    desk.advance(300)
-    assert desk.channel.queue_declare("q", passive=True).int("message_count") == 1
-    desk.advance(1)
-    assert desk.take() == []
+def test_time_to_live_begins_when_the_message_arrives_in_its_queue(session: Session) -> None:
+    session.exchange()
+    session.queue("q", x_message_ttl=500)
+    session.publish("by message", 10_000, expiration="200")
+    session.publish("by queue", 10_000)
+    session.advance(10_199)
+    assert session.channel.queue_declare("q", passive=True).int("message_count") == 2
+    session.advance(300)
+    assert session.channel.queue_declare("q", passive=True).int("message_count") == 1
+    session.advance(1)
+    assert session.take() == []
 
 
-def test_a_priority_queue_orders_what_fires_together(desk: Desk) -> None:
-    desk.exchange()
-    desk.queue("q", x_max_priority=10)
+def test_a_priority_queue_orders_what_fires_together(session: Session) -> None:
+    session.exchange()
+    session.queue("q", x_max_priority=10)
     for priority in (1, 9, 5):
         properties = Properties(headers=from_python({"x-delay": 100}), priority=priority, delivery_mode=2)
-        desk.channel.basic_publish("d", "k", str(priority).encode(), properties)
-    desk.advance(100)
-    assert desk.take() == ["9", "5", "1"]
+        session.channel.basic_publish("d", "k", str(priority).encode(), properties)
+    session.advance(100)
+    assert session.take() == ["9", "5", "1"]
 
 
-def test_a_transient_message_is_transient_in_its_queue(desk: Desk) -> None:
-    desk.exchange()
-    desk.queue()
-    desk.publish("transient", 1000, persistent=False)
-    desk.publish("persistent", 1000)
-    desk.restart()
-    desk.advance(1000)
-    assert desk.channel.queue_declare("q", passive=True).int("message_count") == 2
-    desk.restart()
-    assert desk.take() == ["persistent"]
+def test_a_transient_message_is_transient_in_its_queue(session: Session) -> None:
+    session.exchange()
+    session.queue()
+    session.publish("transient", 1000, persistent=False)
+    session.publish("persistent", 1000)
+    session.restart()
+    session.advance(1000)
+    assert session.channel.queue_declare("q", passive=True).int("message_count") == 2
+    session.restart()
+    assert session.take() == ["persistent"]
 
 
-def test_a_dead_letter_with_a_delay_waits_at_a_delayed_dead_letter_exchange(desk: Desk) -> None:
+def test_a_dead_letter_with_a_delay_waits_at_a_delayed_dead_letter_exchange(session: Session) -> None:
     """The retry pattern: rejected messages come back after their delay."""
-    desk.exchange()
-    desk.queue("work", "", x_dead_letter_exchange="d", x_dead_letter_routing_key="k")
-    desk.queue()
-    desk.publish("x", 1000, exchange="", key="work")
-    message = desk.channel.basic_get("work")
+    session.exchange()
+    session.queue("work", "", x_dead_letter_exchange="d", x_dead_letter_routing_key="k")
+    session.queue()
+    session.publish("x", 1000, exchange="", key="work")
+    message = session.channel.basic_get("work")
     assert message is not None
-    desk.channel.basic_reject(message.delivery_tag, requeue=False)
-    assert desk.waiting() == 1
-    desk.advance(1000)
-    assert desk.take() == ["x"]
+    session.channel.basic_reject(message.delivery_tag, requeue=False)
+    assert session.waiting() == 1
+    session.advance(1000)
+    assert session.take() == ["x"]
 
 
-def test_a_dead_letter_with_a_senseless_delay_does_not_wait(desk: Desk) -> None:
-    desk.exchange()
-    desk.queue("work", "", x_dead_letter_exchange="d", x_dead_letter_routing_key="k")
-    desk.queue()
-    desk.publish("x", "soon", exchange="", key="work")
-    message = desk.channel.basic_get("work")
+def test_a_dead_letter_with_a_senseless_delay_does_not_wait(session: Session) -> None:
+    session.exchange()
+    session.queue("work", "", x_dead_letter_exchange="d", x_dead_letter_routing_key="k")
+    session.queue()
+    session.publish("x", "soon", exchange="", key="work")
+    message = session.channel.basic_get("work")
     assert message is not None
-    desk.channel.basic_reject(message.delivery_tag, requeue=False)
-    assert desk.take() == ["x"]
+    session.channel.basic_reject(message.delivery_tag, requeue=False)
+    assert session.take() == ["x"]
 
 
-def test_a_stream_takes_what_fires_whether_persistent_or_not(desk: Desk) -> None:
-    desk.exchange()
-    desk.queue("s", x_queue_type="stream")
-    desk.publish("persistent", 1000)
-    desk.publish("transient", 1000, persistent=False)
-    desk.advance(1000)
+def test_a_stream_takes_what_fires_whether_persistent_or_not(session: Session) -> None:
+    session.exchange()
+    session.queue("s", x_queue_type="stream")
+    session.publish("persistent", 1000)
+    session.publish("transient", 1000, persistent=False)
+    session.advance(1000)
     for _ in range(2):
-        channel = desk.connection.channel()
+        channel = session.connection.channel()
         channel.basic_qos(10)
         channel.basic_consume("s", arguments={"x-stream-offset": "first"})
         messages = [channel.next_message(timeout=60) for _ in range(2)]
         assert [bytes(one.body) for one in messages if one is not None] == [b"persistent", b"transient"]
         assert [one.routing_key for one in messages if one is not None] == ["k", "k"]
-        desk.restart()
+        session.restart()
 
 
 # --- the log
 
 
-def test_the_body_is_not_written_again_when_the_message_fires(desk: Desk) -> None:
-    desk.exchange()
+def test_the_body_is_not_written_again_when_the_message_fires(session: Session) -> None:
+    session.exchange()
     for name in "abc":
-        desk.queue(name)
-    desk.publish("x" * 100_000, 1000)
-    desk.waiting()
-    log = desk.broker.server.log
-    before = desk.broker.call(lambda: int(log.maintenance.live_bytes()))
-    desk.advance(1000)
-    assert desk.broker.call(lambda: int(log.maintenance.live_bytes())) - before < 10_000
-    desk.restart()
-    assert [len(body) for name in "abc" for body in desk.take(name)] == [100_000] * 3
+        session.queue(name)
+    session.publish("x" * 100_000, 1000)
+    session.waiting()
+    log = session.broker.server.log
+    before = session.broker.call(lambda: int(log.maintenance.live_bytes()))
+    session.advance(1000)
+    assert session.broker.call(lambda: int(log.maintenance.live_bytes())) - before < 10_000
+    session.restart()
+    assert [len(body) for name in "abc" for body in session.take(name)] == [100_000] * 3
 
 
-def test_a_message_of_two_megabytes_waits_and_arrives_whole(desk: Desk) -> None:
-    desk.exchange()
-    desk.queue()
+def test_a_message_of_two_megabytes_waits_and_arrives_whole(session: Session) -> None:
+    session.exchange()
+    session.queue()
     body = "0123456789abcdef" * (1 << 17)
-    desk.publish(body, 1000)
-    desk.restart()
-    desk.advance(1000)
-    assert desk.take() == [body]
+    session.publish(body, 1000)
+    session.restart()
+    session.advance(1000)
+    assert session.take() == [body]
 
 
-def test_the_keys_of_cc_are_used_when_due_and_those_of_bcc_stay_secret(desk: Desk) -> None:
-    desk.exchange()
+def test_the_keys_of_cc_are_used_when_due_and_those_of_bcc_stay_secret(session: Session) -> None:
+    session.exchange()
     for key in "abc":
-        desk.queue(key, key=key)
-    desk.publish("x", 1000, key="a", CC=["b"], BCC=["c"])
-    desk.restart()
-    desk.advance(1000)
+        session.queue(key, key=key)
+    session.publish("x", 1000, key="a", CC=["b"], BCC=["c"])
+    session.restart()
+    session.advance(1000)
     for key in "abc":
-        message = desk.channel.basic_get(key, no_ack=True)
+        message = session.channel.basic_get(key, no_ack=True)
         assert message is not None and message.routing_key == "a"
         assert message.properties.headers is not None and "BCC" not in message.properties.headers
 
@@ -381,86 +381,86 @@ def test_an_honest_exchange_returns_a_mandatory_message_that_the_disk_refused(tm
         disk.repair()
 
 
-def test_large_messages_make_smaller_slices(desk: Desk) -> None:
-    desk.exchange()
-    desk.queue()
+def test_large_messages_make_smaller_slices(session: Session) -> None:
+    session.exchange()
+    session.queue()
     body = "x" * (1 << 20)
     for _ in range(70):
-        desk.publish(body, 1000)
-    desk.waiting()
-    server = desk.broker.server
+        session.publish(body, 1000)
+    session.waiting()
+    server = session.broker.server
 
     def first_slice() -> int:
-        desk.broker._clock.set_ms(desk.broker._clock.now_ms() + 5000)  # type: ignore[attr-defined]
+        session.broker._clock.set_ms(session.broker._clock.now_ms() + 5000)  # type: ignore[attr-defined]
         server.begin()
         server.broker.begin_turn()
         server.broker.run_timers()
         server.end_turn()
         return int(server.broker.delay.total())
 
-    assert desk.broker.call(first_slice) == 70 - 32
-    desk.advance(0)
-    assert len(desk.take()) == 70
+    assert session.broker.call(first_slice) == 70 - 32
+    session.advance(0)
+    assert len(session.take()) == 70
 
 
 # --- time
 
 
-def test_the_timer_follows_the_earliest_message(desk: Desk) -> None:
+def test_the_timer_follows_the_earliest_message(session: Session) -> None:
     """A sooner arrival replaces it, a later one does not, cancelling the earliest arms it for the next."""
-    desk.exchange()
-    desk.exchange("e")
-    broker = desk.broker.server.broker
+    session.exchange()
+    session.exchange("e")
+    broker = session.broker.server.broker
 
     def due() -> int:
-        desk.broker.settle()
-        return desk.broker.call(lambda: int(broker.delay._timer.due))
+        session.broker.settle()
+        return session.broker.call(lambda: int(broker.delay._timer.due))
 
-    now = desk.broker.now_ms
+    now = session.broker.now_ms
     assert due() == -1
-    desk.publish("x", 5000)
+    session.publish("x", 5000)
     assert due() == now + 5000
-    desk.publish("x", 9000, exchange="e")
+    session.publish("x", 9000, exchange="e")
     assert due() == now + 5000
-    desk.publish("x", 1000, exchange="e", x_delay_id="soon")
+    session.publish("x", 1000, exchange="e", x_delay_id="soon")
     assert due() == now + 1000
-    desk.publish("", exchange="e", x_delay_cancel="soon")
+    session.publish("", exchange="e", x_delay_cancel="soon")
     assert due() == now + 5000
-    desk.channel.exchange_delete("d")
+    session.channel.exchange_delete("d")
     assert due() == now + 9000
-    desk.channel.exchange_delete("e")
+    session.channel.exchange_delete("e")
     assert due() == -1
 
 
-def test_messages_of_several_exchanges_leave_in_order_of_due_time(desk: Desk) -> None:
+def test_messages_of_several_exchanges_leave_in_order_of_due_time(session: Session) -> None:
     for name in "abc":
-        desk.exchange(name)
-    desk.queue("q", "a")
+        session.exchange(name)
+    session.queue("q", "a")
     for name in "bc":
-        desk.channel.queue_bind("q", name, "k")
+        session.channel.queue_bind("q", name, "k")
     wanted = []
     for number in range(60):
         delay = (number * 37) % 5
-        desk.publish(f"{delay} {number}", 1000 + delay, exchange="abc"[number % 3])
+        session.publish(f"{delay} {number}", 1000 + delay, exchange="abc"[number % 3])
         wanted.append((delay, number))
-    desk.advance(2000)
-    assert desk.take() == [f"{delay} {number}" for delay, number in sorted(wanted)]
+    session.advance(2000)
+    assert session.take() == [f"{delay} {number}" for delay, number in sorted(wanted)]
 
 
-def test_a_backlog_is_fired_in_slices_that_leave_room_for_others(desk: Desk) -> None:
+def test_a_backlog_is_fired_in_slices_that_leave_room_for_others(session: Session) -> None:
     from warrenmq.broker.delay.delays import SLICE
 
-    desk.exchange()
-    desk.queue()
+    session.exchange()
+    session.queue()
     count = 3 * SLICE + 10
     for number in range(count):
-        desk.publish(str(number), 1000)
-    desk.waiting()
-    server = desk.broker.server
+        session.publish(str(number), 1000)
+    session.waiting()
+    server = session.broker.server
 
     def slices() -> list[int]:
         sizes = []
-        desk.broker._clock.set_ms(desk.broker._clock.now_ms() + 5000)  # type: ignore[attr-defined]
+        session.broker._clock.set_ms(session.broker._clock.now_ms() + 5000)  # type: ignore[attr-defined]
         while server.broker.delay.total():
             before = server.broker.delay.total()
             server.begin()
@@ -470,23 +470,23 @@ def test_a_backlog_is_fired_in_slices_that_leave_room_for_others(desk: Desk) -> 
             sizes.append(int(before - server.broker.delay.total()))
         return sizes
 
-    assert desk.broker.call(slices) == [SLICE, SLICE, SLICE, 10]
-    assert len(desk.take()) == count
+    assert session.broker.call(slices) == [SLICE, SLICE, SLICE, 10]
+    assert len(session.take()) == count
 
 
-def test_hundreds_of_secret_keys_stay_secret(desk: Desk) -> None:
+def test_hundreds_of_secret_keys_stay_secret(session: Session) -> None:
     """Also when the message, read back from the log, is dead-lettered and tells where it was sent."""
-    desk.exchange()
-    desk.queue("q", key="k299", x_dead_letter_exchange="amq.fanout")
-    desk.queue("dead", "amq.fanout")
-    desk.publish("x", 1000, key="a", BCC=[f"k{number}" for number in range(300)])
-    desk.restart()
-    desk.advance(1000)
-    desk.restart()
-    message = desk.channel.basic_get("q")
+    session.exchange()
+    session.queue("q", key="k299", x_dead_letter_exchange="amq.fanout")
+    session.queue("dead", "amq.fanout")
+    session.publish("x", 1000, key="a", BCC=[f"k{number}" for number in range(300)])
+    session.restart()
+    session.advance(1000)
+    session.restart()
+    message = session.channel.basic_get("q")
     assert message is not None
-    desk.channel.basic_reject(message.delivery_tag, requeue=False)
-    dead = desk.channel.basic_get("dead", no_ack=True)
+    session.channel.basic_reject(message.delivery_tag, requeue=False)
+    dead = session.channel.basic_get("dead", no_ack=True)
     assert dead is not None and dead.properties.headers is not None
     death = dead.properties.headers["x-death"].value[0].value  # type: ignore[index]
     assert [key.value for key in death["routing-keys"].value] == ["a"]

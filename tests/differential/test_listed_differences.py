@@ -4,52 +4,54 @@ from __future__ import annotations
 
 import pytest
 
-from tests.differential.test_queue_rules import Desk, broker, desk
+from tests.differential.test_queue_rules import Session, broker, session
 from tests.support.brokers import RunningBroker
 
-__all__ = ["broker", "desk"]
+__all__ = ["broker", "session"]
 
 
-def test_who_follows_a_cancelled_single_active_consumer_is_served_at_once(desk: Desk, broker: RunningBroker) -> None:
+def test_who_follows_a_cancelled_single_active_consumer_is_served_at_once(
+    session: Session, broker: RunningBroker
+) -> None:
     """RabbitMQ's classic queue does not look for a message until something else happens to it."""
-    queue = desk.queue("q", single_active_consumer=True)
+    queue = session.queue("q", single_active_consumer=True)
     got: list[str] = []
     for name in ("active", "heir"):
-        channel = desk.connection.channel()
+        channel = session.connection.channel()
         channel.basic_qos(prefetch_count=1)
         channel.basic_consume(queue, lambda *_, name=name: got.append(name), consumer_tag=name)
         if name == "active":
             active = channel
-    desk.fill(queue, "1", "2", delivery_mode=2)
-    desk.until(lambda: got == ["active"])
+    session.fill(queue, "1", "2", delivery_mode=2)
+    session.until(lambda: got == ["active"])
     active.basic_cancel("active")
     if broker.is_warren:
-        desk.until(lambda: got == ["active", "heir"])
-        assert desk.count(queue) == 0
+        session.until(lambda: got == ["active", "heir"])
+        assert session.count(queue) == 0
     else:
-        assert desk.count(queue) == 1
+        assert session.count(queue) == 1
         active.close()  # gives the first one back: something happens
-        desk.until(lambda: got == ["active", "heir"])
+        session.until(lambda: got == ["active", "heir"])
 
 
 @pytest.mark.parametrize("limit", [{}, {"delivery_limit": 9}], ids=["no limit", "limit"])
 def test_what_a_closed_channel_gives_back_and_is_too_much_dies_in_its_order(
-    desk: Desk, broker: RunningBroker, limit: dict[str, object]
+    session: Session, broker: RunningBroker, limit: dict[str, object]
 ) -> None:
     """RabbitMQ's quorum queue turns the letters of one step round."""
-    dead = desk.queue("dead")
-    queue = desk.queue(
+    dead = session.queue("dead")
+    queue = session.queue(
         "q", queue_type="quorum", max_length=3, dead_letter_exchange="", dead_letter_routing_key=dead, **limit
     )
-    desk.fill(queue, *"123")
-    channel = desk.connection.channel()
+    session.fill(queue, *"123")
+    channel = session.connection.channel()
     for _ in range(3):
         channel.basic_get(queue)
-    desk.fill(queue, *"45")
+    session.fill(queue, *"45")
     channel.close()
-    desk.until(lambda: desk.count(dead) == 2)
-    assert [desk.get(dead)[2] for _ in range(2)] == (["1", "2"] if broker.is_warren else ["2", "1"])
-    assert [desk.get(queue)[2] for _ in range(3)] == ["3", "4", "5"]
+    session.until(lambda: session.count(dead) == 2)
+    assert [session.get(dead)[2] for _ in range(2)] == (["1", "2"] if broker.is_warren else ["2", "1"])
+    assert [session.get(queue)[2] for _ in range(3)] == ["3", "4", "5"]
 
 
 @pytest.mark.parametrize(

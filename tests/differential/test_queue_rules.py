@@ -26,7 +26,7 @@ def broker(request: pytest.FixtureRequest) -> RunningBroker:
     return found
 
 
-class Desk:
+class Session:
     """One connection with one channel, and queues whose names nobody else has."""
 
     def __init__(self, broker: RunningBroker) -> None:
@@ -73,20 +73,20 @@ class Desk:
 
 
 @pytest.fixture
-def desk(broker: RunningBroker) -> Iterator[Desk]:
-    desk = Desk(broker)
-    yield desk
-    desk.close()
+def session(broker: RunningBroker) -> Iterator[Session]:
+    session = Session(broker)
+    yield session
+    session.close()
 
 
 # -- whose turn it is --------------------------------------------------------------------------------------------
 
 
-def serve(desk: Desk, queues: list[str], prefetch: int, deliveries: int) -> list[str]:
+def serve(session: Session, queues: list[str], prefetch: int, deliveries: int) -> list[str]:
     """One consumer for each on one channel under a global prefetch, then that many messages into each queue;
     acknowledge each as it comes: who got it."""
     served: list[str] = []
-    channel = desk.connection.channel()
+    channel = session.connection.channel()
 
     def take(channel: BlockingChannel, method: object, properties: object, body: bytes) -> None:
         served.append(method.consumer_tag)  # type: ignore[attr-defined]
@@ -97,95 +97,95 @@ def serve(desk: Desk, queues: list[str], prefetch: int, deliveries: int) -> list
     for number, queue in enumerate(queues):
         channel.basic_consume(queue, take, consumer_tag=f"c{number}")
     for queue in sorted(set(queues)):
-        desk.fill(queue, *map(str, range(deliveries)))
-    desk.until(lambda: len(served) >= deliveries)
+        session.fill(queue, *map(str, range(deliveries)))
+    session.until(lambda: len(served) >= deliveries)
     channel.close()
     return served
 
 
-def test_a_global_prefetch_serves_the_consumers_of_one_queue_in_turn(desk: Desk) -> None:
-    queue = desk.queue("q")
-    assert Counter(serve(desk, [queue] * 3, 2, 12)) == {"c0": 4, "c1": 4, "c2": 4}
+def test_a_global_prefetch_serves_the_consumers_of_one_queue_in_turn(session: Session) -> None:
+    queue = session.queue("q")
+    assert Counter(serve(session, [queue] * 3, 2, 12)) == {"c0": 4, "c1": 4, "c2": 4}
 
 
-def test_a_global_prefetch_starves_none_of_several_queues(desk: Desk) -> None:
-    queues = [desk.queue(f"q{number}") for number in range(3)]
-    shares = Counter(serve(desk, queues, 1, 99))
+def test_a_global_prefetch_starves_none_of_several_queues(session: Session) -> None:
+    queues = [session.queue(f"q{number}") for number in range(3)]
+    shares = Counter(serve(session, queues, 1, 99))
     assert all(shares[f"c{number}"] > 10 for number in range(3)), shares
 
 
 # -- coming back -------------------------------------------------------------------------------------------------
 
 
-def test_what_comes_back_to_a_queue_with_a_ttl_of_nothing_is_not_delivered_again(desk: Desk) -> None:
-    queue = desk.queue("q", message_ttl=0)
+def test_what_comes_back_to_a_queue_with_a_ttl_of_nothing_is_not_delivered_again(session: Session) -> None:
+    queue = session.queue("q", message_ttl=0)
     flags: list[bool] = []
 
     def take(channel: BlockingChannel, method: object, properties: object, body: bytes) -> None:
         flags.append(method.redelivered)  # type: ignore[attr-defined]
         channel.basic_nack(method.delivery_tag, requeue=True)  # type: ignore[attr-defined]
 
-    desk.channel.basic_consume(queue, take)
-    desk.fill(queue, *map(str, range(50)))
-    desk.until(lambda: len(flags) >= 50)
-    assert desk.count(queue) == 0
+    session.channel.basic_consume(queue, take)
+    session.fill(queue, *map(str, range(50)))
+    session.until(lambda: len(flags) >= 50)
+    assert session.count(queue) == 0
     assert flags == [False] * 50
 
 
-def test_behind_a_higher_priority_a_message_does_not_expire(desk: Desk) -> None:
-    queue = desk.queue("q", max_priority=5)
-    other = desk.queue("other")
-    desk.fill(queue, "high", priority=5)
-    desk.fill(queue, "low", priority=1, expiration="50")
-    desk.fill(other, "as long", expiration="200")
-    desk.until(lambda: desk.count(other) == 0)
-    assert desk.count(queue) == 2
-    desk.get(queue, no_ack=True)
-    desk.until(lambda: desk.count(queue) == 0)
+def test_behind_a_higher_priority_a_message_does_not_expire(session: Session) -> None:
+    queue = session.queue("q", max_priority=5)
+    other = session.queue("other")
+    session.fill(queue, "high", priority=5)
+    session.fill(queue, "low", priority=1, expiration="50")
+    session.fill(other, "as long", expiration="200")
+    session.until(lambda: session.count(other) == 0)
+    assert session.count(queue) == 2
+    session.get(queue, no_ack=True)
+    session.until(lambda: session.count(queue) == 0)
 
 
 @pytest.mark.parametrize("expiration", ["0", "50"])
 @pytest.mark.parametrize("looks", ["get", "consume"])
 def test_what_arrives_before_others_that_wait_is_not_looked_at_until_something_is_taken(
-    desk: Desk, expiration: str, looks: str
+    session: Session, expiration: str, looks: str
 ) -> None:
-    queue = desk.queue("q", max_priority=5)
-    other = desk.queue("other")
-    desk.fill(queue, "low", priority=1)
-    desk.fill(queue, "over", "over too", priority=5, expiration=expiration)
-    desk.fill(queue, "top", priority=5)
-    desk.fill(other, "as long", expiration="200")
-    desk.until(lambda: desk.count(other) == 0)
-    assert desk.count(queue) == 4
+    queue = session.queue("q", max_priority=5)
+    other = session.queue("other")
+    session.fill(queue, "low", priority=1)
+    session.fill(queue, "over", "over too", priority=5, expiration=expiration)
+    session.fill(queue, "top", priority=5)
+    session.fill(other, "as long", expiration="200")
+    session.until(lambda: session.count(other) == 0)
+    assert session.count(queue) == 4
     got: list[str] = []
     if looks == "get":
-        while desk.count(queue):
-            got.append(desk.get(queue, no_ack=True)[2])
+        while session.count(queue):
+            got.append(session.get(queue, no_ack=True)[2])
     else:
-        desk.channel.basic_consume(queue, lambda *it: got.append(it[3].decode()), auto_ack=True)
-        desk.until(lambda: len(got) == 3)
+        session.channel.basic_consume(queue, lambda *it: got.append(it[3].decode()), auto_ack=True)
+        session.until(lambda: len(got) == 3)
     assert got == ["over", "top", "low"]
 
 
-def test_what_is_dropped_for_a_limit_makes_a_priority_queue_look_at_its_head(desk: Desk) -> None:
-    queue = desk.queue("q", max_priority=5, max_length=2)
-    desk.fill(queue, "low", priority=1)
-    desk.fill(queue, "over", priority=4, expiration="0")
-    assert desk.count(queue) == 2
-    desk.fill(queue, "top", priority=5, expiration="0")  # dropped, and then the next is looked at
-    assert desk.count(queue) == 1
-    assert desk.get(queue)[2] == "low"
+def test_what_is_dropped_for_a_limit_makes_a_priority_queue_look_at_its_head(session: Session) -> None:
+    queue = session.queue("q", max_priority=5, max_length=2)
+    session.fill(queue, "low", priority=1)
+    session.fill(queue, "over", priority=4, expiration="0")
+    assert session.count(queue) == 2
+    session.fill(queue, "top", priority=5, expiration="0")  # dropped, and then the next is looked at
+    assert session.count(queue) == 1
+    assert session.get(queue)[2] == "low"
 
 
-def test_what_comes_back_makes_a_priority_queue_look_at_its_head(desk: Desk) -> None:
-    queue = desk.queue("q", max_priority=5)
-    desk.fill(queue, "1", "2", priority=1)
-    tag = desk.get(queue)[0]
-    desk.fill(queue, "over", priority=4, expiration="0")
-    assert desk.count(queue) == 2
-    desk.channel.basic_nack(tag)
-    desk.until(lambda: desk.count(queue) == 2)
-    assert desk.get(queue)[2] == "1"
+def test_what_comes_back_makes_a_priority_queue_look_at_its_head(session: Session) -> None:
+    queue = session.queue("q", max_priority=5)
+    session.fill(queue, "1", "2", priority=1)
+    tag = session.get(queue)[0]
+    session.fill(queue, "over", priority=4, expiration="0")
+    assert session.count(queue) == 2
+    session.channel.basic_nack(tag)
+    session.until(lambda: session.count(queue) == 2)
+    assert session.get(queue)[2] == "1"
 
 
 # -- failed deliveries of quorum queues --------------------------------------------------------------------------
@@ -193,15 +193,15 @@ def test_what_comes_back_makes_a_priority_queue_look_at_its_head(desk: Desk) -> 
 LIMITS = pytest.mark.parametrize("limit", [{}, {"delivery_limit": 9}], ids=["no limit", "limit"])
 
 
-def quorum(desk: Desk, **arguments: object) -> str:
-    return desk.queue("q", queue_type="quorum", **arguments)
+def quorum(session: Session, **arguments: object) -> str:
+    return session.queue("q", queue_type="quorum", **arguments)
 
 
-def shown(desk: Desk, queue: str, count: int) -> list[tuple[str, object]]:
+def shown(session: Session, queue: str, count: int) -> list[tuple[str, object]]:
     """That many messages, taken out, with the delivery count they show."""
     found = []
     for _ in range(count):
-        _, headers, body = desk.get(queue, no_ack=True)
+        _, headers, body = session.get(queue, no_ack=True)
         found.append((body, headers.get("x-delivery-count")))
     return found
 
@@ -219,76 +219,85 @@ BACK: dict[str, Callable[[BlockingChannel, list[int]], object]] = {
 @pytest.mark.parametrize("consumes", [False, True], ids=["get", "consume"])
 @pytest.mark.parametrize("how", BACK)
 def test_what_comes_back_to_a_quorum_queue_goes_where_rabbitmq_puts_it(
-    desk: Desk, limit: dict[str, object], how: str, consumes: bool
+    session: Session, limit: dict[str, object], how: str, consumes: bool
 ) -> None:
-    queue = quorum(desk, **limit)
-    desk.fill(queue, *"123456")
-    channel = desk.connection.channel()
+    queue = quorum(session, **limit)
+    session.fill(queue, *"123456")
+    channel = session.connection.channel()
     tags: list[int] = []
     if consumes:
         channel.basic_qos(prefetch_count=3)
         channel.basic_consume(queue, lambda _, method, *content: tags.append(method.delivery_tag), consumer_tag="c")
-        desk.until(lambda: len(tags) == 3)
+        session.until(lambda: len(tags) == 3)
         channel.basic_cancel("c")
     else:
         while len(tags) < 3:
             tags.append(channel.basic_get(queue)[0].delivery_tag)
     BACK[how](channel, tags)
-    desk.until(lambda: desk.count(queue) == 6)
+    session.until(lambda: session.count(queue) == 6)
     back = [(body, 1) for body in ("321" if how == "nack backwards" else "123")]
     rest = [(body, 0) for body in "456"]
     to_the_end = not limit and how != "channel closed"
-    assert shown(desk, queue, 6) == (rest + back if to_the_end else back + rest)
+    assert shown(session, queue, 6) == (rest + back if to_the_end else back + rest)
 
 
 @LIMITS
 @pytest.mark.parametrize(
-    "takers", [["get"] * 12, ["b", "a"], ["t", "get", "get"], ["get", "0", "get", "Z", "10"]], ids=" ".join)
+    "takers", [["get"] * 12, ["b", "a"], ["t", "get", "get"], ["get", "0", "get", "Z", "10"]], ids=" ".join
+)
 def test_what_a_channel_held_of_a_quorum_queue_comes_back_consumer_by_consumer(
-    desk: Desk, limit: dict[str, object], takers: list[str]
+    session: Session, limit: dict[str, object], takers: list[str]
 ) -> None:
     """In the order of their tags, whoever took first; a get is a consumer whose tag is its delivery tag, as a text.
     The last consumer is still there when the channel ends, the others were cancelled."""
-    queue = quorum(desk, **limit)
-    channel = desk.connection.channel()
+    queue = quorum(session, **limit)
+    channel = session.connection.channel()
     channel.basic_qos(prefetch_count=2)
     held: list[tuple[str, str]] = []
     for number, taker in enumerate(takers):
-        desk.fill(queue, f"{number}.1", f"{number}.2")
+        session.fill(queue, f"{number}.1", f"{number}.2")
         wanted = len(held) + 2
         if taker == "get":
             while len(held) < wanted:
                 method, _, body = channel.basic_get(queue)
                 held.append((str(method.delivery_tag), body.decode()))
             continue
-        channel.basic_consume(queue, lambda _, method, properties, body: held.append(
-            (method.consumer_tag, body.decode())), consumer_tag=taker)
-        desk.until(lambda wanted=wanted: len(held) == wanted)  # type: ignore[misc]
+        channel.basic_consume(
+            queue,
+            lambda _, method, properties, body: held.append((method.consumer_tag, body.decode())),
+            consumer_tag=taker,
+        )
+        session.until(lambda wanted=wanted: len(held) == wanted)  # type: ignore[misc]
         if number < len(takers) - 1:
             channel.basic_cancel(taker)
-    desk.fill(queue, "last")
+    session.fill(queue, "last")
     channel.close()
-    desk.until(lambda: desk.count(queue) == len(held) + 1)
+    session.until(lambda: session.count(queue) == len(held) + 1)
     back = [(body, 1) for _, body in sorted(held, key=lambda each: each[0])]
-    assert shown(desk, queue, len(held) + 1) == [*back, ("last", 0)]
+    assert shown(session, queue, len(held) + 1) == [*back, ("last", 0)]
 
 
 @pytest.mark.parametrize("how", ["nack", "channel closed"])
-def test_what_comes_back_together_to_a_quorum_queue_is_handed_out_consumer_by_consumer(desk: Desk, how: str) -> None:
+def test_what_comes_back_together_to_a_quorum_queue_is_handed_out_consumer_by_consumer(
+    session: Session, how: str
+) -> None:
     """Each in its turn gets one, but a channel is told all of one consumer's before the next's, in order of tags."""
-    queue = quorum(desk, delivery_limit=9)
-    desk.fill(queue, *"1234567")
-    holder, reader = desk.connection.channel(), desk.connection.channel()
+    queue = quorum(session, delivery_limit=9)
+    session.fill(queue, *"1234567")
+    holder, reader = session.connection.channel(), session.connection.channel()
     held: list[int] = []
     holder.basic_consume(queue, lambda _, method, *content: held.append(method.delivery_tag), consumer_tag="holder")
-    desk.until(lambda: len(held) == 7)
+    session.until(lambda: len(held) == 7)
     holder.basic_cancel("holder")
     seen: list[tuple[str, str]] = []
     for tag in "bca":
-        reader.basic_consume(queue, lambda _, method, properties, body: seen.append(
-            (method.consumer_tag, body.decode())), consumer_tag=tag)
+        reader.basic_consume(
+            queue,
+            lambda _, method, properties, body: seen.append((method.consumer_tag, body.decode())),
+            consumer_tag=tag,
+        )
     BACK["nack all" if how == "nack" else how](holder, held)
-    desk.until(lambda: len(seen) == 7)
+    session.until(lambda: len(seen) == 7)
     reader.close()
     assert seen == [("a", "3"), ("a", "6"), ("b", "1"), ("b", "4"), ("b", "7"), ("c", "2"), ("c", "5")]
 
@@ -296,10 +305,10 @@ def test_what_comes_back_together_to_a_quorum_queue_is_handed_out_consumer_by_co
 @LIMITS
 @pytest.mark.parametrize("how", ["nack all", "recover", "channel closed"])
 def test_a_limit_of_a_quorum_queue_drops_nothing_that_consumers_take_again(
-    desk: Desk, limit: dict[str, object], how: str
+    session: Session, limit: dict[str, object], how: str
 ) -> None:
-    queue = quorum(desk, max_length=2, **limit)
-    holder, reader = desk.connection.channel(), desk.connection.channel()
+    queue = quorum(session, max_length=2, **limit)
+    holder, reader = session.connection.channel(), session.connection.channel()
     seen: list[str] = []
 
     def take(_: object, method: object, properties: object, body: bytes) -> None:
@@ -307,12 +316,12 @@ def test_a_limit_of_a_quorum_queue_drops_nothing_that_consumers_take_again(
 
     holder.basic_consume(queue, take)
     for body in "12345":
-        desk.fill(queue, body)
-        desk.until(lambda wanted=int(body): len(seen) == wanted)  # type: ignore[misc]
+        session.fill(queue, body)
+        session.until(lambda wanted=int(body): len(seen) == wanted)  # type: ignore[misc]
     if how == "channel closed":
         reader.basic_consume(queue, take)
     BACK[how](holder, [5])
-    desk.until(lambda: len(seen) == 10)
+    session.until(lambda: len(seen) == 10)
     assert "".join(seen) == "1234512345"
     if holder.is_open:
         holder.close()
@@ -321,88 +330,91 @@ def test_a_limit_of_a_quorum_queue_drops_nothing_that_consumers_take_again(
 
 @pytest.mark.parametrize(("kind", "second"), [("classic", "first"), ("quorum", "other")])
 def test_a_consumer_of_a_quorum_queue_that_holds_all_it_may_goes_to_the_back(
-    desk: Desk, kind: str, second: str
+    session: Session, kind: str, second: str
 ) -> None:
-    queue = desk.queue("q", queue_type=kind)
-    channel = desk.connection.channel()
+    queue = session.queue("q", queue_type=kind)
+    channel = session.connection.channel()
     channel.basic_qos(prefetch_count=1)
     seen: list[tuple[str, int]] = []
 
     def consume(tag: str) -> None:
-        channel.basic_consume(queue, lambda _, method, *content: seen.append((tag, method.delivery_tag)),
-                              consumer_tag=tag)
+        channel.basic_consume(
+            queue, lambda _, method, *content: seen.append((tag, method.delivery_tag)), consumer_tag=tag
+        )
 
     consume("first")
-    desk.fill(queue, "1")
-    desk.until(lambda: len(seen) == 1)
+    session.fill(queue, "1")
+    session.until(lambda: len(seen) == 1)
     consume("other")
     channel.basic_ack(1)
     channel.basic_qos(prefetch_count=1)  # its answer says that the ack has gone to the queue
-    desk.fill(queue, "2")
-    desk.until(lambda: len(seen) == 2)
+    session.fill(queue, "2")
+    session.until(lambda: len(seen) == 2)
     channel.close()
     assert seen == [("first", 1), (second, 2)]
 
 
-def test_a_get_of_a_quorum_queue_always_shows_a_count_and_a_delivery_only_after_a_failure(desk: Desk) -> None:
-    queue = quorum(desk)
-    desk.fill(queue, "x", headers={"x-delivery-count": 7})
-    tag, headers, _ = desk.get(queue)
+def test_a_get_of_a_quorum_queue_always_shows_a_count_and_a_delivery_only_after_a_failure(session: Session) -> None:
+    queue = quorum(session)
+    session.fill(queue, "x", headers={"x-delivery-count": 7})
+    tag, headers, _ = session.get(queue)
     assert headers == {"x-delivery-count": 0}
-    desk.channel.basic_nack(tag)
-    desk.fill(queue, "y", headers={"x-delivery-count": 7})
-    desk.fill(queue, "z")
+    session.channel.basic_nack(tag)
+    session.fill(queue, "y", headers={"x-delivery-count": 7})
+    session.fill(queue, "z")
     got: dict[bytes, object] = {}
-    desk.channel.basic_consume(queue, lambda channel, method, properties, body: got.update({body: properties.headers}))
-    desk.until(lambda: len(got) == 3)
+    session.channel.basic_consume(
+        queue, lambda channel, method, properties, body: got.update({body: properties.headers})
+    )
+    session.until(lambda: len(got) == 3)
     assert got == {b"x": {"x-delivery-count": 1}, b"y": {"x-delivery-count": 7}, b"z": None}
 
 
 @pytest.mark.parametrize("own", [{}, {"x-delivery-count": 7}], ids=["none", "one of its own"])
 @pytest.mark.parametrize("reason", ["rejected", "delivery_limit"])
 def test_a_dead_letter_shows_no_delivery_count_but_its_publishers(
-    desk: Desk, own: dict[str, object], reason: str
+    session: Session, own: dict[str, object], reason: str
 ) -> None:
-    dead = desk.queue("dead")
-    queue = quorum(desk, delivery_limit=1, dead_letter_exchange="", dead_letter_routing_key=dead)
-    desk.fill(queue, "x", headers=own)
-    desk.channel.basic_nack(desk.get(queue)[0])
-    desk.channel.basic_nack(desk.get(queue)[0], requeue=reason == "delivery_limit")
-    _, headers, _ = desk.get(dead, no_ack=True)
+    dead = session.queue("dead")
+    queue = quorum(session, delivery_limit=1, dead_letter_exchange="", dead_letter_routing_key=dead)
+    session.fill(queue, "x", headers=own)
+    session.channel.basic_nack(session.get(queue)[0])
+    session.channel.basic_nack(session.get(queue)[0], requeue=reason == "delivery_limit")
+    _, headers, _ = session.get(dead, no_ack=True)
     assert headers["x-first-death-reason"] == reason
     assert {key: value for key, value in headers.items() if key == "x-delivery-count"} == own
 
 
-def test_an_unsettled_get_is_a_consumer_of_a_quorum_queue(desk: Desk) -> None:
-    queue = quorum(desk)
-    desk.fill(queue, *"1234")
-    tags = [desk.get(queue)[0] for _ in range(3)]
-    desk.get(queue, no_ack=True)
+def test_an_unsettled_get_is_a_consumer_of_a_quorum_queue(session: Session) -> None:
+    queue = quorum(session)
+    session.fill(queue, *"1234")
+    tags = [session.get(queue)[0] for _ in range(3)]
+    session.get(queue, no_ack=True)
 
     def consumers() -> int:
-        return int(desk.channel.queue_declare(queue, passive=True).method.consumer_count)
+        return int(session.channel.queue_declare(queue, passive=True).method.consumer_count)
 
     assert consumers() == 3
-    desk.channel.basic_ack(tags[0])
-    desk.until(lambda: consumers() == 2)
-    desk.channel.basic_nack(tags[1])
-    desk.until(lambda: consumers() == 1)
-    desk.channel.basic_reject(tags[2], requeue=False)
-    desk.until(lambda: consumers() == 0)
+    session.channel.basic_ack(tags[0])
+    session.until(lambda: consumers() == 2)
+    session.channel.basic_nack(tags[1])
+    session.until(lambda: consumers() == 1)
+    session.channel.basic_reject(tags[2], requeue=False)
+    session.until(lambda: consumers() == 0)
 
 
 @pytest.mark.parametrize("end", ["ack", "nack", "channel closed"])
-def test_a_cancelled_consumer_of_a_quorum_queue_counts_while_it_holds_something(desk: Desk, end: str) -> None:
-    queue = quorum(desk)
-    desk.fill(queue, "x")
+def test_a_cancelled_consumer_of_a_quorum_queue_counts_while_it_holds_something(session: Session, end: str) -> None:
+    queue = quorum(session)
+    session.fill(queue, "x")
     tags: list[int] = []
-    channel = desk.connection.channel()
+    channel = session.connection.channel()
     channel.basic_consume(queue, lambda _, method, *content: tags.append(method.delivery_tag), consumer_tag="c")
-    desk.until(lambda: len(tags) == 1)
+    session.until(lambda: len(tags) == 1)
     channel.basic_cancel("c")
 
     def consumers() -> int:
-        return int(desk.channel.queue_declare(queue, passive=True).method.consumer_count)
+        return int(session.channel.queue_declare(queue, passive=True).method.consumer_count)
 
     assert consumers() == 1
     if end == "ack":
@@ -411,31 +423,31 @@ def test_a_cancelled_consumer_of_a_quorum_queue_counts_while_it_holds_something(
         channel.basic_nack(tags[0])
     else:
         channel.close()
-    desk.until(lambda: consumers() == 0)
+    session.until(lambda: consumers() == 0)
 
 
 @pytest.mark.parametrize(("kind", "heir"), [("classic", "urgent"), ("quorum", "first")])
-def test_who_follows_a_single_active_consumer(desk: Desk, broker: RunningBroker, kind: str, heir: str) -> None:
-    queue = desk.queue("q", queue_type=kind, single_active_consumer=True)
+def test_who_follows_a_single_active_consumer(session: Session, broker: RunningBroker, kind: str, heir: str) -> None:
+    queue = session.queue("q", queue_type=kind, single_active_consumer=True)
     got: list[str] = []
-    active = Desk(broker)
+    active = Session(broker)
     active.channel.basic_qos(prefetch_count=1)
     active.channel.basic_consume(queue, lambda *_: got.append("active"))
     for name, priority in (("first", 0), ("urgent", 5), ("last", 0)):
-        channel = desk.connection.channel()
+        channel = session.connection.channel()
         channel.basic_qos(prefetch_count=1)
         channel.basic_consume(queue, lambda *_, name=name: got.append(name), arguments={"x-priority": priority})
-    desk.fill(queue, "x", "y")
+    session.fill(queue, "x", "y")
     active.until(lambda: got == ["active"])
     active.connection.close()
-    desk.until(lambda: len(got) == 2)
+    session.until(lambda: len(got) == 2)
     assert got == ["active", heir]
 
 
-def test_a_quorum_queue_with_a_single_active_consumer_has_no_get(desk: Desk) -> None:
-    queue = quorum(desk, single_active_consumer=True)
+def test_a_quorum_queue_with_a_single_active_consumer_has_no_get(session: Session) -> None:
+    queue = quorum(session, single_active_consumer=True)
     with pytest.raises(ChannelClosedByBroker) as closed:
-        desk.connection.channel().basic_get(queue)
+        session.connection.channel().basic_get(queue)
     assert (closed.value.reply_code, closed.value.reply_text) == (
         405, f"RESOURCE_LOCKED - cannot obtain access to locked queue '{queue}' in vhost '/'. basic.get operations are "
         "not supported by quorum queues with single active consumer",
@@ -473,28 +485,28 @@ def history(*entries: tuple[tuple[str, str], int | None]) -> list[dict[str, obje
     ids=itertools.count(),
 )  # fmt: skip
 def test_a_history_of_any_age_is_merged_and_counted_by_queue_and_reason(
-    desk: Desk, before: list[dict[str, object]], after: list[tuple[str, int | None, int | None]]
+    session: Session, before: list[dict[str, object]], after: list[tuple[str, int | None, int | None]]
 ) -> None:
-    dead = desk.queue("dead")
-    queue = desk.queue("self", dead_letter_exchange="", dead_letter_routing_key=dead)
+    dead = session.queue("dead")
+    queue = session.queue("self", dead_letter_exchange="", dead_letter_routing_key=dead)
     known = [{**entry, "queue": queue if entry["queue"] == "self" else entry["queue"]} for entry in before]
-    desk.fill(queue, "x", headers={"x-death": known})
-    desk.channel.basic_reject(desk.get(queue)[0], requeue=False)
-    deaths = desk.get(dead, no_ack=True)[1]["x-death"]
+    session.fill(queue, "x", headers={"x-death": known})
+    session.channel.basic_reject(session.get(queue)[0], requeue=False)
+    deaths = session.get(dead, no_ack=True)[1]["x-death"]
     assert isinstance(deaths, list)
     found = [(death["queue"], death.get("count"), death.get("number")) for death in deaths]
     assert found == [(queue if name == "self" else name, count, number) for name, count, number in after]
 
 
-def test_a_history_behind_the_newest_death_is_turned_round_each_time(desk: Desk) -> None:
-    names = [desk.queue("5")]
+def test_a_history_behind_the_newest_death_is_turned_round_each_time(session: Session) -> None:
+    names = [session.queue("5")]
     for number in "4321":
-        names.insert(0, desk.queue(number, dead_letter_exchange="", dead_letter_routing_key=names[0]))
-    desk.fill(names[0], "x")
+        names.insert(0, session.queue(number, dead_letter_exchange="", dead_letter_routing_key=names[0]))
+    session.fill(names[0], "x")
     seen = []
     for name in names:
-        tag, headers, _ = desk.get(name)
-        desk.channel.basic_reject(tag, requeue=False)
+        tag, headers, _ = session.get(name)
+        session.channel.basic_reject(tag, requeue=False)
         deaths = headers.get("x-death", [])
         assert isinstance(deaths, list)
         seen.append("".join(death["queue"][-1] for death in deaths))
@@ -504,9 +516,9 @@ def test_a_history_behind_the_newest_death_is_turned_round_each_time(desk: Desk)
 # -- dead letters at least once ----------------------------------------------------------------------------------
 
 
-def at_least_once(desk: Desk, exchange: str, key: str, **arguments: object) -> str:
-    return quorum(desk, dead_letter_strategy="at-least-once", overflow="reject-publish", dead_letter_exchange=exchange,
-                  dead_letter_routing_key=key, **arguments)  # fmt: skip
+def at_least_once(session: Session, exchange: str, key: str, **arguments: object) -> str:
+    target = {"dead_letter_exchange": exchange, "dead_letter_routing_key": key}
+    return quorum(session, dead_letter_strategy="at-least-once", overflow="reject-publish", **target, **arguments)
 
 
 def numbers(broker: RunningBroker, queue: str) -> tuple[object, ...]:
@@ -516,33 +528,35 @@ def numbers(broker: RunningBroker, queue: str) -> tuple[object, ...]:
     return tuple(found.get(name) for name in ("messages", "messages_ready", "messages_dlx", "message_bytes_dlx"))
 
 
-def test_a_letter_without_a_target_stays_and_counts_as_a_dead_letter_only(desk: Desk, broker: RunningBroker) -> None:
-    queue = at_least_once(desk, "", "nowhere at all", max_length=2)
-    desk.fill(queue, "one", "two")
-    desk.channel.basic_reject(desk.get(queue)[0], requeue=False)
-    desk.fill(queue, "three")  # there is room again
-    assert desk.count(queue) == 2
-    desk.until(lambda: numbers(broker, queue) == (3, 2, 1, 3))
-    assert desk.channel.queue_purge(queue).method.message_count == 2
-    desk.until(lambda: numbers(broker, queue) == (1, 0, 1, 3))
+def test_a_letter_without_a_target_stays_and_counts_as_a_dead_letter_only(
+    session: Session, broker: RunningBroker
+) -> None:
+    queue = at_least_once(session, "", "nowhere at all", max_length=2)
+    session.fill(queue, "one", "two")
+    session.channel.basic_reject(session.get(queue)[0], requeue=False)
+    session.fill(queue, "three")  # there is room again
+    assert session.count(queue) == 2
+    session.until(lambda: numbers(broker, queue) == (3, 2, 1, 3))
+    assert session.channel.queue_purge(queue).method.message_count == 2
+    session.until(lambda: numbers(broker, queue) == (1, 0, 1, 3))
 
 
-def test_a_letter_stays_while_one_of_its_targets_is_full(desk: Desk, broker: RunningBroker) -> None:
-    targets = [desk.queue("full", max_length=0, overflow="reject-publish"), desk.queue("free")]
+def test_a_letter_stays_while_one_of_its_targets_is_full(session: Session, broker: RunningBroker) -> None:
+    targets = [session.queue("full", max_length=0, overflow="reject-publish"), session.queue("free")]
     for target in targets:
-        desk.channel.queue_bind(target, "amq.direct", targets[1])
-    queue = at_least_once(desk, "amq.direct", targets[1])
-    desk.fill(queue, "x")
-    desk.channel.basic_reject(desk.get(queue)[0], requeue=False)
-    assert desk.get(targets[1], no_ack=True)[2] == "x"
-    desk.until(lambda: numbers(broker, queue) == (1, 0, 1, 1))
+        session.channel.queue_bind(target, "amq.direct", targets[1])
+    queue = at_least_once(session, "amq.direct", targets[1])
+    session.fill(queue, "x")
+    session.channel.basic_reject(session.get(queue)[0], requeue=False)
+    assert session.get(targets[1], no_ack=True)[2] == "x"
+    session.until(lambda: numbers(broker, queue) == (1, 0, 1, 1))
 
 
-def test_letters_with_a_target_arrive_in_order(desk: Desk, broker: RunningBroker) -> None:
-    dead = desk.queue("dead")
-    queue = at_least_once(desk, "", dead)
-    desk.fill(queue, *"abc")
+def test_letters_with_a_target_arrive_in_order(session: Session, broker: RunningBroker) -> None:
+    dead = session.queue("dead")
+    queue = at_least_once(session, "", dead)
+    session.fill(queue, *"abc")
     for _ in range(3):
-        desk.channel.basic_reject(desk.get(queue)[0], requeue=False)
-    assert [desk.get(dead, no_ack=True)[2] for _ in range(3)] == ["a", "b", "c"]
-    desk.until(lambda: numbers(broker, queue) == (0, 0, 0, 0))
+        session.channel.basic_reject(session.get(queue)[0], requeue=False)
+    assert [session.get(dead, no_ack=True)[2] for _ in range(3)] == ["a", "b", "c"]
+    session.until(lambda: numbers(broker, queue) == (0, 0, 0, 0))

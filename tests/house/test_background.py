@@ -11,7 +11,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from tests.limits.gate import advance, knock
+from tests.limits.gate import advance, connect
 from warrenmq.server import background
 from warrenmq.server.background import Background
 from warrenmq.testing import Broker
@@ -102,7 +102,7 @@ def test_a_task_for_ever_is_started_again_until_it_ends_by_itself(caplog: pytest
 
 def test_a_timer_of_the_broker_fires_again_after_it_failed(tmp_path: Path) -> None:
     core = Core(tmp_path)
-    client = knock(core, heartbeat=4)
+    client = connect(core, heartbeat=4)
     core.notes.crashes = []
     advance(core, 2000)  # in which the handshake was said
     client.sink.broken = True

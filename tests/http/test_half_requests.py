@@ -33,7 +33,7 @@ def hasty() -> Iterator[Broker]:
         yield broker
 
 
-def knock(broker: Broker) -> socket.socket:
+def connect(broker: Broker) -> socket.socket:
     return socket.create_connection(("127.0.0.1", broker.http_port), timeout=60)
 
 
@@ -85,7 +85,7 @@ HALVES = {
 def test_half_a_request_is_dropped_in_its_time_and_counted(hasty: Broker, half: str) -> None:
     reason = "body_timeout" if "body" in half or "chunk" in half else "header_timeout"
     before = dropped(hasty, reason)
-    with knock(hasty) as connection:
+    with connect(hasty) as connection:
         connection.sendall(HALVES[half])
         answer = to_the_end(connection)
     assert dropped(hasty, reason) > before
@@ -96,14 +96,14 @@ def test_half_a_request_is_dropped_in_its_time_and_counted(hasty: Broker, half: 
 
 @pytest.mark.parametrize("half", HALVES)
 def test_an_octet_now_and_then_buys_no_time(hasty: Broker, half: str) -> None:
-    with knock(hasty) as connection:
+    with connect(hasty) as connection:
         connection.sendall(HALVES[half])
         drip(connection, b"\r\n" if half == "empty lines" else b"a")
 
 
 @pytest.mark.parametrize("half", ["empty lines", "half a request line", "half a header", "half a body"])
 def test_half_a_request_after_a_whole_one_is_dropped_too(hasty: Broker, half: str) -> None:
-    with knock(hasty) as connection:
+    with connect(hasty) as connection:
         connection.sendall(GET)
         assert connection.recv(65536).startswith(b"HTTP/1.1 200")
         connection.sendall(HALVES[half])
@@ -132,7 +132,7 @@ def test_an_answer_that_nobody_reads_is_dropped_and_counted(hasty: Broker) -> No
     """Whether the answer or the rest of the last request is late first, is the affair of the kernel's buffers."""
     reasons = ("answer_timeout", "header_timeout")
     before = dropped(hasty, *reasons)
-    with knock(hasty) as connection:
+    with connect(hasty) as connection:
         ask_and_never_read(connection)
     assert dropped(hasty, *reasons) > before
 
@@ -159,7 +159,7 @@ def ask_and_never_read(connection: socket.socket) -> None:
 def test_a_flood_of_half_requests_keeps_nobody_out() -> None:
     """More than may be there at once, and none of them times out: the oldest make room."""
     with Broker(http_connection_max=20, http_header_timeout=3600) as broker, ExitStack() as stack:
-        halves = [stack.enter_context(knock(broker)) for _ in range(100)]
+        halves = [stack.enter_context(connect(broker)) for _ in range(100)]
         for one in halves:
             one.sendall(HALVES["half a header"])
         answer = httpx.get(f"{broker.http_url}/api/whoami", auth=("guest", "guest"), timeout=60)
@@ -171,10 +171,10 @@ def test_a_flood_of_half_requests_keeps_nobody_out() -> None:
 
 def test_a_request_that_is_being_read_outlives_a_flood_of_half_headers() -> None:
     with Broker(http_connection_max=20, http_header_timeout=3600) as broker, ExitStack() as stack:
-        upload = stack.enter_context(knock(broker))
+        upload = stack.enter_context(connect(broker))
         upload.sendall(HALVES["half a body"])
         for _ in range(100):
-            stack.enter_context(knock(broker)).sendall(HALVES["half a header"])
+            stack.enter_context(connect(broker)).sendall(HALVES["half a header"])
         assert httpx.get(f"{broker.http_url}/api/whoami", auth=("guest", "guest"), timeout=60).status_code == 200
         upload.sendall(b" " * 98 + b"}")
         assert upload.recv(4096).startswith(b"HTTP/1.1 201")

@@ -67,7 +67,7 @@ def test_guest_may_come_from_this_machine_only() -> None:
     """The request claims to come from elsewhere; everything else is as it was."""
     with Broker() as broker:
 
-        async def knock(host: str) -> str:
+        async def connect(host: str) -> str:
             headers = [(b"authorization", b"Basic Z3Vlc3Q6Z3Vlc3Q=")]  # guest:guest
             scope = {"type": "http", "method": "GET", "path": "/", "headers": headers, "client": (host, 4711)}
             assert broker._server is not None
@@ -78,7 +78,7 @@ def test_guest_may_come_from_this_machine_only() -> None:
 
         assert broker._loop is not None
         for host, said in (("127.0.0.1", "guest"), ("10.1.2.3", "User can only log in via localhost")):
-            assert asyncio.run_coroutine_threadsafe(knock(host), broker._loop).result(10) == said
+            assert asyncio.run_coroutine_threadsafe(connect(host), broker._loop).result(10) == said
 
 
 def test_listings_show_a_user_what_is_theirs(api: Api) -> None:

@@ -66,7 +66,7 @@ def enter(client: CoreClient, vhost: str = "/") -> CoreClient:
     return client
 
 
-def knock(core: Core, user: str = "guest", password: str = "guest", vhost: str = "/", **tuning: int) -> CoreClient:
+def connect(core: Core, user: str = "guest", password: str = "guest", vhost: str = "/", **tuning: int) -> CoreClient:
     """The whole handshake; what was said is kept."""
     return enter(tune(log_in(arrive(core), user, password), **tuning), vhost)
 

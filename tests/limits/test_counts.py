@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.limits.gate import arrive, knock, log_in, refusal, tune
+from tests.limits.gate import arrive, connect, log_in, refusal, tune
 from tests.support.rawclient import RawClient
 from warrenmq.testing import Broker
 from warrenmq.testing.core import Core
@@ -31,57 +31,57 @@ def leave(client: CoreClient) -> None:
 
 def test_connections_in_total_are_limited_and_a_free_place_is_given_again(core: Core) -> None:
     core.broker.limits.connection_max = 2
-    first, second = knock(core), knock(core)
-    third = knock(core)
+    first, second = connect(core), connect(core)
+    third = connect(core)
     assert refusal(third) == "530 NOT_ALLOWED - connection refused: node connection limit (2) is reached"
     third.send("connection.close-ok", 0)
     leave(first)
-    assert refusal(knock(core)) == ""
+    assert refusal(connect(core)) == ""
     assert second.connection in core.broker.connections
 
 
 def test_connections_of_a_user_are_limited_and_others_come_in(core: Core) -> None:
     core.broker.access.set_user_limit("amy", "max-connections", 1)
-    first = knock(core, "amy", "amy")
-    assert refusal(knock(core, "amy", "amy")) == (
+    first = connect(core, "amy", "amy")
+    assert refusal(connect(core, "amy", "amy")) == (
         "530 NOT_ALLOWED - connection refused for user 'amy': user connection limit (1) is reached"
     )
-    assert refusal(knock(core, "bob", "bob")) == ""
+    assert refusal(connect(core, "bob", "bob")) == ""
     leave(first)
-    assert refusal(knock(core, "amy", "amy")) == ""
+    assert refusal(connect(core, "amy", "amy")) == ""
 
 
 def test_connections_to_a_vhost_are_limited(core: Core) -> None:
     core.broker.access.set_vhost_limits("/", {"max-connections": 1})
-    first = knock(core, "amy", "amy")
-    assert refusal(knock(core, "bob", "bob")) == (
+    first = connect(core, "amy", "amy")
+    assert refusal(connect(core, "bob", "bob")) == (
         "530 NOT_ALLOWED - access to vhost '/' refused for user 'bob': connection limit (1) is reached"
     )
     leave(first)
-    assert refusal(knock(core, "bob", "bob")) == ""
+    assert refusal(connect(core, "bob", "bob")) == ""
 
 
 def test_a_limit_of_none_keeps_everybody_out(core: Core) -> None:
     core.broker.access.set_user_limit("amy", "max-connections", 0)
-    assert "user connection limit (0) is reached" in refusal(knock(core, "amy", "amy"))
+    assert "user connection limit (0) is reached" in refusal(connect(core, "amy", "amy"))
 
 
 def test_the_total_is_looked_at_before_the_vhost_and_the_vhost_before_the_user(core: Core) -> None:
     core.broker.limits.connection_max = 1
     core.broker.access.set_user_limit("amy", "max-connections", 0)
     core.broker.access.set_vhost_limits("/", {"max-connections": 0})
-    knock(core)
-    assert "node connection limit" in refusal(knock(core, "amy", "amy", "nowhere"))
+    connect(core)
+    assert "node connection limit" in refusal(connect(core, "amy", "amy", "nowhere"))
     core.broker.limits.connection_max = 0
-    assert "vhost nowhere not found" in refusal(knock(core, "amy", "amy", "nowhere"))
-    assert "connection limit (0)" in refusal(knock(core, "amy", "amy"))
+    assert "vhost nowhere not found" in refusal(connect(core, "amy", "amy", "nowhere"))
+    assert "connection limit (0)" in refusal(connect(core, "amy", "amy"))
     core.broker.access.set_vhost_limits("/", {})
-    assert "user connection limit (0)" in refusal(knock(core, "amy", "amy"))
+    assert "user connection limit (0)" in refusal(connect(core, "amy", "amy"))
 
 
 def test_a_vhost_that_is_not_allowed_is_refused(core: Core) -> None:
     core.broker.add_vhost("other").save()
-    assert refusal(knock(core, "amy", "amy", "other")) == (
+    assert refusal(connect(core, "amy", "amy", "other")) == (
         "530 NOT_ALLOWED - access to vhost 'other' refused for user 'amy'"
     )
 
@@ -89,12 +89,12 @@ def test_a_vhost_that_is_not_allowed_is_refused(core: Core) -> None:
 def test_a_connection_refused_at_the_gate_takes_no_place(core: Core) -> None:
     core.broker.access.set_user_limit("amy", "max-connections", 1)
     for _ in range(5):
-        refusal(knock(core, "amy", "amy", "nowhere"))
-    assert refusal(knock(core, "amy", "amy")) == ""
+        refusal(connect(core, "amy", "amy", "nowhere"))
+    assert refusal(connect(core, "amy", "amy")) == ""
 
 
 def test_channels_of_a_connection_are_limited_by_their_number_open(core: Core) -> None:
-    client = knock(core, channel_max=2)
+    client = connect(core, channel_max=2)
     for number in (700, 3):  # it is the count that matters, not the number
         assert client.call("channel.open", number).name == "channel.open-ok"
     client.take()
@@ -105,7 +105,7 @@ def test_channels_of_a_connection_are_limited_by_their_number_open(core: Core) -
 
 
 def test_a_closed_channel_makes_room(core: Core) -> None:
-    client = knock(core, channel_max=1)
+    client = connect(core, channel_max=1)
     for number in range(1, 50):
         assert client.call("channel.open", number).name == "channel.open-ok"
         assert client.call("channel.close", number).name == "channel.close-ok"
@@ -113,7 +113,7 @@ def test_a_closed_channel_makes_room(core: Core) -> None:
 
 def test_channels_of_a_user_are_limited_over_all_connections(core: Core) -> None:
     core.broker.access.set_user_limit("amy", "max-channels", 3)
-    first, second = knock(core, "amy", "amy"), knock(core, "amy", "amy")
+    first, second = connect(core, "amy", "amy"), connect(core, "amy", "amy")
     for number in (1, 2):
         first.open(number)
     second.open(1)
@@ -141,7 +141,7 @@ def test_tuning_outside_of_what_is_offered_is_refused(core: Core, tuning: dict[s
 
 
 def test_the_smallest_tuning_works(core: Core) -> None:
-    client = knock(core, channel_max=1, frame_max=4096, heartbeat=65535)
+    client = connect(core, channel_max=1, frame_max=4096, heartbeat=65535)
     client.open(1)
     client.call("queue.declare", queue="q")
     client.publish("", "q", b"x" * 4088)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.limits.gate import advance, knock, refusal
+from tests.limits.gate import advance, connect, refusal
 from warrenmq.testing.core import Core
 from warrenmq.testing.core_client import Buffer, CoreClient
 from warrenmq.wire.methods import method_frame
@@ -15,7 +15,7 @@ HEARTBEAT = b"\x08\x00\x00\x00\x00\x00\x00\xce"
 
 
 def beating(core: Core, seconds: int) -> CoreClient:
-    client = knock(core, heartbeat=seconds)
+    client = connect(core, heartbeat=seconds)
     client.take()
     client.sink.data.clear()
     return client

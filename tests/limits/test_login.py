@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.limits.gate import advance, arrive, enter, knock, log_in, refusal, tune
+from tests.limits.gate import advance, arrive, connect, enter, log_in, refusal, tune
 from warrenmq.testing.core import Core
 from warrenmq.testing.core_client import CoreClient
 from warrenmq.wire.constants import PROTOCOL_HEADER
@@ -140,7 +140,7 @@ def test_trickling_in_the_handshake_buys_no_time(core: Core) -> None:
 
 
 def test_a_connection_that_is_open_outlives_the_handshake_timeout(core: Core) -> None:
-    client = knock(core)
+    client = connect(core)
     advance(core, 60_000)
     assert not client.sink.closed
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.limits.gate import knock
+from tests.limits.gate import connect
 from warrenmq.broker.output import OUTPUT_LIMIT
 from warrenmq.broker.sink import Sink
 from warrenmq.testing.core import Core
@@ -166,4 +166,4 @@ def test_a_client_gone_while_it_was_not_heard_leaves_nothing(core: Core) -> None
     client.connection.lost("gone")
     core.broker.end_turn()
     assert len(core.broker.connections) == 0
-    knock(core)
+    connect(core)

@@ -14,7 +14,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.delay.desk import Desk
+from tests.delay.session import Session
 from tests.http.conftest import Api
 from warrenmq.client import Properties
 from warrenmq.client.errors import ChannelClosed
@@ -39,8 +39,8 @@ QUEUE_ARGUMENTS = {names(cells): cells for cells in rows("Arguments of queues")}
 EXCHANGE_ARGUMENTS = {names(cells): cells for cells in rows("Arguments of exchanges")}
 
 
-class House(Desk):
-    """A desk with the HTTP API."""
+class House(Session):
+    """A session with the HTTP API."""
 
     api: Api
 

@@ -13,7 +13,7 @@ from warrenmq.wire.fields import Field, from_python
 DELAYED = "x-delayed-message"
 
 
-class Desk:
+class Session:
     """One broker, one connection, one channel; `restart` replaces all three on the same data."""
 
     def __init__(self, folder: Path) -> None:
@@ -100,9 +100,9 @@ class Desk:
 
 
 @contextlib.contextmanager
-def desk_on(folder: Path) -> Iterator[Desk]:
-    desk = Desk(folder)
+def session_on(folder: Path) -> Iterator[Session]:
+    session = Session(folder)
     try:
-        yield desk
+        yield session
     finally:
-        desk.close()
+        session.close()
