@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ast
-from graphlib import TopologicalSorter
+import functools
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -49,6 +50,7 @@ def imported(path: Path) -> set[str]:
     return {name for name in found if name in ALLOWED}
 
 
+@functools.cache
 def edges() -> dict[str, set[str]]:
     found: dict[str, set[str]] = {}
     for path in sorted(ROOT.rglob("*.py")):
@@ -70,3 +72,48 @@ def test_a_package_imports_what_the_table_allows_and_the_table_allows_no_more(pa
 
 def test_the_arrows_go_one_way() -> None:
     assert list(TopologicalSorter(ALLOWED).static_order())
+
+
+# -- inside a package
+
+#: packages whose modules may not import each other in a circle
+WITHOUT_CIRCLES = ("wire", "log", "client")
+
+
+def modules_imported(path: Path, package: str) -> set[str]:
+    """The modules of its own package that a module names in an import, wherever it stands."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom):
+            assert not node.level, f"{path} imports by dots"
+            found |= {f"{node.module}.{alias.name}" for alias in node.names} | {str(node.module)}
+        elif isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+    start = f"warrenmq.{package}."
+    named = {name.removeprefix(start).split(".")[0] for name in found if name.startswith(start)}
+    return {name for name in named if (ROOT / package / f"{name}.py").exists()} - {path.stem}
+
+
+def circle(graph: dict[str, set[str]]) -> list[str]:
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        return list(error.args[1])
+    return []
+
+
+@pytest.mark.parametrize("package", WITHOUT_CIRCLES)
+def test_no_module_imports_itself_by_way_of_others(package: str) -> None:
+    graph = {path.stem: modules_imported(path, package) for path in sorted((ROOT / package).glob("*.py"))}
+    del graph["__init__"]
+    assert sum(len(imports) for imports in graph.values()) >= len(graph) // 2, "imports are found at all"
+    assert circle(graph) == []
+
+
+def test_a_circle_would_be_found_wherever_its_imports_stand(tmp_path: Path) -> None:
+    folder = ROOT / "log"
+    source = tmp_path / "outage.py"
+    source.write_text("if TYPE_CHECKING:\n    from warrenmq.log.commits import Commits\n")
+    graph = {path.stem: modules_imported(path, "log") for path in folder.glob("*.py")}
+    graph["outage"] = modules_imported(source, "log")
+    assert {"outage", "commits"} <= set(circle(graph))

@@ -43,7 +43,7 @@ OPERATIONS = st.sampled_from(
         lambda w: w.end_turn(),
         lambda w: w.end_turn(False),
         lambda w: w.maintain(),
-        lambda w: w.log.tick(w.log.commits.now + 60),
+        lambda w: w.log.tick(w.log.now + 60),
     ]
 )
 

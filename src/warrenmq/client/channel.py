@@ -8,19 +8,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Final, final
+from typing import Final, final
 
 from mypy_extensions import i64
 
 from warrenmq.client.decoder import Inbox
 from warrenmq.client.encoder import write_publish, write_settlement
 from warrenmq.client.errors import ChannelClosed, ConnectionClosed, Timeout
+from warrenmq.client.line import Line
 from warrenmq.client.messages import Event, Message
 from warrenmq.wire.content import Properties, encode_header
 from warrenmq.wire.methods import Method, method_frame
-
-if TYPE_CHECKING:
-    from warrenmq.client.connection import Connection
 
 Arguments = Mapping[str, object]
 
@@ -32,7 +30,7 @@ _BARE_HEADER: Final = encode_header(Properties(), 0)
 class Channel:
     """Made by ``Connection.channel``. ``events`` holds returns, confirms and cancellations in the order they came."""
 
-    def __init__(self, connection: Connection, number: int, inbox: Inbox) -> None:
+    def __init__(self, connection: Line, number: int, inbox: Inbox) -> None:
         self.connection: Final = connection
         self.number: Final = number
         self.closed: ChannelClosed | None = None

@@ -1,30 +1,23 @@
-"""A connection: the handshake, channel 0, and the one loop that reads for all its channels.
+"""A connection: the handshake, its channels, and how it is closed.
 
-Duty: octets out in order and in large pieces, octets in to the decoder, the end of the connection as one exception that
-every later call raises again. Not here: what channels do with what was read (``channel.py``).
+Duty: what users call. Not here: octets and channel 0 (``line.py``), what channels do with what was read
+(``channel.py``).
 """
 
 from __future__ import annotations
 
 import ssl as tls
-import time
-from typing import TYPE_CHECKING, Final, final
+from typing import Final, final
 
-from librt.strings import BytesWriter
 from mypy_extensions import i64
 
 from warrenmq.client.address import Address, parse_url
-from warrenmq.client.decoder import Decoder
+from warrenmq.client.channel import Channel
 from warrenmq.client.errors import ChannelClosed, ConnectError, ConnectionClosed, Timeout
+from warrenmq.client.line import Line
 from warrenmq.client.transport import Transport
-from warrenmq.wire.constants import FRAME_HEARTBEAT, PROTOCOL_HEADER
-from warrenmq.wire.content import frame
-from warrenmq.wire.fields import Table
+from warrenmq.wire.constants import PROTOCOL_HEADER
 from warrenmq.wire.methods import Method, method_frame
-from warrenmq.wire.replies import AmqpError
-
-if TYPE_CHECKING:
-    from warrenmq.client.channel import Channel
 
 CLOSE_TIMEOUT: Final = 5.0
 FIRST_FRAME_MAX: Final = 131072  # until tuned; a bigger first frame is some other protocol
@@ -40,7 +33,7 @@ CAPABILITIES: Final[dict[str, object]] = {
 
 
 @final
-class Connection:
+class Connection(Line):
     """``Connection("amqp://guest:guest@127.0.0.1:5672/")`` or by keywords; also a context manager.
 
     ``timeout`` bounds connecting and every call that waits for the broker's answer. ``server_name`` is the name in the
@@ -73,22 +66,13 @@ class Connection:
             self.address = Address(host, port, virtual_host, username, password, ssl is not None)
         if self.address.tls and ssl is None:
             ssl = tls.create_default_context()
-        self.timeout: Final = timeout
-        self.server_properties: Table = {}
-        self.blocked: str | None = None  # the broker's reason while it takes no publishes
-        self.closed: ConnectionClosed | None = None
-        self.frame_max: i64 = i64(frame_max)
         self.channel_max: i64 = i64(channel_max)
-        self.heartbeat: i64 = 0
         self.channels: Final[dict[int, Channel]] = {}
-        self.out = BytesWriter()  # what is to be sent next
-        self.decoder: Final = Decoder()
         try:
-            self._transport: Final = Transport(
-                self.address.host, self.address.port, ssl, timeout, server_name or self.address.host
-            )
+            transport = Transport(self.address.host, self.address.port, ssl, timeout, server_name or self.address.host)
         except OSError as error:
             raise ConnectError(f"cannot connect to {self.address.host}:{self.address.port}: {error}") from error
+        super().__init__(transport, timeout, frame_max)
         try:
             self._handshake(mechanism, connection_name, client_properties, heartbeat)
         except ConnectionClosed as closed:
@@ -102,8 +86,6 @@ class Connection:
 
     def channel(self, number: int = 0) -> Channel:
         """Open a channel: the given number, or the lowest free one."""
-        from warrenmq.client.channel import Channel
-
         self.check()
         if number == 0:
             number = 1
@@ -121,40 +103,6 @@ class Connection:
             self.forget(number)
             raise
         return channel
-
-    def flush(self) -> None:
-        """Send what is buffered."""
-        self.check()
-        if len(self.out) == 0:
-            return
-        data = self.out.getvalue()
-        self.out = BytesWriter()
-        try:
-            self._transport.send(data, self.decoder)
-        except AmqpError as error:
-            raise self._broken(error) from None
-        self._react()
-        if self._transport.ended:
-            raise self._ended()
-
-    def read(self, timeout: float | None) -> bool:
-        """Flush, then wait for the broker at most ``timeout`` seconds; False when nothing came. Feeds all channels."""
-        self.flush()
-        deadline = None if timeout is None else time.monotonic() + timeout
-        while True:
-            left = None if deadline is None else max(0.0, deadline - time.monotonic())
-            block = self._receive(left)
-            if block:
-                try:
-                    self.decoder.feed(block)
-                except AmqpError as error:
-                    raise self._broken(error) from None
-                self._react()
-                return True
-            if self._transport.ended:
-                raise self._ended()
-            if left == 0.0:
-                return False
 
     def fileno(self) -> int:
         """For select and poll; a readable socket means: call ``read(0)``."""
@@ -191,85 +139,16 @@ class Connection:
     def __repr__(self) -> str:
         return f"<Connection to {self.address!r}{' closed' if self.closed is not None else ''}>"
 
-    # --- for channels
-
-    def check(self) -> None:
-        """Raise why the connection is gone, if it is."""
-        closed = self.closed
-        if closed is not None:
-            raise ConnectionClosed(closed.code, closed.text, closed.class_id, closed.method_id)
+    # --- inside
 
     def forget(self, number: int) -> None:
         """The channel is closed on both sides; its number may be used again."""
         self.channels.pop(number, None)
         self.decoder.close(number)
 
-    # --- inside
-
-    def _receive(self, timeout: float | None) -> bytes:
-        """Wait for octets, keeping up the heartbeats that were agreed on."""
-        if self.heartbeat == 0:
-            return self._transport.receive(timeout)
-        interval = float(self.heartbeat) / 2.0
-        deadline = None if timeout is None else time.monotonic() + timeout
-        while True:
-            now = time.monotonic()
-            if now - self._transport.sent_at >= interval:
-                self._transport.send(frame(FRAME_HEARTBEAT, 0, b""), self.decoder)
-            left = interval if deadline is None else min(interval, max(0.0, deadline - now))
-            block = self._transport.receive(left)
-            if block or self._transport.ended:
-                return block
-            if time.monotonic() - self._transport.received_at > 2.0 * float(self.heartbeat):
-                self._transport.close()
-                self.closed = ConnectionClosed(0, "the broker missed its heartbeats")
-                self.check()
-            if deadline is not None and time.monotonic() >= deadline:
-                return b""
-
-    def _react(self) -> None:
-        """Deal with what came on channel 0, and with channels the broker closed."""
-        if len(self.decoder.control) > 0:
-            kept: list[Method] = []
-            for method in self.decoder.control:
-                name = method.name
-                if name == "connection.close":
-                    self._answer_close(method)
-                elif name == "connection.blocked":
-                    self.blocked = method.str("reason")
-                elif name == "connection.unblocked":
-                    self.blocked = None
-                else:
-                    kept.append(method)
-            self.decoder.control = kept
-        if self.decoder.noticed:
-            self.decoder.noticed = False
-            for channel in list(self.channels.values()):
-                channel.react()
-            self.check()
-            self.flush()  # the broker waits for channel.close-ok
-        self.check()
-
-    def _answer_close(self, method: Method) -> None:
-        if self.closed is None:
-            self.closed = ConnectionClosed(
-                method.int("reply_code"), method.str("reply_text"), method.int("class_id"), method.int("method_id")
-            )
-        self._transport.send(method_frame(0, "connection.close-ok"), self.decoder)
-        self._transport.close()
-
-    def _expect(self, name: str, timeout: float | None) -> Method:
-        """The next method of channel 0, which has to be ``name``."""
-        deadline = None if timeout is None else time.monotonic() + timeout
-        while len(self.decoder.control) == 0:
-            left = None if deadline is None else deadline - time.monotonic()
-            if left is not None and left <= 0:
-                raise Timeout(f"no {name} from the broker within {timeout} s")
-            self.read(left)
-        method = self.decoder.control.pop(0)
-        if method.name != name:
-            raise self._broken(AmqpError(505, f"expected {name}, got {method.name}"))
-        return method
+    def _noticed(self) -> None:
+        for channel in list(self.channels.values()):
+            channel.react()
 
     def _handshake(
         self, mechanism: str, connection_name: str, client_properties: dict[str, object] | None, heartbeat: int
@@ -336,18 +215,6 @@ class Connection:
             size = int.from_bytes(payload[11:15], "big")
             return payload[15 : 15 + size]  # a table without its length word
         return b""  # EXTERNAL: the certificate says it all
-
-    def _broken(self, error: AmqpError) -> ConnectionClosed:
-        """The broker's octets make no sense: say so and hang up."""
-        self.closed = ConnectionClosed(error.code, error.text)
-        self._transport.close()
-        return self.closed
-
-    def _ended(self) -> ConnectionClosed:
-        if self.closed is None:
-            self.closed = ConnectionClosed(0, "the broker closed the socket without a word")
-        self._transport.close()
-        return self.closed
 
 
 def _lower(mine: i64, theirs: i64) -> i64:

@@ -1,8 +1,8 @@
 """Commits: when the closed turns go to disk, and what is known once they are there.
 
 Duty: decide at the end of a turn, by time or on demand that everything closed is handed to the committer, begin the
-next segment when one is full, and take over what came of it. The writing is ``tail``'s; what happens when it fails for
-good, ``outage``'s.
+next segment when one is full, take over what came of it, and try a failed disk again. The writing is ``tail``'s; what
+could not be written is ``outage``'s.
 
 Invariants:
 - At most one commit is in flight; what arrives meanwhile is the next batch.
@@ -12,45 +12,31 @@ Invariants:
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, final
+from typing import Final, final
 
 from mypy_extensions import i64
 
 from warrenmq.log.batch import Sealed
+from warrenmq.log.core import Core
 from warrenmq.log.format import BATCH_HEADER
+from warrenmq.log.maintenance import Maintenance
 from warrenmq.log.outage import Outage
 from warrenmq.log.segment import Part, Segment
-from warrenmq.log.tail import Commit
-
-if TYPE_CHECKING:
-    from warrenmq.log.log import Log
+from warrenmq.log.tail import Commit, Tail
 
 
 @final
 class Commits:
     """The batches between the end of their turn and their place on disk."""
 
-    def __init__(self, log: Log) -> None:
+    def __init__(self, log: Core, tail: Tail, outage: Outage, maintenance: Maintenance) -> None:
         self.log: Final = log
+        self.tail: Final = tail
+        self.outage: Final = outage
+        self.maintenance: Final = maintenance
         self.in_flight: Commit | None = None
-        self.kept_open: bool = False  # the open batch waits for turns to come
-        self.now: i64 = 0
         self._owed: bool = False  # somebody waits for a turn that is not submitted yet
-        self._closed_size: i64 = 0  # of the open batch, when the last turn ended
         self._unsynced_since: i64 = 0  # 0: nothing waits; else the time of the first tick that saw it
-        self.outage: Final = Outage(log, self)
-
-    def between_turns(self) -> bool:
-        """Nothing was logged since the last ``end_turn``: what is open may be sealed."""
-        return self.log.current.size() == self._closed_size
-
-    def sealable(self) -> bool:
-        return not self.kept_open and self.between_turns()
-
-    def close_turn(self) -> i64:
-        """Everything logged so far belongs to closed turns; the size of it."""
-        self._closed_size = self.log.current.size()
-        return self._closed_size
 
     # --- when
 
@@ -58,10 +44,10 @@ class Commits:
         log = self.log
         if owed:
             self._owed = True
-        size = self.close_turn()
+        size = log.close_turn()
         if self.in_flight is None and not self.outage.failing:
             if size > 0:
-                if not self.kept_open and (self._owed or size >= log.settings.commit_bytes):
+                if not log.kept_open and (self._owed or size >= log.settings.commit_bytes):
                     self.submit(1)
             elif log.synced == number - 1:
                 log.synced = number  # an empty turn owes the disk nothing
@@ -71,12 +57,12 @@ class Commits:
 
     def tick(self, now_ms: i64) -> None:
         """Time passes: sync what has waited long enough, and try a failed disk again."""
-        self.now = now_ms
-        if self.in_flight is not None or not self.sealable():
+        self.log.now = now_ms
+        if self.in_flight is not None or not self.log.sealable():
             return
         if self.outage.failing:
             if now_ms >= self.outage.retry_at:
-                self.outage.retry()
+                self.retry()
             return
         if self.log.current.size() == 0:
             self._unsynced_since = 0
@@ -94,15 +80,47 @@ class Commits:
                 self.log.done(commit.number)
             elif self.outage.failing:
                 return False
-            elif self.log.current.size() > 0 and self.sealable():
+            elif self.log.current.size() > 0 and self.log.sealable():
                 self.submit(1)
             else:
                 return True
 
-    def service_is_back(self) -> None:
-        """After an outage: whoever waited meanwhile waits no longer than needed."""
-        if self._owed and self.in_flight is None and self.sealable():
-            self.submit(1)
+    # --- a failed disk
+
+    def retry(self) -> None:
+        """Try a failed disk now."""
+        log = self.log
+        if self.outage.failing and self.in_flight is None and log.sealable():
+            if self.outage.retained or log.current.size() > 0:
+                self.submit(2)
+            else:
+                self._restore()
+
+    def _failed(self, batches: list[Sealed], reason: str) -> None:
+        """These could not be written, not even to a new file. Also when it was not the first time."""
+        log = self.log
+        self.maintenance.reserve_given()
+        self.outage.begin(batches, reason)
+        between = log.between_turns()
+        log.listener.failed(log.batch - 1, reason)
+        if between:
+            log.close_turn()  # what the listener settled belongs to the failed turns
+        self.maintenance.release_unsynced()
+        self.outage.drop_dead()
+
+    def _restore(self) -> None:
+        """Before all is well, the room held back for bad times has to be there again."""
+        self.outage.retry_later()
+        self.maintenance.restore_reserve()
+        self.end_outage()
+
+    def end_outage(self) -> None:
+        """If the disk takes commits, and the room held back is there again, all is well."""
+        if self.outage.failing and self.outage.written and not self.maintenance.reserve_wanted:
+            self.outage.failing = False
+            self.log.listener.recovered_service()
+            if self._owed and self.in_flight is None and self.log.sealable():
+                self.submit(1)  # whoever waited meanwhile waits no longer than needed
 
     # --- submitting
 
@@ -112,7 +130,7 @@ class Commits:
         batches = self.outage.take()
         if log.current.size() > 0:
             batches.append(log.current.seal(log.active.number, log.batch - 1))
-            self._closed_size = 0
+            log.close_turn()
             self._roll(batches)
         if batches:
             self._start(batches, attempt)
@@ -121,7 +139,7 @@ class Commits:
         log = self.log
         self._owed = False
         self._unsynced_since = 0
-        commit = Commit(log.task_number(), log.tail, batches, attempt)
+        commit = Commit(log.task_number(), self.tail, batches, attempt)
         self.in_flight = commit
         log.run(log.committer, commit)
 
@@ -158,19 +176,21 @@ class Commits:
             if commit.attempt == 1:
                 self._start(left, 2)  # once more, whole, to a new file
             else:
-                self.outage.begin(left, commit.error)
+                self._failed(left, commit.error)
             return
         if log.current.size() == 0:
             log.synced = log.batch - 1  # turns without a trace
             self._owed = False
         elif (
             not self.outage.failing
-            and self.sealable()
+            and self.log.sealable()
             and (self._owed or log.current.size() >= log.settings.commit_bytes)
         ):
             self.submit(1)  # first the disk, then the news: the two overlap
         log.listener.synced(log.synced)
-        self.outage.written_again()
+        if self.outage.failing:
+            self.outage.written = True
+            self._restore()
 
     def _place(self, sealed: Sealed) -> None:
         """A batch is synced: its records can be read from disk now."""
@@ -182,7 +202,7 @@ class Commits:
             segment.place(base + i64(sealed.offsets[i]), sealed.size_of(i))
             i += 1
         segment.end = base + len(sealed.messages) + len(sealed.changes)
-        self.log.maintenance.synced(sealed, segment.end)
+        self.maintenance.synced(sealed, segment.end)
 
     def record(self, segment: i64, record: i64) -> bytes:
         """The bytes of a record that is not on disk yet: in flight, waiting for the disk, or in the open batch."""

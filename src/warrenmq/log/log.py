@@ -1,8 +1,9 @@
 """The log: the only durable home of messages and definitions.
 
 Duty: what the broker calls: the turn's operations (``append``, ``hold`` … ``end_turn``), who holds which record, and
-the doors to the rest. The bytes are ``batch``'s; what is committed when ``commits``'; a failed disk ``outage``'s;
-reading by address ``reading``'s; the start ``opening``'s; space ``maintenance``'s.
+the doors to the rest. What its parts share is ``core``'s; the bytes are ``batch``'s; what is committed when
+``commits``'; a failed disk ``outage``'s; reading by address ``reading``'s; the start ``opening``'s; space
+``maintenance``'s.
 
 Invariants:
 - Everything between two ``end_turn`` calls reaches the disk in one checksummed batch, or not at all.
@@ -18,57 +19,32 @@ from typing import Final, final
 from librt.vecs import append, vec
 from mypy_extensions import i64
 
-from warrenmq.log.batch import OpenBatch
 from warrenmq.log.commits import Commits
-from warrenmq.log.damage import Damage
+from warrenmq.log.core import RECORD, Core
 from warrenmq.log.files import Files
-from warrenmq.log.format import LogError, StoredMessage, seed
+from warrenmq.log.format import LogError, StoredMessage
 from warrenmq.log.index import QueueIndex
 from warrenmq.log.maintenance import Maintenance
 from warrenmq.log.opening import take_over
-from warrenmq.log.reader import Reader
+from warrenmq.log.outage import Outage
 from warrenmq.log.reading import Reading
 from warrenmq.log.record import CHUNKED, MESSAGE
 from warrenmq.log.recovery import Progress, Recovered, Recovery
-from warrenmq.log.runner import Runner, Task
-from warrenmq.log.scrub import Scrub
-from warrenmq.log.segment import Segment
+from warrenmq.log.runner import Runner
+from warrenmq.log.scrub import Scrub, ScrubSlice
 from warrenmq.log.settings import Listener, LogSettings
 from warrenmq.log.tail import ZERO_AHEAD, Commit, Tail
 
-RECORD: Final = 0xFFFFFFFF
-
 
 @final
-class Log:
+class Log(Core):
     """The open log of one data folder, as the broker calls it."""
 
     def __init__(self, folder: str, files: Files, settings: LogSettings, lock: int, found: Recovery) -> None:
-        self.folder: Final = folder
-        self.files: Final = files
-        self.settings: Final = settings
-        self.epoch: Final = found.recovered.epoch
-        self.listener: Listener = Listener()
-        self.damage: Final = Damage(self.listener)
-        self.committer: Runner = Runner()
-        self.worker: Runner = Runner()
-        self.batch: i64 = found.state.batch + 1  # the open turn
-        self.synced: i64 = found.state.batch
+        super().__init__(folder, files, settings, found)
         self.closed: bool = False
-        self.segments: Final = found.segments
-        self._found_damaged: list[int] = found.damaged
-        self.chunked: Final = found.chunked  # address of a chunked message -> its chunks
         self.bodies: dict[int, vec[i64]] = {}  # bodies arriving in chunks
         self.next_body: i64 = 1
-        self.active: Segment = Segment(found.highest + 1)  # where records are appended
-        self.segments[self.active.number] = self.active
-        self.current: Final = OpenBatch(seed(found.manifest.log_id))
-        self._appended: i64 = 0  # the message that still lacks some of its holders
-        self._unmarked: i64 = 0  # octets that ``mark`` leaves out
-        self.tasks: dict[int, Task] = {}
-        self.next_task: i64 = 1
-        self.reader: Final = Reader(folder, files)
-        self.reading: Final = Reading(self, self.reader)
         self.tail: Final = Tail(
             folder,
             files,
@@ -79,11 +55,15 @@ class Log:
             found.last_end,
         )
         self.tail.zero_ahead = min(ZERO_AHEAD, settings.segment_bytes // 4) if settings.zero_ahead else 0
-        self.commits: Final = Commits(self)
-        self.maintenance: Final = Maintenance(self, found)
-        self.scrub: Final = Scrub(self)
+        outage = Outage(self)
+        self.maintenance: Final = Maintenance(self, outage, found)
+        self.commits: Final = Commits(self, self.tail, outage, self.maintenance)
+        self.scrub: Final = Scrub(self, self.maintenance)
+        self.reading: Final = Reading(self, self.commits)
+        self._found_damaged: list[int] = found.damaged
         self._lock: Final = lock
-        self._segment: Segment = self.active  # the last one looked up
+        self._appended: i64 = 0  # the message that still lacks some of its holders
+        self._unmarked: i64 = 0  # octets that ``mark`` leaves out
 
     @staticmethod
     def open(
@@ -104,21 +84,6 @@ class Log:
         found = self._found_damaged
         self._found_damaged = []
         self.found_damaged(found)
-
-    def found_damaged(self, addresses: list[int]) -> None:
-        """A scan found these damaged: whoever still holds one is told, of a chunk by its message."""
-        owners: dict[int, int] = {}
-        for address in addresses:
-            segment = self.segments.get(address >> 32)
-            if segment is not None and segment.holders(address & RECORD) > 0:
-                owners[address] = address
-        if owners:
-            for message, chunks in self.chunked.items():
-                for chunk in chunks:
-                    if int(chunk) in owners:
-                        owners[int(chunk)] = message
-        for address in owners.values():
-            self.damage.found_by_scan(address)
 
     # --- during a turn
 
@@ -297,11 +262,11 @@ class Log:
     def keep_open(self) -> None:
         """Further turns belong to the open batch too, until ``let_close``: what takes several of them is whole on disk,
         or not there at all."""
-        self.commits.kept_open = True
+        self.kept_open = True
 
     def let_close(self) -> None:
         """Before the end of the last turn of it."""
-        self.commits.kept_open = False
+        self.kept_open = False
 
     def end_turn(self, owed: bool) -> i64:
         """Close the turn; its number. ``owed``: somebody waits for its sync, so commit as soon as may be."""
@@ -334,22 +299,11 @@ class Log:
 
     def retry(self) -> None:
         """Try a failed disk now."""
-        self.commits.outage.retry()
+        self.commits.retry()
 
     def flush(self) -> bool:
         """Between turns: wait until every closed turn is synced. False when the disk fails."""
         return self.commits.flush()
-
-    def task_number(self) -> i64:
-        number = self.next_task
-        self.next_task += 1
-        return number
-
-    def run(self, runner: Runner, task: Task) -> None:
-        """Give a task to a runner; ``done`` is called when it is over, by now or by its post."""
-        self.tasks[task.number] = task
-        if runner.submit(task):
-            self.done(task.number)
 
     def done(self, number: i64) -> None:
         """A runner's task is over (posted by its thread, or called at once)."""
@@ -358,8 +312,12 @@ class Log:
             return  # flush() was faster than the post
         if isinstance(task, Commit):
             self.commits.done(task)
+        elif isinstance(task, ScrubSlice):
+            self.maintenance.worker_is_back()
+            self.scrub.done(task)
         else:
             self.maintenance.done(task)
+            self.commits.end_outage()
 
     # --- reading
 
@@ -375,10 +333,6 @@ class Log:
         """The same for many: neighbours on disk are read at once. None for what is damaged."""
         return self.reading.read_many(addresses)
 
-    def body_parts(self, address: i64) -> vec[i64]:
-        """The chunks of a long body, empty for any other message."""
-        return self.chunked.get(address, vec[i64]())
-
     def read_parts(self, address: i64) -> list[bytes]:
         """All the pieces, not joined; none for a message that is not in chunks."""
         return self.reading.read_parts(address)
@@ -386,16 +340,6 @@ class Log:
     def queues_of(self, address: i64) -> list[int]:
         """The queues a message was written for (it may have moved since), as far as its record can tell."""
         return self.reading.queues_of(address)
-
-    def find(self, number: i64) -> Segment:
-        segment = self._segment
-        if segment.number == number:
-            return segment
-        found = self.segments.get(number)
-        if found is None:
-            raise LogError(f"there is no segment {number}")
-        self._segment = found
-        return found
 
     def _release(self, address: i64, batch: i64) -> None:
         """One queue less holds it, which the disk knows with this batch."""
@@ -407,22 +351,6 @@ class Log:
                 self.damage.forget(address)
             if self.chunked and int(address) in self.chunked:
                 self.maintenance.died(address, batch)
-
-    def release_chunk(self, address: i64) -> None:
-        """What killed it is synced already, or it never belonged to a message."""
-        self.find(address >> 32).release(address & RECORD)
-
-    def is_synced(self, address: i64) -> bool:
-        segment = self.find(address >> 32)
-        return segment.slot(address & RECORD) < len(segment.offsets)
-
-    def forget_segment(self, number: i64) -> None:
-        """Its last record is dead and its file removed."""
-        del self.segments[number]
-        self.damage.segments.pop(int(number), None)
-        self.reader.forget(number)
-        if self._segment.number == number:
-            self._segment = self.active
 
     # --- space, and the end
 
@@ -438,7 +366,7 @@ class Log:
         if self.closed:
             return True
         self.closed = True
-        if not self.commits.between_turns():
+        if not self.between_turns():
             self.end_turn(False)
         good = self.flush()
         if good:

@@ -6,7 +6,7 @@ thing at a time. Bound kept: files of at most twice the live data plus four segm
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, final
+from typing import Final, final
 
 from librt.vecs import append, vec
 from mypy_extensions import i16, i32, i64, u8
@@ -15,19 +15,17 @@ from warrenmq.log import clean
 from warrenmq.log.batch import Sealed
 from warrenmq.log.checkpoint import Checkpoint, LedgerBlock, Removal, Reserve
 from warrenmq.log.compaction import Compaction, Replace
-from warrenmq.log.format import LogCorrupt, seed
+from warrenmq.log.core import Core
+from warrenmq.log.format import LogCorrupt
 from warrenmq.log.index import QueueIndex
 from warrenmq.log.ledger import block, read_ledger
 from warrenmq.log.manifest import Manifest, ManifestSegment, replace
+from warrenmq.log.outage import Outage
 from warrenmq.log.recovery import Recovery
 from warrenmq.log.runner import Task
-from warrenmq.log.scrub import ScrubSlice
 from warrenmq.log.segment import SIZE_CLAMP, SIZE_UNIT, Part, Segment, file_name, ledger_name
 from warrenmq.log.state import LogState
 from warrenmq.log.tail import RESERVE
-
-if TYPE_CHECKING:
-    from warrenmq.log.log import Log
 
 BYTES_PER_MS: Final = 256 << 10  # of changes absorbed or records copied: what a millisecond is taken to be worth
 ABSORB_AT_ONCE: Final = 8 << 20
@@ -48,11 +46,11 @@ class Synced:
 class Maintenance:
     """The housekeeper: it decides what is checkpointed, removed or compacted next, and does it in slices."""
 
-    def __init__(self, log: Log, found: Recovery) -> None:
+    def __init__(self, log: Core, outage: Outage, found: Recovery) -> None:
         self.log: Final = log
+        self.outage: Final = outage
         self.state: Final[LogState] = found.state
         self.manifest: Manifest = found.manifest
-        self.seed: Final = seed(found.manifest.log_id)
         self.last_message_id: i64 = found.state.next_message_id - 1
         self.waiting: list[Synced] = []
         self.waiting_bytes: i64 = 0
@@ -137,13 +135,13 @@ class Maintenance:
         if self.busy or budget <= 0:
             return budget <= 0
         log = self.log
-        if not log.commits.outage.written or log.commits.now < self.not_before or self.pinned > 0:
+        if not self.outage.written or log.now < self.not_before or self.pinned > 0:
             return False
         if self.doubtful is not None:
             self._submit(self.doubtful)
             return True
         compaction = self.compaction
-        if compaction is not None and not log.failing:
+        if compaction is not None and not self.outage.failing:
             self._compact(compaction, budget)
             return True
         if self._checkpoint_due():
@@ -156,7 +154,7 @@ class Maintenance:
                 self._reserve()
                 return True
             return False
-        if log.failing and not self._removable(candidate):
+        if self.outage.failing and not self._removable(candidate):
             return False  # what room is left is for settles and checkpoints
         if self.fresh and self._covered(candidate) and not self._removable(candidate):
             self.fresh = False
@@ -229,10 +227,8 @@ class Maintenance:
         self.reserved = False
 
     def restore_reserve(self) -> None:
-        """A commit succeeded: hold room back again if it had been given away, and only then say all is well."""
-        if not self.reserve_wanted:
-            self.log.commits.outage.end()
-        elif not self.busy:
+        """A commit succeeded: hold room back again if it had been given away."""
+        if self.reserve_wanted and not self.busy:
             self._reserve()
 
     def _reserve(self) -> None:
@@ -326,7 +322,7 @@ class Maintenance:
             if segment.ledger > 0:
                 name = ledger_name(segment.number, segment.generation)
                 changes = read_ledger(log.files, f"{log.folder}/{name}", segment.ledger)
-            self.compaction = Compaction(log.folder, log.files, self.manifest.log_id, self.seed, segment, changes)
+            self.compaction = Compaction(log.folder, log.files, self.manifest.log_id, self.log.seed, segment, changes)
         except OSError as error:
             self._postpone(str(error))
         except LogCorrupt as damaged:
@@ -394,25 +390,24 @@ class Maintenance:
         self.busy = True
         self.log.run(self.log.worker, task)
 
-    def lend_worker(self, task: ScrubSlice) -> bool:
-        """The worker for a slice of the scrub, unless there is work that cannot wait."""
+    def lend_worker(self, task: Task) -> bool:
+        """The worker for somebody else's task, unless there is work that cannot wait. ``worker_is_back`` ends it."""
         if self.busy:
             return False
         self._submit(task)
         return True
 
+    def worker_is_back(self) -> None:
+        self.busy = False
+
     def done(self, task: Task) -> None:
         self.busy = False
-        if isinstance(task, ScrubSlice):
-            self.log.scrub.done(task)
-            return
         if task.error and not (isinstance(task, Reserve) and self.reserve_wanted):
             self._postpone(task.error)  # the reserve is asked for again by the log's own retries
         if isinstance(task, Reserve):
             self.reserved = not task.error
             if self.reserved:
                 self.reserve_wanted = False
-                self.log.commits.outage.end()
         elif isinstance(task, Checkpoint):
             self._checkpointed(task)
         elif isinstance(task, Replace):
@@ -420,7 +415,7 @@ class Maintenance:
 
     def _postpone(self, problem: str) -> None:
         self.problem = problem
-        self.not_before = self.log.commits.now + self.log.settings.retry_ms
+        self.not_before = self.log.now + self.log.settings.retry_ms
 
     def wait(self) -> None:
         """Until the worker has nothing to do."""

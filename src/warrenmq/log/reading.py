@@ -7,14 +7,15 @@ Duty: address -> message, checked whenever it comes from disk. What stands where
 from __future__ import annotations
 
 import errno
-from typing import TYPE_CHECKING, Final, final
+from typing import Final, final
 
 from mypy_extensions import i64
 
+from warrenmq.log.commits import Commits
+from warrenmq.log.core import RECORD, Core
 from warrenmq.log.damage import MISMATCH, RecordDamaged
 from warrenmq.log.format import LogError, StoredMessage
 from warrenmq.log.holders import read_holders
-from warrenmq.log.reader import Reader
 from warrenmq.log.record import (
     HEAD_DAMAGED,
     WHOLE,
@@ -31,10 +32,6 @@ from warrenmq.log.record import (
 from warrenmq.log.segment import SIZE_CLAMP, SIZE_UNIT, Segment
 from warrenmq.log.sums import Sums
 
-if TYPE_CHECKING:
-    from warrenmq.log.log import Log
-
-RECORD: Final = 0xFFFFFFFF
 READ_AHEAD: Final = 1 << 20  # the most read_many reads at once
 UNREADABLE: Final = (errno.EIO, errno.ENOENT)  # what a bad sector and a missing file say; no passing shortage
 DISPLACED: Final = "another record stands in its place"
@@ -44,10 +41,11 @@ DISPLACED: Final = "another record stands in its place"
 class Reading:
     """The readers' half of the log: an address in, a record out."""
 
-    def __init__(self, log: Log, reader: Reader) -> None:
+    def __init__(self, log: Core, commits: Commits) -> None:
         self.log: Final = log
-        self.reader: Final = reader
-        self.sums: Final = Sums(log.current.sums.start)
+        self.commits: Final = commits
+        self.reader: Final = log.reader
+        self.sums: Final = Sums(log.seed)
 
     def read(self, address: i64) -> StoredMessage:
         """The message, from memory while it is not synced, else from disk."""
@@ -176,7 +174,7 @@ class Reading:
         if slot < 0:
             raise LogError(f"message {address:#x} is gone")
         if slot >= len(segment.offsets):
-            return self.log.commits.record(segment.number, record)
+            return self.commits.record(segment.number, record)
         try:
             data = self._bytes(segment, slot)
         except OSError as error:

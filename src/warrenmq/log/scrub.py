@@ -7,18 +7,17 @@ asks), and what becomes of damaged messages.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, final
+from typing import Final, final
 
 from mypy_extensions import i64
 
+from warrenmq.log.core import Core
 from warrenmq.log.format import LogCorrupt
 from warrenmq.log.ledger import read_ledger
+from warrenmq.log.maintenance import Maintenance
 from warrenmq.log.runner import Task
 from warrenmq.log.scan import BatchCursor
 from warrenmq.log.segment import Segment, ledger_name
-
-if TYPE_CHECKING:
-    from warrenmq.log.log import Log
 
 SLICE: Final = 256 << 10  # bytes at least, unless a second's worth is less; a batch is read whole
 BUSY: Final = 200  # ms to wait while the worker has better things to do
@@ -29,7 +28,7 @@ IDLE: Final = 1000  # ms until the time is looked at again
 class ScrubSlice(Task):
     """Some batches of one segment, from an offset on."""
 
-    def __init__(self, number: i64, log: Log, segment: Segment, at: i64, length: i64) -> None:
+    def __init__(self, number: i64, log: Core, segment: Segment, at: i64, length: i64) -> None:
         super().__init__(number)
         self.segment: Final = segment.number
         self.generation: Final = segment.generation
@@ -41,7 +40,7 @@ class ScrubSlice(Task):
         self._ledger: Final = segment.ledger
         self._end: Final = segment.end
         self._cursor: Final = BatchCursor(
-            log.folder, log.files, log.tail.seed, segment.number, list(segment.parts), segment.end
+            log.folder, log.files, log.seed, segment.number, list(segment.parts), segment.end
         )
         self._cursor.at = at
         self._cursor.tolerated = segment.end
@@ -74,8 +73,9 @@ class ScrubSlice(Task):
 class Scrub:
     """The slow round through all synced records, a piece at a time."""
 
-    def __init__(self, log: Log) -> None:
+    def __init__(self, log: Core, maintenance: Maintenance) -> None:
         self.log: Final = log
+        self.maintenance: Final = maintenance
         self.passes: i64 = 0  # finished
         self.bytes: i64 = 0  # read, ever
         self._began: i64 = -1  # when the pass under way, or the last one, began
@@ -113,7 +113,7 @@ class Scrub:
         length = SLICE if rate >= SLICE else rate
         task = ScrubSlice(self.log.task_number(), self.log, segment, self._at, length)
         self._running = True
-        if not self.log.maintenance.lend_worker(task):
+        if not self.maintenance.lend_worker(task):
             self._running = False
             return BUSY
         if self._running:

@@ -10,6 +10,7 @@ import os
 import ssl
 
 from warrenmq.client import ClientError, ConnectError, Connection, ConnectionClosed
+from warrenmq.client.line import Line
 from warrenmq.spark.addresses import Address, answered, in_turn
 from warrenmq.spark.options import OptionError, Options
 from warrenmq.spark.patience import Patience
@@ -76,7 +77,7 @@ def _reason(options: Options, address: Address, error: ClientError) -> str:
     return str(reason) if len(options.hosts) == 1 else f"{address}: {reason}"
 
 
-def is_warren(connection: Connection) -> bool:
+def is_warren(connection: Line) -> bool:
     return "warren_version" in connection.server_properties
 
 
