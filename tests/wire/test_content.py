@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 
 from tests.wire.strategies import PROPERTIES
 from warrenmq.wire.content import (
-    FLAG_HEADERS,
     Properties,
     body_size,
     content_frames,
@@ -20,6 +19,7 @@ from warrenmq.wire.content import (
 from warrenmq.wire.fields import Field, from_python
 from warrenmq.wire.frames import FrameReader
 from warrenmq.wire.peek import peek_properties
+from warrenmq.wire.properties import FLAG_HEADERS
 from warrenmq.wire.replies import AmqpError
 
 pytestmark = pytest.mark.pure

@@ -25,22 +25,7 @@ from warrenmq.client import (
     Returned,
 )
 from warrenmq.wire.fields import from_python
-
-NUMBERS = frozenset({"delivery_mode", "priority", "timestamp"})
-TEXTS = frozenset(
-    {
-        "content_type",
-        "content_encoding",
-        "correlation_id",
-        "reply_to",
-        "expiration",
-        "message_id",
-        "type",
-        "user_id",
-        "app_id",
-        "cluster_id",
-    }
-)
+from warrenmq.wire.properties import NUMBERS, TEXTS
 
 Url = Annotated[
     str, typer.Option("--url", "-u", envvar="WARREN_URL", help="amqp:// or amqps:// address of the broker.")
@@ -216,8 +201,8 @@ def _properties(headers: list[str], pairs: list[str], persistent: bool) -> Prope
     for pair in pairs:
         name, equals, value = pair.partition("=")
         name = name.replace("-", "_")
-        if not equals or name not in NUMBERS | TEXTS:
-            raise typer.BadParameter(f"{pair!r}: one of {', '.join(sorted(NUMBERS | TEXTS))}, then = and a value")
+        if not equals or name not in (*NUMBERS, *TEXTS):
+            raise typer.BadParameter(f"{pair!r}: one of {', '.join(sorted(NUMBERS + TEXTS))}, then = and a value")
         if name in NUMBERS:
             if not value.isdecimal():
                 raise typer.BadParameter(f"{pair!r}: {name} is a number")

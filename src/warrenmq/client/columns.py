@@ -22,15 +22,10 @@ from librt.strings import BytesWriter, read_i16_be, read_i32_be, read_i64_be, wr
 from mypy_extensions import i32, i64
 
 from warrenmq.client.messages import Message
-from warrenmq.wire.content import (
-    FLAG_DELIVERY_MODE,
-    FLAG_HEADERS,
-    FLAG_PRIORITY,
-    FLAG_TIMESTAMP,
-    HEADER_FIXED,
-)
+from warrenmq.wire.content import HEADER_FIXED
 from warrenmq.wire.fields import value_end
 from warrenmq.wire.octets import longstr_end, need, shortstr_end
+from warrenmq.wire.properties import FLAG_DELIVERY_MODE, FLAG_HEADERS, FLAG_PRIORITY, FLAG_TIMESTAMP, PROPERTIES
 from warrenmq.wire.replies import AmqpError
 
 MICROSECONDS: Final = 1_000_000
@@ -39,19 +34,6 @@ OFFSET_NAME: Final = b"x-stream-offset"
 # How that header stands in a content header's table: name as a short string, then a signed 64 bit number.
 OFFSET_MARK: Final = b"\x0fx-stream-offsetl"
 OFFSET_SIZE: Final = 17
-# wire order; the texts among the fourteen properties, by the bit of their flag
-TEXTS: Final = (
-    ("content_type", 15),
-    ("content_encoding", 14),
-    ("correlation_id", 10),
-    ("reply_to", 9),
-    ("expiration", 8),
-    ("message_id", 7),
-    ("type", 5),
-    ("user_id", 4),
-    ("app_id", 3),
-    ("cluster_id", 2),
-)
 
 
 @final
@@ -170,11 +152,11 @@ class PropertyColumns:
         self._convert: Final = convert
         self.texts: Final[dict[str, Texts]] = {}
         self._by_bit: Final[list[Texts | None]] = [None for _ in range(16)]
-        for name, bit in TEXTS:
-            if name in wanted:
+        for row in PROPERTIES:
+            if row.type == "shortstr" and row.name in wanted:
                 column = Texts()
-                self.texts[name] = column
-                self._by_bit[bit] = column
+                self.texts[row.name] = column
+                self._by_bit[row.bit] = column
         self.delivery_mode: Final = Numbers(False)
         self.priority: Final = Numbers(False)
         self.timestamp: Final = Numbers(True)

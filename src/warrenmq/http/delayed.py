@@ -26,16 +26,14 @@ from warrenmq.log.damage import RecordDamaged
 from warrenmq.log.format import LogError
 from warrenmq.wire.content import Properties
 from warrenmq.wire.fields import Table, to_python, type_name
+from warrenmq.wire.properties import PROPERTIES
 
 DEFAULT_LIMIT = 100
 LARGEST_LIMIT = 1000
 BUDGET = 20_000  # messages one request looks into
 STEP = 64  # of them at a time, between which others get their turn
 SHOWN_BYTES = 1024  # of a body, in listings
-PROPERTIES = (
-    "content_type", "content_encoding", "delivery_mode", "priority", "correlation_id", "reply_to", "expiration",
-    "message_id", "timestamp", "type", "user_id", "app_id", "cluster_id",
-)  # fmt: skip
+SHOWN_PROPERTIES = [row.name for row in PROPERTIES if row.name != "headers"]
 
 
 class Repetition(Struct):
@@ -212,7 +210,7 @@ def _types(table: Table) -> dict[str, str]:
 
 
 def _properties(properties: Properties) -> dict[str, Any]:
-    shown = {name: getattr(properties, name) for name in PROPERTIES}
+    shown = {name: getattr(properties, name) for name in SHOWN_PROPERTIES}
     return {name: value for name, value in shown.items() if value is not None}
 
 

@@ -17,14 +17,10 @@ from warrenmq.http.names import check_length
 from warrenmq.http.requests import ExchangeDeclaration, Publication
 from warrenmq.http.views import binding_info, default_binding, exchange_info
 from warrenmq.wire.content import Properties
+from warrenmq.wire.properties import NUMBERS, TEXTS
 from warrenmq.wire.replies import AmqpError
 
 DEFAULT = "amq.default"  # how paths name the default exchange
-TEXTS = (
-    "content_type", "content_encoding", "correlation_id", "reply_to", "expiration", "message_id", "type", "user_id",
-    "app_id", "cluster_id",
-)  # fmt: skip
-NUMBERS = ("delivery_mode", "priority", "timestamp")
 
 
 def exchange_name(call: Call) -> str:

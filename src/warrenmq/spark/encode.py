@@ -13,36 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 from warrenmq.client.rows import Property, content_headers, shortstrs
 from warrenmq.spark.headers import HeaderError, from_maps
-from warrenmq.wire.content import (
-    FLAG_APP_ID,
-    FLAG_CLUSTER_ID,
-    FLAG_CONTENT_ENCODING,
-    FLAG_CONTENT_TYPE,
-    FLAG_CORRELATION_ID,
-    FLAG_DELIVERY_MODE,
-    FLAG_EXPIRATION,
-    FLAG_HEADERS,
-    FLAG_MESSAGE_ID,
-    FLAG_PRIORITY,
-    FLAG_REPLY_TO,
-    FLAG_TIMESTAMP,
-    FLAG_TYPE,
-    FLAG_USER_ID,
-)
 from warrenmq.wire.fields import encode_table
+from warrenmq.wire.properties import PROPERTIES
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-# In wire order: the order of the flag bits.
-FLAGS = (
-    ("content_type", FLAG_CONTENT_TYPE), ("content_encoding", FLAG_CONTENT_ENCODING), ("headers", FLAG_HEADERS),
-    ("delivery_mode", FLAG_DELIVERY_MODE), ("priority", FLAG_PRIORITY), ("correlation_id", FLAG_CORRELATION_ID),
-    ("reply_to", FLAG_REPLY_TO), ("expiration", FLAG_EXPIRATION), ("message_id", FLAG_MESSAGE_ID),
-    ("timestamp", FLAG_TIMESTAMP), ("type", FLAG_TYPE), ("user_id", FLAG_USER_ID), ("app_id", FLAG_APP_ID),
-    ("cluster_id", FLAG_CLUSTER_ID),
-)  # fmt: skip
-
 
 class Rows:
     """The rows of one record batch as parallel lists."""
@@ -79,7 +54,8 @@ def encode(batch: pa.RecordBatch, exchange: str, routing_key: str, persistent: b
         message_ids = generated
 
     properties: list[Property] = []
-    for name, flag in FLAGS:
+    for spec in PROPERTIES:
+        name, flag = spec.name, spec.flag
         if name == "message_id":
             properties.append(Property(flag, _shortstrs(name, message_ids, faults)))
         elif name == "delivery_mode":

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 from librt.strings import BytesWriter
 
 from warrenmq.client.publishes import MapColumn, NumberColumn, Publishes, TextColumn
-from warrenmq.spark.encode import FLAGS
 from warrenmq.spark.headers import octets_of_text
+from warrenmq.wire.properties import PROPERTIES
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -66,7 +66,7 @@ class Framing:
             rows.routing_keys = _texts(columns["routing_key"])
         if "mandatory" in columns:
             rows.mandatories = _flags(columns["mandatory"].fill_null(self.mandatory))
-        flags = dict(FLAGS)
+        flags = {row.name: row.flag for row in PROPERTIES}
         for names, found in ((FIRST, rows.first), (MIDDLE, rows.middle), (LAST, rows.last)):
             found += [_texts(columns[name], flags[name]) for name in names if name in columns]
         if "message_id" in columns:

@@ -9,28 +9,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from warrenmq.wire import properties
+
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 # (name, DDL type): where a message came from, how it was delivered, its basic properties, its body.
 WHERE = (("queue", "string"), ("exchange", "string"), ("routing_key", "string"))
 DELIVERY = (("offset", "bigint"), ("redelivered", "boolean"))
-PROPERTIES = (
-    ("content_type", "string"),
-    ("content_encoding", "string"),
-    ("headers", "map<string,string>"),
-    ("header_types", "map<string,string>"),
-    ("delivery_mode", "int"),
-    ("priority", "int"),
-    ("correlation_id", "string"),
-    ("reply_to", "string"),
-    ("expiration", "string"),
-    ("message_id", "string"),
-    ("timestamp", "timestamp"),
-    ("type", "string"),
-    ("user_id", "string"),
-    ("app_id", "string"),
-    ("cluster_id", "string"),
+_DDL = {"shortstr": "string", "octet": "int", "timestamp": "timestamp", "table": "map<string,string>"}
+_HEADERS = (("headers", _DDL["table"]), ("header_types", _DDL["table"]))
+PROPERTIES = tuple(
+    column
+    for row in properties.PROPERTIES
+    for column in (_HEADERS if row.name == "headers" else ((row.name, _DDL[row.type]),))
 )
 BODY = (("body", "binary"),)
 READ_COLUMNS = (*WHERE, *DELIVERY, *PROPERTIES, *BODY)

@@ -2,9 +2,7 @@
 
     content        = header-frame *body-frame
     header-payload = class-id(short) weight(short, 0) body-size(longlong) property-flags(short) *property
-    property-flags = bit 15 content-type ... bit 2 cluster-id, in the order of the properties below
-    property       = the value of each property whose bit is set, in the order of the bits
-    headers = table        delivery-mode priority = octet        timestamp = longlong        all others = shortstr
+    property       = the value of each property whose flag is set, in the order of the table (``properties.py``)
 
 Duty: encode and decode that payload, and cut bodies into frames. Not here: looking at it without decoding it
 (``peek.py``), assembling content out of frames on a channel (that is the connection's).
@@ -32,22 +30,23 @@ from warrenmq.wire.octets import (
     write_octet,
     write_shortstr,
 )
+from warrenmq.wire.properties import (
+    FLAG_APP_ID,
+    FLAG_CLUSTER_ID,
+    FLAG_CONTENT_ENCODING,
+    FLAG_CONTENT_TYPE,
+    FLAG_CORRELATION_ID,
+    FLAG_DELIVERY_MODE,
+    FLAG_EXPIRATION,
+    FLAG_HEADERS,
+    FLAG_MESSAGE_ID,
+    FLAG_PRIORITY,
+    FLAG_REPLY_TO,
+    FLAG_TIMESTAMP,
+    FLAG_TYPE,
+    FLAG_USER_ID,
+)
 from warrenmq.wire.replies import INTERNAL_ERROR, AmqpError
-
-FLAG_CONTENT_TYPE: Final = 0x8000
-FLAG_CONTENT_ENCODING: Final = 0x4000
-FLAG_HEADERS: Final = 0x2000
-FLAG_DELIVERY_MODE: Final = 0x1000
-FLAG_PRIORITY: Final = 0x0800
-FLAG_CORRELATION_ID: Final = 0x0400
-FLAG_REPLY_TO: Final = 0x0200
-FLAG_EXPIRATION: Final = 0x0100
-FLAG_MESSAGE_ID: Final = 0x0080
-FLAG_TIMESTAMP: Final = 0x0040
-FLAG_TYPE: Final = 0x0020
-FLAG_USER_ID: Final = 0x0010
-FLAG_APP_ID: Final = 0x0008
-FLAG_CLUSTER_ID: Final = 0x0004
 
 HEADER_FIXED: Final = 14  # class, weight, body size, flags
 

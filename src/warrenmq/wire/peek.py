@@ -11,7 +11,10 @@ from typing import Final, final
 from librt.strings import read_i32_be, read_i64_be
 from mypy_extensions import i64
 
-from warrenmq.wire.content import (
+from warrenmq.wire.content import HEADER_FIXED, property_flags, refused, text
+from warrenmq.wire.fields import check_value, value_end
+from warrenmq.wire.octets import Malformed, longstr_end, need, shortstr_end
+from warrenmq.wire.properties import (
     FLAG_APP_ID,
     FLAG_CLUSTER_ID,
     FLAG_CONTENT_ENCODING,
@@ -26,13 +29,7 @@ from warrenmq.wire.content import (
     FLAG_TIMESTAMP,
     FLAG_TYPE,
     FLAG_USER_ID,
-    HEADER_FIXED,
-    property_flags,
-    refused,
-    text,
 )
-from warrenmq.wire.fields import check_value, value_end
-from warrenmq.wire.octets import Malformed, longstr_end, need, shortstr_end
 
 # marks of headers that some stage of the broker looks at
 MARK_CC: Final = 1

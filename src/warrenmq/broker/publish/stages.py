@@ -14,8 +14,8 @@ from mypy_extensions import i64
 from warrenmq.broker import rights
 from warrenmq.broker.publish.publisher import Publisher
 from warrenmq.broker.records import DIRECT_REPLY, Exchange, Resource
-from warrenmq.wire.content import FLAG_DELIVERY_MODE, FLAG_EXPIRATION, FLAG_PRIORITY, FLAG_USER_ID
 from warrenmq.wire.peek import MARK_DELAY, Peek
+from warrenmq.wire.properties import FLAG_DELIVERY_MODE, FLAG_EXPIRATION, FLAG_PRIORITY, FLAG_USER_ID
 from warrenmq.wire.replies import AmqpError
 
 # properties that some stage always looks at; headers and reply-to only with certain values

@@ -10,7 +10,7 @@ from typing import Final
 from librt.strings import BytesWriter, read_i16_be, read_i32_be, write_i16_be, write_i32_be, write_i64_be
 from mypy_extensions import i16, i32, i64
 
-from warrenmq.wire.content import FLAG_CONTENT_ENCODING, FLAG_CONTENT_TYPE, FLAG_HEADERS
+from warrenmq.wire.properties import FLAG_CONTENT_ENCODING, FLAG_CONTENT_TYPE, FLAG_HEADERS
 
 _ENTRY: Final = b"\x0fx-stream-offsetl"  # name and type letter; the offset follows
 _ENTRY_SIZE: Final = len(_ENTRY) + 8

@@ -15,6 +15,7 @@ from warrenmq.spark.chunk import CONFIRMED, INVALID, NACKED, REFUSED, RETURNED
 from warrenmq.spark.options import Options, parse
 from warrenmq.spark.publisher import Publisher
 from warrenmq.spark.routing import InputError
+from warrenmq.spark.schema import WRITE_COLUMNS
 from warrenmq.spark.sink import check_target, check_write_schema, task_of
 
 if TYPE_CHECKING:
@@ -109,10 +110,4 @@ def _filled(batch: pa.RecordBatch, name: str, default: pa.Array) -> pa.Array:
     return pc.coalesce(batch.column(name).cast(pa.string()), default)
 
 
-WRITABLE = frozenset(
-    [
-        "exchange", "routing_key", "content_type", "content_encoding", "headers", "header_types", "delivery_mode",
-        "priority", "correlation_id", "reply_to", "expiration", "message_id", "timestamp", "type", "user_id", "app_id",
-        "cluster_id", "body", "mandatory",
-    ]
-)  # fmt: skip
+WRITABLE = frozenset(name for name, _ in WRITE_COLUMNS)
