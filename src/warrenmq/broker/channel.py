@@ -31,7 +31,7 @@ from warrenmq.broker.replies import Listener
 from warrenmq.broker.sender import Sender
 from warrenmq.broker.session import Session
 from warrenmq.broker.settling import FEW, GiveBack, Settle, Settler, in_groups, queues_of
-from warrenmq.broker.states import RUNNING
+from warrenmq.broker.states import CHANNEL, CHANNEL_OPEN, RUNNING
 from warrenmq.broker.transaction import ACK, NACK_OR_REJECT, REJECT, REQUEUE, Transaction, command_while_committing
 from warrenmq.broker.turn import Answering
 from warrenmq.wire.methods import method_frame
@@ -40,10 +40,6 @@ from warrenmq.wire.replies import AmqpError
 if TYPE_CHECKING:
     from warrenmq.broker.queue.queue import Queue
 
-OPEN: Final = 0
-CLOSING: Final = 1  # we sent channel.close and wait for close-ok
-CROSSED: Final = 2  # the client's own close crossed ours; its close-ok may or may not come
-CLOSED: Final = 3
 
 NEVER: Final = 0x7FFFFFFFFFFFFFFF  # no batch of the log has this number
 
@@ -68,7 +64,7 @@ class Channel(Teller, Answering, Listener, WaitsForLog, Receiver, Settler):
         self.name: Final = f"{connection.name} ({number})"  # as RabbitMQ names channels
         self.connection: Final = connection
         self.broker: Final = connection.broker
-        self.state: i64 = OPEN
+        self.state: i64 = CHANNEL_OPEN
         self.unacked: Final = Unacked()
         self.consumer_unacked: i64 = 0  # of them, those that a global prefetch counts: delivered to consumers
         self._delivery_tag: i64 = 0
@@ -100,6 +96,9 @@ class Channel(Teller, Answering, Listener, WaitsForLog, Receiver, Settler):
         self.redelivered: i64 = 0
         self.acked: i64 = 0
         self.flow_until: i64 = 0
+
+    def enter(self, state: i64) -> None:
+        self.state = CHANNEL.entered(self.state, state)
 
     # -- writing -----------------------------------------------------------------------------------------------
 
@@ -274,7 +273,7 @@ class Channel(Teller, Answering, Listener, WaitsForLog, Receiver, Settler):
 
     def flush_confirms(self) -> None:
         self._owes = False
-        if self.state != OPEN or not self.publishing.confirms.owed():
+        if self.state != CHANNEL_OPEN or not self.publishing.confirms.owed():
             return
         if self._held:
             w = BytesWriter()
@@ -287,7 +286,7 @@ class Channel(Teller, Answering, Listener, WaitsForLog, Receiver, Settler):
 
     def basic_return(self, message: Message, code: i64, text: str) -> None:
         """Hand an unroutable mandatory message back."""
-        if self.state != OPEN:
+        if self.state != CHANNEL_OPEN:
             return
         self.publishing.returned += 1
         w = BytesWriter()
@@ -360,7 +359,7 @@ class Channel(Teller, Answering, Listener, WaitsForLog, Receiver, Settler):
             self.broker.firehose.delivered(self.publishing.sender, vhost, DIRECT_REPLY, message, False)
 
     def can_deliver(self) -> bool:
-        if self._held or not self.connection.output.writable or self.state != OPEN:
+        if self._held or not self.connection.output.writable or self.state != CHANNEL_OPEN:
             return False
         # a full channel holds all its consumers, those without acknowledgements too
         return self.global_prefetch == 0 or self.consumer_unacked < self.global_prefetch
@@ -554,7 +553,7 @@ class Channel(Teller, Answering, Listener, WaitsForLog, Receiver, Settler):
 
     def tell_cancelled(self, consumer: Consumer) -> None:
         """basic.cancel from the broker, behind the answer to the method that caused it."""
-        if self.connection.consumer_cancel_notify and self.state == OPEN:
+        if self.connection.consumer_cancel_notify and self.state == CHANNEL_OPEN:
             self.reply(method_frame(self.number, "basic.cancel", consumer_tag=consumer.tag, nowait=True))
 
     def terminate(self) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, final
 from mypy_extensions import i64
 
 from warrenmq.broker import reports
-from warrenmq.broker.channel import CLOSED, CLOSING, Channel
+from warrenmq.broker.channel import Channel
 from warrenmq.broker.crowds import RemoveQueues
 from warrenmq.broker.dialogue import Dialogue
 from warrenmq.broker.durability import Charged
@@ -20,8 +20,15 @@ from warrenmq.broker.frame_loop import consume
 from warrenmq.broker.liveness import Deadline, Heartbeat
 from warrenmq.broker.pacing import LITTLE, OCTETS
 from warrenmq.broker.sink import Sink
-from warrenmq.broker.states import CLOSING as CLOSING_CONNECTION
-from warrenmq.broker.states import GONE, HEADER, RUNNING
+from warrenmq.broker.states import (
+    CHANNEL_CLOSED,
+    CHANNEL_CLOSING,
+    CHANNEL_OPEN,
+    CLOSING,
+    GONE,
+    HEADER,
+    RUNNING,
+)
 from warrenmq.wire.methods import method_frame
 from warrenmq.wire.replies import AmqpError
 
@@ -151,9 +158,11 @@ class Connection(Dialogue, Charged):
 
     def close_channel(self, channel: Channel, error: AmqpError) -> None:
         """Server-side channel.close; everything on the channel is ignored until close-ok."""
+        if channel.state != CHANNEL_OPEN:
+            return  # it was told already, for what it did meanwhile
         reports.error("channel", self, channel.number, error)
         channel.flush_confirms()
-        channel.state = CLOSING
+        channel.enter(CHANNEL_CLOSING)
         channel.terminate()
         channel.reply(
             method_frame(
@@ -168,7 +177,7 @@ class Connection(Dialogue, Charged):
 
     def close_with(self, error: AmqpError) -> None:
         """Server-side connection.close."""
-        if self.state >= CLOSING_CONNECTION:
+        if self.state >= CLOSING:
             return
         if self.state == HEADER:
             self.lost("refused")
@@ -177,7 +186,7 @@ class Connection(Dialogue, Charged):
         for channel in list(self.channels.values()):
             channel.flush_confirms()
         self.terminate()
-        self.state = CLOSING_CONNECTION
+        self.enter(CLOSING)
         self.write(
             method_frame(
                 0,
@@ -203,13 +212,13 @@ class Connection(Dialogue, Charged):
         channel = self.channels[number]
         channel.flush_confirms()
         channel.forget_commit_answer()
-        channel.state = CLOSED
+        channel.enter(CHANNEL_CLOSED)
         channel.terminate()
         channel.reply(method_frame(channel.number, "channel.close-ok"))
         self.drop_channel(channel)
 
     def drop_channel(self, channel: Channel) -> None:
-        channel.state = CLOSED
+        """A closed channel: its number may be used again."""
         self.channels.pop(channel.number, None)
         self.last_channel = None
         self.connections.channel_closed(self.username)
@@ -217,7 +226,8 @@ class Connection(Dialogue, Charged):
     def terminate(self) -> None:
         """Channels end, exclusive queues go."""
         for channel in list(self.channels.values()):
-            channel.state = CLOSED
+            if channel.state != CHANNEL_CLOSED:
+                channel.enter(CHANNEL_CLOSED)
         for channel in list(self.channels.values()):
             channel.terminate()
             self.connections.channel_closed(self.username)
@@ -234,7 +244,7 @@ class Connection(Dialogue, Charged):
             return
         self.terminate()
         self.flush()
-        self.state = GONE
+        self.enter(GONE)
         self.output.end()
         self.broker.io_timers.cancel(self._heartbeat_timer)
         self.broker.io_timers.cancel(self.deadline)

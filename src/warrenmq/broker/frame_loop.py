@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from librt.strings import read_i16_be, read_i32_be, read_i64_be
 from mypy_extensions import i64
 
-from warrenmq.broker.channel import CROSSED, OPEN, Channel
+from warrenmq.broker.channel import Channel
 from warrenmq.broker.interceptor import ChannelView
 from warrenmq.broker.message import Message
 from warrenmq.broker.methods import handshake
@@ -23,7 +23,7 @@ from warrenmq.broker.pacing import LITTLE, METHOD
 from warrenmq.broker.postponed import Postponed
 from warrenmq.broker.publish.arrival import NOWHERE
 from warrenmq.broker.publish.path import publish
-from warrenmq.broker.states import CLOSING, GONE, HEADER, RUNNING
+from warrenmq.broker.states import CHANNEL_CLOSED, CHANNEL_CROSSED, CHANNEL_OPEN, CLOSING, GONE, HEADER, RUNNING
 from warrenmq.broker.transaction import command_while_committing
 from warrenmq.wire import frames
 from warrenmq.wire.constants import FRAME_BODY, FRAME_END, FRAME_HEADER, FRAME_HEARTBEAT, FRAME_METHOD
@@ -77,7 +77,7 @@ def consume(connection: Dialogue, data: bytes) -> None:
                 channel = connection.channels.get(number)
                 connection.last_channel = channel
                 connection.last_number = number
-            if channel is not None and channel.state == OPEN and channel.assembly.method is None:
+            if channel is not None and channel.state == CHANNEL_OPEN and channel.assembly.method is None:
                 method: i64 = i64(read_i32_be(data, pos + 7))
                 if method == PUBLISH and not alarm and not connection.broker.interceptors.of_methods:
                     taken = _publish(connection, data, pos, end, n, channel)
@@ -196,7 +196,7 @@ def _frame(connection: Dialogue, kind: i64, number: i64, payload: bytes) -> None
     if channel is None:
         _open_channel(connection, number, kind, payload)
         return
-    if channel.state != OPEN:
+    if channel.state != CHANNEL_OPEN:
         _while_closing(connection, channel, kind, payload)
     elif kind == FRAME_METHOD:
         if channel.assembly.method is not None:
@@ -234,10 +234,12 @@ def _while_closing(connection: Dialogue, channel: Channel, kind: i64, payload: b
     method: i64 = i64(read_i32_be(payload, 0))
     if method == (20 << 16) | 40:
         connection.write(method_frame(channel.number, "channel.close-ok"))
-        channel.state = CROSSED
+        channel.enter(CHANNEL_CROSSED)
     elif method == (20 << 16) | 41:
+        channel.enter(CHANNEL_CLOSED)
         connection.drop_channel(channel)
-    elif method == (20 << 16) | 10 and channel.state == CROSSED:
+    elif method == (20 << 16) | 10 and channel.state == CHANNEL_CROSSED:
+        channel.enter(CHANNEL_CLOSED)
         connection.drop_channel(channel)
         _open_channel(connection, channel.number, kind, payload)
 

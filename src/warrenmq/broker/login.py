@@ -66,7 +66,7 @@ def refuse(connection: Dialogue, name: str, unheard: bool) -> None:
                 method_id=0,
             )
         )
-    connection.state = CLOSING
+    connection.enter(CLOSING)
     connection.input_over = True  # the wait is not cut short by an answer
     connection.broker.io_timers.arm(connection.deadline, connection.broker.io_now() + FAILED_LOGIN_WAIT)
 

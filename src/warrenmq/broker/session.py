@@ -18,7 +18,7 @@ from warrenmq.broker.queue.queue import Queue
 from warrenmq.broker.queue.surroundings import Owner
 from warrenmq.broker.records import Resource
 from warrenmq.broker.sink import Sink
-from warrenmq.broker.states import HEADER
+from warrenmq.broker.states import CONNECTION, HEADER
 from warrenmq.broker.vhost import VHost
 from warrenmq.wire.replies import AmqpError
 
@@ -38,6 +38,9 @@ class Session(Client, Waiting, Owner, Paced):
         self.exclusive_queues: dict[Queue, bool] = {}
         self.memo: Final = Memo()
         self.output: Final = Output(sink, broker.turn, self, broker.limits.frame_max)
+
+    def enter(self, state: i64) -> None:
+        self.state = CONNECTION.entered(self.state, state)
 
     def write(self, data: bytes) -> None:
         self.output.write(data)

@@ -67,7 +67,7 @@ class Direct(Sink):
         self._arrived = asyncio.Event()
         self._confirming = False
         connection = Connection(server.broker, server.broker.connections, self, "127.0.0.1", 0, "http", 0)
-        connection.state = RUNNING
+        connection.enter(RUNNING)
         connection.heeds_alarms = False
         connection.username = username
         connection.mechanism = "PLAIN"
@@ -85,7 +85,7 @@ class Direct(Sink):
         if connection.state < GONE:
             self._server.begin()
             connection.terminate()
-            connection.state = GONE
+            connection.enter(GONE)
 
     # -- what the broker calls
 

@@ -17,8 +17,7 @@ from warrenmq.broker.queue.arguments import queue_type
 from warrenmq.broker.queue.queue import Queue
 from warrenmq.broker.records import Binding, Exchange
 from warrenmq.broker.session import Session
-from warrenmq.broker.states import CLOSING as CLOSING_CONNECTION
-from warrenmq.broker.states import RUNNING
+from warrenmq.broker.states import CLOSING, RUNNING
 from warrenmq.broker.vhost import VHost
 from warrenmq.http.bridge import Bridge
 from warrenmq.http.models import (
@@ -231,7 +230,7 @@ def connection_state(connection: Connection) -> str:
         return "flow"
     if connection.state == RUNNING:
         return "running"
-    return "closing" if connection.state == CLOSING_CONNECTION else "closed"
+    return "closing" if connection.state == CLOSING else "closed"
 
 
 def connection_info(bridge: Bridge, connection: Connection) -> ConnectionInfo:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, final
 from warrenmq.broker import login, reports
 from warrenmq.broker.guesses import REFUSED
 from warrenmq.broker.postponed import Postponed
-from warrenmq.broker.states import CLOSING, GONE, NAMES, OPENING, RUNNING, STARTING, TUNING
+from warrenmq.broker.states import CLOSING, CONNECTION, GONE, OPENING, RUNNING, STARTING, TUNING
 from warrenmq.broker.timers import Timer
 from warrenmq.wire.constants import PROTOCOL_HEADER
 from warrenmq.wire.fields import Field, Table
@@ -32,17 +32,13 @@ FRAME_MIN_SIZE: Final = 4096
 HEADERS: Final = (PROTOCOL_HEADER, b"AMQP\x01\x01\x00\x09")  # 0-9-1, and 0-9, which is the same on the wire
 
 
-def state_name(state: int) -> str:
-    return NAMES[state]
-
-
 def protocol_header(connection: Dialogue, header: bytes) -> bool:
     """Answer the protocol header; False when the connection is refused, with the version that we speak.
 
     AMQP 0-8, which RabbitMQ 3.10 still speaks, has other methods: we do not.
     """
     if header in HEADERS:
-        connection.state = STARTING
+        connection.enter(STARTING)
         connection.write(
             method_frame(
                 0,
@@ -99,7 +95,7 @@ def handle(connection: Dialogue, method: Method) -> None:
             # our users' passwords do not expire, so that a new one is no news, as with RabbitMQ's own users
             connection.write(method_frame(0, "connection.update-secret-ok"))
         else:
-            raise AmqpError(504, "unexpected method in connection state " + state_name(state))
+            raise AmqpError(504, "unexpected method in connection state " + CONNECTION.names[state])
     except AmqpError as error:
         if error.class_id == 0:
             raise AmqpError(error.code, error.explanation, method.spec.class_id, method.spec.method_id) from None
@@ -159,7 +155,7 @@ def log_in(connection: Dialogue, name: str, password: str) -> bool:
     if not login.accept(connection, name, password):
         login.refuse(connection, name, False)
         return False
-    connection.state = TUNING
+    connection.enter(TUNING)
     broker = connection.broker
     connection.write(
         method_frame(
@@ -186,7 +182,7 @@ def tune_ok(connection: Dialogue, method: Method) -> None:
     connection.output.frame_max = connection.frame_limit
     connection.heartbeat = method.int("heartbeat")
     connection.arm_heartbeat()
-    connection.state = OPENING
+    connection.enter(OPENING)
 
 
 def _negotiate(field: str, client: int, server: int, minimum: int) -> int:
@@ -225,7 +221,7 @@ def open(connection: Dialogue, method: Method) -> None:
         raise AmqpError(530, f"access to vhost '{name}' refused for user '{user}'")
     connection.vhost = vhost
     vhost.connections += 1
-    connection.state = RUNNING
+    connection.enter(RUNNING)
     broker.io_timers.cancel(connection.deadline)
     connection.write(method_frame(0, "connection.open-ok"))
     connection.connections.vhost_opened(user)
