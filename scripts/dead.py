@@ -35,7 +35,6 @@ ALLOWED = (
     ("server/transport.py", "method eof_received", "asyncio calls it"),
     ("server/logging.py", "method debug", "the level that can be set has its method, whoever needs it first"),
     ("wire/constants.py", "variable CLASS_*", "the specification's constants, all of them"),
-    ("wire/replies.py", "variable *", "the specification's reply codes, all of them"),
     ("wire/methods.py", "function method_payload", "the counterpart of decode_method; tests of both need it"),
     ("wire/frames.py", "property buffered", "what tests of bounded memory ask"),
     ("broker/patterns.py", "* remember*", "what tests of bounded memory ask"),

@@ -9,7 +9,7 @@ from mypy_extensions import i64
 from warrenmq.broker.connections import Connections
 from warrenmq.broker.core import Core
 from warrenmq.broker.timers import Timer
-from warrenmq.wire.replies import AmqpError
+from warrenmq.wire.replies import PRECONDITION_FAILED, AmqpError
 
 INTERVAL: Final = 60_000  # RabbitMQ looks once a minute
 
@@ -39,7 +39,7 @@ class AckTimeout(Timer):
                     timeout = own
                 if timeout > 0 and core.turn.now - oldest.delivered_at > timeout:
                     error = AmqpError(
-                        406,
+                        PRECONDITION_FAILED,
                         f"delivery acknowledgement on channel {channel.number} timed out. "
                         f"Timeout value used: {timeout} ms. This timeout value can be configured, "
                         "see consumers doc guide to learn more",

@@ -15,9 +15,10 @@ from warrenmq.broker.large import LARGE, LargeBody
 from warrenmq.broker.publish.arrival import assembled
 from warrenmq.broker.publish.path import publish, resolve
 from warrenmq.broker.publish.publishing import Publishing
+from warrenmq.wire.constants import CLASS_BASIC
 from warrenmq.wire.methods import Method
 from warrenmq.wire.peek import peek_properties
-from warrenmq.wire.replies import AmqpError
+from warrenmq.wire.replies import FRAME_ERROR, UNEXPECTED_FRAME, AmqpError
 
 SMALL: Final = 1024  # pieces of a body below this size are joined
 JOIN_AT: Final = 256
@@ -65,15 +66,15 @@ class Assembly:
         """The content header frame."""
         method = self.method
         if method is None:
-            raise AmqpError(505, "expected method frame, got non method frame instead")
+            raise AmqpError(UNEXPECTED_FRAME, "expected method frame, got non method frame instead")
         if self._header is not None:
             raise self.unexpected_frame()
         class_id: i64 = i64(read_i16_be(payload, 0)) & 0xFFFF
         if read_i16_be(payload, 2) != 0:  # the weight
             raise self.unexpected_frame()
-        if class_id != 60:
+        if class_id != CLASS_BASIC:
             raise AmqpError(
-                505,
+                UNEXPECTED_FRAME,
                 f"expected content header for class 60, got one for class {class_id} instead",
                 method.spec.class_id,
                 method.spec.method_id,
@@ -83,7 +84,7 @@ class Assembly:
             self.method = None
             # the stages before the size come first; then it is refused before any body is buffered
             resolve(self._publishing, self._arguments, size if size > 0 else 0x7FFFFFFFFFFFFFFF)
-            raise AmqpError(501, f"content body size {size} is not acceptable")
+            raise AmqpError(FRAME_ERROR, f"content body size {size} is not acceptable")
         self._header = payload
         self.size = size
         self.left = size
@@ -113,7 +114,7 @@ class Assembly:
     def body(self, receiver: Receiver, payload: bytes) -> None:
         """A content body frame."""
         if self.method is None:
-            raise AmqpError(505, "expected method frame, got non method frame instead")
+            raise AmqpError(UNEXPECTED_FRAME, "expected method frame, got non method frame instead")
         if self._header is None or len(payload) > self.left:
             raise self.unexpected_frame()
         if not payload:
@@ -166,4 +167,4 @@ class Assembly:
             text = f"expected content header for class {method.spec.class_id}, got non content header frame instead"
         else:
             text = "expected content body, got non content body frame instead"
-        return AmqpError(505, text, method.spec.class_id, method.spec.method_id)
+        return AmqpError(UNEXPECTED_FRAME, text, method.spec.class_id, method.spec.method_id)

@@ -10,7 +10,7 @@ from typing import Final
 from warrenmq.broker.again import Again
 from warrenmq.broker.core import Core
 from warrenmq.broker.session import Session
-from warrenmq.wire.replies import AmqpError
+from warrenmq.wire.replies import NOT_ALLOWED, AmqpError
 
 
 class Attendance:
@@ -45,7 +45,7 @@ class Attendance:
         limit = self._access.user_limit(username, "max-channels")
         if limit >= 0 and self._channels_of_user.get(username, 0) >= limit:
             raise AmqpError(
-                530,
+                NOT_ALLOWED,
                 f"number of channels opened for user '{username}' has reached the maximum allowed "
                 f"user limit of ({limit})",
             )

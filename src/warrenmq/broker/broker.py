@@ -27,6 +27,7 @@ from warrenmq.broker.states import GONE, RUNNING
 from warrenmq.log.log import Log
 from warrenmq.log.recovery import Recovered
 from warrenmq.log.transient import TransientStore
+from warrenmq.wire.replies import CONNECTION_FORCED
 
 
 @final
@@ -90,6 +91,6 @@ class Broker(Core):
         self.jobs.finish()
         for connection in self.connections:
             if connection.state >= RUNNING and connection.state < GONE:
-                connection.shut(320, reason)
+                connection.shut(CONNECTION_FORCED, reason)
         self.jobs.finish()  # what they held goes back
         self.end_turn()

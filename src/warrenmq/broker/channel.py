@@ -34,13 +34,15 @@ from warrenmq.broker.settling import FEW, GiveBack, Settle, Settler, in_groups, 
 from warrenmq.broker.states import CHANNEL, CHANNEL_OPEN, RUNNING
 from warrenmq.broker.transaction import ACK, NACK_OR_REJECT, REJECT, REQUEUE, Transaction, command_while_committing
 from warrenmq.broker.turn import Answering
-from warrenmq.wire.methods import method_frame
-from warrenmq.wire.replies import AmqpError
+from warrenmq.wire.constants import CLASS_BASIC, ID_BASIC_ACK
+from warrenmq.wire.methods import PUBLISH, method_frame
+from warrenmq.wire.replies import NOT_IMPLEMENTED, PRECONDITION_FAILED, AmqpError
 
 if TYPE_CHECKING:
     from warrenmq.broker.queue.queue import Queue
 
 
+METHOD_ACK: Final = ID_BASIC_ACK & 0xFFFF
 NEVER: Final = 0x7FFFFFFFFFFFFFFF  # no batch of the log has this number
 
 
@@ -321,7 +323,7 @@ class Channel(Teller, Answering, Listener, WaitsForLog, Receiver, Settler):
     def content_is_complete(self) -> None:
         if self.committing is not None:
             self.assembly.abandon()
-            raise command_while_committing(60, 40)
+            raise command_while_committing(PUBLISH)
         if self.broker.pressure.reason:
             self.connection.block()  # behind this one: on a disk that fails it is what the log is tried with
 
@@ -366,9 +368,9 @@ class Channel(Teller, Answering, Listener, WaitsForLog, Receiver, Settler):
 
     def basic_ack(self, tag: i64, multiple: bool) -> None:
         if self.tx is not None:
-            self.tx.settle(ACK, self._take_tagged(tag, multiple, 80))
+            self.tx.settle(ACK, self._take_tagged(tag, multiple, METHOD_ACK))
         elif multiple:
-            entries = self._take_up_to(tag, 80)
+            entries = self._take_up_to(tag, METHOD_ACK)
             if self._few(entries):
                 self.settle(entries)
             else:
@@ -376,7 +378,7 @@ class Channel(Teller, Answering, Listener, WaitsForLog, Receiver, Settler):
         else:
             entry = self.unacked.take(tag)
             if entry is None:
-                raise unknown_tag(tag, 80)
+                raise unknown_tag(tag, METHOD_ACK)
             self.settle_one(entry)
 
     def basic_nack(self, tag: i64, multiple: bool, requeue: bool, method_id: i64) -> None:
@@ -468,7 +470,7 @@ class Channel(Teller, Answering, Listener, WaitsForLog, Receiver, Settler):
         if problem:
             for entry in entries:
                 self._refuse_group([entry], True)
-            raise AmqpError(540, problem)
+            raise AmqpError(NOT_IMPLEMENTED, problem)
 
     def _refuse_group(self, entries: list[Entry], requeue: bool) -> None:
         for entry in entries:
@@ -496,7 +498,7 @@ class Channel(Teller, Answering, Listener, WaitsForLog, Receiver, Settler):
         problem = queue.refusal_problem(method)
         if problem:
             self.broker.jobs.add(GiveBack(self, None, self.broker.turn, entries))
-            raise AmqpError(540, problem)
+            raise AmqpError(NOT_IMPLEMENTED, problem)
 
     def give_back(self, entries: list[Entry], abandoned: bool) -> None:
         """Some of what goes back; their queues hold still."""
@@ -585,4 +587,5 @@ def _last_served(consumer: Consumer) -> int:
 
 def unknown_tag(tag: i64, method_id: i64) -> AmqpError:
     shown: int = tag
-    return AmqpError(406, f"unknown delivery tag {shown if shown >= 0 else shown + (1 << 64)}", 60, method_id)
+    said = f"unknown delivery tag {shown if shown >= 0 else shown + (1 << 64)}"
+    return AmqpError(PRECONDITION_FAILED, said, CLASS_BASIC, method_id)

@@ -18,8 +18,8 @@ from warrenmq.broker.publish.publishing import Uncommitted
 from warrenmq.broker.queue.entry import Entry
 from warrenmq.broker.settling import FEW, GiveBack, Settle, Unsettled, in_groups
 from warrenmq.broker.transaction import ACK, NACK_OR_REJECT, REQUEUE, BufferedAck
-from warrenmq.wire.methods import method_frame
-from warrenmq.wire.replies import AmqpError
+from warrenmq.wire.methods import SPECS_BY_NAME, method_frame
+from warrenmq.wire.replies import NOT_IMPLEMENTED, PRECONDITION_FAILED, AmqpError
 
 if TYPE_CHECKING:
     from warrenmq.broker.channel import Channel
@@ -152,7 +152,7 @@ class Commit(Unsettled):
             if ack.what != ACK:
                 problem = entry.queue.refusal_problem(NACK_OR_REJECT)
                 if problem:
-                    raise AmqpError(540, problem)
+                    raise AmqpError(NOT_IMPLEMENTED, problem)
             if entry.queue.holds(entry.message):
                 self._logs = True
         self._looked_entries = end
@@ -264,5 +264,8 @@ class Commit(Unsettled):
         return left
 
 
+COMMIT: Final = SPECS_BY_NAME["tx.commit"]
+
+
 def partial() -> AmqpError:
-    return AmqpError(406, "partial tx completion", 90, 20)
+    return AmqpError(PRECONDITION_FAILED, "partial tx completion", COMMIT.class_id, COMMIT.method_id)

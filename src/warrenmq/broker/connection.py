@@ -30,7 +30,7 @@ from warrenmq.broker.states import (
     RUNNING,
 )
 from warrenmq.wire.methods import method_frame
-from warrenmq.wire.replies import AmqpError
+from warrenmq.wire.replies import INTERNAL_ERROR, AmqpError
 
 if TYPE_CHECKING:
     from warrenmq.broker.attendance import Attendance
@@ -150,7 +150,7 @@ class Connection(Dialogue, Charged):
         """The safety net: a defect costs the client its connection, never the broker, and the operator is told."""
         reports.crashed(self, defect)
         try:
-            self.close_with(AmqpError(541, ""))
+            self.close_with(AmqpError(INTERNAL_ERROR, ""))
         except Exception as another:  # it cannot even be closed in order
             reports.crashed(self, another)
             self.input_over = True

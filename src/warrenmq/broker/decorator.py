@@ -22,7 +22,7 @@ from warrenmq.broker.named import destination
 from warrenmq.broker.records import BasicMessage, Exchange, Resource
 from warrenmq.wire.erlang import field_term
 from warrenmq.wire.fields import Field, type_name
-from warrenmq.wire.replies import AmqpError
+from warrenmq.wire.replies import PRECONDITION_FAILED, AmqpError
 
 ENTRY_POINTS: Final = "warrenmq.decorators"
 EXTRA_ARGUMENT: Final = "x-extra-destinations"
@@ -99,12 +99,13 @@ class ExtraDestinations:
             return
         if field.kind != "A":
             raise AmqpError(
-                406, f"invalid arg '{EXTRA_ARGUMENT}' for {exchange.name}: expected array, got {type_name(field)}"
+                PRECONDITION_FAILED,
+                f"invalid arg '{EXTRA_ARGUMENT}' for {exchange.name}: expected array, got {type_name(field)}",
             )
         for item in cast(list[Field], field.value):
             if item.kind != "S" or not isinstance(item.value, str):
                 problem = f"{field_term(item)} is no name"
-                raise AmqpError(406, f"invalid arg '{EXTRA_ARGUMENT}' for {exchange.name}: {problem}")
+                raise AmqpError(PRECONDITION_FAILED, f"invalid arg '{EXTRA_ARGUMENT}' for {exchange.name}: {problem}")
 
 
 def _listed(exchange: Exchange) -> list[str]:

@@ -9,9 +9,9 @@ from mypy_extensions import i32, i64
 
 from warrenmq.broker.message import Message, shortstr
 from warrenmq.broker.output import Output
-from warrenmq.wire.constants import FRAME_METHOD
+from warrenmq.wire.constants import FRAME_METHOD, ID_BASIC_DELIVER
 
-BASIC_DELIVER: Final = b"\x00\x3c\x00\x3c"  # class and method
+BASIC_DELIVER: Final = ID_BASIC_DELIVER.to_bytes(4, "big")
 
 
 @final

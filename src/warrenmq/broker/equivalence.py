@@ -12,7 +12,7 @@ from mypy_extensions import i64
 from warrenmq.broker.records import Resource
 from warrenmq.wire.erlang import atom, field_term
 from warrenmq.wire.fields import Field, Table, type_name
-from warrenmq.wire.replies import AmqpError
+from warrenmq.wire.replies import PRECONDITION_FAILED, AmqpError
 
 INTEGER_KINDS: Final = "bBsuIil"
 
@@ -31,7 +31,7 @@ def _same(a: Field, b: Field) -> bool:
 
 
 def _inequivalent(key: str, name: Resource, new: str, old: str) -> AmqpError:
-    return AmqpError(406, f"inequivalent arg '{key}' for {name}: received {new} but current is {old}")
+    return AmqpError(PRECONDITION_FAILED, f"inequivalent arg '{key}' for {name}: received {new} but current is {old}")
 
 
 def _property(value: object) -> str:

@@ -7,7 +7,8 @@ from typing import Final
 from mypy_extensions import i64
 
 from warrenmq.wire.erlang import pretty_pair, string_term
-from warrenmq.wire.replies import AmqpError
+from warrenmq.wire.methods import refused_publish
+from warrenmq.wire.replies import PRECONDITION_FAILED, AmqpError
 
 MAX_EXPIRATION: Final = 315_360_000_000  # ten years
 
@@ -35,4 +36,4 @@ def read_expiration(text: str | None) -> i64:
 
 def _bad_expiration(text: str, term: str, value: str = "") -> AmqpError:
     said = f"invalid expiration '{text}': "
-    return AmqpError(406, pretty_pair(said, term, value) if value else said + term, 60, 40)
+    return refused_publish(PRECONDITION_FAILED, pretty_pair(said, term, value) if value else said + term)

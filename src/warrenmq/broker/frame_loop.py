@@ -26,15 +26,25 @@ from warrenmq.broker.publish.path import publish
 from warrenmq.broker.states import CHANNEL_CLOSED, CHANNEL_CROSSED, CHANNEL_OPEN, CLOSING, GONE, HEADER, RUNNING
 from warrenmq.broker.transaction import command_while_committing
 from warrenmq.wire import frames
-from warrenmq.wire.constants import FRAME_BODY, FRAME_END, FRAME_HEADER, FRAME_HEARTBEAT, FRAME_METHOD
-from warrenmq.wire.methods import decode_method, method_frame
-from warrenmq.wire.replies import AmqpError
+from warrenmq.wire.constants import (
+    CLASS_BASIC,
+    FRAME_BODY,
+    FRAME_END,
+    FRAME_HEADER,
+    FRAME_HEARTBEAT,
+    FRAME_METHOD,
+    ID_BASIC_ACK,
+    ID_BASIC_PUBLISH,
+    ID_CHANNEL_CLOSE,
+    ID_CHANNEL_CLOSE_OK,
+    ID_CHANNEL_OPEN,
+)
+from warrenmq.wire.methods import PUBLISH, decode_method, method_frame
+from warrenmq.wire.replies import CHANNEL_ERROR, INTERNAL_ERROR, NOT_ALLOWED, UNEXPECTED_FRAME, AmqpError
 
 if TYPE_CHECKING:
     from warrenmq.broker.dialogue import Dialogue
 
-PUBLISH: Final = (60 << 16) | 40
-ACK: Final = (60 << 16) | 80
 WAIT_BODY: Final = 65536  # bodies up to here are waited for whole before the publish is looked at
 
 
@@ -79,7 +89,7 @@ def consume(connection: Dialogue, data: bytes) -> None:
                 connection.last_number = number
             if channel is not None and channel.state == CHANNEL_OPEN and channel.assembly.method is None:
                 method: i64 = i64(read_i32_be(data, pos + 7))
-                if method == PUBLISH and not alarm and not connection.broker.interceptors.of_methods:
+                if method == ID_BASIC_PUBLISH and not alarm and not connection.broker.interceptors.of_methods:
                     taken = _publish(connection, data, pos, end, n, channel)
                     if taken == 0:
                         break  # the rest of the message has not come yet
@@ -87,7 +97,7 @@ def consume(connection: Dialogue, data: bytes) -> None:
                         pos = taken
                         continue
                 elif (
-                    method == ACK
+                    method == ID_BASIC_ACK
                     and size == 13
                     and channel.committing is None
                     and not connection.broker.interceptors.of_methods
@@ -145,7 +155,7 @@ def _publish(connection: Dialogue, data: bytes, pos: i64, end: i64, n: i64, chan
         return -1
     if n - h < 22:
         return _wait(connection, h + 22 - pos)
-    if i64(read_i32_be(data, h + 7)) != 60 << 16:  # class and weight
+    if i64(read_i32_be(data, h + 7)) != CLASS_BASIC << 16:  # class and weight
         return -1
     size: i64 = read_i64_be(data, h + 11)
     if size < 0 or size > WAIT_BODY or size > connection.frame_limit or size > connection.limits.max_message_size:
@@ -173,7 +183,7 @@ def _publish(connection: Dialogue, data: bytes, pos: i64, end: i64, n: i64, chan
             return -1
     connection.at = last + 1
     if channel.committing is not None:
-        raise command_while_committing(60, 40)
+        raise command_while_committing(PUBLISH)
     message = Message(NOWHERE, 0, data[h : last + 1], number, header_size, size, False)
     publish(channel.publishing, data[pos + 11 : end], message)
     return last + 1
@@ -210,13 +220,13 @@ def _frame(connection: Dialogue, kind: i64, number: i64, payload: bytes) -> None
 
 def _open_channel(connection: Dialogue, number: i64, kind: i64, payload: bytes) -> None:
     if kind != FRAME_METHOD:
-        raise AmqpError(505, "expected method frame, got non method frame instead")
+        raise AmqpError(UNEXPECTED_FRAME, "expected method frame, got non method frame instead")
     method = decode_method(payload)
     if method.name != "channel.open":
-        raise AmqpError(504, "expected 'channel.open'", method.spec.class_id, method.spec.method_id)
+        raise AmqpError(CHANNEL_ERROR, "expected 'channel.open'", method.spec.class_id, method.spec.method_id)
     if connection.channel_max and len(connection.channels) >= connection.channel_max:
         raise AmqpError(
-            530,
+            NOT_ALLOWED,
             f"number of channels opened ({len(connection.channels)}) has reached the negotiated "
             f"channel_max ({connection.channel_max})",
         )
@@ -232,13 +242,13 @@ def _while_closing(connection: Dialogue, channel: Channel, kind: i64, payload: b
     if kind != FRAME_METHOD or len(payload) < 4:
         return
     method: i64 = i64(read_i32_be(payload, 0))
-    if method == (20 << 16) | 40:
+    if method == ID_CHANNEL_CLOSE:
         connection.write(method_frame(channel.number, "channel.close-ok"))
         channel.enter(CHANNEL_CROSSED)
-    elif method == (20 << 16) | 41:
+    elif method == ID_CHANNEL_CLOSE_OK:
         channel.enter(CHANNEL_CLOSED)
         connection.drop_channel(channel)
-    elif method == (20 << 16) | 10 and channel.state == CHANNEL_CROSSED:
+    elif method == ID_CHANNEL_OPEN and channel.state == CHANNEL_CROSSED:
         channel.enter(CHANNEL_CLOSED)
         connection.drop_channel(channel)
         _open_channel(connection, channel.number, kind, payload)
@@ -255,7 +265,7 @@ def _method(connection: Dialogue, channel: Channel, payload: bytes) -> None:
     spec = method.spec
     try:
         if channel.committing is not None and not taken_while_committing(method.name):
-            raise command_while_committing(spec.class_id, spec.method_id)
+            raise command_while_committing(spec)
         if spec.content:
             if method.name != "basic.publish":
                 handler(method.name)  # content that only a broker sends
@@ -266,7 +276,7 @@ def _method(connection: Dialogue, channel: Channel, payload: bytes) -> None:
         channel.method_begins()
         handler(method.name)(channel, method)
     except AmqpError as error:
-        if error.class_id == 0 and error.code != 541:
+        if error.class_id == 0 and error.code != INTERNAL_ERROR:
             raise AmqpError(error.code, error.explanation, spec.class_id, spec.method_id) from None
         raise
 

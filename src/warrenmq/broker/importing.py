@@ -18,7 +18,7 @@ from warrenmq.broker.access import integers
 from warrenmq.broker.definitions import Existing, InvalidDefinitions
 from warrenmq.broker.plan import Plan, PlannedBinding, PlannedExchange, PlannedQueue, PlannedUser, PlannedVhost
 from warrenmq.broker.records import Destination
-from warrenmq.wire.replies import AmqpError
+from warrenmq.wire.replies import NOT_FOUND, AmqpError
 
 if TYPE_CHECKING:
     from warrenmq.broker.core import Core
@@ -145,7 +145,7 @@ def _topology(broker: Core, plan: Plan, username: str, left_out: list[str]) -> I
 def _in(broker: Core, name: str) -> VHost:
     vhost = broker.vhosts.get(name)
     if vhost is None or vhost.leaving:
-        raise AmqpError(404, f"vhost '{name}' is gone")
+        raise AmqpError(NOT_FOUND, f"vhost '{name}' is gone")
     return vhost
 
 

@@ -25,7 +25,7 @@ from warrenmq.broker.records import BasicMessage, Content
 from warrenmq.wire.content import Properties, encode_header
 from warrenmq.wire.fields import Field
 from warrenmq.wire.methods import SPECS_BY_NAME, Method
-from warrenmq.wire.replies import AmqpError
+from warrenmq.wire.replies import INTERNAL_ERROR, AmqpError
 
 ENTRY_POINTS: Final = "warrenmq.interceptors"
 TIMESTAMP_HEADER: Final = "timestamp_in_ms"
@@ -79,7 +79,7 @@ class Interceptors:
             except Exception as error:
                 raise _fault(each, error) from error
             if not isinstance(result, Method) or result.name != method.name:
-                raise AmqpError(541, f"interceptor '{interceptor.name}' returned no {method.name}")
+                raise AmqpError(INTERNAL_ERROR, f"interceptor '{interceptor.name}' returned no {method.name}")
             method = result
         return method
 
@@ -93,7 +93,7 @@ class Interceptors:
             except Exception as error:
                 raise _fault(each, error) from error
             if not isinstance(result, BasicMessage) or result.id != message.id:
-                raise AmqpError(541, f"interceptor '{interceptor.name}' did not return the message")
+                raise AmqpError(INTERNAL_ERROR, f"interceptor '{interceptor.name}' did not return the message")
             message = result
         return message
 
@@ -173,4 +173,4 @@ def _check_applies_to(name: str, interceptor: object) -> None:
 
 def _fault(interceptor: object, error: Exception) -> AmqpError:
     name = getattr(interceptor, "name", "?")
-    return AmqpError(541, f"interceptor '{name}' failed: {type(error).__name__}: {error}")
+    return AmqpError(INTERNAL_ERROR, f"interceptor '{name}' failed: {type(error).__name__}: {error}")

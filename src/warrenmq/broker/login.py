@@ -13,7 +13,7 @@ from warrenmq.broker.states import CLOSING
 from warrenmq.wire.erlang import pretty
 from warrenmq.wire.fields import decode_entries
 from warrenmq.wire.methods import method_frame
-from warrenmq.wire.replies import AmqpError
+from warrenmq.wire.replies import ACCESS_REFUSED, COMMAND_INVALID, SYNTAX_ERROR, AmqpError
 
 if TYPE_CHECKING:
     from warrenmq.broker.dialogue import Dialogue
@@ -28,9 +28,9 @@ def mechanisms(connection: Dialogue) -> str:
 def credentials(connection: Dialogue, mechanism: str, response: bytes) -> tuple[str, str]:
     """Who the client says it is, with the password it gives; with EXTERNAL its certificate says who it is."""
     if mechanism not in ("PLAIN", "AMQPLAIN", "EXTERNAL"):
-        raise AmqpError(503, f"unknown authentication mechanism '{mechanism}'")
+        raise AmqpError(COMMAND_INVALID, f"unknown authentication mechanism '{mechanism}'")
     if mechanism not in mechanisms(connection).split():
-        raise AmqpError(503, f"invalid authentication mechanism '{mechanism}'")
+        raise AmqpError(COMMAND_INVALID, f"invalid authentication mechanism '{mechanism}'")
     connection.mechanism = mechanism
     if mechanism == "EXTERNAL":
         return connection.tls_name, ""
@@ -59,7 +59,7 @@ def refuse(connection: Dialogue, name: str, unheard: bool) -> None:
             method_frame(
                 0,
                 "connection.close",
-                reply_code=403,
+                reply_code=ACCESS_REFUSED,
                 reply_text=f"ACCESS_REFUSED - Login was refused using authentication mechanism {mechanism}. "
                 "For details see the broker logfile.",
                 class_id=0,
@@ -75,7 +75,7 @@ def _plain(response: bytes) -> tuple[str, str]:
     """NUL authcid NUL password; nobody logs in on behalf of another, so that an authzid before it is refused."""
     parts = response.split(b"\x00")
     if len(parts) != 3 or parts[0]:
-        raise AmqpError(502, pretty("response ", response) + " invalid")
+        raise AmqpError(SYNTAX_ERROR, pretty("response ", response) + " invalid")
     return parts[1].decode("utf-8", "surrogateescape"), parts[2].decode("utf-8", "surrogateescape")
 
 
@@ -94,4 +94,4 @@ def _amqplain(response: bytes) -> tuple[str, str]:
 
 def _missing(response: bytes) -> AmqpError:
     said = pretty("AMQPLAIN auth info ", response)
-    return AmqpError(502, said + " is missing LOGIN or PASSWORD field")
+    return AmqpError(SYNTAX_ERROR, said + " is missing LOGIN or PASSWORD field")

@@ -17,7 +17,7 @@ from warrenmq.broker import rights
 from warrenmq.broker.access import Access
 from warrenmq.broker.records import EXCHANGE, QUEUE, Resource
 from warrenmq.wire.fields import Field, Table, type_name
-from warrenmq.wire.replies import AmqpError
+from warrenmq.wire.replies import PRECONDITION_FAILED, AmqpError
 
 DELAYED: Final = "x-delayed-message"
 
@@ -59,7 +59,7 @@ def check_named(access: Access, user: str, owner: Resource, type: str, arguments
 
 def _exchange(owner: Resource, argument: str, field: Field) -> list[Resource]:
     if field.kind != "S" or not isinstance(field.value, str):
-        raise AmqpError(406, f"invalid type '{type_name(field)}' for arg '{argument}' in {owner}")
+        raise AmqpError(PRECONDITION_FAILED, f"invalid type '{type_name(field)}' for arg '{argument}' in {owner}")
     return [Resource(owner.virtual_host, EXCHANGE, field.value)]
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from mypy_extensions import i64
 
-from warrenmq.wire.replies import AmqpError
+from warrenmq.wire.replies import SYNTAX_ERROR, AmqpError
 
 if TYPE_CHECKING:
     from warrenmq.broker.session import Session
@@ -34,7 +34,7 @@ def about(level: str, event: str, connection: Session) -> None:
 def error(scope: str, connection: Session, channel: i64, raised: AmqpError) -> None:
     text = raised.text
     if connection.username == "":
-        text = UNTOLD if raised.code == 502 else cut(text)
+        text = UNTOLD if raised.code == SYNTAX_ERROR else cut(text)
     connection.broker.notes.event(
         "error",
         scope + "_error",

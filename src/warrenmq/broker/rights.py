@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from warrenmq.broker.access import Access
 from warrenmq.broker.records import Exchange, Resource
-from warrenmq.wire.replies import AmqpError
+from warrenmq.wire.replies import ACCESS_REFUSED, AmqpError
 
 
 def check(
@@ -16,7 +16,7 @@ def check(
     shown = name
     if name.kind == "exchange" and not name.name:
         shown = Resource(name.virtual_host, "exchange", "amq.default")
-    raise AmqpError(403, f"access to {shown} refused for user '{user}'", class_id, method_id)
+    raise AmqpError(ACCESS_REFUSED, f"access to {shown} refused for user '{user}'", class_id, method_id)
 
 
 def check_topic(
@@ -32,5 +32,5 @@ def check_topic(
     name = exchange.name
     if not access.topic_allowed(user, name.virtual_host, name.name, permission, routing_key):
         raise AmqpError(
-            403, f"access to topic '{routing_key}' in {name} refused for user '{user}'", class_id, method_id
+            ACCESS_REFUSED, f"access to topic '{routing_key}' in {name} refused for user '{user}'", class_id, method_id
         )

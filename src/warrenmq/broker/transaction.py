@@ -14,7 +14,8 @@ from warrenmq.broker.acks import Taken, Unacked
 from warrenmq.broker.publish.publishing import Publishing, Uncommitted
 from warrenmq.broker.queue.entry import Entry
 from warrenmq.broker.records import Delivery
-from warrenmq.wire.replies import AmqpError
+from warrenmq.wire.methods import MethodSpec
+from warrenmq.wire.replies import CHANNEL_ERROR, AmqpError
 
 ACK: Final = 0
 REQUEUE: Final = 1
@@ -23,9 +24,9 @@ REJECT: Final = 2
 NACK_OR_REJECT: Final = "basic.nack and basic.reject"  # as RabbitMQ names them together
 
 
-def command_while_committing(class_id: int, method_id: int) -> AmqpError:
+def command_while_committing(spec: MethodSpec) -> AmqpError:
     """No command is taken on a channel between tx.commit and its answer."""
-    return AmqpError(504, "unexpected command while processing 'tx.commit'", class_id, method_id)
+    return AmqpError(CHANNEL_ERROR, "unexpected command while processing 'tx.commit'", spec.class_id, spec.method_id)
 
 
 @final

@@ -26,7 +26,7 @@ from warrenmq.broker.queue.surroundings import Owner, Realm
 from warrenmq.broker.records import INTERNAL, Binding, Destination, Exchange, Resource
 from warrenmq.broker.registry import Registry
 from warrenmq.wire.fields import Table
-from warrenmq.wire.replies import AmqpError
+from warrenmq.wire.replies import ACCESS_REFUSED, NOT_FOUND, PRECONDITION_FAILED, RESOURCE_LOCKED, AmqpError
 
 PREDECLARED: Final = [
     ("", "direct", False),
@@ -88,7 +88,7 @@ class VHost(Realm):
     def exchange(self, name: str) -> Exchange:
         exchange = self.exchanges.get(name)
         if exchange is None:
-            raise AmqpError(404, f"no {self.exchange_name(name)}")
+            raise AmqpError(NOT_FOUND, f"no {self.exchange_name(name)}")
         return exchange
 
     def declare_exchange(
@@ -103,7 +103,7 @@ class VHost(Realm):
             equivalence.check_arguments(exchange.name, exchange.arguments, arguments, ["alternate-exchange"])
             return exchange
         if name.startswith("amq."):
-            raise AmqpError(403, f"exchange name '{name}' contains reserved prefix 'amq.*'")
+            raise AmqpError(ACCESS_REFUSED, f"exchange name '{name}' contains reserved prefix 'amq.*'")
         exchange = self._add_exchange(name, type, durable, auto_delete, internal, arguments)
         exchange.user = username
         if durable:
@@ -146,7 +146,7 @@ class VHost(Realm):
         if exchange is None:
             return
         if if_unused and exchange.bindings_out:
-            raise AmqpError(406, f"{exchange.name} in use")
+            raise AmqpError(PRECONDITION_FAILED, f"{exchange.name} in use")
         self.remove_exchange(exchange)
 
     def remove_exchange(self, exchange: Exchange) -> None:
@@ -166,7 +166,7 @@ class VHost(Realm):
     def queue(self, name: str) -> Queue:
         queue = self.queues.get(name)
         if queue is None:
-            raise AmqpError(404, f"no {self.queue_name(name)}")
+            raise AmqpError(NOT_FOUND, f"no {self.queue_name(name)}")
         return queue
 
     def declare_queue(
@@ -188,7 +188,8 @@ class VHost(Realm):
         limit = self.registry.access.vhost_limit(self.name, "max-queues")
         if limit >= 0 and len(self.queues) >= limit:
             raise AmqpError(
-                406, f"cannot declare queue '{name}': queue limit in vhost '{self.name}' ({limit}) is reached"
+                PRECONDITION_FAILED,
+                f"cannot declare queue '{name}': queue limit in vhost '{self.name}' ({limit}) is reached",
             )
         if exclusive_owner is not None:
             durable = False  # an exclusive queue goes with its connection, so it is recorded as transient
@@ -237,7 +238,7 @@ class VHost(Realm):
         if owner is connection or (owner is None and not strict):
             return
         raise AmqpError(
-            405,
+            RESOURCE_LOCKED,
             f"cannot obtain exclusive access to locked {queue.name}. It could be originally declared on another "
             "connection or the exclusive property value does not match that of the original declaration.",
         )

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from warrenmq.broker import parameters
+from warrenmq.wire.replies import CONNECTION_FORCED
 
 if TYPE_CHECKING:
     from warrenmq.broker.broker import Broker
@@ -21,7 +22,7 @@ def delete_vhost(broker: Broker, vhost: VHost) -> Iterator[None]:
     name = vhost.name
     for connection in broker.connections:
         if connection.vhost is vhost:
-            connection.shut(320, f"vhost '{name}' is deleted")
+            connection.shut(CONNECTION_FORCED, f"vhost '{name}' is deleted")
             yield
     for queue in list(vhost.queues.values()):
         vhost.remove_queue(queue)

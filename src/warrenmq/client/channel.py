@@ -17,8 +17,10 @@ from warrenmq.client.encoder import write_publish, write_settlement
 from warrenmq.client.errors import ChannelClosed, ConnectionClosed, Timeout
 from warrenmq.client.line import Line
 from warrenmq.client.messages import Event, Message
+from warrenmq.wire.constants import ID_BASIC_ACK, ID_BASIC_NACK, ID_BASIC_REJECT
 from warrenmq.wire.content import Properties, encode_header
 from warrenmq.wire.methods import Method, method_frame
+from warrenmq.wire.replies import SUCCESS, UNEXPECTED_FRAME
 
 Arguments = Mapping[str, object]
 
@@ -53,7 +55,7 @@ class Channel:
         """Send a method and wait for its answer."""
         reply = self._ask(name, values)
         if not isinstance(reply, Method):
-            raise ConnectionClosed(505, f"content instead of an answer to {name}")
+            raise ConnectionClosed(UNEXPECTED_FRAME, f"content instead of an answer to {name}")
         return reply
 
     def send(self, name: str, /, **values: object) -> None:
@@ -77,7 +79,7 @@ class Channel:
 
     # --- channel
 
-    def close(self, code: int = 200, text: str = "Goodbye") -> None:
+    def close(self, code: int = SUCCESS, text: str = "Goodbye") -> None:
         """Close the channel; never raises for one that is closed already."""
         if self.closed is not None or self.connection.closed is not None:
             return
@@ -451,20 +453,20 @@ class Channel:
         return self._cancelled
 
     def basic_ack(self, delivery_tag: int, multiple: bool = False) -> None:
-        self._settle(80, delivery_tag, 1 if multiple else 0)
+        self._settle(ID_BASIC_ACK, delivery_tag, 1 if multiple else 0)
 
     def basic_nack(self, delivery_tag: int, multiple: bool = False, requeue: bool = True) -> None:
-        self._settle(120, delivery_tag, (1 if multiple else 0) | (2 if requeue else 0))
+        self._settle(ID_BASIC_NACK, delivery_tag, (1 if multiple else 0) | (2 if requeue else 0))
 
     def basic_reject(self, delivery_tag: int, requeue: bool = True) -> None:
-        self._settle(90, delivery_tag, 1 if requeue else 0)
+        self._settle(ID_BASIC_REJECT, delivery_tag, 1 if requeue else 0)
 
     def basic_recover(self, requeue: bool = True) -> None:
         self.call("basic.recover", requeue=requeue)
 
-    def _settle(self, method_id: i64, delivery_tag: int, bits: i64) -> None:
+    def _settle(self, method: i64, delivery_tag: int, bits: i64) -> None:
         self.check()
-        write_settlement(self.connection.out, self._number, method_id, i64(delivery_tag), bits)
+        write_settlement(self.connection.out, self._number, method, i64(delivery_tag), bits)
         # With more messages at hand the caller will settle those too, and one send does for all of them.
         ahead = len(self._batch) - self._at + len(self._inbox.messages)
         if ahead == 0 or len(self.connection.out) > _BUFFERED:

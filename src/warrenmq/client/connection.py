@@ -18,6 +18,7 @@ from warrenmq.client.line import Line
 from warrenmq.client.transport import Transport
 from warrenmq.wire.constants import PROTOCOL_HEADER
 from warrenmq.wire.methods import Method, method_frame
+from warrenmq.wire.replies import FRAME_ERROR, SUCCESS
 
 CLOSE_TIMEOUT: Final = 5.0
 FIRST_FRAME_MAX: Final = 131072  # until tuned; a bigger first frame is some other protocol
@@ -113,7 +114,7 @@ class Connection(Line):
         self.out.write(method_frame(0, "connection.update-secret", new_secret=new_secret, reason=reason))
         self._expect("connection.update-secret-ok", self.timeout)
 
-    def close(self, code: int = 200, text: str = "Goodbye") -> None:
+    def close(self, code: int = SUCCESS, text: str = "Goodbye") -> None:
         """Flush and say goodbye; never raises for a connection that is gone already."""
         if self.closed is None and not self._transport.ended:
             try:
@@ -199,7 +200,7 @@ class Connection(Line):
         try:
             return self._expect("connection.start", self.timeout)
         except ConnectionClosed as closed:
-            if closed.code == 501:
+            if closed.code == FRAME_ERROR:
                 raise ConnectError("the other side does not speak AMQP 0-9-1") from None
             raise
 

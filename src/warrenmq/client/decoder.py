@@ -22,16 +22,16 @@ from warrenmq.wire.constants import (
     FRAME_METHOD,
     FRAME_OVERHEAD,
     FRAME_SIZE_FUDGE,
+    ID_BASIC_ACK,
+    ID_BASIC_DELIVER,
+    ID_BASIC_NACK,
 )
 from warrenmq.wire.frames import check_frame, frame_too_large, invalid_frame_end
 from warrenmq.wire.methods import Method, decode_method
 from warrenmq.wire.octets import Malformed, need, shortstr_end
-from warrenmq.wire.replies import UNEXPECTED_FRAME, AmqpError
+from warrenmq.wire.replies import COMMAND_INVALID, FRAME_ERROR, INTERNAL_ERROR, UNEXPECTED_FRAME, AmqpError
 
 # the first four octets of a method payload: class and method id
-_DELIVER: Final = 0x003C003C
-_ACK: Final = 0x003C0050
-_NACK: Final = 0x003C0078
 
 
 @final
@@ -155,14 +155,14 @@ class Decoder:
         if stop - at < 4:
             check_frame(FRAME_METHOD, 1, data[at:stop])
         ids = i64(read_i32_be(data, at))
-        if ids == _DELIVER:
+        if ids == ID_BASIC_DELIVER:
             self._deliver(inbox, data, at + 4, stop)
             return
-        if (ids == _ACK or ids == _NACK) and stop - at == 13:
+        if (ids == ID_BASIC_ACK or ids == ID_BASIC_NACK) and stop - at == 13:
             tag = read_i64_be(data, at + 4)
             multiple = data[at + 12] & 1 == 1
-            inbox.unconfirmed.settle(tag, multiple, ids == _ACK)
-            if ids == _ACK:
+            inbox.unconfirmed.settle(tag, multiple, ids == ID_BASIC_ACK)
+            if ids == ID_BASIC_ACK:
                 inbox.events.append(Acked(tag, multiple))
             else:
                 inbox.events.append(Nacked(tag, multiple))
@@ -210,7 +210,7 @@ class Decoder:
     def _header(self, inbox: Inbox, header: bytes) -> None:
         if len(header) < 14:
             check_frame(FRAME_HEADER, 1, header)
-            raise AmqpError(541, "")
+            raise AmqpError(INTERNAL_ERROR, "")
         inbox.header = header
         inbox.remaining = read_i64_be(header, 4)
         if inbox.remaining == 0:
@@ -223,7 +223,7 @@ class Decoder:
         assert header is not None
         inbox.remaining -= len(body)
         if inbox.remaining < 0:
-            raise AmqpError(501, "content body frame exceeds remaining content size")
+            raise AmqpError(FRAME_ERROR, "content body frame exceeds remaining content size")
         if inbox.remaining > 0:
             inbox.parts.append(body)
             return
@@ -264,4 +264,4 @@ class Decoder:
                 Message(i64(tag), method.bit("redelivered"), exchange, routing_key, header, body, "", i64(left))
             )
         else:
-            raise AmqpError(503, "unimplemented method", method.spec.class_id, method.spec.method_id)
+            raise AmqpError(COMMAND_INVALID, "unimplemented method", method.spec.class_id, method.spec.method_id)

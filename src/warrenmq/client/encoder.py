@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from librt.strings import BytesWriter, write_i16_be, write_i32_be, write_i64_be
-from mypy_extensions import i16, i64
+from mypy_extensions import i16, i32, i64
 
 from warrenmq.wire.constants import FRAME_BODY, FRAME_END, FRAME_HEADER, FRAME_METHOD, FRAME_OVERHEAD
 from warrenmq.wire.content import write_frame
@@ -36,13 +36,12 @@ def write_publish(out: BytesWriter, channel: i64, publish: bytes, header: bytes,
         at += most
 
 
-def write_settlement(out: BytesWriter, channel: i64, method_id: i64, delivery_tag: i64, bits: i64) -> None:
-    """basic.ack (80), basic.reject (90) or basic.nack (120): all are a tag and one octet of bits."""
+def write_settlement(out: BytesWriter, channel: i64, method: i64, delivery_tag: i64, bits: i64) -> None:
+    """basic.ack, basic.reject or basic.nack, by its id: all are a tag and one octet of bits."""
     out.append(FRAME_METHOD)
     write_channel(out, channel)
     write_i32_be(out, 13)
-    write_i16_be(out, 60)
-    write_i16_be(out, i16(method_id))
+    write_i32_be(out, i32(method))
     write_i64_be(out, delivery_tag)
     out.append(int(bits))
     out.append(FRAME_END)

@@ -20,7 +20,7 @@ from warrenmq.wire.constants import FRAME_HEARTBEAT
 from warrenmq.wire.content import frame
 from warrenmq.wire.fields import Table
 from warrenmq.wire.methods import Method, method_frame
-from warrenmq.wire.replies import AmqpError
+from warrenmq.wire.replies import UNEXPECTED_FRAME, AmqpError
 
 
 class Line:
@@ -147,7 +147,7 @@ class Line:
             self.read(left)
         method = self.decoder.control.pop(0)
         if method.name != name:
-            raise self._broken(AmqpError(505, f"expected {name}, got {method.name}"))
+            raise self._broken(AmqpError(UNEXPECTED_FRAME, f"expected {name}, got {method.name}"))
         return method
 
     def _broken(self, error: AmqpError) -> ConnectionClosed:

@@ -14,6 +14,7 @@ from warrenmq.http.errors import not_authorised, not_found
 from warrenmq.http.listing import listing, with_columns
 from warrenmq.http.models import ChannelInfo, ConnectionInfo, ConsumerInfo
 from warrenmq.http.views import channel_info, channel_name, connection_info, consumer_info
+from warrenmq.wire.replies import CONNECTION_FORCED
 
 CLOSED_BY = "Closed via management plugin"  # RabbitMQ's text when no reason is given
 
@@ -64,7 +65,7 @@ async def get_connection(call: Call) -> object:
 async def close_connection(call: Call) -> NoContent:
     connection = existing(call, change=True)
     call.bridge.begin()
-    connection.shut(320, call.request.headers.get("x-reason", CLOSED_BY))
+    connection.shut(CONNECTION_FORCED, call.request.headers.get("x-reason", CLOSED_BY))
     return NoContent()
 
 
@@ -73,7 +74,7 @@ async def close_of_user(call: Call) -> NoContent:
     call.bridge.begin()
     for connection in call.bridge.open_connections():
         if connection.username == call.path["user"]:
-            connection.shut(320, reason)
+            connection.shut(CONNECTION_FORCED, reason)
     return NoContent()
 
 

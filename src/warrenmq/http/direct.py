@@ -21,7 +21,7 @@ from warrenmq.wire.constants import FRAME_BODY, FRAME_HEADER, FRAME_METHOD
 from warrenmq.wire.content import Properties, body_size, content_frames, decode_properties, encode_header
 from warrenmq.wire.frames import Frame, FrameReader
 from warrenmq.wire.methods import Method, decode_method, method_frame
-from warrenmq.wire.replies import AmqpError
+from warrenmq.wire.replies import INTERNAL_ERROR, AmqpError
 
 if TYPE_CHECKING:
     from warrenmq.broker.vhost import VHost
@@ -162,7 +162,7 @@ class Direct(Sink):
     async def _next(self) -> Event:
         while not self._events:
             if self._connection.state >= GONE:
-                raise AmqpError(541, "")
+                raise AmqpError(INTERNAL_ERROR, "")
             self._arrived.clear()
             await written(self._server.broker, self._arrived.wait())
         event = self._events.popleft()

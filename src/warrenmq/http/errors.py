@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from warrenmq.wire.replies import AmqpError
+from warrenmq.wire.replies import ACCESS_REFUSED, NOT_FOUND, AmqpError
 
 
 class ApiError(Exception):
@@ -34,8 +34,8 @@ def not_authorised(reason: str) -> ApiError:
 
 def of_amqp(error: AmqpError) -> ApiError:
     """A refusal by the broker's rules, as the HTTP API reports it for declarations, deletions and bindings."""
-    if error.code == 403:
+    if error.code == ACCESS_REFUSED:
         return not_authorised("Access refused.")
-    if error.code == 404:
+    if error.code == NOT_FOUND:
         return ApiError(404, "not_found", error.explanation)
     return bad_request(error.explanation)

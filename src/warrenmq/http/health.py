@@ -10,7 +10,7 @@ from warrenmq.http.endpoint import MANAGEMENT, VHOST, Call, Endpoint, Handler, J
 from warrenmq.http.errors import bad_request, not_authorised
 from warrenmq.http.models import Status, Unwell
 from warrenmq.wire.content import Properties
-from warrenmq.wire.replies import AmqpError
+from warrenmq.wire.replies import ACCESS_REFUSED, AmqpError
 
 UNITS = {"days": 1, "weeks": 7, "months": 30, "years": 365}
 RESOURCES = {"disk": "disk space", "memory": "memory"}
@@ -96,7 +96,7 @@ async def aliveness(call: Call) -> object:
             await channel.publish("", "aliveness-test", Properties(), b"test_message")
             got = await channel.get("aliveness-test", True)
     except AmqpError as error:
-        if error.code == 403:
+        if error.code == ACCESS_REFUSED:
             raise not_authorised(error.text) from None
         raise
     return ok() if got is not None else failed("the message did not come back")

@@ -18,7 +18,7 @@ from warrenmq.http.models import BindingInfo, MessageInfo, QueueInfo
 from warrenmq.http.requests import GetRequest, QueueDeclaration
 from warrenmq.http.views import binding_info, consumer_info, default_binding, queue_info
 from warrenmq.wire.fields import to_python
-from warrenmq.wire.replies import AmqpError
+from warrenmq.wire.replies import ACCESS_REFUSED, NOT_FOUND, AmqpError
 
 # ackmode -> (take it for good at once, how to give it back)
 ACK_MODES = {
@@ -132,9 +132,9 @@ async def get_messages(call: Call) -> list[MessageInfo]:
         try:
             return await _take(channel, call.path["name"], wanted)
         except AmqpError as error:
-            if error.code == 403:
+            if error.code == ACCESS_REFUSED:
                 raise not_authorised(error.text) from None
-            if error.code == 404:
+            if error.code == NOT_FOUND:
                 raise ApiError(404, "not_found", error.text) from None
             raise bad_request(f"{error.code} {error.text}") from None
 

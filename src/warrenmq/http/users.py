@@ -12,6 +12,7 @@ from warrenmq.http.listing import listing, with_columns
 from warrenmq.http.models import PermissionInfo, TopicPermissionInfo, UserInfo
 from warrenmq.http.requests import UserDeclaration, UserNames
 from warrenmq.http.vhosts import tags_of
+from warrenmq.wire.replies import CONNECTION_FORCED
 
 
 def user_info(user: User) -> UserInfo:
@@ -83,7 +84,7 @@ def _delete(call: Call, names: list[str]) -> Iterator[None]:
     gone = set(names)
     for connection in call.bridge.broker.connections:
         if connection.username in gone and connection.vhost is not None:
-            connection.shut(320, f"user '{connection.username}' is deleted")
+            connection.shut(CONNECTION_FORCED, f"user '{connection.username}' is deleted")
             yield
 
 

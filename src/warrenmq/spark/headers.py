@@ -15,7 +15,7 @@ from decimal import Decimal
 from typing import cast
 
 from warrenmq.wire.fields import Field, Table, decode_entries, encode_table, field_of
-from warrenmq.wire.replies import AmqpError
+from warrenmq.wire.replies import FRAME_ERROR, AmqpError
 
 INTEGERS = frozenset("bBsuIil")
 NOT_TEXT = "S!"  # a long string that is no UTF-8, as base64
@@ -70,7 +70,7 @@ def text_of_octets(octets: bytes) -> bytes | None:
     """
     table = decode_entries(b"\0" + octets, 0, 1 + len(octets))
     if not all_names_are_text(table):
-        raise AmqpError(501, "a name in a table is no UTF-8")
+        raise AmqpError(FRAME_ERROR, "a name in a table is no UTF-8")
     (field,) = table.values()
     text = _text(field.kind, field.value)
     return None if text is None else text.encode("utf-8")

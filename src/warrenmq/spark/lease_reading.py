@@ -23,6 +23,7 @@ from warrenmq.spark.httpapi import HttpApi, Lease, LeaseExpired
 from warrenmq.spark.options import Options
 from warrenmq.spark.patience import Patience
 from warrenmq.spark.secret import Login
+from warrenmq.wire.replies import NOT_FOUND, PRECONDITION_FAILED
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -105,7 +106,7 @@ def _read(options: Options, columns: Columns, partition: LeasePartition) -> Iter
                 if len(columns) >= BATCH_ROWS or columns.bytes >= BATCH_BYTES:
                     yield columns.take()
         except ChannelClosed as closed:
-            if closed.code not in (404, 406):
+            if closed.code not in (NOT_FOUND, PRECONDITION_FAILED):
                 raise BrokerLost(f"queue '{partition.queue}' cannot be read: {closed.text}") from None
             state = _state(options, partition)
             known = _known(options, partition, known, state)

@@ -29,6 +29,7 @@ from warrenmq.spark.options import OptionError, Options
 from warrenmq.spark.patience import Patience
 from warrenmq.spark.positions import beyond
 from warrenmq.spark.secret import Login
+from warrenmq.wire.replies import PRECONDITION_FAILED
 
 IDLE = 0.1  # seconds without a message after which RabbitMQ's last chunk is taken to be read
 FIRST = 5.0  # seconds without any message after which a stream of RabbitMQ is taken to be empty: it never says so
@@ -63,7 +64,7 @@ def consume(channel: Channel, stream: str, spec: object, prefetch: int, id: str 
     try:
         channel.basic_consume(stream, arguments=arguments)
     except ChannelClosed as closed:
-        if closed.code == 406 and "x-stream-id" in closed.text:
+        if closed.code == PRECONDITION_FAILED and "x-stream-id" in closed.text:
             raise Replaced(stream) from None
         raise
 

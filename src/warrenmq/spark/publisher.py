@@ -39,6 +39,7 @@ from warrenmq.spark.options import Options
 from warrenmq.spark.pacing import Pace
 from warrenmq.spark.secret import Login
 from warrenmq.spark.worker import freeze_imports
+from warrenmq.wire.replies import ACCESS_REFUSED, CONNECTION_FORCED, NOT_FOUND
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -128,7 +129,7 @@ class Publisher:
                 self._forget()
                 self._connection = None
                 # 0: it just went; 320: the operator's doing. Anything else is about something we sent.
-                if closed.code in (0, 320):
+                if closed.code in (0, CONNECTION_FORCED):
                     self._lost += 1
                     failed(self.options.hosts)
                     if self._lost > REOPENED:
@@ -345,14 +346,14 @@ class Publisher:
             return closed.code, closed.text
         except ConnectionClosed as closed:
             self._channel = None
-            if closed.code in (0, 320):
+            if closed.code in (0, CONNECTION_FORCED):
                 raise
             self._connection = None
             return closed.code, closed.text
 
     def _refuse(self, chunk: Chunk, row: int, code: int, text: str) -> None:
         chunk.settle(row, REFUSED, code, text)
-        if code == 404 or (code == 403 and "access to topic" not in text):
+        if code == NOT_FOUND or (code == ACCESS_REFUSED and "access to topic" not in text):
             self._known[chunk.rows.exchanges[row]] = (code, text)
 
 

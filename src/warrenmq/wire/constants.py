@@ -24,3 +24,14 @@ CLASS_QUEUE: Final = 50
 CLASS_BASIC: Final = 60
 CLASS_CONFIRM: Final = 85
 CLASS_TX: Final = 90
+
+# class-id << 16 | method-id, of the methods that are recognized or written without going through the table of methods,
+# because there are very many of them, or before anything is decoded; a test holds them to the table
+ID_CHANNEL_OPEN: Final = 20 << 16 | 10
+ID_CHANNEL_CLOSE: Final = 20 << 16 | 40
+ID_CHANNEL_CLOSE_OK: Final = 20 << 16 | 41
+ID_BASIC_PUBLISH: Final = 60 << 16 | 40
+ID_BASIC_DELIVER: Final = 60 << 16 | 60
+ID_BASIC_ACK: Final = 60 << 16 | 80
+ID_BASIC_REJECT: Final = 60 << 16 | 90
+ID_BASIC_NACK: Final = 60 << 16 | 120

@@ -150,6 +150,14 @@ SPECS: Final[list[MethodSpec]] = _read_table(METHOD_TABLE)
 SPECS_BY_NAME: Final[dict[str, MethodSpec]] = {spec.name: spec for spec in SPECS}
 SPECS_BY_ID: Final[dict[tuple[int, int], MethodSpec]] = {(spec.class_id, spec.method_id): spec for spec in SPECS}
 
+PUBLISH: Final[MethodSpec] = SPECS_BY_NAME["basic.publish"]
+
+
+def refused_publish(code: int, explanation: str) -> AmqpError:
+    """The error of a basic.publish."""
+    return AmqpError(code, explanation, PUBLISH.class_id, PUBLISH.method_id)
+
+
 # Inside Method the names str, int and bytes mean its getters.
 _Str: TypeAlias = str
 _Int: TypeAlias = int

@@ -18,7 +18,8 @@ from mypy_extensions import i64
 from warrenmq.broker.delay.cron import Cron, CronError
 from warrenmq.broker.exchange.delayed import IMMEDIATE, LONGEST, delay_of, deliver_at_of
 from warrenmq.wire.fields import Field, Table
-from warrenmq.wire.replies import AmqpError
+from warrenmq.wire.methods import refused_publish
+from warrenmq.wire.replies import PRECONDITION_FAILED, AmqpError
 
 SKIP: Final = "skip"
 CATCH_UP: Final = "catch-up"
@@ -93,17 +94,17 @@ def _read_others(request: Request, headers: Table, now: i64) -> None:
     zone = _text(headers, "x-delay-timezone")
     if expression:
         if every:
-            raise AmqpError(406, "x-delay-every and x-delay-cron exclude one another", 60, 40)
+            raise refused_publish(PRECONDITION_FAILED, "x-delay-every and x-delay-cron exclude one another")
         try:
             request.cron = Cron(expression, zone or "UTC")
         except CronError as error:
-            raise AmqpError(406, f"invalid x-delay-cron '{expression}': {error}", 60, 40) from None
+            raise refused_publish(PRECONDITION_FAILED, f"invalid x-delay-cron '{expression}': {error}") from None
     elif zone:
-        raise AmqpError(406, "x-delay-timezone needs x-delay-cron", 60, 40)
+        raise refused_publish(PRECONDITION_FAILED, "x-delay-timezone needs x-delay-cron")
     request.every = every
     request.count = _count(headers, "x-delay-count")
     if request.count and not request.repeats():
-        raise AmqpError(406, "x-delay-count needs x-delay-every or x-delay-cron", 60, 40)
+        raise refused_publish(PRECONDITION_FAILED, "x-delay-count needs x-delay-every or x-delay-cron")
     request.missed = _text(headers, "x-delay-missed")
     if request.missed and request.missed != SKIP and request.missed != CATCH_UP:
         raise _invalid("x-delay-missed", request.missed, f"'{SKIP}' or '{CATCH_UP}'")
@@ -114,7 +115,7 @@ def _read_others(request: Request, headers: Table, now: i64) -> None:
 
 
 def _invalid(name: str, shown: str, expected: str) -> AmqpError:
-    return AmqpError(406, f"invalid {name} '{shown}': expected {expected}", 60, 40)
+    return refused_publish(PRECONDITION_FAILED, f"invalid {name} '{shown}': expected {expected}")
 
 
 def _text(headers: Table, name: str) -> str:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from warrenmq.broker.records import Exchange
 from warrenmq.wire.fields import Field, Table, type_name
-from warrenmq.wire.replies import AmqpError
+from warrenmq.wire.methods import refused_publish
+from warrenmq.wire.replies import PRECONDITION_FAILED
 
 
 def alternate_of(exchange: Exchange) -> str:
@@ -35,8 +36,9 @@ def routing_keys_of(key: str, headers: Table | None) -> tuple[list[str], int]:
 
 def _keys_in(name: str, field: Field) -> list[str]:
     if field.kind != "A" or not isinstance(field.value, list):
-        raise AmqpError(
-            406, 'invalid message: {unacceptable_type_in_header,"' + name + '",' + type_name(field) + "}", 60, 40
+        raise refused_publish(
+            PRECONDITION_FAILED,
+            'invalid message: {unacceptable_type_in_header,"' + name + '",' + type_name(field) + "}",
         )
     keys: list[str] = []
     for item in field.value:

@@ -19,7 +19,7 @@ from warrenmq.broker.exchange.terms import comparable
 from warrenmq.broker.records import BasicMessage, Binding, Destination, Exchange, ExchangeType
 from warrenmq.wire.erlang import text_term
 from warrenmq.wire.fields import Table
-from warrenmq.wire.replies import AmqpError
+from warrenmq.wire.replies import INTERNAL_ERROR, PRECONDITION_FAILED, AmqpError
 
 PROPERTIES: Final = ("correlation_id", "message_id", "timestamp")
 
@@ -59,20 +59,20 @@ class ConsistentHashExchange(ExchangeType):
             field = exchange.arguments.get(name)
             if field is not None and field.kind != "S":
                 # RabbitMQ crashes here and says no more than this.
-                raise AmqpError(541, "")
+                raise AmqpError(INTERNAL_ERROR, "")
         if self._property is None:
             return
         if self._header is not None:
-            raise AmqpError(406, "hash-header and hash-property are mutually exclusive")
+            raise AmqpError(PRECONDITION_FAILED, "hash-header and hash-property are mutually exclusive")
         if self._property not in PROPERTIES:
-            raise AmqpError(406, f"Unsupported property: {self._property}")
+            raise AmqpError(PRECONDITION_FAILED, f"Unsupported property: {self._property}")
 
     def validate_binding(self, binding: Binding) -> None:
         weight = weight_of(binding.key)
         if weight is None:
-            raise AmqpError(406, f"The binding key must be an integer: {text_term(binding.key)}")
+            raise AmqpError(PRECONDITION_FAILED, f"The binding key must be an integer: {text_term(binding.key)}")
         if weight < 1:
-            raise AmqpError(406, "The binding key must be greater than 0")
+            raise AmqpError(PRECONDITION_FAILED, "The binding key must be greater than 0")
 
     def bind(self, binding: Binding) -> None:
         weight = weight_of(binding.key)

@@ -17,7 +17,7 @@ from mypy_extensions import i64
 
 from warrenmq.broker.records import BasicMessage, Binding, Destination, Exchange, ExchangeType
 from warrenmq.wire.fields import Field, Table
-from warrenmq.wire.replies import AmqpError
+from warrenmq.wire.replies import PRECONDITION_FAILED, AmqpError
 
 IMMEDIATE: Final = -1
 # No cap a user could meet (73 million years); it keeps now + delay within 64 bits.
@@ -42,7 +42,8 @@ class DelayedExchange(ExchangeType):
         for name, choices in _CHOICES.items():
             field = exchange.arguments.get(name)
             if field is not None and field.value not in choices:
-                raise AmqpError(406, f"invalid {name} '{_shown(field)}': expected {' or '.join(choices)}")
+                said = f"invalid {name} '{_shown(field)}': expected {' or '.join(choices)}"
+                raise AmqpError(PRECONDITION_FAILED, said)
         self.inner.validate(exchange)
 
     def validate_binding(self, binding: Binding) -> None:
@@ -80,7 +81,8 @@ def deliver_at_of(headers: Table) -> i64:
         return _bounded(field.value * 1000)
     if field.kind in _INTEGERS and isinstance(field.value, int):
         return _bounded(field.value)
-    raise AmqpError(406, f"invalid x-deliver-at '{_shown(field)}': expected a timestamp or milliseconds since 1970")
+    said = f"invalid x-deliver-at '{_shown(field)}': expected a timestamp or milliseconds since 1970"
+    raise AmqpError(PRECONDITION_FAILED, said)
 
 
 def has_to_wait(headers: Table, now_ms: i64) -> bool:
@@ -107,7 +109,7 @@ def _milliseconds(field: Field) -> i64:
         text = value if isinstance(value, str) else _shown(field)
         digits = text[1:] if text.startswith(("+", "-")) else text
         if not digits.isascii() or not digits.isdigit():
-            raise AmqpError(406, f"invalid x-delay '{text}': expected a number of milliseconds")
+            raise AmqpError(PRECONDITION_FAILED, f"invalid x-delay '{text}': expected a number of milliseconds")
         significant = digits.lstrip("0")
         if not significant or text.startswith("-"):
             return IMMEDIATE

@@ -18,7 +18,7 @@ from warrenmq.broker.exchange.terms import comparable
 from warrenmq.broker.records import BasicMessage, Binding, Destination, ExchangeType
 from warrenmq.wire.erlang import field_term
 from warrenmq.wire.fields import Field, Table, type_name
-from warrenmq.wire.replies import AmqpError
+from warrenmq.wire.replies import PRECONDITION_FAILED, AmqpError
 
 FORMS: Final = ("all", "any", "all-with-x", "any-with-x")
 
@@ -93,11 +93,13 @@ class HeadersExchange(ExchangeType):
             return
         if field.kind != "S":
             raise AmqpError(
-                406, f"Invalid x-match field type {type_name(field)} (value {field_term(field)}); expected longstr"
+                PRECONDITION_FAILED,
+                f"Invalid x-match field type {type_name(field)} (value {field_term(field)}); expected longstr",
             )
         if field.value not in FORMS:
             raise AmqpError(
-                406, f"Invalid x-match field value {field_term(field)}; expected all, any, all-with-x, or any-with-x"
+                PRECONDITION_FAILED,
+                f"Invalid x-match field value {field_term(field)}; expected all, any, all-with-x, or any-with-x",
             )
 
     def bind(self, binding: Binding) -> None:

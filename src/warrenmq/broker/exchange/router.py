@@ -21,7 +21,7 @@ from warrenmq.broker.randomness import Randomness
 from warrenmq.broker.records import EXCHANGE, QUEUE, BasicMessage, Binding, Content, Destination, Exchange, Resource
 from warrenmq.wire.content import Properties, encode_header
 from warrenmq.wire.fields import Table, from_python
-from warrenmq.wire.replies import AmqpError
+from warrenmq.wire.replies import NOT_ALLOWED, NOT_FOUND, AmqpError
 
 # name, type, internal; a definitions file does not list them
 PREDECLARED: Final = (
@@ -132,11 +132,11 @@ class Router:
     ) -> tuple[Topology, Exchange, BasicMessage]:
         topology = self.vhosts.get(vhost)
         if topology is None:
-            raise AmqpError(530, f"vhost {vhost} not found")
+            raise AmqpError(NOT_ALLOWED, f"vhost {vhost} not found")
         name = Resource(vhost, EXCHANGE, exchange)
         source = topology.exchanges.get(exchange)
         if source is None:
-            raise AmqpError(404, f"no {name}")
+            raise AmqpError(NOT_FOUND, f"no {name}")
         properties = Properties() if properties is None else properties.copy()
         if headers is not None:
             properties.headers = from_python(headers)

@@ -14,7 +14,7 @@ from warrenmq.broker.exchange.topic import TopicExchange
 from warrenmq.broker.randomness import Randomness
 from warrenmq.broker.records import ExchangeType
 from warrenmq.wire.fields import Table
-from warrenmq.wire.replies import AmqpError
+from warrenmq.wire.replies import COMMAND_INVALID, PRECONDITION_FAILED, AmqpError
 
 DELAYED: Final = "x-delayed-message"
 TYPES: Final = ("direct", "fanout", "topic", "headers", "x-consistent-hash", "x-random", DELAYED)
@@ -38,7 +38,7 @@ def known(type: str) -> None:
     """Raise AmqpError when there is no such exchange type."""
     if type not in TYPES:
         word = "invalid" if type in _WORDS_OF_THE_RUNTIME else "unknown"
-        raise AmqpError(503, f"{word} exchange type '{type}'")
+        raise AmqpError(COMMAND_INVALID, f"{word} exchange type '{type}'")
 
 
 def delayed_type(arguments: Table) -> str:
@@ -47,10 +47,10 @@ def delayed_type(arguments: Table) -> str:
     if field is None:
         field = arguments.get("x-delay-type")
     if field is None or field.kind != "S" or not isinstance(field.value, str):
-        raise AmqpError(406, "Invalid argument, 'x-delayed-type' must be an existing exchange type")
+        raise AmqpError(PRECONDITION_FAILED, "Invalid argument, 'x-delayed-type' must be an existing exchange type")
     inner = field.value
     if inner == DELAYED:
-        raise AmqpError(406, "Invalid argument, 'x-delayed-message' can't be used for 'x-delayed-type'")
+        raise AmqpError(PRECONDITION_FAILED, "Invalid argument, 'x-delayed-message' can't be used for 'x-delayed-type'")
     known(inner)
     return inner
 

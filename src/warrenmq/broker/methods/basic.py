@@ -11,7 +11,7 @@ from warrenmq.broker.queue import consumer_arguments
 from warrenmq.broker.queue.lease_view import view_of
 from warrenmq.broker.records import DIRECT_REPLY
 from warrenmq.wire.methods import Method, method_frame
-from warrenmq.wire.replies import AmqpError
+from warrenmq.wire.replies import ACCESS_REFUSED, NOT_ALLOWED, NOT_IMPLEMENTED, PRECONDITION_FAILED, AmqpError
 
 if TYPE_CHECKING:
     from warrenmq.broker.channel import Channel
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def qos(channel: Channel, method: Method) -> None:
     size = method.int("prefetch_size")
     if size != 0:
-        raise AmqpError(540, f"prefetch_size!=0 ({size})")
+        raise AmqpError(NOT_IMPLEMENTED, f"prefetch_size!=0 ({size})")
     count = method.int("prefetch_count")
     if method.bit("global"):
         channel.global_prefetch = count
@@ -58,7 +58,7 @@ def consume(channel: Channel, method: Method) -> None:
     if queue.exclusive_consumer is not None or (
         exclusive and (queue.dispatch.consumers or queue.dispatch.single_active)
     ):
-        raise AmqpError(403, f"{queue.name} in exclusive use")
+        raise AmqpError(ACCESS_REFUSED, f"{queue.name} in exclusive use")
     consumer = Subscription(
         channel, queue, tag, method.bit("no_ack"), exclusive, priority, channel.prefetch, arguments
     )
@@ -71,16 +71,16 @@ def consume(channel: Channel, method: Method) -> None:
 
 def _refuse_reuse(channel: Channel, tag: str) -> None:
     if tag and (tag in channel.consumers or channel.listens_as(tag)):
-        raise AmqpError(530, f"attempt to reuse consumer tag '{tag}'")
+        raise AmqpError(NOT_ALLOWED, f"attempt to reuse consumer tag '{tag}'")
 
 
 def _consume_replies(channel: Channel, method: Method, tag: str) -> None:
     """Direct reply-to: replies come straight to this channel, there is no queue."""
     _refuse_reuse(channel, tag)
     if not method.bit("no_ack"):
-        raise AmqpError(406, "reply consumer cannot acknowledge")
+        raise AmqpError(PRECONDITION_FAILED, "reply consumer cannot acknowledge")
     if channel.reply_consumer is not None:
-        raise AmqpError(406, "reply consumer already set")
+        raise AmqpError(PRECONDITION_FAILED, "reply consumer already set")
     if not tag:
         tag = channel.broker.ids.name("amq.ctag-")
     channel.broker.replies.listen(channel, tag)
@@ -164,7 +164,7 @@ def _tag(method: Method) -> int:
 
 def recover_async(channel: Channel, method: Method) -> None:
     if not method.bit("requeue"):
-        raise AmqpError(540, "requeue=false")
+        raise AmqpError(NOT_IMPLEMENTED, "requeue=false")
     channel.basic_recover()
 
 

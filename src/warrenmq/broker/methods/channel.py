@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from warrenmq.wire.methods import Method, method_frame
-from warrenmq.wire.replies import AmqpError
+from warrenmq.wire.replies import CHANNEL_ERROR, NOT_IMPLEMENTED, AmqpError
 
 if TYPE_CHECKING:
     from warrenmq.broker.channel import Channel
 
 
 def open(channel: Channel, method: Method) -> None:
-    raise AmqpError(504, "second 'channel.open' seen")
+    raise AmqpError(CHANNEL_ERROR, "second 'channel.open' seen")
 
 
 def close(channel: Channel, method: Method) -> None:
@@ -21,7 +21,7 @@ def close(channel: Channel, method: Method) -> None:
 
 def flow(channel: Channel, method: Method) -> None:
     if not method.bit("active"):
-        raise AmqpError(540, "active=false")
+        raise AmqpError(NOT_IMPLEMENTED, "active=false")
     channel.reply(method_frame(channel.number, "channel.flow-ok", active=True))
 
 

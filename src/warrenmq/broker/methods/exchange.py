@@ -8,7 +8,7 @@ from warrenmq.broker.exchange import types
 from warrenmq.broker.methods.names import refuse_default_exchange, strip
 from warrenmq.broker.named import check_named
 from warrenmq.wire.methods import Method, method_frame
-from warrenmq.wire.replies import AmqpError
+from warrenmq.wire.replies import ACCESS_REFUSED, AmqpError
 
 if TYPE_CHECKING:
     from warrenmq.broker.channel import Channel
@@ -31,7 +31,7 @@ def declare(channel: Channel, method: Method) -> None:
     channel.check("configure", name)
     if name.name not in vhost.exchanges:
         if name.name.startswith("amq."):
-            raise AmqpError(403, f"exchange name '{name.name}' contains reserved prefix 'amq.*'")
+            raise AmqpError(ACCESS_REFUSED, f"exchange name '{name.name}' contains reserved prefix 'amq.*'")
         check_named(channel.broker.access, channel.connection.username, name, type, arguments)
         vhost.check_forgotten(name)
     vhost.declare_exchange(
@@ -51,7 +51,7 @@ def delete(channel: Channel, method: Method) -> None:
     name = connection.resource("exchange", strip(method.str("exchange")))
     refuse_default_exchange(name)
     if name.name.startswith("amq."):
-        raise AmqpError(403, f"deletion of system {name} not allowed")
+        raise AmqpError(ACCESS_REFUSED, f"deletion of system {name} not allowed")
     channel.check("configure", name)
     connection.open_vhost().delete_exchange(name.name, method.bit("if_unused"))
     channel.reply_when_synced(b"" if method.bit("nowait") else method_frame(channel.number, "exchange.delete-ok"))

@@ -12,7 +12,7 @@ from warrenmq.broker.timers import Timer
 from warrenmq.wire.constants import PROTOCOL_HEADER
 from warrenmq.wire.fields import Field, Table
 from warrenmq.wire.methods import Method, method_frame
-from warrenmq.wire.replies import AmqpError
+from warrenmq.wire.replies import CHANNEL_ERROR, NOT_ALLOWED, AmqpError
 
 if TYPE_CHECKING:
     from warrenmq.broker.dialogue import Dialogue
@@ -95,7 +95,7 @@ def handle(connection: Dialogue, method: Method) -> None:
             # our users' passwords do not expire, so that a new one is no news, as with RabbitMQ's own users
             connection.write(method_frame(0, "connection.update-secret-ok"))
         else:
-            raise AmqpError(504, "unexpected method in connection state " + CONNECTION.names[state])
+            raise AmqpError(CHANNEL_ERROR, "unexpected method in connection state " + CONNECTION.names[state])
     except AmqpError as error:
         if error.class_id == 0:
             raise AmqpError(error.code, error.explanation, method.spec.class_id, method.spec.method_id) from None
@@ -189,12 +189,12 @@ def _negotiate(field: str, client: int, server: int, minimum: int) -> int:
     """The client's value, unless it is outside of what the server allows; 0 = no limit."""
     if client != 0 and client < minimum:
         raise AmqpError(
-            530, f"negotiated {field} = {client} is lower than the minimum allowed value ({minimum})", 10, 31
+            NOT_ALLOWED, f"negotiated {field} = {client} is lower than the minimum allowed value ({minimum})"
         )
     if server != 0 and (client == 0 or client > server):
         shown = f"{client} (no limit)" if client == 0 else str(client)
         raise AmqpError(
-            530, f"negotiated {field} = {shown} is higher than the maximum allowed value ({server})", 10, 31
+            NOT_ALLOWED, f"negotiated {field} = {shown} is higher than the maximum allowed value ({server})"
         )
     return client
 
@@ -205,20 +205,22 @@ def open(connection: Dialogue, method: Method) -> None:
     user = connection.username
     limit = broker.limits.connection_max
     if limit and len(connection.connections) > limit:
-        raise AmqpError(530, f"connection refused: node connection limit ({limit}) is reached")
+        raise AmqpError(NOT_ALLOWED, f"connection refused: node connection limit ({limit}) is reached")
     vhost = broker.vhosts.get(name)
     if vhost is None or vhost.leaving:
-        raise AmqpError(530, f"vhost {name} not found")
+        raise AmqpError(NOT_ALLOWED, f"vhost {name} not found")
     limit = broker.access.vhost_limit(name, "max-connections")
     if limit >= 0 and vhost.connections >= limit:
         raise AmqpError(
-            530, f"access to vhost '{name}' refused for user '{user}': connection limit ({limit}) is reached"
+            NOT_ALLOWED, f"access to vhost '{name}' refused for user '{user}': connection limit ({limit}) is reached"
         )
     limit = broker.access.user_limit(user, "max-connections")
     if limit >= 0 and connection.connections.of_user(user) >= limit:
-        raise AmqpError(530, f"connection refused for user '{user}': user connection limit ({limit}) is reached")
+        raise AmqpError(
+            NOT_ALLOWED, f"connection refused for user '{user}': user connection limit ({limit}) is reached"
+        )
     if not broker.access.vhost_allowed(user, name):
-        raise AmqpError(530, f"access to vhost '{name}' refused for user '{user}'")
+        raise AmqpError(NOT_ALLOWED, f"access to vhost '{name}' refused for user '{user}'")
     connection.vhost = vhost
     vhost.connections += 1
     connection.enter(RUNNING)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from warrenmq.broker.committing import Commit
 from warrenmq.broker.transaction import Transaction
 from warrenmq.wire.methods import Method, method_frame
-from warrenmq.wire.replies import AmqpError
+from warrenmq.wire.replies import PRECONDITION_FAILED, AmqpError
 
 if TYPE_CHECKING:
     from warrenmq.broker.channel import Channel
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 def confirm_select(channel: Channel, method: Method) -> None:
     if channel.tx is not None:
-        raise AmqpError(406, "cannot switch from tx to confirm mode")
+        raise AmqpError(PRECONDITION_FAILED, "cannot switch from tx to confirm mode")
     channel.publishing.select_confirms()
     if not method.bit("nowait"):
         channel.reply(method_frame(channel.number, "confirm.select-ok"))
@@ -23,7 +23,7 @@ def confirm_select(channel: Channel, method: Method) -> None:
 
 def tx_select(channel: Channel, method: Method) -> None:
     if channel.publishing.confirms.selected:
-        raise AmqpError(406, "cannot switch from confirm to tx mode")
+        raise AmqpError(PRECONDITION_FAILED, "cannot switch from confirm to tx mode")
     if channel.tx is None:
         channel.tx = Transaction(channel.publishing, channel.unacked)
         channel.publishing.hold_back()
@@ -32,7 +32,7 @@ def tx_select(channel: Channel, method: Method) -> None:
 
 def _transaction(channel: Channel) -> Transaction:
     if channel.tx is None:
-        raise AmqpError(406, "channel is not transactional")
+        raise AmqpError(PRECONDITION_FAILED, "channel is not transactional")
     return channel.tx
 
 

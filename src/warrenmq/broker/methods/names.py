@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from warrenmq.broker.records import Resource
-from warrenmq.wire.replies import AmqpError
+from warrenmq.wire.replies import ACCESS_REFUSED, NOT_FOUND, AmqpError
 
 if TYPE_CHECKING:
     from warrenmq.broker.channel import Channel
@@ -20,10 +20,10 @@ def queue_name(channel: Channel, name: str) -> str:
     if name:
         return strip(name)
     if channel.last_queue is None:
-        raise AmqpError(404, "no previously declared queue")
+        raise AmqpError(NOT_FOUND, "no previously declared queue")
     return channel.last_queue
 
 
 def refuse_default_exchange(name: Resource) -> None:
     if name.kind == "exchange" and not name.name:
-        raise AmqpError(403, "operation not permitted on the default exchange")
+        raise AmqpError(ACCESS_REFUSED, "operation not permitted on the default exchange")

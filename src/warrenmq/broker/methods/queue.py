@@ -10,7 +10,7 @@ from warrenmq.broker.queue.arguments import CLASSIC, QUORUM, STREAM, queue_type
 from warrenmq.broker.records import DIRECT_REPLY, Binding
 from warrenmq.wire.fields import Field, Table
 from warrenmq.wire.methods import Method, method_frame
-from warrenmq.wire.replies import AmqpError
+from warrenmq.wire.replies import ACCESS_REFUSED, NOT_FOUND, PRECONDITION_FAILED, AmqpError
 
 if TYPE_CHECKING:
     from warrenmq.broker.channel import Channel
@@ -35,10 +35,10 @@ def _declare(channel: Channel, method: Method, name: str) -> None:
     if not name:
         type = queue_type(arguments)
         if type in (QUORUM, STREAM):
-            raise AmqpError(406, f"Cannot declare a server-named queue for type rabbit_{type}_queue")
+            raise AmqpError(PRECONDITION_FAILED, f"Cannot declare a server-named queue for type rabbit_{type}_queue")
         name = channel.broker.ids.name("amq.gen-")
     elif name.startswith("amq."):
-        raise AmqpError(403, f"queue name '{name}' contains reserved prefix 'amq.*'")
+        raise AmqpError(ACCESS_REFUSED, f"queue name '{name}' contains reserved prefix 'amq.*'")
     resource = connection.resource("queue", name)
     channel.check("configure", resource)
     if name in vhost.queues:
@@ -94,7 +94,7 @@ def _declared(channel: Channel, method: Method, queue: Queue) -> None:
 def _probe_reply(channel: Channel, method: Method, name: str) -> None:
     """Declaring a direct reply-to name asks whether somebody listens there."""
     if name != DIRECT_REPLY and name not in channel.broker.replies:
-        raise AmqpError(404, f"no {channel.connection.resource('queue', name)}")
+        raise AmqpError(NOT_FOUND, f"no {channel.connection.resource('queue', name)}")
     if not method.bit("nowait"):
         channel.reply(
             method_frame(channel.number, "queue.declare-ok", queue=name, message_count=0, consumer_count=1)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from warrenmq.broker.methods import basic, channel, exchange, modes, queue
 from warrenmq.wire.methods import SPECS_BY_NAME, Method
-from warrenmq.wire.replies import AmqpError
+from warrenmq.wire.replies import COMMAND_INVALID, AmqpError
 
 if TYPE_CHECKING:
     from warrenmq.broker.channel import Channel
@@ -46,5 +46,5 @@ def handler(name: str) -> Callable[[Channel, Method], None]:
     found = HANDLERS.get(name)
     if found is None:
         spec = SPECS_BY_NAME[name]
-        raise AmqpError(503, "unimplemented method", spec.class_id, spec.method_id)
+        raise AmqpError(COMMAND_INVALID, "unimplemented method", spec.class_id, spec.method_id)
     return found

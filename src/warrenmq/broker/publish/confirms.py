@@ -14,13 +14,11 @@ from typing import TYPE_CHECKING, Final, final
 from librt.strings import BytesWriter, write_i16_be, write_i32_be, write_i64_be
 from mypy_extensions import i16, i32, i64
 
-from warrenmq.wire.constants import FRAME_END, FRAME_METHOD
+from warrenmq.wire.constants import FRAME_END, FRAME_METHOD, ID_BASIC_ACK, ID_BASIC_NACK
 
 if TYPE_CHECKING:
     from warrenmq.broker.queue.queue import Queue
 
-_ACK: Final = (60 << 16) | 80
-_NACK: Final = (60 << 16) | 120
 
 
 @final
@@ -116,9 +114,9 @@ class Confirms:
             if last == 0:
                 return
             if not self.waiting or self.waiting[0].first > last:
-                self._write(w, channel, _ACK, last - offset, last > first)
+                self._write(w, channel, ID_BASIC_ACK, last - offset, last > first)
                 return
-            self._write_set(w, channel, _ACK, list(range(first, last + 1)), self.waiting[0].first)
+            self._write_set(w, channel, ID_BASIC_ACK, list(range(first, last + 1)), self.waiting[0].first)
             return
         acked = self._acked
         nacked = self._nacked
@@ -133,19 +131,19 @@ class Confirms:
         ack_cutoff: i64 = cutoff
         if nacked and nacked[0] < ack_cutoff:
             ack_cutoff = nacked[0]
-        self._write_set(w, channel, _ACK, acked, ack_cutoff)
+        self._write_set(w, channel, ID_BASIC_ACK, acked, ack_cutoff)
         # the acks of this flush have gone out by now, so nothing below a nack is open but what waits
         nack_cutoff: i64 = cutoff
         if acked and acked[0] < nack_cutoff:
             nack_cutoff = acked[0]
-        self._write_set(w, channel, _NACK, nacked, nack_cutoff)
+        self._write_set(w, channel, ID_BASIC_NACK, nacked, nack_cutoff)
 
     def _write_set(self, w: BytesWriter, channel: i64, method: i64, numbers: list[int], cutoff: i64) -> None:
         below: i64 = 0
         while below < len(numbers) and numbers[below] < cutoff:
             below += 1
         if below > 0:  # multiple also for one, but not for an ack alone: as RabbitMQ
-            alone = len(numbers) == 1 and method == _ACK
+            alone = len(numbers) == 1 and method == ID_BASIC_ACK
             self._write(w, channel, method, numbers[below - 1] - self.offset, not alone)
         i: i64 = below
         while i < len(numbers):
@@ -158,6 +156,6 @@ class Confirms:
         write_i32_be(w, 13)
         write_i32_be(w, i32(method))
         write_i64_be(w, tag)
-        flags: i64 = 0 if method == _ACK else 2  # requeue, which means nothing to a publisher and is always set
+        flags: i64 = 0 if method == ID_BASIC_ACK else 2  # requeue, which means nothing to a publisher and is always set
         w.append(flags + 1 if multiple else flags)
         w.append(FRAME_END)

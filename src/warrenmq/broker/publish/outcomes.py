@@ -27,6 +27,7 @@ from warrenmq.broker.exchange.walk import Routed
 from warrenmq.broker.message import Message
 from warrenmq.broker.publish.publishing import Publishing
 from warrenmq.broker.records import Exchange
+from warrenmq.wire.replies import NO_ROUTE as NO_ROUTE_CODE
 
 if TYPE_CHECKING:
     from warrenmq.broker.queue.queue import Queue
@@ -95,11 +96,11 @@ def tell(
         exchange.messages_unroutable += 1
         publishing.broker.unroutable += 1
         if mandatory:
-            publishing.teller.basic_return(message, 312, "NO_ROUTE")
+            publishing.teller.basic_return(message, NO_ROUTE_CODE, "NO_ROUTE")
         else:
             publishing.dropped += 1
     elif outcome == SCHEDULED and mandatory:
-        publishing.teller.basic_return(message, 312, "NO_ROUTE")
+        publishing.teller.basic_return(message, NO_ROUTE_CODE, "NO_ROUTE")
     if not number:
         return
     confirms = publishing.confirms
@@ -163,7 +164,7 @@ def queue_lost(publishing: Publishing, queue: Queue, deleted: bool) -> None:
     lost = publishing.mandatory.queue_gone(queue)
     returned = dict(lost)
     for seq in sorted(returned):
-        publishing.teller.basic_return(returned[seq], 312, "NO_ROUTE")
+        publishing.teller.basic_return(returned[seq], NO_ROUTE_CODE, "NO_ROUTE")
     confirms = publishing.confirms
     for waiting in confirms.take_queue(queue):
         rest = [q for q in waiting.queues if q is not queue]
@@ -194,7 +195,7 @@ def batch_failed(publishing: Publishing, batch: i64, taken: dict[int, int]) -> N
             queues = publishing.mandatory.open_queues(seq)
             message = publishing.mandatory.forget(seq)
             if message is not None and taken.get(message.address, 0) >= queues:
-                publishing.teller.basic_return(message, 312, "NO_ROUTE")
+                publishing.teller.basic_return(message, NO_ROUTE_CODE, "NO_ROUTE")
             if confirms.selected and seq > confirms.offset:
                 confirms.nack(seq)
             seq += 1

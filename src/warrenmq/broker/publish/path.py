@@ -37,6 +37,7 @@ from warrenmq.broker.publish.stages import (
     refuse_internal,
 )
 from warrenmq.broker.records import DIRECT_REPLY, BasicMessage, Content, Exchange, Resource
+from warrenmq.wire.constants import ID_BASIC_PUBLISH
 from warrenmq.wire.content import Properties, encode_header
 from warrenmq.wire.methods import decode_method
 from warrenmq.wire.peek import MARK_BCC, MARK_CC, MARK_DELAY, MARK_DELAY_OTHER, MARK_DELIVER_AT, Peek
@@ -44,7 +45,7 @@ from warrenmq.wire.peek import MARK_BCC, MARK_CC, MARK_DELAY, MARK_DELAY_OTHER, 
 if TYPE_CHECKING:
     from warrenmq.broker.queue.queue import Queue
 
-BASIC_PUBLISH: Final = b"\x00\x3c\x00\x28"  # class and method
+BASIC_PUBLISH: Final = ID_BASIC_PUBLISH.to_bytes(4, "big")
 EMPTY_CONTENT: Final = Content(encode_header(Properties(), 0), b"")
 _DELAY_HEADERS: Final = MARK_DELAY | MARK_DELAY_OTHER | MARK_DELIVER_AT
 

@@ -14,9 +14,10 @@ from mypy_extensions import i64
 from warrenmq.broker import rights
 from warrenmq.broker.publish.publisher import Publisher
 from warrenmq.broker.records import DIRECT_REPLY, Exchange, Resource
+from warrenmq.wire.methods import PUBLISH, refused_publish
 from warrenmq.wire.peek import MARK_DELAY, Peek
 from warrenmq.wire.properties import FLAG_DELIVERY_MODE, FLAG_EXPIRATION, FLAG_PRIORITY, FLAG_USER_ID
-from warrenmq.wire.replies import AmqpError
+from warrenmq.wire.replies import ACCESS_REFUSED, NOT_FOUND, NOT_IMPLEMENTED, PRECONDITION_FAILED
 
 # properties that some stage always looks at; headers and reply-to only with certain values
 LOOKED_AT: Final = FLAG_EXPIRATION | FLAG_USER_ID | FLAG_PRIORITY
@@ -33,18 +34,18 @@ class Stage(NamedTuple):
 
 STAGES: Final = [
     Stage("interceptors", 0, "intercept", "may rewrite or refuse any channel method, with the code they choose"),
-    Stage("immediate", 540, "refuse_immediate"),
-    Stage("size", 406, "check_size", "from the content header on, before a body is buffered"),
-    Stage("write permission", 403, "check_write_permission"),
-    Stage("exchange lookup", 404, "lookup_exchange"),
-    Stage("internal", 403, "refuse_internal"),
-    Stage("topic permission", 403, "check_topic_permission", "on the key of the publish, not on CC and BCC"),
-    Stage("reply-to", 406, "check_reply_to"),
-    Stage("user-id", 406, "check_user_id"),
-    Stage("expiration", 406, "read_expiration"),
+    Stage("immediate", NOT_IMPLEMENTED, "refuse_immediate"),
+    Stage("size", PRECONDITION_FAILED, "check_size", "from the content header on, before a body is buffered"),
+    Stage("write permission", ACCESS_REFUSED, "check_write_permission"),
+    Stage("exchange lookup", NOT_FOUND, "lookup_exchange"),
+    Stage("internal", ACCESS_REFUSED, "refuse_internal"),
+    Stage("topic permission", ACCESS_REFUSED, "check_topic_permission", "on the key of the publish, not on CC and BCC"),
+    Stage("reply-to", PRECONDITION_FAILED, "check_reply_to"),
+    Stage("user-id", PRECONDITION_FAILED, "check_user_id"),
+    Stage("expiration", PRECONDITION_FAILED, "read_expiration"),
     Stage("sequence number", 0, "take_number", "for mandatory, confirm and tx alike"),
-    Stage("CC and BCC", 406, "routing_keys_of"),
-    Stage("delivery mode", 406, "check_delivery_mode", "where RabbitMQ makes its message record"),
+    Stage("CC and BCC", PRECONDITION_FAILED, "routing_keys_of"),
+    Stage("delivery mode", PRECONDITION_FAILED, "check_delivery_mode", "where RabbitMQ makes its message record"),
     Stage("message interceptors", 0, "amend", "may amend the message"),
     Stage("route", 0, "find_queues", "decorators, exchange-to-exchange bindings, alternate exchanges, delays"),
     Stage("firehose", 0, "tap", "a copy of what is published, when the vhost is traced"),
@@ -58,42 +59,50 @@ STAGES: Final = [
 
 def refuse_immediate(immediate: bool) -> None:
     if immediate:
-        raise AmqpError(540, "immediate=true", 60, 40)
+        raise refused_publish(NOT_IMPLEMENTED, "immediate=true")
 
 
 def check_size(publisher: Publisher, size: i64) -> None:
     limit = publisher.limits.max_message_size
     if size > limit:
-        raise AmqpError(406, f"message size {size} is larger than configured max size {limit}", 60, 40)
+        raise refused_publish(PRECONDITION_FAILED, f"message size {size} is larger than configured max size {limit}")
 
 
 def check_write_permission(publisher: Publisher, name: Resource) -> None:
     if publisher.username is not None:
-        rights.check(publisher.access, publisher.username, "write", name, 60, 40)
+        rights.check(publisher.access, publisher.username, "write", name, PUBLISH.class_id, PUBLISH.method_id)
 
 
 def check_configure_permission(publisher: Publisher, name: Resource) -> None:
     """Whoever would change what another user has scheduled at a delayed exchange."""
     if publisher.username is not None:
-        rights.check(publisher.access, publisher.username, "configure", name, 60, 40)
+        rights.check(publisher.access, publisher.username, "configure", name, PUBLISH.class_id, PUBLISH.method_id)
 
 
 def lookup_exchange(publisher: Publisher, name: Resource) -> Exchange:
     exchange = publisher.exchanges.get(name.name)
     if exchange is None:
-        raise AmqpError(404, f"no {name}", 60, 40)
+        raise refused_publish(NOT_FOUND, f"no {name}")
     return exchange
 
 
 def refuse_internal(exchange: Exchange) -> None:
     if exchange.internal:
-        raise AmqpError(403, f"cannot publish to internal {exchange.name}", 60, 40)
+        raise refused_publish(ACCESS_REFUSED, f"cannot publish to internal {exchange.name}")
 
 
 def check_topic_permission(publisher: Publisher, exchange: Exchange, routing_key: str) -> None:
     """Of the publish key alone; CC and BCC are not looked at, as in RabbitMQ."""
     if publisher.username is not None and exchange.type == "topic":
-        rights.check_topic(publisher.access, publisher.username, "write", exchange, routing_key, 60, 40)
+        rights.check_topic(
+            publisher.access,
+            publisher.username,
+            "write",
+            exchange,
+            routing_key,
+            PUBLISH.class_id,
+            PUBLISH.method_id,
+        )
 
 
 # -- look at the message ---------------------------------------------------------------------------------------
@@ -103,7 +112,7 @@ def check_reply_to(publisher: Publisher, properties: Peek) -> None:
     """Direct reply-to is replaced by the publisher's own address later; it must have one."""
     reply_to = properties.reply_to
     if reply_to is not None and reply_to == DIRECT_REPLY and not publisher.reply_address:
-        raise AmqpError(406, "fast reply consumer does not exist", 60, 40)
+        raise refused_publish(PRECONDITION_FAILED, "fast reply consumer does not exist")
 
 
 def check_user_id(publisher: Publisher, properties: Peek) -> None:
@@ -112,15 +121,16 @@ def check_user_id(publisher: Publisher, properties: Peek) -> None:
     if claimed is None or actual is None:
         return
     if claimed != actual and not publisher.access.has_tag(actual, "impersonator"):
-        raise AmqpError(
-            406, f"user_id property set to '{claimed}' but authenticated user was '{actual}'", 60, 40
+        raise refused_publish(
+            PRECONDITION_FAILED, f"user_id property set to '{claimed}' but authenticated user was '{actual}'"
         )
 
 
 def check_delivery_mode(properties: Peek) -> None:
     """Last of all, where RabbitMQ makes its message record."""
     if (properties.flags & FLAG_DELIVERY_MODE) != 0 and not 1 <= properties.delivery_mode <= 2:
-        raise AmqpError(406, "invalid message: {delivery_mode_unknown," + str(properties.delivery_mode) + "}", 60, 40)
+        said = "invalid message: {delivery_mode_unknown," + str(properties.delivery_mode) + "}"
+        raise refused_publish(PRECONDITION_FAILED, said)
 
 
 # -- who need not be asked -------------------------------------------------------------------------------------

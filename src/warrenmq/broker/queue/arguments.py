@@ -13,7 +13,7 @@ from mypy_extensions import i64
 from warrenmq.broker.equivalence import INTEGER_KINDS, integer
 from warrenmq.broker.records import Resource
 from warrenmq.wire.fields import Field, Table, type_name
-from warrenmq.wire.replies import AmqpError
+from warrenmq.wire.replies import PRECONDITION_FAILED, AmqpError
 
 MAX_EXPIRY: Final = 315_360_000_000  # ten years in ms, RabbitMQ's cap
 
@@ -197,17 +197,17 @@ def validate(name: Resource, arguments: Table, durable: bool, exclusive: bool, a
             _check(key, check, name, arguments)
     for key in arguments:  # in the client's order
         if key in _KNOWN and key not in has:
-            raise AmqpError(406, f"invalid arg '{key}' for {name} of queue type rabbit_{type}_queue")
+            raise AmqpError(PRECONDITION_FAILED, f"invalid arg '{key}' for {name} of queue type rabbit_{type}_queue")
     if type in (QUORUM, STREAM):
         if auto_delete:
-            raise AmqpError(406, f"invalid property 'auto-delete' for {name}")
+            raise AmqpError(PRECONDITION_FAILED, f"invalid property 'auto-delete' for {name}")
         if exclusive:
-            raise AmqpError(406, f"invalid property 'exclusive-owner' for {name}")
+            raise AmqpError(PRECONDITION_FAILED, f"invalid property 'exclusive-owner' for {name}")
         if not durable:
-            raise AmqpError(406, f"invalid property 'non-durable' for {name}")
+            raise AmqpError(PRECONDITION_FAILED, f"invalid property 'non-durable' for {name}")
     segment = arguments.get("x-stream-max-segment-size-bytes")
     if segment is not None and integer(segment) > MAX_SEGMENT_BYTES:
-        raise AmqpError(406, "Exceeded max value for x-stream-max-segment-size-bytes")
+        raise AmqpError(PRECONDITION_FAILED, "Exceeded max value for x-stream-max-segment-size-bytes")
 
 
 def _check(key: str, check: Callable[[Field, Table], str], name: Resource, arguments: Table) -> None:
@@ -215,7 +215,7 @@ def _check(key: str, check: Callable[[Field, Table], str], name: Resource, argum
     if field is not None:
         problem = check(field, arguments)
         if problem:
-            raise AmqpError(406, f"invalid arg '{key}' for {name}: {problem}")
+            raise AmqpError(PRECONDITION_FAILED, f"invalid arg '{key}' for {name}: {problem}")
 
 
 @final

@@ -31,7 +31,7 @@ from warrenmq.broker.records import Content, Resource
 from warrenmq.broker.timers import Timer
 from warrenmq.log.index import QueueIndex
 from warrenmq.wire.fields import Table
-from warrenmq.wire.replies import AmqpError
+from warrenmq.wire.replies import PRECONDITION_FAILED, AmqpError
 
 if TYPE_CHECKING:
     from warrenmq.broker.queue.entry import Consumer
@@ -263,9 +263,9 @@ class ClassicQueue(Queue, Lender):
     def check_delete(self, if_unused: bool, if_empty: bool) -> None:
         """Raise when the flags of queue.delete forbid it."""
         if if_empty and self.ready > 0:
-            raise AmqpError(406, f"{self.name} not empty")
+            raise AmqpError(PRECONDITION_FAILED, f"{self.name} not empty")
         if if_unused and len(self.dispatch.consumers) > 0:
-            raise AmqpError(406, f"{self.name} in use")
+            raise AmqpError(PRECONDITION_FAILED, f"{self.name} in use")
 
     def got(self, entry: Entry, no_ack: bool) -> None:
         """basic.get took this entry."""

@@ -12,7 +12,7 @@ from warrenmq.broker.queue.arguments import CLASSIC, QUORUM, STREAM, interval_ms
 from warrenmq.broker.records import Resource
 from warrenmq.wire.erlang import field_term
 from warrenmq.wire.fields import Field, Table, type_name
-from warrenmq.wire.replies import AmqpError
+from warrenmq.wire.replies import PRECONDITION_FAILED, AmqpError
 
 PRIORITY: Final = "x-priority"
 CANCEL_ON_FAILOVER: Final = "x-cancel-on-ha-failover"
@@ -38,10 +38,10 @@ def validate(queue: Resource, type: str, arguments: Table) -> None:
         if field is not None:
             problem = _problem(key, field)
             if problem:
-                raise AmqpError(406, f"invalid arg '{key}' for {queue}: {problem}")
+                raise AmqpError(PRECONDITION_FAILED, f"invalid arg '{key}' for {queue}: {problem}")
     for key in arguments:  # in the client's order
         if key in _KNOWN and key not in has:
-            raise AmqpError(406, f"invalid arg '{key}' for {queue} of queue type rabbit_{type}_queue")
+            raise AmqpError(PRECONDITION_FAILED, f"invalid arg '{key}' for {queue} of queue type rabbit_{type}_queue")
 
 
 def _problem(key: str, field: Field) -> str:

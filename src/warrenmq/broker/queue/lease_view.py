@@ -13,7 +13,7 @@ from warrenmq.broker.queue.queue import Queue
 from warrenmq.broker.queue.replay import ReplayQueue
 from warrenmq.log.damage import RecordDamaged
 from warrenmq.wire.fields import Table
-from warrenmq.wire.replies import AmqpError
+from warrenmq.wire.replies import NOT_FOUND, PRECONDITION_FAILED, AmqpError
 
 if TYPE_CHECKING:
     from warrenmq.broker.queue.entry import Consumer
@@ -82,11 +82,11 @@ def view_of(queue: Queue, arguments: Table) -> Queue:
     try:
         lease = leases_of(queue).get(str(arguments["x-lease"].value))
     except LeaseError as error:
-        raise AmqpError(404, error.reason) from None
+        raise AmqpError(NOT_FOUND, error.reason) from None
     expected = arguments.get("x-lease-left")
     if expected is not None and str(expected.value) != str(int(lease.left)):
         said = f"x-lease-left is {expected.value}"
-        raise AmqpError(406, f"lease {lease.id} of {queue.name} has {lease.left} messages left, {said}")
+        raise AmqpError(PRECONDITION_FAILED, f"lease {lease.id} of {queue.name} has {lease.left} messages left, {said}")
     view = LeaseView(queue.name, queue.vhost, 0, False, None, False, {})
     view.lease = lease
     return view

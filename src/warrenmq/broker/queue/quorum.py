@@ -23,7 +23,7 @@ from warrenmq.broker.queue.page import PERSISTENT, REDELIVERED
 from warrenmq.broker.records import Content
 from warrenmq.log.index import QueueIndex
 from warrenmq.wire.fields import Field, Table
-from warrenmq.wire.replies import AmqpError
+from warrenmq.wire.replies import NOT_IMPLEMENTED, RESOURCE_LOCKED, AmqpError
 
 if TYPE_CHECKING:
     from warrenmq.broker.queue.entry import Consumer
@@ -63,13 +63,13 @@ class QuorumQueue(ClassicQueue, LetterKeeper):
 
     def check_consumer(self, consumer: Consumer) -> None:
         if consumer.shares_prefetch():
-            raise AmqpError(540, f"{self.name} does not support global qos")
+            raise AmqpError(NOT_IMPLEMENTED, f"{self.name} does not support global qos")
 
     def check_delete(self, if_unused: bool, if_empty: bool) -> None:
         flag = "if-unused" if if_unused else "if-empty" if if_empty else ""
         if flag:
             raise AmqpError(
-                540,
+                NOT_IMPLEMENTED,
                 f"cannot delete {self.name}. queue.delete operations with {flag} flag set are not supported by "
                 "quorum queues",
             )
@@ -77,7 +77,7 @@ class QuorumQueue(ClassicQueue, LetterKeeper):
     def check_get(self) -> None:
         if self.dispatch.single_active:
             raise AmqpError(
-                405,
+                RESOURCE_LOCKED,
                 f"cannot obtain access to locked {self.name}. basic.get operations are not supported by quorum queues "
                 "with single active consumer",
             )

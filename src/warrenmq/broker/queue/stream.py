@@ -22,7 +22,7 @@ from warrenmq.broker.queue.replay import ReplayQueue
 from warrenmq.broker.queue.stream_header import with_stream_offset
 from warrenmq.broker.stored import Origins
 from warrenmq.log.index import QueueIndex
-from warrenmq.wire.replies import AmqpError
+from warrenmq.wire.replies import NOT_IMPLEMENTED, PRECONDITION_FAILED, AmqpError
 
 if TYPE_CHECKING:
     from warrenmq.broker.queue.entry import Consumer
@@ -78,25 +78,25 @@ class StreamQueue(ReplayQueue):
     # -- what a stream does not do -----------------------------------------------------------------------------
 
     def check_get(self) -> None:
-        raise AmqpError(540, f"basic.get not supported by stream queues {self.name}")
+        raise AmqpError(NOT_IMPLEMENTED, f"basic.get not supported by stream queues {self.name}")
 
     def check_purge(self) -> None:
-        raise AmqpError(540, f"queue.purge not supported by stream queues {self.name}")
+        raise AmqpError(NOT_IMPLEMENTED, f"queue.purge not supported by stream queues {self.name}")
 
     def check_delete(self, if_unused: bool, if_empty: bool) -> None:
         """RabbitMQ does not look at the flags of a stream."""
 
     def check_consumer(self, consumer: Consumer) -> None:
         if consumer.prefetch == 0:
-            raise AmqpError(406, f"consumer prefetch count is not set for '{self.name}'")
+            raise AmqpError(PRECONDITION_FAILED, f"consumer prefetch count is not set for '{self.name}'")
         if consumer.no_ack:
-            raise AmqpError(540, f"automatic acknowledgement not supported by stream queues {self.name}")
+            raise AmqpError(NOT_IMPLEMENTED, f"automatic acknowledgement not supported by stream queues {self.name}")
         if consumer.shares_prefetch():
-            raise AmqpError(540, f"{self.name} does not support global qos")
+            raise AmqpError(NOT_IMPLEMENTED, f"{self.name} does not support global qos")
         wanted = consumer.arguments.get("x-stream-id")
         if wanted is not None and wanted.value != self.identity:
             said = f"x-stream-id is '{wanted.value}', not '{self.identity}'"
-            raise AmqpError(406, f"{self.name} was deleted and declared anew: {said}")
+            raise AmqpError(PRECONDITION_FAILED, f"{self.name} was deleted and declared anew: {said}")
 
     def refusal_problem(self, method: str) -> str:
         return f"{method} not supported by stream queues {self.name}"

@@ -39,7 +39,7 @@ from warrenmq.wire.content import Properties, encode_header
 from warrenmq.wire.fields import Table
 from warrenmq.wire.methods import SPECS_BY_NAME, Method
 from warrenmq.wire.peek import Peek
-from warrenmq.wire.replies import AmqpError
+from warrenmq.wire.replies import NOT_ALLOWED, AmqpError
 
 DEFAULT_MAX_SIZE = MAX_MESSAGE_SIZE
 CONFIRMED = "confirmed"
@@ -164,7 +164,7 @@ class PublishPath:
     def _vhost(self, name: str) -> Topology:
         vhost = self.router.vhosts.get(name)
         if vhost is None:
-            raise AmqpError(530, f"vhost {name} not found")
+            raise AmqpError(NOT_ALLOWED, f"vhost {name} not found")
         return vhost
 
     def _publisher(self, vhost: Topology, name: str, user: str | None) -> Publisher:
