@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 import warrenmq
-from tests.broker.harness import Core
 from warrenmq.broker.states import (
     CHANNEL,
     CHANNEL_CLOSED,
@@ -23,6 +22,7 @@ from warrenmq.broker.states import (
     IllegalTransition,
     Transitions,
 )
+from warrenmq.testing.core import Core
 
 pytestmark = pytest.mark.pure
 
@@ -118,7 +118,7 @@ def test_a_channel_goes_the_ways_of_the_table(tmp_path: Path) -> None:
         names.append(CHANNEL.names[channel.state])
     assert names == ["open", "closing", "crossed", "crossed", "closed"]
     assert [got.name for got in client.take()] == ["channel.close", "channel.close-ok", "channel.close-ok"]
-    client.open(1)
+    client.send("channel.open")
     assert [got.name for got in client.take()] == ["channel.open-ok"]
 
 

@@ -16,13 +16,13 @@ from mypy_extensions import i32, i64, u8
 
 from warrenmq.client.encoder import write_channel
 from warrenmq.wire.constants import CLASS_BASIC, FRAME_BODY, FRAME_END, FRAME_HEADER, FRAME_METHOD, FRAME_OVERHEAD
-from warrenmq.wire.content import (
+from warrenmq.wire.content import write_frame
+from warrenmq.wire.properties import (
     FLAG_DELIVERY_MODE,
     FLAG_HEADERS,
     FLAG_MESSAGE_ID,
     FLAG_PRIORITY,
     FLAG_TIMESTAMP,
-    write_frame,
 )
 
 BASIC_PUBLISH: Final = 40
