@@ -37,7 +37,7 @@ ALLOWED = (
     ("wire/constants.py", "variable CLASS_*", "the specification's constants, all of them"),
     ("wire/methods.py", "function method_payload", "the counterpart of decode_method; tests of both need it"),
     ("wire/frames.py", "property buffered", "what tests of bounded memory ask"),
-    ("broker/patterns.py", "* remember*", "what tests of bounded memory ask"),
+    ("broker/access/patterns.py", "* remember*", "what tests of bounded memory ask"),
     ("log/maintenance.py", "attribute compactions", "what tests of the space taken ask"),
     ("log/*.py", "method disk_bytes", "what tests of the space taken ask"),
     ("broker/*.py", "attribute messages_unroutable", "a counter of the record that extensions see"),

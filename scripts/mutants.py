@@ -25,7 +25,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 MODULES = [
     *(f"warrenmq.broker.publish.{name}" for name in ("confirms", "mandatory", "outcomes", "path", "routes", "stages")),
-    "warrenmq.broker.acks",
+    "warrenmq.broker.channel.acks",
 ]
 TESTS = [
     "tests/rules/test_confirms.py",

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tests.access.memory_store import MemoryStore
-from warrenmq.broker import passwords
-from warrenmq.broker.access import Access, NoStore, Refused
+from warrenmq.broker.access import passwords
+from warrenmq.broker.access.access import Access, NoStore, Refused
 
 pytestmark = pytest.mark.pure
 

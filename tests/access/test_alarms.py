@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from warrenmq.broker.alarms import Alarms
+from warrenmq.broker.services.alarms import Alarms
 
 pytestmark = pytest.mark.pure
 

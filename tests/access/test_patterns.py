@@ -10,12 +10,20 @@ import regex
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from warrenmq.broker.access import Access, NoStore, Refused
-from warrenmq.broker.clock import VirtualClock
-from warrenmq.broker.pattern_form import LONGEST_NAME, read_form
-from warrenmq.broker.patterns import BUDGET, LONGEST, REMEMBERED, TIME_LIMIT, InvalidPattern, NamePattern, Patience
-from warrenmq.broker.policies import Policies
-from warrenmq.broker.policy import parse_policy
+from warrenmq.broker.access.access import Access, NoStore, Refused
+from warrenmq.broker.access.pattern_form import LONGEST_NAME, read_form
+from warrenmq.broker.access.patterns import (
+    BUDGET,
+    LONGEST,
+    REMEMBERED,
+    TIME_LIMIT,
+    InvalidPattern,
+    NamePattern,
+    Patience,
+)
+from warrenmq.broker.policy.policies import Policies
+from warrenmq.broker.policy.policy import parse_policy
+from warrenmq.broker.services.clock import VirtualClock
 from warrenmq.testing.core import Core, Events
 
 EVIL = ["(a+)+$", "(a|aa)+$", "(a|a?)+$", "^(([a-z])+.)+[A-Z]([a-z])+$", "((a*)*)*$", "(?:a|a|a|a)*$"]

@@ -6,7 +6,7 @@ import pytest
 
 from tests.support.brokers import RunningBroker
 from tests.support.rawclient import RawClient, normalised, publish
-from warrenmq.broker.named import NAMINGS, Naming
+from warrenmq.broker.extensions.named import NAMINGS, Naming
 
 #: Each variant restricts one of (configure, write, read) to nothing, to the queues or to the exchanges.
 PATTERNS = {"nothing": "", "queues": "^r[.]q", "exchanges": "^(r[.]x|amq[.])"}

@@ -9,7 +9,7 @@ from types import FrameType
 
 import pytest
 
-from warrenmq.broker.interceptor import load_interceptors
+from warrenmq.broker.extensions.interceptor import load_interceptors
 from warrenmq.broker.publish.stages import STAGES
 from warrenmq.testing.core import Core
 from warrenmq.testing.core_client import CoreClient

@@ -6,13 +6,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from tests.support import planting
-from warrenmq.broker import delivering, topology
-from warrenmq.broker.committing import Commit
-from warrenmq.broker.delivering import ACCEPTED, KEPT, SCHEDULED, WAITING
+from warrenmq.broker.channel.committing import Commit
+from warrenmq.broker.channel.transaction import ACK
+from warrenmq.broker.delivering import delivering
+from warrenmq.broker.delivering.delivering import ACCEPTED, KEPT, SCHEDULED, WAITING
 from warrenmq.broker.publish import outcomes
 from warrenmq.broker.queue import paging
 from warrenmq.broker.queue.classic import ClassicQueue
-from warrenmq.broker.transaction import ACK
+from warrenmq.broker.start import topology
 from warrenmq.log.index import QueueIndex
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from warrenmq.broker.access import store_key
+from warrenmq.broker.access.access import store_key
 from warrenmq.testing.core import Core
 from warrenmq.testing.core_client import CoreClient, Got
 

@@ -11,8 +11,8 @@ import httpx
 import pytest
 
 from tests.http.conftest import Api
-from warrenmq.broker import importing
-from warrenmq.broker.definitions import InvalidDefinitions, Reader
+from warrenmq.broker.definitions import importing
+from warrenmq.broker.definitions.definitions import InvalidDefinitions, Reader
 from warrenmq.broker.vhost_end import delete_vhost
 from warrenmq.http import definitions
 from warrenmq.server.app import STEPS

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from warrenmq.broker.definitions import SECTIONS, Existing, InvalidDefinitions, parse
+from warrenmq.broker.definitions.definitions import SECTIONS, Existing, InvalidDefinitions, parse
+from warrenmq.broker.definitions.plan import Plan
 from warrenmq.broker.exchange.types import create
-from warrenmq.broker.plan import Plan
-from warrenmq.broker.randomness import Randomness
 from warrenmq.broker.records import Exchange, Resource
+from warrenmq.broker.services.randomness import Randomness
 
 pytestmark = pytest.mark.pure
 

@@ -20,11 +20,13 @@ from pathlib import Path
 from typing import Any
 
 from tests.support import planting
-from warrenmq.broker import dead_letter, deaths, expiration
-from warrenmq.broker.acks import Unacked
-from warrenmq.broker.channel import Channel
-from warrenmq.broker.committing import Commit
-from warrenmq.broker.delivering import ACCEPTED, REFUSED
+from warrenmq.broker import dead_letter, expiration
+from warrenmq.broker.channel.acks import Unacked
+from warrenmq.broker.channel.channel import Channel
+from warrenmq.broker.channel.committing import Commit
+from warrenmq.broker.channel.transaction import REJECT, REQUEUE, BufferedAck, Transaction
+from warrenmq.broker.delivering import deaths
+from warrenmq.broker.delivering.delivering import ACCEPTED, REFUSED
 from warrenmq.broker.exchange import topic, walk
 from warrenmq.broker.exchange.headers import Rule
 from warrenmq.broker.message import with_properties
@@ -34,8 +36,7 @@ from warrenmq.broker.queue.classic import ClassicQueue
 from warrenmq.broker.queue.dispatch import Dispatch
 from warrenmq.broker.queue.entry import Consumer
 from warrenmq.broker.records import Content, Exchange
-from warrenmq.broker.transaction import REJECT, REQUEUE, BufferedAck, Transaction
-from warrenmq.broker.vhost import VHost
+from warrenmq.broker.vhost.vhost import VHost
 from warrenmq.wire import methods
 from warrenmq.wire.fields import Field
 from warrenmq.wire.replies import AmqpError

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import warrenmq
-from warrenmq.broker.states import (
+from warrenmq.broker.channel.states import (
     CHANNEL,
     CHANNEL_CLOSED,
     CHANNEL_OPEN,
@@ -31,8 +31,9 @@ SOURCES = Path(next(iter(warrenmq.__path__)))
 
 HEAD = """# The states of connections and channels
 
-Drawn from the two tables in `broker/states.py`; a test draws them again and compares. The broker checks every change of
-state against them, so that no other arrow is ever gone. What stands on an arrow: what came, then what was sent.
+Drawn from the two tables in `broker/channel/states.py`; a test draws them again and compares. The broker checks every
+change of state against them, so that no other arrow is ever gone. What stands on an arrow: what came, then what was
+sent.
 """
 
 

@@ -8,7 +8,6 @@ from warrenmq.broker.exchange import walk
 from warrenmq.broker.exchange.arguments import alternate_of
 from warrenmq.broker.exchange.bindings import identity
 from warrenmq.broker.exchange.types import create
-from warrenmq.broker.randomness import Randomness
 from warrenmq.broker.records import (
     EXCHANGE,
     QUEUE,
@@ -19,6 +18,7 @@ from warrenmq.broker.records import (
     Exchange,
     Resource,
 )
+from warrenmq.broker.services.randomness import Randomness
 from warrenmq.wire.content import Properties, encode_header
 from warrenmq.wire.fields import from_python
 

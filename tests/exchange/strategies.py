@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from hypothesis import strategies as st
 
 from tests.exchange.build import Topology
-from warrenmq.broker.decorator import DecoratorRegistry, decorators_for
+from warrenmq.broker.extensions.decorator import DecoratorRegistry, decorators_for
 from warrenmq.wire.fields import Field
 
 words = st.sampled_from(["a", "b", "c", ""])

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tests.exchange.build import Topology, exchange, message, names
-from warrenmq.broker.decorator import DecoratorRegistry, ExtraDestinations, decorators_for, validate
-from warrenmq.broker.extensions import ExtensionError
+from warrenmq.broker.extensions.decorator import DecoratorRegistry, ExtraDestinations, decorators_for, validate
+from warrenmq.broker.extensions.extensions import ExtensionError
 from warrenmq.broker.records import QUEUE, BasicMessage, Exchange, Resource
 from warrenmq.wire.replies import AmqpError
 

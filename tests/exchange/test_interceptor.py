@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 
 from tests.exchange.build import message
-from warrenmq.broker.clock import VirtualClock
-from warrenmq.broker.extensions import ExtensionError
-from warrenmq.broker.interceptor import (
+from warrenmq.broker.extensions.extensions import ExtensionError
+from warrenmq.broker.extensions.interceptor import (
     ChannelView,
     Interceptors,
     RoutingNodeInterceptor,
@@ -18,6 +17,7 @@ from warrenmq.broker.interceptor import (
     load_interceptors,
 )
 from warrenmq.broker.records import BasicMessage
+from warrenmq.broker.services.clock import VirtualClock
 from warrenmq.wire.content import Properties
 from warrenmq.wire.fields import Field
 from warrenmq.wire.methods import Method, decode_method, method_payload

@@ -11,8 +11,8 @@ from tests.exchange.build import Arguments, bind, exchange, message, names, queu
 from warrenmq.broker.exchange.consistent_hash import ConsistentHashExchange
 from warrenmq.broker.exchange.headers import HeadersExchange
 from warrenmq.broker.exchange.topic import TopicExchange
-from warrenmq.broker.randomness import Randomness
 from warrenmq.broker.records import Exchange
+from warrenmq.broker.services.randomness import Randomness
 from warrenmq.wire.content import Properties
 from warrenmq.wire.fields import Field, from_python
 

@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.fuzz.conversations import broken, conversation, handshake, pieces
+from warrenmq.broker.queue.classic import ClassicQueue
 from warrenmq.testing.core import Core
 from warrenmq.testing.core_client import Buffer, CoreClient
 from warrenmq.wire.constants import FRAME_METHOD, PROTOCOL_HEADER
@@ -69,6 +70,7 @@ class World:
             assert queue.exclusive_owner is None, "an exclusive queue outlived its connection"
             if queue.kind == "stream":
                 continue
+            assert isinstance(queue, ClassicQueue)
             assert (queue.unacked, queue.unacked_bytes) == (0, 0)
             assert queue.ready == sum(fifo.length for fifo in queue._fifos)
             assert queue.ready >= 0 and queue.ready_bytes >= 0

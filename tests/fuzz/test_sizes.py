@@ -10,8 +10,8 @@ import pytest
 
 from tests.fuzz.conversations import method_with_table, nested
 from tests.support.lines import lines
-from warrenmq.broker.channel import Channel
-from warrenmq.broker.connection import Connection
+from warrenmq.broker.channel.channel import Channel
+from warrenmq.broker.connection.connection import Connection
 from warrenmq.server.config import Settings, SettingsError
 from warrenmq.testing.core import Core
 from warrenmq.testing.core_client import CoreClient

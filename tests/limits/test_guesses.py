@@ -13,8 +13,8 @@ import httpx
 import pytest
 
 from tests.support.brokers import start_warren
-from warrenmq.broker.access import Access, NoStore
-from warrenmq.broker.guesses import ADDRESS_FREE, COST, FREE, LONGEST, MOST, REFUSED, WAITING, Guesses
+from warrenmq.broker.access.access import Access, NoStore
+from warrenmq.broker.access.guesses import ADDRESS_FREE, COST, FREE, LONGEST, MOST, REFUSED, WAITING, Guesses
 from warrenmq.testing import Broker
 from warrenmq.wire.constants import PROTOCOL_HEADER
 from warrenmq.wire.fields import Field

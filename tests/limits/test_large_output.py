@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from warrenmq.broker.output import FLUSH_AT
+from warrenmq.broker.channel.output import FLUSH_AT
 from warrenmq.client import Connection, Properties
 from warrenmq.server import transport as module
 from warrenmq.server.transport import GIVEN, PASS, ClientTransport

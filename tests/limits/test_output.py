@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tests.limits.gate import connect
-from warrenmq.broker.output import OUTPUT_LIMIT
-from warrenmq.broker.sink import Sink
+from warrenmq.broker.channel.output import OUTPUT_LIMIT
+from warrenmq.broker.channel.sink import Sink
 from warrenmq.testing.core import Core
 from warrenmq.testing.core_client import CoreClient
 from warrenmq.wire.constants import FRAME_METHOD

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from warrenmq.broker import in_force
-from warrenmq.broker.access import NoStore
-from warrenmq.broker.in_force import PASSED_OVER
-from warrenmq.broker.policies import Policies
-from warrenmq.broker.policy import Policy, parse_policy
+from warrenmq.broker.access.access import NoStore
+from warrenmq.broker.definitions import in_force
+from warrenmq.broker.definitions.in_force import PASSED_OVER
+from warrenmq.broker.policy.policies import Policies
+from warrenmq.broker.policy.policy import Policy, parse_policy
 from warrenmq.server.app import STEPS
 from warrenmq.testing import Broker
 from warrenmq.testing.core import Core

@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.access.memory_store import MemoryStore
-from warrenmq.broker.access import NoStore, Refused
-from warrenmq.broker.policies import Policies
-from warrenmq.broker.policy import Policy, parse_policy
-from warrenmq.broker.policy_keys import KEYS, MIN
+from warrenmq.broker.access.access import NoStore, Refused
+from warrenmq.broker.policy.policies import Policies
+from warrenmq.broker.policy.policy import Policy, parse_policy
+from warrenmq.broker.policy.policy_keys import KEYS, MIN
 
 pytestmark = pytest.mark.pure
 

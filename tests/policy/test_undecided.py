@@ -6,8 +6,8 @@ import pytest
 
 from tests.limits.gate import advance
 from tests.policy.test_in_force import finish, policy
-from warrenmq.broker import in_force
-from warrenmq.broker.patterns import BUDGET, TIME_LIMIT
+from warrenmq.broker.access.patterns import BUDGET, TIME_LIMIT
+from warrenmq.broker.definitions import in_force
 from warrenmq.testing.core import Core
 from warrenmq.testing.core_client import CoreClient
 

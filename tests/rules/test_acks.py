@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from librt.vecs import vec
 from mypy_extensions import i64
 
-from warrenmq.broker.acks import Taken, Unacked
+from warrenmq.broker.channel.acks import Taken, Unacked
 from warrenmq.broker.message import Message, Origin
 from warrenmq.broker.queue.entry import Entry
 from warrenmq.testing.core import Core

@@ -8,9 +8,9 @@ import pytest
 
 from tests.limits.gate import advance
 from tests.support.rawclient import publish
-from warrenmq.broker.alarms import Alarms
-from warrenmq.broker.crowds import CONNECTIONS
-from warrenmq.broker.flow import AT_FIRST, CREDIT, LEAST, Allowance
+from warrenmq.broker.connection.crowds import CONNECTIONS
+from warrenmq.broker.durability.flow import AT_FIRST, CREDIT, LEAST, Allowance
+from warrenmq.broker.services.alarms import Alarms
 from warrenmq.testing.core import Core, HeldRunner
 from warrenmq.testing.core_client import CoreClient
 from warrenmq.wire.methods import method_frame

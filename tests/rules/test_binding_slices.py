@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from tests.limits.gate import advance
-from warrenmq.broker.forgetting import BINDING
-from warrenmq.broker.turn import SLICE
-from warrenmq.broker.vhost import VHost
+from warrenmq.broker.services.turn import SLICE
+from warrenmq.broker.vhost.forgetting import BINDING
+from warrenmq.broker.vhost.vhost import VHost
 from warrenmq.testing.core import Core
 from warrenmq.testing.core_client import CoreClient
 from warrenmq.wire.methods import method_frame

@@ -8,8 +8,8 @@ import pytest
 
 from tests.limits.gate import advance
 from tests.rules.test_slices import publish
-from warrenmq.broker.committing import PUBLISH
-from warrenmq.broker.turn import SLICE
+from warrenmq.broker.channel.committing import PUBLISH
+from warrenmq.broker.services.turn import SLICE
 from warrenmq.testing.core import Core
 from warrenmq.testing.core_client import CoreClient
 

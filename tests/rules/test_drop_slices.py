@@ -6,7 +6,7 @@ import pytest
 
 from tests.limits.gate import advance
 from tests.rules.test_slices import publish
-from warrenmq.broker.turn import SLICE
+from warrenmq.broker.services.turn import SLICE
 from warrenmq.testing.core import Core
 from warrenmq.testing.core_client import CoreClient
 

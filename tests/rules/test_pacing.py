@@ -6,8 +6,8 @@ import pytest
 
 from tests.limits.gate import advance
 from tests.rules.test_slices import publish
-from warrenmq.broker.pacing import COPIES, LITTLE, METHOD, OCTETS
-from warrenmq.broker.turn import WORK
+from warrenmq.broker.services.pacing import COPIES, LITTLE, METHOD, OCTETS
+from warrenmq.broker.services.turn import WORK
 from warrenmq.testing.core import Core
 from warrenmq.testing.core_client import CoreClient
 from warrenmq.wire.content import Properties, content_frames, encode_header

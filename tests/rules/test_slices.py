@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from tests.limits.gate import advance
-from warrenmq.broker.crowds import QUEUES
+from warrenmq.broker.channel.settling import READ
+from warrenmq.broker.connection.crowds import QUEUES
 from warrenmq.broker.queue.paging import WINDOW
-from warrenmq.broker.settling import READ
-from warrenmq.broker.turn import EXPIRIES, SLICE
+from warrenmq.broker.services.turn import EXPIRIES, SLICE
 from warrenmq.testing.core import Core
 from warrenmq.testing.core_client import CoreClient
 from warrenmq.wire.content import Properties, content_frames, encode_header

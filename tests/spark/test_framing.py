@@ -208,7 +208,7 @@ def test_outcomes_name_every_row_by_what_it_was_published_under(broker: RunningB
     from warrenmq.spark.jobs.publish import Publishing
     from warrenmq.spark.options import parse
 
-    rows = [
+    rows: list[dict[str, Any]] = [
         {"body": b"four", "message_id": "own", "exchange": None, "routing_key": None},
         {"body": b"", "message_id": None, "exchange": "", "routing_key": f"{name}-none"},
         {"body": None, "message_id": "empty", "exchange": "amq.fanout", "routing_key": "k"},

@@ -13,6 +13,7 @@ import pytest
 from tests.spark.support import channel
 from tests.support.brokers import RunningBroker
 from warrenmq.client import Channel, ChannelClosed, Field, Properties, Returned
+from warrenmq.client.connection import Connection
 from warrenmq.spark.headers import to_maps
 from warrenmq.spark.routing import route, route_files
 from warrenmq.spark.routing.path import Facts, PublishPath
@@ -121,6 +122,7 @@ class Town:
         messages = [self.message() for _ in range(count)]
         with channel(self.broker) as publishing:
             connection = publishing.connection
+            assert isinstance(connection, Connection)
             publishing.confirm_select()
             for number, message in enumerate(messages):
                 properties = Properties(

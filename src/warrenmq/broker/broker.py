@@ -10,20 +10,20 @@ from typing import Final, final
 
 from mypy_extensions import i64
 
-from warrenmq.broker import start
-from warrenmq.broker.ack_timeout import AckTimeout
-from warrenmq.broker.clock import Clock
-from warrenmq.broker.connection import Connection
-from warrenmq.broker.connections import Connections
+from warrenmq.broker.channel.session import Session
+from warrenmq.broker.channel.sink import Sink
+from warrenmq.broker.channel.states import GONE, RUNNING
+from warrenmq.broker.connection.ack_timeout import AckTimeout
+from warrenmq.broker.connection.connection import Connection
+from warrenmq.broker.connection.connections import Connections
+from warrenmq.broker.connection.crowds import Unblock
 from warrenmq.broker.core import Core
-from warrenmq.broker.crowds import Unblock
-from warrenmq.broker.notes import Notes
 from warrenmq.broker.queue.entry import Entry
 from warrenmq.broker.queue.queue import Queue
-from warrenmq.broker.randomness import Randomness
-from warrenmq.broker.session import Session
-from warrenmq.broker.sink import Sink
-from warrenmq.broker.states import GONE, RUNNING
+from warrenmq.broker.services.clock import Clock
+from warrenmq.broker.services.notes import Notes
+from warrenmq.broker.services.randomness import Randomness
+from warrenmq.broker.start import start
 from warrenmq.log.log import Log
 from warrenmq.log.recovery import Recovered
 from warrenmq.log.transient import TransientStore

@@ -10,22 +10,22 @@ from typing import Final
 
 from mypy_extensions import i64
 
-from warrenmq.broker.clock import Clock
+from warrenmq.broker.access.guesses import Guesses
 from warrenmq.broker.dead_letter import DeadLetters
 from warrenmq.broker.delay.delays import Delays
-from warrenmq.broker.durability import Durability
-from warrenmq.broker.firehose import Firehose
-from warrenmq.broker.guesses import Guesses
-from warrenmq.broker.interceptor import Interceptors
+from warrenmq.broker.delivering.firehose import Firehose
+from warrenmq.broker.durability.durability import Durability
+from warrenmq.broker.extensions.interceptor import Interceptors
 from warrenmq.broker.node import Node
-from warrenmq.broker.notes import Notes
 from warrenmq.broker.queue.queue import Queue
-from warrenmq.broker.randomness import Randomness
 from warrenmq.broker.records import INTERNAL, Exchange, Resource
-from warrenmq.broker.registry import Registry
 from warrenmq.broker.replies import DirectReplies
-from warrenmq.broker.undecided import Undecided
-from warrenmq.broker.vhost import VHost
+from warrenmq.broker.services.clock import Clock
+from warrenmq.broker.services.notes import Notes
+from warrenmq.broker.services.randomness import Randomness
+from warrenmq.broker.vhost.registry import Registry
+from warrenmq.broker.vhost.undecided import Undecided
+from warrenmq.broker.vhost.vhost import VHost
 from warrenmq.log.log import Log
 from warrenmq.log.transient import TransientStore
 

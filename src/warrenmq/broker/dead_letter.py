@@ -11,23 +11,23 @@ from typing import TYPE_CHECKING, Final, final
 
 from mypy_extensions import i64
 
-from warrenmq.broker.deaths import add_death, death_of, deaths_in, is_cycle
 from warrenmq.broker.delay.delays import Delays
-from warrenmq.broker.delivering import offer, twin
+from warrenmq.broker.delivering.deaths import add_death, death_of, deaths_in, is_cycle
+from warrenmq.broker.delivering.delivering import offer, twin
 from warrenmq.broker.exchange.walk import Routed
 from warrenmq.broker.exchange.walk import route as walk
 from warrenmq.broker.message import Message, Origin, message_from
 from warrenmq.broker.queue.entry import Entry
 from warrenmq.broker.queue.surroundings import DeadLetterOffice, Posted
 from warrenmq.broker.records import Content
-from warrenmq.broker.turn import Letters as TurnLetters
+from warrenmq.broker.services.turn import Letters as TurnLetters
 from warrenmq.wire.content import encode_header
 from warrenmq.wire.fields import Field, Table
 from warrenmq.wire.replies import AmqpError
 
 if TYPE_CHECKING:
     from warrenmq.broker.queue.queue import Queue
-    from warrenmq.broker.services import Services
+    from warrenmq.broker.services.services import Services
 
 AT_MOST_ONCE: Final = "at_most_once"
 AT_LEAST_ONCE: Final = "at_least_once"

@@ -6,9 +6,9 @@ from typing import Final, final
 
 from mypy_extensions import trait
 
-from warrenmq.broker.ids import Ids
 from warrenmq.broker.message import Message
 from warrenmq.broker.records import DIRECT_REPLY
+from warrenmq.broker.services.ids import Ids
 
 
 @trait

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from warrenmq.broker import parameters
+from warrenmq.broker.definitions import parameters
 from warrenmq.wire.replies import CONNECTION_FORCED
 
 if TYPE_CHECKING:
     from warrenmq.broker.broker import Broker
-    from warrenmq.broker.vhost import VHost
+    from warrenmq.broker.vhost.vhost import VHost
 
 
 def delete_vhost(broker: Broker, vhost: VHost) -> Iterator[None]:

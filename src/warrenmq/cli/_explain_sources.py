@@ -19,7 +19,7 @@ import typer
 from warrenmq.client.http_api import MANAGEMENT_PORT, HttpAnswer, HttpClient, parse_http_url
 
 if TYPE_CHECKING:
-    from warrenmq.broker.decorator import DecoratorRegistry
+    from warrenmq.broker.extensions.decorator import DecoratorRegistry
 
 DEFAULT_URL = "http://guest:guest@localhost:15672"
 THIS_MACHINE = ("localhost", "127.0.0.1", "::1")
@@ -86,8 +86,8 @@ def _decorators(get: Get) -> list[str]:
 
 def registry(named: list[str], there: list[str], believed: bool) -> DecoratorRegistry:
     """The decorators to explain with; says on standard error which ones of the broker are missing, and why."""
-    from warrenmq.broker.decorator import DecoratorRegistry
-    from warrenmq.broker.extensions import ExtensionError
+    from warrenmq.broker.extensions.decorator import DecoratorRegistry
+    from warrenmq.broker.extensions.extensions import ExtensionError
 
     found = DecoratorRegistry()
     for name in named:

@@ -52,8 +52,8 @@ def explain(
     """
     from rich.console import Console
 
+    from warrenmq.broker.definitions.router import DefinitionsError, Router
     from warrenmq.broker.exchange.explain import queues_in, scheduled_in
-    from warrenmq.broker.exchange.router import DefinitionsError, Router
     from warrenmq.wire.replies import AmqpError
 
     if definitions is not None and url is not None:

@@ -17,7 +17,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from warrenmq.broker.access import Refused
+from warrenmq.broker.access.access import Refused
 from warrenmq.http import auth, metrics, names, openapi, origin, page
 from warrenmq.http.bridge import Bridge
 from warrenmq.http.encoding import encode

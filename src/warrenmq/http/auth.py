@@ -11,9 +11,9 @@ import binascii
 
 from starlette.requests import Request
 
-from warrenmq.broker.access import User
-from warrenmq.broker.guesses import REFUSED
-from warrenmq.broker.reports import cut
+from warrenmq.broker.access.access import User
+from warrenmq.broker.access.guesses import REFUSED
+from warrenmq.broker.connection.reports import cut
 from warrenmq.http import endpoint
 from warrenmq.http.bridge import ADMINISTRATOR, MANAGEMENT_TAGS, MONITORING, POLICYMAKER, Bridge
 from warrenmq.http.errors import ApiError, not_authorised

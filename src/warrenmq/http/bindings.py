@@ -5,7 +5,7 @@ from __future__ import annotations
 from urllib.parse import quote, unquote_plus
 
 from warrenmq.broker.records import Binding
-from warrenmq.broker.vhost import VHost
+from warrenmq.broker.vhost.vhost import VHost
 from warrenmq.http.endpoint import MANAGEMENT, VHOST, Call, Created, Endpoint, NoContent
 from warrenmq.http.errors import not_found
 from warrenmq.http.exchanges import DEFAULT

@@ -11,11 +11,11 @@ import time
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
-from warrenmq.broker.access import Access, User
-from warrenmq.broker.alarms import Alarms
-from warrenmq.broker.guesses import Turn
-from warrenmq.broker.patterns import Patience
-from warrenmq.broker.stopping import forget_transient
+from warrenmq.broker.access.access import Access, User
+from warrenmq.broker.access.guesses import Turn
+from warrenmq.broker.access.patterns import Patience
+from warrenmq.broker.services.alarms import Alarms
+from warrenmq.broker.start.stopping import forget_transient
 from warrenmq.http import errors
 from warrenmq.http.crowd import Crowd
 from warrenmq.http.direct import Direct
@@ -24,8 +24,8 @@ from warrenmq.http.rates import Rates
 
 if TYPE_CHECKING:
     from warrenmq.broker.broker import Broker
-    from warrenmq.broker.connection import Connection
-    from warrenmq.broker.vhost import VHost
+    from warrenmq.broker.connection.connection import Connection
+    from warrenmq.broker.vhost.vhost import VHost
     from warrenmq.server.app import Server
 
 ADMINISTRATOR = "administrator"

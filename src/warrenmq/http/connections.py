@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from urllib.parse import unquote
 
-from warrenmq.broker.channel import Channel
-from warrenmq.broker.connection import Connection
-from warrenmq.broker.consumer import Subscription, subscriptions
+from warrenmq.broker.channel.channel import Channel
+from warrenmq.broker.channel.consumer import Subscription, subscriptions
+from warrenmq.broker.connection.connection import Connection
 from warrenmq.http.bridge import ADMINISTRATOR, MONITORING
 from warrenmq.http.endpoint import ADMINISTRATOR as ADMINISTRATORS
 from warrenmq.http.endpoint import MANAGEMENT, VHOST, Call, Endpoint, NoContent

@@ -7,10 +7,10 @@ from typing import Any
 
 import msgspec
 
-from warrenmq.broker import importing
-from warrenmq.broker.definitions import InvalidDefinitions, Reader
-from warrenmq.broker.exporting import Export, export_definitions, export_vhost
-from warrenmq.broker.plan import Plan
+from warrenmq.broker.definitions import importing
+from warrenmq.broker.definitions.definitions import InvalidDefinitions, Reader
+from warrenmq.broker.definitions.exporting import Export, export_definitions, export_vhost
+from warrenmq.broker.definitions.plan import Plan
 from warrenmq.http.encoding import encode
 from warrenmq.http.endpoint import ADMINISTRATOR, Call, Endpoint, Json, NoContent
 from warrenmq.http.errors import bad_request

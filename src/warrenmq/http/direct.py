@@ -12,10 +12,10 @@ from collections import deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from warrenmq.broker.channel import Channel
-from warrenmq.broker.connection import Connection
-from warrenmq.broker.sink import Sink
-from warrenmq.broker.states import GONE, RUNNING
+from warrenmq.broker.channel.channel import Channel
+from warrenmq.broker.channel.sink import Sink
+from warrenmq.broker.channel.states import GONE, RUNNING
+from warrenmq.broker.connection.connection import Connection
 from warrenmq.http.patience import written
 from warrenmq.wire.constants import FRAME_BODY, FRAME_HEADER, FRAME_METHOD
 from warrenmq.wire.content import Properties, body_size, content_frames, decode_properties, encode_header
@@ -24,7 +24,7 @@ from warrenmq.wire.methods import Method, decode_method, method_frame
 from warrenmq.wire.replies import INTERNAL_ERROR, AmqpError
 
 if TYPE_CHECKING:
-    from warrenmq.broker.vhost import VHost
+    from warrenmq.broker.vhost.vhost import VHost
     from warrenmq.server.app import Server
 
 NUMBER = 1  # the only channel

@@ -8,8 +8,8 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from warrenmq.broker import policy_keys
-from warrenmq.broker.named import NAMINGS
+from warrenmq.broker.extensions.named import NAMINGS
+from warrenmq.broker.policy import policy_keys
 from warrenmq.broker.queue.arguments import CLASSIC, OF_TYPE, QUORUM, STREAM
 from warrenmq.http.table import ENDPOINTS
 

@@ -14,13 +14,13 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from warrenmq.broker.access import User
+from warrenmq.broker.access.access import User
 from warrenmq.http.encoding import encode
 from warrenmq.http.errors import ApiError, bad_request
 from warrenmq.wire.erlang import atom, list_of_pairs
 
 if TYPE_CHECKING:
-    from warrenmq.broker.vhost import VHost
+    from warrenmq.broker.vhost.vhost import VHost
     from warrenmq.http.bridge import Bridge
 
 # Who may. Each level includes "has one of the tags that allow using the HTTP API at all".

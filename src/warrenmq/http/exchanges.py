@@ -7,7 +7,7 @@ import binascii
 from typing import Any
 
 from warrenmq.broker.records import Exchange
-from warrenmq.broker.vhost import VHost
+from warrenmq.broker.vhost.vhost import VHost
 from warrenmq.http.endpoint import MANAGEMENT, VHOST, Call, Endpoint, NoContent, put
 from warrenmq.http.errors import bad_request, not_found
 from warrenmq.http.fields import arguments_table

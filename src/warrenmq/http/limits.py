@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from warrenmq.broker.access import ALL_VHOST_LIMITS, USER_LIMITS
-from warrenmq.broker.importing import set_vhost_limits
+from warrenmq.broker.access.access import ALL_VHOST_LIMITS, USER_LIMITS
+from warrenmq.broker.definitions.importing import set_vhost_limits
 from warrenmq.http.bridge import Bridge
 from warrenmq.http.endpoint import ADMINISTRATOR, MANAGEMENT, VHOST_VISIBLE, Call, Endpoint, NoContent
 from warrenmq.http.errors import bad_request, not_found

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from warrenmq.broker.patterns import InvalidPattern, NamePattern
+from warrenmq.broker.access.patterns import InvalidPattern, NamePattern
 from warrenmq.http.encoding import encode
 from warrenmq.http.endpoint import Call, Json
 from warrenmq.http.errors import ApiError, bad_request

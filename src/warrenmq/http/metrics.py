@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from starlette.responses import Response
 
 from warrenmq.broker.dead_letter import AT_LEAST_ONCE
-from warrenmq.broker.holder import REASONS
+from warrenmq.broker.queue.holder import REASONS
 from warrenmq.broker.queue.surroundings import DeadLetterOffice
 from warrenmq.http.bridge import Bridge
 from warrenmq.http.listing import Pacer

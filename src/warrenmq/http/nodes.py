@@ -7,7 +7,7 @@ import os
 import resource
 from pathlib import Path
 
-from warrenmq.broker.alarms import DEFAULT_DISK_LIMIT
+from warrenmq.broker.services.alarms import DEFAULT_DISK_LIMIT
 from warrenmq.http.bridge import Bridge
 from warrenmq.http.endpoint import ADMINISTRATOR, MONITORING, Call, Endpoint, NoContent
 from warrenmq.http.errors import ApiError, bad_request, not_found

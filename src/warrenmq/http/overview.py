@@ -6,10 +6,10 @@ import platform
 
 from msgspec import UNSET
 
-from warrenmq.broker import parameters
+from warrenmq.broker.access.passwords import hash_password, new_salt
+from warrenmq.broker.definitions import parameters
 from warrenmq.broker.exchange.types import TYPES
-from warrenmq.broker.passwords import hash_password, new_salt
-from warrenmq.broker.vhost import VHost
+from warrenmq.broker.vhost.vhost import VHost
 from warrenmq.http.bridge import ADMINISTRATOR, MONITORING, Bridge
 from warrenmq.http.endpoint import ADMINISTRATOR as ADMINISTRATORS
 from warrenmq.http.endpoint import MANAGEMENT, Call, Endpoint, NoContent

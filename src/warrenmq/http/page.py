@@ -13,7 +13,7 @@ from importlib import resources
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
-from warrenmq.broker.access import User
+from warrenmq.broker.access.access import User
 from warrenmq.http.auth import LoginRequired, authenticate
 from warrenmq.http.bridge import Bridge
 from warrenmq.http.errors import ApiError

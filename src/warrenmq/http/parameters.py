@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from warrenmq.broker import in_force, parameters
-from warrenmq.broker.access import ALL_VHOST_LIMITS
-from warrenmq.broker.importing import set_vhost_limits
-from warrenmq.broker.policy import parse_policy
+from warrenmq.broker.access.access import ALL_VHOST_LIMITS
+from warrenmq.broker.definitions import in_force, parameters
+from warrenmq.broker.definitions.importing import set_vhost_limits
+from warrenmq.broker.policy.policy import parse_policy
 from warrenmq.http.endpoint import POLICYMAKER, POLICYMAKER_VHOST, Call, Endpoint, NoContent, put
 from warrenmq.http.errors import bad_request, not_authorised, not_found
 from warrenmq.http.models import GlobalParameter, Parameter

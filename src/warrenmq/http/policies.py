@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from html import escape
 from typing import Any
 
-from warrenmq.broker import in_force
-from warrenmq.broker.access import Refused
-from warrenmq.broker.policy import Policy, parse_policy
+from warrenmq.broker.access.access import Refused
+from warrenmq.broker.definitions import in_force
+from warrenmq.broker.policy.policy import Policy, parse_policy
 from warrenmq.http.endpoint import (
     ADMINISTRATOR,
     MANAGEMENT,

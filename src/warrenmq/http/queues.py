@@ -5,10 +5,10 @@ from __future__ import annotations
 import base64
 from typing import Any
 
-from warrenmq.broker.consumer import subscriptions
+from warrenmq.broker.channel.consumer import subscriptions
 from warrenmq.broker.queue.classic import leases_of
 from warrenmq.broker.queue.queue import Queue
-from warrenmq.broker.vhost import VHost
+from warrenmq.broker.vhost.vhost import VHost
 from warrenmq.http.direct import Direct, Got
 from warrenmq.http.endpoint import ADMINISTRATOR, MANAGEMENT, VHOST, Call, Endpoint, NoContent, put, require
 from warrenmq.http.errors import ApiError, bad_request, not_authorised, not_found

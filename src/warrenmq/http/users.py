@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from warrenmq.broker import passwords
-from warrenmq.broker.access import User
+from warrenmq.broker.access import passwords
+from warrenmq.broker.access.access import User
 from warrenmq.http.endpoint import ADMINISTRATOR, Call, Endpoint, NoContent, put
 from warrenmq.http.errors import bad_request, not_found
 from warrenmq.http.listing import listing, with_columns

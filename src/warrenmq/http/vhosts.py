@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from warrenmq.broker import vhost_end
-from warrenmq.broker.part import split_tags
-from warrenmq.broker.vhost import VHost
+from warrenmq.broker.definitions.part import split_tags
+from warrenmq.broker.vhost.vhost import VHost
 from warrenmq.http.endpoint import ADMINISTRATOR, MANAGEMENT, Call, Endpoint, NoContent, put
 from warrenmq.http.errors import bad_request, not_found
 from warrenmq.http.listing import listing, with_columns

@@ -9,16 +9,16 @@ from urllib.parse import quote_plus
 
 from msgspec import UNSET
 
-from warrenmq.broker.channel import Channel
-from warrenmq.broker.connection import Connection
-from warrenmq.broker.consumer import Subscription
+from warrenmq.broker.channel.channel import Channel
+from warrenmq.broker.channel.consumer import Subscription
+from warrenmq.broker.channel.session import Session
+from warrenmq.broker.channel.states import CLOSING, RUNNING
+from warrenmq.broker.connection.connection import Connection
 from warrenmq.broker.exchange.types import DELAYED
 from warrenmq.broker.queue.arguments import queue_type
 from warrenmq.broker.queue.queue import Queue
 from warrenmq.broker.records import Binding, Exchange
-from warrenmq.broker.session import Session
-from warrenmq.broker.states import CLOSING, RUNNING
-from warrenmq.broker.vhost import VHost
+from warrenmq.broker.vhost.vhost import VHost
 from warrenmq.http.bridge import Bridge
 from warrenmq.http.models import (
     BindingInfo,

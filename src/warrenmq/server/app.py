@@ -13,14 +13,14 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from warrenmq.broker.alarms import Alarms
 from warrenmq.broker.broker import Broker
-from warrenmq.broker.clock import Clock, SystemClock, VirtualClock
-from warrenmq.broker.interceptor import load_interceptors
+from warrenmq.broker.extensions.interceptor import load_interceptors
 from warrenmq.broker.log_listener import LogListener
-from warrenmq.broker.notes import Notes
-from warrenmq.broker.randomness import Randomness
-from warrenmq.broker.timers import Timer
+from warrenmq.broker.services.alarms import Alarms
+from warrenmq.broker.services.clock import Clock, SystemClock, VirtualClock
+from warrenmq.broker.services.notes import Notes
+from warrenmq.broker.services.randomness import Randomness
+from warrenmq.broker.services.timers import Timer
 from warrenmq.log.files import Files
 from warrenmq.log.log import Log
 from warrenmq.log.runner import Runner, ThreadRunner

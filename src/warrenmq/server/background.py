@@ -2,7 +2,7 @@
 
 Duty: nothing that was started here ends because of an exception. It is logged with the name of what failed, periodic
 work comes again, and a task that is to run for ever is started again. Not here: what the work is, and the broker's own
-timers, whose failures ``broker/timers.py`` treats in the same way.
+timers, whose failures ``broker/services/timers.py`` treats in the same way.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from warrenmq.broker.alarms import Alarms
 from warrenmq.broker.broker import Broker
+from warrenmq.broker.services.alarms import Alarms
 from warrenmq.server.config import Settings
 
 OFFERS = (

@@ -12,8 +12,8 @@ import ssl
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
-from warrenmq.broker.connection import Connection
-from warrenmq.broker.sink import Sink
+from warrenmq.broker.channel.sink import Sink
+from warrenmq.broker.connection.connection import Connection
 
 if TYPE_CHECKING:
     from warrenmq.server.app import Server

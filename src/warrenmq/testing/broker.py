@@ -17,7 +17,7 @@ from types import TracebackType
 from typing import Any, TypeVar
 from urllib.parse import quote
 
-from warrenmq.broker.clock import Clock, SystemClock, VirtualClock
+from warrenmq.broker.services.clock import Clock, SystemClock, VirtualClock
 from warrenmq.http.web import WebServer
 from warrenmq.log.files import Files
 from warrenmq.server.app import Server

@@ -19,13 +19,13 @@ from pathlib import Path
 from types import TracebackType
 
 from warrenmq.broker.broker import Broker
-from warrenmq.broker.clock import VirtualClock
-from warrenmq.broker.in_force import set_policy
+from warrenmq.broker.definitions.in_force import set_policy
 from warrenmq.broker.log_listener import LogListener
-from warrenmq.broker.notes import Notes
-from warrenmq.broker.policy import parse_policy
-from warrenmq.broker.queue.queue import Queue
-from warrenmq.broker.randomness import Randomness
+from warrenmq.broker.policy.policy import parse_policy
+from warrenmq.broker.queue.classic import ClassicQueue
+from warrenmq.broker.services.clock import VirtualClock
+from warrenmq.broker.services.notes import Notes
+from warrenmq.broker.services.randomness import Randomness
 from warrenmq.log.files import Files
 from warrenmq.log.log import Log
 from warrenmq.log.runner import Runner, Task
@@ -219,9 +219,11 @@ class Core:
         client.handshake(user, password, vhost, capabilities)
         return client
 
-    def queue(self, name: str, vhost: str = "/") -> Queue:
+    def queue(self, name: str, vhost: str = "/") -> ClassicQueue:
         """The broker's own queue."""
-        return self.broker.vhosts[vhost].queues[name]
+        queue = self.broker.vhosts[vhost].queues[name]
+        assert isinstance(queue, ClassicQueue)
+        return queue
 
     def ready(self, queue: str) -> int:
         """How many messages wait in a queue."""

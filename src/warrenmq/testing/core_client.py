@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from warrenmq.broker.connection import Connection
-from warrenmq.broker.sink import Sink
+from warrenmq.broker.channel.sink import Sink
+from warrenmq.broker.connection.connection import Connection
 from warrenmq.wire.constants import FRAME_BODY, FRAME_HEADER, FRAME_METHOD, PROTOCOL_HEADER
 from warrenmq.wire.content import Properties, content_frames, decode_properties, encode_header
 from warrenmq.wire.fields import Field, Table, from_python, to_python

@@ -10,7 +10,7 @@ import asyncio
 from collections import deque
 from typing import TYPE_CHECKING
 
-from warrenmq.broker.clock import VirtualClock
+from warrenmq.broker.services.clock import VirtualClock
 
 if TYPE_CHECKING:
     from selectors import BaseSelector

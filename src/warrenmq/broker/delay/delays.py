@@ -17,15 +17,15 @@ from warrenmq.broker.delay.fire import Firing, Kept
 from warrenmq.broker.delay.note import CONFIRM, MANDATORY, PERSISTENT, REPEATS, Note, encode, note_of
 from warrenmq.broker.delay.request import Request, read, read_due
 from warrenmq.broker.delay.schedule import Schedule
-from warrenmq.broker.delivering import KEPT, NO_ROUTE, SCHEDULED
+from warrenmq.broker.delivering.delivering import KEPT, NO_ROUTE, SCHEDULED
+from warrenmq.broker.delivering.large import LargeBody
 from warrenmq.broker.exchange.delayed import LONGEST
 from warrenmq.broker.exchange.walk import Routed
 from warrenmq.broker.exchange.walk import route as walk
-from warrenmq.broker.large import LargeBody
 from warrenmq.broker.message import Message
 from warrenmq.broker.records import Exchange, Resource
 from warrenmq.broker.sender import Sender
-from warrenmq.broker.timers import Timer
+from warrenmq.broker.services.timers import Timer
 from warrenmq.log.damage import RecordDamaged
 from warrenmq.log.format import StoredMessage
 from warrenmq.log.index import QueueIndex
@@ -33,7 +33,7 @@ from warrenmq.log.recovery import Recovered
 
 if TYPE_CHECKING:
     from warrenmq.broker.queue.surroundings import Surroundings
-    from warrenmq.broker.vhost import VHost
+    from warrenmq.broker.vhost.vhost import VHost
 
 SCRATCH: Final = "delayed"  # where a durable exchange remembers the id of its schedule
 SLICE: Final = 256  # messages fired before the turn ends ...

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Final, final
 
 from mypy_extensions import i64, trait
 
-from warrenmq.broker.deaths import add_death, death_of
 from warrenmq.broker.delay.note import PERSISTENT, REPEATS, Note, note_of
 from warrenmq.broker.delay.request import CATCH_UP, Request, read
 from warrenmq.broker.delay.schedule import Schedule
-from warrenmq.broker.delivering import move, queues_of, undeliverable
+from warrenmq.broker.delivering.deaths import add_death, death_of
+from warrenmq.broker.delivering.delivering import move, queues_of, undeliverable
 from warrenmq.broker.exchange.delayed import LONGEST, delay_of
 from warrenmq.broker.exchange.walk import route as walk
 from warrenmq.broker.expiration import read_expiration
@@ -30,7 +30,7 @@ from warrenmq.wire.peek import peek_properties
 from warrenmq.wire.replies import AmqpError
 
 if TYPE_CHECKING:
-    from warrenmq.broker.services import Services
+    from warrenmq.broker.services.services import Services
 
 UNROUTABLE: Final = "unroutable"
 REFUSED: Final = "rejected"

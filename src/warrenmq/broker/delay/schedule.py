@@ -20,7 +20,7 @@ from mypy_extensions import i64
 
 from warrenmq.broker.delay.index import DueIndex
 from warrenmq.broker.delay.note import NAMED, Note, note_of
-from warrenmq.broker.large import LARGE, LargeBody, logged_body
+from warrenmq.broker.delivering.large import LARGE, LargeBody, logged_body
 from warrenmq.broker.message import NOTE_SHIFT, Message
 from warrenmq.broker.queue.aside import Aside
 from warrenmq.broker.records import Exchange
@@ -30,7 +30,7 @@ from warrenmq.log.index import QueueIndex
 
 if TYPE_CHECKING:
     from warrenmq.broker.queue.surroundings import Surroundings
-    from warrenmq.broker.vhost import VHost
+    from warrenmq.broker.vhost.vhost import VHost
 
 IN_MEMORY: Final = 1 << 62  # keys from here on: the transient store refused it
 SLICE: Final = 4096

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Final, final
 
-from warrenmq.broker.randomness import Randomness
 from warrenmq.broker.records import BasicMessage, Binding, Destination, ExchangeType
+from warrenmq.broker.services.randomness import Randomness
 
 
 @final

@@ -11,8 +11,8 @@ from warrenmq.broker.exchange.fanout import FanoutExchange
 from warrenmq.broker.exchange.headers import HeadersExchange
 from warrenmq.broker.exchange.random import RandomExchange
 from warrenmq.broker.exchange.topic import TopicExchange
-from warrenmq.broker.randomness import Randomness
 from warrenmq.broker.records import ExchangeType
+from warrenmq.broker.services.randomness import Randomness
 from warrenmq.wire.fields import Table
 from warrenmq.wire.replies import COMMAND_INVALID, PRECONDITION_FAILED, AmqpError
 

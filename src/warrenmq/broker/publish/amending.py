@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from warrenmq.broker.interceptor import Interceptors
+from warrenmq.broker.extensions.interceptor import Interceptors
 from warrenmq.broker.message import Message, Origin, message_from
 
 

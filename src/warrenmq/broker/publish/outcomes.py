@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from mypy_extensions import i64
 
-from warrenmq.broker.delivering import (
+from warrenmq.broker.delivering.delivering import (
     ACCEPTED,
     KEPT,
     NO_ROUTE,

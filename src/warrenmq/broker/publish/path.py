@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from mypy_extensions import i64
 
-from warrenmq.broker.delivering import queues_of
+from warrenmq.broker.delivering.delivering import queues_of
 from warrenmq.broker.exchange.arguments import routing_keys_of
 from warrenmq.broker.exchange.delayed import DelayedExchange, has_to_wait
 from warrenmq.broker.exchange.walk import Routed, waiting_at

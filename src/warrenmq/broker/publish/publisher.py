@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import Final, final
 
-from warrenmq.broker.access import Access
-from warrenmq.broker.limits import Limits
+from warrenmq.broker.access.access import Access
 from warrenmq.broker.records import Exchange
+from warrenmq.broker.services.limits import Limits
 
 
 @final

@@ -21,9 +21,9 @@ from warrenmq.broker.sender import Sender
 
 if TYPE_CHECKING:
     from warrenmq.broker.core import Core
-    from warrenmq.broker.large import LargeBody
+    from warrenmq.broker.delivering.large import LargeBody
     from warrenmq.broker.queue.queue import Queue
-    from warrenmq.broker.vhost import VHost
+    from warrenmq.broker.vhost.vhost import VHost
 
 
 class Teller:

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Final, final
 from librt.strings import read_i16_be
 from mypy_extensions import i64
 
-from warrenmq.broker.dependents import Dependent
 from warrenmq.broker.message import Message, Origin
 from warrenmq.broker.records import Exchange
+from warrenmq.broker.vhost.dependents import Dependent
 from warrenmq.wire.content import HEADER_FIXED
 from warrenmq.wire.peek import Peek, peek_properties
 

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 from mypy_extensions import i64
 
-from warrenmq.broker import rights
+from warrenmq.broker.access import rights
 from warrenmq.broker.publish.publisher import Publisher
 from warrenmq.broker.records import DIRECT_REPLY, Exchange, Resource
 from warrenmq.wire.methods import PUBLISH, refused_publish

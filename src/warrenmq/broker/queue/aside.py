@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Final, final
 from librt.vecs import append, vec
 from mypy_extensions import i64
 
-from warrenmq.broker.notes import Notes
+from warrenmq.broker.services.notes import Notes
 from warrenmq.log.damage import MISMATCH, named
 from warrenmq.log.index import QueueIndex
 from warrenmq.log.log import Log
 
 if TYPE_CHECKING:
-    from warrenmq.broker.services import Services
+    from warrenmq.broker.services.services import Services
 
 
 @final

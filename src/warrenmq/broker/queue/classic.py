@@ -13,9 +13,7 @@ from typing import TYPE_CHECKING, Final, final
 from librt.vecs import vec
 from mypy_extensions import i64
 
-from warrenmq.broker.jobs import Job
 from warrenmq.broker.message import Message
-from warrenmq.broker.postponed import Postponed
 from warrenmq.broker.queue import paging
 from warrenmq.broker.queue.arguments import DROP_HEAD, REJECT_PUBLISH_DLX, settings
 from warrenmq.broker.queue.entry import Entry
@@ -28,7 +26,9 @@ from warrenmq.broker.queue.promise import EVERYTHING, Promise
 from warrenmq.broker.queue.queue import Queue
 from warrenmq.broker.queue.surroundings import Owner, Realm
 from warrenmq.broker.records import Content, Resource
-from warrenmq.broker.timers import Timer
+from warrenmq.broker.services.jobs import Job
+from warrenmq.broker.services.postponed import Postponed
+from warrenmq.broker.services.timers import Timer
 from warrenmq.log.index import QueueIndex
 from warrenmq.wire.fields import Table
 from warrenmq.wire.replies import PRECONDITION_FAILED, AmqpError

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, final
 from mypy_extensions import i64
 
 from warrenmq.broker.message import Message
-from warrenmq.broker.turn import Cancelled
+from warrenmq.broker.services.turn import Cancelled
 from warrenmq.wire.fields import Table
 
 if TYPE_CHECKING:

@@ -17,9 +17,8 @@ from typing import TYPE_CHECKING, Final, final
 from librt.vecs import append, vec
 from mypy_extensions import i64
 
-from warrenmq.broker import holder
 from warrenmq.broker.message import Message, message_from
-from warrenmq.broker.queue import paging
+from warrenmq.broker.queue import holder, paging
 from warrenmq.broker.queue.entry import Entry
 from warrenmq.broker.queue.page import MOVED, PAGE, PERSISTENT, REDELIVERED, Page
 from warrenmq.broker.queue.place import Place, by_position

@@ -20,12 +20,11 @@ from typing import TYPE_CHECKING, Final, final
 from librt.vecs import append, vec
 from mypy_extensions import i64, trait
 
-from warrenmq.broker import holder
-from warrenmq.broker.access import store_key
-from warrenmq.broker.queue import paging
+from warrenmq.broker.access.access import store_key
+from warrenmq.broker.queue import holder, paging
 from warrenmq.broker.queue.entry import Entry
+from warrenmq.broker.services.timers import Timer
 from warrenmq.broker.stored import Origins, message_of
-from warrenmq.broker.timers import Timer
 from warrenmq.log.format import StoredMessage
 from warrenmq.log.index import QueueIndex
 

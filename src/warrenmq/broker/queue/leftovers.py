@@ -10,8 +10,8 @@ from typing import Any, Final, final
 
 from mypy_extensions import i64
 
-from warrenmq.broker.clock import Clock
-from warrenmq.broker.timers import Timer, Timers
+from warrenmq.broker.services.clock import Clock
+from warrenmq.broker.services.timers import Timer, Timers
 
 SLICE: Final = 16384  # entries let go in a turn
 PAUSE: Final = 1  # ms until the next slice: turns of others come in between

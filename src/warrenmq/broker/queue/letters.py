@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Final, final
 
 from mypy_extensions import i64, trait
 
-from warrenmq.broker import holder
 from warrenmq.broker.message import Message
+from warrenmq.broker.queue import holder
 from warrenmq.broker.queue.entry import Entry
 from warrenmq.broker.queue.surroundings import Posted
-from warrenmq.broker.timers import Timer
+from warrenmq.broker.services.timers import Timer
 from warrenmq.log.damage import RecordDamaged
 from warrenmq.log.index import QueueIndex
 

@@ -13,7 +13,7 @@ from mypy_extensions import i64
 
 from warrenmq.broker.message import Message
 from warrenmq.broker.queue.entry import Entry
-from warrenmq.broker.services import Services
+from warrenmq.broker.services.services import Services
 from warrenmq.log.damage import RecordDamaged
 from warrenmq.log.format import StoredMessage
 

@@ -14,9 +14,8 @@ from typing import Final
 from librt.vecs import vec
 from mypy_extensions import i64
 
-from warrenmq.broker import holder
-from warrenmq.broker.held_deliveries import Promised
 from warrenmq.broker.message import Message
+from warrenmq.broker.queue import holder
 from warrenmq.broker.queue.arguments import DROP_HEAD, QueueSettings, settings
 from warrenmq.broker.queue.aside import Aside
 from warrenmq.broker.queue.dispatch import Dispatch
@@ -24,7 +23,8 @@ from warrenmq.broker.queue.entry import Consumer, Entry
 from warrenmq.broker.queue.place import Place
 from warrenmq.broker.queue.surroundings import Owner, Realm
 from warrenmq.broker.records import Binding, Destination, Resource
-from warrenmq.broker.turn import Delivering
+from warrenmq.broker.services.held_deliveries import Promised
+from warrenmq.broker.services.turn import Delivering
 from warrenmq.log.index import QueueIndex
 from warrenmq.wire.fields import Table
 

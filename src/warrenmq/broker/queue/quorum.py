@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Final, final
 
 from mypy_extensions import i64
 
-from warrenmq.broker import holder
 from warrenmq.broker.message import Message, with_properties
-from warrenmq.broker.queue import paging
+from warrenmq.broker.queue import holder, paging
 from warrenmq.broker.queue.arguments import DROP_HEAD, REJECT_PUBLISH
 from warrenmq.broker.queue.classic import ClassicQueue
 from warrenmq.broker.queue.entry import Entry

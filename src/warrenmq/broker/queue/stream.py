@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Final, final
 from librt.vecs import append, vec
 from mypy_extensions import i64
 
-from warrenmq.broker import holder
 from warrenmq.broker.equivalence import integer
 from warrenmq.broker.message import Message, Origin, message_from
+from warrenmq.broker.queue import holder
 from warrenmq.broker.queue.arguments import interval_ms
 from warrenmq.broker.queue.consumer_arguments import STREAM_OFFSET, offset_text
 from warrenmq.broker.queue.replay import ReplayQueue

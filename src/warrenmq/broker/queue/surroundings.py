@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Final
 
 from mypy_extensions import i64, trait
 
-from warrenmq.broker.clock import Clock
 from warrenmq.broker.message import Message
-from warrenmq.broker.notes import Notes
 from warrenmq.broker.queue.aside import DamagedMessages
 from warrenmq.broker.queue.leftovers import Leftovers
-from warrenmq.broker.randomness import Randomness
 from warrenmq.broker.records import Exchange
-from warrenmq.broker.services import Services
+from warrenmq.broker.services.clock import Clock
+from warrenmq.broker.services.notes import Notes
+from warrenmq.broker.services.randomness import Randomness
+from warrenmq.broker.services.services import Services
 from warrenmq.log.log import Log
 from warrenmq.log.transient import TransientStore
 

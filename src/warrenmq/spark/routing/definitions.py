@@ -14,7 +14,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from warrenmq.broker.extensions import ExtensionError
+from warrenmq.broker.extensions.extensions import ExtensionError
 from warrenmq.spark.routing.path import PublishPath
 
 

@@ -13,15 +13,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from warrenmq.broker.access import Access, NoStore, Refused
-from warrenmq.broker.clock import SystemClock
+from warrenmq.broker.access.access import Access, NoStore, Refused
+from warrenmq.broker.definitions.router import Router, Topology
 from warrenmq.broker.exchange.arguments import routing_keys_of
 from warrenmq.broker.exchange.delayed import IMMEDIATE, delay_of, deliver_at_of
-from warrenmq.broker.exchange.router import Router, Topology
 from warrenmq.broker.exchange.walk import route as walk
 from warrenmq.broker.expiration import read_expiration
-from warrenmq.broker.interceptor import ChannelView, load_interceptors
-from warrenmq.broker.limits import MAX_MESSAGE_SIZE, Limits
+from warrenmq.broker.extensions.interceptor import ChannelView, load_interceptors
 from warrenmq.broker.publish.publisher import Publisher
 from warrenmq.broker.publish.stages import (
     check_reply_to,
@@ -33,6 +31,8 @@ from warrenmq.broker.publish.stages import (
     refuse_internal,
 )
 from warrenmq.broker.records import EXCHANGE, BasicMessage, Content, Exchange, Resource
+from warrenmq.broker.services.clock import SystemClock
+from warrenmq.broker.services.limits import MAX_MESSAGE_SIZE, Limits
 from warrenmq.spark.routing.relevance import Relevance, relevance
 from warrenmq.spark.routing.words import telling_words
 from warrenmq.wire.content import Properties, encode_header

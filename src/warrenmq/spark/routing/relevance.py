@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from warrenmq.broker.definitions.router import Topology
 from warrenmq.broker.exchange import types
-from warrenmq.broker.exchange.router import Topology
 
 Place = tuple[str, str]  # vhost, exchange
 # 11 digits are always below the longest expiration the broker takes, so these need no second look.

@@ -7,8 +7,8 @@ broker's.
 
 from __future__ import annotations
 
+from warrenmq.broker.definitions.router import Topology
 from warrenmq.broker.exchange import types
-from warrenmq.broker.exchange.router import Topology
 from warrenmq.broker.records import Exchange
 
 # The one looks at a key word by word, the other at the whole of it, against their bindings' keys; the rest at none.

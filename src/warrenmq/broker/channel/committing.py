@@ -1,0 +1,271 @@
+"""tx.commit: what a transaction holds is applied, all of it or nothing, a slice a turn when it is much.
+
+First every queue is asked: if one would refuse, nothing is applied. Then the publishes are offered to their
+queues, which take them even if others have filled them meanwhile; then the acknowledgements. All of it is one batch of
+the log, which keeps that open until the last slice (``Log.hold``): confirms of others wait as long, the others
+themselves do not. One commit after the other does that, and each is on disk before the next begins, so that nobody's
+confirm waits for two. The client's input waits for the end; should the client go meanwhile, it is applied all the same.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, final
+
+from mypy_extensions import i64
+
+from warrenmq.broker.channel.settling import FEW, GiveBack, Settle, Unsettled, in_groups
+from warrenmq.broker.channel.transaction import ACK, NACK_OR_REJECT, REQUEUE, BufferedAck
+from warrenmq.broker.publish.outcomes import deliver
+from warrenmq.broker.publish.publishing import Uncommitted
+from warrenmq.broker.queue.entry import Entry
+from warrenmq.wire.methods import SPECS_BY_NAME, method_frame
+from warrenmq.wire.replies import NOT_IMPLEMENTED, PRECONDITION_FAILED, AmqpError
+
+if TYPE_CHECKING:
+    from warrenmq.broker.channel.channel import Channel
+    from warrenmq.broker.queue.queue import Queue
+
+ASK: Final = 2  # how many settled messages it counts for to ask the queues of one that is published
+PUBLISH: Final = 8  # and how many to publish it; every 4 KiB of it is one more
+
+
+@final
+class Commit(Unsettled):
+    """One tx.commit under way: what has been asked, published and settled of it so far."""
+
+    def __init__(self, channel: Channel, publishes: list[Uncommitted], acks: list[BufferedAck]) -> None:
+        super().__init__(channel.connection)
+        self._channel: Final = channel
+        self._publishes: Final = publishes
+        self._acks: Final = acks
+        self._later: bool = False  # is this another turn than that of the method?
+        # asking
+        self._asked: i64 = 0  # publishes whose queues have been asked
+        self._looked: i64 = 0  # acknowledgements looked through, and deliveries of the next one
+        self._looked_entries: i64 = 0
+        self._ready: bool = False
+        self._logs: bool = False  # does the log know of any of it?
+        self._length: dict[Queue, int] = {}  # what this commit itself adds, to queues that may refuse
+        self._size: dict[Queue, int] = {}
+        # applying
+        self._holds: bool = False  # the log keeps its batch open for us
+        self._published: i64 = 0
+        self._queued: bool = False  # has a queue got a message?
+        self._settled: i64 = 0  # acknowledgements
+        self._part: Unsettled | None = None  # the one that takes several turns
+        self._told: bool = False  # the answer stands in line
+
+    def step(self) -> bool:
+        channel = self._channel
+        broker = channel.broker
+        later = self._later
+        self._later = True
+        if not self._ready:
+            try:
+                if not self._ask():
+                    return False
+            except AmqpError as error:
+                self._give_up()
+                if not later:
+                    raise
+                channel.connection.failed(channel.number, channel, error)
+                return True
+            self._ready = True
+        if not self._holds and not self._few():
+            if not broker.jobs.hold_log():
+                return False
+            self._holds = True
+        mark = broker.log.mark()
+        over = self._publish() and self._settle()
+        if over and self._queued and not self._told:
+            broker.settle_down()
+        if broker.log.mark() != mark:
+            self._logs = True
+        if over:
+            if self._holds:
+                broker.jobs.release_log()
+            self._answer()
+        return over
+
+    def _few(self) -> bool:
+        """Will the rest be done in this turn?"""
+        left: i64 = self._channel.broker.turn.settles_left - len(self._publishes) * PUBLISH
+        for ack in self._acks:
+            left -= len(ack.taken.entries)
+            if left < 0 or len(ack.taken.entries) > FEW:
+                return False
+        for p in self._publishes:
+            left -= p.message.size >> 12
+            if left < 0:
+                return False
+        return left >= 0
+
+    # -- asking ------------------------------------------------------------------------------------------------
+
+    def _ask(self) -> bool:
+        """Would any queue refuse, or is the log failing? Then raise what is to be said. Says whether all were asked."""
+        broker = self._channel.broker
+        known = self._channel.connection.open_vhost().queues
+        while self._asked < len(self._publishes):
+            if broker.turn.settles_left <= 0:
+                return False
+            broker.turn.settles_left -= ASK
+            p = self._publishes[self._asked]
+            self._asked += 1
+            # a message is routed to names when it is published; which queues have them is asked at the commit
+            names = [queue.name.name for queue in p.queues]
+            if p.exchange.name.name == "":
+                names = list(dict.fromkeys(p.message.origin.routing_keys))
+            p.queues = [known[name] for name in names if name in known]
+            for queue in p.queues:
+                if queue.eager or queue.failed:
+                    self._ask_queue(queue, p.message.size)
+                if queue.logs(p.message):
+                    self._logs = True
+        while self._looked < len(self._acks):
+            if not self._look(self._acks[self._looked]):
+                return False
+            self._looked += 1
+            self._looked_entries = 0
+        if broker.pressure.log_failing and self._logs:
+            raise partial()
+        return True
+
+    def _ask_queue(self, queue: Queue, size: i64) -> None:
+        taken = queue.wanted_now()  # consumers that wait take these at once
+        if queue.would_refuse(max(0, self._length.get(queue, 0) - taken), self._size.get(queue, 0), size):
+            raise partial()
+        length = self._length.get(queue, 0) + 1
+        self._length[queue] = length
+        if length > taken:
+            self._size[queue] = self._size.get(queue, 0) + size
+
+    def _look(self, ack: BufferedAck) -> bool:
+        """A delivery that its queue does not take back ends the connection before anything is applied."""
+        broker = self._channel.broker
+        entries = ack.taken.entries
+        end: i64 = self._looked_entries + max(0, broker.turn.settles_left)
+        if end > len(entries):
+            end = len(entries)
+        broker.turn.settles_left -= end - self._looked_entries
+        for entry in entries[self._looked_entries : end]:
+            if ack.what != ACK:
+                problem = entry.queue.refusal_problem(NACK_OR_REJECT)
+                if problem:
+                    raise AmqpError(NOT_IMPLEMENTED, problem)
+            if entry.queue.holds(entry.message):
+                self._logs = True
+        self._looked_entries = end
+        return end == len(entries)
+
+    def _give_up(self) -> None:
+        """Nothing is applied; the acknowledged deliveries are outstanding again."""
+        tx = self._channel.tx
+        if tx is not None:
+            tx.put_back(self._acks)
+        else:  # the channel is gone
+            entries = [entry for ack in self._acks for entry in ack.taken.entries]
+            self._channel.broker.jobs.add(GiveBack(self._channel, None, self._channel.broker.turn, entries))
+        self._acks.clear()
+
+    # -- applying ----------------------------------------------------------------------------------------------
+
+    def _publish(self) -> bool:
+        channel = self._channel
+        broker = channel.broker
+        publishes = self._publishes
+        if self._published == len(publishes):
+            return True
+        while self._published < len(publishes):
+            if broker.turn.settles_left <= 0:
+                return False
+            p = publishes[self._published]
+            self._published += 1
+            broker.turn.settles_left -= PUBLISH + (p.message.size >> 12)
+            queues = p.queues
+            for queue in queues:
+                if queue.gone:
+                    queues = [queue for queue in queues if not queue.gone]
+                    break
+            self._queued = self._queued or len(queues) > 0
+            p.message.moved = True  # with the rest of its transaction or not at all: a failing disk takes no part back
+            deliver(channel.publishing, p.exchange, p.message, queues, p.routed, p.mandatory, 0, True)
+        if self._queued and self._acks:
+            broker.settle_down()  # consumers get what was published before what goes back
+        return True
+
+    def _settle(self) -> bool:
+        while self._settled < len(self._acks):
+            part = self._part
+            if part is None:
+                part = self._begin(self._acks[self._settled])
+            if part is not None:
+                if not part.step():
+                    self._part = part
+                    self._stand_in_line()
+                    return False
+                self._part = None
+            self._settled += 1
+        return True
+
+    def _begin(self, ack: BufferedAck) -> Unsettled | None:
+        """Do it, or say how it is done in several turns."""
+        channel = self._channel
+        entries = ack.taken.entries
+        what = ack.what
+        if len(entries) <= FEW and channel.broker.turn.settles_left > 0:
+            channel.broker.turn.settles_left -= len(entries)
+            if what == ACK:
+                channel.settle(entries)
+            else:
+                channel.refuse(entries, what == REQUEUE)
+            return None
+        if what == REQUEUE:
+            return GiveBack(channel, channel.connection, channel.broker.turn, entries)
+        settled = entries if what == ACK else in_groups(entries)
+        return Settle(channel, channel.connection, channel.broker.turn, settled, what != ACK)
+
+    # -- answering ---------------------------------------------------------------------------------------------
+
+    def _stand_in_line(self) -> None:
+        """What the acknowledgements make room for is delivered behind the answer."""
+        if not self._told and self._open():
+            self._told = True
+            self._channel.commit_goes_on(method_frame(self._channel.number, "tx.commit-ok"), self._queued)
+
+    def _answer(self) -> None:
+        """What was published is with its queues when commit-ok comes; what went back to them is delivered behind it."""
+        channel = self._channel
+        if self._told:
+            channel.commit_is_over(self._logs)
+            return
+        if self._open():
+            answer = method_frame(channel.number, "tx.commit-ok")
+            if self._queued:
+                channel.reply_to_commit(answer, self._logs)
+            elif self._logs:
+                channel.reply_behind_the_log(answer)
+            else:
+                channel.reply(answer)
+
+    def _open(self) -> bool:
+        return self._channel.tx is not None
+
+    def entries_left(self) -> list[Entry]:
+        """All of what is not settled for sure: what is passes for gone at its queue."""
+        left: list[Entry] = []
+        part = self._part
+        if part is not None:
+            left.extend(part.entries_left())
+        i = self._settled + (1 if part is not None else 0)
+        while i < len(self._acks):
+            left.extend(self._acks[i].taken.entries)
+            i += 1
+        return left
+
+
+COMMIT: Final = SPECS_BY_NAME["tx.commit"]
+
+
+def partial() -> AmqpError:
+    return AmqpError(PRECONDITION_FAILED, "partial tx completion", COMMIT.class_id, COMMIT.method_id)

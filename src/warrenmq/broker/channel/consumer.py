@@ -1,0 +1,78 @@
+"""A consumer: one subscription of a channel to a queue, with its prefetch and how its deliveries are written.
+
+Duty: may it take another message, and hand one over. Not here: whose turn it is (``queue/dispatch.py``), what is
+outstanding (``acks.py``).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, final
+
+from mypy_extensions import i64
+
+from warrenmq.broker.channel.deliver_frame import DeliverFrame
+from warrenmq.broker.queue.entry import Consumer, Entry
+from warrenmq.wire.fields import Table
+
+if TYPE_CHECKING:
+    from warrenmq.broker.channel.channel import Channel
+    from warrenmq.broker.queue.queue import Queue
+
+@final
+class Subscription(Consumer):
+    """A consumer that is a channel's."""
+
+    def __init__(
+        self,
+        channel: Channel,
+        queue: Queue,
+        tag: str,
+        no_ack: bool,
+        exclusive: bool,
+        priority: i64,
+        prefetch: i64,
+        arguments: Table,
+    ) -> None:
+        super().__init__(queue, tag, no_ack, exclusive, priority, prefetch, arguments)
+        self.channel: Final = channel
+        self._frame: Final = DeliverFrame(channel.number, tag)
+
+    def tell_cancelled(self) -> None:
+        self.channel.tell_cancelled(self)
+
+    def queue_deleted(self) -> None:
+        self.channel.queue_deleted(self)
+
+    def shares_prefetch(self) -> bool:
+        return self.channel.global_prefetch > 0
+
+    def can_take(self) -> bool:
+        return not self.is_full() and self.channel.can_deliver()
+
+    def deliver(self, entry: Entry) -> None:
+        """Send the message as the channel's next delivery."""
+        channel = self.channel
+        tag = channel.next_delivery_tag()
+        self.last_tag = tag
+        if self.no_ack:
+            channel.delivered_no_ack += 1
+        else:
+            channel.delivered += 1
+            entry.consumer = self
+            entry.delivered_at = channel.broker.turn.now
+            self.unacked += 1
+            channel.consumer_unacked += 1
+            channel.unacked.add(tag, entry)
+        self._frame.write(channel.connection.output, tag, entry.redelivered, entry.message)
+        if entry.redelivered:
+            channel.redelivered += 1
+            self.queue.redelivered += 1
+        if self.queue.vhost.tracing:
+            channel.broker.firehose.delivered(
+                channel.publishing.sender, self.queue.vhost, self.queue.name.name, entry.message, entry.redelivered
+            )
+
+
+def subscriptions(queue: Queue) -> list[Subscription]:
+    """The consumers of a queue that channels have, in the order they came."""
+    return [consumer for consumer in queue.dispatch.consumers if isinstance(consumer, Subscription)]

@@ -1,0 +1,173 @@
+"""basic.*: qos, consume, cancel, get, ack, nack, reject, recover. Publishing is in ``publish/``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from warrenmq.broker.channel.consumer import Subscription
+from warrenmq.broker.channel.methods.names import queue_name
+from warrenmq.broker.equivalence import integer
+from warrenmq.broker.queue import consumer_arguments
+from warrenmq.broker.queue.lease_view import view_of
+from warrenmq.broker.records import DIRECT_REPLY
+from warrenmq.wire.methods import Method, method_frame
+from warrenmq.wire.replies import ACCESS_REFUSED, NOT_ALLOWED, NOT_IMPLEMENTED, PRECONDITION_FAILED, AmqpError
+
+if TYPE_CHECKING:
+    from warrenmq.broker.channel.channel import Channel
+
+
+def qos(channel: Channel, method: Method) -> None:
+    size = method.int("prefetch_size")
+    if size != 0:
+        raise AmqpError(NOT_IMPLEMENTED, f"prefetch_size!=0 ({size})")
+    count = method.int("prefetch_count")
+    if method.bit("global"):
+        channel.global_prefetch = count
+        channel.wake_consumers()
+    else:
+        channel.prefetch = count
+        if channel.global_prefetch:  # as in RabbitMQ, a limit for each consumer lifts the one for all of them
+            channel.global_prefetch = 0
+            channel.wake_consumers()
+    channel.reply(method_frame(channel.number, "basic.qos-ok"))
+
+
+def consume(channel: Channel, method: Method) -> None:
+    connection = channel.connection
+    given = method.str("queue")
+    tag = method.str("consumer_tag")
+    if given == DIRECT_REPLY:
+        _consume_replies(channel, method, tag)
+        return
+    name = queue_name(channel, given)
+    _refuse_reuse(channel, tag)
+    channel.check("read", connection.resource("queue", name))
+    if not tag:
+        tag = channel.broker.ids.name("amq.ctag-")
+    vhost = connection.open_vhost()
+    arguments = method.table("arguments")
+    queue = vhost.queue(name)
+    vhost.check_exclusive(queue, connection, False)
+    consumer_arguments.validate(queue.name, queue.kind, arguments)
+    if "x-lease" in arguments:
+        queue = view_of(queue, arguments)
+    field = arguments.get("x-priority")
+    priority = 0 if field is None else integer(field)
+    exclusive = method.bit("exclusive") and queue.kind == "classic"  # the other kinds do not know it
+    if queue.exclusive_consumer is not None or (
+        exclusive and (queue.dispatch.consumers or queue.dispatch.single_active)
+    ):
+        raise AmqpError(ACCESS_REFUSED, f"{queue.name} in exclusive use")
+    consumer = Subscription(
+        channel, queue, tag, method.bit("no_ack"), exclusive, priority, channel.prefetch, arguments
+    )
+    queue.check_consumer(consumer)
+    channel.consumers[tag] = consumer
+    if not method.bit("nowait"):
+        channel.reply(method_frame(channel.number, "basic.consume-ok", consumer_tag=tag))
+    queue.subscribe(consumer)
+
+
+def _refuse_reuse(channel: Channel, tag: str) -> None:
+    if tag and (tag in channel.consumers or channel.listens_as(tag)):
+        raise AmqpError(NOT_ALLOWED, f"attempt to reuse consumer tag '{tag}'")
+
+
+def _consume_replies(channel: Channel, method: Method, tag: str) -> None:
+    """Direct reply-to: replies come straight to this channel, there is no queue."""
+    _refuse_reuse(channel, tag)
+    if not method.bit("no_ack"):
+        raise AmqpError(PRECONDITION_FAILED, "reply consumer cannot acknowledge")
+    if channel.reply_consumer is not None:
+        raise AmqpError(PRECONDITION_FAILED, "reply consumer already set")
+    if not tag:
+        tag = channel.broker.ids.name("amq.ctag-")
+    channel.broker.replies.listen(channel, tag)
+    if not method.bit("nowait"):
+        channel.reply(method_frame(channel.number, "basic.consume-ok", consumer_tag=tag))
+
+
+def cancel(channel: Channel, method: Method) -> None:
+    """cancel-ok also for a tag that is not there; what was delivered stays outstanding."""
+    tag = method.str("consumer_tag")
+    if channel.listens_as(tag):
+        channel.broker.replies.stop(channel)
+    consumer = channel.consumers.pop(tag, None)
+    if consumer is not None:
+        consumer.queue.unsubscribe(consumer)
+    if not method.bit("nowait"):
+        channel.reply(method_frame(channel.number, "basic.cancel-ok", consumer_tag=tag))
+
+
+def get(channel: Channel, method: Method) -> None:
+    connection = channel.connection
+    name = queue_name(channel, method.str("queue"))
+    channel.check("read", connection.resource("queue", name))
+    vhost = connection.open_vhost()
+    queue = vhost.queue(name)
+    vhost.check_exclusive(queue, connection, False)
+    no_ack = method.bit("no_ack")
+    queue.check_get()
+    queue.check_whole()
+    entry = queue.get()
+    if entry is None:
+        channel.fetched_nothing += 1
+        queue.fetched_nothing += 1
+        channel.reply(method_frame(channel.number, "basic.get-empty"))
+        return
+    tag = channel.next_delivery_tag()
+    if not no_ack:
+        entry.delivered_at = channel.broker.turn.now
+        channel.unacked.add(tag, entry)
+    queue.got(entry, no_ack)
+    message = entry.message
+    answer = method_frame(
+        channel.number,
+        "basic.get-ok",
+        delivery_tag=tag,
+        redelivered=entry.redelivered,
+        exchange=message.origin.exchange,
+        routing_key=message.origin.routing_keys[0],
+        message_count=queue.ready,
+    )
+    channel.reply_with_message(answer, message, queue.promise_pending())
+    if no_ack:
+        channel.fetched_no_ack += 1
+    else:
+        channel.fetched += 1
+    if entry.redelivered:
+        channel.redelivered += 1
+    if entry.queue.vhost.tracing:
+        channel.broker.firehose.delivered(
+            channel.publishing.sender, queue.vhost, queue.name.name, entry.message, entry.redelivered
+        )
+
+
+def ack(channel: Channel, method: Method) -> None:
+    channel.basic_ack(_tag(method), method.bit("multiple"))
+
+
+def nack(channel: Channel, method: Method) -> None:
+    channel.basic_nack(_tag(method), method.bit("multiple"), method.bit("requeue"), 120)
+
+
+def reject(channel: Channel, method: Method) -> None:
+    channel.basic_nack(_tag(method), False, method.bit("requeue"), 90)
+
+
+def _tag(method: Method) -> int:
+    """A delivery tag as a signed number: none that we give out is that large, so only its text matters."""
+    tag = method.int("delivery_tag")
+    return tag if tag < 1 << 63 else tag - (1 << 64)
+
+
+def recover_async(channel: Channel, method: Method) -> None:
+    if not method.bit("requeue"):
+        raise AmqpError(NOT_IMPLEMENTED, "requeue=false")
+    channel.basic_recover()
+
+
+def recover(channel: Channel, method: Method) -> None:
+    recover_async(channel, method)
+    channel.reply(method_frame(channel.number, "basic.recover-ok"))

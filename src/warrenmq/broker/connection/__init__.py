@@ -1,0 +1,1 @@
+"""One client, from its first octet to its last."""

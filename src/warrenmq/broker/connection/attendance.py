@@ -1,0 +1,67 @@
+"""How many connections and channels each user has.
+
+Duty: to count, and to say when a limit is reached. Which connections there are is in ``connections.py``.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from warrenmq.broker.channel.session import Session
+from warrenmq.broker.connection.again import Again
+from warrenmq.broker.core import Core
+from warrenmq.wire.replies import NOT_ALLOWED, AmqpError
+
+
+class Attendance:
+    """The connections as each of them knows the others. Counts are kept, never walked for."""
+
+    def __init__(self, core: Core) -> None:
+        self._access: Final = core.access
+        self._totals: Final = core.totals
+        self._of_user: Final[dict[str, int]] = {}  # those that have opened a vhost
+        self._channels_of_user: Final[dict[str, int]] = {}
+        self.again: Final = Again(core.io_timers, core.io_clock)
+
+    def __len__(self) -> int:
+        raise NotImplementedError
+
+    def gone(self, connection: Session) -> None:
+        """It has ended."""
+        raise NotImplementedError
+
+    def vhost_opened(self, username: str) -> None:
+        """A connection has logged in and opened its vhost."""
+        _count(self._of_user, username, 1)
+
+    def vhost_left(self, username: str) -> None:
+        _count(self._of_user, username, -1)
+
+    def of_user(self, username: str) -> int:
+        return self._of_user.get(username, 0)
+
+    def check_channel_limit(self, username: str) -> None:
+        """530 when the user has as many channels as it may."""
+        limit = self._access.user_limit(username, "max-channels")
+        if limit >= 0 and self._channels_of_user.get(username, 0) >= limit:
+            raise AmqpError(
+                NOT_ALLOWED,
+                f"number of channels opened for user '{username}' has reached the maximum allowed "
+                f"user limit of ({limit})",
+            )
+
+    def channel_opened(self, username: str) -> None:
+        self._totals.channels_opened += 1
+        _count(self._channels_of_user, username, 1)
+
+    def channel_closed(self, username: str) -> None:
+        self._totals.channels_closed += 1
+        _count(self._channels_of_user, username, -1)
+
+
+def _count(counts: dict[str, int], name: str, change: int) -> None:
+    count = counts.get(name, 0) + change
+    if count > 0:
+        counts[name] = count
+    else:
+        counts.pop(name, None)

@@ -1,0 +1,364 @@
+"""A client connection: its state, its channels, what goes out to it, and how it ends.
+
+Duty: the life of a connection. Input is taken apart in ``frame_loop.py``, the handshake and all channel-0 methods are
+in ``handshake.py``, what a channel method does is in ``channel/methods/``. Output is gathered and flushed once a turn.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, final
+
+from mypy_extensions import i64
+
+from warrenmq.broker.channel.channel import Channel
+from warrenmq.broker.channel.sink import Sink
+from warrenmq.broker.channel.states import CHANNEL_CLOSED, CHANNEL_CLOSING, CHANNEL_OPEN, CLOSING, GONE, HEADER, RUNNING
+from warrenmq.broker.connection import reports
+from warrenmq.broker.connection.crowds import RemoveQueues
+from warrenmq.broker.connection.dialogue import Dialogue
+from warrenmq.broker.connection.frame_loop import consume
+from warrenmq.broker.connection.liveness import Deadline, Heartbeat
+from warrenmq.broker.durability.durability import Charged
+from warrenmq.broker.durability.flow import SHOWN_FOR, Credit
+from warrenmq.broker.services.pacing import LITTLE, OCTETS
+from warrenmq.wire.methods import method_frame
+from warrenmq.wire.replies import INTERNAL_ERROR, AmqpError
+
+if TYPE_CHECKING:
+    from warrenmq.broker.connection.attendance import Attendance
+    from warrenmq.broker.core import Core
+
+JOIN: Final = 4096  # so little input is cheaper to join to an unfinished frame than to take apart
+
+
+@final
+class Connection(Dialogue, Charged):
+    """One client, from its first octet to its last."""
+
+    def __init__(
+        self, broker: Core, connections: Attendance, sink: Sink, peer: str, peer_port: i64, host: str, port: i64
+    ) -> None:
+        super().__init__(broker, connections, sink, peer, peer_port, host, port)
+        self.sink: Final = sink
+        self.connected_at: Final[i64] = broker.turn.now
+        self._leaving: bool = False  # are its exclusive queues being deleted?
+        self._access_generation: i64 = -1
+        self._rest: list[bytes] = []  # the beginning of a frame whose end has not come
+        self._rest_size: i64 = 0
+        self._resumed: i64 = 0  # how often the client began to read again
+        self.held: bool = False  # nothing more is taken from it: it does not read, or its login waits
+        self._jobs: i64 = 0  # that its input waits for
+        # flow control and alarms
+        self.heeds_alarms: bool = True  # the HTTP API's do not, as in RabbitMQ
+        self.told_blocked: bool = False
+        self.in_flow: bool = False  # the log is behind: credit is used up
+        self.flow_until: i64 = 0
+        self._credit: Final = Credit(broker.durability.allowance)
+        self._charged: bool = False
+        self._heartbeat_timer: Final = Heartbeat(self)
+        self._deadline: Final = Deadline(self)
+        self.deadline = self._deadline
+
+    # -- input -------------------------------------------------------------------------------------------------
+
+    def feed(self, data: bytes) -> None:
+        """Bytes from the client. Never raises: a malformed client hurts only itself."""
+        self.received += len(data)
+        if self.state >= GONE or self.input_over:
+            return
+        if self._access_generation != self.broker.access.generation:
+            self._forget_routes()
+        if len(data) > LITTLE and self.broker.turn.work_left <= 0 and not self.stopped:
+            self.broker.pacing.hold(self)
+        start: i64 = 0
+        while self._rest and not self.stopped:
+            # only what the unfinished frame lacks is joined to it: the rest of the input is not copied
+            lacking: i64 = self.need - self._rest_size
+            if lacking > len(data) - start:
+                break
+            if lacking < 0 or len(data) - start - lacking < JOIN:  # below 0: stopped with whole frames left
+                lacking = len(data) - start
+            self._rest.append(data[start : start + lacking] if lacking < len(data) else data)
+            start += lacking
+            joined = b"".join(self._rest)
+            self._rest.clear()
+            self._take(joined, 0)
+        if self._rest:
+            self._keep(data, start)
+        elif start < len(data):
+            self._take(data, start)
+
+    def _take(self, data: bytes, start: i64) -> None:
+        """The frames in ``data`` from ``start`` on; what is left of it is kept."""
+        if self.state >= GONE or self.input_over:
+            return
+        self.at = start
+        self.broker.pacing.hearing = self
+        try:
+            while not self._consumed(data):
+                pass
+        except Exception as defect:
+            self.at = len(data)
+            self._crashed(defect)
+        self.broker.pacing.hearing = None
+        self.broker.turn.work_left -= (self.at - start) >> OCTETS
+        if self.at < len(data) and self.state < GONE and not self.input_over:
+            self._rest_size = 0
+            self._keep(data, self.at)
+
+    def _consumed(self, data: bytes) -> bool:
+        """Take frames up to the first that is refused; says whether that is all that will be taken."""
+        try:
+            consume(self, data)
+            return True
+        except AmqpError as error:
+            if self._raised(error):
+                return False
+            self.at = len(data)
+            return True
+
+    def _keep(self, data: bytes, start: i64) -> None:
+        if start < len(data):
+            self._rest.append(data[start:] if start else data)
+            self._rest_size += len(data) - start
+
+    # -- errors ------------------------------------------------------------------------------------------------
+
+    def _raised(self, error: AmqpError) -> bool:
+        """Close the channel or the connection; says whether reading goes on."""
+        channel = self.channels.get(self.number)
+        if not error.hard and channel is not None and self.state == RUNNING:
+            self.close_channel(channel, error)
+            return True
+        self.close_with(error)
+        return not self.input_over
+
+    def failed(self, number: i64, channel: object, error: AmqpError) -> None:
+        if self.state == RUNNING and self.channels.get(number) is channel:
+            self.number = number
+            self._raised(error)
+
+    def _crashed(self, defect: Exception) -> None:
+        """The safety net: a defect costs the client its connection, never the broker, and the operator is told."""
+        reports.crashed(self, defect)
+        try:
+            self.close_with(AmqpError(INTERNAL_ERROR, ""))
+        except Exception as another:  # it cannot even be closed in order
+            reports.crashed(self, another)
+            self.input_over = True
+            self.sink.close()
+
+    def close_channel(self, channel: Channel, error: AmqpError) -> None:
+        """Server-side channel.close; everything on the channel is ignored until close-ok."""
+        if channel.state != CHANNEL_OPEN:
+            return  # it was told already, for what it did meanwhile
+        reports.error("channel", self, channel.number, error)
+        channel.flush_confirms()
+        channel.enter(CHANNEL_CLOSING)
+        channel.terminate()
+        channel.reply(
+            method_frame(
+                channel.number,
+                "channel.close",
+                reply_code=error.code,
+                reply_text=error.text,
+                class_id=error.class_id,
+                method_id=error.method_id,
+            )
+        )
+
+    def close_with(self, error: AmqpError) -> None:
+        """Server-side connection.close."""
+        if self.state >= CLOSING:
+            return
+        if self.state == HEADER:
+            self.lost("refused")
+            return
+        reports.error("connection", self, self.number, error)
+        for channel in list(self.channels.values()):
+            channel.flush_confirms()
+        self.terminate()
+        self.enter(CLOSING)
+        self.write(
+            method_frame(
+                0,
+                "connection.close",
+                reply_code=error.code,
+                reply_text=error.text,
+                class_id=error.class_id,
+                method_id=error.method_id,
+            )
+        )
+        self.flush()
+        grace: i64 = 3000 if self.input_over else 30000
+        if not self.input_over and 0 < self.heartbeat * 1000 < grace:
+            grace = self.heartbeat * 1000
+        self.broker.io_timers.arm(self.deadline, self.broker.io_now() + grace)
+
+    def shut(self, code: i64, reason: str) -> None:
+        """An operator, or the end of the broker, closes the connection."""
+        self.number = 0
+        self.close_with(AmqpError(code, reason))
+
+    def channel_closed(self, number: i64) -> None:
+        channel = self.channels[number]
+        channel.flush_confirms()
+        channel.forget_commit_answer()
+        channel.enter(CHANNEL_CLOSED)
+        channel.terminate()
+        channel.reply(method_frame(channel.number, "channel.close-ok"))
+        self.drop_channel(channel)
+
+    def drop_channel(self, channel: Channel) -> None:
+        """A closed channel: its number may be used again."""
+        self.channels.pop(channel.number, None)
+        self.last_channel = None
+        self.connections.channel_closed(self.username)
+
+    def terminate(self) -> None:
+        """Channels end, exclusive queues go."""
+        for channel in list(self.channels.values()):
+            if channel.state != CHANNEL_CLOSED:
+                channel.enter(CHANNEL_CLOSED)
+        for channel in list(self.channels.values()):
+            channel.terminate()
+            self.connections.channel_closed(self.username)
+        self.channels.clear()
+        self.last_channel = None
+        if self.exclusive_queues and not self._leaving:
+            self._leaving = True
+            self.broker.jobs.add(RemoveQueues(self.exclusive_queues))
+        self._forget_routes()
+
+    def lost(self, reason: str) -> None:
+        """The transport is gone, or is to be dropped now."""
+        if self.state == GONE:
+            return
+        self.terminate()
+        self.flush()
+        self.enter(GONE)
+        self.output.end()
+        self.broker.io_timers.cancel(self._heartbeat_timer)
+        self.broker.io_timers.cancel(self.deadline)
+        self._heartbeat_timer.release()
+        self._deadline.release()
+        self.sink.close()
+        self.connections.gone(self)
+
+    # -- output ------------------------------------------------------------------------------------------------
+
+    def output_is_full(self) -> None:
+        """So many answers wait for a client that does not read that nothing more is taken from it."""
+        if not self.held:
+            self.held = True
+            self.update_reading()
+
+    def output_failed(self, error: Exception) -> None:
+        reports.crashed(self, error)
+        self.lost("its transport failed")
+
+    def pause_writing(self) -> None:
+        """The client does not read: nothing more is delivered to it, TCP holds the rest."""
+        self.output.pause()
+
+    def resume_writing(self) -> None:
+        self.output.writable = True
+        channels = list(self.channels.values())
+        if channels:  # another one is first each time: it may fill the socket alone
+            self._resumed += 1
+            first = self._resumed % len(channels)
+            for channel in channels[first:] + channels[:first]:
+                channel.wake_consumers()
+        if self.held:
+            self.release_hold()
+
+    def hold(self) -> None:
+        """Take nothing more from the client for now; what has come is kept."""
+        self.held = True
+        self.update_reading()
+
+    def release_hold(self) -> None:
+        if self._jobs:
+            return  # the last of them comes again
+        self.held = False
+        self.update_reading()
+        self.feed(b"")  # what had come already
+
+    def wait_for_job(self) -> None:
+        """What it sends from now on is looked at when the job is over."""
+        self._jobs += 1
+        self.hold()
+
+    def job_is_over(self) -> None:
+        self._jobs -= 1
+        self.hear_again()
+
+    def hear_again(self) -> None:
+        if self.output.writable:  # else it goes on when it reads again
+            self.release_hold()
+
+    # -- reading on and off ------------------------------------------------------------------------------------
+
+    def update_reading(self) -> None:
+        """Alarms, flow control and answers it does not take decide together whether the client is read."""
+        self.stopped = self.blocked or self.held
+        pause = self.stopped or self.in_flow
+        if pause and not self.reading_paused:
+            self.reading_paused = True
+            self.sink.pause_reading()
+        elif not pause and self.reading_paused:
+            self.reading_paused = False
+            self.sink.resume_reading()
+
+    def charge(self, batch: i64, size: i64) -> None:
+        """A message of this connection goes to the log."""
+        if not self._charged:
+            self._charged = True
+            self.broker.durability.charged(self)
+        if not self._credit.take(batch, size, self.broker.turn.now) and not self.in_flow:
+            self.in_flow = True
+            self.update_reading()
+
+    def give_credit(self, batch: i64) -> bool:
+        """The log got this far. Says whether no credit is outstanding any more."""
+        settled = self._credit.give_back(batch)
+        if self.in_flow and self._credit.enough():
+            self.in_flow = False
+            self.flow_until = self.broker.turn.now + SHOWN_FOR
+            self.update_reading()
+        if settled:
+            self._charged = False
+        return settled
+
+    def block(self) -> None:
+        """An alarm is on and content comes: the client is told why, and not heard until the alarm clears."""
+        if self.blocked or self.state != RUNNING or not self.heeds_alarms:
+            return
+        self.blocked = True
+        self.update_reading()
+        if self.connection_blocked:
+            self.told_blocked = True
+            self.write(method_frame(0, "connection.blocked", reason=self.broker.pressure.reason))
+
+    def unblock(self) -> None:
+        if not self.blocked:
+            return
+        self.blocked = False
+        self.update_reading()
+        if self.told_blocked:
+            self.told_blocked = False
+            self.write(method_frame(0, "connection.unblocked"))
+        self.feed(b"")  # what had come already
+
+    def out_of_credit(self) -> bool:
+        return self.in_flow
+
+    # -- helpers -----------------------------------------------------------------------------------------------
+
+    def _forget_routes(self) -> None:
+        self.memo.forget()
+        self._access_generation = self.broker.access.generation
+
+    def arm_heartbeat(self) -> None:
+        if self.heartbeat > 0:
+            self.broker.io_timers.arm(self._heartbeat_timer, self.broker.io_now() + self.heartbeat * 500)

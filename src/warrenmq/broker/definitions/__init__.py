@@ -1,0 +1,1 @@
+"""Definitions as documents: export, import, and policies put into force."""

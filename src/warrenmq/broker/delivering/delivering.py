@@ -1,0 +1,183 @@
+"""Putting a message into its queues: offered to each, logged once for all that must not lose it.
+
+Duty: who takes it, and the log's record. It is the one way in: for what is published, for dead letters, for messages
+that became due, for the firehose's copies. Not here: what a publisher is told (``publish/outcomes.py``), where a
+message goes (``exchange/walk.py``).
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from mypy_extensions import i64
+
+from warrenmq.broker.delivering.large import LARGE, LargeBody, logged_body
+from warrenmq.broker.exchange.walk import Routed
+from warrenmq.broker.message import Message
+from warrenmq.broker.queue import holder
+from warrenmq.broker.queue.queue import Queue
+from warrenmq.broker.records import Exchange
+from warrenmq.broker.services.services import Services
+
+# what became of a message that was offered to its queues
+ACCEPTED: Final = 0  # every queue took it, or took and dropped it
+WAITING: Final = 1  # accepted in memory; on disk when its batch is
+REFUSED: Final = 2  # some queue refused it (reject-publish, or the queue failed)
+NO_ROUTE: Final = 3  # no queue
+SCHEDULED: Final = 4  # delayed: the schedule holds it, and drop-in behaviour returns it if mandatory
+KEPT: Final = 5  # delayed, and it counts as routed
+
+
+def queues_of(routed: Routed) -> list[Queue]:
+    """The queues among the destinations."""
+    queues: list[Queue] = []
+    for destination in routed.queues:
+        if isinstance(destination, Queue):
+            queues.append(destination)
+    return queues
+
+
+def offer(services: Services, message: Message, queues: list[Queue], body: LargeBody | None = None) -> i64:
+    """Put the message into its queues; log it once when it must survive. ``body``: what the log has of it already."""
+    if len(queues) == 1:
+        queue = queues[0]
+        if queue.eager and queue.refuses(message):
+            queue.refused(message)
+            return REFUSED
+        return _accept_one(services, message, queue, body)
+    for queue in queues:
+        if queue.eager and queue.refuses(message):
+            accept(services, message, _accepting(message, queues), body)
+            return REFUSED
+    return accept(services, message, queues, body)
+
+
+def accept(services: Services, message: Message, queues: list[Queue], body: LargeBody | None) -> i64:
+    """Put the message into queues that do not refuse it."""
+    if len(queues) == 1:
+        return _accept_one(services, message, queues[0], body)
+    if not queues:
+        return NO_ROUTE
+    services.pacing.copied(len(queues))
+    logged = _log_for_all(services, message, queues, body)
+    if message.moved and logged:
+        for queue in queues:
+            queue.moved_batch = message.batch
+    for queue in queues:
+        queue.publish(message, queue.expiry_for(message))
+    return WAITING if logged else ACCEPTED
+
+
+def _accept_one(services: Services, message: Message, queue: Queue, body: LargeBody | None) -> i64:
+    if not queue.logs(message):
+        queue.publish(message, queue.expiry_for(message))
+        return ACCEPTED
+    _log_for_one(services, message, queue, body)
+    if message.moved:
+        queue.moved_batch = message.batch
+    queue.publish(message, queue.expiry_for(message))
+    return WAITING
+
+
+def _accepting(message: Message, queues: list[Queue]) -> list[Queue]:
+    """Those that take it; the others have been told that they refused it."""
+    accepting: list[Queue] = []
+    for queue in queues:
+        if queue.eager and queue.refuses(message):
+            queue.refused(message)
+        else:
+            accepting.append(queue)
+    return accepting
+
+
+def move(services: Services, message: Message, queues: list[Queue], address: i64) -> bool:
+    """Put a message that waited inside the broker into its queues; says whether any took it.
+
+    ``address`` is where the log has it already, so that its body is not written again; 0 when it has not.
+    """
+    if not address:
+        return offer(services, message, queues) not in (NO_ROUTE, REFUSED)
+    log = services.log
+    accepting = _accepting(message, queues)
+    for queue in accepting:
+        if queue.logs(message):
+            flags = holder.pack(message.priority, message.size, False)
+            log.hold(address, queue.id, queue.next_position, queue.expiry_for(message), flags)
+            message.address = address
+            message.batch = log.batch
+            queue.moved_batch = log.batch
+    for queue in accepting:
+        queue.publish(message, queue.expiry_for(message))
+    return len(accepting) > 0
+
+
+def undeliverable(services: Services, exchange: Exchange) -> None:
+    """A delayed message that no queue takes when it is due; there is no publisher to be told any more."""
+    services.unroutable += 1
+    exchange.messages_unroutable += 1
+
+
+def twin(message: Message) -> Message:
+    """The same content once more: what waits in a schedule is logged apart from what is in queues."""
+    frames = message.frames
+    new = Message(
+        message.origin, message.id, frames, message.channel, message.header_size, message.size, message.persistent
+    )
+    new.expiration = message.expiration
+    new.priority = message.priority
+    new.batch = message.batch
+    new.header_payload = message.header_payload
+    new.chunks = message.chunks
+    return new
+
+
+def _log_for_one(services: Services, message: Message, queue: Queue, body: LargeBody | None) -> None:
+    """Write a message to the log for the one queue that gets it and must not lose it."""
+    if message.size > LARGE and message.chunks is not None:
+        _log_for_all(services, message, [queue], body)
+        return
+    log = services.log
+    origin = message.origin
+    expiry = queue.expiry_for(message)
+    flags = holder.pack(message.priority, message.size, False)
+    address = log.append(
+        message.id,
+        message.header(),
+        message.body(),
+        origin.exchange,
+        origin.packed_keys,
+        flags=origin.bcc,
+        holders=1,
+    )
+    log.hold(address, queue.id, queue.next_position, expiry, flags)
+    message.address = address
+    message.batch = log.batch
+
+
+def _log_for_all(services: Services, message: Message, queues: list[Queue], body: LargeBody | None) -> bool:
+    """Write a message to the log, once for all queues that must not lose it. Says whether there is one."""
+    holding = [queue for queue in queues if queue.logs(message)]
+    if not holding:
+        return False
+    log = services.log
+    origin = message.origin
+    chunks = message.chunks
+    handle: i64 = 0
+    if chunks is not None and message.size > LARGE:
+        handle = logged_body(log, chunks, body)
+    address = log.append(
+        message.id,
+        message.header(),
+        b"" if handle else message.body(),
+        origin.exchange,
+        origin.packed_keys,
+        flags=origin.bcc,
+        holders=len(holding),
+        handle=handle,
+    )
+    flags = holder.pack(message.priority, message.size, False)
+    for queue in holding:
+        log.hold(address, queue.id, queue.next_position, queue.expiry_for(message), flags)
+    message.address = address
+    message.batch = log.batch
+    return True

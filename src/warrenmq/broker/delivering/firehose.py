@@ -1,0 +1,86 @@
+"""The firehose: copies of what is published and delivered, to amq.rabbitmq.trace, while a vhost is traced.
+
+The copies are transient, carry the traced message's facts in headers, and are never traced themselves.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, final
+
+from warrenmq.broker.delivering.delivering import offer
+from warrenmq.broker.exchange.walk import route as walk
+from warrenmq.broker.message import Message, Origin, message_from
+from warrenmq.broker.records import Content
+from warrenmq.broker.sender import Sender
+from warrenmq.wire.content import Properties, encode_header
+from warrenmq.wire.fields import Field, Table, field_of
+
+if TYPE_CHECKING:
+    from warrenmq.broker.queue.queue import Queue
+    from warrenmq.broker.queue.surroundings import Realm
+    from warrenmq.broker.services.services import Services
+
+TRACE: Final = "amq.rabbitmq.trace"
+
+
+def _signed(value: int) -> int:
+    """RabbitMQ gives every number as 32 bits with a sign, also the timestamps that do not fit."""
+    value &= 0xFFFFFFFF
+    return value - 0x100000000 if value > 0x7FFFFFFF else value
+
+
+@final
+class Firehose:
+    """The maker of trace messages, for what is published and for what is delivered."""
+
+    def __init__(self, services: Services, node: str) -> None:
+        self._services: Final = services
+        self._node: Final = node
+
+    def published(self, sender: Sender, vhost: Realm, message: Message, queues: list[Queue]) -> None:
+        origin = message.origin
+        names = [queue.name.name for queue in queues]
+        if origin.exchange == "":
+            names = sorted(set(origin.routing_keys))  # the default exchange does not ask whether they exist
+        headers = self._facts(message)
+        self._who(headers, sender, vhost)
+        headers["routed_queues"] = Field("A", [Field("S", name) for name in names])
+        self._send(vhost, "publish." + origin.exchange, headers, message)
+
+    def delivered(self, receiver: Sender, vhost: Realm, queue: str, message: Message, redelivered: bool) -> None:
+        headers = self._facts(message)
+        headers["redelivered"] = Field("I", 1 if redelivered else 0)
+        self._who(headers, receiver, vhost)
+        self._send(vhost, "deliver." + queue, headers, message)
+
+    def _facts(self, message: Message) -> Table:
+        properties: Table = {}
+        for name, value in reversed(Content(message.header(), b"").properties.present().items()):
+            if name == "headers":
+                properties[name] = Field("F", value)
+            elif isinstance(value, int):
+                properties[name] = Field("I", _signed(value))
+            else:
+                properties[name] = field_of(value)
+        return {
+            "exchange_name": Field("S", message.origin.exchange),
+            "routing_keys": Field("A", [Field("S", key) for key in message.origin.routing_keys]),
+            "properties": Field("F", properties),
+            "node": Field("S", self._node),
+        }
+
+    def _who(self, headers: Table, receiver: Sender, vhost: Realm) -> None:
+        headers["vhost"] = Field("S", vhost.name)
+        headers["connection"] = Field("S", receiver.connection_name)
+        headers["channel"] = Field("I", int(receiver.channel_number))
+        headers["user"] = Field("S", receiver.username)
+
+    def _send(self, vhost: Realm, key: str, headers: Table, message: Message) -> None:
+        if message.origin.exchange == TRACE:
+            return
+        header = encode_header(Properties(headers=headers), message.size)
+        id = self._services.ids.message()
+        copy = message_from(Origin(TRACE, [key]), id, header, message.pieces(), message.size, False)
+        routed = walk(vhost.exchanges[TRACE], copy.basic_message(vhost.name), vhost.exchanges, vhost.queues)
+        targets = [vhost.queues[found.name.name] for found in routed.queues if found.name.name in vhost.queues]
+        offer(self._services, copy, targets)

@@ -1,0 +1,1 @@
+"""Who waits for the disk, and what is let go there."""

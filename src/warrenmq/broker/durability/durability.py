@@ -1,0 +1,174 @@
+"""What waits for the disk, and what happens when the log says that it got there, or that it cannot.
+
+Duty: who waits (channels for confirms and answers, queues for the promise about deliveries, HTTP calls, credit) and
+who is told in which order. What a publisher is told is decided in ``publish/outcomes.py``; the log's own work is in
+``log/``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final, final
+
+from librt.vecs import append
+from mypy_extensions import i64, trait
+
+from warrenmq.broker.delay.delays import Delays
+from warrenmq.broker.durability.dropping import FEW, LetGo
+from warrenmq.broker.durability.flow import Allowance
+from warrenmq.broker.queue.queue import Queue
+from warrenmq.broker.vhost.vhost import VHost
+
+if TYPE_CHECKING:
+    from warrenmq.broker.queue.surroundings import Surroundings
+
+
+@trait
+class WaitsForLog:
+    """A channel with publishes or answers that wait for the log."""
+
+    def log_synced(self, batch: i64) -> None:
+        """What its publishers wait for is on disk up to this batch."""
+        raise NotImplementedError
+
+    def batch_failed(self, batch: i64, taken: dict[int, int]) -> None:
+        """What its publishers wait for could not be written."""
+        raise NotImplementedError
+
+    def queue_lost(self, queue: Queue, deleted: bool) -> None:
+        """A queue for which its publishers wait is gone."""
+        raise NotImplementedError
+
+    def waited(self) -> bool:
+        """Does anything wait still?"""
+        raise NotImplementedError
+
+    def release(self, synced: i64) -> bool:
+        """Send the answers that waited. Says whether nothing is held any more."""
+        raise NotImplementedError
+
+    def log_failed(self) -> bool:
+        """The disk fails: send what may go out. Says whether nothing is held any more."""
+        raise NotImplementedError
+
+
+@trait
+class Charged:
+    """A connection with credit outstanding."""
+
+    def out_of_credit(self) -> bool:
+        raise NotImplementedError
+
+    def give_credit(self, batch: i64) -> bool:
+        """Says whether none is outstanding any more."""
+        raise NotImplementedError
+
+
+@final
+class Durability:
+    """The list of answers and credits that wait for a batch, settled when the log reports on it."""
+
+    def __init__(self, broker: Surroundings, vhosts: dict[str, VHost], delay: Delays) -> None:
+        self._broker: Final = broker
+        self._vhosts: Final = vhosts
+        self._delay: Final = delay
+        self.allowance: Final = Allowance()
+        self.waiting: list[WaitsForLog] = []  # publishers wait for confirms there
+        self.gated: list[WaitsForLog] = []  # answers are held there
+        self._callbacks: list[tuple[int, Callable[[], None]]] = []
+        self._charged: list[Charged] = []  # with credit outstanding
+        self.problem: str = ""  # why the log cannot be written, "" while it can
+
+    # -- waiting -----------------------------------------------------------------------------------------------
+
+    def when_synced(self, callback: Callable[[], None]) -> None:
+        """Call back when everything up to now is on disk (HTTP answers wait this way)."""
+        self._broker.turn.owed = True
+        self._callbacks.append((self._broker.log.batch, callback))
+
+    def charged(self, connection: Charged) -> None:
+        """The connection has credit outstanding."""
+        self._charged.append(connection)
+
+    # -- what the log says -------------------------------------------------------------------------------------
+
+    def synced(self, batch: i64) -> None:
+        """Batches up to this one are on disk."""
+        self._delay.synced(batch)
+        if self._charged:
+            self._give_credit(batch)
+        if self.waiting:
+            for channel in self.waiting:
+                channel.log_synced(batch)
+            self.waiting = [channel for channel in self.waiting if channel.waited()]
+        if self.gated:
+            self.gated = [channel for channel in self.gated if not channel.release(batch)]
+        self._broker.held_deliveries.synced()
+        if self._callbacks:
+            waiting = self._callbacks
+            self._callbacks = [item for item in waiting if item[0] > batch]
+            for number, callback in waiting:
+                if number <= batch:
+                    callback()
+
+    def failed(self, batch: i64, reason: str) -> None:
+        """The log could not write: take back what nobody has seen, nack what was waiting, say why."""
+        broker = self._broker
+        log = broker.log
+        broker.pressure.log_failing = True
+        self.problem = reason
+        broker.notes.event("error", "log_write_failed", {"reason": reason, "batch": int(batch)})
+        taken: dict[int, int] = {}  # address -> from how many queues
+        for vhost in self._vhosts.values():
+            for queue in vhost.queues.values():
+                if queue.durable:
+                    for address in queue.take_back(log.synced + 1):
+                        log.settle(queue.id, address)
+                        taken[address] = taken.get(address, 0) + 1
+        self._delay.batch_failed(batch)
+        self._give_credit(batch)
+        for channel in self.waiting:
+            channel.batch_failed(batch, taken)
+        self.waiting = [channel for channel in self.waiting if channel.waited()]
+        self.gated = [channel for channel in self.gated if not channel.log_failed()]
+        broker.held_deliveries.failed()
+        broker.update_alarms()
+
+    def recovered(self) -> None:
+        broker = self._broker
+        broker.pressure.log_failing = False
+        self.problem = ""
+        broker.notes.event("info", "log_recovered", {})
+        broker.update_alarms()
+
+    def _give_credit(self, batch: i64) -> None:
+        used_up = False
+        for connection in self._charged:
+            used_up = used_up or connection.out_of_credit()
+        self.allowance.synced(batch, self._broker.turn.now, used_up)
+        still: list[Charged] = []
+        for connection in self._charged:
+            if not connection.give_credit(batch):
+                still.append(connection)
+        self._charged = still
+
+    # -- whole queues ------------------------------------------------------------------------------------------
+
+    def drop(self, queue: Queue) -> None:
+        """A durable queue goes: everything it still holds, waiting or with consumers."""
+        broker = self._broker
+        addresses = queue.logged_addresses()
+        for address in queue.kept_addresses():
+            addresses = append(addresses, address)
+        if queue.aside is not None:
+            addresses = queue.aside.addresses(addresses)
+        pieces = broker.pieces_with(queue)
+        count: i64 = 0
+        for some in pieces:
+            count += len(some)
+        if count <= FEW:
+            for entry in broker.outstanding(queue):
+                if queue.holds(entry.message):
+                    addresses = append(addresses, entry.message.address)
+            pieces.clear()
+        broker.jobs.add(LetGo(broker, queue, addresses, pieces))

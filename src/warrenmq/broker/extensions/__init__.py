@@ -1,0 +1,1 @@
+"""Other people's code in the broker: interceptors and decorators."""

@@ -1,0 +1,1 @@
+"""Policies: what one says, which one wins, what its keys may be."""

@@ -1,0 +1,1 @@
+"""Taking up what the log found, and a clean stop."""

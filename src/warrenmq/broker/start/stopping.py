@@ -1,0 +1,46 @@
+"""What ``stop_app`` leaves: durable exchanges, queues and bindings, and what the log keeps in them.
+
+Duty: to forget the rest, as a restart of the process does. Not here: the clients, who have been told to go before
+(``Broker.shut_down``); leases, which are kept until their own end.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from warrenmq.broker.queue.queue import Queue
+from warrenmq.broker.records import Binding, Exchange
+
+if TYPE_CHECKING:
+    from warrenmq.broker.core import Core
+    from warrenmq.broker.vhost.vhost import VHost
+
+
+def forget_transient(broker: Core) -> None:
+    for vhost in list(broker.vhosts.values()):
+        _forget_bindings(vhost)
+        for exchange in list(vhost.exchanges.values()):
+            if not exchange.durable:
+                vhost.remove_exchange(exchange)
+        for queue in list(vhost.queues.values()):
+            if queue.durable:
+                queue.forget_transient()
+                queue.touch()  # its expiry begins anew
+            else:
+                vhost.remove_queue(queue)
+
+
+def _forget_bindings(vhost: VHost) -> None:
+    """First of all: a durable auto-delete exchange does not go because its last binding was a transient one."""
+    for exchange in vhost.exchanges.values():
+        for binding in list(exchange.bindings_out.values()):
+            if not _is_durable(binding):
+                vhost.remove_binding(binding, False)
+
+
+def _is_durable(binding: Binding) -> bool:
+    destination = binding.destination
+    if isinstance(destination, Exchange):
+        return binding.source.durable and destination.durable
+    assert isinstance(destination, Queue)
+    return binding.source.durable and destination.durable

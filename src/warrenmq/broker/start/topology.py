@@ -1,0 +1,149 @@
+"""What the log has of vhosts and of what is in them, taken up again at start.
+
+Duty: definitions in the order in which they depend on one another, and the entries of each queue. How they stand in the
+log is in ``declared.py``.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Final, final
+
+from librt.strings import read_i64_be
+from mypy_extensions import i64
+
+from warrenmq.broker.queue import holder
+from warrenmq.broker.queue.classic import leases_of
+from warrenmq.broker.records import INTERNAL
+from warrenmq.broker.vhost.declared import stored_binding_key, unpack
+from warrenmq.log.damage import RecordDamaged
+
+if TYPE_CHECKING:
+    from warrenmq.broker.core import Core
+    from warrenmq.broker.queue.lease import Lease
+    from warrenmq.broker.queue.queue import Queue
+    from warrenmq.log.index import QueueIndex
+
+REDELIVERED: Final = 1
+
+
+def load_definitions(
+    broker: Core, definitions: dict[tuple[str, str], bytes]
+) -> list[tuple[str, dict[str, object]]]:
+    """Everything durable but messages, in the order in which it depends on one another.
+
+    Returns what belongs to neither vhosts, nor access, nor policies, with its kind.
+    """
+    others: list[tuple[str, dict[str, object]]] = []
+    by_kind: dict[str, list[dict[str, object]]] = {}
+    for (kind, _), raw in definitions.items():
+        value = json.loads(raw)
+        assert isinstance(value, dict)
+        by_kind.setdefault(kind, []).append(value)
+    for value in by_kind.pop("vhost", []):
+        vhost = broker.add_vhost(str(value["name"]), str(value.get("user", INTERNAL)))
+        vhost.description = str(value.get("description", ""))
+        vhost.default_queue_type = str(value.get("default_queue_type", ""))
+        tags = value.get("tags")
+        if isinstance(tags, list):
+            vhost.tags = [str(tag) for tag in tags]
+    exchanges = by_kind.pop("exchange", [])
+    queues = by_kind.pop("queue", [])
+    bindings = by_kind.pop("binding", [])
+    for kind, values in by_kind.items():
+        for value in values:
+            if not broker.access.load(kind, value) and not broker.policies.load(kind, value):
+                others.append((kind, value))
+    for value in exchanges:
+        owner = broker.vhosts[str(value["vhost"])]
+        exchange = owner.restore_exchange(
+            str(value["name"]),
+            str(value["type"]),
+            value["auto_delete"] is True,
+            value["internal"] is True,
+            unpack(value["arguments"]),
+        )
+        exchange.user = str(value.get("user", ""))
+        scratches = value.get("scratches")
+        if isinstance(scratches, dict):
+            exchange.scratches = scratches
+    for value in queues:
+        owner = broker.vhosts[str(value["vhost"])]
+        id = value["id"]
+        assert isinstance(id, int)
+        broker.ids.saw_queue(id)
+        queue = owner.add_queue(
+            owner.queue_name(str(value["name"])),
+            id,
+            True,
+            None,
+            value["auto_delete"] is True,
+            unpack(value["arguments"]),
+        )
+        queue.identity = str(value.get("identity", id))  # older logs have none
+    for value in bindings:
+        owner = broker.vhosts[str(value["vhost"])]
+        source = owner.exchanges.get(str(value["source"]))
+        name = str(value["destination"])
+        destination = owner.queues.get(name) if value["kind"] == "queue" else owner.exchanges.get(name)
+        if source is not None and destination is not None:
+            owner.restore_binding(source, destination, str(value["key"]), unpack(value["arguments"]))
+        else:  # one end is gone, and a crash came before the log heard of each binding that went along
+            broker.log.undefine("binding", stored_binding_key(value))
+    return others
+
+
+@final
+class StoredLease:
+    """What the log has about a lease."""
+
+    def __init__(self, value: dict[str, object]) -> None:
+        self.value: Final = value
+        self.settled: int = 0
+        self.backs: list[object] = []
+
+
+def load_queue(
+    broker: Core,
+    queue: Queue,
+    index: QueueIndex,
+    delivered_up_to: i64,
+    clean: bool,
+    leases: list[StoredLease],
+) -> None:
+    """The entries the log found for a queue, in order of position; those that are leased go to their lease."""
+    leased: dict[int, tuple[Lease, int]] = {}
+    for stored in leases:
+        leased.update(leases_of(queue).restore(stored.value, stored.settled, stored.backs))
+    i: i64 = 0
+    while i < len(index):
+        position = index.positions[i]
+        packed = index.flags[i]
+        redelivered = holder.was_delivered(packed) or (not clean and position <= delivered_up_to)
+        failures = holder.failures_of(packed)
+        if failures:
+            queue.recovered_failures(position, failures)
+        size = holder.size_of(packed)
+        if size == holder.LARGE:
+            try:
+                size = read_i64_be(broker.log.read_head(index.addresses[i]).header, 4)
+            except RecordDamaged:  # it is set aside when its turn comes: that it is large is all one knows
+                size = holder.LARGE
+        reason = holder.reason_of(packed)
+        if reason:
+            queue.recovered_letter(position, index.addresses[i], size, reason)
+            i += 1
+            continue
+        if leased and position in leased:
+            lease, slot = leased[position]
+            flags = REDELIVERED if redelivered else 0
+            lease.claim(slot, index.addresses[i], size, holder.priority_of(packed), flags, index.expiries[i])
+            queue.recovered_lease(position, size)
+            i += 1
+            continue
+        queue.recover(
+            position, index.addresses[i], size, REDELIVERED if redelivered else 0, index.expiries[i],
+            holder.priority_of(packed),
+        )  # fmt: skip
+        i += 1
+    leases_of(queue).restored()

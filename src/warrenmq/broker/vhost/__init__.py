@@ -1,0 +1,1 @@
+"""Virtual hosts: what exists in each, and what all of them share."""

@@ -1,0 +1,112 @@
+"""What a vhost asks when something is declared, changed or removed in it.
+
+Duty: the parts that all vhosts share: users and limits, policies, decorators, totals, and which kind of queue is made.
+What else has to be seen to when a queue or an exchange goes is the broker's affair.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from mypy_extensions import i64
+
+from warrenmq.broker.access.access import Access
+from warrenmq.broker.extensions.decorator import DecoratorRegistry
+from warrenmq.broker.policy.policies import Policies
+from warrenmq.broker.queue.arguments import QUORUM, STREAM, queue_type
+from warrenmq.broker.queue.classic import ClassicQueue
+from warrenmq.broker.queue.queue import Queue
+from warrenmq.broker.queue.quorum import QuorumQueue
+from warrenmq.broker.queue.stream import StreamQueue
+from warrenmq.broker.queue.surroundings import Owner, Realm, Surroundings
+from warrenmq.broker.records import Exchange, Resource
+from warrenmq.broker.services.clock import Clock
+from warrenmq.broker.services.notes import Notes
+from warrenmq.broker.services.randomness import Randomness
+from warrenmq.broker.vhost.forgetting import ForgetBindings
+from warrenmq.broker.vhost.totals import Totals
+from warrenmq.log.log import Log
+from warrenmq.log.transient import TransientStore
+from warrenmq.wire.fields import Table
+
+
+class Registry(Surroundings):
+    """What queues find around them, and what vhosts need besides."""
+
+    def __init__(
+        self,
+        log: Log,
+        transient: TransientStore,
+        clock: Clock,
+        io_clock: Clock,
+        randomness: Randomness,
+        notes: Notes,
+    ) -> None:
+        super().__init__(log, transient, clock, io_clock, randomness, notes)
+        self.access: Final = Access(self.store, io_clock, notes)
+        self.policies: Final = Policies(self.store, io_clock, notes)
+        self.decorators: Final = DecoratorRegistry()
+        self.totals: Final = Totals()
+        self.forgetting: dict[Resource, ForgetBindings] = {}  # by the queue or exchange that is gone
+        self._noted_quorum: bool = False
+
+    def make_queue(
+        self,
+        name: Resource,
+        vhost: Realm,
+        id: i64,
+        durable: bool,
+        exclusive_owner: Owner | None,
+        auto_delete: bool,
+        arguments: Table,
+    ) -> Queue:
+        if queue_type(arguments) == STREAM:
+            return StreamQueue(name, vhost, id, durable, exclusive_owner, auto_delete, arguments)
+        if queue_type(arguments) == QUORUM:
+            self._note_quorum(name)
+            return QuorumQueue(name, vhost, id, durable, exclusive_owner, auto_delete, arguments)
+        return ClassicQueue(name, vhost, id, durable, exclusive_owner, auto_delete, arguments)
+
+    def _note_quorum(self, name: Resource) -> None:
+        if not self._noted_quorum:
+            self._noted_quorum = True
+            self.notes.event(
+                "warning", "quorum_queue_without_replicas", {"queue": str(name), "members": 1, "replicated": False}
+            )
+
+    def apply_exchange_policy(self, exchange: Exchange) -> None:
+        resource = exchange.name
+        passed_over = self.policies.passed_over(resource.virtual_host)
+        name, operator, definition = self.policies.effective(resource.virtual_host, "exchange", resource.name)
+        if self.policies.passed_over(resource.virtual_host) != passed_over:
+            self.look_again(resource)
+        exchange.policy = name
+        exchange.operator_policy = operator
+        exchange.policy_definition = definition
+
+    def apply_queue_policy(self, queue: Queue) -> bool:
+        """Find out which policies apply; says whether they say anything else than before."""
+        passed_over = self.policies.passed_over(queue.vhost.name)
+        name, operator, definition = self.policies.effective(
+            queue.vhost.name, "queue", queue.name.name, queue_type(queue.arguments)
+        )
+        if self.policies.passed_over(queue.vhost.name) != passed_over:
+            self.look_again(queue.name)
+        queue.policy = name
+        queue.operator_policy = operator
+        if definition == queue.policy_definition:
+            return False
+        queue.policy_definition = definition
+        return True
+
+    def look_again(self, name: Resource) -> None:
+        """A policy's pattern had been given up when this queue or exchange was looked at."""
+        raise NotImplementedError
+
+    def exchange_removed(self, exchange: Exchange) -> None:
+        """What goes with an exchange: its delayed messages."""
+        raise NotImplementedError
+
+    def queue_gone(self, queue: Queue, deleted: bool) -> None:
+        """Tell the publishers that wait for it."""
+        raise NotImplementedError

@@ -1,0 +1,379 @@
+"""A virtual host: its exchanges, queues and bindings, and the operations on them.
+
+Duty: what exists, and keeping the log and the route caches in step with it. Raises AmqpError with RabbitMQ's texts.
+Not here: who may do it (``channel.check`` and the HTTP API ask ``access.py``), routing, messages.
+"""
+
+from __future__ import annotations
+
+from typing import Final, final
+
+from mypy_extensions import i64
+
+from warrenmq.broker import equivalence
+from warrenmq.broker.access.access import store_key
+from warrenmq.broker.exchange.arguments import alternate_of
+from warrenmq.broker.exchange.bindings import identity
+from warrenmq.broker.exchange.types import create
+from warrenmq.broker.extensions.decorator import decorators_for
+from warrenmq.broker.extensions.decorator import validate as validate_decorators
+from warrenmq.broker.queue import arguments as queue_arguments
+from warrenmq.broker.queue.queue import Queue
+from warrenmq.broker.queue.surroundings import Owner, Realm
+from warrenmq.broker.records import INTERNAL, Binding, Destination, Exchange, Resource
+from warrenmq.broker.services.postponed import Postponed
+from warrenmq.broker.vhost import declared
+from warrenmq.broker.vhost.dependents import Dependents
+from warrenmq.broker.vhost.forgetting import ForgetBindings
+from warrenmq.broker.vhost.registry import Registry
+from warrenmq.wire.fields import Table
+from warrenmq.wire.replies import ACCESS_REFUSED, NOT_FOUND, PRECONDITION_FAILED, RESOURCE_LOCKED, AmqpError
+
+PREDECLARED: Final = [
+    ("", "direct", False),
+    ("amq.direct", "direct", False),
+    ("amq.fanout", "fanout", False),
+    ("amq.headers", "headers", False),
+    ("amq.match", "headers", False),
+    ("amq.rabbitmq.trace", "topic", True),
+    ("amq.topic", "topic", False),
+]
+
+
+@final
+class VHost(Realm):
+    """A namespace of exchanges, queues and bindings: declared, bound, deleted and restored here."""
+
+    def __init__(self, name: str, registry: Registry, user: str = INTERNAL) -> None:
+        super().__init__(name, registry)
+        self.registry: Final = registry
+        self.user: Final = user  # who made it
+        self.description: str = ""
+        self.tags: list[str] = []
+        self.default_queue_type: str = ""
+        self.connections: i64 = 0
+        self.leaving: bool = False  # is it being deleted? Then it takes nobody in
+        self.exchange_routes: Final = Dependents()
+        self.queue_routes: Final = Dependents()
+        for exchange_name, type, internal in PREDECLARED:
+            self._add_exchange(exchange_name, type, True, False, internal, {}).user = user
+
+    def save(self) -> None:
+        """Into the definitions: what is said of it itself, not what is in it."""
+        self.registry.store.put(
+            "vhost",
+            self.name,
+            {
+                "name": self.name,
+                "description": self.description,
+                "tags": self.tags,
+                "default_queue_type": self.default_queue_type,
+                "user": self.user,
+            },
+        )
+
+    def exchange_name(self, name: str) -> Resource:
+        return Resource(self.name, "exchange", name)
+
+    def queue_name(self, name: str) -> Resource:
+        return Resource(self.name, "queue", name)
+
+    def set_tracing(self, on: bool) -> None:
+        """Switch the firehose: every route is looked up again, as a traced publish takes the long way."""
+        self.tracing = on
+        self.exchange_routes.all_changed()
+        self.queue_routes.all_changed()
+
+    # -- exchanges ---------------------------------------------------------------------------------------------
+
+    def exchange(self, name: str) -> Exchange:
+        exchange = self.exchanges.get(name)
+        if exchange is None:
+            raise AmqpError(NOT_FOUND, f"no {self.exchange_name(name)}")
+        return exchange
+
+    def declare_exchange(
+        self, name: str, type: str, durable: bool, auto_delete: bool, internal: bool, arguments: Table, username: str
+    ) -> Exchange:
+        exchange = self.exchanges.get(name)
+        if exchange is not None:
+            equivalence.check_property(exchange.name, "type", exchange.type, type)
+            equivalence.check_property(exchange.name, "durable", exchange.durable, durable)
+            equivalence.check_property(exchange.name, "auto_delete", exchange.auto_delete, auto_delete)
+            equivalence.check_property(exchange.name, "internal", exchange.internal, internal)
+            equivalence.check_arguments(exchange.name, exchange.arguments, arguments, ["alternate-exchange"])
+            return exchange
+        if name.startswith("amq."):
+            raise AmqpError(ACCESS_REFUSED, f"exchange name '{name}' contains reserved prefix 'amq.*'")
+        exchange = self._add_exchange(name, type, durable, auto_delete, internal, arguments)
+        exchange.user = username
+        if durable:
+            declared.put_exchange(self.registry.store, self.name, exchange)
+        return exchange
+
+    def _add_exchange(
+        self, name: str, type: str, durable: bool, auto_delete: bool, internal: bool, arguments: Table
+    ) -> Exchange:
+        self._finish_forgetting(self.exchange_name(name))
+        matcher = create(type, arguments, self.registry.randomness)
+        exchange = Exchange(self.exchange_name(name), type, durable, auto_delete, internal, arguments, matcher)
+        matcher.validate(exchange)
+        validate_decorators(exchange, self.registry.decorators)
+        self.exchanges[name] = exchange
+        self.refresh_exchange(exchange)
+        self.exchange_routes.changed(name)  # somebody's alternate exchange may have been missing
+        return exchange
+
+    def restore_exchange(self, name: str, type: str, auto_delete: bool, internal: bool, arguments: Table) -> Exchange:
+        """A durable exchange found in the log at start."""
+        return self._add_exchange(name, type, True, auto_delete, internal, arguments)
+
+    def refresh_exchange(self, exchange: Exchange) -> None:
+        """Arguments, policy or decorators changed: derive what follows from them."""
+        self.registry.apply_exchange_policy(exchange)
+        exchange.alternate = alternate_of(exchange)
+        exchange.decorators = decorators_for(exchange, self.registry.decorators)
+        self.exchange_routes.changed(exchange.name.name)
+
+    def update_scratch(self, exchange: Exchange, key: str, value: object) -> None:
+        """The only way to change an exchange's scratches; durable like the exchange."""
+        exchange.scratches[key] = value
+        if exchange.durable:
+            declared.put_exchange(self.registry.store, self.name, exchange)
+
+    def delete_exchange(self, name: str, if_unused: bool) -> None:
+        """Deleting what is not there is fine."""
+        exchange = self.exchanges.get(name)
+        if exchange is None:
+            return
+        if if_unused and exchange.bindings_out:
+            raise AmqpError(PRECONDITION_FAILED, f"{exchange.name} in use")
+        self.remove_exchange(exchange)
+
+    def remove_exchange(self, exchange: Exchange) -> None:
+        name = exchange.name.name
+        if self.exchanges.pop(name, None) is None:
+            return
+        if exchange.durable:
+            self.registry.store.delete("exchange", store_key([self.name, name]))
+        stored = self._unbind_all(exchange, exchange.bindings_out)
+        stored.extend(self._unbind_all(exchange, exchange.bindings_in))
+        self._forget_bindings(exchange.name, stored)
+        self.registry.exchange_removed(exchange)
+        self.exchange_routes.changed(name)
+
+    # -- queues ------------------------------------------------------------------------------------------------
+
+    def queue(self, name: str) -> Queue:
+        queue = self.queues.get(name)
+        if queue is None:
+            raise AmqpError(NOT_FOUND, f"no {self.queue_name(name)}")
+        return queue
+
+    def declare_queue(
+        self,
+        name: str,
+        durable: bool,
+        exclusive_owner: Owner | None,
+        auto_delete: bool,
+        arguments: Table,
+    ) -> Queue:
+        self.registry.totals.queues_declared += 1
+        queue = self.queues.get(name)
+        if queue is not None:
+            self.check_equivalent(queue, durable, exclusive_owner, auto_delete, arguments)
+            queue.touch()
+            return queue
+        resource = self.queue_name(name)
+        queue_arguments.validate(resource, arguments, durable, exclusive_owner is not None, auto_delete)
+        limit = self.registry.access.vhost_limit(self.name, "max-queues")
+        if limit >= 0 and len(self.queues) >= limit:
+            raise AmqpError(
+                PRECONDITION_FAILED,
+                f"cannot declare queue '{name}': queue limit in vhost '{self.name}' ({limit}) is reached",
+            )
+        if exclusive_owner is not None:
+            durable = False  # an exclusive queue goes with its connection, so it is recorded as transient
+        self.registry.totals.queues_created += 1
+        queue = self.add_queue(resource, self.registry.ids.queue(), durable, exclusive_owner, auto_delete, arguments)
+        queue.identity = self.registry.ids.name(f"{queue.id}-")
+        if durable:
+            declared.put_queue(self.registry.store, self.name, queue)
+        if exclusive_owner is not None:
+            exclusive_owner.owns(queue)
+        return queue
+
+    def add_queue(
+        self,
+        name: Resource,
+        id: i64,
+        durable: bool,
+        exclusive_owner: Owner | None,
+        auto_delete: bool,
+        arguments: Table,
+    ) -> Queue:
+        self._finish_forgetting(name)
+        queue = self.registry.make_queue(name, self, id, durable, exclusive_owner, auto_delete, arguments)
+        self.queues[name.name] = queue
+        self.refresh_queue(queue)
+        self.queue_routes.changed(name.name)
+        return queue
+
+    def refresh_queue(self, queue: Queue) -> None:
+        """A policy changed."""
+        if self.registry.apply_queue_policy(queue):
+            queue.apply_settings()
+
+    def check_equivalent(
+        self, queue: Queue, durable: bool, exclusive_owner: Owner | None, auto_delete: bool, arguments: Table
+    ) -> None:
+        self.check_exclusive(queue, exclusive_owner, True)
+        equivalence.check_property(queue.name, "durable", queue.durable, durable and exclusive_owner is None)
+        equivalence.check_property(queue.name, "auto_delete", queue.auto_delete, auto_delete)
+        compared = queue_arguments.OF_TYPE[queue_arguments.queue_type(queue.arguments)]
+        equivalence.check_arguments(queue.name, queue.arguments, arguments, compared)
+
+    def check_exclusive(self, queue: Queue, connection: Owner | None, strict: bool) -> None:
+        """405 when the queue belongs to another connection; strict: also when only one side wants it exclusive."""
+        owner = queue.exclusive_owner
+        if owner is connection or (owner is None and not strict):
+            return
+        raise AmqpError(
+            RESOURCE_LOCKED,
+            f"cannot obtain exclusive access to locked {queue.name}. It could be originally declared on another "
+            "connection or the exclusive property value does not match that of the original declaration.",
+        )
+
+    def delete_queue(self, queue: Queue, if_unused: bool, if_empty: bool) -> i64:
+        queue.check_delete(if_unused, if_empty)
+        return self.remove_queue(queue)
+
+    def remove_queue(self, queue: Queue) -> i64:
+        """Take a queue away, with its bindings; tells its consumers and the publishers that wait for it."""
+        if queue.gone:
+            return 0
+        name = queue.name.name
+        count = queue.ready
+        del self.queues[name]
+        self.queue_routes.changed(name)
+        if queue.durable:
+            self.registry.store.delete("queue", store_key([self.name, name]))
+        self._forget_bindings(queue.name, self._unbind_all(queue, queue.bindings_in))
+        queue.stop()
+        owner = queue.exclusive_owner
+        if owner is not None:
+            owner.owns_no_more(queue)
+        for consumer in list(queue.dispatch.consumers):
+            consumer.queue_deleted()
+        self.registry.queue_gone(queue, True)
+        self.registry.totals.queue_deleted(queue)
+        return count
+
+    # -- bindings ----------------------------------------------------------------------------------------------
+
+    def bind(self, source: Exchange, destination: Destination, key: str, arguments: Table) -> Binding:
+        binding = source.bindings_out.get(identity(source.name, destination.name, key, arguments))
+        if binding is not None:
+            return binding
+        source.matcher.validate_binding(Binding(source, destination, key, arguments))
+        binding = self.restore_binding(source, destination, key, arguments)
+        if source.durable and _durable(destination):
+            declared.put_binding(self.registry.store, self.name, binding)
+        return binding
+
+    def restore_binding(self, source: Exchange, destination: Destination, key: str, arguments: Table) -> Binding:
+        """Take a binding into the indexes, without storing it."""
+        id = identity(source.name, destination.name, key, arguments)
+        binding = Binding(source, destination, key, arguments)
+        source.bindings_out[id] = binding
+        if isinstance(destination, Exchange):
+            destination.bindings_in[id] = binding
+        else:
+            assert isinstance(destination, Queue)
+            destination.bindings_in[id] = binding
+        source.matcher.bind(binding)
+        self.exchange_routes.changed(source.name.name)
+        return binding
+
+    def is_bound(self, source: Exchange, destination: Destination, key: str, arguments: Table) -> bool:
+        return identity(source.name, destination.name, key, arguments) in source.bindings_out
+
+    def unbind(self, source: Exchange, destination: Destination, key: str, arguments: Table) -> None:
+        """Unbinding what is not bound is fine."""
+        binding = source.bindings_out.get(identity(source.name, destination.name, key, arguments))
+        if binding is not None:
+            self.remove_binding(binding)
+
+    def remove_binding(self, binding: Binding, cascade: bool = True) -> None:
+        """Take a binding away, and with cascade the auto-delete exchange whose last it was."""
+        source = binding.source
+        destination = binding.destination
+        id = identity(source.name, destination.name, binding.key, binding.arguments)
+        if source.bindings_out.pop(id, None) is None:
+            return
+        if isinstance(destination, Exchange):
+            destination.bindings_in.pop(id, None)
+        else:
+            assert isinstance(destination, Queue)
+            destination.bindings_in.pop(id, None)
+        source.matcher.unbind(binding)
+        self.exchange_routes.changed(source.name.name)
+        if source.durable and _durable(destination):
+            declared.delete_binding(self.registry.store, self.name, binding)
+        if cascade and source.auto_delete and not source.bindings_out:
+            self.remove_exchange(source)
+
+    def _unbind_all(self, end: Destination, bindings: dict[object, Binding]) -> list[Binding]:
+        """A queue or an exchange is gone, and all bindings on one side of it go along. Returns those the log has."""
+        taken = dict(bindings)
+        bindings.clear()
+        sources: dict[Exchange, bool] = {}
+        last: Exchange | None = None
+        stored: list[Binding] = []
+        for id, binding in taken.items():
+            source = binding.source
+            destination = binding.destination
+            if isinstance(destination, Exchange):
+                destination.bindings_in.pop(id, None)
+            else:
+                assert isinstance(destination, Queue)
+                destination.bindings_in.pop(id, None)
+            if source is not end:
+                source.bindings_out.pop(id, None)
+                source.matcher.unbind(binding)
+                if source is not last:
+                    last = source
+                    sources[source] = True
+            if source.durable and _durable(destination):
+                stored.append(binding)
+        for source in sources:
+            self.exchange_routes.changed(source.name.name)
+            if source.auto_delete and not source.bindings_out:
+                self.remove_exchange(source)
+        return stored
+
+    def _forget_bindings(self, end: Resource, stored: list[Binding]) -> None:
+        """The log hears of very many in turns to come: without both its ends a binding means nothing to it, even after
+        a crash (``store.py``)."""
+        registry = self.registry
+        if stored:
+            store, turn = registry.store, registry.turn
+            registry.jobs.add(ForgetBindings(registry.forgetting, store, turn, self.name, end, stored))
+
+    def check_forgotten(self, name: Resource) -> None:
+        """Whoever declares it anew waits until the log has been told of all bindings of the one that is gone."""
+        if name in self.registry.forgetting:
+            raise Postponed
+
+    def _finish_forgetting(self, name: Resource) -> None:
+        """The same for those who cannot wait: its bindings would come again with what has the name from now on."""
+        job = self.registry.forgetting.get(name)
+        if job is not None:
+            job.finish()
+
+
+def _durable(destination: Destination) -> bool:
+    if isinstance(destination, Exchange):
+        return destination.durable
+    assert isinstance(destination, Queue)
+    return destination.durable

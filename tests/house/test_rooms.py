@@ -1,0 +1,158 @@
+"""Which room of the broker may import which: a table from the ground to the door. Imports for types count as well."""
+
+from __future__ import annotations
+
+import ast
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+import warrenmq.broker
+
+pytestmark = pytest.mark.pure
+
+BROKER = Path(warrenmq.broker.__file__).parent
+PREFIX = "warrenmq.broker."
+
+#: room, or module beside the rooms -> what it may import; nothing may import what stands further down
+ALLOWED: dict[str, set[str]] = {
+    "records": set(),
+    "services": set(),
+    "node": set(),
+    "sender": set(),
+    "expiration": set(),
+    "equivalence": {"records"},
+    "message": {"records"},
+    "access": {"records", "services"},
+    "exchange": {"records", "services"},
+    "stored": {"message"},
+    "replies": {"message", "records", "services"},
+    "extensions": {"access", "records", "services"},
+    "queue": {"access", "equivalence", "message", "records", "services", "stored"},
+    "policy": {"access", "queue", "services"},
+    "delivering": {"exchange", "message", "queue", "records", "sender", "services"},
+    "vhost": {"access", "equivalence", "exchange", "extensions", "policy", "queue", "records", "services"},
+    "delay": {
+        "delivering",
+        "exchange",
+        "expiration",
+        "message",
+        "queue",
+        "records",
+        "sender",
+        "services",
+        "stored",
+        "vhost",
+    },
+    "dead_letter": {"delay", "delivering", "exchange", "message", "queue", "records", "services"},
+    "durability": {"delay", "queue", "services", "vhost"},
+    "core": {
+        "access",
+        "dead_letter",
+        "delay",
+        "delivering",
+        "durability",
+        "extensions",
+        "node",
+        "queue",
+        "records",
+        "replies",
+        "services",
+        "vhost",
+    },
+    "log_listener": {"core"},
+    "definitions": {"access", "core", "exchange", "extensions", "policy", "queue", "records", "services", "vhost"},
+    "publish": {
+        "access",
+        "core",
+        "delivering",
+        "exchange",
+        "expiration",
+        "extensions",
+        "message",
+        "queue",
+        "records",
+        "sender",
+        "services",
+        "vhost",
+    },
+    "start": {"core", "queue", "records", "vhost"},
+    "channel": {
+        "access",
+        "core",
+        "delivering",
+        "durability",
+        "equivalence",
+        "exchange",
+        "extensions",
+        "message",
+        "publish",
+        "queue",
+        "records",
+        "replies",
+        "sender",
+        "services",
+        "vhost",
+    },
+    "connection": {"access", "channel", "core", "durability", "extensions", "message", "publish", "queue", "services"},
+    "broker": {"channel", "connection", "core", "queue", "services", "start"},
+    "vhost_end": {"broker", "definitions", "vhost"},
+}
+
+#: rooms whose modules still know one another; no other module is part of a circle
+KNOTS = {"queue"}
+
+
+def modules() -> dict[str, Path]:
+    paths = [path for path in BROKER.rglob("*.py") if path.name != "__init__.py"]
+    return {".".join(path.relative_to(BROKER).with_suffix("").parts): path for path in sorted(paths)}
+
+
+def imports() -> dict[str, set[str]]:
+    """Module -> the broker's modules that it names in an import, wherever it stands."""
+    known = modules()
+    found: dict[str, set[str]] = {name: set() for name in known}
+    for name, path in known.items():
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ImportFrom) and node.module is not None and f"{node.module}.".startswith(PREFIX):
+                base = f"{node.module}."[len(PREFIX) :]
+                for alias in node.names:
+                    whole = base + alias.name
+                    found[name].add(whole if whole in known else base.removesuffix("."))
+    return {name: {other for other in others if other in known and other != name} for name, others in found.items()}
+
+
+def room(module: str) -> str:
+    return module.split(".")[0]
+
+
+def arrows() -> dict[str, set[str]]:
+    found: dict[str, set[str]] = {}
+    for name, others in imports().items():
+        found.setdefault(room(name), set()).update({room(other) for other in others} - {room(name)})
+    return found
+
+
+def test_every_room_is_in_the_table() -> None:
+    assert set(arrows()) == set(ALLOWED)
+
+
+@pytest.mark.parametrize("name", ALLOWED)
+def test_a_room_imports_what_the_table_allows_and_the_table_allows_no_more(name: str) -> None:
+    assert arrows()[name] == ALLOWED[name]
+
+
+def test_the_table_goes_from_the_ground_to_the_door() -> None:
+    below: set[str] = set()
+    for name, allowed in ALLOWED.items():
+        assert allowed <= below, f"{name} imports {sorted(allowed - below)}, which stand further down"
+        below.add(name)
+
+
+def test_no_module_is_part_of_a_circle_but_in_the_knots_that_are_named() -> None:
+    graph = {name: {other for other in others if room(other) not in KNOTS} for name, others in imports().items()}
+    try:
+        assert list(TopologicalSorter(graph).static_order())
+    except CycleError as circle:
+        pytest.fail(" -> ".join(circle.args[1]))
