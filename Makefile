@@ -60,6 +60,7 @@ demo: $(SHOWN)
 
 lint: $(TOOLS)
 	$(BIN)/ruff check
+	$(BIN)/ruff format --check
 	$(BIN)/python scripts/dead.py
 
 format: $(TOOLS)

@@ -34,9 +34,14 @@ def main() -> None:
         prog="make bench", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("sections", nargs="*", metavar="SECTION", help=", ".join(sections))
-    parser.add_argument("--only", help="of a section, comma separated: " + ",".join(s.name for s in SCENARIOS)
-                        + "; of stalls: " + ",".join(stalls.ATTACKS)
-                        + "; of spark: read (stream,leased),write,route,rabbitmq; many (100 M rows)")  # fmt: skip
+    parser.add_argument(
+        "--only",
+        help="of a section, comma separated: "
+        + ",".join(s.name for s in SCENARIOS)
+        + "; of stalls: "
+        + ",".join(stalls.ATTACKS)
+        + "; of spark: read (stream,leased),write,route,rabbitmq; many (100 M rows)",
+    )
     parser.add_argument("--reps", type=int, default=3)
     parser.add_argument("--scale", type=float, default=1.0, help="smaller is quicker: 0.1 is a tenth of the messages")
     parser.add_argument("--rows", type=int, help="spark --only route: so many rows, instead of all the usual tables")
@@ -89,8 +94,11 @@ def spark(options: argparse.Namespace, only: list[str] | None) -> dict[str, Any]
     if unknown:
         there = ", ".join((*section.NAMES, *section.GROUPS, section.MANY))
         raise SystemExit(f"spark has no part {', '.join(unknown)}; there are {there}")
-    tables = [("route", routing.REPEATED_ROWS, False), ("route", routing.UNIQUE_ROWS, True),
-              (section.MANY, routing.MANY_ROWS, True)]  # fmt: skip
+    tables = [
+        ("route", routing.REPEATED_ROWS, False),
+        ("route", routing.UNIQUE_ROWS, True),
+        (section.MANY, routing.MANY_ROWS, True),
+    ]
     tables = [(part, int(rows * options.scale), unique) for part, rows, unique in tables if part in named]
     if options.rows:
         tables = [("rows", options.rows, options.unique)]  # beside the usual ones, not in their place

@@ -112,8 +112,12 @@ def rabbitmq() -> Iterator[Running]:
     began = time.monotonic()
     process = subprocess.Popen(
         [*as_user, str(RABBITMQ_BIN / "rabbitmq-server")],
-        env=environment, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
-    )  # fmt: skip
+        env=environment,
+        cwd=folder,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
     try:
         while True:
             with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
@@ -128,9 +132,12 @@ def rabbitmq() -> Iterator[Running]:
 
         def control(*words: str) -> None:
             subprocess.run(
-                [*as_user, str(RABBITMQ_BIN / "rabbitmqctl"), "-q", *words], env=environment, cwd=folder,
-                stdout=subprocess.DEVNULL, check=True,
-            )  # fmt: skip
+                [*as_user, str(RABBITMQ_BIN / "rabbitmqctl"), "-q", *words],
+                env=environment,
+                cwd=folder,
+                stdout=subprocess.DEVNULL,
+                check=True,
+            )
 
         def add_limited_user() -> None:
             control("add_user", "limited", "limited")
@@ -140,9 +147,12 @@ def rabbitmq() -> Iterator[Running]:
         yield Running("RabbitMQ", version, f"amqp://guest:guest@127.0.0.1:{port}/", port, seconds, add_limited_user)
     finally:
         subprocess.run(
-            [*as_user, str(RABBITMQ_BIN / "rabbitmqctl"), "-q", "stop"], env=environment, cwd=folder,
-            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-        )  # fmt: skip
+            [*as_user, str(RABBITMQ_BIN / "rabbitmqctl"), "-q", "stop"],
+            env=environment,
+            cwd=folder,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(30)
         subprocess.run(["pkill", "-f", f"epmd.*{epmd}"], stderr=subprocess.DEVNULL)

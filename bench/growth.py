@@ -78,8 +78,11 @@ def main_flow(axis: str, value: int, broker: Running, scale: float) -> dict[str,
         reader.join(60)
         next(flow, None)
     return {
-        "at": value, "rate": count / seconds, "cpu_s_per_million": cpu / count * 1e6, "resident_mb": memory / 1e6,
-    }  # fmt: skip
+        "at": value,
+        "rate": count / seconds,
+        "cpu_s_per_million": cpu / count * 1e6,
+        "resident_mb": memory / 1e6,
+    }
 
 
 def drain(url: str, queues: list[str], count: int, acked: bool, ready: Any, done: Any) -> None:

@@ -210,9 +210,14 @@ def spark(figures: Record, record: Record, folder: Path) -> list[str]:
     goals = [(one, goal) for one in figures["lines"] for goal in one.get("goals", ())]
     if goals:
         rows = [
-            [f"{one['what']}, {one['rows']:,} rows", goal["of"], f"{'≤' if goal['most'] else '≥'} {goal['limit']:g}",
-             f"{goal['found']:.2f}"] for one, goal in goals
-        ]  # fmt: skip
+            [
+                f"{one['what']}, {one['rows']:,} rows",
+                goal["of"],
+                f"{'≤' if goal['most'] else '≥'} {goal['limit']:g}",
+                f"{goal['found']:.2f}",
+            ]
+            for one, goal in goals
+        ]
         lines += ["What was to be reached, and what was:", ""]
         lines += table(["job", "figure", "goal", "measured"], rows)
     routed = [one for one in figures["lines"] if "of_scan" in one]
@@ -224,9 +229,7 @@ def spark(figures: Record, record: Record, folder: Path) -> list[str]:
             '`make bench ARGS="spark --only many"`, any other number by `--only route --rows N --unique`.',
             "",
         ]
-        rows = [
-            [one["what"], f"{one['rows']:,}", f"{one['of_scan']:.2f}", f"{one['memory']:,} MB"] for one in routed
-        ]
+        rows = [[one["what"], f"{one['rows']:,}", f"{one['of_scan']:.2f}", f"{one['memory']:,} MB"] for one in routed]
         lines += table(["job", "rows", "of the scan's rate", "largest Python process"], rows)
     return lines
 
@@ -292,8 +295,10 @@ def _curves(path: Path, figures: Record) -> None:
         return
     shown, grid = pyplot.subplots(len(figures), 3, figsize=(12, 2.6 * len(figures)), squeeze=False)
     kinds = (
-        ("rate", "messages a second"), ("cpu_s_per_million", "CPU s per million"), ("resident_mb", "broker memory, MB")
-    )  # fmt: skip
+        ("rate", "messages a second"),
+        ("cpu_s_per_million", "CPU s per million"),
+        ("resident_mb", "broker memory, MB"),
+    )
     for row, (axis, points) in zip(grid, figures.items(), strict=True):
         for cell, (key, label) in zip(row, kinds, strict=True):
             cell.plot([p["at"] for p in points], [p[key] for p in points], marker="o")

@@ -34,24 +34,68 @@ def definitions(bindings: int) -> dict[str, Any]:
     """A topic exchange with most of the bindings, and one of every other kind."""
     queues = [f"q{n}" for n in range(1000)]
     listed = [
-        {"source": "events", "vhost": "/", "destination": queues[n % 1000], "destination_type": "queue",
-         "routing_key": f"site{n % 100}.sensor{n // 100}.{'*' if n % 3 else '#'}", "arguments": {}}
+        {
+            "source": "events",
+            "vhost": "/",
+            "destination": queues[n % 1000],
+            "destination_type": "queue",
+            "routing_key": f"site{n % 100}.sensor{n // 100}.{'*' if n % 3 else '#'}",
+            "arguments": {},
+        }
         for n in range(bindings - 200)
-    ]  # fmt: skip
+    ]
     listed += [
-        {"source": "direct", "vhost": "/", "destination": queues[n], "destination_type": "queue",
-         "routing_key": f"key{n}", "arguments": {}} for n in range(100)
-    ]  # fmt: skip
+        {
+            "source": "direct",
+            "vhost": "/",
+            "destination": queues[n],
+            "destination_type": "queue",
+            "routing_key": f"key{n}",
+            "arguments": {},
+        }
+        for n in range(100)
+    ]
     listed += [
-        {"source": "heads", "vhost": "/", "destination": queues[n], "destination_type": "queue", "routing_key": "",
-         "arguments": {"x-match": "all", "tenant": str(n)}} for n in range(97)
-    ]  # fmt: skip
-    listed.append({"source": "direct", "vhost": "/", "destination": "events", "destination_type": "exchange",
-                   "routing_key": "key1", "arguments": {}})  # fmt: skip
-    listed.append({"source": "strays", "vhost": "/", "destination": "q0", "destination_type": "queue",
-                   "routing_key": "", "arguments": {}})  # fmt: skip
-    listed.append({"source": "later", "vhost": "/", "destination": "q1", "destination_type": "queue",
-                   "routing_key": "remind", "arguments": {}})  # fmt: skip
+        {
+            "source": "heads",
+            "vhost": "/",
+            "destination": queues[n],
+            "destination_type": "queue",
+            "routing_key": "",
+            "arguments": {"x-match": "all", "tenant": str(n)},
+        }
+        for n in range(97)
+    ]
+    listed.append(
+        {
+            "source": "direct",
+            "vhost": "/",
+            "destination": "events",
+            "destination_type": "exchange",
+            "routing_key": "key1",
+            "arguments": {},
+        }
+    )
+    listed.append(
+        {
+            "source": "strays",
+            "vhost": "/",
+            "destination": "q0",
+            "destination_type": "queue",
+            "routing_key": "",
+            "arguments": {},
+        }
+    )
+    listed.append(
+        {
+            "source": "later",
+            "vhost": "/",
+            "destination": "q1",
+            "destination_type": "queue",
+            "routing_key": "remind",
+            "arguments": {},
+        }
+    )
     kinds: tuple[tuple[str, str, dict[str, str]], ...] = (
         ("events", "topic", {"alternate-exchange": "strays"}),
         ("direct", "direct", {}),
@@ -104,17 +148,21 @@ def measure(spark: SparkSession, figures: Figures, folder: Path, rows: int, reps
         written = str(folder / "routed")
         jobs += [
             ("route of files, all columns fetched", lambda: noop(route_files(spark, path, fresh()))),
-            ("route of files, written as Parquet",
-             lambda: route_files(spark, path, fresh()).write.mode("overwrite").parquet(written)),
-        ]  # fmt: skip
+            (
+                "route of files, written as Parquet",
+                lambda: route_files(spark, path, fresh()).write.mode("overwrite").parquet(written),
+            ),
+        ]
     for what, work in jobs:
         if rows < MANY:
             work()
         figures.measure(what + mark, "-", rows, reps, work)
         line = figures.lines[-1]
         line["of_scan"], line["memory"] = line["rate"] / scan, peak_memory()
-        print(f"{'':<34} {line['of_scan']:.2f} of the scan's rate; a Python process had up to {line['memory']} MB",
-              flush=True)  # fmt: skip
+        print(
+            f"{'':<34} {line['of_scan']:.2f} of the scan's rate; a Python process had up to {line['memory']} MB",
+            flush=True,
+        )
         if what == COUNTED_FILES:
             figures.goal(OF_SCAN, 0.30 if unique else 0.39, line["of_scan"], most=False)
     shutil.rmtree(path)

@@ -92,8 +92,10 @@ class Figures:
         """What the last line was meant to reach, beside what it did: at most ``limit``, or at least."""
         met = found <= limit if most else found >= limit
         self.lines[-1].setdefault("goals", []).append({"of": of, "limit": limit, "most": most, "found": found})
-        print(f"{'':<34} goal {of} {'<=' if most else '>='} {limit:g}: {found:.2f} {'met' if met else 'NOT MET'}",
-              flush=True)  # fmt: skip
+        print(
+            f"{'':<34} goal {of} {'<=' if most else '>='} {limit:g}: {found:.2f} {'met' if met else 'NOT MET'}",
+            flush=True,
+        )
 
     @property
     def cpu(self) -> dict[str, float]:
@@ -112,8 +114,16 @@ class Figures:
         print(f"{'':<34} CPU s/M: {told}", flush=True)
 
     def add(self, what: str, broker: str, rows: int, seconds: float) -> None:
-        self.lines.append({"part": self.part, "what": what, "broker": broker, "rows": rows, "seconds": seconds,
-                           "rate": rows / seconds})  # fmt: skip
+        self.lines.append(
+            {
+                "part": self.part,
+                "what": what,
+                "broker": broker,
+                "rows": rows,
+                "seconds": seconds,
+                "rate": rows / seconds,
+            }
+        )
         print(f"{what:<34} {broker:<9} {rows:>11,} rows {seconds:>8.2f} s {rows / seconds:>12,.0f} rows/s", flush=True)
 
 
@@ -125,9 +135,13 @@ def address(url: str, http_port: int) -> dict[str, str]:
 def properties(kind: str, number: int) -> Properties:
     own = number if kind == UNIQUE else 7
     return Properties(
-        delivery_mode=2, content_type="application/json", message_id=f"message-{own:012d}", correlation_id=f"c{own}",
-        timestamp=1_700_000_000 + own % 100_000, headers=from_python({"order": f"order-{own}", "trace": f"{own:032x}"}),
-    )  # fmt: skip
+        delivery_mode=2,
+        content_type="application/json",
+        message_id=f"message-{own:012d}",
+        correlation_id=f"c{own}",
+        timestamp=1_700_000_000 + own % 100_000,
+        headers=from_python({"order": f"order-{own}", "trace": f"{own:032x}"}),
+    )
 
 
 def fill(url: str, queue: str, rows: int, stream: bool, kind: str) -> None:
@@ -253,14 +267,23 @@ def measure(
             _on(spark, figures, Target("RabbitMQ", other.url, 15672), rows // 5, reps, UNIQUE, folder, ())
         missed = told(figures.lines)
         print(f"{missed} goals not met" if missed else "all goals met", flush=True)
-        return {"lines": figures.lines, "parts": sorted({line["part"] for line in figures.lines}),
-                "spark": spark.version}  # fmt: skip
+        return {
+            "lines": figures.lines,
+            "parts": sorted({line["part"] for line in figures.lines}),
+            "spark": spark.version,
+        }
 
 
 def _on(
-    spark: SparkSession, figures: Figures, broker: Target, rows: int, reps: int, kind: str, folder: Path,
+    spark: SparkSession,
+    figures: Figures,
+    broker: Target,
+    rows: int,
+    reps: int,
+    kind: str,
+    folder: Path,
     only: Collection[str],
-) -> None:  # fmt: skip
+) -> None:
     """The parts of one broker; RabbitMQ's are one part."""
     warren = broker.name == "Warren"
     lake = folder / f"lake of {broker.name}, {kind}"
@@ -286,6 +309,9 @@ def told(lines: Sequence[dict[str, Any]]) -> int:
             met = goal["found"] <= goal["limit"] if goal["most"] else goal["found"] >= goal["limit"]
             missed += not met
             sign = "<=" if goal["most"] else ">="
-            print(f"{line['what']} ({line['rows']:,} rows): {goal['of']} {sign} {goal['limit']:g}: {goal['found']:.2f} "
-                  f"{'met' if met else 'NOT MET'}", flush=True)  # fmt: skip
+            print(
+                f"{line['what']} ({line['rows']:,} rows): {goal['of']} {sign} {goal['limit']:g}: {goal['found']:.2f} "
+                f"{'met' if met else 'NOT MET'}",
+                flush=True,
+            )
     return missed

@@ -430,8 +430,9 @@ def pipelined(target: Target) -> Attack:
 
     def strike() -> None:
         for number in range(target.count(100_000)):
-            channel.send("queue.bind", queue="q", exchange="amq.topic", routing_key=f"a.{number}.#", arguments={},
-                         nowait=True)  # fmt: skip
+            channel.send(
+                "queue.bind", queue="q", exchange="amq.topic", routing_key=f"a.{number}.#", arguments={}, nowait=True
+            )
         channel.basic_qos(1)
 
     return strike
@@ -542,9 +543,24 @@ def honest(url: str, stop: Any, trips: Any, longest: Any) -> None:
 def broker(scale: float) -> Iterator[Target]:
     with tempfile.TemporaryDirectory(prefix="warren-stalls-") as folder:
         ready = Path(folder) / "ready"
-        command = [sys.executable, "-m", "warrenmq", "serve", "--port", "0", "--http-port", "0",
-                   "--data-dir", f"{folder}/data", "--ready-file", str(ready), "--log-level", "warning",
-                   "--max-message-size", str(LARGEST)]  # fmt: skip
+        command = [
+            sys.executable,
+            "-m",
+            "warrenmq",
+            "serve",
+            "--port",
+            "0",
+            "--http-port",
+            "0",
+            "--data-dir",
+            f"{folder}/data",
+            "--ready-file",
+            str(ready),
+            "--log-level",
+            "warning",
+            "--max-message-size",
+            str(LARGEST),
+        ]
         process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
         try:
             while not ready.exists():
@@ -601,6 +617,9 @@ def measure(only: list[str] | None = None, scale: float = 1.0) -> dict[str, Any]
     found = {}
     for name in only or list(ATTACKS):
         found[name] = one(name, scale)
-        print(f"{name}: longest round trip {found[name]['longest_round_trip_ms']:.0f} ms, "
-              f"{found[name]['stalls']:.0f} passes of the loop over 100 ms", flush=True)  # fmt: skip
+        print(
+            f"{name}: longest round trip {found[name]['longest_round_trip_ms']:.0f} ms, "
+            f"{found[name]['stalls']:.0f} passes of the loop over 100 ms",
+            flush=True,
+        )
     return found

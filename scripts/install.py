@@ -19,10 +19,16 @@ ROOT = Path(__file__).resolve().parent.parent
 STAMPS = ROOT / ".make"
 LOG = STAMPS / "install.log"
 UNREACHABLE = (
-    "NewConnectionError", "ConnectTimeoutError", "ReadTimeoutError", "Temporary failure in name resolution",
-    "Failed to establish a new connection", "ProxyError", "Name or service not known", "Network is unreachable",
+    "NewConnectionError",
+    "ConnectTimeoutError",
+    "ReadTimeoutError",
+    "Temporary failure in name resolution",
+    "Failed to establish a new connection",
+    "ProxyError",
+    "Name or service not known",
+    "Network is unreachable",
     "from versions: none",
-)  # fmt: skip
+)
 SHOWN = ("warren: ", "Collecting ", "Downloading ", "Installing collected", "Successfully installed")
 
 

@@ -89,8 +89,11 @@ class Publisher:
 
     def on_return(self, _: Channel, method: Basic.Return, properties: BasicProperties, body: bytes) -> None:
         present = {name: value for name, value in vars(properties).items() if value is not None}
-        log("ERROR", f"Message returned back to publisher {method.reply_code} {method.reply_text} "
-            f"exchange={method.exchange} routing_key={method.routing_key} properties={present} content={body!r}")
+        log(
+            "ERROR",
+            f"Message returned back to publisher {method.reply_code} {method.reply_text} "
+            f"exchange={method.exchange} routing_key={method.routing_key} properties={present} content={body!r}",
+        )
 
     def on_confirm(self, frame: Method) -> None:
         kind = "acked" if isinstance(frame.method, Basic.Ack) else "nacked"
@@ -109,8 +112,9 @@ def main() -> None:
     consumer.start()
     consumer.connected.wait()
     routable = options.scene in ("transient", "persistent")
-    Publisher(options.url, BOUND_KEY if routable else FREE_KEY, options.scene == "mandatory",
-              options.scene == "persistent").run()
+    Publisher(
+        options.url, BOUND_KEY if routable else FREE_KEY, options.scene == "mandatory", options.scene == "persistent"
+    ).run()
     if routable:
         consumer.finished.wait()
 

@@ -22,12 +22,24 @@ TODAY: dict[str, Any] = {
     "exchanges": [{"name": "shop", "vhost": "/", "type": "topic", "arguments": {}}],
     "queues": [{"name": "orders", "vhost": "/"}, {"name": "billing", "vhost": "/"}],
     "bindings": [
-        {"source": "shop", "vhost": "/", "destination": "orders", "destination_type": "queue",
-         "routing_key": "order.#", "arguments": {}},
-        {"source": "shop", "vhost": "/", "destination": "billing", "destination_type": "queue",
-         "routing_key": "*.paid", "arguments": {}},
+        {
+            "source": "shop",
+            "vhost": "/",
+            "destination": "orders",
+            "destination_type": "queue",
+            "routing_key": "order.#",
+            "arguments": {},
+        },
+        {
+            "source": "shop",
+            "vhost": "/",
+            "destination": "billing",
+            "destination_type": "queue",
+            "routing_key": "*.paid",
+            "arguments": {},
+        },
     ],
-}  # fmt: skip
+}
 
 
 def tomorrow() -> dict[str, Any]:
@@ -50,8 +62,10 @@ def main(spark: SparkSession | None = None) -> list[tuple[str, str, str, int]]:
     both = warrenmq.spark.route(before, tomorrow())
     differ = (
         both.where("queues_today <> queues")
-        .groupBy("routing_key", "today", "outcome", "queues_today", "queues").count().orderBy("routing_key")
-    )  # fmt: skip
+        .groupBy("routing_key", "today", "outcome", "queues_today", "queues")
+        .count()
+        .orderBy("routing_key")
+    )
     differ.show(truncate=False)
     return [(row.routing_key, row.today, row.outcome, row["count"]) for row in differ.collect()]
 

@@ -19,12 +19,21 @@ GIB: Final = 1 << 30
 TIB: Final = 1 << 40
 
 UNITS: Final = {
-    "": 1, "b": 1,
-    "k": KIB, "kib": KIB, "kb": 1000,
-    "m": MIB, "mib": MIB, "mb": 1000**2,
-    "g": GIB, "gib": GIB, "gb": 1000**3,
-    "t": TIB, "tib": TIB, "tb": 1000**4,
-}  # fmt: skip
+    "": 1,
+    "b": 1,
+    "k": KIB,
+    "kib": KIB,
+    "kb": 1000,
+    "m": MIB,
+    "mib": MIB,
+    "mb": 1000**2,
+    "g": GIB,
+    "gib": GIB,
+    "gb": 1000**3,
+    "t": TIB,
+    "tib": TIB,
+    "tb": 1000**4,
+}
 EXAMPLES: Final = "500000, 64KiB or 128MB"
 
 _SIZE: Final = re.compile(r"\s*(\d+)(\.\d+)?\s*([a-z]*)\s*", re.IGNORECASE | re.ASCII)

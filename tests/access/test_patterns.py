@@ -161,9 +161,26 @@ def test_a_hundred_policies_with_explosive_patterns_share_one_patience() -> None
 
 @pytest.mark.parametrize(
     "pattern",
-    ["(" * 5000 + ")" * 5000, "a" * (LONGEST + 1), "|".join(["a"] * 5000), "[", "(", ")", "*", "(?<", "\\", "a{2,1}",
-     "[z-a]", "a**", "(a", "a)", "(?", "[[:alpha:]", "[]"],
-)  # fmt: skip
+    [
+        "(" * 5000 + ")" * 5000,
+        "a" * (LONGEST + 1),
+        "|".join(["a"] * 5000),
+        "[",
+        "(",
+        ")",
+        "*",
+        "(?<",
+        "\\",
+        "a{2,1}",
+        "[z-a]",
+        "a**",
+        "(a",
+        "a)",
+        "(?",
+        "[[:alpha:]",
+        "[]",
+    ],
+)
 def test_a_pattern_that_cannot_be_compiled_is_refused_before_it_does_harm(pattern: str) -> None:
     with pytest.raises(InvalidPattern):
         NamePattern(pattern)
@@ -187,10 +204,45 @@ def test_counted_repeats_do_not_grow_the_program() -> None:
 
 
 PARTS = st.sampled_from(
-    ["a", "b", "ab", ".*", ".+", ".", "^", "$", "\\.", "(a|b)", "(ab|)", "(?:a|bb)", "[ab]", "[^a]", "[]a]",
-     "\\d", "x?", "a*", "b+",
-     "a*?", "|", "(a", ")", "(?!a)", "(?=b)", "\\", "{", "}", "]", "^a", "b$", "(^a|b$)", "a{2}", "\\w+", "(.*)", "\\n"]
-)  # fmt: skip
+    [
+        "a",
+        "b",
+        "ab",
+        ".*",
+        ".+",
+        ".",
+        "^",
+        "$",
+        "\\.",
+        "(a|b)",
+        "(ab|)",
+        "(?:a|bb)",
+        "[ab]",
+        "[^a]",
+        "[]a]",
+        "\\d",
+        "x?",
+        "a*",
+        "b+",
+        "a*?",
+        "|",
+        "(a",
+        ")",
+        "(?!a)",
+        "(?=b)",
+        "\\",
+        "{",
+        "}",
+        "]",
+        "^a",
+        "b$",
+        "(^a|b$)",
+        "a{2}",
+        "\\w+",
+        "(.*)",
+        "\\n",
+    ]
+)
 
 
 @given(st.lists(PARTS, max_size=6).map("".join), st.lists(st.sampled_from(["a", "b", "x", ".", "0", "\n"]), max_size=8))

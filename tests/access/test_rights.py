@@ -26,16 +26,26 @@ OPERATIONS: dict[str, Operation] = {
     "declare a queue otherwise": ("queue.declare", {"queue": "r.q", "durable": True}),
     "declare a queue passively": ("queue.declare", {"queue": "r.q", "passive": True}),
     "declare a queue with a generated name": ("queue.declare", {"queue": "", "exclusive": True}),
-    "declare a queue with a dead-letter exchange":
-        ("queue.declare", {"queue": "r.q-new", "arguments": {"x-dead-letter-exchange": "r.x"}}),
-    "declare a queue with a missing dead-letter exchange":
-        ("queue.declare", {"queue": "r.q-new", "arguments": {"x-dead-letter-exchange": "missing"}}),
-    "declare a queue with the default dead-letter exchange":
-        ("queue.declare", {"queue": "r.q-new", "arguments": {"x-dead-letter-exchange": ""}}),
-    "declare an existing queue with a dead-letter exchange":
-        ("queue.declare", {"queue": "r.q", "arguments": {"x-dead-letter-exchange": "r.x"}}),
-    "declare a queue with a dead-letter exchange that is a number":
-        ("queue.declare", {"queue": "r.q-new", "arguments": {"x-dead-letter-exchange": 5}}),
+    "declare a queue with a dead-letter exchange": (
+        "queue.declare",
+        {"queue": "r.q-new", "arguments": {"x-dead-letter-exchange": "r.x"}},
+    ),
+    "declare a queue with a missing dead-letter exchange": (
+        "queue.declare",
+        {"queue": "r.q-new", "arguments": {"x-dead-letter-exchange": "missing"}},
+    ),
+    "declare a queue with the default dead-letter exchange": (
+        "queue.declare",
+        {"queue": "r.q-new", "arguments": {"x-dead-letter-exchange": ""}},
+    ),
+    "declare an existing queue with a dead-letter exchange": (
+        "queue.declare",
+        {"queue": "r.q", "arguments": {"x-dead-letter-exchange": "r.x"}},
+    ),
+    "declare a queue with a dead-letter exchange that is a number": (
+        "queue.declare",
+        {"queue": "r.q-new", "arguments": {"x-dead-letter-exchange": 5}},
+    ),
     "delete a queue": ("queue.delete", {"queue": "r.q"}),
     "delete a missing queue": ("queue.delete", {"queue": "r.q-none"}),
     "purge": ("queue.purge", {"queue": "r.q"}),
@@ -51,14 +61,22 @@ OPERATIONS: dict[str, Operation] = {
     "declare an exchange": ("exchange.declare", {"exchange": "r.x-new", "type": "direct"}),
     "declare an exchange again": ("exchange.declare", {"exchange": "r.x", "type": "direct"}),
     "declare an exchange passively": ("exchange.declare", {"exchange": "r.x", "type": "direct", "passive": True}),
-    "declare an exchange with an alternate":
-        ("exchange.declare", {"exchange": "r.x-new", "type": "direct", "arguments": {"alternate-exchange": "r.x2"}}),
-    "declare an exchange with a missing alternate":
-        ("exchange.declare", {"exchange": "r.x-new", "type": "direct", "arguments": {"alternate-exchange": "none"}}),
-    "declare an existing exchange with an alternate":
-        ("exchange.declare", {"exchange": "r.x", "type": "direct", "arguments": {"alternate-exchange": "r.x2"}}),
-    "declare an exchange with a dead-letter exchange":
-        ("exchange.declare", {"exchange": "r.x-new", "type": "direct", "arguments": {"x-dead-letter-exchange": "q"}}),
+    "declare an exchange with an alternate": (
+        "exchange.declare",
+        {"exchange": "r.x-new", "type": "direct", "arguments": {"alternate-exchange": "r.x2"}},
+    ),
+    "declare an exchange with a missing alternate": (
+        "exchange.declare",
+        {"exchange": "r.x-new", "type": "direct", "arguments": {"alternate-exchange": "none"}},
+    ),
+    "declare an existing exchange with an alternate": (
+        "exchange.declare",
+        {"exchange": "r.x", "type": "direct", "arguments": {"alternate-exchange": "r.x2"}},
+    ),
+    "declare an exchange with a dead-letter exchange": (
+        "exchange.declare",
+        {"exchange": "r.x-new", "type": "direct", "arguments": {"x-dead-letter-exchange": "q"}},
+    ),
     "delete an exchange": ("exchange.delete", {"exchange": "r.x"}),
     "delete a missing exchange": ("exchange.delete", {"exchange": "r.x-none"}),
     "bind an exchange": ("exchange.bind", {"destination": "r.x2", "source": "r.x", "routing_key": "k"}),
@@ -69,7 +87,7 @@ OPERATIONS: dict[str, Operation] = {
     "publish to a missing exchange": ("basic.publish", {"exchange": "r.x-none", "routing_key": "r.q"}),
     "publish to an internal exchange": ("basic.publish", {"exchange": "amq.rabbitmq.trace", "routing_key": "k"}),
     "publish as somebody else": ("basic.publish", {"exchange": "r.x", "routing_key": "k", "user_id": "guest"}),
-}  # fmt: skip
+}
 
 
 def cc(header: str, *keys: str) -> dict[str, object]:
@@ -80,21 +98,31 @@ def cc(header: str, *keys: str) -> dict[str, object]:
 TOPICS: dict[str, Operation] = {
     "publish a key that is allowed": ("basic.publish", {"exchange": "r.x3", "routing_key": "ok.1"}),
     "publish a key that is not": ("basic.publish", {"exchange": "r.x3", "routing_key": "no.1"}),
-    "publish with a CC that is not allowed":
-        ("basic.publish", {"exchange": "r.x3", "routing_key": "ok.1", **cc("CC", "no.1")}),
-    "publish with a BCC that is not allowed":
-        ("basic.publish", {"exchange": "r.x3", "routing_key": "ok.1", **cc("BCC", "no.1", "ok.2")}),
-    "publish a key that is not, with a CC that is":
-        ("basic.publish", {"exchange": "r.x3", "routing_key": "no.1", **cc("CC", "ok.1")}),
+    "publish with a CC that is not allowed": (
+        "basic.publish",
+        {"exchange": "r.x3", "routing_key": "ok.1", **cc("CC", "no.1")},
+    ),
+    "publish with a BCC that is not allowed": (
+        "basic.publish",
+        {"exchange": "r.x3", "routing_key": "ok.1", **cc("BCC", "no.1", "ok.2")},
+    ),
+    "publish a key that is not, with a CC that is": (
+        "basic.publish",
+        {"exchange": "r.x3", "routing_key": "no.1", **cc("CC", "ok.1")},
+    ),
     "bind with a key that is allowed": ("queue.bind", {"queue": "r.q", "exchange": "r.x3", "routing_key": "ok.#"}),
     "bind with a key that is not": ("queue.bind", {"queue": "r.q", "exchange": "r.x3", "routing_key": "no.#"}),
     "unbind with a key that is not": ("queue.unbind", {"queue": "r.q", "exchange": "r.x3", "routing_key": "no.#"}),
-    "bind an exchange with a key that is not":
-        ("exchange.bind", {"destination": "r.x2", "source": "r.x3", "routing_key": "no.#"}),
-    "bind the topic exchange to another": ("exchange.bind", {"destination": "r.x3", "source": "r.x",
-                                                             "routing_key": "no.#"}),
+    "bind an exchange with a key that is not": (
+        "exchange.bind",
+        {"destination": "r.x2", "source": "r.x3", "routing_key": "no.#"},
+    ),
+    "bind the topic exchange to another": (
+        "exchange.bind",
+        {"destination": "r.x3", "source": "r.x", "routing_key": "no.#"},
+    ),
     "publish elsewhere": ("basic.publish", {"exchange": "r.x", "routing_key": "no.1"}),
-}  # fmt: skip
+}
 
 
 def prepare(client: RawClient) -> None:

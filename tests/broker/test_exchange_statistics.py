@@ -52,9 +52,14 @@ def in_a_transaction(client: CoreClient, exchange: str, key: str) -> None:
 
 
 WAYS = [
-    plain, in_confirm_mode, mandatory, persistent, with_a_property_that_a_stage_looks_at, in_several_frames,
+    plain,
+    in_confirm_mode,
+    mandatory,
+    persistent,
+    with_a_property_that_a_stage_looks_at,
+    in_several_frames,
     in_a_transaction,
-]  # fmt: skip
+]
 
 
 @pytest.fixture
@@ -133,9 +138,10 @@ def test_only_the_exchange_that_was_published_to_counts(core: Core) -> None:
 def test_a_dead_letter_is_not_a_publish(core: Core) -> None:
     client = core.client()
     client.call(
-        "queue.declare", queue="dying",
+        "queue.declare",
+        queue="dying",
         arguments={"x-dead-letter-exchange": "x", "x-dead-letter-routing-key": "k", "x-message-ttl": 10},
-    )  # fmt: skip
+    )
     client.publish("", "dying")
     core.advance(10)
     assert client.call("basic.get", queue="one").name == "basic.get-ok"
@@ -146,9 +152,12 @@ def test_a_dead_letter_is_not_a_publish(core: Core) -> None:
 def delayed(core: Core, **arguments: object) -> CoreClient:
     client = core.client()
     client.call(
-        "exchange.declare", exchange="later", type="x-delayed-message", durable=True,
+        "exchange.declare",
+        exchange="later",
+        type="x-delayed-message",
+        durable=True,
         arguments={"x-delayed-type": "direct", **arguments},
-    )  # fmt: skip
+    )
     client.call("queue.bind", queue="one", exchange="later", routing_key="k")
     return client
 

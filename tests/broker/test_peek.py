@@ -46,9 +46,12 @@ def payloads(broker: Broker, **query: Any) -> list[str]:
 def raw(broker: Broker, **query: Any) -> list[tuple[int, bool, bytes, bytes, bytes]]:
     """Position, redelivered, exchange, key and body of all in the range, and the mark at the end."""
     answer = httpx.get(
-        f"{broker.http_url}/api/queues/%2F/q/peek", params=query, auth=("guest", "guest"), timeout=60,
+        f"{broker.http_url}/api/queues/%2F/q/peek",
+        params=query,
+        auth=("guest", "guest"),
+        timeout=60,
         headers={"accept": "application/octet-stream"},
-    )  # fmt: skip
+    )
     data, at = answer.content, 0
     found: list[Any] = []
     while True:

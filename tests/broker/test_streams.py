@@ -63,8 +63,9 @@ def arrived(connection: Connection, channel: Channel) -> list[Message]:
     return list(channel.messages(timeout=0.05))
 
 
-@pytest.mark.parametrize("unit,seconds", [("s", 1), ("m", 60), ("h", 3600), ("D", 86400), ("M", 30 * 86400),
-                                          ("Y", 365 * 86400)])
+@pytest.mark.parametrize(
+    "unit,seconds", [("s", 1), ("m", 60), ("h", 3600), ("D", 86400), ("M", 30 * 86400), ("Y", 365 * 86400)]
+)
 def test_a_reader_may_begin_some_time_ago(broker: Broker, unit: str, seconds: int) -> None:
     connection, channel = publisher(broker)
     publish(channel, "long ago")

@@ -24,8 +24,13 @@ pytestmark = pytest.mark.pure
 def test_an_address_comes_apart(url: str, parts: tuple[object, ...]) -> None:
     address = parse_url(url)
     assert (
-        address.host, address.port, address.virtual_host, address.username, address.password, address.tls,
-    ) == parts  # fmt: skip
+        address.host,
+        address.port,
+        address.virtual_host,
+        address.username,
+        address.password,
+        address.tls,
+    ) == parts
 
 
 def test_a_password_is_not_shown() -> None:

@@ -24,10 +24,20 @@ from warrenmq.wire.fields import from_python
 
 def test_a_message_comes_back_as_it_was_sent(channel: Channel, queue: str) -> None:
     properties = Properties(
-        content_type="text/plain", content_encoding="utf-8", headers={"n": Field("u", 5), "t": Field("F", {})},
-        delivery_mode=2, priority=3, correlation_id="c", reply_to="r", expiration="60000", message_id="m",
-        timestamp=1234567890, type="t", app_id="a", cluster_id="x",
-    )  # fmt: skip
+        content_type="text/plain",
+        content_encoding="utf-8",
+        headers={"n": Field("u", 5), "t": Field("F", {})},
+        delivery_mode=2,
+        priority=3,
+        correlation_id="c",
+        reply_to="r",
+        expiration="60000",
+        message_id="m",
+        timestamp=1234567890,
+        type="t",
+        app_id="a",
+        cluster_id="x",
+    )
     channel.confirm_select()
     assert channel.basic_publish("", queue, b"body", properties) == 1
     assert channel.wait_for_confirms(60) == []

@@ -57,9 +57,22 @@ def test_what_is_published_can_be_fetched_with_everything_about_it(
 ) -> None:
     _, queue = durable_queue
     sent = run(
-        "publish", queue, "hello", "--confirm", "--persistent", "-H", "a=text", "-H", "n:=5", "-H", 'l:=["x"]',
-        "-p", "message-id=m", "-p", "priority=3",
-    )  # fmt: skip
+        "publish",
+        queue,
+        "hello",
+        "--confirm",
+        "--persistent",
+        "-H",
+        "a=text",
+        "-H",
+        "n:=5",
+        "-H",
+        'l:=["x"]',
+        "-p",
+        "message-id=m",
+        "-p",
+        "priority=3",
+    )
     assert (sent.stdout, sent.exit_code) == ("acked\n", 0)
     looked = run("get", queue, "--requeue", "--json")
     assert json.loads(looked.stdout) == {
@@ -67,11 +80,14 @@ def test_what_is_published_can_be_fetched_with_everything_about_it(
         "routing_key": queue,
         "redelivered": False,
         "properties": {
-            "headers": {"a": "text", "n": 5, "l": ["x"]}, "delivery_mode": 2, "priority": 3, "message_id": "m",
+            "headers": {"a": "text", "n": 5, "l": ["x"]},
+            "delivery_mode": 2,
+            "priority": 3,
+            "message_id": "m",
         },
         "payload": "hello",
         "payload_encoding": "string",
-    }  # fmt: skip
+    }
     taken = run("get", queue)
     assert (taken.stdout, taken.exit_code) == ("hello\n", 0)
     empty = run("get", queue)

@@ -17,9 +17,14 @@ pytestmark = pytest.mark.pure
 
 def delivery(tag: int, body: bytes, channel: int = 1, key: str = "key", frame_max: int = 4096) -> bytes:
     deliver = method_frame(
-        channel, "basic.deliver", consumer_tag="ctag", delivery_tag=tag, redelivered=tag % 2 == 1, exchange="é",
+        channel,
+        "basic.deliver",
+        consumer_tag="ctag",
+        delivery_tag=tag,
+        redelivered=tag % 2 == 1,
+        exchange="é",
         routing_key=key,
-    )  # fmt: skip
+    )
     return deliver + content_frames(channel, encode_header(Properties(message_id=str(tag)), len(body)), body, frame_max)
 
 
@@ -35,9 +40,14 @@ def decoder(*channels: int) -> tuple[Decoder, list[Inbox]]:
 
 def facts(message: Message) -> tuple[object, ...]:
     return (
-        message.delivery_tag, message.redelivered, message.exchange, message.routing_key, message.consumer_tag,
-        message.body, message.properties.message_id,
-    )  # fmt: skip
+        message.delivery_tag,
+        message.redelivered,
+        message.exchange,
+        message.routing_key,
+        message.consumer_tag,
+        message.body,
+        message.properties.message_id,
+    )
 
 
 @given(st.lists(st.tuples(st.binary(max_size=30), st.sampled_from(["a", "b"])), max_size=5), st.integers(1, 60))
@@ -81,8 +91,12 @@ def test_confirms_returns_and_cancellations_are_events_in_the_order_they_came() 
     returned, *others = inbox.events
     assert isinstance(returned, Returned)
     assert (returned.reply_code, returned.reply_text, returned.exchange, returned.routing_key, returned.body) == (
-        312, "NO_ROUTE", "e", "k", b"body",
-    )  # fmt: skip
+        312,
+        "NO_ROUTE",
+        "e",
+        "k",
+        b"body",
+    )
     assert others == [Acked(1, False), Nacked(4, True), Cancelled("c")]
     assert inbox.unconfirmed.nacked == [2, 3, 4]
     assert inbox.unconfirmed.count == 5

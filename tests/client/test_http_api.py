@@ -67,8 +67,11 @@ def test_a_request_brings_its_user_and_its_answer_is_whole() -> None:
         client = HttpClient(parse_http_url(f"http://u:p@127.0.0.1:{port}/gate"), 60)
         answer = client.ask("PUT", "/api/x", b"{}", {"X-Two": "2"})
     assert (answer.status, answer.reason, answer.headers["x-one"], answer.json()) == (
-        404, "Object Not Found", "1", {"a": "b"},
-    )  # fmt: skip
+        404,
+        "Object Not Found",
+        "1",
+        {"a": "b"},
+    )
     head, _, body = asked[0].partition(b"\r\n\r\n")
     lines = head.decode().split("\r\n")
     assert lines[0] == "PUT /gate/api/x HTTP/1.1"

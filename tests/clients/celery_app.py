@@ -25,8 +25,9 @@ def make(broker_url: str, quorum: bool = False) -> Celery:
         result_persistent=False,
     )
     if quorum:
-        queue = Queue(DELAYED, Exchange(DELAYED, type="topic"), routing_key=DELAYED,
-                      queue_arguments={"x-queue-type": "quorum"})  # fmt: skip
+        queue = Queue(
+            DELAYED, Exchange(DELAYED, type="topic"), routing_key=DELAYED, queue_arguments={"x-queue-type": "quorum"}
+        )
         app.conf.update(
             task_queues=[queue],
             task_default_queue=DELAYED,

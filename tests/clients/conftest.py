@@ -25,8 +25,13 @@ def run_node() -> Callable[..., str]:
         pytest.skip("amqplib is missing (cd tests/clients && npm install): not tested")
 
     def run(program: Path, *arguments: str, timeout: float = 60) -> str:
-        done = subprocess.run([node, str(program), *arguments], capture_output=True, text=True, timeout=timeout,
-                              env={**os.environ, "NODE_PATH": str(MODULES)})
+        done = subprocess.run(
+            [node, str(program), *arguments],
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+            env={**os.environ, "NODE_PATH": str(MODULES)},
+        )
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
 

@@ -94,8 +94,9 @@ def test_delivery_tags_grow_from_1_and_are_scoped_per_channel(connect: Connect, 
     assert tags == [1, 2, 1, 3, 2, 3]
 
 
-def test_a_tag_of_channel_a_acked_on_b_closes_b_only_and_stays_outstanding_on_a(connect: Connect,
-                                                                              watcher: BlockingChannel) -> None:
+def test_a_tag_of_channel_a_acked_on_b_closes_b_only_and_stays_outstanding_on_a(
+    connect: Connect, watcher: BlockingChannel
+) -> None:
     fill(watcher, 1)
     connection = connect()
     a, b = connection.channel(), connection.channel()
@@ -139,8 +140,9 @@ def test_a_rejected_message_is_discarded_too(connect: Connect, watcher: Blocking
 
 
 @pytest.mark.parametrize("how", ["reject", "nack"])
-def test_a_message_rejected_with_requeue_comes_back_redelivered(connect: Connect, watcher: BlockingChannel,
-                                                               how: str) -> None:
+def test_a_message_rejected_with_requeue_comes_back_redelivered(
+    connect: Connect, watcher: BlockingChannel, how: str
+) -> None:
     fill(watcher, 2)
     channel = connect().channel()
     method, _, _ = channel.basic_get(QUEUE)
@@ -176,8 +178,9 @@ def cut_off(broker: RunningBroker, count: int, no_ack: bool) -> None:
         client.socket.close()
 
 
-def test_with_manual_acknowledgement_a_cut_connection_loses_nothing(broker: RunningBroker,
-                                                                   watcher: BlockingChannel) -> None:
+def test_with_manual_acknowledgement_a_cut_connection_loses_nothing(
+    broker: RunningBroker, watcher: BlockingChannel
+) -> None:
     fill(watcher, 3)
     cut_off(broker, 3, no_ack=False)
     becomes(watcher, 3)
@@ -185,16 +188,18 @@ def test_with_manual_acknowledgement_a_cut_connection_loses_nothing(broker: Runn
     assert [(body, method.redelivered) for method, _, body in left] == [(b"1", True), (b"2", True), (b"3", True)]
 
 
-def test_with_automatic_acknowledgement_a_message_sent_is_a_message_gone(broker: RunningBroker,
-                                                                        watcher: BlockingChannel) -> None:
+def test_with_automatic_acknowledgement_a_message_sent_is_a_message_gone(
+    broker: RunningBroker, watcher: BlockingChannel
+) -> None:
     fill(watcher, 3)
     cut_off(broker, 3, no_ack=True)
     watcher.connection.sleep(0.2)  # that nothing comes back takes time to see
     assert waiting(watcher) == 0
 
 
-def test_prefetch_bounds_what_is_outstanding_with_manual_acknowledgement(broker: RunningBroker,
-                                                                        watcher: BlockingChannel) -> None:
+def test_prefetch_bounds_what_is_outstanding_with_manual_acknowledgement(
+    broker: RunningBroker, watcher: BlockingChannel
+) -> None:
     fill(watcher, 10)
     with RawClient(broker.port).handshake().open(1) as client:
         client.call(1, "basic.qos", prefetch_count=3)

@@ -34,10 +34,28 @@ def worker(url: str, folder: Path, **environment: str) -> Iterator[Path]:
     log = folder / "log"
     with open(log, "wb") as output:
         process = subprocess.Popen(
-            [sys.executable, "-m", "celery", "-A", "tests.clients.celery_app", "worker", "--pool", "threads",
-             "--concurrency", "4", "--loglevel", "INFO", "--hostname", "tester@localhost"],
-            cwd=ROOT, stdout=output, stderr=subprocess.STDOUT, start_new_session=True,
-            env={**os.environ, "CELERY_TEST_BROKER": url, "PYTHONPATH": str(ROOT), "C_FORCE_ROOT": "1", **environment})
+            [
+                sys.executable,
+                "-m",
+                "celery",
+                "-A",
+                "tests.clients.celery_app",
+                "worker",
+                "--pool",
+                "threads",
+                "--concurrency",
+                "4",
+                "--loglevel",
+                "INFO",
+                "--hostname",
+                "tester@localhost",
+            ],
+            cwd=ROOT,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+            env={**os.environ, "CELERY_TEST_BROKER": url, "PYTHONPATH": str(ROOT), "C_FORCE_ROOT": "1", **environment},
+        )
         try:
             deadline = time.monotonic() + 60
             while b"ready." not in log.read_bytes():
@@ -102,7 +120,8 @@ def test_a_task_with_an_eta_does_not_run_early(celery: Celery) -> None:
 
 def test_a_group_gives_every_result_in_order(celery: Celery) -> None:
     assert group(celery.tasks["add"].s(number, 10) for number in range(10))().get(timeout=60) == [
-        number + 10 for number in range(10)]
+        number + 10 for number in range(10)
+    ]
 
 
 def test_a_chain_passes_results_on(celery: Celery) -> None:
@@ -198,7 +217,8 @@ def test_kombu_sets_up_native_delayed_delivery_and_a_message_comes_when_it_is_du
         bind_queue_to_native_delayed_delivery_exchange(connection, queue, prefix=kind)
         sent = time.monotonic()
         connection.Producer(serializer="json").publish(
-            {"late": True}, exchange=level_name(27, kind), routing_key=calculate_routing_key(1, "task"))
+            {"late": True}, exchange=level_name(27, kind), routing_key=calculate_routing_key(1, "task")
+        )
         received: list[object] = []
         with connection.Consumer(queue, callbacks=[lambda body, message: received.append(body)], no_ack=True):
             connection.drain_events(timeout=120)

@@ -38,7 +38,10 @@ def play(request: pytest.FixtureRequest, broker: RunningBroker) -> Play:
         else:
             done = subprocess.run(
                 [sys.executable, str(EXAMPLES / "confirms_pika.py"), scene, "--url", broker.url, "--work", str(work)],
-                capture_output=True, text=True, timeout=120)
+                capture_output=True,
+                text=True,
+                timeout=120,
+            )
             assert done.returncode == 0, done.stdout + done.stderr
             output = done.stdout
         lines = re.findall(r"^\[([\d/]+ [\d:.]+)\] \[(?:LOG|ERROR)\] +([^{\n]*)", output, re.MULTILINE)
@@ -74,16 +77,36 @@ def test_an_unroutable_mandatory_message_is_returned_whole_strictly_before_its_a
     transcript, output = play("mandatory", 0)
     assert [text.split(" 312")[0] for text in texts(transcript)] == [CONNECTED, PUBLISHER, PUBLISHING, RETURNED, ACKED]
     if "properties={" in output:  # pika
-        assert ("312 NO_ROUTE exchange=company.e.whatever-exchange routing_key=whatever.b.b "
-                "properties={'headers': {}} content=b'test'") in output
+        assert (
+            "312 NO_ROUTE exchange=company.e.whatever-exchange routing_key=whatever.b.b "
+            "properties={'headers': {}} content=b'test'"
+        ) in output
         return
-    for line in ("replyCode: 312", "replyText: 'NO_ROUTE'", "exchange: 'company.e.whatever-exchange'",
-                 "routingKey: 'whatever.b.b'", "headers: {}", "content: <Buffer 74 65 73 74>"):
+    for line in (
+        "replyCode: 312",
+        "replyText: 'NO_ROUTE'",
+        "exchange: 'company.e.whatever-exchange'",
+        "routingKey: 'whatever.b.b'",
+        "headers: {}",
+        "content: <Buffer 74 65 73 74>",
+    ):
         assert line in output
     properties = output.split("properties: {")[1].split("content:")[0]
     assert re.findall(r"(\w+): undefined", properties) == [
-        "contentType", "contentEncoding", "deliveryMode", "priority", "correlationId", "replyTo", "expiration",
-        "messageId", "timestamp", "type", "userId", "appId", "clusterId"]
+        "contentType",
+        "contentEncoding",
+        "deliveryMode",
+        "priority",
+        "correlationId",
+        "replyTo",
+        "expiration",
+        "messageId",
+        "timestamp",
+        "type",
+        "userId",
+        "appId",
+        "clusterId",
+    ]
 
 
 def test_a_persistent_message_is_acked_once(play: Play) -> None:

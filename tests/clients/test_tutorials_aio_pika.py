@@ -43,7 +43,8 @@ async def work_queues(connection: AbstractRobustConnection) -> None:
     queue = await channel.declare_queue("task_queue", durable=True)
     for number in range(6):
         await channel.default_exchange.publish(
-            Message(f"task {number}".encode(), delivery_mode=DeliveryMode.PERSISTENT), routing_key="task_queue")
+            Message(f"task {number}".encode(), delivery_mode=DeliveryMode.PERSISTENT), routing_key="task_queue"
+        )
     done: list[tuple[str, bool]] = []
     all_done = asyncio.Event()
     doomed = await connection.channel()
@@ -127,7 +128,8 @@ async def remote_procedure_call(connection: AbstractRobustConnection) -> None:
             assert message.reply_to is not None
             answer = str(int(message.body) ** 2).encode()
             await serving.default_exchange.publish(
-                Message(answer, correlation_id=message.correlation_id), routing_key=message.reply_to)
+                Message(answer, correlation_id=message.correlation_id), routing_key=message.reply_to
+            )
 
     await rpc_queue.consume(on_request)
     asking = await connection.channel()
@@ -141,14 +143,19 @@ async def remote_procedure_call(connection: AbstractRobustConnection) -> None:
     for number in (5, 12, 30):
         correlation_id = str(uuid.uuid4())
         answers[correlation_id] = asyncio.get_running_loop().create_future()
-        await asking.default_exchange.publish(Message(
-            str(number).encode(), correlation_id=correlation_id, reply_to=callback_queue.name), routing_key="rpc_queue")
+        await asking.default_exchange.publish(
+            Message(str(number).encode(), correlation_id=correlation_id, reply_to=callback_queue.name),
+            routing_key="rpc_queue",
+        )
         assert await asyncio.wait_for(answers[correlation_id], 60) == str(number**2).encode()
     await rpc_queue.delete(if_unused=False, if_empty=False)
 
 
-@pytest.mark.parametrize("tutorial", [hello_world, work_queues, publish_subscribe, routing, topics,
-                                      remote_procedure_call], ids=lambda tutorial: tutorial.__name__)
+@pytest.mark.parametrize(
+    "tutorial",
+    [hello_world, work_queues, publish_subscribe, routing, topics, remote_procedure_call],
+    ids=lambda tutorial: tutorial.__name__,
+)
 def test_the_tutorial_works(broker: RunningBroker, tutorial: Tutorial) -> None:
     async def run() -> None:
         connection = await aio_pika.connect_robust(broker.url)

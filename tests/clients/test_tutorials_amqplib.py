@@ -14,12 +14,24 @@ TUTORIALS = Path(__file__).parent / "tutorials"
 
 EXPECTED: dict[str, object] = {
     "hello_world": ["Hello World!"],
-    "work_queues": {"held": "task 0", "done": [["task 1", False], ["task 2", False], ["task 3", False],
-                                               ["task 4", False], ["task 5", False], ["task 0", True]]},
+    "work_queues": {
+        "held": "task 0",
+        "done": [
+            ["task 1", False],
+            ["task 2", False],
+            ["task 3", False],
+            ["task 4", False],
+            ["task 5", False],
+            ["task 0", True],
+        ],
+    },
     "publish_subscribe": [["info: Hello World!"], ["info: Hello World!"]],
     "routing": {"disk": ["error"], "screen": ["info", "error", "warning"]},
-    "topics": {"#": ["kern.critical", "kern.info", "auth.critical", "auth.info", "kern"],
-               "kern.*": ["kern.critical", "kern.info"], "*.critical": ["kern.critical", "auth.critical"]},
+    "topics": {
+        "#": ["kern.critical", "kern.info", "auth.critical", "auth.info", "kern"],
+        "kern.*": ["kern.critical", "kern.info"],
+        "*.critical": ["kern.critical", "auth.critical"],
+    },
     "remote_procedure_call": [5, 55, 610],
 }
 

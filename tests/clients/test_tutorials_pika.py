@@ -43,8 +43,9 @@ def test_hello_world(connection: pika.BlockingConnection) -> None:
     channel.queue_delete("hello")
 
 
-def test_work_queues_share_the_work_and_lose_none_when_a_worker_dies(broker: RunningBroker,
-                                                                   connection: pika.BlockingConnection) -> None:
+def test_work_queues_share_the_work_and_lose_none_when_a_worker_dies(
+    broker: RunningBroker, connection: pika.BlockingConnection
+) -> None:
     channel = connection.channel()
     channel.queue_delete("task_queue")
     channel.queue_declare(queue="task_queue", durable=True)
@@ -62,8 +63,12 @@ def test_work_queues_share_the_work_and_lose_none_when_a_worker_dies(broker: Run
         at.basic_ack(delivery_tag=method.delivery_tag)
 
     for number in range(6):
-        channel.basic_publish(exchange="", routing_key="task_queue", body=f"task {number}", properties=BasicProperties(
-            delivery_mode=pika.DeliveryMode.Persistent.value))
+        channel.basic_publish(
+            exchange="",
+            routing_key="task_queue",
+            body=f"task {number}",
+            properties=BasicProperties(delivery_mode=pika.DeliveryMode.Persistent.value),
+        )
     while not taken:
         worker.process_data_events(time_limit=1)
     steady.basic_consume(queue="task_queue", on_message_callback=on_task)
@@ -118,7 +123,13 @@ def test_topics(connection: pika.BlockingConnection) -> None:
     for key in ("kern.critical", "kern.info", "auth.critical", "auth.info", "kern", "kern.disk.critical"):
         channel.basic_publish(exchange="topic_logs", routing_key=key, body=key)
     assert collect(channel, queues["all"], 6) == [
-        "kern.critical", "kern.info", "auth.critical", "auth.info", "kern", "kern.disk.critical"]
+        "kern.critical",
+        "kern.info",
+        "auth.critical",
+        "auth.info",
+        "kern",
+        "kern.disk.critical",
+    ]
     assert collect(channel, queues["kern"], 2) == ["kern.critical", "kern.info"]
     assert collect(channel, queues["critical"], 2) == ["kern.critical", "auth.critical"]
     assert collect(channel, queues["both"], 3) == ["kern.critical", "kern.info", "auth.critical"]
@@ -137,8 +148,12 @@ def serve_rpc(url: str, ready: threading.Event, requests: int) -> None:
         left = [requests]
 
         def on_request(at: BlockingChannel, method: Basic.Deliver, properties: BasicProperties, body: bytes) -> None:
-            at.basic_publish(exchange="", routing_key=str(properties.reply_to), body=str(fibonacci(int(body))),
-                             properties=BasicProperties(correlation_id=properties.correlation_id))
+            at.basic_publish(
+                exchange="",
+                routing_key=str(properties.reply_to),
+                body=str(fibonacci(int(body))),
+                properties=BasicProperties(correlation_id=properties.correlation_id),
+            )
             at.basic_ack(delivery_tag=method.delivery_tag)
             left[0] -= 1
             if not left[0]:
@@ -158,12 +173,19 @@ def test_remote_procedure_call(broker: RunningBroker, connection: pika.BlockingC
     assert ready.wait(60)
     callback_queue = channel.queue_declare(queue="", exclusive=True).method.queue
     answers: dict[str | None, bytes] = {}
-    channel.basic_consume(queue=callback_queue, auto_ack=True, on_message_callback=lambda _, __, properties, body:
-                          answers.update({properties.correlation_id: body}))
+    channel.basic_consume(
+        queue=callback_queue,
+        auto_ack=True,
+        on_message_callback=lambda _, __, properties, body: answers.update({properties.correlation_id: body}),
+    )
     for number, expected in ((5, b"5"), (10, b"55"), (15, b"610")):
         correlation_id = str(uuid.uuid4())
-        channel.basic_publish(exchange="", routing_key="rpc_queue", body=str(number), properties=BasicProperties(
-            reply_to=callback_queue, correlation_id=correlation_id))
+        channel.basic_publish(
+            exchange="",
+            routing_key="rpc_queue",
+            body=str(number),
+            properties=BasicProperties(reply_to=callback_queue, correlation_id=correlation_id),
+        )
         while correlation_id not in answers:
             connection.process_data_events(time_limit=5)
         assert answers[correlation_id] == expected

@@ -18,11 +18,31 @@ KINDS = ("classic", "quorum", "stream")
 
 #: Every argument that RabbitMQ 3.10 knows for some kind of queue, some that it only passes on, and one nobody knows.
 ARGUMENTS = (
-    "x-consumer-timeout", "x-dead-letter-exchange", "x-dead-letter-routing-key", "x-dead-letter-strategy",
-    "x-delivery-limit", "x-expires", "x-ha-policy", "x-initial-cluster-size", "x-max-age", "x-max-in-memory-bytes",
-    "x-max-in-memory-length", "x-max-length", "x-max-length-bytes", "x-max-priority", "x-message-ttl", "x-overflow",
-    "x-queue-leader-locator", "x-queue-master-locator", "x-queue-mode", "x-queue-type", "x-queue-version",
-    "x-quorum-initial-group-size", "x-single-active-consumer", "x-stream-max-segment-size-bytes", "x-unheard-of",
+    "x-consumer-timeout",
+    "x-dead-letter-exchange",
+    "x-dead-letter-routing-key",
+    "x-dead-letter-strategy",
+    "x-delivery-limit",
+    "x-expires",
+    "x-ha-policy",
+    "x-initial-cluster-size",
+    "x-max-age",
+    "x-max-in-memory-bytes",
+    "x-max-in-memory-length",
+    "x-max-length",
+    "x-max-length-bytes",
+    "x-max-priority",
+    "x-message-ttl",
+    "x-overflow",
+    "x-queue-leader-locator",
+    "x-queue-master-locator",
+    "x-queue-mode",
+    "x-queue-type",
+    "x-queue-version",
+    "x-quorum-initial-group-size",
+    "x-single-active-consumer",
+    "x-stream-max-segment-size-bytes",
+    "x-unheard-of",
 )
 
 VALUES: dict[str, object] = {
@@ -104,31 +124,70 @@ WRONG = [1]
 
 #: two values that a queue may have, and that are not the same
 RIGHT: dict[str, tuple[object, object]] = {
-    "x-dead-letter-exchange": ("a", "b"), "x-dead-letter-routing-key": ("a", "b"),
-    "x-dead-letter-strategy": ("at-most-once", "at-least-once"), "x-delivery-limit": (1, 2),
-    "x-expires": (100_000, 200_000), "x-initial-cluster-size": (1, 2), "x-max-age": ("1h", "2h"),
-    "x-max-in-memory-bytes": (1, 2), "x-max-in-memory-length": (1, 2), "x-max-length": (1, 2),
-    "x-max-length-bytes": (1, 2), "x-max-priority": (1, 2), "x-message-ttl": (1, 2),
-    "x-overflow": ("drop-head", "reject-publish"), "x-queue-leader-locator": ("client-local", "balanced"),
-    "x-queue-master-locator": ("client-local", "random"), "x-queue-mode": ("lazy", "default"),
-    "x-queue-version": (1, 2), "x-quorum-initial-group-size": (1, 2), "x-single-active-consumer": (True, False),
-    "x-stream-max-segment-size-bytes": (1000, 2000), "x-unheard-of": (1, 2), "x-consumer-timeout": (1, 2),
+    "x-dead-letter-exchange": ("a", "b"),
+    "x-dead-letter-routing-key": ("a", "b"),
+    "x-dead-letter-strategy": ("at-most-once", "at-least-once"),
+    "x-delivery-limit": (1, 2),
+    "x-expires": (100_000, 200_000),
+    "x-initial-cluster-size": (1, 2),
+    "x-max-age": ("1h", "2h"),
+    "x-max-in-memory-bytes": (1, 2),
+    "x-max-in-memory-length": (1, 2),
+    "x-max-length": (1, 2),
+    "x-max-length-bytes": (1, 2),
+    "x-max-priority": (1, 2),
+    "x-message-ttl": (1, 2),
+    "x-overflow": ("drop-head", "reject-publish"),
+    "x-queue-leader-locator": ("client-local", "balanced"),
+    "x-queue-master-locator": ("client-local", "random"),
+    "x-queue-mode": ("lazy", "default"),
+    "x-queue-version": (1, 2),
+    "x-quorum-initial-group-size": (1, 2),
+    "x-single-active-consumer": (True, False),
+    "x-stream-max-segment-size-bytes": (1000, 2000),
+    "x-unheard-of": (1, 2),
+    "x-consumer-timeout": (1, 2),
     "x-ha-policy": ("a", "b"),
 }
 
 #: Values as they read in texts, beside those above.
 READ: dict[str, object] = {
-    "1000.0": 1000.0, "100.0": 100.0, "1e16": 1e16, "fifteen digits": 123456789012345.0, "0.1": 0.1, "0.00001": 1e-5,
-    "0.001": 0.001, "0.0123": 0.0123, "1230000.0": 1.23e6, "1e22": 1e22, "1.5e300": 1.5e300, "-2.5": -2.5, "0.0": 0.0,
-    "-0.0": -0.0, "1.1 as float": Typed("f", 1.1), "an umlaut": "ä", "quotes": "it's \"q\"", "two lines": "a\nb",
-    "octets": Typed("x", b"\xff\x00"), "no UTF-8": b"\xff\xfe", "a table of two": {"b": 1.5, "a": "x"},
-    "an empty array": [], "an empty table": {}, "300 letters": "x" * 300,
+    "1000.0": 1000.0,
+    "100.0": 100.0,
+    "1e16": 1e16,
+    "fifteen digits": 123456789012345.0,
+    "0.1": 0.1,
+    "0.00001": 1e-5,
+    "0.001": 0.001,
+    "0.0123": 0.0123,
+    "1230000.0": 1.23e6,
+    "1e22": 1e22,
+    "1.5e300": 1.5e300,
+    "-2.5": -2.5,
+    "0.0": 0.0,
+    "-0.0": -0.0,
+    "1.1 as float": Typed("f", 1.1),
+    "an umlaut": "ä",
+    "quotes": 'it\'s "q"',
+    "two lines": "a\nb",
+    "octets": Typed("x", b"\xff\x00"),
+    "no UTF-8": b"\xff\xfe",
+    "a table of two": {"b": 1.5, "a": "x"},
+    "an empty array": [],
+    "an empty table": {},
+    "300 letters": "x" * 300,
 }
 
 FLAGS: tuple[dict[str, bool], ...] = (
-         {}, {"auto_delete": True}, {"exclusive": True}, {"durable": False}, {"auto_delete": True, "exclusive": True},
-         {"auto_delete": True, "durable": False}, {"exclusive": True, "durable": False},
-         {"auto_delete": True, "exclusive": True, "durable": False})
+    {},
+    {"auto_delete": True},
+    {"exclusive": True},
+    {"durable": False},
+    {"auto_delete": True, "exclusive": True},
+    {"auto_delete": True, "durable": False},
+    {"exclusive": True, "durable": False},
+    {"auto_delete": True, "exclusive": True, "durable": False},
+)
 
 Answers = dict[str, str]
 
@@ -207,8 +266,10 @@ def consumer_answers(broker: RunningBroker, kind: str) -> dict[str, Answers]:
     name = f"consumers.{kind}"
     asker = Asker(broker)
     asker.declare(name, {"x-queue-type": kind})
-    found = {argument: {value: asker.consume(name, {argument: VALUES[value]}) for value in VALUES}
-             for argument in CONSUMER_ARGUMENTS}
+    found = {
+        argument: {value: asker.consume(name, {argument: VALUES[value]}) for value in VALUES}
+        for argument in CONSUMER_ARGUMENTS
+    }
     asker.delete(name)
     return found
 
@@ -217,15 +278,20 @@ def order_answers(broker: RunningBroker, kind: str) -> list[str]:
     """Every argument is wrong; what is complained of is taken away, until nothing is left to complain of."""
     arguments: dict[str, object] = {**dict.fromkeys(reversed(ARGUMENTS), WRONG), "x-queue-type": kind}
     del arguments["x-queue-master-locator"]  # what is wrong there does not get an answer
-    return _until_accepted(broker, arguments, lambda asker: asker.ask(f"order.{kind}", arguments),
-                           lambda named: arguments.pop(named))
+    return _until_accepted(
+        broker, arguments, lambda asker: asker.ask(f"order.{kind}", arguments), lambda named: arguments.pop(named)
+    )
 
 
 def again_answers(broker: RunningBroker, kind: str, other: bool) -> list[str]:
     """Declared with all arguments, then again with none of them or with other values of all of them, and also with
     arguments that this kind does not have; what is complained of is mended, until nothing is left."""
-    has = [each for each in RIGHT if f"of queue type rabbit_{kind}" not in
-           Asker(broker).ask(f"again.{kind}", {"x-queue-type": kind, each: RIGHT[each][0]})]
+    has = [
+        each
+        for each in RIGHT
+        if f"of queue type rabbit_{kind}"
+        not in Asker(broker).ask(f"again.{kind}", {"x-queue-type": kind, each: RIGHT[each][0]})
+    ]
     first: dict[str, object] = {"x-queue-type": kind, **{each: RIGHT[each][0] for each in has}}
     second: dict[str, object] = {each: values[1] for each, values in RIGHT.items()} if other else {}
     second["x-queue-type"] = kind if not other else "quorum" if kind == "classic" else "classic"
@@ -236,8 +302,9 @@ def again_answers(broker: RunningBroker, kind: str, other: bool) -> list[str]:
     return _until_accepted(broker, second, lambda asker: asker.ask(f"again.{kind}", first, second), mend)
 
 
-def _until_accepted(broker: RunningBroker, arguments: dict[str, object], ask: Callable[[Asker], str],
-                    mend: Callable[[str], object]) -> list[str]:
+def _until_accepted(
+    broker: RunningBroker, arguments: dict[str, object], ask: Callable[[Asker], str], mend: Callable[[str], object]
+) -> list[str]:
     asker = Asker(broker)
     answers = []
     while answer := ask(asker):
@@ -258,24 +325,33 @@ def text_answers(broker: RunningBroker) -> dict[str, list[str]]:
     def ask(first: dict[str, object], second: dict[str, object]) -> str:
         return asker.ask(name, {**plain, **first}, {**plain, **second})
 
-    return {said: [ask({}, {"x-delivery-limit": value}), ask({"x-delivery-limit": value}, {}),
-                   ask({"x-delivery-limit": 77}, {"x-delivery-limit": value})]
-            for said, value in {**VALUES, **READ}.items()}
+    return {
+        said: [
+            ask({}, {"x-delivery-limit": value}),
+            ask({"x-delivery-limit": value}, {}),
+            ask({"x-delivery-limit": 77}, {"x-delivery-limit": value}),
+        ]
+        for said, value in {**VALUES, **READ}.items()
+    }
 
 
 def flag_answers(broker: RunningBroker, kind: str) -> Answers:
     """Flags that a kind of queue does not have, alone and beside an argument that is wrong."""
     asker = Asker(broker)
     beside: dict[str, dict[str, object]] = {
-        "no argument": {}, "a wrong value": {"x-max-length-bytes": WRONG},
+        "no argument": {},
+        "a wrong value": {"x-max-length-bytes": WRONG},
         "one of another kind": {"x-max-age" if kind != "stream" else "x-expires": "1h" if kind != "stream" else 5},
-        "a wrong queue type": {"x-queue-type": WRONG}, "an unknown queue type": {"x-queue-type": "magic"},
+        "a wrong queue type": {"x-queue-type": WRONG},
+        "an unknown queue type": {"x-queue-type": "magic"},
         "a large segment": {"x-stream-max-segment-size-bytes": 2**40},
         "a wrong type and a wrong value": {"x-queue-type": WRONG, "x-expires": WRONG, "x-max-age": WRONG},
         "an unknown type and a wrong value": {"x-queue-type": "magic", "x-expires": WRONG, "x-max-age": WRONG},
     }
     return {
-        f"{' '.join(flags) or 'no flag'} beside {said}":
-            asker.ask(f"flags.{kind}", {"x-queue-type": kind, **arguments}, **flags)
-        for flags in FLAGS for said, arguments in beside.items()
+        f"{' '.join(flags) or 'no flag'} beside {said}": asker.ask(
+            f"flags.{kind}", {"x-queue-type": kind, **arguments}, **flags
+        )
+        for flags in FLAGS
+        for said, arguments in beside.items()
     }

@@ -27,11 +27,13 @@ class Checklist:
 CHECKLIST: list[Checklist] = []
 
 
-def checklist(number: int, promise: str, oracle: bool = True,
-              differs: str = "") -> Callable[[Callable[[RunningBroker], None]], Callable[[RunningBroker], None]]:
+def checklist(
+    number: int, promise: str, oracle: bool = True, differs: str = ""
+) -> Callable[[Callable[[RunningBroker], None]], Callable[[RunningBroker], None]]:
     def register(check: Callable[[RunningBroker], None]) -> Callable[[RunningBroker], None]:
         CHECKLIST.append(Checklist(number, promise, check, oracle, differs))
         return check
+
     return register
 
 

@@ -53,8 +53,11 @@ def exclusive_consumer(broker: RunningBroker) -> None:
     with client(broker) as c:
         queue = declare(c)
         c.call(1, "basic.consume", queue=queue, consumer_tag="a", exclusive=True)
-        closed(c.call(1, "basic.consume", queue=queue, consumer_tag="b"), 403,
-               f"ACCESS_REFUSED - queue '{queue}' in vhost '/' in exclusive use")
+        closed(
+            c.call(1, "basic.consume", queue=queue, consumer_tag="b"),
+            403,
+            f"ACCESS_REFUSED - queue '{queue}' in vhost '/' in exclusive use",
+        )
 
 
 @checklist(16, "a consumer tag used twice closes the connection with 530")
@@ -71,10 +74,13 @@ def duplicate_tag(broker: RunningBroker) -> None:
 def exclusive_queue(broker: RunningBroker) -> None:
     with client(broker) as c, client(broker) as other:
         queue = declare(c)
-        closed(other.call(1, "queue.declare", queue=queue, passive=True), 405,
-               f"RESOURCE_LOCKED - cannot obtain exclusive access to locked queue '{queue}' in vhost '/'. It could be "
-               "originally declared on another connection or the exclusive property value does not match that of the "
-               "original declaration.")
+        closed(
+            other.call(1, "queue.declare", queue=queue, passive=True),
+            405,
+            f"RESOURCE_LOCKED - cannot obtain exclusive access to locked queue '{queue}' in vhost '/'. It could be "
+            "originally declared on another connection or the exclusive property value does not match that of the "
+            "original declaration.",
+        )
 
 
 def table_keys(head: bytes) -> dict[str, object]:
@@ -90,7 +96,7 @@ def _table(data: bytes, position: int) -> tuple[dict[str, object], int]:
     found: dict[str, object] = {}
     while position < end:
         size = data[position]
-        key = data[position + 1:position + 1 + size].decode()
+        key = data[position + 1 : position + 1 + size].decode()
         found[key], position = _value(data, position + 1 + size)
     return found, end
 
@@ -99,7 +105,7 @@ def _value(data: bytes, position: int) -> tuple[object, int]:
     letter, position = chr(data[position]), position + 1
     if letter == "S":
         end = position + 4 + int(struct.unpack_from(">I", data, position)[0])
-        return data[position + 4:end].decode(), end
+        return data[position + 4 : end].decode(), end
     if letter == "A":
         end = position + 4 + int(struct.unpack_from(">I", data, position)[0])
         items, position = [], position + 4
@@ -119,8 +125,11 @@ def dead_letters(broker: RunningBroker) -> None:
         for name in ("c.work", "c.retry", "c.loop"):
             c.call(1, "queue.delete", queue=name)
         work = declare(c, "c.work", arguments={"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "c.retry"})
-        declare(c, "c.retry", arguments={"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "c.work",
-                                         "x-message-ttl": 30})
+        declare(
+            c,
+            "c.retry",
+            arguments={"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "c.work", "x-message-ttl": 30},
+        )
         c.publish(1, "", work, b"x")
         c.call(1, "basic.consume", queue=work, consumer_tag="t")
         for loop in (1, 2):
@@ -131,13 +140,22 @@ def dead_letters(broker: RunningBroker) -> None:
         deaths = headers["x-death"]
         assert isinstance(deaths, list)
         assert [(death["queue"], death["reason"], death["count"]) for death in deaths] == [
-            ("c.retry", "expired", 2), ("c.work", "rejected", 2)]
+            ("c.retry", "expired", 2),
+            ("c.work", "rejected", 2),
+        ]
         assert [set(death) for death in deaths] == [
-            {"count", "reason", "queue", "time", "exchange", "routing-keys"}] * 2
+            {"count", "reason", "queue", "time", "exchange", "routing-keys"}
+        ] * 2
         assert (headers["x-first-death-queue"], headers["x-first-death-reason"], headers["x-first-death-exchange"]) == (
-            "c.work", "rejected", "")
-        loop_queue = declare(c, "c.loop", arguments={
-            "x-dead-letter-exchange": "", "x-dead-letter-routing-key": "c.loop", "x-message-ttl": 20})
+            "c.work",
+            "rejected",
+            "",
+        )
+        loop_queue = declare(
+            c,
+            "c.loop",
+            arguments={"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "c.loop", "x-message-ttl": 20},
+        )
         c.call(1, "confirm.select")
         c.publish(1, "", loop_queue, b"round")
         c.wait("basic.ack")
@@ -156,8 +174,11 @@ def ttl_head(broker: RunningBroker) -> None:
         becomes(c, queue, 0)
 
 
-@checklist(27, "a frame_max of 4095 is not negotiated: the connection ends",
-           differs="Warren says 530 first, 3.10 hangs up without a word")
+@checklist(
+    27,
+    "a frame_max of 4095 is not negotiated: the connection ends",
+    differs="Warren says 530 first, 3.10 hangs up without a word",
+)
 def frame_max_too_small(broker: RunningBroker) -> None:
     # 530 is what AMQP would say; a running 3.10 hangs up without a word, after three seconds
     with RawClient(broker.port) as c:
@@ -168,8 +189,11 @@ def frame_max_too_small(broker: RunningBroker) -> None:
         c.frames.clear()
         c.send_method(0, "connection.tune-ok", channel_max=10, frame_max=4095, heartbeat=0)
         if broker.name == "warren":
-            closed(c.wait("connection.close"), 530,
-                   "NOT_ALLOWED - negotiated frame_max = 4095 is lower than the minimum allowed value (4096)")
+            closed(
+                c.wait("connection.close"),
+                530,
+                "NOT_ALLOWED - negotiated frame_max = 4095 is lower than the minimum allowed value (4096)",
+            )
         else:
             assert c.read() is None
 
@@ -179,8 +203,11 @@ def channel_max(broker: RunningBroker) -> None:
     with client(broker, channel_max=2) as c:
         c.open(2)
         c.send_method(3, "channel.open")
-        closed(c.wait("connection.close"), 530,
-               "NOT_ALLOWED - number of channels opened (2) has reached the negotiated channel_max (2)")
+        closed(
+            c.wait("connection.close"),
+            530,
+            "NOT_ALLOWED - number of channels opened (2) has reached the negotiated channel_max (2)",
+        )
 
 
 @checklist(29, "heartbeats come every half timeout, and silence ends the connection after two to three timeouts")
@@ -260,30 +287,37 @@ def reply_to(broker: RunningBroker) -> None:
             assert body == b"6*7" and struct.unpack_from(">H", head, 12)[0] == 0x0600
             correlation_end = 15 + head[14]
             assert head[15:correlation_end] == b"7"
-            address = head[correlation_end + 1:correlation_end + 1 + head[correlation_end]].decode()
+            address = head[correlation_end + 1 : correlation_end + 1 + head[correlation_end]].decode()
             assert address.startswith("amq.rabbitmq.reply-to.")
             probe = other.call(1, "queue.declare", queue=address, passive=True)
             assert (probe.number("message_count"), probe.number("consumer_count")) == (0, 1)
             other.publish(1, "", address, b"42", mandatory=True, correlation_id="7")
             got, _, reply = asker.wait_message("basic.deliver")
             assert (got.text("consumer_tag"), reply, got.text("exchange"), got.text("routing_key")) == (
-                "r", b"42", "", address)
+                "r",
+                b"42",
+                "",
+                address,
+            )
             other.call(1, "queue.delete", queue="c.rpc")
 
 
 @checklist(38, "input that comes a byte at a time is the same input")
 def byte_at_a_time(broker: RunningBroker) -> None:
     with RawClient(broker.port) as c:
+
         def trickle(data: bytes) -> None:
             for position in range(len(data)):
-                c.send(data[position:position + 1])
+                c.send(data[position : position + 1])
 
         trickle(PROTOCOL_HEADER)
         c.wait("connection.start")
         trickle(method(0, "connection.start-ok", mechanism="PLAIN", response="\0guest\0guest", locale="en_US"))
         c.wait("connection.tune")
-        trickle(method(0, "connection.tune-ok", channel_max=10, frame_max=4096, heartbeat=0)
-                + method(0, "connection.open", virtual_host="/"))
+        trickle(
+            method(0, "connection.tune-ok", channel_max=10, frame_max=4096, heartbeat=0)
+            + method(0, "connection.open", virtual_host="/")
+        )
         c.wait("connection.open-ok")
         trickle(method(1, "channel.open") + method(1, "queue.declare", exclusive=True))
         queue = c.wait("queue.declare-ok").text("queue")
@@ -312,19 +346,28 @@ def empty_names(broker: RunningBroker) -> None:
 def default_exchange_bind(broker: RunningBroker) -> None:
     with client(broker) as c:
         queue = declare(c)
-        closed(c.call(1, "queue.bind", queue=queue, exchange="", routing_key="k"), 403,
-               "ACCESS_REFUSED - operation not permitted on the default exchange")
+        closed(
+            c.call(1, "queue.bind", queue=queue, exchange="", routing_key="k"),
+            403,
+            "ACCESS_REFUSED - operation not permitted on the default exchange",
+        )
 
 
 def delayed_exchange(connection: RawClient, **arguments: object) -> None:
     connection.call(1, "exchange.delete", exchange="c.delayed")
-    answer = connection.call(1, "exchange.declare", exchange="c.delayed", type="x-delayed-message",
-                             arguments={"x-delayed-type": "direct", **arguments})
+    answer = connection.call(
+        1,
+        "exchange.declare",
+        exchange="c.delayed",
+        type="x-delayed-message",
+        arguments={"x-delayed-type": "direct", **arguments},
+    )
     assert answer.name == "exchange.declare-ok", answer
 
 
-@checklist(31, "delayed messages come when due, in order; 0 and negative at once; the header as it was sent",
-           oracle=False)
+@checklist(
+    31, "delayed messages come when due, in order; 0 and negative at once; the header as it was sent", oracle=False
+)
 def delayed_order(broker: RunningBroker) -> None:
     with client(broker) as c:
         delayed_exchange(c)
@@ -347,8 +390,12 @@ def delayed_order(broker: RunningBroker) -> None:
         c.call(1, "exchange.delete", exchange="c.delayed")
 
 
-@checklist(32, "delayed and mandatory, rolled back, deleted", oracle=False,
-           differs="alternate exchange only at due time, scheduled at commit, cancelled with its exchange")
+@checklist(
+    32,
+    "delayed and mandatory, rolled back, deleted",
+    oracle=False,
+    differs="alternate exchange only at due time, scheduled at commit, cancelled with its exchange",
+)
 def delayed_interactions(broker: RunningBroker) -> None:
     with client(broker) as c:
         delayed_exchange(c)

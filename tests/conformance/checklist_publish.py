@@ -43,8 +43,11 @@ def missing_permission(broker: RunningBroker) -> None:
     with client(broker, username="c-reader", password="r") as c:
         c.call(1, "confirm.select")
         c.publish(1, "c.none", "k", b"x")
-        closed(c.wait("channel.close"), 403,
-               "ACCESS_REFUSED - access to exchange 'c.none' in vhost '/' refused for user 'c-reader'")
+        closed(
+            c.wait("channel.close"),
+            403,
+            "ACCESS_REFUSED - access to exchange 'c.none' in vhost '/' refused for user 'c-reader'",
+        )
 
 
 @checklist(3, "a mandatory unroutable message is returned, then acked, never nacked")
@@ -82,7 +85,9 @@ def default_exchange_return(broker: RunningBroker) -> None:
         c.publish(1, "", "c.none", b"x", mandatory=True)
         got, _, body = c.wait_message("basic.return")
         assert (got.values, body) == (
-            {"reply_code": 312, "reply_text": "NO_ROUTE", "exchange": "", "routing_key": "c.none"}, b"x")
+            {"reply_code": 312, "reply_text": "NO_ROUTE", "exchange": "", "routing_key": "c.none"},
+            b"x",
+        )
 
 
 @checklist(6, "two queues, one full and rejecting: one nack, and the other queue has the message")
@@ -189,8 +194,12 @@ def immediate(broker: RunningBroker) -> None:
 @checklist(18, "an expiration must be a decimal number")
 def expirations(broker: RunningBroker) -> None:
     with client(broker) as c:
-        for text, term in (("abc", "no_integer"), ("-1", "{value_negative,-1}"), ("1x", '{leftover_string,"x"}'),
-                           ("", "no_integer")):
+        for text, term in (
+            ("abc", "no_integer"),
+            ("-1", "{value_negative,-1}"),
+            ("1x", '{leftover_string,"x"}'),
+            ("", "no_integer"),
+        ):
             c.publish(1, "", "c.none", b"x", expiration=text)
             closed(c.wait("channel.close"), 406, f"PRECONDITION_FAILED - invalid expiration '{text}': {term}")
             c.open(1)
@@ -202,8 +211,11 @@ def user_ids(broker: RunningBroker) -> None:
     broker.add_user("c-impersonator", "i", tags="impersonator")
     with client(broker, username="c-admin", password="a") as c:
         c.publish(1, "", "c.none", b"x", user_id="guest")
-        closed(c.wait("channel.close"), 406, "PRECONDITION_FAILED - user_id property set to 'guest' but authenticated "
-               "user was 'c-admin'")
+        closed(
+            c.wait("channel.close"),
+            406,
+            "PRECONDITION_FAILED - user_id property set to 'guest' but authenticated user was 'c-admin'",
+        )
     with client(broker, username="c-impersonator", password="i") as c:
         c.publish(1, "", "c.none", b"x", user_id="guest", mandatory=True)
         assert c.wait_message("basic.return")[1] == header(1, user_id="guest")
@@ -213,8 +225,11 @@ def user_ids(broker: RunningBroker) -> None:
 def cc_string(broker: RunningBroker) -> None:
     with client(broker) as c:
         c.publish(1, "", "c.none", b"x", headers={"CC": "k"})
-        closed(c.wait("channel.close"), 406,
-               'PRECONDITION_FAILED - invalid message: {unacceptable_type_in_header,"CC",longstr}')
+        closed(
+            c.wait("channel.close"),
+            406,
+            'PRECONDITION_FAILED - invalid message: {unacceptable_type_in_header,"CC",longstr}',
+        )
 
 
 @checklist(21, "headers exchange: any and all, with and without x- headers")
@@ -224,8 +239,9 @@ def headers_exchange(broker: RunningBroker) -> None:
         queues = {}
         for match in ("all", "any", "all-with-x", "any-with-x"):
             queues[match] = declare(c)
-            c.call(1, "queue.bind", queue=queues[match], exchange="c.h",
-                   arguments={"x-match": match, "a": 1, "x-b": "2"})
+            c.call(
+                1, "queue.bind", queue=queues[match], exchange="c.h", arguments={"x-match": match, "a": 1, "x-b": "2"}
+            )
         queues["nothing"] = declare(c)
         c.call(1, "queue.bind", queue=queues["nothing"], exchange="c.h", arguments={"x-match": "any"})
         queues["everything"] = declare(c)
@@ -272,12 +288,22 @@ def redeclared(broker: RunningBroker) -> None:
     with client(broker) as c:
         c.call(1, "queue.delete", queue="c.q")
         for first, second, text in (
-            ({}, {"durable": True}, "inequivalent arg 'durable' for queue 'c.q' in vhost '/': received 'true' but "
-             "current is 'false'"),
-            ({"arguments": {"x-max-length": 5}}, {"arguments": {"x-max-length": 6}}, "inequivalent arg 'x-max-length' "
-             "for queue 'c.q' in vhost '/': received '6' but current is '5'"),
-            ({"arguments": {"x-max-length": 5}}, {}, "inequivalent arg 'x-max-length' for queue 'c.q' in vhost '/': "
-             "received none but current is the value '5' of type 'signedint'"),
+            (
+                {},
+                {"durable": True},
+                "inequivalent arg 'durable' for queue 'c.q' in vhost '/': received 'true' but current is 'false'",
+            ),
+            (
+                {"arguments": {"x-max-length": 5}},
+                {"arguments": {"x-max-length": 6}},
+                "inequivalent arg 'x-max-length' for queue 'c.q' in vhost '/': received '6' but current is '5'",
+            ),
+            (
+                {"arguments": {"x-max-length": 5}},
+                {},
+                "inequivalent arg 'x-max-length' for queue 'c.q' in vhost '/': "
+                "received none but current is the value '5' of type 'signedint'",
+            ),
         ):
             declare(c, "c.q", **{"exclusive": False, **first})  # type: ignore[arg-type]
             closed(c.call(1, "queue.declare", queue="c.q", **second), 406, f"PRECONDITION_FAILED - {text}")

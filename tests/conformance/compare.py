@@ -20,8 +20,10 @@ def difference(expected: list[str], got: list[str]) -> list[str]:
     lines = [line for line in difflib.ndiff(expected, got) if line[0] in "+-"]
     short = [line.split(" | ")[0] for line in lines]
     shown = short if len({line[1:] for line in short}) == len(short) else lines
-    return [line.replace("- ", "  expected ", 1) if line[0] == "-" else line.replace("+ ", "  got      ", 1)
-            for line in shown]
+    return [
+        line.replace("- ", "  expected ", 1) if line[0] == "-" else line.replace("+ ", "  got      ", 1)
+        for line in shown
+    ]
 
 
 def accept(answers: dict[str, list[str]], reason: str) -> None:

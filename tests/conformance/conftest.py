@@ -2,5 +2,9 @@
 
 import pytest
 
-pytest.register_assert_rewrite("tests.conformance.checklist", "tests.conformance.checklist_publish",
-                               "tests.conformance.checklist_consume", "tests.support.rawclient")
+pytest.register_assert_rewrite(
+    "tests.conformance.checklist",
+    "tests.conformance.checklist_publish",
+    "tests.conformance.checklist_consume",
+    "tests.support.rawclient",
+)

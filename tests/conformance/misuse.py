@@ -12,8 +12,16 @@ from tests.conformance.misuse_topology import EXCHANGE_CASES, QUEUE_CASES
 from tests.conformance.steps import Case
 
 GROUPS: dict[str, list[Case]] = {
-    "handshake": HANDSHAKE, "frames": FRAMES, "channels": CHANNELS, "modes": MODES, "exchanges": EXCHANGE_CASES,
-    "queues": QUEUE_CASES, "publish": PUBLISH, "content": CONTENT, "dialogues": DIALOGUES, "consume": CONSUME,
+    "handshake": HANDSHAKE,
+    "frames": FRAMES,
+    "channels": CHANNELS,
+    "modes": MODES,
+    "exchanges": EXCHANGE_CASES,
+    "queues": QUEUE_CASES,
+    "publish": PUBLISH,
+    "content": CONTENT,
+    "dialogues": DIALOGUES,
+    "consume": CONSUME,
     "kinds": KIND_CASES,
 }
 MISUSE: list[Case] = [each for group in GROUPS.values() for each in group]

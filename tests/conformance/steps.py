@@ -135,8 +135,12 @@ def connect(broker: RunningBroker, scenario: Case) -> RawClient:
     if scenario.start == "bare":
         return client
     username, password = scenario.user
-    options: dict[str, object] = {"username": username, "password": password, "frame_max": scenario.frame_max,
-                                  "channel_max": scenario.channel_max}
+    options: dict[str, object] = {
+        "username": username,
+        "password": password,
+        "frame_max": scenario.frame_max,
+        "channel_max": scenario.channel_max,
+    }
     if scenario.capabilities is not None:
         options["capabilities"] = scenario.capabilities
     client.handshake(**options)  # type: ignore[arg-type]

@@ -36,13 +36,19 @@ def ungrouped(groups: dict[str, list[str]]) -> dict[str, str]:
 
 def recorded_values(kind: str) -> dict[tuple[str, str], str]:
     """{(argument, value): answer}"""
-    return {(argument, value): answer for argument, groups in ANSWERS[kind]["values"].items()
-            for value, answer in ungrouped(groups).items()}
+    return {
+        (argument, value): answer
+        for argument, groups in ANSWERS[kind]["values"].items()
+        for value, answer in ungrouped(groups).items()
+    }
 
 
 def given_values(broker: RunningBroker, kind: str, values: tuple[str, ...]) -> dict[tuple[str, str], str]:
-    return {(argument, value): answer for argument, answers in value_answers(broker, kind, values).items()
-            for value, answer in answers.items()}
+    return {
+        (argument, value): answer
+        for argument, answers in value_answers(broker, kind, values).items()
+        for value, answer in answers.items()
+    }
 
 
 def crashes(answer: str) -> bool:
@@ -59,8 +65,11 @@ def test_a_value_is_taken_or_refused_as_by_rabbitmq(warren: RunningBroker, kind:
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_value_that_rabbitmq_dies_of_is_refused_and_named(warren: RunningBroker, kind: str) -> None:
     fatal = [each for each, answer in recorded_values(kind).items() if crashes(answer)]
-    assert {argument for argument, _ in fatal} == {"classic": {"x-queue-master-locator"}, "quorum": set(),
-                                                   "stream": {"x-max-age"}}[kind]
+    assert {argument for argument, _ in fatal} == {
+        "classic": {"x-queue-master-locator"},
+        "quorum": set(),
+        "stream": {"x-max-age"},
+    }[kind]
     given = given_values(warren, kind, tuple({value for _, value in fatal}))
     for argument, value in fatal:
         assert given[argument, value].startswith(f"406 PRECONDITION_FAILED - invalid arg '{argument}'"), value
@@ -85,8 +94,11 @@ def test_a_consumers_argument_is_taken_or_refused_as_by_rabbitmq(broker: Running
 
 def test_a_consumers_argument_that_rabbitmq_dies_of_is_refused_and_named(warren: RunningBroker) -> None:
     given = consumer_answers(warren, "stream")["x-stream-offset"]
-    fatal = [value for value, answer in ungrouped(ANSWERS["stream"]["consumers"]["x-stream-offset"]).items()
-             if crashes(answer)]
+    fatal = [
+        value
+        for value, answer in ungrouped(ANSWERS["stream"]["consumers"]["x-stream-offset"]).items()
+        if crashes(answer)
+    ]
     assert len(fatal) > 10
     for value in fatal:
         assert given[value].startswith("406 PRECONDITION_FAILED - invalid arg 'x-stream-offset'"), value

@@ -153,9 +153,7 @@ def test_what_was_committed_stays_whatever_came_behind(asked: RunningBroker, com
         client.call(1, "queue.declare", queue=name, durable=True)
         client.call(1, "tx.select")
         mode = 2 if committed == "persistent" else 1
-        client.send(
-            publish(1, "", name, b"x", delivery_mode=mode) + method(1, "tx.commit") + method(1, "tx.rollback")
-        )
+        client.send(publish(1, "", name, b"x", delivery_mode=mode) + method(1, "tx.commit") + method(1, "tx.rollback"))
         client.wait("connection.close", "tx.rollback-ok")
     with RawClient(asked.port) as client:
         client.handshake().open(1)

@@ -55,8 +55,14 @@ def seen_in_client_properties(broker: RunningBroker, properties: bytes) -> Any:
     with RawClient(broker.port) as client:
         client.send(b"AMQP\x00\x00\x09\x01")
         client.wait("connection.start")
-        client.send_method(0, "connection.start-ok", mechanism="PLAIN", response="\0guest\0guest", locale="en_US",
-                           client_properties=properties)
+        client.send_method(
+            0,
+            "connection.start-ok",
+            mechanism="PLAIN",
+            response="\0guest\0guest",
+            locale="en_US",
+            client_properties=properties,
+        )
         if client.wait("connection.tune").name != "connection.tune":
             return [each.text("reply_text") for each in client.frames if each.name == "connection.close"]
         client.send_method(0, "connection.tune-ok", channel_max=10, frame_max=131072)
@@ -85,19 +91,25 @@ def dead_letter(broker: RunningBroker, headers: bytes) -> tuple[bytes, Any]:
     """The headers of a dead letter, and of the same message over HTTP, where the broker wrote the table anew."""
     with RawClient(broker.port).handshake().open(1) as client:
         client.call(1, "queue.declare", queue="f.dead", exclusive=False, auto_delete=True)
-        client.call(1, "queue.declare", queue="f.q", exclusive=True, arguments={
-            "x-dead-letter-exchange": "", "x-dead-letter-routing-key": "f.dead", "x-message-ttl": 0})
+        client.call(
+            1,
+            "queue.declare",
+            queue="f.q",
+            exclusive=True,
+            arguments={"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "f.dead", "x-message-ttl": 0},
+        )
         properties = header(0)[:12] + b"\x20\x00" + headers
         client.send(frame(METHOD, 1, payload("basic.publish", routing_key="f.q")) + frame(HEADER, 1, properties))
         until(lambda: client.call(1, "queue.declare", queue="f.dead", passive=True).number("message_count"))
-        status, shown = broker.http("POST", "/api/queues/%2F/f.dead/get", {
-            "count": 1, "ackmode": "ack_requeue_true", "encoding": "auto"})
+        status, shown = broker.http(
+            "POST", "/api/queues/%2F/f.dead/get", {"count": 1, "ackmode": "ack_requeue_true", "encoding": "auto"}
+        )
         assert status == 200 and isinstance(shown, list)
         client.call(1, "basic.consume", queue="f.dead", no_ack=True)
         _, head, _ = client.wait_message()
         client.finish()
     entries = {key: item for key, item in shown[0]["properties"]["headers"].items() if not key.startswith("x-")}
-    return head[18:18 + len(headers) - 4], entries
+    return head[18 : 18 + len(headers) - 4], entries
 
 
 def test_every_type_in_a_header_is_in_the_dead_letter_as_in_rabbitmq() -> None:
@@ -113,8 +125,9 @@ def strange(broker: RunningBroker) -> Any:
         client.call(1, "queue.bind", queue="f.q", exchange="amq.topic", routing_key="f.*")
         client.publish(1, "amq.topic", b"f.\xff", b"x", message_id=b"\xfe", headers={b"h\xfd": b"\xfc"})  # type: ignore[arg-type]
         client.call(1, "queue.declare", queue="f.q", passive=True)
-        status, shown = broker.http("POST", "/api/queues/%2F/f.q/get", {
-            "count": 1, "ackmode": "ack_requeue_true", "encoding": "auto"})
+        status, shown = broker.http(
+            "POST", "/api/queues/%2F/f.q/get", {"count": 1, "ackmode": "ack_requeue_true", "encoding": "auto"}
+        )
         assert status == 200, shown
         client.call(1, "queue.delete", queue="f.q")
         client.finish()

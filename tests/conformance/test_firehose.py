@@ -8,10 +8,25 @@ from tests.support.brokers import RunningBroker, shared_rabbitmq, shared_warren
 from tests.support.rawclient import RawClient
 
 PROPERTIES: list[dict[str, object]] = [
-    {"content_type": "t", "content_encoding": "e", "headers": {"a": 1, "b": None}, "delivery_mode": 2, "priority": 3,
-     "correlation_id": "c", "reply_to": "r", "expiration": "60000", "message_id": "m", "timestamp": 2**40 + 17,
-     "type": "ty", "user_id": "guest", "app_id": "ap", "cluster_id": "cl"},
-    {}, {"timestamp": 2**31}, {"headers": {"CC": ["f.other"]}},
+    {
+        "content_type": "t",
+        "content_encoding": "e",
+        "headers": {"a": 1, "b": None},
+        "delivery_mode": 2,
+        "priority": 3,
+        "correlation_id": "c",
+        "reply_to": "r",
+        "expiration": "60000",
+        "message_id": "m",
+        "timestamp": 2**40 + 17,
+        "type": "ty",
+        "user_id": "guest",
+        "app_id": "ap",
+        "cluster_id": "cl",
+    },
+    {},
+    {"timestamp": 2**31},
+    {"headers": {"CC": ["f.other"]}},
 ]
 
 

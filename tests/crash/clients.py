@@ -105,9 +105,7 @@ def publisher(name: bytes, numbers: Numbers) -> Callable[[Worker, Connection], N
     return work
 
 
-def settle_confirms(
-    channel: Channel, sent: list[tuple[int, tuple[str, ...], bytes]], ledger: Ledger
-) -> list[int]:
+def settle_confirms(channel: Channel, sent: list[tuple[int, tuple[str, ...], bytes]], ledger: Ledger) -> list[int]:
     """Wait for every confirm; what was confirmed is reported even when the connection dies before the rest."""
     nacked: list[int] = []
     try:

@@ -51,11 +51,26 @@ class BrokerProcess:
             command = planting.command(self.fault)
             environment = planting.environment(environment)
         self.process = subprocess.Popen(
-            [*command, "serve", "--port", "0", "--http-port", "0", "--ready-file", str(ready),
-             "--data-dir", str(self.data), *self.arguments],
-            env=environment, cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-            stdin=subprocess.DEVNULL, start_new_session=True,
-        )  # fmt: skip
+            [
+                *command,
+                "serve",
+                "--port",
+                "0",
+                "--http-port",
+                "0",
+                "--ready-file",
+                str(ready),
+                "--data-dir",
+                str(self.data),
+                *self.arguments,
+            ],
+            env=environment,
+            cwd=self.folder,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            stdin=subprocess.DEVNULL,
+            start_new_session=True,
+        )
         # through a pipe: the broker must be able to speak when it may not write to files
         threading.Thread(target=self._keep_log, args=(self.process.stdout,), daemon=True).start()
         deadline = time.monotonic() + START_SECONDS

@@ -129,8 +129,10 @@ def test_a_consumer_sees_no_message_again_without_a_flag(tmp_path: Path) -> None
     for number in range(3):
         with start_warren(data_dir=folder, stop_cleanly=False) as broker:
             arguments = (broker, number * 1_000_000, dice, sent, acked)
-            threads = [threading.Thread(target=publish_until_killed, args=arguments),
-                       threading.Thread(target=consume, args=(broker,))]  # fmt: skip
+            threads = [
+                threading.Thread(target=publish_until_killed, args=arguments),
+                threading.Thread(target=consume, args=(broker,)),
+            ]
             for thread in threads:
                 thread.start()
             time.sleep(dice.uniform(0.4, 1.0))

@@ -30,9 +30,14 @@ PLAIN = ("q", "f1", "f2")
 
 def settings(rng: random.Random) -> LogSettings:
     return LogSettings(
-        segment_bytes=rng.choice((2_000, 20_000)), checkpoint_bytes=500, retry_ms=50, zero_ahead=rng.random() < 0.3,
-        chunk_bytes=256 << 10, slack_bytes=1000, reserve_bytes=rng.choice((0, 4096)),
-    )  # fmt: skip
+        segment_bytes=rng.choice((2_000, 20_000)),
+        checkpoint_bytes=500,
+        retry_ms=50,
+        zero_ahead=rng.random() < 0.3,
+        chunk_bytes=256 << 10,
+        slack_bytes=1000,
+        reserve_bytes=rng.choice((0, 4096)),
+    )
 
 
 class Interrupted(BaseException):

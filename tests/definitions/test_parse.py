@@ -40,10 +40,23 @@ def problems(document: dict[str, Any], vhost: str | None = None) -> list[str]:
 
 
 QUEUE = {"name": "q", "vhost": "/", "durable": True, "auto_delete": False, "arguments": {}}
-EXCHANGE = {"name": "x", "vhost": "/", "type": "topic", "durable": True, "auto_delete": False, "internal": False,
-            "arguments": {}}  # fmt: skip
-BINDING = {"source": "x", "vhost": "/", "destination": "q", "destination_type": "queue", "routing_key": "k",
-           "arguments": {}}  # fmt: skip
+EXCHANGE = {
+    "name": "x",
+    "vhost": "/",
+    "type": "topic",
+    "durable": True,
+    "auto_delete": False,
+    "internal": False,
+    "arguments": {},
+}
+BINDING = {
+    "source": "x",
+    "vhost": "/",
+    "destination": "q",
+    "destination_type": "queue",
+    "routing_key": "k",
+    "arguments": {},
+}
 
 
 @pytest.mark.parametrize(
@@ -51,47 +64,83 @@ BINDING = {"source": "x", "vhost": "/", "destination": "q", "destination_type": 
     [
         ({"queues": 5}, "queues: expected a list, got 5"),
         ({"queues": [QUEUE, 5]}, "queues[1]: expected an object, got 5"),
-        ({"queues": [QUEUE, QUEUE, QUEUE, QUEUE | {"durable": "yes"}]},
-         'queues[3].durable: expected true or false, got "yes"'),
+        (
+            {"queues": [QUEUE, QUEUE, QUEUE, QUEUE | {"durable": "yes"}]},
+            'queues[3].durable: expected true or false, got "yes"',
+        ),
         ({"queues": [{"name": "q"}]}, "queues[0].vhost: missing"),
         ({"queues": [QUEUE | {"vhost": "nov"}]}, 'queues[0].vhost: no such vhost "nov"'),
         ({"queues": [QUEUE | {"name": ""}]}, "queues[0].name: empty"),
         ({"queues": [QUEUE | {"name": "é" * 200}]}, "queues[0].name: longer than 255 bytes"),
         ({"queues": [QUEUE | {"arguments": 5}]}, "queues[0].arguments: expected an object, got 5"),
-        ({"queues": [QUEUE | {"arguments": {"a": 1 << 70}}]},
-         "queues[0].arguments: 1180591620717411303424 does not fit into a field table"),
+        (
+            {"queues": [QUEUE | {"arguments": {"a": 1 << 70}}]},
+            "queues[0].arguments: 1180591620717411303424 does not fit into a field table",
+        ),
         ({"exchanges": [EXCHANGE | {"type": "x-nope"}]}, "exchanges[0]: unknown exchange type 'x-nope'"),
         ({"exchanges": [EXCHANGE | {"name": "amq.mine"}]}, 'exchanges[0].name: "amq.mine" is reserved'),
         ({"exchanges": [EXCHANGE | {"type": None}]}, "exchanges[0].type: missing"),
         ({"queues": [QUEUE], "bindings": [BINDING]}, "bindings[0].source: no exchange 'x' in vhost '/'"),
         ({"exchanges": [EXCHANGE], "bindings": [BINDING]}, "bindings[0].destination: no queue 'q' in vhost '/'"),
-        ({"exchanges": [EXCHANGE], "queues": [QUEUE], "bindings": [BINDING | {"destination_type": "z"}]},
-         'bindings[0].destination_type: expected queue or exchange, got "z"'),
-        ({"queues": [QUEUE], "bindings": [BINDING | {"source": ""}]},
-         "bindings[0].source: the default exchange takes no bindings"),
-        ({"exchanges": [EXCHANGE | {"arguments": {"alternate-exchange": 5}}]},
-         "exchanges[0].arguments.alternate-exchange: expected a string"),
-        ({"parameters": [{"component": "vhost-limits", "vhost": "/", "name": "limits", "value": {"max-queues": 1}}],
-          "queues": [QUEUE, QUEUE, QUEUE | {"name": "second"}]},
-         "queues[2]: queue limit in vhost '/' (1) is reached"),
+        (
+            {"exchanges": [EXCHANGE], "queues": [QUEUE], "bindings": [BINDING | {"destination_type": "z"}]},
+            'bindings[0].destination_type: expected queue or exchange, got "z"',
+        ),
+        (
+            {"queues": [QUEUE], "bindings": [BINDING | {"source": ""}]},
+            "bindings[0].source: the default exchange takes no bindings",
+        ),
+        (
+            {"exchanges": [EXCHANGE | {"arguments": {"alternate-exchange": 5}}]},
+            "exchanges[0].arguments.alternate-exchange: expected a string",
+        ),
+        (
+            {
+                "parameters": [
+                    {"component": "vhost-limits", "vhost": "/", "name": "limits", "value": {"max-queues": 1}}
+                ],
+                "queues": [QUEUE, QUEUE, QUEUE | {"name": "second"}],
+            },
+            "queues[2]: queue limit in vhost '/' (1) is reached",
+        ),
         ({"users": [{"name": "u", "password_hash": "x", "tags": ""}]}, "users[0].password_hash: not base64"),
         ({"users": [{"name": "u", "hashing_algorithm": "rot13"}]}, 'users[0].hashing_algorithm: unknown: "rot13"'),
-        ({"users": [{"name": "u", "tags": [1]}]},
-         "users[0].tags: expected a list of strings or a comma-separated string, got a list"),
-        ({"users": [{"name": "u", "limits": {"max-channels": "x"}}]},
-         'users[0].limits.max-channels: expected a number, got "x"'),
-        ({"permissions": [{"user": "no", "vhost": "/", "configure": "", "write": "", "read": ""}]},
-         'permissions[0].user: no such user "no"'),
-        ({"permissions": [{"user": "guest", "vhost": "/", "configure": "[", "write": "", "read": ""}]},
-         "permissions[0]: ['invalid_regexp', '[', ['missing terminating ] for character class', 1]]"),
-        ({"policies": [{"vhost": "/", "name": "p", "pattern": "", "definition": {"max-length": -1}}]},
-         "policies[0]: Validation failed -1 is not a valid maximum length"),
-        ({"parameters": [{"component": "operator_policy", "vhost": "/", "name": "p",
-                          "value": {"pattern": "", "definition": {"overflow": "drop-head"}}}]},
-         'parameters[0]: Validation failed [{<<"overflow">>,<<"drop-head">>}] are not recognised policy settings'),
+        (
+            {"users": [{"name": "u", "tags": [1]}]},
+            "users[0].tags: expected a list of strings or a comma-separated string, got a list",
+        ),
+        (
+            {"users": [{"name": "u", "limits": {"max-channels": "x"}}]},
+            'users[0].limits.max-channels: expected a number, got "x"',
+        ),
+        (
+            {"permissions": [{"user": "no", "vhost": "/", "configure": "", "write": "", "read": ""}]},
+            'permissions[0].user: no such user "no"',
+        ),
+        (
+            {"permissions": [{"user": "guest", "vhost": "/", "configure": "[", "write": "", "read": ""}]},
+            "permissions[0]: ['invalid_regexp', '[', ['missing terminating ] for character class', 1]]",
+        ),
+        (
+            {"policies": [{"vhost": "/", "name": "p", "pattern": "", "definition": {"max-length": -1}}]},
+            "policies[0]: Validation failed -1 is not a valid maximum length",
+        ),
+        (
+            {
+                "parameters": [
+                    {
+                        "component": "operator_policy",
+                        "vhost": "/",
+                        "name": "p",
+                        "value": {"pattern": "", "definition": {"overflow": "drop-head"}},
+                    }
+                ]
+            },
+            'parameters[0]: Validation failed [{<<"overflow">>,<<"drop-head">>}] are not recognised policy settings',
+        ),
         ({"parameters": [{"component": "shovel", "vhost": "/", "name": "p"}]}, "parameters[0].value: missing"),
     ],
-)  # fmt: skip
+)
 def test_what_is_wrong_is_named_by_position(document: dict[str, Any], problem: str) -> None:
     assert problems(document) == [problem]
 
@@ -107,9 +156,12 @@ def test_bindings_are_checked_as_a_bind_would_on_old_exchanges_and_new() -> None
     for document in (
         {"exchanges": [headers], "queues": [QUEUE], "bindings": [BINDING | wrong]},
         {"queues": [QUEUE], "bindings": [BINDING | {"source": "amq.match"} | wrong]},
-        {"vhosts": [{"name": "new"}], "queues": [QUEUE | {"vhost": "new"}],
-         "bindings": [BINDING | {"source": "amq.match", "vhost": "new"} | wrong]},
-    ):  # fmt: skip
+        {
+            "vhosts": [{"name": "new"}],
+            "queues": [QUEUE | {"vhost": "new"}],
+            "bindings": [BINDING | {"source": "amq.match", "vhost": "new"} | wrong],
+        },
+    ):
         (problem,) = problems(document)
         assert problem.startswith("bindings[0]: Invalid x-match field value")
 
@@ -165,9 +217,30 @@ JSON = st.recursive(
     max_leaves=20,
 )
 KEYS = st.sampled_from(
-    ["name", "vhost", "durable", "arguments", "type", "source", "destination", "user", "value", "pattern", "definition",
-     "component", "tags", "limits", "metadata", "password", "configure", "write", "read", "priority", "apply-to"]
-)  # fmt: skip
+    [
+        "name",
+        "vhost",
+        "durable",
+        "arguments",
+        "type",
+        "source",
+        "destination",
+        "user",
+        "value",
+        "pattern",
+        "definition",
+        "component",
+        "tags",
+        "limits",
+        "metadata",
+        "password",
+        "configure",
+        "write",
+        "read",
+        "priority",
+        "apply-to",
+    ]
+)
 PART = st.dictionaries(KEYS, JSON | st.sampled_from(["/", "guest", "q", "x"]), max_size=8)
 
 

@@ -13,8 +13,17 @@ import pytest
 from tests.support.brokers import RunningBroker
 from warrenmq.testing import Broker
 
-SECTIONS = ["users", "vhosts", "permissions", "topic_permissions", "parameters", "policies", "queues", "exchanges",
-            "bindings"]  # fmt: skip
+SECTIONS = [
+    "users",
+    "vhosts",
+    "permissions",
+    "topic_permissions",
+    "parameters",
+    "policies",
+    "queues",
+    "exchanges",
+    "bindings",
+]
 HERE = "defs/one"  # a vhost that has to be quoted
 OURS = (HERE, "defs-two")
 AT = quote(HERE, safe="")
@@ -41,14 +50,30 @@ def furnish(base: str) -> None:
     call(base, "PUT", "/users/defs-bob", {"password_hash": "", "tags": ""})
     call(base, "PUT", "/user-limits/defs-alice/max-channels", {"value": 12})
     call(base, "PUT", f"/permissions/{AT}/defs-alice", {"configure": "^alice", "write": "", "read": "^(?!secret).*"})
-    call(base, "PUT", f"/topic-permissions/{AT}/defs-alice",
-         {"exchange": "amq.topic", "write": "^{username}", "read": ".*"})  # fmt: skip
+    call(
+        base,
+        "PUT",
+        f"/topic-permissions/{AT}/defs-alice",
+        {"exchange": "amq.topic", "write": "^{username}", "read": ".*"},
+    )
     call(base, "PUT", f"/vhost-limits/{AT}/max-queues", {"value": 100})
-    call(base, "PUT", f"/policies/{AT}/ttl", {
-        "pattern": "^tmp", "definition": {"message-ttl": 5000, "max-length": 7, "overflow": "reject-publish"},
-        "priority": 3, "apply-to": "queues"})  # fmt: skip
-    call(base, "PUT", f"/policies/{AT}/ae", {"pattern": "^x", "definition": {"alternate-exchange": "rest"},
-                                             "apply-to": "exchanges"})  # fmt: skip
+    call(
+        base,
+        "PUT",
+        f"/policies/{AT}/ttl",
+        {
+            "pattern": "^tmp",
+            "definition": {"message-ttl": 5000, "max-length": 7, "overflow": "reject-publish"},
+            "priority": 3,
+            "apply-to": "queues",
+        },
+    )
+    call(
+        base,
+        "PUT",
+        f"/policies/{AT}/ae",
+        {"pattern": "^x", "definition": {"alternate-exchange": "rest"}, "apply-to": "exchanges"},
+    )
     call(base, "PUT", f"/operator-policies/{AT}/cap", {"pattern": ".*", "definition": {"max-length": 1000}})
     for name, body in {
         "direct": {"type": "direct", "durable": True},
@@ -60,11 +85,20 @@ def furnish(base: str) -> None:
     queues: dict[str, dict[str, object]] = {
         "plain": {"durable": True},
         "transient": {"durable": False, "auto_delete": True},
-        "with arguments é": {"durable": True, "arguments": {
-            "x-max-length": 10, "x-dead-letter-exchange": "rest", "x-dead-letter-routing-key": "dead",
-            "x-message-ttl": 60000, "x-max-priority": 5, "x-overflow": "reject-publish",
-            "own": {"nested": [1, "two", 3.5, True]}, "large": 99999999999}},
-    }  # fmt: skip
+        "with arguments é": {
+            "durable": True,
+            "arguments": {
+                "x-max-length": 10,
+                "x-dead-letter-exchange": "rest",
+                "x-dead-letter-routing-key": "dead",
+                "x-message-ttl": 60000,
+                "x-max-priority": 5,
+                "x-overflow": "reject-publish",
+                "own": {"nested": [1, "two", 3.5, True]},
+                "large": 99999999999,
+            },
+        },
+    }
     for name, queue in queues.items():
         call(base, "PUT", f"/queues/{AT}/{quote(name, safe='')}", queue)
     call(base, "PUT", "/queues/defs-two/plain", {"durable": True})

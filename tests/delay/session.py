@@ -58,8 +58,15 @@ class Session:
     # --- messages
 
     def publish(
-        self, body: str, delay: object = None, key: str = "k", exchange: str = "d", mandatory: bool = False,
-        persistent: bool = True, expiration: str | None = None, **headers: object,
+        self,
+        body: str,
+        delay: object = None,
+        key: str = "k",
+        exchange: str = "d",
+        mandatory: bool = False,
+        persistent: bool = True,
+        expiration: str | None = None,
+        **headers: object,
     ) -> None:
         """Headers with underscores for dashes; a delay may be a Field, to choose its wire type."""
         table = {}
@@ -94,9 +101,7 @@ class Session:
         self.connection.flush()
         self.broker.settle()
         delay = self.broker.server.broker.delay
-        return self.broker.call(
-            lambda: int(delay.waiting(self.broker.server.broker.vhosts["/"].exchanges[exchange]))
-        )
+        return self.broker.call(lambda: int(delay.waiting(self.broker.server.broker.vhosts["/"].exchanges[exchange])))
 
 
 @contextlib.contextmanager

@@ -102,19 +102,35 @@ def test_an_entry_shows_everything(api: Api) -> None:
     sender = one.pop("sender")
     assert sender in [f"{each['name']} (1)" for each in api.get("/connections")]
     assert id and one == {
-        "vhost": "/", "exchange": "d", "exchange_type": "x-delayed-message",
-        "exchange_durable": True, "exchange_auto_delete": False, "exchange_internal": False,
+        "vhost": "/",
+        "exchange": "d",
+        "exchange_type": "x-delayed-message",
+        "exchange_durable": True,
+        "exchange_auto_delete": False,
+        "exchange_internal": False,
         "exchange_arguments": {"x-delayed-type": "direct", "x-extra-destinations": ["q"]},
         "exchange_argument_types": {"x-delayed-type": "longstr", "x-extra-destinations": "array"},
-        "exchange_policy": "waits", "exchange_operator_policy": None, "exchange_decorators": ["extra-destinations"],
-        "exchange_user": "guest", "published_to": "d", "routing_keys": ["k", "other"],
-        "due": "2023-11-14T22:14:20.000+00:00", "due_ms": now + 60_000, "scheduled": "2023-11-14T22:13:20.000+00:00",
+        "exchange_policy": "waits",
+        "exchange_operator_policy": None,
+        "exchange_decorators": ["extra-destinations"],
+        "exchange_user": "guest",
+        "published_to": "d",
+        "routing_keys": ["k", "other"],
+        "due": "2023-11-14T22:14:20.000+00:00",
+        "due_ms": now + 60_000,
+        "scheduled": "2023-11-14T22:13:20.000+00:00",
         "properties": {"content_type": "text/plain", "delivery_mode": 2, "priority": 3, "message_id": "m-1"},
         "headers": {"x-delay": 60_000, "CC": ["other"], "tenant": "a"},
         "header_types": {"x-delay": "long", "CC": "array", "tenant": "longstr"},
-        "payload": "grüße", "payload_encoding": "string", "payload_bytes": 7, "persistent": True, "mandatory": True,
-        "confirm": True, "sequence_number": 1, "publisher": "guest",
-    }  # fmt: skip
+        "payload": "grüße",
+        "payload_encoding": "string",
+        "payload_bytes": 7,
+        "persistent": True,
+        "mandatory": True,
+        "confirm": True,
+        "sequence_number": 1,
+        "publisher": "guest",
+    }
 
 
 def test_an_entry_is_the_same_after_a_restart(api: Api) -> None:
@@ -294,8 +310,11 @@ def test_read_to_see_configure_to_change(api: Api) -> None:
     api.session.broker.call(add)
     api.session.publish("x", 60_000)
     id = api.get()["items"][0]["id"]
-    changes = [("POST", path(id, "/reschedule"), {"delay_ms": 9}), ("POST", path(id, "/deliver-now"), {}),
-               ("DELETE", path(id), None)]  # fmt: skip
+    changes = [
+        ("POST", path(id, "/reschedule"), {"delay_ms": 9}),
+        ("POST", path(id, "/deliver-now"), {}),
+        ("DELETE", path(id), None),
+    ]
     for method, where, body in changes:
         for user in ("reader", "nobody"):
             assert api.ask(method, where, body, user=user).status_code == 401

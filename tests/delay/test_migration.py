@@ -11,17 +11,49 @@ from tests.delay.session import Session
 
 # As `rabbitmqctl export_definitions` writes them, shortened to what matters here.
 EXPORTED = {
-    "rabbit_version": "3.10.8", "rabbitmq_version": "3.10.8", "product_name": "RabbitMQ", "product_version": "3.10.8",
-    "users": [], "permissions": [], "topic_permissions": [], "parameters": [], "global_parameters": [],
+    "rabbit_version": "3.10.8",
+    "rabbitmq_version": "3.10.8",
+    "product_name": "RabbitMQ",
+    "product_version": "3.10.8",
+    "users": [],
+    "permissions": [],
+    "topic_permissions": [],
+    "parameters": [],
+    "global_parameters": [],
     "vhosts": [{"name": "/"}],
-    "policies": [{"vhost": "/", "name": "ae", "pattern": "^later$", "apply-to": "exchanges",
-                  "definition": {"alternate-exchange": "amq.fanout"}, "priority": 0}],
+    "policies": [
+        {
+            "vhost": "/",
+            "name": "ae",
+            "pattern": "^later$",
+            "apply-to": "exchanges",
+            "definition": {"alternate-exchange": "amq.fanout"},
+            "priority": 0,
+        }
+    ],
     "queues": [{"name": "q", "vhost": "/", "durable": True, "auto_delete": False, "arguments": {}}],
-    "exchanges": [{"name": "later", "vhost": "/", "type": "x-delayed-message", "durable": True, "auto_delete": False,
-                   "internal": False, "arguments": {"x-delayed-type": "topic"}}],
-    "bindings": [{"source": "later", "vhost": "/", "destination": "q", "destination_type": "queue",
-                  "routing_key": "a.#", "arguments": {}}],
-}  # fmt: skip
+    "exchanges": [
+        {
+            "name": "later",
+            "vhost": "/",
+            "type": "x-delayed-message",
+            "durable": True,
+            "auto_delete": False,
+            "internal": False,
+            "arguments": {"x-delayed-type": "topic"},
+        }
+    ],
+    "bindings": [
+        {
+            "source": "later",
+            "vhost": "/",
+            "destination": "q",
+            "destination_type": "queue",
+            "routing_key": "a.#",
+            "arguments": {},
+        }
+    ],
+}
 
 
 def post(session: Session) -> httpx.Response:

@@ -59,10 +59,11 @@ class Failure:
         at = first_difference(self.warren, self.rabbitmq)
         wrong = broken_promises(self.warren)
         head = f"{self.task}\n" if self.task else ""
-        return (f"{head}{script(self.sequence)}\n\n"
-                + side_by_side(("warren", "rabbitmq"), self.warren, self.rabbitmq,
-                    len(self.sequence) if at is None else at)
-                + ("\nbroken promises: " + "; ".join(wrong) if wrong else ""))
+        return (
+            f"{head}{script(self.sequence)}\n\n"
+            + side_by_side(("warren", "rabbitmq"), self.warren, self.rabbitmq, len(self.sequence) if at is None else at)
+            + ("\nbroken promises: " + "; ".join(wrong) if wrong else "")
+        )
 
 
 @dataclass
@@ -98,12 +99,14 @@ class Tally:
         def rows(counter: Counter[str]) -> str:
             return "\n".join(f"  {count:7}  {name}" for name, count in sorted(counter.items()))
 
-        return (f"{self.sequences} sequences, {self.steps} steps, {self.on_open_channel} of them on an open channel, "
-                f"{self.skipped} with nothing to settle; {self.looked_again} looked at again, {self.undecided} of them "
-                f"open ({self.unsteady} only on Warren), {self.skipped_open} different each time, "
-                f"{self.late} given up for lack of time\n"
-                f"operations\n{rows(self.operations)}\n"
-                f"outcomes\n{rows(self.outcomes)}\nknown differences met\n{rows(self.differences) or '        none'}")
+        return (
+            f"{self.sequences} sequences, {self.steps} steps, {self.on_open_channel} of them on an open channel, "
+            f"{self.skipped} with nothing to settle; {self.looked_again} looked at again, {self.undecided} of them "
+            f"open ({self.unsteady} only on Warren), {self.skipped_open} different each time, "
+            f"{self.late} given up for lack of time\n"
+            f"operations\n{rows(self.operations)}\n"
+            f"outcomes\n{rows(self.outcomes)}\nknown differences met\n{rows(self.differences) or '        none'}"
+        )
 
 
 class Pair:
@@ -186,8 +189,9 @@ def agree(warren: Transcript, rabbitmq: Transcript, tally: Tally) -> bool:
     return not wrong and len(warren.steps) == len(rabbitmq.steps)
 
 
-def run_tasks(pairs: list[Pair], tasks: Iterable[Task], tally: Tally, stop_at: int = 1,
-    seconds: float = 1e9) -> list[Failure]:
+def run_tasks(
+    pairs: list[Pair], tasks: Iterable[Task], tally: Tally, stop_at: int = 1, seconds: float = 1e9
+) -> list[Failure]:
     """Plays the tasks, each pair on its own thread, until `stop_at` failures or the time is up."""
     failures: list[Failure] = []
     lock = threading.Lock()
@@ -214,9 +218,17 @@ def run_tasks(pairs: list[Pair], tasks: Iterable[Task], tally: Tally, stop_at: i
 
 
 def merge(total: Tally, part: Tally) -> None:
-    for name in ("sequences", "steps", "on_open_channel", "skipped", "looked_again", "undecided", "unsteady",
-        "skipped_open", "late"):
+    for name in (
+        "sequences",
+        "steps",
+        "on_open_channel",
+        "skipped",
+        "looked_again",
+        "undecided",
+        "unsteady",
+        "skipped_open",
+        "late",
+    ):
         setattr(total, name, getattr(total, name) + getattr(part, name))
     for name in ("operations", "outcomes", "differences"):
         getattr(total, name).update(getattr(part, name))
-

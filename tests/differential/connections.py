@@ -43,8 +43,13 @@ class Connections:
     def link(self, name: str) -> Link:
         found = self.links.get(name)
         if found is None or not found.alive:
-            found = Link(self.broker.port, self.vhost, self.users.get(name, "guest"), FRAME_MAX_OF.get(name, 131072),
-                         CAPABILITIES_OF.get(name, CAPABILITIES))
+            found = Link(
+                self.broker.port,
+                self.vhost,
+                self.users.get(name, "guest"),
+                FRAME_MAX_OF.get(name, 131072),
+                CAPABILITIES_OF.get(name, CAPABILITIES),
+            )
             self.links[name] = found
             self.probing.discard(name)
         return found
@@ -54,8 +59,11 @@ class Connections:
         known = self.links.get("disk")
         link = self.link("disk")
         if link is not known:
-            link.send(method(1, "channel.open") + method(1, "confirm.select")
-                      + method(1, "queue.declare", queue=self._synced, durable=True, arguments={"x-max-length": 1}))
+            link.send(
+                method(1, "channel.open")
+                + method(1, "confirm.select")
+                + method(1, "queue.declare", queue=self._synced, durable=True, arguments={"x-max-length": 1})
+            )
             link.pump(lambda: any(each.name == "queue.declare-ok" for each in link.events), self.patience)
         link.events.clear()
         link.send(publish(1, "", self._synced, b"", delivery_mode=2))

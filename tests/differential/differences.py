@@ -14,7 +14,8 @@ from tests.differential.operations import Op
 from tests.differential.transcript import Step
 
 REFUSED_COMMIT = (
-    "channel.close reply_code=406 reply_text='PRECONDITION_FAILED - partial tx completion' class_id=90 method_id=20")
+    "channel.close reply_code=406 reply_text='PRECONDITION_FAILED - partial tx completion' class_id=90 method_id=20"
+)
 
 
 @dataclass(frozen=True)
@@ -36,12 +37,16 @@ def commit_is_all_or_nothing(warren: Step, rabbitmq: Step) -> bool:
 
 
 def unknown_method_is_named(warren: Step, rabbitmq: Step) -> bool:
-    said = ("connection.close reply_code=503 reply_text='COMMAND_INVALID - unimplemented method' "
-            "class_id=60 method_id=250")
-    return (warren.op.name == "raw" and warren.op.values["what"] == "unknown method"
-            and f"{warren.op.connection}: {said}" in warren.lines
-            and [line for line in warren.lines if said not in line]
-            == [line for line in rabbitmq.lines if line != f"{warren.op.connection}: end of connection"])
+    said = (
+        "connection.close reply_code=503 reply_text='COMMAND_INVALID - unimplemented method' class_id=60 method_id=250"
+    )
+    return (
+        warren.op.name == "raw"
+        and warren.op.values["what"] == "unknown method"
+        and f"{warren.op.connection}: {said}" in warren.lines
+        and [line for line in warren.lines if said not in line]
+        == [line for line in rabbitmq.lines if line != f"{warren.op.connection}: end of connection"]
+    )
 
 
 KNOWN = (
@@ -49,13 +54,15 @@ KNOWN = (
         "a method nobody knows is answered",
         "RabbitMQ's reader crashes on a method number it cannot decode and drops the socket without a word; Warren "
         "says 503 and closes (bad input gets a clear error)",
-        unknown_method_is_named, ends=False,
+        unknown_method_is_named,
+        ends=False,
     ),
     Difference(
         "a refused commit applies nothing",
         "tx.commit: both close the channel with 406 'partial tx completion'; RabbitMQ has then delivered "
         "what the other queues took and applied the acks, Warren has done neither",
-        commit_is_all_or_nothing, ends=True,
+        commit_is_all_or_nothing,
+        ends=True,
     ),
 )
 

@@ -21,10 +21,27 @@ from tests.support.rawclient import BODY, HEADER, METHOD, frame, header, method,
 #: Where time matters, everything between two waits must happen within this (the short times to live are 0.5 s).
 IN_TIME = 0.35
 ANSWERED = {
-    "exchange.declare", "exchange.delete", "exchange.bind", "exchange.unbind", "queue.declare", "queue.delete",
+    "exchange.declare",
+    "exchange.delete",
+    "exchange.bind",
+    "exchange.unbind",
+    "queue.declare",
+    "queue.delete",
     "queue.bind",
-    "queue.unbind", "queue.purge", "basic.qos", "basic.consume", "basic.cancel", "basic.get", "basic.recover",
-    "confirm.select", "tx.select", "tx.commit", "tx.rollback", "channel.flow", "channel.close", "access.request",
+    "queue.unbind",
+    "queue.purge",
+    "basic.qos",
+    "basic.consume",
+    "basic.cancel",
+    "basic.get",
+    "basic.recover",
+    "confirm.select",
+    "tx.select",
+    "tx.commit",
+    "tx.rollback",
+    "channel.flow",
+    "channel.close",
+    "access.request",
     "channel.open",
 }
 
@@ -100,8 +117,9 @@ class Run(Resting):
         for name, owner in self.queues.items():
             self.ask(owner, method(PROBE, "queue.delete", queue=name), "queue.delete-ok")
         if self.exchanges:
-            data = b"".join(method(PROBE, "exchange.delete", exchange=each, nowait=True)
-                for each in sorted(self.exchanges))
+            data = b"".join(
+                method(PROBE, "exchange.delete", exchange=each, nowait=True) for each in sorted(self.exchanges)
+            )
             self.ask("z", data + method(PROBE, "channel.flow", active=True), "channel.flow-ok")
         for each in sorted(self.policies):
             self.driver.broker.http("DELETE", each)
@@ -174,8 +192,9 @@ class Run(Resting):
             if values.get("no_ack"):
                 self.automatic.add(values.get("consumer_tag", ""))
             if values.get("nowait"):
-                state.consumers[values["consumer_tag"]] = Consumer(values["queue"] or state.last_queue, bool(
-                    values.get("no_ack")))
+                state.consumers[values["consumer_tag"]] = Consumer(
+                    values["queue"] or state.last_queue, bool(values.get("no_ack"))
+                )
         if op.name == "basic.cancel" and values.get("nowait"):
             state.consumers.pop(values["consumer_tag"], None)
         if op.name in ANSWERED and not values.get("nowait"):
@@ -188,9 +207,16 @@ class Run(Resting):
             state.sequence += 1
             state.unconfirmed.add(state.sequence)
             state.bodies[state.sequence] = body
-        return publish(state.number, values.get("exchange", ""), values.get("routing_key", ""), body,
-                       bool(values.get("mandatory")), bool(values.get("immediate")),
-                       self.driver.link(state.name[0]).frame_max, **values.get("properties", {}))
+        return publish(
+            state.number,
+            values.get("exchange", ""),
+            values.get("routing_key", ""),
+            body,
+            bool(values.get("mandatory")),
+            bool(values.get("immediate")),
+            self.driver.link(state.name[0]).frame_max,
+            **values.get("properties", {}),
+        )
 
     def real(self, value: Any) -> Any:
         if isinstance(value, str) and value.startswith(("gen:", "reply:")):
@@ -253,7 +279,9 @@ def raw_frames(channel: int, what: str) -> bytes:
         "body first": frame(BODY, channel, b"body"),
         "method instead of header": start + method(channel, "tx.select"),
         "header of another class": start + frame(HEADER, channel, header(0, class_id=50)),
-        "too much body": start + frame(HEADER, channel, header(2)) + frame(BODY, channel, b"body")
+        "too much body": start
+        + frame(HEADER, channel, header(2))
+        + frame(BODY, channel, b"body")
         + method(channel, "tx.select"),
         "bad frame end": frame(METHOD, channel, b"\x00\x5a\x00\x0a", end=0),
         "unknown frame type": frame(7, channel, b"what"),

@@ -173,8 +173,9 @@ FAULTS = (
     Fault("a mandatory message is not returned", outcomes.tell, nothing_is_mandatory, "publishing"),
     Fault("a refused message is acked", outcomes.tell, refused_is_accepted, "publishing"),
     Fault("a run of confirms loses its multiple flag", Confirms._write, never_multiple, "publishing"),
-    Fault("the alternate exchange is asked although a queue was found",
-          walk._Walk.spread, alternate_as_well, "routing"),
+    Fault(
+        "the alternate exchange is asked although a queue was found", walk._Walk.spread, alternate_as_well, "routing"
+    ),
     Fault("a queue reached twice gets two copies", walk._Walk.reach, queue_again, "routing"),
     Fault("* matches no word", topic.words_of, star_is_no_word, "routing"),
     Fault("# matches only one word", topic.words_of, hash_is_star, "routing"),

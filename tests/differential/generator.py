@@ -35,8 +35,18 @@ from tests.differential.values import (
 )
 
 #: What a sequence may contain besides the core of the protocol.
-FAMILIES = ("length", "dead-letter", "priority", "single-active", "reply-to", "ttl", "policy", "permission",
-            "quorum", "arguments")
+FAMILIES = (
+    "length",
+    "dead-letter",
+    "priority",
+    "single-active",
+    "reply-to",
+    "ttl",
+    "policy",
+    "permission",
+    "quorum",
+    "arguments",
+)
 CORE = ("length",)
 
 
@@ -189,11 +199,15 @@ class Generator:
     def sure_publish(self, channel: str) -> Op:
         """One that no broker refuses."""
         self.guess.messages += 1
-        where = {"routing_key": self.known_queue()} if self.flip(0.6) else {
-            "exchange": self.random.choice(STANDARD_EXCHANGES), "routing_key": self.random.choice(KEYS)}
+        where = (
+            {"routing_key": self.known_queue()}
+            if self.flip(0.6)
+            else {"exchange": self.random.choice(STANDARD_EXCHANGES), "routing_key": self.random.choice(KEYS)}
+        )
         mode = {"properties": {"delivery_mode": 2}} if self.persistent and self.flip(0.5) else {}
-        return op(channel, "basic.publish", **where, **self.flags(mandatory=0.35), **mode,
-            body=f"m{self.guess.messages}")
+        return op(
+            channel, "basic.publish", **where, **self.flags(mandatory=0.35), **mode, body=f"m{self.guess.messages}"
+        )
 
     def burst(self, channel: str) -> Op:
         """Several steps in one write: what the broker does when it has not been waited for. Not where dead letters
@@ -314,16 +328,19 @@ class Generator:
 
     def odd(self, channel: str) -> Op:
         """Legal and rare."""
-        return self.random.choice((
-            op(channel, "channel.flow", active=True),
-            op(channel, "exchange.delete", exchange="x9"),
-            op(channel, "queue.delete", queue="q9"),
-            op(channel, "basic.ack", delivery_tag=0, multiple=True),
-            op(channel, "queue.declare", queue="q3\r\n", passive=True) if "q3" in self.guess.queues else
-            op(channel, "channel.flow", active=True),
-            op(channel, "access.request", realm="/data", active=True),
-            op(channel, "queue.unbind", queue="q9", exchange="x9", routing_key="k"),
-        ))
+        return self.random.choice(
+            (
+                op(channel, "channel.flow", active=True),
+                op(channel, "exchange.delete", exchange="x9"),
+                op(channel, "queue.delete", queue="q9"),
+                op(channel, "basic.ack", delivery_tag=0, multiple=True),
+                op(channel, "queue.declare", queue="q3\r\n", passive=True)
+                if "q3" in self.guess.queues
+                else op(channel, "channel.flow", active=True),
+                op(channel, "access.request", realm="/data", active=True),
+                op(channel, "queue.unbind", queue="q9", exchange="x9", routing_key="k"),
+            )
+        )
 
     # ---------------------------------------------------------------------------------------- bad calls
 
@@ -331,11 +348,26 @@ class Generator:
 Act = Callable[[Generator, str], Op]
 #: What a step may be, and how often. Bad calls come on top (mistakes.py).
 ACTS: tuple[tuple[int, Act], ...] = (
-    (30, Generator.publish), (10, Generator.burst), (10, Generator.get), (9, Generator.consume), (3, Generator.cancel),
-    (14, Generator.settle), (4, topology.declare_queue), (3, topology.declare_exchange), (6, topology.bind),
-    (2, topology.unbind), (2, Generator.qos), (1, Generator.recover), (1, topology.purge), (2, topology.delete_queue),
-    (1, topology.delete_exchange), (1, topology.passive), (1, Generator.tx_select), (1, Generator.confirm_select),
-    (1, Generator.close), (1, Generator.odd),
+    (30, Generator.publish),
+    (10, Generator.burst),
+    (10, Generator.get),
+    (9, Generator.consume),
+    (3, Generator.cancel),
+    (14, Generator.settle),
+    (4, topology.declare_queue),
+    (3, topology.declare_exchange),
+    (6, topology.bind),
+    (2, topology.unbind),
+    (2, Generator.qos),
+    (1, Generator.recover),
+    (1, topology.purge),
+    (2, topology.delete_queue),
+    (1, topology.delete_exchange),
+    (1, topology.passive),
+    (1, Generator.tx_select),
+    (1, Generator.confirm_select),
+    (1, Generator.close),
+    (1, Generator.odd),
 )
 OF_FAMILY: dict[str, tuple[tuple[int, Act], ...]] = {
     "reply-to": ((6, special.direct_reply),),

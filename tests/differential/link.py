@@ -16,8 +16,13 @@ from typing import Any
 
 from tests.support.rawclient import BODY, HEADER, METHOD, PROTOCOL_HEADER, Frame, method
 
-CAPABILITIES = ("authentication_failure_close", "consumer_cancel_notify", "basic.nack", "publisher_confirms",
-                "connection.blocked")
+CAPABILITIES = (
+    "authentication_failure_close",
+    "consumer_cancel_notify",
+    "basic.nack",
+    "publisher_confirms",
+    "connection.blocked",
+)
 WITH_CONTENT = ("basic.deliver", "basic.get-ok", "basic.return")
 
 
@@ -35,8 +40,14 @@ class Event:
 class Link:
     """A connection after its handshake. `alive` until either side ended it."""
 
-    def __init__(self, port: int, vhost: str = "/", user: str = "guest", frame_max: int = 131072,
-                 capabilities: tuple[str, ...] = CAPABILITIES) -> None:
+    def __init__(
+        self,
+        port: int,
+        vhost: str = "/",
+        user: str = "guest",
+        frame_max: int = 131072,
+        capabilities: tuple[str, ...] = CAPABILITIES,
+    ) -> None:
         self.frame_max = frame_max
         self.events: list[Event] = []
         self.alive = True
@@ -49,11 +60,21 @@ class Link:
     def _shake_hands(self, vhost: str, user: str, frame_max: int, capabilities: tuple[str, ...]) -> None:
         self.send(PROTOCOL_HEADER)
         self._expect("connection.start")
-        self.send(method(0, "connection.start-ok", mechanism="PLAIN", response=f"\0{user}\0{user}", locale="en_US",
-                         client_properties={"capabilities": dict.fromkeys(capabilities, True)}))
+        self.send(
+            method(
+                0,
+                "connection.start-ok",
+                mechanism="PLAIN",
+                response=f"\0{user}\0{user}",
+                locale="en_US",
+                client_properties={"capabilities": dict.fromkeys(capabilities, True)},
+            )
+        )
         self._expect("connection.tune")
-        self.send(method(0, "connection.tune-ok", channel_max=64, frame_max=frame_max, heartbeat=0)
-                  + method(0, "connection.open", virtual_host=vhost))
+        self.send(
+            method(0, "connection.tune-ok", channel_max=64, frame_max=frame_max, heartbeat=0)
+            + method(0, "connection.open", virtual_host=vhost)
+        )
         self._expect("connection.open-ok")
 
     def _expect(self, name: str) -> None:
@@ -106,7 +127,7 @@ class Link:
             if len(buffer) <= end:
                 break
             assert buffer[end] == 0xCE, f"frame end octet {buffer[end]:#x}"
-            self._frame(kind, channel, buffer[position + 7:end])
+            self._frame(kind, channel, buffer[position + 7 : end])
             position = end + 1
         self._buffer = buffer[position:]
 

@@ -71,7 +71,8 @@ class Receiving:
         if event.channel == 0:
             if event.name in ("connection.close", "end of connection"):
                 if event.name == "connection.close" or any(
-                        state.open for state in self.channels.values() if state.name[0] == connection):
+                    state.open for state in self.channels.values() if state.name[0] == connection
+                ):
                     self.step.events.append((connection, event))
                 self.driver.links[connection].cut()
                 self.ended(connection)

@@ -74,8 +74,10 @@ class Resting(Receiving):
         """Warren hands a persistent message over only when its log has noted on disk that it may (so that it comes back
         flagged after a crash), and no question shows that. So where a queue has messages and consumers, and did not
         look so before this step, the disk is waited for: once for the message (a dead letter), once for the note."""
-        return any(ready > 0 and consumers > 0 and self.rested.get(name) != (ready, consumers)
-                   for name, (ready, consumers) in depths.items())
+        return any(
+            ready > 0 and consumers > 0 and self.rested.get(name) != (ready, consumers)
+            for name, (ready, consumers) in depths.items()
+        )
 
     def confirm_count(self) -> int:
         return sum(len(state.confirmed) for state in self.channels.values())
@@ -85,8 +87,9 @@ class Resting(Receiving):
             states = [each for each in self.channels.values() if each.name[0] == connection and each.open]
             if not states:
                 continue
-            self.driver.link(connection).send(b"".join(method(each.number, "channel.flow", active=True)
-                for each in states))
+            self.driver.link(connection).send(
+                b"".join(method(each.number, "channel.flow", active=True) for each in states)
+            )
             for each in states:
                 each.pending.append(("fence", None, {}))
         for connection in ("a", "b", "c"):
@@ -97,15 +100,21 @@ class Resting(Receiving):
     def await_confirms(self) -> None:
         for state in self.channels.values():
             if state.open and state.unconfirmed and not self.timed_out:
-                self.wait(state.name[0], lambda state=state: not state.open or not state.unconfirmed,
-                          f"publishes {sorted(state.unconfirmed)} of {state.name}")
+                self.wait(
+                    state.name[0],
+                    lambda state=state: not state.open or not state.unconfirmed,
+                    f"publishes {sorted(state.unconfirmed)} of {state.name}",
+                )
 
     def await_cancels(self) -> None:
         for state in self.channels.values():
             if state.name[0] == "c" or not state.open:
                 continue
-            widowed = {tag for tag, each in state.consumers.items()
-                       if each.queue not in self.queues and each.queue != "amq.rabbitmq.reply-to"}
+            widowed = {
+                tag
+                for tag, each in state.consumers.items()
+                if each.queue not in self.queues and each.queue != "amq.rabbitmq.reply-to"
+            }
             if widowed:
                 link = self.driver.link(state.name[0])
                 ends = time.monotonic() + 2
@@ -125,13 +134,16 @@ class Resting(Receiving):
         for owner in sorted(set(self.queues.values())):
             names = [name for name, each in self.queues.items() if each == owner]
             while names and not self.timed_out:
-                names = names[self.ask_depths(owner, names, found):]
+                names = names[self.ask_depths(owner, names, found) :]
         return found
 
     def ask_depths(self, owner: str, names: list[str], found: dict[str, tuple[int, int]]) -> int:
         """All questions in one write; a refusal ends the probe channel, so answers how many were dealt with."""
-        answer = self.ask(owner, b"".join(method(PROBE, "queue.declare", queue=name, passive=True) for name in names),
-                          "queue.declare-ok")
+        answer = self.ask(
+            owner,
+            b"".join(method(PROBE, "queue.declare", queue=name, passive=True) for name in names),
+            "queue.declare-ok",
+        )
         for dealt, name in enumerate(names, 1):
             if answer is None:
                 return dealt

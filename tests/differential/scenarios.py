@@ -146,8 +146,12 @@ TOPOLOGY = [
 
 LIMITS = [
     op("a1", "queue.declare", queue="q1"),
-    op("a1", "queue.declare", queue="q0", arguments={"x-max-length": 2, "x-dead-letter-exchange": "",
-                                                     "x-dead-letter-routing-key": "q1"}),
+    op(
+        "a1",
+        "queue.declare",
+        queue="q0",
+        arguments={"x-max-length": 2, "x-dead-letter-exchange": "", "x-dead-letter-routing-key": "q1"},
+    ),
     *[publish("a1", "q0", f"m{number}", properties={"headers": {"h": number}}) for number in range(4)],
     op("a1", "exchange.declare", exchange="x0", type="fanout"),
     op("a1", "queue.bind", queue="q0", exchange="x0"),
@@ -157,8 +161,12 @@ LIMITS = [
     op("a1", "basic.reject", delivery_tag="held:0", requeue=False),
     op("a1", "basic.reject", delivery_tag="held:0", requeue=False),
     op("a1", "basic.get", queue="q1"),
-    op("a1", "queue.declare", queue="q2", arguments={"x-message-ttl": 0, "x-dead-letter-exchange": "",
-                                                     "x-dead-letter-routing-key": "q1"}),
+    op(
+        "a1",
+        "queue.declare",
+        queue="q2",
+        arguments={"x-message-ttl": 0, "x-dead-letter-exchange": "", "x-dead-letter-routing-key": "q1"},
+    ),
     publish("a1", "q2", "m5", properties={"expiration": "600000"}),
     op("a1", "queue.declare", queue="q3", arguments={"x-max-priority": 3}),
     *[publish("a1", "q3", f"p{each}", properties={"priority": each}) for each in (0, 3, 1, 9)],
@@ -167,5 +175,11 @@ LIMITS = [
     op("a1", "basic.get", queue="q3", no_ack=True),
 ]
 
-SCENARIOS = {"publishing": PUBLISHING, "routing": ROUTING, "settling": SETTLING, "transactions": TRANSACTIONS,
-             "topology": TOPOLOGY, "limits": LIMITS}
+SCENARIOS = {
+    "publishing": PUBLISHING,
+    "routing": ROUTING,
+    "settling": SETTLING,
+    "transactions": TRANSACTIONS,
+    "topology": TOPOLOGY,
+    "limits": LIMITS,
+}

@@ -37,7 +37,7 @@ def without_steps(sequence: list[Op], still: Fails) -> list[Op]:
     while True:
         position = 0
         while position < len(sequence):
-            candidate = sequence[:position] + sequence[position + size:]
+            candidate = sequence[:position] + sequence[position + size :]
             if still(candidate):
                 sequence = candidate
             else:
@@ -52,14 +52,14 @@ def unpack_bursts(sequence: list[Op], still: Fails) -> list[Op]:
         step = sequence[position]
         if step.name != "burst":
             continue
-        candidate = sequence[:position] + step.values["steps"] + sequence[position + 1:]
+        candidate = sequence[:position] + step.values["steps"] + sequence[position + 1 :]
         if still(candidate):
             sequence = candidate
             continue
         inner: list[Op] = step.values["steps"]
         for index in range(len(inner) - 1, -1, -1):
-            fewer = inner[:index] + inner[index + 1:]
-            candidate = [*sequence[:position], Op(step.channel, "burst", {"steps": fewer}), *sequence[position + 1:]]
+            fewer = inner[:index] + inner[index + 1 :]
+            candidate = [*sequence[:position], Op(step.channel, "burst", {"steps": fewer}), *sequence[position + 1 :]]
             if fewer and still(candidate):
                 sequence, inner = candidate, fewer
     return sequence
@@ -69,7 +69,7 @@ def plainer_steps(sequence: list[Op], still: Fails) -> list[Op]:
     """Leaves out arguments, properties and table entries one by one."""
     for position in range(len(sequence)):
         for plain in plainer(sequence[position]):
-            candidate = [*sequence[:position], plain, *sequence[position + 1:]]
+            candidate = [*sequence[:position], plain, *sequence[position + 1 :]]
             if still(candidate):
                 sequence = candidate
     return sequence

@@ -28,9 +28,16 @@ SEQUENCES_WITH_ARGUMENTS = 60
 SEQUENCES_WITH_QUORUM = 60
 #: Twenty sequences hold this mixture.
 MIXTURE: tuple[tuple[str, ...], ...] = (
-    *[CORE] * 11, ("dead-letter", "length"), ("dead-letter", "length"), ("priority", "length"),
+    *[CORE] * 11,
+    ("dead-letter", "length"),
+    ("dead-letter", "length"),
+    ("priority", "length"),
     ("priority", "dead-letter"),
-    ("single-active",), ("reply-to",), ("reply-to", "length"), ("policy", "length"), ("policy", "length"),
+    ("single-active",),
+    ("reply-to",),
+    ("reply-to", "length"),
+    ("policy", "length"),
+    ("policy", "length"),
 )
 WITH_TIME: tuple[tuple[str, ...], ...] = (("ttl",), ("ttl", "dead-letter"), ("ttl", "length"), ("ttl", "priority"))
 
@@ -46,8 +53,9 @@ def tasks_with_time(first: int) -> Iterator[Task]:
 def report(pair: Pair, failures: list[Failure], tally: Tally) -> None:
     if failures:
         first = pair.shrunk(failures[0])
-        pytest.fail(f"{len(failures)} of {tally.sequences} sequences differ; the first, shrunk:\n{first.text()}",
-            pytrace=False)
+        pytest.fail(
+            f"{len(failures)} of {tally.sequences} sequences differ; the first, shrunk:\n{first.text()}", pytrace=False
+        )
 
 
 def test_random_clients_cannot_tell_warren_from_rabbitmq(
@@ -107,9 +115,10 @@ def test_permissions_are_refused_alike(warren: RunningBroker, rabbitmq: RunningB
         broker.add_user(LIMITED, LIMITED)
     pair, tally = Pair(warren, rabbitmq, users={"c": LIMITED}), Tally()
     try:
-        wanted = itertools.islice((Task(seed, ("permission", "dead-letter"), 40)
-            for seed in itertools.count(FIRST_SEED)),
-                                  SEQUENCES_WITH_PERMISSIONS)
+        wanted = itertools.islice(
+            (Task(seed, ("permission", "dead-letter"), 40) for seed in itertools.count(FIRST_SEED)),
+            SEQUENCES_WITH_PERMISSIONS,
+        )
         failures = run_tasks([pair], wanted, tally)
         report(pair, failures, tally)
         assert tally.outcomes["channel.close 403"] > SEQUENCES_WITH_PERMISSIONS

@@ -56,9 +56,13 @@ def test_what_a_closed_channel_gives_back_and_is_too_much_dies_in_its_order(
 
 @pytest.mark.parametrize(
     ("type", "words"),
-    [("nosuch", ("unknown", "unknown")), ("", ("invalid", "invalid")), ("queue", ("invalid", "invalid")),
-     ("channel_interceptor", ("invalid", "unknown"))],
-)  # fmt: skip
+    [
+        ("nosuch", ("unknown", "unknown")),
+        ("", ("invalid", "invalid")),
+        ("queue", ("invalid", "invalid")),
+        ("channel_interceptor", ("invalid", "unknown")),
+    ],
+)
 def test_a_type_nobody_has_is_unknown_unless_it_is_a_common_word(
     broker: RunningBroker, type: str, words: tuple[str, str]
 ) -> None:

@@ -449,9 +449,10 @@ def test_a_quorum_queue_with_a_single_active_consumer_has_no_get(session: Sessio
     with pytest.raises(ChannelClosedByBroker) as closed:
         session.connection.channel().basic_get(queue)
     assert (closed.value.reply_code, closed.value.reply_text) == (
-        405, f"RESOURCE_LOCKED - cannot obtain access to locked queue '{queue}' in vhost '/'. basic.get operations are "
+        405,
+        f"RESOURCE_LOCKED - cannot obtain access to locked queue '{queue}' in vhost '/'. basic.get operations are "
         "not supported by quorum queues with single active consumer",
-    )  # fmt: skip
+    )
 
 
 # -- what is written on a dead letter ----------------------------------------------------------------------------
@@ -477,13 +478,15 @@ def history(*entries: tuple[tuple[str, str], int | None]) -> list[dict[str, obje
         (history((SELF, 5), (SELF, 3)), [("self", 6, 0)]),
         (history((A, None), (A, 3), (A, None)), [("self", 1, None), ("a", 3, 0)]),
         (history((A, 5), (A, None)), [("self", 1, None), ("a", 5, 0)]),
-        (history((A, None), (B, None), (C, None), (B, None), (A, None)),
-         [("self", 1, None), ("c", 1, 2), ("b", 2, 1), ("a", 2, 0)]),
+        (
+            history((A, None), (B, None), (C, None), (B, None), (A, None)),
+            [("self", 1, None), ("c", 1, 2), ("b", 2, 1), ("a", 2, 0)],
+        ),
         (history((A, 1), (SELF, 1), (C, 1)), [("self", 2, 1), ("c", 1, 2), ("a", 1, 0)]),
         ([], [("self", 1, None)]),
     ],
     ids=itertools.count(),
-)  # fmt: skip
+)
 def test_a_history_of_any_age_is_merged_and_counted_by_queue_and_reason(
     session: Session, before: list[dict[str, object]], after: list[tuple[str, int | None, int | None]]
 ) -> None:

@@ -30,12 +30,21 @@ QUORUM: dict[str, object] = {"x-queue-type": "quorum"}
 LIMITED = {**QUORUM, "x-delivery-limit": 9}
 #: Every queue, with how it is declared.
 QUEUES: dict[str, dict[str, object]] = {
-    "plain": {}, "ttl": {"x-message-ttl": 3_600_000}, "priority": {"x-max-priority": 3},
-    "bounded": {"x-max-length": 2, "x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dead"}, "dead": {},
-    "quorum held": QUORUM, "quorum back": QUORUM, "quorum turned": QUORUM, "quorum mixed": QUORUM,
-    "limited held": LIMITED, "limited back": LIMITED, "limited turned": LIMITED, "limited again": LIMITED,
+    "plain": {},
+    "ttl": {"x-message-ttl": 3_600_000},
+    "priority": {"x-max-priority": 3},
+    "bounded": {"x-max-length": 2, "x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dead"},
+    "dead": {},
+    "quorum held": QUORUM,
+    "quorum back": QUORUM,
+    "quorum turned": QUORUM,
+    "quorum mixed": QUORUM,
+    "limited held": LIMITED,
+    "limited back": LIMITED,
+    "limited turned": LIMITED,
+    "limited again": LIMITED,
     "limited reached": {**QUORUM, "x-delivery-limit": 0},
-}  # fmt: skip
+}
 Message = tuple[str, bool, object]
 T = TypeVar("T")
 
@@ -87,8 +96,9 @@ def hold(connection: pika.BlockingConnection, queue: str, count: int) -> tuple[o
     return channel, tags
 
 
-def give_back(connection: pika.BlockingConnection, queue: str, count: int,
-              order: Callable[[list[int]], list[int]] = list) -> None:  # fmt: skip
+def give_back(
+    connection: pika.BlockingConnection, queue: str, count: int, order: Callable[[list[int]], list[int]] = list
+) -> None:
     channel, tags = hold(connection, queue, count)
     for tag in order(tags):
         channel.basic_nack(tag)  # type: ignore[attr-defined]

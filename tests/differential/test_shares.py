@@ -22,8 +22,9 @@ MESSAGES = 600
 class Room:
     """One exchange with three queues on one broker."""
 
-    def __init__(self, broker: RunningBroker, kind: str, keys: tuple[str, str, str],
-        arguments: dict[str, object]) -> None:
+    def __init__(
+        self, broker: RunningBroker, kind: str, keys: tuple[str, str, str], arguments: dict[str, object]
+    ) -> None:
         self.link = Link(broker.port)
         self.prefix = fresh_prefix()
         self.exchange = f"{self.prefix}x0"
@@ -60,8 +61,9 @@ class Room:
         """(routing key, body) of every message, by queue."""
         found: dict[str, list[tuple[str, str]]] = {}
         for name in QUEUES:
-            count = self.call("queue.declare", "queue.declare-ok", queue=self.prefix + name,
-                passive=True)["message_count"]
+            count = self.call("queue.declare", "queue.declare-ok", queue=self.prefix + name, passive=True)[
+                "message_count"
+            ]
             assert isinstance(count, int)
             self.link.send(method(1, "basic.get", queue=self.prefix + name, no_ack=True) * count)
             assert self.link.pump(lambda count=count: len(self.link.events) == count)  # type: ignore[misc]

@@ -163,9 +163,9 @@ def test_streams_have_no_get_and_no_purge_in_the_same_words(
     def script(connection: Connection, name: str) -> list[object]:
         declared(connection, name)
         channel = connection.channel()
-        work: Callable[[], object] = (lambda: channel.basic_get(name)) if what == "get" else (
-            lambda: channel.queue_purge(name)
-        )  # fmt: skip
+        work: Callable[[], object] = (
+            (lambda: channel.basic_get(name)) if what == "get" else (lambda: channel.queue_purge(name))
+        )
         return [told(name, work)]
 
     alike(warren, rabbitmq, script)

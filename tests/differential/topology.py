@@ -91,8 +91,16 @@ def exchange_arguments(g: Generator, type_: str) -> dict[str, Any]:
     if g.flip(0.3):
         found["alternate-exchange"] = g.random.choice((*EXCHANGES, "amq.fanout", "amq.direct"))
     if type_ == "x-consistent-hash" and g.flip(0.5):
-        found.update(g.random.choice(({"hash-header": "h"}, {"hash-property": "message_id"},
-                                         {"hash-property": "correlation_id"}, {"hash-property": "timestamp"})))
+        found.update(
+            g.random.choice(
+                (
+                    {"hash-header": "h"},
+                    {"hash-property": "message_id"},
+                    {"hash-property": "correlation_id"},
+                    {"hash-property": "timestamp"},
+                )
+            )
+        )
     if g.flip(0.05):
         found["unknown"] = "kept"
     return found
@@ -114,8 +122,9 @@ def declare_exchange(g: Generator, channel: str, new: bool = False) -> Op:
         values.pop("nowait", None)
         values.update(g.flags(nowait=0.1, passive=0.2))
         return op(channel, "exchange.declare", **values)
-    type_ = g.random.choice(("direct", "direct", "fanout", "topic", "topic", "headers", "x-consistent-hash",
-        "x-random"))
+    type_ = g.random.choice(
+        ("direct", "direct", "fanout", "topic", "topic", "headers", "x-consistent-hash", "x-random")
+    )
     values = {"exchange": name, "type": type_, **g.flags(durable=0.4, auto_delete=0.15, internal=0.06, nowait=0.06)}
     arguments = exchange_arguments(g, type_)
     if arguments:
@@ -168,8 +177,7 @@ def unbind(g: Generator, channel: str) -> Op:
     if g.guess.bindings and g.flip(0.85):
         name, values = g.random.choice(g.guess.bindings)
         return op(channel, name.replace("bind", "unbind"), **values)
-    return op(channel, "queue.unbind", queue=g.queue(), exchange=g.exchange(),
-              routing_key=g.random.choice(KEYS))
+    return op(channel, "queue.unbind", queue=g.queue(), exchange=g.exchange(), routing_key=g.random.choice(KEYS))
 
 
 def passive(g: Generator, channel: str) -> Op:

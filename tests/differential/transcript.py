@@ -76,8 +76,10 @@ def describe(step: Step, run: Receiving) -> None:
             if mixed:
                 step.lines.append(f"{name}: delivery tags {sorted(event.values['delivery_tag'] for event in tagged)}")
             if state.confirmed:
-                step.lines.append(f"{name}: confirms " + ", ".join(
-                    f"{number} {word}" for number, word in sorted(state.confirmed.items())))
+                step.lines.append(
+                    f"{name}: confirms "
+                    + ", ".join(f"{number} {word}" for number, word in sorted(state.confirmed.items()))
+                )
             hold(run, name, [event for event in mine if event.name == "basic.get-ok"] + deliveries, mixed)
         for word in state.confirmed.values():
             step.counts[f"confirm {word}"] += 1
@@ -88,8 +90,9 @@ def describe(step: Step, run: Receiving) -> None:
             if event.name == "connection.close":
                 step.counts[f"connection.close {event.values['reply_code']}"] += 1
             step.lines.append(f"{connection}: {words.method(event)}")
-    step.lines += sorted(f"{words.level(name)}: {ready} ready, {consumers} consumers"
-                         for name, (ready, consumers) in step.depths.items())
+    step.lines += sorted(
+        f"{words.level(name)}: {ready} ready, {consumers} consumers" for name, (ready, consumers) in step.depths.items()
+    )
     step.lines += [f"WRONG {words.level(line)}" for line in step.wrong]
 
 

@@ -13,8 +13,18 @@ from typing import Any
 from tests.differential.link import Event
 from tests.support.rawclient import PROPERTIES
 
-_NUMBERS = {"b": ">b", "B": ">B", "s": ">h", "u": ">H", "I": ">i", "i": ">I", "l": ">q", "T": ">Q", "f": ">f",
-    "d": ">d"}
+_NUMBERS = {
+    "b": ">b",
+    "B": ">B",
+    "s": ">h",
+    "u": ">H",
+    "I": ">i",
+    "i": ">I",
+    "l": ">q",
+    "T": ">Q",
+    "f": ">f",
+    "d": ">d",
+}
 _GENERATED = re.compile(r"amq\.(gen|ctag)-[A-Za-z0-9_-]{22}|amq\.rabbitmq\.(reply-to)\.[A-Za-z0-9_+/=.-]+")
 
 
@@ -69,12 +79,12 @@ class Wording:
                 continue
             if kind == "s":
                 size = header[position]
-                text = header[position + 1:position + 1 + size].decode("utf-8", "backslashreplace")
+                text = header[position + 1 : position + 1 + size].decode("utf-8", "backslashreplace")
                 words.append(f"{name}={self.level(text)!r}")
                 position += 1 + size
             elif kind == "t":
                 size = struct.unpack_from(">I", header, position)[0]
-                words.append(f"{name}={self.table(header[position + 4:position + 4 + size])}")
+                words.append(f"{name}={self.table(header[position + 4 : position + 4 + size])}")
                 position += 4 + size
             else:
                 form = {"o": ">B", "q": ">Q"}[kind]
@@ -87,7 +97,7 @@ class Wording:
         found, position = [], 0
         while position < len(data):
             size = data[position]
-            key = data[position + 1:position + 1 + size].decode("utf-8", "backslashreplace")
+            key = data[position + 1 : position + 1 + size].decode("utf-8", "backslashreplace")
             position += 1 + size
             text, position = self._value(data, position, in_death or key == "x-death")
             if in_death and key == "time" and text.startswith("T:"):
@@ -106,9 +116,9 @@ class Wording:
         if letter == "V":
             return "void", position
         if letter == "D":
-            return f"D:{data[position:position + 5].hex()}", position + 5
+            return f"D:{data[position : position + 5].hex()}", position + 5
         size = struct.unpack_from(">I", data, position)[0]
-        inner, end = data[position + 4:position + 4 + size], position + 4 + size
+        inner, end = data[position + 4 : position + 4 + size], position + 4 + size
         if letter == "S":
             return repr(self.level(inner.decode("utf-8", "backslashreplace"))), end
         if letter == "F":

@@ -17,7 +17,7 @@ def send_until_stuck(client: RawClient, data: bytes, limit: int) -> int:
     taken = 0
     try:
         while taken < limit:
-            taken += client.socket.send(data[taken % len(data):])
+            taken += client.socket.send(data[taken % len(data) :])
     except TimeoutError:
         pass
     return taken
@@ -25,8 +25,11 @@ def send_until_stuck(client: RawClient, data: bytes, limit: int) -> int:
 
 def test_a_publisher_faster_than_the_log_is_no_longer_read_while_others_are_served() -> None:
     disk = FaultyDisk()
-    with Broker(disk=disk) as broker, RawClient(broker.port).handshake().open(1) as publisher, \
-            RawClient(broker.port).handshake().open(1) as other:
+    with (
+        Broker(disk=disk) as broker,
+        RawClient(broker.port).handshake().open(1) as publisher,
+        RawClient(broker.port).handshake().open(1) as other,
+    ):
         publisher.call(1, "queue.declare", queue="q", durable=True)
         publisher.call(1, "confirm.select")
         mine = other.call(1, "queue.declare", exclusive=True).text("queue")
@@ -40,7 +43,7 @@ def test_a_publisher_faster_than_the_log_is_no_longer_read_while_others_are_serv
         finally:
             disk.release()
         publisher.socket.settimeout(60)
-        publisher.send(message[taken % len(message):])
+        publisher.send(message[taken % len(message) :])
         last = -(-taken // len(message))
         acked = 0
         while acked < last:
@@ -61,6 +64,5 @@ def test_a_consumer_that_does_not_read_is_held_back_by_tcp_and_not_by_the_broker
             left, before, deadline = 2000, -1, time.monotonic() + 60
             while left != before and time.monotonic() < deadline:  # until it has sent all it will
                 time.sleep(0.2)
-                before, left = left, publisher.call(1, "queue.declare", queue="q", passive=True).number(
-                    "message_count")
+                before, left = left, publisher.call(1, "queue.declare", queue="q", passive=True).number("message_count")
             assert left > 1000, f"{2000 - left} messages of 32 KiB are buffered for somebody who does not read"

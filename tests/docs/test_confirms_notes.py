@@ -33,8 +33,9 @@ def publisher(broker: Broker) -> RawClient:
     return client
 
 
-def test_a_persistent_message_on_a_durable_queue_is_confirmed_when_it_is_on_the_disk(broker: Broker,
-                                                                                     disk: FaultyDisk) -> None:
+def test_a_persistent_message_on_a_durable_queue_is_confirmed_when_it_is_on_the_disk(
+    broker: Broker, disk: FaultyDisk
+) -> None:
     with publisher(broker) as client:
         disk.hold()
         client.publish(1, "", "durable", b"x", delivery_mode=2)
@@ -46,16 +47,18 @@ def test_a_persistent_message_on_a_durable_queue_is_confirmed_when_it_is_on_the_
 
 
 @pytest.mark.parametrize(("queue", "mode"), [("durable", 1), ("transient", 2), ("transient", 1), ("nowhere", 2)])
-def test_what_need_not_survive_is_confirmed_at_once_however_busy_the_disk(broker: Broker, disk: FaultyDisk, queue: str,
-                                                                         mode: int) -> None:
+def test_what_need_not_survive_is_confirmed_at_once_however_busy_the_disk(
+    broker: Broker, disk: FaultyDisk, queue: str, mode: int
+) -> None:
     with publisher(broker) as client:
         disk.hold()
         client.publish(1, "", queue, b"x", delivery_mode=mode)
         assert client.wait("basic.ack", "basic.nack").name == "basic.ack"
 
 
-def test_a_consumer_that_acks_before_the_sync_does_not_bring_the_confirm_forward(broker: Broker,
-                                                                                disk: FaultyDisk) -> None:
+def test_a_consumer_that_acks_before_the_sync_does_not_bring_the_confirm_forward(
+    broker: Broker, disk: FaultyDisk
+) -> None:
     """RabbitMQ confirms early here; Warren always waits for the sync."""
     with publisher(broker) as client, RawClient(broker.port).handshake().open(1) as consumer:
         consumer.call(1, "basic.consume", queue="durable", consumer_tag="t")

@@ -48,9 +48,14 @@ def names(client: RawClient) -> list[str]:
 
 def tracked(broker: Broker) -> int:
     """How many mandatory messages the broker's channels are waiting for."""
+
     def count() -> int:
-        return sum(len(channel.publishing.mandatory) for connection in broker.server.broker.connections
-                   for channel in connection.channels.values())
+        return sum(
+            len(channel.publishing.mandatory)
+            for connection in broker.server.broker.connections
+            for channel in connection.channels.values()
+        )
+
     return broker.call(count)
 
 
@@ -73,8 +78,12 @@ def test_both_queues_fail_one_return_then_one_nack(broker: Broker, disk: FaultyD
         disk.release()
         client.quiet(0.2)
         assert names(client) == ["basic.return", "header", "body", "basic.nack"]
-        assert client.frames[0].values == {"reply_code": 312, "reply_text": "NO_ROUTE", "exchange": "amq.fanout",
-                                           "routing_key": "k"}
+        assert client.frames[0].values == {
+            "reply_code": 312,
+            "reply_text": "NO_ROUTE",
+            "exchange": "amq.fanout",
+            "routing_key": "k",
+        }
         assert tracked(broker) == 0
 
 
@@ -107,8 +116,9 @@ def test_without_confirm_mode_the_return_comes_alone(broker: Broker, disk: Fault
         assert names(client) == ["basic.return", "header", "body"]
 
 
-def test_a_message_that_is_not_mandatory_is_never_returned_when_its_queue_fails(broker: Broker,
-                                                                               disk: FaultyDisk) -> None:
+def test_a_message_that_is_not_mandatory_is_never_returned_when_its_queue_fails(
+    broker: Broker, disk: FaultyDisk
+) -> None:
     with RawClient(broker.port).handshake().open(1) as client:
         client.call(1, "queue.declare", queue="a", durable=True)
         client.call(1, "confirm.select")

@@ -59,12 +59,22 @@ def test_the_records_have_the_fields_of_the_guide() -> None:
     message = BasicMessage(exchange_name=name, routing_keys=["k", "cc"], content=content, id=7, is_persistent=True)
     delivery = Delivery(mandatory=True, confirm=False, sender=None, message=message, msg_seq_no=1, flow=True)
     assert (delivery.mandatory, delivery.confirm, delivery.sender, delivery.msg_seq_no, delivery.flow) == (
-        True, False, None, 1, True)
+        True,
+        False,
+        None,
+        1,
+        True,
+    )
     assert (message.exchange_name, message.routing_keys, message.id, message.is_persistent) == (
-        name, ["k", "cc"], 7, True)
+        name,
+        ["k", "cc"],
+        7,
+        True,
+    )
     assert delivery.message.content.properties.delivery_mode == 2
-    exchange = Exchange(name=name, type="direct", durable=True, auto_delete=False, internal=False, arguments={},
-                        matcher=ExchangeType())
+    exchange = Exchange(
+        name=name, type="direct", durable=True, auto_delete=False, internal=False, arguments={}, matcher=ExchangeType()
+    )
     assert (exchange.scratches, exchange.policy, exchange.decorators) == ({}, None, [])
 
 
@@ -101,8 +111,14 @@ def test_scratches_are_durable_and_decorators_are_recalculated_on_recovery(tmp_p
     broker.start()
     try:
         with RawClient(broker.port).handshake().open(1) as client:
-            client.call(1, "exchange.declare", exchange="x", type="direct", durable=True,
-                        arguments={"x-extra-destinations": ["extra"]})
+            client.call(
+                1,
+                "exchange.declare",
+                exchange="x",
+                type="direct",
+                durable=True,
+                arguments={"x-extra-destinations": ["extra"]},
+            )
 
         def scratch() -> None:
             broker.server.begin()
@@ -134,7 +150,8 @@ def test_the_size_is_checked_before_permission_and_existence_and_before_a_body_i
     client.send(method(1, "basic.publish", exchange="does-not-exist") + frame(HEADER, 1, header(1001)))
     closed = client.wait("channel.close")
     assert closed.text("reply_text") == (
-        "PRECONDITION_FAILED - message size 1001 is larger than configured max size 1000")
+        "PRECONDITION_FAILED - message size 1001 is larger than configured max size 1000"
+    )
     client.open(1)
     client.publish(1, "", "nowhere", b"x" * 1000, mandatory=True)
     assert len(client.wait_message("basic.return")[2]) == 1000
@@ -162,7 +179,8 @@ def test_a_transactions_publishes_are_kept_until_commit_and_gone_after_rollback(
 
 
 def test_a_confirm_number_counts_from_the_select_and_a_mandatory_publish_before_it_does_not_show(
-        client: RawClient) -> None:
+    client: RawClient,
+) -> None:
     for _ in range(3):
         client.publish(1, "", "nowhere", b"x", mandatory=True)
         client.wait_message("basic.return")

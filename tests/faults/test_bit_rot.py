@@ -238,8 +238,10 @@ def test_what_comes_back_from_a_consumer_and_cannot_be_read_again_is_set_aside(t
 @pytest.mark.parametrize("queue_type", ["classic", "quorum"])
 def test_a_message_that_cannot_be_dead_lettered_because_it_is_damaged_is_kept(tmp_path: Path, queue_type: str) -> None:
     arguments: dict[str, object] = {
-        "x-queue-type": queue_type, "x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dead",
-    }  # fmt: skip
+        "x-queue-type": queue_type,
+        "x-dead-letter-exchange": "",
+        "x-dead-letter-routing-key": "dead",
+    }
     count = 8300
     core = filled(tmp_path, count, arguments)
     client, told = consume(core)
@@ -279,9 +281,12 @@ def test_delayed_messages_are_delivered_around_what_is_damaged(tmp_path: Path, n
     client = core.client(persistent=True)
     client.open()
     client.send(
-        "exchange.declare", exchange="d", type="x-delayed-message", durable=True,
+        "exchange.declare",
+        exchange="d",
+        type="x-delayed-message",
+        durable=True,
         arguments=from_python({"x-delayed-type": "fanout"}),
-    )  # fmt: skip
+    )
     client.declare("q")
     client.send("queue.bind", queue="q", exchange="d")
     for n in range(5):
@@ -379,9 +384,13 @@ def test_the_operator_sees_it_in_a_health_check_a_metric_and_a_list_and_drops_it
         assert "warren_damaged_messages 1.0\n" in http.get(f"{broker.http_url}/metrics").text
         (one,) = http.get(f"{api}/damaged").json()
         assert {key: one[key] for key in ("vhost", "kind", "owner", "place", "reason", "bytes")} == {
-            "vhost": "/", "kind": "queue", "owner": "q", "place": "segment 1, record 2", "bytes": len(body(2)),
+            "vhost": "/",
+            "kind": "queue",
+            "owner": "q",
+            "place": "segment 1, record 2",
+            "bytes": len(body(2)),
             "reason": "its checksum does not match",
-        }  # fmt: skip
+        }
         assert http.delete(f"{api}/damaged/nonsense").status_code == 404
         assert http.delete(f"{api}/damaged/{one['id']}").status_code == 204
         assert http.get(f"{api}/damaged").json() == [] and http.get(check).status_code == 200

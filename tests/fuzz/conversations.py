@@ -19,11 +19,21 @@ NAMES = ["a", "b", "amq.direct", "amq.topic", "amq.headers", "", "nobody", "ü" 
 KEYS = ["a", "b", "a.b.c", "#", "*.b", "", "k" * 255, "amq.rabbitmq.reply-to"]
 TYPES = ["direct", "fanout", "topic", "headers", "x-consistent-hash", "x-random", "x-delayed-message", "nonsense"]
 ARGUMENTS: list[dict[str, object]] = [
-    {}, {"x-message-ttl": 0}, {"x-max-length": 2}, {"x-max-length": 1, "x-overflow": "reject-publish"},
-    {"x-max-priority": 5}, {"x-expires": 100}, {"x-dead-letter-exchange": ""}, {"x-single-active-consumer": True},
-    {"x-queue-type": "stream"}, {"x-message-ttl": "no number"}, {"x-match": "any", "a": 1}, {"x-delayed-type": "topic"},
-    {"alternate-exchange": "b"}, {"nested": {"list": [1, 2.5, None, "x", {"deep": [True]}]}},
-]  # fmt: skip
+    {},
+    {"x-message-ttl": 0},
+    {"x-max-length": 2},
+    {"x-max-length": 1, "x-overflow": "reject-publish"},
+    {"x-max-priority": 5},
+    {"x-expires": 100},
+    {"x-dead-letter-exchange": ""},
+    {"x-single-active-consumer": True},
+    {"x-queue-type": "stream"},
+    {"x-message-ttl": "no number"},
+    {"x-match": "any", "a": 1},
+    {"x-delayed-type": "topic"},
+    {"alternate-exchange": "b"},
+    {"nested": {"list": [1, 2.5, None, "x", {"deep": [True]}]}},
+]
 SIZES = [0, 1, 4, 4088, 4089, 4096, 4097, 131064, 131072, 131073, 2**31, 2**32 - 1]
 EXPIRATIONS = [None, None, None, "0", "5", "soon", "-1", ""]
 
@@ -36,14 +46,18 @@ def handshake(frame_max: int = 131072) -> list[bytes]:
     return [
         PROTOCOL_HEADER,
         method_frame(
-            0, "connection.start-ok", client_properties={"capabilities": Field("F", capabilities)}, mechanism="PLAIN",
-            response=USER, locale="en_US",
+            0,
+            "connection.start-ok",
+            client_properties={"capabilities": Field("F", capabilities)},
+            mechanism="PLAIN",
+            response=USER,
+            locale="en_US",
         ),
         method_frame(0, "connection.tune-ok", channel_max=20, frame_max=frame_max, heartbeat=0),
         method_frame(0, "connection.open", virtual_host="/"),
         method_frame(1, "channel.open"),
         method_frame(2, "channel.open"),
-    ]  # fmt: skip
+    ]
 
 
 def conversation(chance: random.Random, length: int) -> list[bytes]:
@@ -66,11 +80,17 @@ def _step(chance: random.Random) -> list[bytes]:
     if what == 6:
         return [
             method_frame(
-                channel, "queue.declare", queue=name, durable=pick([True, False]), exclusive=pick([True, False]),
-                auto_delete=pick([True, False]), passive=chance.random() < 0.1, nowait=pick([True, False]),
+                channel,
+                "queue.declare",
+                queue=name,
+                durable=pick([True, False]),
+                exclusive=pick([True, False]),
+                auto_delete=pick([True, False]),
+                passive=chance.random() < 0.1,
+                nowait=pick([True, False]),
                 arguments=arguments,
             )
-        ]  # fmt: skip
+        ]
     if what == 7:
         return [method_frame(channel, "exchange.declare", exchange=name, type=pick(TYPES), arguments=arguments)]
     if what == 8:
@@ -119,9 +139,13 @@ def publish(chance: random.Random, channel: int) -> list[bytes]:
         user_id=pick([None, None, None, "fuzzer", "somebody"]),
     )
     method = method_frame(
-        channel, "basic.publish", exchange=pick(NAMES), routing_key=pick(KEYS), mandatory=pick([True, False]),
+        channel,
+        "basic.publish",
+        exchange=pick(NAMES),
+        routing_key=pick(KEYS),
+        mandatory=pick([True, False]),
         immediate=chance.random() < 0.005,
-    )  # fmt: skip
+    )
     return [method, *_apart(content_frames(channel, encode_header(properties, len(body)), body, 4096))]
 
 

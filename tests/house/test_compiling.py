@@ -58,8 +58,12 @@ def freed_locals(tree: ast.Module) -> list[int]:
 @pytest.mark.parametrize("look", [rebound_errors, freed_locals])
 def test_no_compiled_source_is_written_in_a_way_that_mypyc_gets_wrong(look: object) -> None:
     assert callable(look)
-    found = [f"{path.relative_to(SOURCE)}:{line}" for package in COMPILED
-             for path in sorted((SOURCE / package).rglob("*.py")) for line in look(ast.parse(path.read_text()))]
+    found = [
+        f"{path.relative_to(SOURCE)}:{line}"
+        for package in COMPILED
+        for path in sorted((SOURCE / package).rglob("*.py"))
+        for line in look(ast.parse(path.read_text()))
+    ]
     assert found == []
 
 

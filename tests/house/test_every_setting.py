@@ -197,9 +197,7 @@ def identities(folder: Path) -> tuple[Authority, Authority]:
     return Authority(folder / "ours", "ours"), Authority(folder / "theirs", "theirs")
 
 
-def tls_login(
-    port: int, trusted: Authority, identity: tuple[Path, Path] | None = None
-) -> bool:
+def tls_login(port: int, trusted: Authority, identity: tuple[Path, Path] | None = None) -> bool:
     """Does a client that trusts this authority, and shows this certificate, come in?"""
     context = ssl.create_default_context(cafile=str(trusted.certificate))
     if identity is not None:
@@ -236,8 +234,9 @@ def tls_cert(folder: Path) -> None:
 @case
 def tls_key(folder: Path) -> None:
     ours, theirs = identities(folder)
-    with pytest.raises(ssl.SSLError), broker(
-        folder, tls_port=0, tls_cert=ours.issue("broker")[0], tls_key=theirs.issue("broker")[1]
+    with (
+        pytest.raises(ssl.SSLError),
+        broker(folder, tls_port=0, tls_cert=ours.issue("broker")[0], tls_key=theirs.issue("broker")[1]),
     ):
         pass
 
@@ -412,9 +411,11 @@ def scrubbed(folder: Path, name: str, one: dict[str, Any], other: dict[str, Any]
 @case
 def scrub_rate(folder: Path) -> None:
     scrubbed(
-        folder, "warren_scrub_read_bytes_total", {"scrub_interval": 0.0},
+        folder,
+        "warren_scrub_read_bytes_total",
+        {"scrub_interval": 0.0},
         {"scrub_interval": 0.0, "scrub_rate": 0},
-    )  # fmt: skip
+    )
 
 
 @case

@@ -121,9 +121,15 @@ def test_sizes_take_units(given: str, bytes_: int) -> None:
 
 @pytest.mark.parametrize(
     ("given", "meant"),
-    [("localhost", ["localhost"]), ("127.0.0.1, ::1", ["127.0.0.1", "::1"]), (["127.0.0.1", "::1"],) * 2,
-     ("[::1]", ["::1"]), ("fe80::1%eth0", ["fe80::1%eth0"]), ("::", ["::"])],
-)  # fmt: skip
+    [
+        ("localhost", ["localhost"]),
+        ("127.0.0.1, ::1", ["127.0.0.1", "::1"]),
+        (["127.0.0.1", "::1"],) * 2,
+        ("[::1]", ["::1"]),
+        ("fe80::1%eth0", ["fe80::1%eth0"]),
+        ("::", ["::"]),
+    ],
+)
 def test_the_addresses_to_listen_on_are_a_list(given: object, meant: list[str], tmp_path: Path) -> None:
     assert Settings(host=given).host == meant  # type: ignore[arg-type]
     if isinstance(given, str):

@@ -16,19 +16,74 @@ from warrenmq.sizes import UNITS, parse_size
 from warrenmq.testing import Broker
 
 FORMS = {
-    "0": 0, "1024": 1024, "007": 7, "1152921504606846976": 1 << 60,
+    "0": 0,
+    "1024": 1024,
+    "007": 7,
+    "1152921504606846976": 1 << 60,
     **{f"3{unit}": 3 * size for unit, size in UNITS.items()},
     **{f"3{unit.upper()}": 3 * size for unit, size in UNITS.items()},
-    "1KiB": 1024, "1kiB": 1024, "1Kb": 1000, "50MB": 50_000_000, "2TB": 2 * 1000**4,
-    "1.5kB": 1500, "1.5 GiB": 3 << 29, "0.5TiB": 1 << 39, " 1GB ": 10**9, "1 GB": 10**9,
+    "1KiB": 1024,
+    "1kiB": 1024,
+    "1Kb": 1000,
+    "50MB": 50_000_000,
+    "2TB": 2 * 1000**4,
+    "1.5kB": 1500,
+    "1.5 GiB": 3 << 29,
+    "0.5TiB": 1 << 39,
+    " 1GB ": 10**9,
+    "1 GB": 10**9,
     "9007199254740993": 9007199254740993,  # no float has it
-}  # fmt: skip
+}
 NONE = [
-    "", " ", "GB", "-1", "-1MB", "+1", "1XB", "1PB", "1ki", "1e3", "1e999", "nan", "inf", "1 2", "1,5MB", ".5GB",
-    "1.GB", "1_000", "0x10", "١٢", "9" * 5000, "1152921504606846977", "2000000TiB", "1MB\n1",
-]  # fmt: skip
-RABBITMQ = ("0", "1k", "1K", "1kib", "1kiB", "1KIB", "1kb", "1kB", "1KB", "1Kb", "1m", "1M", "1mib", "1MiB", "1MB",
-            "1mb", "1Mb", "1g", "1G", "1GiB", "1GB", "1gb")  # fmt: skip
+    "",
+    " ",
+    "GB",
+    "-1",
+    "-1MB",
+    "+1",
+    "1XB",
+    "1PB",
+    "1ki",
+    "1e3",
+    "1e999",
+    "nan",
+    "inf",
+    "1 2",
+    "1,5MB",
+    ".5GB",
+    "1.GB",
+    "1_000",
+    "0x10",
+    "١٢",
+    "9" * 5000,
+    "1152921504606846977",
+    "2000000TiB",
+    "1MB\n1",
+]
+RABBITMQ = (
+    "0",
+    "1k",
+    "1K",
+    "1kib",
+    "1kiB",
+    "1KIB",
+    "1kb",
+    "1kB",
+    "1KB",
+    "1Kb",
+    "1m",
+    "1M",
+    "1mib",
+    "1MiB",
+    "1MB",
+    "1mb",
+    "1Mb",
+    "1g",
+    "1G",
+    "1GiB",
+    "1GB",
+    "1gb",
+)
 
 Door = Callable[[Broker, Path, str], int | None]  # None: refused
 

@@ -15,8 +15,9 @@ TOOLS = REPOSITORY / "scripts" / "tools"
 def test_what_is_missing_is_named_one_line_each(tmp_path: Path) -> None:
     for name in ("sh", "sed", "awk"):
         (tmp_path / name).symlink_to(str(shutil.which(name)))
-    said = subprocess.run([TOOLS, "--check"], cwd=REPOSITORY, env={"PATH": str(tmp_path)}, text=True,
-                          capture_output=True, check=True)  # fmt: skip
+    said = subprocess.run(
+        [TOOLS, "--check"], cwd=REPOSITORY, env={"PATH": str(tmp_path)}, text=True, capture_output=True, check=True
+    )
     missing = dict(line.removeprefix("warren: ").split(" is missing: ") for line in said.stdout.splitlines())
     assert set(missing.values()) == {"tests that need it are skipped"} and said.stderr == ""
     assert {"nodejs", "openjdk-17-jre-headless", "ruby-bunny", "php-cli", "golang-go", "amqp-tools"} <= set(missing)

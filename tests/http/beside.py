@@ -44,49 +44,93 @@ class Ask:
 
 
 REQUESTS = [
-    Ask("GET", "/queues/%2F"), Ask("GET", "/queues/%2F/b-queue"), Ask("GET", "/queues/%2F/b-queue/bindings"),
+    Ask("GET", "/queues/%2F"),
+    Ask("GET", "/queues/%2F/b-queue"),
+    Ask("GET", "/queues/%2F/b-queue/bindings"),
     Ask("PUT", "/queues/%2F/b-queue", {"durable": True, "auto_delete": False, "arguments": {}}),
     Ask("DELETE", "/queues/%2F/b-queue/contents"),
     Ask("POST", "/queues/%2F/b-queue/get", GET),
     Ask("POST", "/queues/%2F/b-queue/actions", {"action": "sync"}),
-    Ask("GET", "/exchanges/%2F"), Ask("GET", "/exchanges/%2F/b-exchange"),
+    Ask("GET", "/exchanges/%2F"),
+    Ask("GET", "/exchanges/%2F/b-exchange"),
     Ask("GET", "/exchanges/%2F/b-exchange/bindings/source"),
     Ask("GET", "/exchanges/%2F/b-exchange/bindings/destination"),
-    Ask("PUT", "/exchanges/%2F/b-exchange",
-        {"type": "direct", "durable": True, "auto_delete": False, "internal": False, "arguments": {}}),
+    Ask(
+        "PUT",
+        "/exchanges/%2F/b-exchange",
+        {"type": "direct", "durable": True, "auto_delete": False, "internal": False, "arguments": {}},
+    ),
     Ask("POST", "/exchanges/%2F/amq.default/publish", MESSAGE),
     Ask("POST", "/exchanges/%2F/b-exchange/publish", MESSAGE),
-    Ask("GET", "/bindings"), Ask("GET", "/bindings/%2F"), Ask("GET", "/bindings/%2F/e/b-exchange/q/b-queue"),
+    Ask("GET", "/bindings"),
+    Ask("GET", "/bindings/%2F"),
+    Ask("GET", "/bindings/%2F/e/b-exchange/q/b-queue"),
     Ask("GET", "/bindings/%2F/e/b-exchange/q/b-queue/k"),
     Ask("POST", "/bindings/%2F/e/b-exchange/q/b-queue", {"routing_key": "k", "arguments": {}}),
     Ask("DELETE", "/bindings/%2F/e/b-exchange/q/b-queue/none"),
-    Ask("GET", "/policies/%2F"), Ask("GET", "/policies/%2F/b-policy"), Ask("PUT", "/policies/%2F/b-policy", POLICY),
-    Ask("GET", "/operator-policies/%2F"), Ask("GET", "/operator-policies/%2F/b-policy"),
+    Ask("GET", "/policies/%2F"),
+    Ask("GET", "/policies/%2F/b-policy"),
+    Ask("PUT", "/policies/%2F/b-policy", POLICY),
+    Ask("GET", "/operator-policies/%2F"),
+    Ask("GET", "/operator-policies/%2F/b-policy"),
     Ask("PUT", "/operator-policies/%2F/b-policy", POLICY),
-    Ask("GET", "/parameters/vhost-limits"), Ask("GET", "/parameters/vhost-limits/%2F"),
+    Ask("GET", "/parameters/vhost-limits"),
+    Ask("GET", "/parameters/vhost-limits/%2F"),
     Ask("GET", "/parameters/vhost-limits/%2F/limits"),
-    Ask("GET", "/global-parameters/b-parameter"), Ask("PUT", "/global-parameters/b-parameter", {"value": 1}),
-    Ask("GET", "/vhost-limits/%2F"), Ask("PUT", "/vhost-limits/%2F/max-queues", {"value": -1}),
-    Ask("GET", "/user-limits/b-user"), Ask("PUT", "/user-limits/b-user/max-channels", {"value": 5}),
-    Ask("GET", "/users/b-user"), Ask("PUT", "/users/b-user", {"password": "x", "tags": "management"}),
-    Ask("GET", "/users/b-user/permissions"), Ask("GET", "/users/b-user/topic-permissions"),
+    Ask("GET", "/global-parameters/b-parameter"),
+    Ask("PUT", "/global-parameters/b-parameter", {"value": 1}),
+    Ask("GET", "/vhost-limits/%2F"),
+    Ask("PUT", "/vhost-limits/%2F/max-queues", {"value": -1}),
+    Ask("GET", "/user-limits/b-user"),
+    Ask("PUT", "/user-limits/b-user/max-channels", {"value": 5}),
+    Ask("GET", "/users/b-user"),
+    Ask("PUT", "/users/b-user", {"password": "x", "tags": "management"}),
+    Ask("GET", "/users/b-user/permissions"),
+    Ask("GET", "/users/b-user/topic-permissions"),
     Ask("POST", "/users/bulk-delete", {"users": []}),
-    Ask("GET", "/permissions/%2F/b-user"), Ask("PUT", "/permissions/%2F/b-user", ALL),
-    Ask("GET", "/topic-permissions/%2F/b-user"), Ask("PUT", "/topic-permissions/%2F/b-user", TOPIC),
-    Ask("GET", "/vhosts/%2F"), Ask("GET", "/vhosts/%2F/permissions"), Ask("GET", "/vhosts/%2F/topic-permissions"),
+    Ask("GET", "/permissions/%2F/b-user"),
+    Ask("PUT", "/permissions/%2F/b-user", ALL),
+    Ask("GET", "/topic-permissions/%2F/b-user"),
+    Ask("PUT", "/topic-permissions/%2F/b-user", TOPIC),
+    Ask("GET", "/vhosts/%2F"),
+    Ask("GET", "/vhosts/%2F/permissions"),
+    Ask("GET", "/vhosts/%2F/topic-permissions"),
     Ask("PUT", "/vhosts/b-vhost", {"description": "d", "tags": "a", "tracing": False}),
-    Ask("GET", "/vhosts/%2F/connections"), Ask("GET", "/vhosts/%2F/channels"),
-    Ask("GET", "/consumers"), Ask("GET", "/consumers/%2F"), Ask("GET", "/connections/none"),
-    Ask("GET", "/connections/none/channels"), Ask("DELETE", "/connections/none"),
-    Ask("GET", "/connections/username/b-user"), Ask("DELETE", "/connections/username/b-user"),
-    Ask("GET", "/channels/none"), Ask("GET", "/nodes/none"), Ask("GET", "/definitions/%2F"),
-    Ask("POST", "/definitions/%2F", {"queues": []}), Ask("PUT", "/cluster-name", {"name": "n"}),
-    Ask("GET", "/aliveness-test/%2F"), Ask("GET", "/whoami"), Ask("GET", "/nothing"), Ask("POST", "/nothing", {}),
-]  # fmt: skip
+    Ask("GET", "/vhosts/%2F/connections"),
+    Ask("GET", "/vhosts/%2F/channels"),
+    Ask("GET", "/consumers"),
+    Ask("GET", "/consumers/%2F"),
+    Ask("GET", "/connections/none"),
+    Ask("GET", "/connections/none/channels"),
+    Ask("DELETE", "/connections/none"),
+    Ask("GET", "/connections/username/b-user"),
+    Ask("DELETE", "/connections/username/b-user"),
+    Ask("GET", "/channels/none"),
+    Ask("GET", "/nodes/none"),
+    Ask("GET", "/definitions/%2F"),
+    Ask("POST", "/definitions/%2F", {"queues": []}),
+    Ask("PUT", "/cluster-name", {"name": "n"}),
+    Ask("GET", "/aliveness-test/%2F"),
+    Ask("GET", "/whoami"),
+    Ask("GET", "/nothing"),
+    Ask("POST", "/nothing", {}),
+]
 KINDS: list[Any] = [None, 5, -1, 1.5, "text", "", True, [], [1], {}, {"a": 1}]
-WITH_VHOST = ("/queues/%2F", "/exchanges/%2F", "/bindings/%2F", "/policies/%2F", "/operator-policies/%2F",
-              "/parameters/vhost-limits/%2F", "/vhost-limits/%2F", "/permissions/%2F", "/topic-permissions/%2F",
-              "/vhosts/%2F", "/consumers/%2F", "/definitions/%2F", "/aliveness-test/%2F")  # fmt: skip
+WITH_VHOST = (
+    "/queues/%2F",
+    "/exchanges/%2F",
+    "/bindings/%2F",
+    "/policies/%2F",
+    "/operator-policies/%2F",
+    "/parameters/vhost-limits/%2F",
+    "/vhost-limits/%2F",
+    "/permissions/%2F",
+    "/topic-permissions/%2F",
+    "/vhosts/%2F",
+    "/consumers/%2F",
+    "/definitions/%2F",
+    "/aliveness-test/%2F",
+)
 
 
 def mutations(ask: Ask) -> Iterator[Ask]:
@@ -142,10 +186,18 @@ def users(send: Any) -> None:
 
 
 def clean(send: Any) -> None:
-    for path in ("/queues/%2F/b-queue", "/exchanges/%2F/b-exchange", "/policies/%2F/b-policy",
-                 "/operator-policies/%2F/b-policy", "/global-parameters/b-parameter", "/vhosts/b-vhost",
-                 "/vhost-limits/%2F/max-queues", "/users/b-user", "/queues/%2F/aliveness-test",
-                 *(f"/users/{name}" for name in USERS if name != "guest")):  # fmt: skip
+    for path in (
+        "/queues/%2F/b-queue",
+        "/exchanges/%2F/b-exchange",
+        "/policies/%2F/b-policy",
+        "/operator-policies/%2F/b-policy",
+        "/global-parameters/b-parameter",
+        "/vhosts/b-vhost",
+        "/vhost-limits/%2F/max-queues",
+        "/users/b-user",
+        "/queues/%2F/aliveness-test",
+        *(f"/users/{name}" for name in USERS if name != "guest"),
+    ):
         send("DELETE", path, None)
 
 
@@ -163,9 +215,12 @@ def answers(base: str, asked: list[Ask], user: str) -> list[tuple[int, Any]]:
         for one in asked:
             content = one.raw or (None if one.body is None else json.dumps(one.body))
             answer = client.request(
-                one.method, f"{base}/api{one.path}", content=content, auth=login,
+                one.method,
+                f"{base}/api{one.path}",
+                content=content,
+                auth=login,
                 headers={"content-type": "application/json"},
-            )  # fmt: skip
+            )
             try:
                 body = answer.json() if answer.content and answer.status_code >= 400 else None
             except ValueError:

@@ -24,9 +24,7 @@ class Api:
         self, method: str, path: str, body: Any = None, user: tuple[str, str] = ("guest", "guest"), **more: Any
     ) -> httpx.Response:
         content = body if body is None or isinstance(body, bytes) else json.dumps(body)
-        return self.client.request(
-            method, f"{self.broker.http_url}/api{path}", content=content, auth=user, **more
-        )
+        return self.client.request(method, f"{self.broker.http_url}/api{path}", content=content, auth=user, **more)
 
     def get(self, path: str, **more: Any) -> Any:
         response = self.ask("GET", path, **more)

@@ -26,11 +26,24 @@ ANSWERS = Path(__file__).with_name("dialogue_answers.json")
 
 # What only an Erlang node reports, and what a broker without samples in the background does not have.
 ERLANG = {
-    "backing_queue_status", "garbage_collection", "reductions", "reductions_details", "recoverable_slaves",
-    "erlang_version", "release_series_support_status", "ra_open_file_metrics", "metrics_gc_queue_length",
-    "idle_since", "socket_opts", "config_files", "log_files", "cowboy_opts", "ssl_opts",
-    "message_stats", "global_parameters",  # which of them there are depends on what happened before
-}  # fmt: skip
+    "backing_queue_status",
+    "garbage_collection",
+    "reductions",
+    "reductions_details",
+    "recoverable_slaves",
+    "erlang_version",
+    "release_series_support_status",
+    "ra_open_file_metrics",
+    "metrics_gc_queue_length",
+    "idle_since",
+    "socket_opts",
+    "config_files",
+    "log_files",
+    "cowboy_opts",
+    "ssl_opts",
+    "message_stats",
+    "global_parameters",  # which of them there are depends on what happened before
+}
 NODE_COUNTERS = ("gc_", "io_", "mnesia_", "msg_store_", "queue_index_", "context_switches")
 
 
@@ -182,8 +195,15 @@ def _policies() -> list[Step]:
             rows.append(("PUT", "/policies/%2F/p", {"pattern": "zz", "definition": {key: value}}))
     for key, value in {"overflow": "drop-head", "dead-letter-exchange": "x", "max-length": 5, "expires": 10000}.items():
         rows.append(("PUT", "/operator-policies/%2F/p", {"pattern": "zz", "definition": {key: value}}))
-    for path in ("/policies/%2F/p", "/policies/%2F", "/policies", "/operator-policies/%2F/p", "/parameters",
-                 "/parameters/operator_policy", "/policies/%2F/none"):  # fmt: skip
+    for path in (
+        "/policies/%2F/p",
+        "/policies/%2F",
+        "/policies",
+        "/operator-policies/%2F/p",
+        "/parameters",
+        "/parameters/operator_policy",
+        "/policies/%2F/none",
+    ):
         rows.append(("GET", path))
     for path in ("/policies/%2F/p", "/policies/%2F/p", "/operator-policies/%2F/p"):
         rows.append(("DELETE", path))
@@ -255,19 +275,39 @@ QUEUES = steps(
     ("DELETE", "/bindings/%2F/e/x1/q/q1/~"),
     ("POST", "/exchanges/%2F/x2/publish", {"routing_key": "k", **STRING}),
     ("POST", "/exchanges/%2F/amq.default/publish", {"routing_key": "q1", **STRING}),
-    ("POST", "/exchanges/%2F/amq.default/publish", {
-        "routing_key": "q1", "payload": "eA==", "payload_encoding": "base64",
-        "properties": {"headers": {"a": 1, "b": "c"}, "delivery_mode": 2, "expiration": "100000", "timestamp": 123,
-                       "priority": 3, "content_type": "text/plain", "user_id": "guest"}}),
+    (
+        "POST",
+        "/exchanges/%2F/amq.default/publish",
+        {
+            "routing_key": "q1",
+            "payload": "eA==",
+            "payload_encoding": "base64",
+            "properties": {
+                "headers": {"a": 1, "b": "c"},
+                "delivery_mode": 2,
+                "expiration": "100000",
+                "timestamp": 123,
+                "priority": 3,
+                "content_type": "text/plain",
+                "user_id": "guest",
+            },
+        },
+    ),
     ("POST", "/exchanges/%2F/amq.default/publish", {"routing_key": "q1", **STRING, "properties": {"priority": "x"}}),
     ("POST", "/exchanges/%2F/amq.default/publish", {"routing_key": "q1", **STRING, "payload_encoding": "foo"}),
-    ("POST", "/exchanges/%2F/amq.default/publish",
-     {"routing_key": "q1", **STRING, "payload": "$$", "payload_encoding": "base64"}),
+    (
+        "POST",
+        "/exchanges/%2F/amq.default/publish",
+        {"routing_key": "q1", **STRING, "payload": "$$", "payload_encoding": "base64"},
+    ),
     ("POST", "/exchanges/%2F/amq.default/publish", {"routing_key": "q1", "properties": {}, "payload": "x"}),
     ("POST", "/exchanges/%2F/amq.default/publish", {"routing_key": "none", **STRING}),
     ("POST", "/exchanges/%2F/none/publish", {"routing_key": "none", **STRING}),
-    ("POST", "/exchanges/%2F/amq.default/publish",
-     {"routing_key": "q1", **STRING, "properties": {"expiration": "abc"}}),
+    (
+        "POST",
+        "/exchanges/%2F/amq.default/publish",
+        {"routing_key": "q1", **STRING, "properties": {"expiration": "abc"}},
+    ),
     ("POST", "/exchanges/%2F/amq.default/publish", {"routing_key": "q1", **STRING, "properties": {"user_id": "abc"}}),
     ("POST", "/queues/%2F/q1/get", {"count": 5, "ackmode": "ack_requeue_true", "encoding": "auto"}),
     ("POST", "/queues/%2F/q1/get", {"count": 5, "ackmode": "ack_requeue_true", "encoding": "base64", "truncate": 0}),
@@ -293,7 +333,7 @@ QUEUES = steps(
     ("DELETE", "/exchanges/%2F/x1"),
     ("DELETE", "/exchanges/%2F/x2"),
     ("DELETE", "/exchanges/%2F/x3"),
-)  # fmt: skip
+)
 
 NODE = steps(
     ("GET", "/overview"),
@@ -403,10 +443,20 @@ def shape(value: Any) -> Any:
 
 
 NOT_TOLD = {
-    "messages_ram", "messages_ready_ram", "messages_unacknowledged_ram", "messages_paged_out", "messages_persistent",
-    "message_bytes_ram", "message_bytes_paged_out", "message_bytes_persistent", "consumer_utilisation",
-    "consumer_capacity", "memory", "recv_cnt", "send_cnt",
-}  # fmt: skip
+    "messages_ram",
+    "messages_ready_ram",
+    "messages_unacknowledged_ram",
+    "messages_paged_out",
+    "messages_persistent",
+    "message_bytes_ram",
+    "message_bytes_paged_out",
+    "message_bytes_persistent",
+    "consumer_utilisation",
+    "consumer_capacity",
+    "memory",
+    "recv_cnt",
+    "send_cnt",
+}
 """What nobody counts is left out rather than made up (`docs/http-api.md`)."""
 
 

@@ -113,8 +113,12 @@ CASES = [
     Case("GET", "/parameters"),
     Case("GET", "/parameters/vhost-limits"),
     Case("GET", "/parameters/vhost-limits/%2F"),
-    Case("PUT", "/parameters/vhost-limits/%2F/limits", {"value": {"max-queues": -1}},
-         [("PUT", "/vhost-limits/%2F/max-queues", {"value": -1})]),
+    Case(
+        "PUT",
+        "/parameters/vhost-limits/%2F/limits",
+        {"value": {"max-queues": -1}},
+        [("PUT", "/vhost-limits/%2F/max-queues", {"value": -1})],
+    ),
     Case("GET", "/global-parameters"),
     Case("PUT", "/global-parameters/t-parameter", {"value": 1}),
     Case("GET", "/global-parameters/t-parameter", None, [("PUT", "/global-parameters/t-parameter", {"value": 1})]),
@@ -126,16 +130,18 @@ CASES = [
     Case("GET", "/exchanges/%2F/amq.topic/bindings/destination"),
     Case("PUT", "/exchanges/%2F/t-exchange", EXCHANGE[2], [EXCHANGE]),
     Case("DELETE", "/exchanges/%2F/t-exchange", None, [EXCHANGE]),
-    Case("POST", "/exchanges/%2F/amq.fanout/publish",
-         {"routing_key": "", "properties": {}, "payload": "", "payload_encoding": "string"}),
+    Case(
+        "POST",
+        "/exchanges/%2F/amq.fanout/publish",
+        {"routing_key": "", "properties": {}, "payload": "", "payload_encoding": "string"},
+    ),
     Case("GET", "/queues"),
     Case("GET", "/queues/%2F"),
     Case("GET", "/queues/%2F/t-queue", None, [QUEUE]),
     Case("GET", "/queues/%2F/t-queue/bindings", None, [QUEUE]),
     Case("PUT", "/queues/%2F/t-queue", QUEUE[2], [QUEUE]),
     Case("DELETE", "/queues/%2F/t-queue/contents", None, [QUEUE]),
-    Case("POST", "/queues/%2F/t-queue/get",
-         {"count": 1, "ackmode": "ack_requeue_false", "encoding": "auto"}, [QUEUE]),
+    Case("POST", "/queues/%2F/t-queue/get", {"count": 1, "ackmode": "ack_requeue_false", "encoding": "auto"}, [QUEUE]),
     Case("DELETE", "/queues/%2F/t-queue", None, [QUEUE]),
     Case("GET", "/bindings"),
     Case("GET", "/bindings/%2F"),
@@ -160,7 +166,7 @@ CASES = [
     Case("GET", "/healthchecks/node"),
     Case("POST", "/rebalance/queues", {}),
     Case("DELETE", "/reset"),
-]  # fmt: skip
+]
 
 
 def send(client: httpx.Client, base: str, method: str, path: str, body: Any, user: tuple[str, str]) -> httpx.Response:
@@ -190,9 +196,17 @@ def ask(client: httpx.Client, base: str, case: Case) -> dict[str, int]:
 def clean_up(client: httpx.Client, base: str) -> None:
     for name in USERS:
         send(client, base, "DELETE", f"/users/{name}", None, ADMIN)
-    for path in ("/users/t-victim", "/vhosts/t-vhost", "/queues/%2F/t-queue", "/exchanges/%2F/t-exchange",
-                 "/policies/%2F/t-policy", "/operator-policies/%2F/t-policy", "/vhost-limits/%2F/max-queues",
-                 "/queues/%2F/aliveness-test", "/global-parameters/t-parameter"):  # fmt: skip
+    for path in (
+        "/users/t-victim",
+        "/vhosts/t-vhost",
+        "/queues/%2F/t-queue",
+        "/exchanges/%2F/t-exchange",
+        "/policies/%2F/t-policy",
+        "/operator-policies/%2F/t-policy",
+        "/vhost-limits/%2F/max-queues",
+        "/queues/%2F/aliveness-test",
+        "/global-parameters/t-parameter",
+    ):
         send(client, base, "DELETE", path, None, ADMIN)
 
 

@@ -60,8 +60,10 @@ def test_without_monitoring_a_user_sees_its_own_consumers_only_in_whatever_vhost
     connections = []
     try:
         for user, password, vhost in (
-            ("guest", "guest", "b-foreign"), ("guest", "guest", "b-own"), ("b-manager", "secret", "b-own"),
-        ):  # fmt: skip
+            ("guest", "guest", "b-foreign"),
+            ("guest", "guest", "b-own"),
+            ("b-manager", "secret", "b-own"),
+        ):
             credentials = pika.PlainCredentials(user, password)
             parameters = pika.ConnectionParameters(port=broker.port, virtual_host=vhost, credentials=credentials)
             connections.append(pika.BlockingConnection(parameters))

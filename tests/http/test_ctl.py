@@ -45,9 +45,10 @@ def test_columns_and_values_are_rabbitmqctls(api: Api, run) -> None:  # type: ig
         + "\ncq2\tfalse\tfalse\t[]\t\t0\t0\t0\trunning\tclassic\n",
         "",
     )
-    assert "amq.rabbitmq.trace\ttopic\ttrue\tfalse\ttrue\t[]\t\n" in run(
-        "list_exchanges", "name", "type", "durable", "auto_delete", "internal", "arguments", "policy"
-    )[1]
+    assert (
+        "amq.rabbitmq.trace\ttopic\ttrue\tfalse\ttrue\t[]\t\n"
+        in run("list_exchanges", "name", "type", "durable", "auto_delete", "internal", "arguments", "policy")[1]
+    )
     assert run("list_bindings")[1].splitlines() == [
         "source_name\tsource_kind\tdestination_name\tdestination_kind\trouting_key\targuments",
         "\texchange\tcq1\tqueue\tcq1\t[]",
@@ -56,7 +57,8 @@ def test_columns_and_values_are_rabbitmqctls(api: Api, run) -> None:  # type: ig
     ]
     assert run("list_queues", "nosuchcolumn")[0] == 64
     assert run("list_queues", "name", quiet=False)[1].startswith(
-        "Timeout: 60.0 seconds ...\nListing queues for vhost / ...\nname\n")
+        "Timeout: 60.0 seconds ...\nListing queues for vhost / ...\nname\n"
+    )
     assert json.loads(run("list_queues", "--formatter", "json")[1])[0] == {"name": "cq1", "messages": 0}
     assert run("purge_queue", "cq1") == (0, "", "")
     assert run("purge_queue", "nope") == (69, "", "Error:\nnot_found\n")
@@ -78,12 +80,16 @@ def test_users_and_permissions(api: Api, run) -> None:  # type: ignore[no-untype
     assert run("authenticate_user", "u1", "p2")[0] == 0
     assert run("set_permissions", "-p", "/", "u1", "a", "", "^c-") == (0, "", "")
     assert run("list_permissions") == (
-        0, "user\tconfigure\twrite\tread\nguest\t.*\t.*\t.*\nu1\ta\t\t^c-\n", "",
-    )  # fmt: skip
+        0,
+        "user\tconfigure\twrite\tread\nguest\t.*\t.*\t.*\nu1\ta\t\t^c-\n",
+        "",
+    )
     assert run("list_user_permissions", "u1") == (0, "vhost\tconfigure\twrite\tread\n/\ta\t\t^c-\n", "")
     assert run("set_permissions", "-p", "nov", "u1", "a", "b", "c") == (
-        69, "", "Error:\nVirtual host nov does not exist\n",
-    )  # fmt: skip
+        69,
+        "",
+        "Error:\nVirtual host nov does not exist\n",
+    )
     assert run("list_permissions", "-p", "nov") == (65, "", "Virtual host 'nov' does not exist\n")
     assert run("clear_permissions", "u1") == (0, "", "")
     assert run("set_topic_permissions", "u1", "amq.topic", "a", "b") == (0, "", "")

@@ -75,10 +75,11 @@ HALVES = {
     "half a request line": b"GET /api/over",
     "half a header": b"GET /api/overview HTTP/1.1\r\nhost: x\r\nx-some",
     "half a body": b"PUT /api/queues/%2F/q HTTP/1.1\r\nhost: x\r\n" + LOGIN + b"content-length: 100\r\n\r\n{",
-    "half a chunk": b"PUT /api/queues/%2F/q HTTP/1.1\r\nhost: x\r\n" + LOGIN
+    "half a chunk": b"PUT /api/queues/%2F/q HTTP/1.1\r\nhost: x\r\n"
+    + LOGIN
     + b"transfer-encoding: chunked\r\n\r\nffff\r\n{",
     "half a body nobody wants": b"PUT /api/queues/%2F/q HTTP/1.1\r\nhost: x\r\ncontent-length: 100\r\n\r\n{",
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("half", HALVES)
@@ -234,9 +235,14 @@ class Bench:
         config = uvicorn.Config(_nobody, http=PatientProtocol, ws="none", log_config=None, lifespan="off")
         self.crowd = Crowd(lambda: 10)
         self.connection = PatientProtocol(
-            Settings(http_header_timeout=10, http_body_timeout=60), self.crowd, Background(cast(Any, self)),
-            config=config, server_state=ServerState(), app_state={}, _loop=self,
-        )  # fmt: skip
+            Settings(http_header_timeout=10, http_body_timeout=60),
+            self.crowd,
+            Background(cast(Any, self)),
+            config=config,
+            server_state=ServerState(),
+            app_state={},
+            _loop=self,
+        )
         self.connection.connection_made(self)  # type: ignore[arg-type]
 
     def call_later(self, seconds: float, work: Callable[..., object], *arguments: object) -> Timer:

@@ -116,8 +116,9 @@ def test_permissions_hold_over_http_as_they_do_over_amqp(api: Api) -> None:
     ):
         answer = api.ask(method, path, body, user=erin)
         assert (answer.status_code, answer.json()) == (401, refused), path
-    peek = api.ask("POST", "/queues/%2F/not-hers/get", {"count": 1, "ackmode": "ack_requeue_true", "encoding": "auto"},
-                   user=erin)  # fmt: skip
+    peek = api.ask(
+        "POST", "/queues/%2F/not-hers/get", {"count": 1, "ackmode": "ack_requeue_true", "encoding": "auto"}, user=erin
+    )
     assert peek.status_code == 401 and "refused for user 'erin'" in peek.json()["reason"]
     message = {"routing_key": "mine", "properties": {}, "payload": "x", "payload_encoding": "string"}
     sent = api.ask("POST", "/exchanges/%2F/amq.fanout/publish", message, user=erin)

@@ -29,10 +29,20 @@ def get(api: Api, queue: str, ackmode: str = "ack_requeue_false", count: int = 1
 def test_properties_headers_and_body_reach_an_amqp_client_as_published(api: Api) -> None:
     api.put("/queues/%2F/typed", {"durable": True})
     properties = {
-        "content_type": "text/plain", "content_encoding": "utf-8", "delivery_mode": 2, "priority": 3,
-        "correlation_id": "c", "reply_to": "r", "expiration": "60000", "message_id": "m", "timestamp": 1700000000,
-        "type": "t", "user_id": "guest", "app_id": "a", "headers": {"n": 1, "s": "x", "list": [1, "two"], "t": True},
-    }  # fmt: skip
+        "content_type": "text/plain",
+        "content_encoding": "utf-8",
+        "delivery_mode": 2,
+        "priority": 3,
+        "correlation_id": "c",
+        "reply_to": "r",
+        "expiration": "60000",
+        "message_id": "m",
+        "timestamp": 1700000000,
+        "type": "t",
+        "user_id": "guest",
+        "app_id": "a",
+        "headers": {"n": 1, "s": "x", "list": [1, "two"], "t": True},
+    }
     payload = bytes(range(256))
     assert publish(
         api, "typed", properties=properties, payload=base64.b64encode(payload).decode(), payload_encoding="base64"
@@ -47,8 +57,11 @@ def test_properties_headers_and_body_reach_an_amqp_client_as_published(api: Api)
 
 def test_an_unroutable_message_is_not_routed_and_an_unknown_exchange_is_an_error(api: Api) -> None:
     assert publish(api, "no-such-queue") == {"routed": False}
-    answer = api.ask("POST", "/exchanges/%2F/none/publish",
-                     {"routing_key": "", "properties": {}, "payload": "", "payload_encoding": "string"})  # fmt: skip
+    answer = api.ask(
+        "POST",
+        "/exchanges/%2F/none/publish",
+        {"routing_key": "", "properties": {}, "payload": "", "payload_encoding": "string"},
+    )
     assert (answer.status_code, answer.json()["reason"]) == (400, "404 NOT_FOUND - no exchange 'none' in vhost '/'")
 
 
@@ -88,8 +101,9 @@ def test_looking_at_messages_leaves_them_in_order_and_flagged_redelivered(api: A
         publish(api, name, payload=payload)
     first = get(api, name, ackmode, 2)
     assert [(one["payload"], one["redelivered"], one["message_count"]) for one in first] == [
-        ("a", False, 2), ("b", False, 1),
-    ]  # fmt: skip
+        ("a", False, 2),
+        ("b", False, 1),
+    ]
     again = get(api, name)
     assert [(one["payload"], one["redelivered"]) for one in again] == [("a", True), ("b", True), ("c", False)]
     assert get(api, name) == []

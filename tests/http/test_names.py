@@ -19,16 +19,40 @@ WIDE = "ä" * 128  # 128 characters, 256 octets
 NUL = "a\0b"
 NO_NAMES = {"long": LONG, "wide": WIDE, "nul": NUL}
 GOOD: dict[str, str] = {
-    "vhost": "/", "name": "some-name", "user": "some-user", "exchange": "amq.topic", "source": "amq.direct",
-    "type": "q", "destination": "some-name", "props": "~", "component": "vhost-limits", "node": "no-such-node",
-    "id": "some-id", "password": "x", "protocol": "amqp", "port": "1", "within": "1", "unit": "days",
-}  # fmt: skip
+    "vhost": "/",
+    "name": "some-name",
+    "user": "some-user",
+    "exchange": "amq.topic",
+    "source": "amq.direct",
+    "type": "q",
+    "destination": "some-name",
+    "props": "~",
+    "component": "vhost-limits",
+    "node": "no-such-node",
+    "id": "some-id",
+    "password": "x",
+    "protocol": "amqp",
+    "port": "1",
+    "within": "1",
+    "unit": "days",
+}
 BODIES: dict[str, Any] = {
     "/exchanges/{vhost}/{name}/publish": {
-        "routing_key": "k", "payload": "x", "payload_encoding": "string",
+        "routing_key": "k",
+        "payload": "x",
+        "payload_encoding": "string",
         "properties": {
-            "content_type": "t", "content_encoding": "t", "correlation_id": "t", "reply_to": "t", "expiration": "1",
-            "message_id": "t", "type": "t", "user_id": "guest", "app_id": "t", "cluster_id": "t", "headers": {"h": "v"},
+            "content_type": "t",
+            "content_encoding": "t",
+            "correlation_id": "t",
+            "reply_to": "t",
+            "expiration": "1",
+            "message_id": "t",
+            "type": "t",
+            "user_id": "guest",
+            "app_id": "t",
+            "cluster_id": "t",
+            "headers": {"h": "v"},
         },
     },
     "/queues/{vhost}/{name}/get": {"count": 1, "ackmode": "ack_requeue_true", "encoding": "auto", "truncate": 1},
@@ -42,7 +66,9 @@ BODIES: dict[str, Any] = {
     "/permissions/{vhost}/{user}": {"configure": ".*", "write": ".*", "read": ".*"},
     "/topic-permissions/{vhost}/{user}": {"exchange": "amq.topic", "write": ".*", "read": ".*"},
     "/policies/{vhost}/{name}": {
-        "pattern": "zz", "apply-to": "all", "definition": {"dead-letter-exchange": "x", "dead-letter-routing-key": "k"},
+        "pattern": "zz",
+        "apply-to": "all",
+        "definition": {"dead-letter-exchange": "x", "dead-letter-routing-key": "k"},
     },
     "/operator-policies/{vhost}/{name}": {"pattern": "zz", "definition": {"max-length": 5}, "apply-to": "queues"},
     "/parameters/{component}/{vhost}/{name}": {"value": {"max-queues": -1}},
@@ -65,10 +91,18 @@ BODIES: dict[str, Any] = {
         "policies": [{"name": "p", "vhost": "/", "pattern": "zz", "definition": {"max-length": 1}, "apply-to": "all"}],
         "queues": [{"name": "q", "vhost": "/", "durable": True, "arguments": {"a": "b"}}],
         "exchanges": [{"name": "e", "vhost": "/", "type": "direct", "durable": True, "arguments": {"a": "b"}}],
-        "bindings": [{"source": "e", "vhost": "/", "destination": "q", "destination_type": "queue",
-                      "routing_key": "k", "arguments": {"a": "b"}}],
+        "bindings": [
+            {
+                "source": "e",
+                "vhost": "/",
+                "destination": "q",
+                "destination_type": "queue",
+                "routing_key": "k",
+                "arguments": {"a": "b"},
+            }
+        ],
     },
-}  # fmt: skip
+}
 BODIES["/definitions/{vhost}"] = {
     key: BODIES["/definitions"][key] for key in ("policies", "queues", "exchanges", "bindings")
 }
@@ -167,14 +201,21 @@ MADE = [
     ("POST", "/bindings/%2F/e/amq.direct/q/some-name", {"routing_key": LONG}),
     ("POST", "/bindings/%2F/e/amq.direct/q/some-name", {"arguments": {LONG: 1}}),
     ("POST", "/backup", {"folder": "/tmp/" + NUL}),
-    *[("POST", "/definitions", {section: [{**row, key: name}]}) for section, row, key in (
-        ("vhosts", {}, "name"), ("users", {"password_hash": ""}, "name"), ("queues", {"vhost": "/"}, "name"),
-        ("exchanges", {"vhost": "/", "type": "direct"}, "name"), ("global_parameters", {"value": 1}, "name"),
-        ("policies", {"vhost": "/", "pattern": "zz", "definition": {"max-length": 1}}, "name"),
-        ("parameters", {"component": "c", "vhost": "/", "value": 1}, "name"),
-        ("topic_permissions", {"user": "guest", "vhost": "/", "write": "", "read": ""}, "exchange"),
-    ) for name in (LONG, NUL)],
-]  # fmt: skip
+    *[
+        ("POST", "/definitions", {section: [{**row, key: name}]})
+        for section, row, key in (
+            ("vhosts", {}, "name"),
+            ("users", {"password_hash": ""}, "name"),
+            ("queues", {"vhost": "/"}, "name"),
+            ("exchanges", {"vhost": "/", "type": "direct"}, "name"),
+            ("global_parameters", {"value": 1}, "name"),
+            ("policies", {"vhost": "/", "pattern": "zz", "definition": {"max-length": 1}}, "name"),
+            ("parameters", {"component": "c", "vhost": "/", "value": 1}, "name"),
+            ("topic_permissions", {"user": "guest", "vhost": "/", "write": "", "read": ""}, "exchange"),
+        )
+        for name in (LONG, NUL)
+    ],
+]
 
 
 @pytest.mark.parametrize("method, path, body", MADE)
@@ -188,8 +229,9 @@ def test_what_would_become_a_name_is_refused_in_a_body_too(api: Api, method: str
 def test_a_long_name_is_refused_in_rabbitmqs_words(api: Api) -> None:
     answer = api.ask("PUT", f"/queues/%2F/{LONG}", {})
     assert answer.json() == {
-        "error": "bad_request", "reason": "queue should be less than 255 bytes, actually was 256\n",
-    }  # fmt: skip
+        "error": "bad_request",
+        "reason": "queue should be less than 255 bytes, actually was 256\n",
+    }
     assert api.ask("PUT", f"/queues/%2F/{LONG[:255]}", {}).status_code == 201
     assert api.ask("DELETE", f"/queues/%2F/{LONG[:255]}").status_code == 204
     assert api.ask("GET", f"/queues/%2F/{LONG}").status_code == 404

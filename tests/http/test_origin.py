@@ -61,9 +61,15 @@ def test_what_is_no_browser_may_send_any_content_type(api: Api, content_type: st
 
 @pytest.mark.parametrize(
     "content_type, status",
-    [("application/json", 201), ("application/json; charset=utf-8", 201), ("text/plain", 415), ("", 415),
-     ("multipart/form-data; boundary=b", 415), ("application/x-www-form-urlencoded", 415)],
-)  # fmt: skip
+    [
+        ("application/json", 201),
+        ("application/json; charset=utf-8", 201),
+        ("text/plain", 415),
+        ("", 415),
+        ("multipart/form-data; boundary=b", 415),
+        ("application/x-www-form-urlencoded", 415),
+    ],
+)
 def test_the_brokers_own_page_sends_json(api: Api, content_type: str, status: int) -> None:
     for said in ({"origin": own(api), "sec-fetch-site": "same-origin"}, {"sec-fetch-site": "same-origin"}):
         assert attempt(api, {**said, "content-type": content_type}) == status
@@ -114,8 +120,20 @@ def test_a_configured_origin_is_as_good_as_the_own_one() -> None:
         assert attempt(api, {"origin": "http://other", **json}) == 403
 
 
-@pytest.mark.parametrize("path", ["/", "/page.js", "/page.css", "/metrics", "/api/overview", "/api/openapi.json",
-                                  "/api/none", "/none", "/api/users/none"])  # fmt: skip
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/",
+        "/page.js",
+        "/page.css",
+        "/metrics",
+        "/api/overview",
+        "/api/openapi.json",
+        "/api/none",
+        "/none",
+        "/api/users/none",
+    ],
+)
 def test_every_answer_says_that_it_is_framed_and_sniffed_by_nobody(api: Api, path: str) -> None:
     for user in (GUEST, None):
         asked: dict[str, Any] = {"auth": user} if user else {}

@@ -64,9 +64,14 @@ STRANGER = ("stranger", "x")
 
 def filled(path: str) -> str:
     for name, value in {
-        "vhost": "%2F", "name": "theirs", "source": "amq.direct", "type": "q", "destination": "theirs", "props": "key",
+        "vhost": "%2F",
+        "name": "theirs",
+        "source": "amq.direct",
+        "type": "q",
+        "destination": "theirs",
+        "props": "key",
         "id": "some-lease",
-    }.items():  # fmt: skip
+    }.items():
         path = path.replace("{" + name + "}", value)
     return path
 

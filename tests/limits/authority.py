@@ -43,9 +43,7 @@ class Authority:
         """Certificate and key files for a server (on loopback) or for a user."""
         key = ec.generate_private_key(ec.SECP256R1())
         subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common_name)])
-        names = x509.SubjectAlternativeName(
-            [x509.DNSName(host), x509.IPAddress(ipaddress.ip_address(ip))]
-        )
+        names = x509.SubjectAlternativeName([x509.DNSName(host), x509.IPAddress(ipaddress.ip_address(ip))])
         issuer = x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key())
         certificate = (
             self._builder(subject, key)
@@ -64,6 +62,13 @@ class Authority:
 
 
 _CA_USAGE = x509.KeyUsage(
-    digital_signature=True, content_commitment=False, key_encipherment=False, data_encipherment=False,
-    key_agreement=False, key_cert_sign=True, crl_sign=True, encipher_only=False, decipher_only=False,
-)  # fmt: skip
+    digital_signature=True,
+    content_commitment=False,
+    key_encipherment=False,
+    data_encipherment=False,
+    key_agreement=False,
+    key_cert_sign=True,
+    crl_sign=True,
+    encipher_only=False,
+    decipher_only=False,
+)

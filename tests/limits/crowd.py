@@ -11,12 +11,18 @@ from tests.support.brokers import RunningBroker
 
 GREETING = rawclient.PROTOCOL_HEADER + b"".join(
     [
-        rawclient.method(0, "connection.start-ok", mechanism="PLAIN", response="\0guest\0guest", locale="en_US",
-                         client_properties={"capabilities": {"consumer_cancel_notify": True}}),
+        rawclient.method(
+            0,
+            "connection.start-ok",
+            mechanism="PLAIN",
+            response="\0guest\0guest",
+            locale="en_US",
+            client_properties={"capabilities": {"consumer_cancel_notify": True}},
+        ),
         rawclient.method(0, "connection.tune-ok", channel_max=2047, frame_max=131072, heartbeat=0),
         rawclient.method(0, "connection.open", virtual_host="/"),
     ]
-)  # fmt: skip
+)
 FAREWELL = rawclient.method(0, "connection.close", reply_code=200, reply_text="bye")
 CLOSE_OK = rawclient.method(0, "connection.close-ok")
 OPEN_OK = rawclient.method(0, "connection.open-ok")

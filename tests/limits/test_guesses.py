@@ -44,12 +44,16 @@ class Visitor:
         self.socket.sendall(
             PROTOCOL_HEADER
             + method_frame(
-                0, "connection.start-ok", client_properties=CAPABLE, mechanism="PLAIN", locale="en_US",
+                0,
+                "connection.start-ok",
+                client_properties=CAPABLE,
+                mechanism="PLAIN",
+                locale="en_US",
                 response=b"\0" + user + b"\0" + password if response is None else response,
             )
             + method_frame(0, "connection.tune-ok", channel_max=2047, frame_max=131072, heartbeat=0)
             + method_frame(0, "connection.open", virtual_host="/")
-        )  # fmt: skip
+        )
         return self
 
     def heard(self) -> list[str]:

@@ -36,9 +36,13 @@ def everything_is_logged(caplog: pytest.LogCaptureFixture) -> None:
 def tls_broker(authority: Authority, verify: str, handshake_timeout: float = 60.0) -> Broker:
     certificate, key = authority.issue("broker")
     return Broker(
-        tls_port=0, tls_cert=certificate, tls_key=key, tls_ca=authority.certificate, tls_verify=verify,
+        tls_port=0,
+        tls_cert=certificate,
+        tls_key=key,
+        tls_ca=authority.certificate,
+        tls_verify=verify,
         handshake_timeout=handshake_timeout,
-    )  # fmt: skip
+    )
 
 
 @pytest.fixture(scope="module")
@@ -87,9 +91,7 @@ def test_a_client_logs_in_with_a_password_over_tls(broker: Broker, authority: Au
 
 def test_pika_talks_tls(broker: Broker, authority: Authority) -> None:
     options = pika.SSLOptions(trusting(authority), "localhost")
-    connection = pika.BlockingConnection(
-        pika.ConnectionParameters("127.0.0.1", tls_port(broker), ssl_options=options)
-    )
+    connection = pika.BlockingConnection(pika.ConnectionParameters("127.0.0.1", tls_port(broker), ssl_options=options))
     channel = connection.channel()
     channel.queue_declare("pika", exclusive=True)
     channel.basic_publish("", "pika", b"hello")
@@ -155,9 +157,7 @@ def test_without_a_certificate_nobody_comes_in_where_one_is_required(authority: 
         use(Connection(port=tls_port(broker), ssl=trusting(authority, authority.issue("any"))))
 
 
-def test_a_plain_client_on_the_tls_port_is_ended_and_logged(
-    broker: Broker, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_plain_client_on_the_tls_port_is_ended_and_logged(broker: Broker, caplog: pytest.LogCaptureFixture) -> None:
     with socket.create_connection(("127.0.0.1", tls_port(broker)), timeout=60) as client:
         client.sendall(b"AMQP\x00\x00\x09\x01")
         while client.recv(1000):  # a TLS alert, then the end
@@ -209,9 +209,17 @@ def test_the_served_process_talks_tls_too(authority: Authority) -> None:
     certificate, key = authority.issue("broker")
     [port] = free_ports(1)
     with start_warren(
-        "--tls-port", str(port), "--tls-cert", str(certificate), "--tls-key", str(key), "--tls-ca",
-        str(authority.certificate), "--tls-verify", "peer",
-    ) as served:  # fmt: skip
+        "--tls-port",
+        str(port),
+        "--tls-cert",
+        str(certificate),
+        "--tls-key",
+        str(key),
+        "--tls-ca",
+        str(authority.certificate),
+        "--tls-verify",
+        "peer",
+    ) as served:
         assert answers(port)
         use(Connection(port=port, ssl=trusting(authority)))
         with socket.create_connection(("127.0.0.1", port), timeout=60) as client:

@@ -326,8 +326,15 @@ def test_nothing_is_written_into_the_folder_it_is_read_from(tmp_path: Path, verb
     (tmp_path / "link").symlink_to(folder)
     (tmp_path / "empty").mkdir()
     (tmp_path / "empty" / "below").symlink_to(folder / "sub")
-    for target in (folder, folder / "copy", folder / "a" / "b", tmp_path / "link" / "copy", tmp_path / "link",
-                   tmp_path / "empty" / "below", tmp_path / "x" / ".." / "data" / "copy"):  # fmt: skip
+    for target in (
+        folder,
+        folder / "copy",
+        folder / "a" / "b",
+        tmp_path / "link" / "copy",
+        tmp_path / "link",
+        tmp_path / "empty" / "below",
+        tmp_path / "x" / ".." / "data" / "copy",
+    ):
         status, output = warren(verb, str(folder), str(target))
         assert status == 1 and "is in the " in output and "folder" in output, (target, output)
         assert len(output.splitlines()) == 1

@@ -74,9 +74,7 @@ class World(Listener):
     def publish(self, body: bytes, *queues: int) -> None:
         positions = [self.next_position(queue) for queue in queues]
         self.message_id += 1
-        address = self.log.append(
-            self.message_id, b"header", body, "exchange", b"key", flags=2, holders=len(queues)
-        )
+        address = self.log.append(self.message_id, b"header", body, "exchange", b"key", flags=2, holders=len(queues))
         for queue, position in zip(queues, positions, strict=True):
             self.log.hold(address, queue, position, 0, 1 if len(queues) == 1 else 0)
         self._hold(body, address, list(queues), positions)

@@ -22,9 +22,14 @@ class Paged:
     """A queue of COUNT messages, most of them paged out."""
 
     def __init__(
-        self, folder: Path, arguments: Mapping[str, object] | None = None, durable: bool = True,
-        count: int = COUNT, disk: FaultyDisk | None = None, **properties: object,
-    ) -> None:  # fmt: skip
+        self,
+        folder: Path,
+        arguments: Mapping[str, object] | None = None,
+        durable: bool = True,
+        count: int = COUNT,
+        disk: FaultyDisk | None = None,
+        **properties: object,
+    ) -> None:
         self.folder = folder
         self.core = Core(folder, disk)
         self.core.broker.windowed = MANY

@@ -302,9 +302,18 @@ check_running
 
 #: What only rabbitmq-diagnostics has; everything else is asked of rabbitmqctl.
 DIAGNOSTICS = {
-    "alarms", "discover_peers", "is_running", "is_booting", "listeners", "log_location", "memory_breakdown",
-    "quorum_status", "stream_status", "resolve_hostname", "server_version",
-}  # fmt: skip
+    "alarms",
+    "discover_peers",
+    "is_running",
+    "is_booting",
+    "listeners",
+    "log_location",
+    "memory_breakdown",
+    "quorum_status",
+    "stream_status",
+    "resolve_hostname",
+    "server_version",
+}
 
 
 def _lines(text: str) -> list[str]:
@@ -315,9 +324,15 @@ FORMATTED = [f"{line} {form}" for line in _lines(_LOOKING) if line not in _UNFOR
 ALL_COLUMNS = [f"{verb} -q {' '.join(columns)}" for verb, columns in COLUMNS.items()]
 TOLD = _lines(_TOLD)
 CASES = [
-    *_lines(_LOOKING), *FORMATTED, *ALL_COLUMNS, *_lines(_ASKING), *TOLD, *_lines(_TOLD_EQUALLY), *_lines(_WRONG),
+    *_lines(_LOOKING),
+    *FORMATTED,
+    *ALL_COLUMNS,
+    *_lines(_ASKING),
+    *TOLD,
+    *_lines(_TOLD_EQUALLY),
+    *_lines(_WRONG),
     *_lines(_CHANGING),
-]  # fmt: skip
+]
 
 
 def tool(case: str) -> str:

@@ -14,18 +14,28 @@ ARGUMENTS = "an object in JSON, not a list of names, AMQP types and values"
 #: Verb -> column -> why its values are not compared, only that there are as many.
 OWN_COLUMNS: dict[str, dict[str, str]] = {
     "list_queues": {
-        **dict.fromkeys(sorted(NOT_TOLD), COUNTED), "pid": NAMES, "owner_pid": NAMES,
-        "disk_reads": COUNTED, "disk_writes": COUNTED,
-        "head_message_timestamp": "of what is ready, not of what is with consumers", "arguments": ARGUMENTS,
+        **dict.fromkeys(sorted(NOT_TOLD), COUNTED),
+        "pid": NAMES,
+        "owner_pid": NAMES,
+        "disk_reads": COUNTED,
+        "disk_writes": COUNTED,
+        "head_message_timestamp": "of what is ready, not of what is with consumers",
+        "arguments": ARGUMENTS,
     },
     "list_bindings": {"arguments": ARGUMENTS},
     "list_connections": {
-        "pid": NAMES, "peer_port": RUN, "connected_at": RUN, "recv_cnt": COUNTED, "recv_oct": COUNTED,
-        "send_cnt": COUNTED, "send_oct": COUNTED, "peer_host": "a text in JSON, not a list of four numbers",
+        "pid": NAMES,
+        "peer_port": RUN,
+        "connected_at": RUN,
+        "recv_cnt": COUNTED,
+        "recv_oct": COUNTED,
+        "send_cnt": COUNTED,
+        "send_oct": COUNTED,
+        "peer_host": "a text in JSON, not a list of four numbers",
     },
     "list_channels": {"pid": NAMES, "connection": NAMES},
     "list_consumers": {"channel_pid": NAMES, "arguments": ARGUMENTS},
-}  # fmt: skip
+}
 
 #: Columns of the above whose plain form is RabbitMQ's; only JSON differs.
 ONLY_IN_JSON = {ARGUMENTS, "a text in JSON, not a list of four numbers"}
@@ -65,7 +75,9 @@ OWN_STATUS: dict[str, str] = {
 #: Verb -> keys of its JSON that only an Erlang node has.
 OWN_KEYS: dict[str, set[str]] = {
     "status": {
-        "enabled_plugin_file", "raft_data_directory", "release_series_support_status",
+        "enabled_plugin_file",
+        "raft_data_directory",
+        "release_series_support_status",
         "vm_memory_high_watermark_setting",
     },
     "memory_breakdown": set(
@@ -74,4 +86,4 @@ OWN_KEYS: dict[str, set[str]] = {
         quorum_queue_dlx_procs quorum_queue_procs reserved_unallocated stream_queue_coordinator_procs
         stream_queue_procs stream_queue_replica_reader_procs""".split()
     ),
-}  # fmt: skip
+}

@@ -44,9 +44,14 @@ def settled(text: str, node: str, port: int, http_port: int, folder: Path) -> st
 
 def ask(broker: RunningBroker, case: str) -> Answer:
     done = subprocess.run(
-        [str(RABBITMQ_BIN / tool(case)), *words_of(case, broker.port, broker.folder)], env=broker.environment,
-        cwd=broker.folder, capture_output=True, text=True, user=_rabbitmq_uid(), stdin=subprocess.DEVNULL,
-    )  # fmt: skip
+        [str(RABBITMQ_BIN / tool(case)), *words_of(case, broker.port, broker.folder)],
+        env=broker.environment,
+        cwd=broker.folder,
+        capture_output=True,
+        text=True,
+        user=_rabbitmq_uid(),
+        stdin=subprocess.DEVNULL,
+    )
     node = broker.environment["RABBITMQ_NODENAME"]
     out, err = (settled(one, node, broker.port, broker.http_port, broker.folder) for one in (done.stdout, done.stderr))
     return [done.returncode, out.replace("rabbitmqctl help", "warren ctl help"), err.partition("\n\nUsage\n")[0]]

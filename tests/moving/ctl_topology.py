@@ -21,12 +21,21 @@ OBJECTS: list[tuple[str, str, object]] = [
     ("PUT", "/topic-permissions/%2F/u1", {"exchange": "amq.topic", "write": "^a", "read": "^b"}),
     ("PUT", "/vhost-limits/v1/max-queues", {"value": 10}),
     ("PUT", "/user-limits/u1/max-channels", {"value": 3}),
-    ("PUT", "/policies/%2F/p1", {"pattern": "^q", "definition": {"max-length": 9}, "priority": 1,
-                                 "apply-to": "queues"}),
-    ("PUT", "/policies/%2F/p2", {"pattern": "^ex", "definition": {"alternate-exchange": "amq.fanout"},
-                                 "priority": 0, "apply-to": "exchanges"}),
-    ("PUT", "/operator-policies/%2F/o1", {"pattern": "^q", "definition": {"message-ttl": 600000}, "priority": 2,
-                                          "apply-to": "queues"}),
+    (
+        "PUT",
+        "/policies/%2F/p1",
+        {"pattern": "^q", "definition": {"max-length": 9}, "priority": 1, "apply-to": "queues"},
+    ),
+    (
+        "PUT",
+        "/policies/%2F/p2",
+        {"pattern": "^ex", "definition": {"alternate-exchange": "amq.fanout"}, "priority": 0, "apply-to": "exchanges"},
+    ),
+    (
+        "PUT",
+        "/operator-policies/%2F/o1",
+        {"pattern": "^q", "definition": {"message-ttl": 600000}, "priority": 2, "apply-to": "queues"},
+    ),
     ("PUT", "/global-parameters/g1", {"value": {"a": [1, "x"]}}),
     ("PUT", "/exchanges/%2F/ex.topic", {"type": "topic", "durable": True, "arguments": {"n": 1, "t": "x"}}),
     ("PUT", "/exchanges/%2F/ex.inner", {"type": "headers", "durable": False, "auto_delete": True, "internal": True}),
@@ -35,7 +44,7 @@ OBJECTS: list[tuple[str, str, object]] = [
     ("PUT", "/queues/v1/in.v1", {"durable": True}),
     ("POST", "/bindings/%2F/e/ex.topic/q/q.durable", {"routing_key": "a.*", "arguments": {"k": "v"}}),
     ("POST", "/bindings/%2F/e/ex.topic/e/ex.inner", {"routing_key": "#"}),
-]  # fmt: skip
+]
 NAMED = {"product": "ctl", "version": "1", "platform": "any", "information": "none", "connection_name": "named"}
 
 

@@ -51,9 +51,7 @@ def test_an_operator_policy_lowers_what_a_policy_and_an_argument_allow(api: Api)
     for number in range(3):
         body = {"routing_key": "op-queue", "properties": {}, "payload": str(number), "payload_encoding": "string"}
         assert api.ask("POST", "/exchanges/%2F/amq.default/publish", body).json() == {"routed": True}
-    got = api.ask(
-        "POST", "/queues/%2F/op-queue/get", {"count": 5, "ackmode": "ack_requeue_false", "encoding": "auto"}
-    )
+    got = api.ask("POST", "/queues/%2F/op-queue/get", {"count": 5, "ackmode": "ack_requeue_false", "encoding": "auto"})
     assert [one["payload"] for one in got.json()] == ["1", "2"]
     assert api.ask("DELETE", "/operator-policies/%2F/strict").status_code == 204
     assert api.get("/queues/%2F/op-queue")["operator_policy"] is None
@@ -97,23 +95,31 @@ def test_short_lists_take_columns_and_sort_as_long_ones_do(api: Api) -> None:
         api.put(f"/policies/%2F/{name}", {"pattern": "^none", "definition": {"max-length": 1}, "priority": priority})
     rows = api.get("/policies/%2F?columns=name,priority&sort=priority&sort_reverse=true")
     assert [row for row in rows if row["name"] in ("low", "high", "middle")] == [
-        {"name": "high", "priority": 9}, {"name": "middle", "priority": 5}, {"name": "low", "priority": 1},
-    ]  # fmt: skip
+        {"name": "high", "priority": 9},
+        {"name": "middle", "priority": 5},
+        {"name": "low", "priority": 1},
+    ]
     assert {"user": "guest", "vhost": "/"} in api.get("/permissions?columns=user,vhost")
 
 
-@pytest.mark.parametrize(
-    "path", ["/aliveness-test/%2F", "/healthchecks/node", "/healthchecks/node/warren@localhost"]
-)
+@pytest.mark.parametrize("path", ["/aliveness-test/%2F", "/healthchecks/node", "/healthchecks/node/warren@localhost"])
 def test_the_deprecated_health_endpoints_still_answer(api: Api, path: str) -> None:
     assert api.get(path) == {"status": "ok"}
 
 
 @pytest.mark.parametrize(
     "check",
-    ["alarms", "local-alarms", "virtual-hosts", "node-is-quorum-critical", "node-is-mirror-sync-critical",
-     "certificate-expiration/1/months", "protocol-listener/amqp091", "ready-to-serve-clients"],
-)  # fmt: skip
+    [
+        "alarms",
+        "local-alarms",
+        "virtual-hosts",
+        "node-is-quorum-critical",
+        "node-is-mirror-sync-critical",
+        "certificate-expiration/1/months",
+        "protocol-listener/amqp091",
+        "ready-to-serve-clients",
+    ],
+)
 def test_the_health_checks_are_well_on_a_well_broker(api: Api, check: str) -> None:
     assert api.get(f"/health/checks/{check}")["status"] == "ok"
 

@@ -67,9 +67,10 @@ def ours() -> Iterator[Answers]:
 
 
 PLAIN = [
-    case for case in THEIRS
+    case
+    for case in THEIRS
     if case not in ALL_COLUMNS and "--formatter json" not in case and case.split()[0] not in ABSENT
-]  # fmt: skip
+]
 
 
 def alike(text: str) -> str:
@@ -177,6 +178,9 @@ def test_the_recording_is_what_the_real_tools_say() -> None:
                     status, out, err = ask(broker, case)
                     expected = THEIRS[case][0]
                     assert (status, lines_of(str(out)), lines_of(str(err))) == (
-                        expected[0], lines_of(str(expected[1])), lines_of(str(expected[2])))  # fmt: skip
+                        expected[0],
+                        lines_of(str(expected[1])),
+                        lines_of(str(expected[2])),
+                    )
     except BrokerUnavailable as reason:
         pytest.skip(str(reason))

@@ -52,8 +52,17 @@ def test_every_verb_of_the_real_tools_is_there_or_says_what_to_use_instead() -> 
 def test_the_status_names_process_folder_log_and_listeners(broker: Broker, run: Run) -> None:
     status, text, _ = run("status")
     assert status == 0
-    for heading in ("Runtime", "Data directory", "Log file(s)", "Alarms", "Memory", "File Descriptors",
-                    "Free Disk Space", "Totals", "Listeners"):  # fmt: skip
+    for heading in (
+        "Runtime",
+        "Data directory",
+        "Log file(s)",
+        "Alarms",
+        "Memory",
+        "File Descriptors",
+        "Free Disk Space",
+        "Totals",
+        "Listeners",
+    ):
         assert f"\n{heading}\n" in "\n" + text
     assert f"OS PID: {os.getpid()}\n" in text and f"port: {broker.port}, protocol: amqp" in text
     assert "mb\n" in run("status", "--unit", "mb")[1]
@@ -70,8 +79,15 @@ def test_the_settings_are_shown_without_the_password(run: Run) -> None:
 def test_a_report_has_everything_in_one(broker: Broker, run: Run) -> None:
     status, text, _ = run("report")
     assert status == 0
-    for title in ("Status of node", "Cluster status of node", "Application environment", "Listing connections",
-                  "Listing users", "Listing queues for vhost /", "Listing policies for vhost \"/\""):  # fmt: skip
+    for title in (
+        "Status of node",
+        "Cluster status of node",
+        "Application environment",
+        "Listing connections",
+        "Listing users",
+        "Listing queues for vhost /",
+        'Listing policies for vhost "/"',
+    ):
         assert title in text
 
 

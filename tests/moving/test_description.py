@@ -65,15 +65,21 @@ def map_path_parameters(context: Any, path_parameters: dict[str, Any]) -> dict[s
 def map_query(context: Any, query: dict[str, Any]) -> dict[str, Any]:
     """Every other listing is asked in a way that makes sense."""
     sensible = zlib.crc32(repr(query).encode()) % 2
-    return {name: QUERY.get(name, value) if sensible else value for name, value in (query or {}).items()
-            if name != "columns"}  # fmt: skip
+    return {
+        name: QUERY.get(name, value) if sensible else value
+        for name, value in (query or {}).items()
+        if name != "columns"
+    }
 
 
 @schema.parametrize()
 @settings(
-    max_examples=3, derandomize=True, database=None, phases=[Phase.generate],
+    max_examples=3,
+    derandomize=True,
+    database=None,
+    phases=[Phase.generate],
     suppress_health_check=list(HealthCheck),
-)  # fmt: skip
+)
 def test_every_answer_is_as_described(case: Any, served: Broker) -> None:
     checks = [CHECKS.get_one(name) for name in WANTED]
     response = case.call(base_url=served.http_url, auth=("guest", "guest"))

@@ -43,25 +43,35 @@ def disk_alarm(api: Api, run: Run) -> Iterator[None]:
 
 WELL = {
     "check_running": (
-        "Checking if RabbitMQ is running on node {} ...", "RabbitMQ on node {} is fully booted and running"),
+        "Checking if RabbitMQ is running on node {} ...",
+        "RabbitMQ on node {} is fully booted and running",
+    ),
     "is_running": ("Asking node {} for its status ...", "RabbitMQ on node {} is fully booted and running"),
     "is_booting": (
         "Asking node {} for its boot status ...",
-        "RabbitMQ on node {} is fully booted (check with is_running), stopped or has not started booting yet"),
+        "RabbitMQ on node {} is fully booted (check with is_running), stopped or has not started booting yet",
+    ),
     "check_alarms": (
         "Asking node {} to report any local resource alarms ...",
-        "Node {} reported no alarms, local or clusterwide"),
+        "Node {} reported no alarms, local or clusterwide",
+    ),
     "alarms": (
         "Asking node {} to report any known resource alarms ...",
-        "Node {} reported no alarms, local or clusterwide"),
+        "Node {} reported no alarms, local or clusterwide",
+    ),
     "check_local_alarms": (
-        "Asking node {} to report any local resource alarms ...", "Node {} reported no local alarms"),
+        "Asking node {} to report any local resource alarms ...",
+        "Node {} reported no local alarms",
+    ),
     "check_virtual_hosts": (
-        "Checking if all vhosts are running on node {} ...", "Node {} reported all vhosts as running"),
+        "Checking if all vhosts are running on node {} ...",
+        "Node {} reported all vhosts as running",
+    ),
     "check_if_node_is_quorum_critical": (
         "Checking if node {} is critical for quorum of any quorum queues ...",
-        "Node {} seems to be the only one in a single node cluster, the check does not apply"),
-}  # fmt: skip
+        "Node {} seems to be the only one in a single node cluster, the check does not apply",
+    ),
+}
 
 
 @pytest.mark.parametrize("verb", WELL)
@@ -84,18 +94,19 @@ def test_ports_are_listed_and_connected_to(api: Api, run: Run) -> None:
     ports = ", ".join(str(port) for port in sorted((amqp, http)))
     assert run("check_port_connectivity") == (0, f"Successfully connected to ports {ports} on node {NODE}.\n", "")
     assert f"Interface: 127.0.0.1, port: {amqp}, protocol: amqp, purpose: AMQP 0-9-1\n" in run("listeners")[1]
-    assert run("check_port_listener", str(amqp)) == (
-        0, f"A listener for port {amqp} is running on node {NODE}.\n", "")  # fmt: skip
+    assert run("check_port_listener", str(amqp)) == (0, f"A listener for port {amqp} is running on node {NODE}.\n", "")
     assert run("check_port_listener", "1") == (
-        69, "",
+        69,
+        "",
         f"No listener for port 1 is active on node {NODE}. Found listeners that use the following ports: {ports}\n",
-    )  # fmt: skip
+    )
     assert run("check_protocol_listener", "amqp")[0] == 0
     assert run("check_protocol_listener", "mqtt") == (
-        69, "",
+        69,
+        "",
         f"Error:\nNo listener for protocol mqtt is active on node {NODE}. Found listeners for the following "
         "protocols: amqp, http\n",
-    )  # fmt: skip
+    )
 
 
 def test_a_broker_that_takes_no_clients_is_not_running(run: Run) -> None:

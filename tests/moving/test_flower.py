@@ -45,12 +45,24 @@ def test_the_broker_page_shows_the_queue_with_its_messages(warren: RunningBroker
         log = tmp_path / "log"
         with log.open("wb") as output:
             process = subprocess.Popen(
-                [sys.executable, "-m", "celery", "--config=celeryconfig", f"--broker={warren.url}", "flower",
-                 f"--port={port}", "--address=127.0.0.1", f"--broker_api=http://guest:guest@{warren.host}:"
-                 f"{warren.http_port}/api/", "--inspect_timeout=100"],
-                cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(tmp_path)}, stdout=output, stderr=output,
+                [
+                    sys.executable,
+                    "-m",
+                    "celery",
+                    "--config=celeryconfig",
+                    f"--broker={warren.url}",
+                    "flower",
+                    f"--port={port}",
+                    "--address=127.0.0.1",
+                    f"--broker_api=http://guest:guest@{warren.host}:{warren.http_port}/api/",
+                    "--inspect_timeout=100",
+                ],
+                cwd=tmp_path,
+                env={**os.environ, "PYTHONPATH": str(tmp_path)},
+                stdout=output,
+                stderr=output,
                 stdin=subprocess.DEVNULL,
-            )  # fmt: skip
+            )
         try:
             page = fetch(f"http://127.0.0.1:{port}/broker", process, log)
         finally:

@@ -36,8 +36,10 @@ def test_the_settings_it_names_exist() -> None:
 
 
 def test_every_difference_the_differential_tests_allow_is_told() -> None:
-    told = {"a method nobody knows is answered": "a method or class nobody knows",
-            "a refused commit applies nothing": "`partial tx completion`) applies nothing"}  # fmt: skip
+    told = {
+        "a method nobody knows is answered": "a method or class nobody knows",
+        "a refused commit applies nothing": "`partial tx completion`) applies nothing",
+    }
     assert {one.name for one in KNOWN} == set(told), "a new difference: tell it in the guide"
     assert all(words in GUIDE for words in told.values())
 
@@ -56,8 +58,12 @@ def test_every_verb_is_told_to_be_there_to_differ_or_not_to_be_there() -> None:
 
 
 def test_every_verb_that_answers_differently_is_told_to_differ() -> None:
-    cases = (*ctl_differences.OWN_WORDS, *ctl_differences.OWN_STATUS, *ctl_differences.OWN_COLUMNS,
-             *ctl_differences.OWN_KEYS)  # fmt: skip
+    cases = (
+        *ctl_differences.OWN_WORDS,
+        *ctl_differences.OWN_STATUS,
+        *ctl_differences.OWN_COLUMNS,
+        *ctl_differences.OWN_KEYS,
+    )
     differing = {case.split()[0] for case in cases} & set(VERBS)
     assert differing - verbs_in("there, but differs") == set()
 

@@ -38,9 +38,13 @@ def need(condition: object, package: str) -> None:
 
 def run(*command: str | Path, cwd: Path | None = None, **environment: str) -> str:
     done = subprocess.run(
-        [str(word) for word in command], capture_output=True, text=True, timeout=120, cwd=cwd,
+        [str(word) for word in command],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        cwd=cwd,
         env={**os.environ, **environment},
-    )  # fmt: skip
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 

@@ -40,11 +40,28 @@ def admin(broker: RunningBroker, tmp_path: Path) -> Iterator[Run]:
 
     def run(*arguments: str, stdin: str | None = None, at: str = vhost) -> str:
         done = subprocess.run(
-            [sys.executable, str(script), "-H", broker.host, "-P", str(broker.http_port), "-u", "guest", "-p", "guest",
-             "-V", at, *arguments],
-            input=stdin, capture_output=True, text=True, timeout=60, cwd=tmp_path,
+            [
+                sys.executable,
+                str(script),
+                "-H",
+                broker.host,
+                "-P",
+                str(broker.http_port),
+                "-u",
+                "guest",
+                "-p",
+                "guest",
+                "-V",
+                at,
+                *arguments,
+            ],
+            input=stdin,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            cwd=tmp_path,
             env={**os.environ, "HOME": str(tmp_path)},  # no settings of whoever runs the tests
-        )  # fmt: skip
+        )
         if done.returncode != 0:
             raise Refused((done.stdout + done.stderr).strip())
         return done.stdout

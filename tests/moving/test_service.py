@@ -53,12 +53,18 @@ class Service:
             self.process = subprocess.Popen(
                 [sys.executable, "-m", "warrenmq", *command[1:]],
                 env={
-                    **os.environ, "PYTHONPATH": str(Path(warrenmq.__file__).parents[1]),
-                    "NOTIFY_SOCKET": str(folder / "notify"), "WARREN_CONFIG": str(self.config), **environment,
+                    **os.environ,
+                    "PYTHONPATH": str(Path(warrenmq.__file__).parents[1]),
+                    "NOTIFY_SOCKET": str(folder / "notify"),
+                    "WARREN_CONFIG": str(self.config),
+                    **environment,
                 },
-                cwd=folder, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT,
+                cwd=folder,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
                 start_new_session=True,
-            )  # fmt: skip
+            )
 
     def told(self, key: str) -> dict[str, str]:
         """The next notification with this key; signs of life in between are passed over."""
@@ -242,8 +248,12 @@ def test_a_log_file_that_cannot_be_written_is_refused_with_the_cure(tmp_path: Pa
     source = str(Path(warrenmq.__file__).parents[1])
     done = subprocess.run(
         [sys.executable, "-m", "warrenmq", "serve", "--port", "0", "--log-file", "/no/such/folder/log"],
-        env={**os.environ, "PYTHONPATH": source}, cwd=tmp_path, capture_output=True, text=True, timeout=60,
-    )  # fmt: skip
+        env={**os.environ, "PYTHONPATH": source},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
     assert done.returncode == 1
     assert done.stderr.startswith("warren: the log file /no/such/folder/log cannot be written")
 

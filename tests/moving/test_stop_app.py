@@ -56,14 +56,26 @@ def declare_queue(client: RawClient, name: str) -> None:
     arguments: dict[str, object] = {"x-queue-type": kind}
     if name == "prioritised":
         arguments["x-max-priority"] = 3
-    answer = client.call(1, "queue.declare", queue=name, durable="transient" not in name, arguments=arguments,
-                         auto_delete="auto-delete" in name)
+    answer = client.call(
+        1,
+        "queue.declare",
+        queue=name,
+        durable="transient" not in name,
+        arguments=arguments,
+        auto_delete="auto-delete" in name,
+    )
     assert answer.name == "queue.declare-ok"
 
 
 def declare_exchange(client: RawClient, name: str) -> None:
-    answer = client.call(1, "exchange.declare", exchange=name, type="direct", durable=not name.startswith("transient"),
-                         auto_delete="auto-delete" in name)
+    answer = client.call(
+        1,
+        "exchange.declare",
+        exchange=name,
+        type="direct",
+        durable=not name.startswith("transient"),
+        auto_delete="auto-delete" in name,
+    )
     assert answer.name == "exchange.declare-ok"
 
 
@@ -123,8 +135,11 @@ def test_what_is_not_durable_is_gone(broker: RunningBroker) -> None:
         client.call(1, "queue.bind", exchange="durable", queue="transient", routing_key="t")
         stop_and_start(broker)
     assert names(broker, "queues") == {"durable", "durable, auto-delete", "quorum", "stream", "prioritised"}
-    assert names(broker, "exchanges") & set(EXCHANGES) == {"durable", "durable, auto-delete",
-                                                           "from durable to transient"}
+    assert names(broker, "exchanges") & set(EXCHANGES) == {
+        "durable",
+        "durable, auto-delete",
+        "from durable to transient",
+    }
 
 
 @pytest.mark.parametrize("queue", ["durable", "prioritised", "quorum"])

@@ -156,16 +156,21 @@ QUEUE_PROBES: dict[str, tuple[str, Setting, Callable[[House], None]]] = {
     "max-length-bytes": ("classic", {"max-length-bytes": 1}, newest),
     "overflow": ("classic", {"max-length": 1, "overflow": "reject-publish"}, oldest),
     "dead-letter-exchange": ("classic", {"max-length": 1, "dead-letter-exchange": "graves"}, dead),
-    "dead-letter-routing-key":
-        ("classic", {"max-length": 1, "dead-letter-exchange": "", "dead-letter-routing-key": "dead"}, dead),
-    "dead-letter-strategy":
-        ("quorum", {"dead-letter-exchange": "missing", "dead-letter-strategy": "at-least-once",
-                    "overflow": "reject-publish"}, kept_until_confirmed),
+    "dead-letter-routing-key": (
+        "classic",
+        {"max-length": 1, "dead-letter-exchange": "", "dead-letter-routing-key": "dead"},
+        dead,
+    ),
+    "dead-letter-strategy": (
+        "quorum",
+        {"dead-letter-exchange": "missing", "dead-letter-strategy": "at-least-once", "overflow": "reject-publish"},
+        kept_until_confirmed,
+    ),
     "delivery-limit": ("quorum", {"delivery-limit": 1}, limited),
     "max-age": ("stream", {"max-age": "60s", "stream-max-segment-size-bytes": 1000}, segments),
     "stream-max-segment-size-bytes": ("stream", {"max-age": "60s", "stream-max-segment-size-bytes": 1000}, segments),
     "consumer-timeout": ("classic", {"consumer-timeout": 60_000}, timeout),
-}  # fmt: skip
+}
 
 #: "kept only": a value that is taken, with what it needs beside it, and on which type of queue
 KEPT: dict[str, tuple[str, Setting]] = {
@@ -324,10 +329,12 @@ EXCHANGE_PROBES: dict[str, tuple[str, Setting, Callable[[House], None]]] = {
     "x-delayed-header": ("x-delayed-message", {**DELAYED, "x-delayed-header": "negate"}, negated),
     "x-delayed-missed": ("x-delayed-message", {**DELAYED, "x-delayed-missed": "catch-up"}, caught_up),
     "x-dead-letter-exchange": ("x-delayed-message", {**DELAYED, "x-dead-letter-exchange": "graves"}, undelivered),
-    "x-dead-letter-routing-key":
-        ("x-delayed-message", {**DELAYED, "x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dead"},
-         undelivered),
-}  # fmt: skip
+    "x-dead-letter-routing-key": (
+        "x-delayed-message",
+        {**DELAYED, "x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dead"},
+        undelivered,
+    ),
+}
 
 
 @pytest.mark.parametrize("argument", EXCHANGE_ARGUMENTS)

@@ -171,8 +171,10 @@ def test_one_that_a_queue_would_refuse_applies_nothing_however_late_that_is_foun
     finish(core, client)
     (close,) = client.take()
     assert (close.name, close["reply_code"], close["reply_text"]) == (
-        "channel.close", 406, "PRECONDITION_FAILED - partial tx completion",
-    )  # fmt: skip
+        "channel.close",
+        406,
+        "PRECONDITION_FAILED - partial tx completion",
+    )
     assert [int(core.queue(name).ready) for name in ("q", "full", "held")] == [0, 0, 3]
 
 

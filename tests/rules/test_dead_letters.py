@@ -110,8 +110,10 @@ def test_a_chain_of_queues_is_written_down_newest_first_and_the_rest_turned_roun
     reject(client, "three")
     got = client.call("basic.get", queue="dead")
     assert [(d["queue"], d["reason"], d["count"]) for d in deaths(got)] == [
-        ("three", "rejected", 1), ("one", "expired", 1), ("two", "maxlen", 1),
-    ]  # fmt: skip
+        ("three", "rejected", 1),
+        ("one", "expired", 1),
+        ("two", "maxlen", 1),
+    ]
     assert got.headers["x-first-death-queue"] == "one"
     assert deaths(got)[2]["time"] == NOW + 1
 
@@ -125,8 +127,9 @@ def test_a_message_that_goes_round_by_rejects_counts_its_rounds(client: CoreClie
         reject(client, "retry")
     got = client.call("basic.get", queue="work")
     assert [(d["queue"], d["reason"], d["count"]) for d in deaths(got)] == [
-        ("retry", "rejected", 3), ("work", "rejected", 3),
-    ]  # fmt: skip
+        ("retry", "rejected", 3),
+        ("work", "rejected", 3),
+    ]
 
 
 def test_the_usual_retry_circle_with_a_ttl_goes_on_because_it_contains_a_reject(core: Core, client: CoreClient) -> None:

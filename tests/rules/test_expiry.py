@@ -219,8 +219,11 @@ def test_what_comes_back_with_no_time_left_expires_before_anybody_gets_it(core: 
     client.fill("q", "1", "2")
     assert client.delivered() == ["1", "2"]
     client.call("basic.consume", queue="q", consumer_tag="next")
-    values: dict[str, dict[str, Any]] = {"basic.nack": {"delivery_tag": 2, "multiple": True, "requeue": True},
-              "basic.reject": {"delivery_tag": 2, "requeue": True}, "basic.recover": {"requeue": True}}  # fmt: skip
+    values: dict[str, dict[str, Any]] = {
+        "basic.nack": {"delivery_tag": 2, "multiple": True, "requeue": True},
+        "basic.reject": {"delivery_tag": 2, "requeue": True},
+        "basic.recover": {"requeue": True},
+    }
     client.send(back, 2, **values.get(back, {}))
     assert client.delivered() == []
     assert core.queue("q").ready == 0
@@ -232,9 +235,11 @@ def test_a_get_in_the_same_breath_as_the_requeue_finds_nothing(core: Core) -> No
     client.consume("q", prefetch=1)
     client.fill("q", "1")
     client.take()
-    client.feed(method_frame(1, "basic.cancel", consumer_tag="c")
-                + method_frame(1, "basic.nack", delivery_tag=1, requeue=True)
-                + method_frame(1, "basic.get", queue="q"))  # fmt: skip
+    client.feed(
+        method_frame(1, "basic.cancel", consumer_tag="c")
+        + method_frame(1, "basic.nack", delivery_tag=1, requeue=True)
+        + method_frame(1, "basic.get", queue="q")
+    )
     assert client.story() == ["basic.cancel-ok", "basic.get-empty"]
 
 

@@ -133,8 +133,11 @@ def test_a_refused_method_in_the_middle_ends_the_channel_and_nothing_behind_it_c
     core: Core, client: CoreClient
 ) -> None:
     wrong = method_frame(1, "queue.bind", queue="q", exchange="nobody", routing_key="", arguments={}, nowait=True)
-    cut = BINDS.index(method_frame(1, "queue.bind", queue="q", exchange="amq.direct", routing_key=f"k{A_TURN + 100}",
-                                   arguments={}, nowait=True))  # fmt: skip
+    cut = BINDS.index(
+        method_frame(
+            1, "queue.bind", queue="q", exchange="amq.direct", routing_key=f"k{A_TURN + 100}", arguments={}, nowait=True
+        )
+    )
     give(client, BINDS[:cut] + wrong + BINDS[cut:])
     advance(core, 5)
     client._collect()

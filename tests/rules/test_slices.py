@@ -56,9 +56,11 @@ def expiring(core: Core, request: pytest.FixtureRequest) -> CoreClient:
     client = core.client()
     durable = bool(request.param)
     client.call(
-        "queue.declare", queue="q", durable=durable,
+        "queue.declare",
+        queue="q",
+        durable=durable,
         arguments={"x-message-ttl": 1000, "x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dead"},
-    )  # fmt: skip
+    )
     client.call("queue.declare", queue="dead", durable=durable)
     publish(client, "q", range(MANY), delivery_mode=2 if durable else 1)
     core.clock.set_ms(core.clock.now_ms() + 500)

@@ -51,10 +51,25 @@ class Cluster:
         }
         said = [part for key, value in settings.items() for part in ("--conf", f"{key}={value}")]
         return subprocess.run(
-            [str(SPARK / "bin" / "spark-submit"), "--master", self.master, "--executor-memory", "512m",
-             "--executor-cores", "1", *said, *options, str(program), *arguments],
-            env=self.environment(), capture_output=True, text=True, timeout=timeout, cwd=self.folder,
-        )  # fmt: skip
+            [
+                str(SPARK / "bin" / "spark-submit"),
+                "--master",
+                self.master,
+                "--executor-memory",
+                "512m",
+                "--executor-cores",
+                "1",
+                *said,
+                *options,
+                str(program),
+                *arguments,
+            ],
+            env=self.environment(),
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+            cwd=self.folder,
+        )
 
     def executors(self) -> list[int]:
         """Process ids of the executors' JVMs: children of our own workers, nobody else's."""
@@ -104,9 +119,7 @@ def pack(root: Path, archive: Path) -> None:
         packing.add(root / "bin", "bin")
         packing.add(root / "pyvenv.cfg", "pyvenv.cfg")
         packing.dereference = True
-        packing.add(
-            root / "lib", "lib", filter=lambda each: None if Path(each.name).name in left_out else each
-        )
+        packing.add(root / "lib", "lib", filter=lambda each: None if Path(each.name).name in left_out else each)
 
 
 def zip_source(archive: Path) -> None:
@@ -148,12 +161,29 @@ def start_cluster(folder: Path, workers: int = 2, python: str | None = None) -> 
         )
 
     try:
-        launch("org.apache.spark.deploy.master.Master", "--host", "127.0.0.1", "--port", str(port), "--webui-port",
-               str(master_ui))  # fmt: skip
+        launch(
+            "org.apache.spark.deploy.master.Master",
+            "--host",
+            "127.0.0.1",
+            "--port",
+            str(port),
+            "--webui-port",
+            str(master_ui),
+        )
         _await(port, cluster)
         for ui in worker_uis:
-            launch("org.apache.spark.deploy.worker.Worker", "--host", "127.0.0.1", "--webui-port", str(ui), "--cores",
-                   "1", "--memory", "1g", cluster.master)  # fmt: skip
+            launch(
+                "org.apache.spark.deploy.worker.Worker",
+                "--host",
+                "127.0.0.1",
+                "--webui-port",
+                str(ui),
+                "--cores",
+                "1",
+                "--memory",
+                "1g",
+                cluster.master,
+            )
         for ui in worker_uis:
             _await(ui, cluster)
         yield cluster

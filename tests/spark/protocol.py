@@ -81,9 +81,7 @@ def run(
         HttpApi._call = ask  # type: ignore[method-assign]
 
 
-def _run(
-    checkpoint: Checkpoint, reader: Any, fate: Fate, available_now: bool, each_batch: EachBatch | None
-) -> None:
+def _run(checkpoint: Checkpoint, reader: Any, fate: Fate, available_now: bool, each_batch: EachBatch | None) -> None:
     limit = reader.getDefaultReadLimit()
     if available_now:
         reader.prepareForTriggerAvailableNow()

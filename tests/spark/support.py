@@ -68,10 +68,22 @@ def depth(broker: RunningBroker, queue: str) -> int:
 def serving(folder: Path, port: int, http_port: int) -> Iterator[RunningBroker]:
     """A Warren on these ports with the data of this folder, whoever had it before."""
     process = subprocess.Popen(
-        [sys.executable, "-m", "warrenmq", "serve", "--port", str(port), "--http-port", str(http_port),
-         "--data-dir", str(folder / "data")],
-        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
-    )  # fmt: skip
+        [
+            sys.executable,
+            "-m",
+            "warrenmq",
+            "serve",
+            "--port",
+            str(port),
+            "--http-port",
+            str(http_port),
+            "--data-dir",
+            str(folder / "data"),
+        ],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
     broker = RunningBroker("warren", port, http_port, folder, process)
     try:
         deadline = time.monotonic() + 60
@@ -139,8 +151,11 @@ def available_now(spark: SparkSession, options: dict[str, str], lake: Path, chec
     for _ in range(runs()):
         df = spark.readStream.format("amqp").options(**options).load()
         query = finished(
-            df.writeStream.format("parquet").option("path", str(lake)).option("checkpointLocation", str(checkpoint))
-            .trigger(availableNow=True).start()
-        )  # fmt: skip
+            df.writeStream.format("parquet")
+            .option("path", str(lake))
+            .option("checkpointLocation", str(checkpoint))
+            .trigger(availableNow=True)
+            .start()
+        )
         counts += [step["numInputRows"] for step in query.recentProgress if step["numInputRows"]]
     return counts

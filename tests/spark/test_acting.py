@@ -41,9 +41,12 @@ class World:
         port, http_port = free_ports(2)
         self.broker = Broker(data_dir=folder, port=port, http_port=http_port).start()
         self.options = {
-            "host": "127.0.0.1", "port": str(port), "httpPort": str(http_port), "maxOffsetsPerTrigger": str(A_BATCH),
+            "host": "127.0.0.1",
+            "port": str(port),
+            "httpPort": str(http_port),
+            "maxOffsetsPerTrigger": str(A_BATCH),
             "leases": "true",
-        }  # fmt: skip
+        }
         self.number = 0
 
     def begin(self) -> None:
@@ -206,9 +209,12 @@ def settled(world: World, partition: Any, *slots: int, action: str = "ack") -> i
 
 
 SCHEMA = [
-    ("queue", pa.string()), ("lease", pa.string()), ("slot", pa.int32()), ("action", pa.string()),
+    ("queue", pa.string()),
+    ("lease", pa.string()),
+    ("slot", pa.int32()),
+    ("action", pa.string()),
     ("delay_ms", pa.int64()),
-]  # fmt: skip
+]
 
 
 def test_what_is_left_is_read_with_its_slots_and_what_was_settled_is_no_loss(world: World) -> None:
@@ -314,8 +320,9 @@ def test_foreach_batch_sends_bad_rows_to_their_dead_letter_queue(
 ) -> None:
     """The example of docs/spark.md, with a foreachBatch that fails once after it has settled."""
     with channel(warren) as declaring:
-        declaring.queue_declare(name, durable=True, arguments={
-            "x-dead-letter-exchange": "", "x-dead-letter-routing-key": f"{name}.dead"})  # fmt: skip
+        declaring.queue_declare(
+            name, durable=True, arguments={"x-dead-letter-exchange": "", "x-dead-letter-routing-key": f"{name}.dead"}
+        )
         declaring.queue_declare(f"{name}.dead", durable=True)
     bodies = [b'{"total": %d}' % n if n % 10 else b"nonsense %d" % n for n in range(1000)]
     publish(warren, name, bodies)

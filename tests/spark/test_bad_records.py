@@ -35,10 +35,14 @@ def whole() -> Any:
     from pyspark.sql import types as T
 
     kinds: dict[str, Any] = {
-        "string": T.StringType(), "bigint": T.LongType(), "boolean": T.BooleanType(), "int": T.IntegerType(),
-        "map<string,string>": T.MapType(T.StringType(), T.StringType()), "timestamp": T.TimestampType(),
+        "string": T.StringType(),
+        "bigint": T.LongType(),
+        "boolean": T.BooleanType(),
+        "int": T.IntegerType(),
+        "map<string,string>": T.MapType(T.StringType(), T.StringType()),
+        "timestamp": T.TimestampType(),
         "binary": T.BinaryType(),
-    }  # fmt: skip
+    }
     return T.StructType([T.StructField(name, kinds[kind]) for name, kind in (*READ_COLUMNS, *BAD_RECORD)])
 
 
@@ -59,8 +63,11 @@ def test_whatever_a_delivery_holds_becomes_a_row(parts: list[tuple[bytes, bytes,
 
 def test_every_cell_that_cannot_be_said_is_told_with_its_octets() -> None:
     bad = Properties(
-        content_type="\udcff", message_id="fine", timestamp=2**63 - 1, headers={"\udcfe": Field("S", "x")},
-    )  # fmt: skip
+        content_type="\udcff",
+        message_id="fine",
+        timestamp=2**63 - 1,
+        headers={"\udcfe": Field("S", "x")},
+    )
     deep = Properties(headers={"t": Field("F", {"\udcfd": Field("I", 1)})})
     columns = Columns(whole(), "q")
     good = encode_header(Properties(message_id="good"), 1)

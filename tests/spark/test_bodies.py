@@ -27,18 +27,23 @@ pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark")]
 ORDER = (
     "id bigint, customer struct<name:string,vip:boolean>, lines array<struct<sku:string,price:decimal(8,2)>>, at date"
 )
-AVRO = json.dumps({
-    "type": "record", "name": "Order", "namespace": "shop", "fields": [
-        {"name": "id", "type": "long"},
-        {"name": "name", "type": ["null", "string"], "default": None},
-        {"name": "state", "type": {"type": "enum", "name": "State", "symbols": ["NEW", "PAID"]}},
-        {"name": "previous", "type": ["null", "State"], "default": None},
-        {"name": "at", "type": {"type": "long", "logicalType": "timestamp-millis"}},
-        {"name": "total", "type": {"type": "bytes", "logicalType": "decimal", "precision": 9, "scale": 2}},
-        {"name": "tags", "type": {"type": "map", "values": "string"}},
-        {"name": "either", "type": ["int", "string"]},
-    ],
-})  # fmt: skip
+AVRO = json.dumps(
+    {
+        "type": "record",
+        "name": "Order",
+        "namespace": "shop",
+        "fields": [
+            {"name": "id", "type": "long"},
+            {"name": "name", "type": ["null", "string"], "default": None},
+            {"name": "state", "type": {"type": "enum", "name": "State", "symbols": ["NEW", "PAID"]}},
+            {"name": "previous", "type": ["null", "State"], "default": None},
+            {"name": "at", "type": {"type": "long", "logicalType": "timestamp-millis"}},
+            {"name": "total", "type": {"type": "bytes", "logicalType": "decimal", "precision": 9, "scale": 2}},
+            {"name": "tags", "type": {"type": "map", "values": "string"}},
+            {"name": "either", "type": ["int", "string"]},
+        ],
+    }
+)
 
 
 def json_reader(schema: str) -> Any:
@@ -58,9 +63,11 @@ def test_a_json_body_becomes_columns() -> None:
     value, left = one(ORDER, body)
     assert left is None
     assert value == {
-        "id": 7, "customer": {"name": "Ada", "vip": True}, "lines": [{"sku": "a", "price": Decimal("1.50")}],
+        "id": 7,
+        "customer": {"name": "Ada", "vip": True},
+        "lines": [{"sku": "a", "price": Decimal("1.50")}],
         "at": date(2026, 1, 2),
-    }  # fmt: skip
+    }
 
 
 @pytest.mark.parametrize(
@@ -109,9 +116,15 @@ def test_the_columns_of_an_avro_schema_are_those_of_its_values() -> None:
 
 
 ROW = {
-    "id": 5, "name": None, "state": "PAID", "previous": "NEW", "at": datetime(2026, 1, 1, tzinfo=UTC),
-    "total": Decimal("12.34"), "tags": {"a": "b"}, "either": 3,
-}  # fmt: skip
+    "id": 5,
+    "name": None,
+    "state": "PAID",
+    "previous": "NEW",
+    "at": datetime(2026, 1, 1, tzinfo=UTC),
+    "total": Decimal("12.34"),
+    "tags": {"a": "b"},
+    "either": 3,
+}
 
 
 def test_avro_values_of_a_union_that_are_no_text_are_left_over() -> None:
@@ -231,8 +244,9 @@ def test_tables_are_written_as_bodies_and_read_again(spark: Any) -> None:
     written = encode_bodies(keyed, "json")
     assert written.columns == ["routing_key", "body"]
     assert [json.loads(row.body) for row in written.orderBy("routing_key").collect()] == [
-        {"id": 1, "name": "a", "counts": {"x": 2}}, {"id": 2, "name": None, "counts": {}},
-    ]  # fmt: skip
+        {"id": 1, "name": "a", "counts": {"x": 2}},
+        {"id": 2, "name": None, "counts": {}},
+    ]
     read = decode_bodies(written, "json", "id bigint, name string")
     rows = read.selectExpr("routing_key", "value.id", "value.name", "rescued").orderBy("id").collect()
     assert [tuple(row) for row in rows] == [("k1", 1, "a", '{"counts": {"x": 2}}'), ("k2", 2, None, '{"counts": {}}')]

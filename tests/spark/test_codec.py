@@ -20,14 +20,19 @@ pytest.importorskip("pyspark", reason="PySpark is not installed")
 
 TEXT = st.text(st.characters(codec="utf-8", exclude_characters="\x00"), max_size=20)
 SCALARS = st.one_of(
-    st.builds(Field, st.just("S"), TEXT), st.builds(Field, st.just("t"), st.booleans()),
+    st.builds(Field, st.just("S"), TEXT),
+    st.builds(Field, st.just("t"), st.booleans()),
     st.builds(Field, st.just("I"), st.integers(-(2**31), 2**31 - 1)),
     st.builds(Field, st.just("l"), st.integers(-(2**63), 2**63 - 1)),
-    st.builds(Field, st.just("b"), st.integers(-128, 127)), st.builds(Field, st.just("u"), st.integers(0, 65535)),
-    st.builds(Field, st.just("T"), st.integers(0, 2**40)), st.builds(Field, st.just("x"), st.binary(max_size=9)),
-    st.builds(Field, st.just("d"), st.floats(allow_nan=False, allow_infinity=False)), st.just(Field("V", None)),
-    st.just(Field("D", Decimal("1.25"))), st.just(Field("S", b"\xff\xfe")),
-)  # fmt: skip
+    st.builds(Field, st.just("b"), st.integers(-128, 127)),
+    st.builds(Field, st.just("u"), st.integers(0, 65535)),
+    st.builds(Field, st.just("T"), st.integers(0, 2**40)),
+    st.builds(Field, st.just("x"), st.binary(max_size=9)),
+    st.builds(Field, st.just("d"), st.floats(allow_nan=False, allow_infinity=False)),
+    st.just(Field("V", None)),
+    st.just(Field("D", Decimal("1.25"))),
+    st.just(Field("S", b"\xff\xfe")),
+)
 FIELDS = st.recursive(
     SCALARS,
     lambda inner: st.one_of(
@@ -58,10 +63,14 @@ def schema(*names: str) -> Any:
     from warrenmq.spark.schema import READ_COLUMNS
 
     kinds = {
-        "string": T.StringType(), "bigint": T.LongType(), "boolean": T.BooleanType(), "int": T.IntegerType(),
-        "timestamp": T.TimestampType(), "binary": T.BinaryType(),
+        "string": T.StringType(),
+        "bigint": T.LongType(),
+        "boolean": T.BooleanType(),
+        "int": T.IntegerType(),
+        "timestamp": T.TimestampType(),
+        "binary": T.BinaryType(),
         "map<string,string>": T.MapType(T.StringType(), T.StringType()),
-    }  # fmt: skip
+    }
     return T.StructType([T.StructField(n, kinds[k]) for n, k in READ_COLUMNS if not names or n in names])
 
 
@@ -95,12 +104,30 @@ def test_headers_that_are_alike_and_headers_that_are_not_give_the_same_columns()
 WIRE_TEXT = st.one_of(
     TEXT, st.binary(min_size=1, max_size=4).map(lambda octets: octets.decode("utf-8", "surrogateescape"))
 )
-PROPERTIES = st.fixed_dictionaries({}, optional={
-    **dict.fromkeys(("content_type", "content_encoding", "correlation_id", "reply_to", "expiration", "message_id",
-                     "type", "user_id", "app_id", "cluster_id"), WIRE_TEXT),
-    "priority": st.integers(0, 255), "delivery_mode": st.integers(0, 255), "timestamp": st.integers(0, 2**64 - 1),
-    "headers": st.dictionaries(WIRE_TEXT, FIELDS, max_size=4),
-})  # fmt: skip
+PROPERTIES = st.fixed_dictionaries(
+    {},
+    optional={
+        **dict.fromkeys(
+            (
+                "content_type",
+                "content_encoding",
+                "correlation_id",
+                "reply_to",
+                "expiration",
+                "message_id",
+                "type",
+                "user_id",
+                "app_id",
+                "cluster_id",
+            ),
+            WIRE_TEXT,
+        ),
+        "priority": st.integers(0, 255),
+        "delivery_mode": st.integers(0, 255),
+        "timestamp": st.integers(0, 2**64 - 1),
+        "headers": st.dictionaries(WIRE_TEXT, FIELDS, max_size=4),
+    },
+)
 
 
 @given(st.lists(PROPERTIES, min_size=1, max_size=6))
@@ -148,19 +175,34 @@ def test_property_octets_that_are_no_utf8_do_not_stop_a_read() -> None:
 
 @given(
     st.lists(
-        st.fixed_dictionaries({}, optional={
-            "content_type": TEXT, "priority": st.integers(0, 255), "correlation_id": TEXT, "message_id": TEXT,
-            "timestamp": st.integers(0, 2**33), "app_id": TEXT, "delivery_mode": st.integers(1, 2),
-        }), min_size=1, max_size=6,
+        st.fixed_dictionaries(
+            {},
+            optional={
+                "content_type": TEXT,
+                "priority": st.integers(0, 255),
+                "correlation_id": TEXT,
+                "message_id": TEXT,
+                "timestamp": st.integers(0, 2**33),
+                "app_id": TEXT,
+                "delivery_mode": st.integers(1, 2),
+            },
+        ),
+        min_size=1,
+        max_size=6,
     )
-)  # fmt: skip
+)
 def test_rows_encode_to_the_headers_the_wire_code_would_write(rows: list[dict[str, Any]]) -> None:
     from warrenmq.spark.encode import encode
 
     kinds = {
-        "content_type": pa.string(), "priority": pa.int32(), "correlation_id": pa.string(), "message_id": pa.string(),
-        "timestamp": pa.int64(), "app_id": pa.string(), "delivery_mode": pa.int32(),
-    }  # fmt: skip
+        "content_type": pa.string(),
+        "priority": pa.int32(),
+        "correlation_id": pa.string(),
+        "message_id": pa.string(),
+        "timestamp": pa.int64(),
+        "app_id": pa.string(),
+        "delivery_mode": pa.int32(),
+    }
     arrays = {name: pa.array([row.get(name) for row in rows], kind) for name, kind in kinds.items()}
     batch = pa.RecordBatch.from_pydict({**arrays, "body": pa.array([b"abc"] * len(rows), pa.binary())})
     encoded = encode(batch, "x", "k", True, [f"job-0-{row}" for row in range(batch.num_rows)])

@@ -51,9 +51,12 @@ def test_replay_publishes_the_slice_and_counts_what_became_of_it(
         declaring.queue_declare(name, durable=True)
     lake = str(tmp_path / "lake")
     spark.range(10).selectExpr(
-        "'' as exchange", f"if(id < 8, '{name}', '{name}-nobody') as routing_key", "concat('id-', id) as message_id",
-        "cast(cast(id as string) as binary) as body", "id",
-    ).write.parquet(lake)  # fmt: skip
+        "'' as exchange",
+        f"if(id < 8, '{name}', '{name}-nobody') as routing_key",
+        "concat('id-', id) as message_id",
+        "cast(cast(id as string) as binary) as body",
+        "id",
+    ).write.parquet(lake)
     counts = example("replay").main(broker.host, broker.port, lake, str(tmp_path / "outcomes"), "id >= 4", spark)
     assert counts == {"confirmed": 4, "returned": 2}
     assert {message.properties.message_id for message in drain(broker, name)} == {f"id-{n}" for n in range(4, 8)}

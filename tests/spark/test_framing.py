@@ -22,17 +22,41 @@ pytest.importorskip("pyspark", reason="PySpark is not installed")
 TEXT = st.text(st.characters(codec="utf-8"), max_size=20)
 NAMES = st.sampled_from(["a", "b", "name", "ä"])
 TYPED = st.sampled_from(
-    [("I", "7"), ("l", "-9"), ("t", "true"), ("S", "text"), ("T", "1700000000"), ("d", "1.5"), ("x", "AAE="),
-     ("A", "[1,2]"), ("F", '{"n":1}'), ("D", "1.25"), ("V", "")]
-)  # fmt: skip
+    [
+        ("I", "7"),
+        ("l", "-9"),
+        ("t", "true"),
+        ("S", "text"),
+        ("T", "1700000000"),
+        ("d", "1.5"),
+        ("x", "AAE="),
+        ("A", "[1,2]"),
+        ("F", '{"n":1}'),
+        ("D", "1.25"),
+        ("V", ""),
+    ]
+)
 KINDS: dict[str, Any] = {
-    "exchange": pa.string(), "routing_key": pa.string(), "content_type": pa.string(), "content_encoding": pa.string(),
-    "headers": pa.map_(pa.string(), pa.string()), "header_types": pa.map_(pa.string(), pa.string()),
-    "delivery_mode": pa.int32(), "priority": pa.int32(), "correlation_id": pa.string(), "reply_to": pa.string(),
-    "expiration": pa.string(), "message_id": pa.string(), "timestamp": pa.timestamp("us", "UTC"), "type": pa.string(),
-    "user_id": pa.string(), "app_id": pa.string(), "cluster_id": pa.string(), "body": pa.binary(),
+    "exchange": pa.string(),
+    "routing_key": pa.string(),
+    "content_type": pa.string(),
+    "content_encoding": pa.string(),
+    "headers": pa.map_(pa.string(), pa.string()),
+    "header_types": pa.map_(pa.string(), pa.string()),
+    "delivery_mode": pa.int32(),
+    "priority": pa.int32(),
+    "correlation_id": pa.string(),
+    "reply_to": pa.string(),
+    "expiration": pa.string(),
+    "message_id": pa.string(),
+    "timestamp": pa.timestamp("us", "UTC"),
+    "type": pa.string(),
+    "user_id": pa.string(),
+    "app_id": pa.string(),
+    "cluster_id": pa.string(),
+    "body": pa.binary(),
     "mandatory": pa.bool_(),
-}  # fmt: skip
+}
 MOMENTS = st.integers(0, 253_402_300_799_999_999).map(
     lambda us: datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC) + datetime.timedelta(microseconds=us)
 )
@@ -48,8 +72,10 @@ def headers(draw: st.DrawFn) -> dict[str, Any]:
         types[name] = letter
         if name in texts and texts[name] is not None:
             texts[name] = text
-    return {"headers": draw(st.sampled_from([list(texts.items()), None])),
-            "header_types": draw(st.sampled_from([list(types.items()), None])) if types else None}  # fmt: skip
+    return {
+        "headers": draw(st.sampled_from([list(texts.items()), None])),
+        "header_types": draw(st.sampled_from([list(types.items()), None])) if types else None,
+    }
 
 
 @st.composite
@@ -87,9 +113,12 @@ def long_way(batch: Any, ids: list[str], mandatory: bool = True) -> bytes:
     for row, body in enumerate(found.bodies):
         own = found.mandatory[row] if found.mandatory else None
         publish = method_frame(
-            3, "basic.publish", exchange=found.exchanges[row], routing_key=found.routing_keys[row],
+            3,
+            "basic.publish",
+            exchange=found.exchanges[row],
+            routing_key=found.routing_keys[row],
             mandatory=mandatory if own is None else own,
-        )  # fmt: skip
+        )
         write_publish(out, 3, publish, found.headers[row], body, FRAME_MAX)
     return out.getvalue()
 
@@ -111,24 +140,36 @@ def test_both_ways_say_every_row_in_the_same_octets(
 
 
 WHOLE: dict[str, Any] = {
-    "body": b"b", "message_id": "m", "headers": [("n", "1"), ("m", None)], "header_types": [("n", "l")], "priority": 5,
-    "delivery_mode": 1, "timestamp": datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC), "content_type": "t",
-}  # fmt: skip
+    "body": b"b",
+    "message_id": "m",
+    "headers": [("n", "1"), ("m", None)],
+    "header_types": [("n", "l")],
+    "priority": 5,
+    "delivery_mode": 1,
+    "timestamp": datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC),
+    "content_type": "t",
+}
 
 
 @pytest.mark.parametrize(
     ("name", "kind", "value"),
     [
-        ("body", pa.string(), "text"), ("body", pa.large_string(), "text"), ("body", pa.large_binary(), b"b"),
-        ("priority", pa.int8(), 7), ("priority", pa.int64(), 7), ("delivery_mode", pa.int16(), 1),
-        ("timestamp", pa.int64(), 1_700_000_000), ("content_type", pa.null(), None),
-        ("correlation_id", pa.large_string(), "c"), ("headers", pa.map_(pa.string(), pa.string()), []),
+        ("body", pa.string(), "text"),
+        ("body", pa.large_string(), "text"),
+        ("body", pa.large_binary(), b"b"),
+        ("priority", pa.int8(), 7),
+        ("priority", pa.int64(), 7),
+        ("delivery_mode", pa.int16(), 1),
+        ("timestamp", pa.int64(), 1_700_000_000),
+        ("content_type", pa.null(), None),
+        ("correlation_id", pa.large_string(), "c"),
+        ("headers", pa.map_(pa.string(), pa.string()), []),
         ("header_types", pa.map_(pa.string(), pa.string()), []),
         ("headers", pa.map_(pa.string(), pa.string()), [("n", "1"), *((f"h{n}", "v") for n in range(40))]),
         ("timestamp", pa.timestamp("us", "UTC"), datetime.datetime(9999, 12, 31, 23, 59, 59, 999999, datetime.UTC)),
     ],
     ids=str,
-)  # fmt: skip
+)
 def test_columns_of_every_type_that_may_be_written_go_straight(name: str, kind: Any, value: Any) -> None:
     before = {**WHOLE, "headers": [("other", "x")], "message_id": "other", name: value}  # not in the slice
     batch = batch_of([before, *[{**WHOLE, name: value}] * 2], {*WHOLE, name}, {name: kind}).slice(1)
@@ -138,16 +179,21 @@ def test_columns_of_every_type_that_may_be_written_go_straight(name: str, kind: 
 @pytest.mark.parametrize(
     ("name", "value", "fault"),
     [
-        ("body", None, "body is null"), ("content_type", "x" * 256, "256 octets"),
+        ("body", None, "body is null"),
+        ("content_type", "x" * 256, "256 octets"),
         ("exchange", "x" * 256, "255 octets"),
-        ("routing_key", "ä" * 128, "255 octets"), ("message_id", "x" * 256, "256 octets"),
-        ("priority", 256, "priority is 256"), ("delivery_mode", -1, "delivery_mode is -1"),
+        ("routing_key", "ä" * 128, "255 octets"),
+        ("message_id", "x" * 256, "256 octets"),
+        ("priority", 256, "priority is 256"),
+        ("delivery_mode", -1, "delivery_mode is -1"),
         ("timestamp", datetime.datetime(1960, 1, 1, tzinfo=datetime.UTC), "before 1970"),
-        ("headers", [("n", "many")], "no value of type l"), ("headers", [("x" * 256, "1")], "at most 255"),
-        ("headers", [("n", str(2**64))], "does not fit"), ("header_types", [("n", "?")], "type ?"),
+        ("headers", [("n", "many")], "no value of type l"),
+        ("headers", [("x" * 256, "1")], "at most 255"),
+        ("headers", [("n", str(2**64))], "does not fit"),
+        ("header_types", [("n", "?")], "type ?"),
     ],
     ids=str,
-)  # fmt: skip
+)
 def test_a_row_that_cannot_be_said_goes_the_long_way_which_names_it(name: str, value: Any, fault: str) -> None:
     from warrenmq.spark.encode import encode
 
@@ -220,9 +266,10 @@ def test_outcomes_name_every_row_by_what_it_was_published_under(broker: RunningB
         own.queue_delete(name)
     told = told.drop_columns(["reply_text", "published_at"])
     assert [tuple(row.values()) for row in told.to_pylist()] == [
-        ("own", "", name, 4, "confirmed", None), ("job-0-1", "", f"{name}-none", 0, "returned", 312),
+        ("own", "", name, 4, "confirmed", None),
+        ("job-0-1", "", f"{name}-none", 0, "returned", 312),
         ("empty", "amq.fanout", "k", 0, "invalid", None),
-    ]  # fmt: skip
+    ]
     options = parse({**address(broker), "exchange": "amq.fanout", "mandatory": "false"}, writing=True)
     (told,) = Publishing(options, "job")(iter([pa.record_batch({"body": ["text"]})]))
     assert [tuple(row.values())[:4] for row in told.to_pylist()] == [("job-0-0", "amq.fanout", "", 4)]

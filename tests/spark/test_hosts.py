@@ -76,32 +76,38 @@ def source(pair: Pair, kind: str, name: str, count: int) -> dict[str, str]:
 # --- what can be said
 
 
-@pytest.mark.parametrize(("given", "amqp", "http"), [
-    ({"host": "a, b:1 ,[::1]:2", "port": "7", "httpPort": "8"}, "a:7, b:1, [::1]:2", "a:8, b:8, [::1]:8"),
-    ({"host": "::1", "tls": "true"}, "[::1]:5671", "[::1]:15672"),
-    ({"host": "a,b", "httpHost": "c:1,d"}, "a:5672, b:5672", "c:1, d:15672"),
-    ({"url": "amqp://u:p%40@a,b:1/v"}, "a:5672, b:1", "a:15672, b:15672"),
-    ({"url": "amqps://[::1]:3,a"}, "[::1]:3, a:5671", "[::1]:15672, a:15672"),
-    ({"host": "a:1,a:2"}, "a:1, a:2", "a:15672"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("given", "amqp", "http"),
+    [
+        ({"host": "a, b:1 ,[::1]:2", "port": "7", "httpPort": "8"}, "a:7, b:1, [::1]:2", "a:8, b:8, [::1]:8"),
+        ({"host": "::1", "tls": "true"}, "[::1]:5671", "[::1]:15672"),
+        ({"host": "a,b", "httpHost": "c:1,d"}, "a:5672, b:5672", "c:1, d:15672"),
+        ({"url": "amqp://u:p%40@a,b:1/v"}, "a:5672, b:1", "a:15672, b:15672"),
+        ({"url": "amqps://[::1]:3,a"}, "[::1]:3, a:5671", "[::1]:15672, a:15672"),
+        ({"host": "a:1,a:2"}, "a:1, a:2", "a:15672"),
+    ],
+)
 def test_hosts_are_lists(given: dict[str, str], amqp: str, http: str) -> None:
     options = parse({"stream": "s", **given})
     assert (options.address, options.http_address) == (amqp, http)
 
 
-@pytest.mark.parametrize(("given", "text"), [
-    ({"host": " , "}, "option 'host' names no host"),
-    ({"host": "a:b"}, "option 'host' has 'a:b'; expected host, host:port"),
-    ({"host": "a:"}, "option 'host' has 'a:'; expected"),
-    ({"host": "a,:5"}, "option 'host' has ':5'; expected"),
-    ({"host": "[::1"}, r"option 'host' has '\[::1'; expected"),
-    ({"host": "[::1]5"}, r"option 'host' has '\[::1\]5'; expected"),
-    ({"httpHost": "a:70000"}, "option 'httpHost' has port 70000; a port is 1 to 65535"),
-    ({"url": "amqp://u:geheim@a:0,b"}, "option 'url' has port 0"),
-    ({"url": "http://u:geheim@a"}, "option 'url' must look like"),
-    ({"url": "amqp://u:geheim@[x"}, "option 'url' must look like"),
-    ({"port": "70000"}, "option 'port' is 70000; a port is at most 65535"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("given", "text"),
+    [
+        ({"host": " , "}, "option 'host' names no host"),
+        ({"host": "a:b"}, "option 'host' has 'a:b'; expected host, host:port"),
+        ({"host": "a:"}, "option 'host' has 'a:'; expected"),
+        ({"host": "a,:5"}, "option 'host' has ':5'; expected"),
+        ({"host": "[::1"}, r"option 'host' has '\[::1'; expected"),
+        ({"host": "[::1]5"}, r"option 'host' has '\[::1\]5'; expected"),
+        ({"httpHost": "a:70000"}, "option 'httpHost' has port 70000; a port is 1 to 65535"),
+        ({"url": "amqp://u:geheim@a:0,b"}, "option 'url' has port 0"),
+        ({"url": "http://u:geheim@a"}, "option 'url' must look like"),
+        ({"url": "amqp://u:geheim@[x"}, "option 'url' must look like"),
+        ({"port": "70000"}, "option 'port' is 70000; a port is at most 65535"),
+    ],
+)
 def test_a_host_that_is_none_is_named_and_the_password_beside_it_is_not(given: dict[str, str], text: str) -> None:
     with pytest.raises(OptionError, match=text) as error:
         parse({"stream": "s", **given})
@@ -135,9 +141,14 @@ def test_a_host_that_says_nothing_is_passed_over_and_asked_last_from_then_on(bro
 
 def test_a_login_that_every_host_refuses_is_not_tried_again(broker: RunningBroker) -> None:
     (nobody,) = free_ports(1)
-    options = parse({
-        "stream": "s", "host": f"127.0.0.1:{nobody},127.0.0.1:{broker.port}", "username": "no", "password": "no",
-    })  # fmt: skip
+    options = parse(
+        {
+            "stream": "s",
+            "host": f"127.0.0.1:{nobody},127.0.0.1:{broker.port}",
+            "username": "no",
+            "password": "no",
+        }
+    )
     with pytest.raises(BrokerLost, match=f"127.0.0.1:{broker.port} refused the connection: 127.0.0.1:{nobody}: "):
         connect(options, "test")
 

@@ -72,9 +72,13 @@ def test_a_streaming_publish_counts_every_outcome_in_the_querys_progress(
     df = spark.readStream.schema("body string, routing_key string").json(rows)
     published = warrenmq.spark.publish_stream(df, {**address(broker), "exchange": ""})
     query = finished(
-        published.where("outcome <> 'confirmed'").writeStream.format("parquet").option("path", outcomes)
-        .option("checkpointLocation", str(tmp_path / "checkpoint")).trigger(availableNow=True).start()
-    )  # fmt: skip
+        published.where("outcome <> 'confirmed'")
+        .writeStream.format("parquet")
+        .option("path", outcomes)
+        .option("checkpointLocation", str(tmp_path / "checkpoint"))
+        .trigger(availableNow=True)
+        .start()
+    )
     counts = [step["observedMetrics"]["amqp"].asDict() for step in query.recentProgress if step["observedMetrics"]]
     assert counts == [{"confirmed": 45, "returned": 5, "nacked": 0, "refused": 0, "invalid": 0}]
     assert [(row.outcome, row.reply_code) for row in spark.read.parquet(outcomes).collect()] == [("returned", 312)] * 5
@@ -90,10 +94,15 @@ def test_what_was_ingested_can_be_published_again_unchanged(
     from warrenmq.client import Field, Properties
 
     headers = {
-        "n": Field("I", -5), "when": Field("T", 1_700_000_000), "list": Field("A", [Field("S", "a"), Field("u", 7)]),
-        "inner": Field("F", {"deep": Field("t", True)}), "raw": Field("x", b"\x00\xff"), "void": Field("V", None),
-        "ratio": Field("d", 0.5), "text": Field("S", "päivää"),
-    }  # fmt: skip
+        "n": Field("I", -5),
+        "when": Field("T", 1_700_000_000),
+        "list": Field("A", [Field("S", "a"), Field("u", 7)]),
+        "inner": Field("F", {"deep": Field("t", True)}),
+        "raw": Field("x", b"\x00\xff"),
+        "void": Field("V", None),
+        "ratio": Field("d", 0.5),
+        "text": Field("S", "päivää"),
+    }
     original = Properties(
         headers=headers, content_type="a/b", delivery_mode=2, message_id="one", timestamp=1_700_000_001
     )
@@ -119,7 +128,10 @@ def test_summary_counts_a_routed_table(spark: SparkSession, tmp_path: Path) -> N
     outcomes = {name: count for (section, name), count in found.items() if section == "outcome"}
     assert outcomes == {"confirmed": 6, "returned 312": 3, "refused 404": 1}
     assert [(f"{line.window_start:%M}", line.name, line.messages) for line in lines if line.section == "rate"] == [
-        ("00", "confirmed", 6), ("01", "refused 404", 1), ("01", "returned 312", 3)]  # fmt: skip
+        ("00", "confirmed", 6),
+        ("01", "refused 404", 1),
+        ("01", "returned 312", 3),
+    ]
     shown = text(lines)
     assert "refused 404" in shown and "60.0%" in shown
     plot(lines, str(tmp_path / "rates.png"))
@@ -130,9 +142,10 @@ def test_summary_tells_dead_letters_by_reason_and_redeliveries(spark: SparkSessi
     death = {"x-first-death-reason": "expired", "x-first-death-queue": "work"}
     rows = [("q", "", "k", None, False, b"12")] * 2 + [("dead", "dlx", "k", death, True, b"123")]
     df = spark.createDataFrame(
-        rows, "queue string, exchange string, routing_key string, headers map<string,string>, redelivered boolean, "
+        rows,
+        "queue string, exchange string, routing_key string, headers map<string,string>, redelivered boolean, "
         "body binary",
-    )  # fmt: skip
+    )
     found = {(line.section, line.name): (line.messages, line.bytes) for line in lines_of(warrenmq.spark.summary(df))}
     assert found[("dead_letter", "expired from work")] == (1, 3)
     assert found[("redelivered", "redelivered")] == (1, 3) and found[("redelivered", "first delivery")] == (2, 4)
@@ -190,7 +203,10 @@ def test_a_command_of_its_own_tells_what_went_wrong_without_a_stack_trace_before
     quick = ["--conf", f"spark.driver.extraJavaOptions={QUICK_JVM}"]
     done = subprocess.run(
         [sys.executable, "-m", "warrenmq", "pipeline", "ingest", tmp_path / "lake", "--stream", "s", *where, *quick],
-        capture_output=True, text=True, timeout=280, check=False,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        timeout=280,
+        check=False,
+    )
     assert done.returncode == 2 and "no connection to the broker at 127.0.0.1:9" in done.stderr.splitlines()[-1]
     assert "ERROR" not in done.stderr and "\tat " not in done.stderr and "Traceback" not in done.stderr

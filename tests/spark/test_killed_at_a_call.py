@@ -136,9 +136,13 @@ def drive(folder: Path, options: dict[str, Any], program: str = DRIVER) -> subpr
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "src")])}
     with open(folder / "said", "ab") as said:
         return subprocess.Popen(
-            [sys.executable, "-c", program, json.dumps(options), str(folder), QUICK_JVM], env=environment, cwd=folder,
-            stdout=said, stderr=said, start_new_session=True,
-        )  # fmt: skip
+            [sys.executable, "-c", program, json.dumps(options), str(folder), QUICK_JVM],
+            env=environment,
+            cwd=folder,
+            stdout=said,
+            stderr=said,
+            start_new_session=True,
+        )
 
 
 def in_the_lake(folder: Path) -> list[int]:

@@ -50,9 +50,19 @@ def drive(tmp_path: Path, options: dict[str, str], deadly: int) -> int:
     program = tmp_path / "driver.py"
     program.write_text(DRIVER)
     process = subprocess.Popen(
-        [sys.executable, str(program), json.dumps(options), str(tmp_path / "lake"), str(tmp_path / "checkpoint"),
-         str(deadly), QUICK_JVM], start_new_session=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-    )  # fmt: skip
+        [
+            sys.executable,
+            str(program),
+            json.dumps(options),
+            str(tmp_path / "lake"),
+            str(tmp_path / "checkpoint"),
+            str(deadly),
+            QUICK_JVM,
+        ],
+        start_new_session=True,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
     try:
         return process.wait(800)
     finally:
@@ -158,10 +168,12 @@ def run_through_a_restart(
     options = {**reading(broker), kind: name, "maxOffsetsPerTrigger": "100", "patience": "10m"}
     df = spark.readStream.format("amqp").options(**options).load()
     query = (
-        df.writeStream.format("parquet").option("path", str(lake))
+        df.writeStream.format("parquet")
+        .option("path", str(lake))
         .option("checkpointLocation", str(lake / "_checkpoint"))
-        .trigger(processingTime="500 milliseconds").start()
-    )  # fmt: skip
+        .trigger(processingTime="500 milliseconds")
+        .start()
+    )
     deadline = time.monotonic() + 1500
     try:
         while not query.recentProgress and time.monotonic() < deadline:

@@ -34,7 +34,11 @@ class Table:
         self.lake = "shop.messages" if kind == "iceberg" else str(folder / "lake")
         self.checkpoint = str(folder / "checkpoint")
         (folder / "warehouse").mkdir()
-        self.catalog = {"type": "sql", "uri": f"sqlite:///{folder}/catalog.db", "warehouse": f"file://{folder}/warehouse"}
+        self.catalog = {
+            "type": "sql",
+            "uri": f"sqlite:///{folder}/catalog.db",
+            "warehouse": f"file://{folder}/warehouse",
+        }
 
     def ingest(self, spark: SparkSession, options: dict[str, str]) -> int:
         more: dict[str, Any] = {"catalog": self.catalog} if self.kind == "iceberg" else {}

@@ -90,9 +90,11 @@ def test_a_batch_that_was_written_but_not_committed_is_read_again_the_same(
     for sink in (broken, *[whole] * runs()):
         df = spark.readStream.format("amqp").options(**options).load()
         query = (
-            df.writeStream.foreachBatch(sink).option("checkpointLocation", str(checkpoint)).trigger(availableNow=True)
+            df.writeStream.foreachBatch(sink)
+            .option("checkpointLocation", str(checkpoint))
+            .trigger(availableNow=True)
             .start()
-        )  # fmt: skip
+        )
         if sink is broken:
             with pytest.raises(Exception, match="the driver dies here"):
                 query.awaitTermination(90)
@@ -131,9 +133,11 @@ def test_a_lease_that_ran_out_fails_the_query_and_is_named(
 
     df = spark.readStream.format("amqp").options(**options).load()
     query = (
-        df.writeStream.foreachBatch(broken).option("checkpointLocation", str(tmp_path / "checkpoint"))
-        .trigger(availableNow=True).start()
-    )  # fmt: skip
+        df.writeStream.foreachBatch(broken)
+        .option("checkpointLocation", str(tmp_path / "checkpoint"))
+        .trigger(availableNow=True)
+        .start()
+    )
     with pytest.raises(Exception, match="the driver dies here"):
         query.awaitTermination(90)
     with pytest.raises(Exception, match=rf"lease ({'|'.join(let_go(warren, queue))}) "):
@@ -153,9 +157,11 @@ def test_a_lease_that_runs_out_between_reading_and_settling_fails_the_query_and_
     def take() -> None:
         df = spark.readStream.format("amqp").options(**reading(warren), queue=queue).load()
         finished(
-            df.writeStream.foreachBatch(slow).option("checkpointLocation", str(tmp_path / "checkpoint"))
-            .trigger(availableNow=True).start()
-        )  # fmt: skip
+            df.writeStream.foreachBatch(slow)
+            .option("checkpointLocation", str(tmp_path / "checkpoint"))
+            .trigger(availableNow=True)
+            .start()
+        )
 
     with pytest.raises(Exception) as raised:
         take()
@@ -201,7 +207,9 @@ def test_a_running_query_renews_its_leases(
 
     df = spark.readStream.format("amqp").options(**reading(warren), queue=queue, leaseTtl="6s").load()
     finished(
-        df.writeStream.foreachBatch(slow).option("checkpointLocation", str(tmp_path / "checkpoint"))
-        .trigger(availableNow=True).start()
-    )  # fmt: skip
+        df.writeStream.foreachBatch(slow)
+        .option("checkpointLocation", str(tmp_path / "checkpoint"))
+        .trigger(availableNow=True)
+        .start()
+    )
     assert expiries and (one_batch_a_run() or held(warren, queue) == [])

@@ -26,10 +26,13 @@ if TYPE_CHECKING:
 
 SCHEMA = pa.schema(
     [
-        ("body", pa.binary()), ("routing_key", pa.string()), ("priority", pa.int32()),
-        ("headers", pa.map_(pa.string(), pa.string())), ("timestamp", pa.timestamp("us", "UTC")),
+        ("body", pa.binary()),
+        ("routing_key", pa.string()),
+        ("priority", pa.int32()),
+        ("headers", pa.map_(pa.string(), pa.string())),
+        ("timestamp", pa.timestamp("us", "UTC")),
     ]
-)  # fmt: skip
+)
 Rows = list[dict[str, Any]]
 
 

@@ -141,13 +141,19 @@ def test_the_framework_itself_runs_the_example(
         + DRIVER.format(how=DRIVERS[framework])
     )
     environment = {
-        **os.environ, "PYSPARK_PYTHON": sys.executable, "AIRFLOW_HOME": str(tmp_path / "airflow-home"),
+        **os.environ,
+        "PYSPARK_PYTHON": sys.executable,
+        "AIRFLOW_HOME": str(tmp_path / "airflow-home"),
         "JAVA_TOOL_OPTIONS": QUICK_JVM,
         "PYSPARK_SUBMIT_ARGS": "--conf spark.ui.enabled=false pyspark-shell",
-    }  # fmt: skip
+    }
     done = subprocess.run(
         [str(python), str(driver), str(FILES[framework]), options["host"], name, str(tmp_path / "lake")],
-        env=environment, capture_output=True, text=True, timeout=280, cwd=tmp_path,
-    )  # fmt: skip
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=280,
+        cwd=tmp_path,
+    )
     assert done.returncode == 0, done.stderr[-3000:]
     assert "rows 7" in done.stdout.splitlines()  # among what the framework says

@@ -174,9 +174,7 @@ def test_times_bound_a_read_and_milliseconds_among_offsets_are_told(broker: Runn
                 read({**given, option: MILLISECONDS, **more})
 
 
-@pytest.mark.parametrize(
-    "kind", ["stream", pytest.param("leased queue", marks=pytest.mark.warren_only), "plain queue"]
-)
+@pytest.mark.parametrize("kind", ["stream", pytest.param("leased queue", marks=pytest.mark.warren_only), "plain queue"])
 def test_what_contains_commas_and_asterisks_can_be_named(broker: RunningBroker, name: str, kind: str) -> None:
     wanted = [f"{name},*", f"{name}[?]"]
     declare(broker, kind, *wanted, f"{name},no", f"{name}x")

@@ -37,9 +37,12 @@ def numbers(df: DataFrame) -> list[int]:
 def run(spark: SparkSession, options: dict[str, str], lake: Path, checkpoint: Path) -> None:
     df = spark.readStream.format("amqp").options(**options).load()
     finished(
-        df.writeStream.format("parquet").option("path", str(lake)).option("checkpointLocation", str(checkpoint))
-        .trigger(availableNow=True).start()
-    )  # fmt: skip
+        df.writeStream.format("parquet")
+        .option("path", str(lake))
+        .option("checkpointLocation", str(checkpoint))
+        .trigger(availableNow=True)
+        .start()
+    )
 
 
 def test_available_now_takes_what_was_there_and_settles_its_last_batch(
@@ -70,9 +73,11 @@ def test_a_batch_that_never_committed_comes_again(
 
     df = spark.readStream.format("amqp").options(**options(broker, queue)).load()
     query = (
-        df.writeStream.foreachBatch(broken).option("checkpointLocation", str(checkpoint)).trigger(availableNow=True)
+        df.writeStream.foreachBatch(broken)
+        .option("checkpointLocation", str(checkpoint))
+        .trigger(availableNow=True)
         .start()
-    )  # fmt: skip
+    )
     with pytest.raises(Exception, match="the sink is broken"):
         query.awaitTermination(60)
     run(spark, options(broker, queue), tmp_path / "lake", checkpoint)

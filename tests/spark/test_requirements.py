@@ -73,12 +73,15 @@ def test_a_pyspark_below_4_is_named_with_its_version(monkeypatch: pytest.MonkeyP
 @pytest.mark.parametrize(
     ("said", "line"),
     [
-        ("PySparkRuntimeError: [PYTHON_VERSION_MISMATCH] Python in worker has different version: 3.12 than that in "
-         "driver: 3.11.", "the workers run Python 3.12 and the driver 3.11: set PYSPARK_PYTHON"),
+        (
+            "PySparkRuntimeError: [PYTHON_VERSION_MISMATCH] Python in worker has different version: 3.12 than that in "
+            "driver: 3.11.",
+            "the workers run Python 3.12 and the driver 3.11: set PYSPARK_PYTHON",
+        ),
         ("ModuleNotFoundError: No module named 'warrenmq'", "the workers have no package warrenmq: install it there"),
         ("warrenmq.spark.connect.BrokerLost: no connection to h:1", "no connection to h:1"),
     ],
-)  # fmt: skip
+)
 def test_a_cluster_unlike_ours_is_told_in_one_line(said: str, line: str) -> None:
     told = one_line(RuntimeError(f"Job aborted.\nTraceback (most recent call last):\n{said}\n\tat org.apache.spark"))
     assert told.startswith(line) and "\n" not in told
@@ -121,12 +124,27 @@ def test_a_command_on_a_cluster_with_another_python_ends_with_the_line_that_says
     (tmp_path / "table.json").write_text('{"body": "x"}')
     path = os.pathsep.join(filter(None, [str(ROOT / "src"), os.environ.get("PYTHONPATH")]))
     done = subprocess.run(
-        [sys.executable, "-m", "warrenmq", "pipeline", "publish", str(tmp_path / "table.json"), "--format", "json",
-         "--exchange", "", "--outcomes", str(tmp_path / "outcomes"), "--conf",
-         f"spark.driver.extraJavaOptions={QUICK_JVM}"],
+        [
+            sys.executable,
+            "-m",
+            "warrenmq",
+            "pipeline",
+            "publish",
+            str(tmp_path / "table.json"),
+            "--format",
+            "json",
+            "--exchange",
+            "",
+            "--outcomes",
+            str(tmp_path / "outcomes"),
+            "--conf",
+            f"spark.driver.extraJavaOptions={QUICK_JVM}",
+        ],
         env={**os.environ, "PYSPARK_PYTHON": str(python), "PYTHONPATH": path},
-        capture_output=True, text=True, timeout=120,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
     major, minor = sys.version_info[:2]
     assert done.returncode == 2, done.stderr
     assert done.stderr.splitlines()[-1] == (

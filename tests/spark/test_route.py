@@ -40,14 +40,27 @@ def routing(
 
 def exchange(name: str, type: str, internal: bool = False, **arguments: Any) -> dict[str, Any]:
     named = {key.replace("_", "-"): value for key, value in arguments.items()}
-    return {"name": name, "vhost": "/", "type": type, "durable": True, "auto_delete": False, "internal": internal,
-            "arguments": named}  # fmt: skip
+    return {
+        "name": name,
+        "vhost": "/",
+        "type": type,
+        "durable": True,
+        "auto_delete": False,
+        "internal": internal,
+        "arguments": named,
+    }
 
 
 def binding(source: str, destination: str, key: str = "", kind: str = "queue", **arguments: Any) -> dict[str, Any]:
     named = {name.replace("_", "-"): value for name, value in arguments.items()}
-    return {"source": source, "vhost": "/", "destination": destination, "destination_type": kind, "routing_key": key,
-            "arguments": named}  # fmt: skip
+    return {
+        "source": source,
+        "vhost": "/",
+        "destination": destination,
+        "destination_type": kind,
+        "routing_key": key,
+        "arguments": named,
+    }
 
 
 DEFINITIONS: dict[str, Any] = {
@@ -65,11 +78,19 @@ DEFINITIONS: dict[str, Any] = {
         {"user": "writer", "vhost": "/", "exchange": "news", "write": "^public\\.", "read": ".*"},
     ],
     "policies": [
-        {"vhost": "/", "name": "catch", "pattern": "^news$", "apply-to": "exchanges", "priority": 0,
-         "definition": {"alternate-exchange": "strays"}},
+        {
+            "vhost": "/",
+            "name": "catch",
+            "pattern": "^news$",
+            "apply-to": "exchanges",
+            "priority": 0,
+            "definition": {"alternate-exchange": "strays"},
+        },
     ],
-    "queues": [{"name": name, "vhost": "/", "durable": True, "auto_delete": False, "arguments": {}}
-               for name in ("orders", "audit", "paper", "lost", "later", "red", "one")],
+    "queues": [
+        {"name": name, "vhost": "/", "durable": True, "auto_delete": False, "arguments": {}}
+        for name in ("orders", "audit", "paper", "lost", "later", "red", "one")
+    ],
     "exchanges": [
         exchange("orders", "direct"),
         exchange("news", "topic"),
@@ -96,7 +117,7 @@ DEFINITIONS: dict[str, Any] = {
         binding("loop-b", "loop-a", "x", "exchange"),
         binding("loop-b", "one", "x"),
     ],
-}  # fmt: skip
+}
 
 # exchange, key, headers, types, user, user_id, expiration, size -> outcome, queues, code, text
 CASES: list[tuple[dict[str, Any], tuple[str, list[str], int | None, str | None]]] = [
@@ -104,54 +125,109 @@ CASES: list[tuple[dict[str, Any], tuple[str, list[str], int | None, str | None]]
     ({"exchange": "", "routing_key": "nobody"}, ("returned", [], 312, "NO_ROUTE")),
     ({"exchange": "orders", "routing_key": "new"}, ("confirmed", ["orders", "audit"], None, None)),
     ({"exchange": "orders", "routing_key": "old"}, ("returned", [], 312, "NO_ROUTE")),
-    ({"exchange": "nowhere", "routing_key": "k"},
-     ("refused", [], 404, "NOT_FOUND - no exchange 'nowhere' in vhost '/'")),
-    ({"exchange": "inner", "routing_key": "k"},
-     ("refused", [], 403, "ACCESS_REFUSED - cannot publish to internal exchange 'inner' in vhost '/'")),
+    (
+        {"exchange": "nowhere", "routing_key": "k"},
+        ("refused", [], 404, "NOT_FOUND - no exchange 'nowhere' in vhost '/'"),
+    ),
+    (
+        {"exchange": "inner", "routing_key": "k"},
+        ("refused", [], 403, "ACCESS_REFUSED - cannot publish to internal exchange 'inner' in vhost '/'"),
+    ),
     ({"exchange": "news", "routing_key": "public.sport"}, ("confirmed", ["paper"], None, None)),
     ({"exchange": "news", "routing_key": "private.sport"}, ("confirmed", ["lost"], None, None)),
-    ({"exchange": "news", "routing_key": "private.sport", "user": "writer"},
-     ("refused", [], 403,
-      "ACCESS_REFUSED - access to topic 'private.sport' in exchange 'news' in vhost '/' refused for "
-      "user 'writer'")),
-    ({"exchange": "news", "routing_key": "public.sport", "user": "writer",
-      "headers": {"CC": '["private.sport"]'}, "header_types": {"CC": "A"}},
-     ("confirmed", ["paper"], None, None)),
-    ({"exchange": "colours", "routing_key": "k", "user": "writer"},
-     ("refused", [], 403, "ACCESS_REFUSED - access to exchange 'colours' in vhost '/' refused for user 'writer'")),
-    ({"exchange": "orders", "routing_key": "new", "user": "writer", "user_id": "robot"},
-     ("refused", [], 406,
-      "PRECONDITION_FAILED - user_id property set to 'robot' but authenticated user was 'writer'")),
-    ({"exchange": "orders", "routing_key": "new", "user": "robot", "user_id": "writer"},
-     ("confirmed", ["orders", "audit"], None, None)),
-    ({"exchange": "orders", "routing_key": "new", "expiration": "60000"},
-     ("confirmed", ["orders", "audit"], None, None)),
-    ({"exchange": "orders", "routing_key": "new", "expiration": "soon"},
-     ("refused", [], 406, "PRECONDITION_FAILED - invalid expiration 'soon': no_integer")),
-    ({"exchange": "orders", "routing_key": "new", "expiration": "1x", "user": "writer", "user_id": "robot"},
-     ("refused", [], 406,
-      "PRECONDITION_FAILED - user_id property set to 'robot' but authenticated user was 'writer'")),
-    ({"exchange": "orders", "routing_key": "new", "body_size": 2_000},
-     ("refused", [], 406, "PRECONDITION_FAILED - message size 2000 is larger than configured max size 1000")),
+    (
+        {"exchange": "news", "routing_key": "private.sport", "user": "writer"},
+        (
+            "refused",
+            [],
+            403,
+            "ACCESS_REFUSED - access to topic 'private.sport' in exchange 'news' in vhost '/' refused for "
+            "user 'writer'",
+        ),
+    ),
+    (
+        {
+            "exchange": "news",
+            "routing_key": "public.sport",
+            "user": "writer",
+            "headers": {"CC": '["private.sport"]'},
+            "header_types": {"CC": "A"},
+        },
+        ("confirmed", ["paper"], None, None),
+    ),
+    (
+        {"exchange": "colours", "routing_key": "k", "user": "writer"},
+        ("refused", [], 403, "ACCESS_REFUSED - access to exchange 'colours' in vhost '/' refused for user 'writer'"),
+    ),
+    (
+        {"exchange": "orders", "routing_key": "new", "user": "writer", "user_id": "robot"},
+        (
+            "refused",
+            [],
+            406,
+            "PRECONDITION_FAILED - user_id property set to 'robot' but authenticated user was 'writer'",
+        ),
+    ),
+    (
+        {"exchange": "orders", "routing_key": "new", "user": "robot", "user_id": "writer"},
+        ("confirmed", ["orders", "audit"], None, None),
+    ),
+    (
+        {"exchange": "orders", "routing_key": "new", "expiration": "60000"},
+        ("confirmed", ["orders", "audit"], None, None),
+    ),
+    (
+        {"exchange": "orders", "routing_key": "new", "expiration": "soon"},
+        ("refused", [], 406, "PRECONDITION_FAILED - invalid expiration 'soon': no_integer"),
+    ),
+    (
+        {"exchange": "orders", "routing_key": "new", "expiration": "1x", "user": "writer", "user_id": "robot"},
+        (
+            "refused",
+            [],
+            406,
+            "PRECONDITION_FAILED - user_id property set to 'robot' but authenticated user was 'writer'",
+        ),
+    ),
+    (
+        {"exchange": "orders", "routing_key": "new", "body_size": 2_000},
+        ("refused", [], 406, "PRECONDITION_FAILED - message size 2000 is larger than configured max size 1000"),
+    ),
     ({"exchange": "colours", "routing_key": "k", "headers": {"colour": "red"}}, ("confirmed", ["red"], None, None)),
     ({"exchange": "colours", "routing_key": "k", "headers": {"number": "1"}}, ("returned", [], 312, "NO_ROUTE")),
-    ({"exchange": "colours", "routing_key": "k", "headers": {"number": "1"}, "header_types": {"number": "l"}},
-     ("confirmed", ["one"], None, None)),
-    ({"exchange": "", "routing_key": "orders", "headers": {"CC": '["audit","lost"]'}, "header_types": {"CC": "A"}},
-     ("confirmed", ["orders", "audit", "lost"], None, None)),
-    ({"exchange": "", "routing_key": "orders", "headers": {"CC": "audit"}},
-     ("refused", [], 406,
-      'PRECONDITION_FAILED - invalid message: {unacceptable_type_in_header,"CC",longstr}')),
+    (
+        {"exchange": "colours", "routing_key": "k", "headers": {"number": "1"}, "header_types": {"number": "l"}},
+        ("confirmed", ["one"], None, None),
+    ),
+    (
+        {"exchange": "", "routing_key": "orders", "headers": {"CC": '["audit","lost"]'}, "header_types": {"CC": "A"}},
+        ("confirmed", ["orders", "audit", "lost"], None, None),
+    ),
+    (
+        {"exchange": "", "routing_key": "orders", "headers": {"CC": "audit"}},
+        ("refused", [], 406, 'PRECONDITION_FAILED - invalid message: {unacceptable_type_in_header,"CC",longstr}'),
+    ),
     ({"exchange": "loop-a", "routing_key": "x"}, ("confirmed", ["one"], None, None)),
     ({"exchange": "delayed", "routing_key": "k"}, ("confirmed", ["later"], None, None)),
-    ({"exchange": "delayed", "routing_key": "k", "headers": {"x-delay": "5000"}, "header_types": {"x-delay": "I"}},
-     ("scheduled", ["later"], 312, "NO_ROUTE")),
-    ({"exchange": "honest", "routing_key": "k", "headers": {"x-delay": "5000"}, "header_types": {"x-delay": "I"}},
-     ("scheduled", ["later"], None, None)),
-    ({"exchange": "honest", "routing_key": "nobody", "headers": {"x-delay": "5000"}, "header_types": {"x-delay": "I"}},
-     ("scheduled", [], 312, "NO_ROUTE")),
+    (
+        {"exchange": "delayed", "routing_key": "k", "headers": {"x-delay": "5000"}, "header_types": {"x-delay": "I"}},
+        ("scheduled", ["later"], 312, "NO_ROUTE"),
+    ),
+    (
+        {"exchange": "honest", "routing_key": "k", "headers": {"x-delay": "5000"}, "header_types": {"x-delay": "I"}},
+        ("scheduled", ["later"], None, None),
+    ),
+    (
+        {
+            "exchange": "honest",
+            "routing_key": "nobody",
+            "headers": {"x-delay": "5000"},
+            "header_types": {"x-delay": "I"},
+        },
+        ("scheduled", [], 312, "NO_ROUTE"),
+    ),
     ({"exchange": "amq.fanout", "routing_key": "x"}, ("returned", [], 312, "NO_ROUTE")),
-]  # fmt: skip
+]
 
 SCHEMA = (
     "id int, exchange string, routing_key string, headers map<string,string>, header_types map<string,string>, "
@@ -174,16 +250,22 @@ def test_every_row_gets_the_verdict_of_the_publish_path(spark: SparkSession, rou
     for row in found:
         case, (outcome, queues, code, text) = CASES[row.id]
         assert (row.outcome, sorted(row.queues), row.reply_code, row.reply_text) == (
-            outcome, sorted(queues), code, text), case  # fmt: skip
+            outcome,
+            sorted(queues),
+            code,
+            text,
+        ), case
 
 
 def test_a_delayed_message_says_when_it_is_due(spark: SparkSession, routing: Routing) -> None:
     df = spark.createDataFrame(
-        [("delayed", "k", {"x-delay": "5000"}, {"x-delay": "l"}, NOON),
-         ("delayed", "k", {"x-deliver-at": "1900000000"}, {"x-deliver-at": "T"}, NOON)],
+        [
+            ("delayed", "k", {"x-delay": "5000"}, {"x-delay": "l"}, NOON),
+            ("delayed", "k", {"x-deliver-at": "1900000000"}, {"x-deliver-at": "T"}, NOON),
+        ],
         "exchange string, routing_key string, headers map<string,string>, header_types map<string,string>, "
         "published_at timestamp",
-    )  # fmt: skip
+    )
     epoch = routing(df, DEFINITIONS).selectExpr("unix_millis(scheduled_until) as at").orderBy("at").collect()
     assert [row["at"] for row in epoch] == [int(NOON.timestamp() * 1000) + 5000, 1_900_000_000_000]
 
@@ -201,7 +283,9 @@ def test_without_mandatory_the_unroutable_is_confirmed_and_goes_nowhere(spark: S
 def test_a_table_of_exchange_and_key_alone_is_enough(spark: SparkSession, routing: Routing) -> None:
     df = spark.createDataFrame([("orders", "new"), (None, "orders")], "exchange string, routing_key string")
     assert [sorted(row.queues) for row in routing(df, DEFINITIONS).orderBy("routing_key").collect()] == [
-        ["audit", "orders"], ["orders"]]  # fmt: skip
+        ["audit", "orders"],
+        ["orders"],
+    ]
 
 
 def test_wrong_input_is_told_in_one_line(spark: SparkSession, tmp_path: Any) -> None:
@@ -269,9 +353,11 @@ def test_what_an_interceptor_reroutes_is_judged_by_its_key_and_headers(spark: Sp
     routed = routing(df, DEFINITIONS, interceptors=["tests.spark.test_route:rerouting"])
     found = {(row.exchange, row.routing_key): sorted(row.queues) for row in routed.collect()}
     assert found == {
-        ("nowhere", "to-colours"): ["red"], ("strays", "to-colours"): ["red"], ("strays", "other"): ["lost"],
+        ("nowhere", "to-colours"): ["red"],
+        ("strays", "to-colours"): ["red"],
+        ("strays", "other"): ["lost"],
         ("old", "k"): ["audit", "orders"],
-    }  # fmt: skip
+    }
 
 
 def test_a_type_without_its_header_is_no_header(spark: SparkSession, routing: Routing) -> None:
@@ -336,12 +422,17 @@ def test_a_row_has_one_throw_of_the_dice_however_often_it_is_judged(spark: Spark
 def test_files_are_read_as_spark_reads_them(spark: SparkSession, tmp_path: Path) -> None:
     """Partition folders, row groups, columns of every kind, and an empty table."""
     df = spark.range(0, 1000, numPartitions=1).selectExpr(
-        "id", "if(id % 2 = 0, 'orders', 'news') as exchange",
+        "id",
+        "if(id % 2 = 0, 'orders', 'news') as exchange",
         "if(id % 2 = 0, 'new', concat('public.', id)) as routing_key",
-        "timestamp_micros(id * 1000001) as timestamp", "cast(id as decimal(12,2)) as price", "array(id, null) as many",
-        "named_struct('a', id, 'b', cast(id as string)) as pair", "date_add(date'2026-01-01', cast(id as int)) as day",
-        "cast(cast(id as string) as binary) as body", "if(id % 3 = 0, null, concat('r ', id % 3)) as region",
-    )  # fmt: skip
+        "timestamp_micros(id * 1000001) as timestamp",
+        "cast(id as decimal(12,2)) as price",
+        "array(id, null) as many",
+        "named_struct('a', id, 'b', cast(id as string)) as pair",
+        "date_add(date'2026-01-01', cast(id as int)) as day",
+        "cast(cast(id as string) as binary) as body",
+        "if(id % 3 = 0, null, concat('r ', id % 3)) as region",
+    )
     path = str(tmp_path / "table")
     df.write.option("parquet.block.size", "4096").partitionBy("region").parquet(path)
     read = spark.read.parquet(path)
@@ -358,13 +449,19 @@ def test_files_are_read_as_spark_reads_them(spark: SparkSession, tmp_path: Path)
 def test_only_the_columns_that_are_wanted_are_fetched(spark: SparkSession, tmp_path: Path) -> None:
     path = str(tmp_path / "table")
     spark.createDataFrame(
-        [("orders", "old", True, NOON, b"x" * 2000), ("orders", "old", False, NOON, b""),
-         ("delayed", "k", True, NOON, b"")],
+        [
+            ("orders", "old", True, NOON, b"x" * 2000),
+            ("orders", "old", False, NOON, b""),
+            ("delayed", "k", True, NOON, b""),
+        ],
         "exchange string, routing_key string, mandatory boolean, published_at timestamp, body binary",
-    ).write.parquet(path)  # fmt: skip
+    ).write.parquet(path)
     whole = route_files(spark, path, DEFINITIONS, max_message_size=1000).collect()
     assert sorted((row.outcome, row.reply_code) for row in whole) == [
-        ("confirmed", None), ("confirmed", None), ("refused", 406)]  # fmt: skip
+        ("confirmed", None),
+        ("confirmed", None),
+        ("refused", 406),
+    ]
     for columns in (["outcome"], ["queues", "exchange"], ["reply_text"], ["scheduled_until", "reply_code"], ["body"]):
         part = route_files(spark, path, DEFINITIONS, max_message_size=1000, columns=columns)
         assert part.columns == columns

@@ -19,10 +19,22 @@ from warrenmq.spark.routing.path import Facts  # noqa: E402
 
 MAP = pa.map_(pa.string(), pa.string())
 SCHEMA = pa.schema(
-    [(name, pa.string()) for name in ("exchange", "routing_key", "vhost", "user", "user_id", "expiration", "reply_to",
-                                      "message_id", "correlation_id")]
+    [
+        (name, pa.string())
+        for name in (
+            "exchange",
+            "routing_key",
+            "vhost",
+            "user",
+            "user_id",
+            "expiration",
+            "reply_to",
+            "message_id",
+            "correlation_id",
+        )
+    ]
     + [("headers", MAP), ("header_types", MAP), ("body_size", pa.int64()), ("timestamp", pa.timestamp("us", "UTC"))]
-)  # fmt: skip
+)
 HASHED: dict[str, Any] = {
     **DEFINITIONS,
     "vhosts": [{"name": "/"}, {"name": "other"}],
@@ -40,8 +52,23 @@ HASHED: dict[str, Any] = {
         binding("dice", "one"),
     ],
 }
-PLACES = ("", "orders", "news", "strays", "inner", "colours", "delayed", "honest", "loop-a", "by-id", "by-time",
-          "by-header", "nowhere", "amq.topic", "odd\nname")  # fmt: skip
+PLACES = (
+    "",
+    "orders",
+    "news",
+    "strays",
+    "inner",
+    "colours",
+    "delayed",
+    "honest",
+    "loop-a",
+    "by-id",
+    "by-time",
+    "by-header",
+    "nowhere",
+    "amq.topic",
+    "odd\nname",
+)
 KEYS = ("new", "old", "k", "x", "orders", "public.a", "public.b.c", "private", "", "1:a", "3:new")
 WORDS = ("a", "b", "c", "", "x", "y", "z", "*", "#", "\x00")
 TEXTS = ("red", "1", "", "12:red", "a|1:3:red", '["audit"]', "5000")
@@ -61,15 +88,20 @@ def row(chance: random.Random) -> dict[str, Any]:
         if "x-delay" in headers:
             headers["x-delay"], types["x-delay"] = chance.choice(["5000", "0", "-1"]), "l"
     return {
-        "exchange": chance.choice([*PLACES, None]), "routing_key": chance.choice([*KEYS, None]),
-        "vhost": sometimes("/", "other", "missing"), "user": sometimes("writer", "robot", "nobody"),
-        "user_id": sometimes("writer", "robot"), "expiration": sometimes("1", "x", "-1", "123456789012", "5\n"),
-        "reply_to": sometimes("amq.rabbitmq.reply-to", "elsewhere"), "message_id": sometimes("a", "b", "c", "d"),
-        "correlation_id": sometimes("a"), "headers": headers,
+        "exchange": chance.choice([*PLACES, None]),
+        "routing_key": chance.choice([*KEYS, None]),
+        "vhost": sometimes("/", "other", "missing"),
+        "user": sometimes("writer", "robot", "nobody"),
+        "user_id": sometimes("writer", "robot"),
+        "expiration": sometimes("1", "x", "-1", "123456789012", "5\n"),
+        "reply_to": sometimes("amq.rabbitmq.reply-to", "elsewhere"),
+        "message_id": sometimes("a", "b", "c", "d"),
+        "correlation_id": sometimes("a"),
+        "headers": headers,
         "header_types": types if chance.random() < 0.9 and types else None,
         "body_size": sometimes(10, 2000, 3000),
         "timestamp": sometimes(*(datetime(2026, 1, 1, 0, 0, second, 5, tzinfo=UTC) for second in range(5))),
-    }  # fmt: skip
+    }
 
 
 def alone(plan: Plan, message: dict[str, Any]) -> tuple[Any, ...]:
@@ -78,12 +110,20 @@ def alone(plan: Plan, message: dict[str, Any]) -> tuple[Any, ...]:
     time = message["timestamp"]
     return plan.path().judge(
         Facts(
-            message["vhost"] or plan.vhost, message["user"] or plan.user, message["exchange"] or "",
-            message["routing_key"] or "", None if headers is None else from_maps(headers, message["header_types"]),
-            message["user_id"], message["expiration"], message["body_size"] or 0, message["reply_to"],
-            message["message_id"], message["correlation_id"], None if time is None else str(int(time.timestamp())),
+            message["vhost"] or plan.vhost,
+            message["user"] or plan.user,
+            message["exchange"] or "",
+            message["routing_key"] or "",
+            None if headers is None else from_maps(headers, message["header_types"]),
+            message["user_id"],
+            message["expiration"],
+            message["body_size"] or 0,
+            message["reply_to"],
+            message["message_id"],
+            message["correlation_id"],
+            None if time is None else str(int(time.timestamp())),
         )
-    )  # fmt: skip
+    )
 
 
 def table(rows: list[dict[str, Any]], without: tuple[str, ...] = ()) -> Any:
@@ -205,8 +245,12 @@ def test_a_topic_permission_may_look_at_any_word() -> None:
 def test_a_value_is_never_taken_for_a_type() -> None:
     verdicts = blocks.Verdicts(Plan.of(DEFINITIONS, "/", None, 1000, ()))
     entries = [("colour", "red")]
-    block = pa.table({
-        "exchange": ["colours"] * 2, "routing_key": ["k"] * 2,
-        "headers": pa.array([entries, []], MAP), "header_types": pa.array([[], entries], MAP),
-    })  # fmt: skip
+    block = pa.table(
+        {
+            "exchange": ["colours"] * 2,
+            "routing_key": ["k"] * 2,
+            "headers": pa.array([entries, []], MAP),
+            "header_types": pa.array([[], entries], MAP),
+        }
+    )
     assert verdicts.of(block)[1].to_pylist() == [["red"], []]

@@ -126,9 +126,11 @@ class Town:
             publishing.confirm_select()
             for number, message in enumerate(messages):
                 properties = Properties(
-                    headers=message.headers, user_id=message.user_id, expiration=message.expiration,
+                    headers=message.headers,
+                    user_id=message.user_id,
+                    expiration=message.expiration,
                     message_id=str(number),
-                )  # fmt: skip
+                )
                 try:
                     publishing.basic_publish(message.exchange, message.routing_key, b"", properties, mandatory=True)
                     publishing.wait_for_confirms(60)
@@ -212,9 +214,10 @@ def test_both_ways_over_a_table_give_the_same_verdicts(
         texts, types = (None, None) if message.headers is None else to_maps(message.headers)
         rows.append((number, message.exchange, message.routing_key, texts, types, message.user_id, message.expiration))
     df = spark.createDataFrame(
-        rows, "id int, exchange string, routing_key string, headers map<string,string>, "
+        rows,
+        "id int, exchange string, routing_key string, headers map<string,string>, "
         "header_types map<string,string>, user_id string, expiration string",
-    )  # fmt: skip
+    )
     files = str(tmp_path / "sent")
     df.write.parquet(files)
     for routed in (route(df, definitions, user="guest"), route_files(spark, files, definitions, user="guest")):

@@ -71,8 +71,12 @@ def test_the_password_shows_nowhere(rabbitmq: RunningBroker, name: str, tmp_path
     environment = {**os.environ, "AMQP_SECRET": SECRET, "PYTHONPATH": path}
     done = subprocess.run(
         [sys.executable, str(program), str(tmp_path), rabbitmq.host, str(rabbitmq.port), name, str(token)],
-        env=environment, capture_output=True, text=True, timeout=280, cwd=tmp_path,
-    )  # fmt: skip
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=280,
+        cwd=tmp_path,
+    )
     assert done.returncode == 0, done.stderr[-3000:]
     places = {"standard output": done.stdout, "standard error": done.stderr}
     for file in tmp_path.rglob("*"):

@@ -101,9 +101,11 @@ def test_report_writes_returned_nacked_and_refused_rows_away_with_the_reason(
     # "fits" itself may be nacked: when the refused row closes the channel, rows in doubt are sent again.
     found.pop("fits", None)
     assert found == {
-        "stray": ("returned", 312), "refused": ("refused", 404), "nacked": ("nacked", None),
+        "stray": ("returned", 312),
+        "refused": ("refused", 404),
+        "nacked": ("nacked", None),
         "xxxxxxxxxx": ("invalid", None),
-    }  # fmt: skip
+    }
     assert "no exchange" in reported["refused"].reply_text
     counts = json.loads(next(path.glob("_counts-*.json")).read_text())
     assert counts["confirmed"] >= 500 and counts["refused"] == 1 and counts["returned"] == 1
@@ -122,8 +124,10 @@ def test_a_streaming_write_publishes_each_batch_and_reports_what_was_not_taken(
     query = (
         df.writeStream.format("amqp")
         .options(**address(broker), exchange="", unroutable="report", unroutablePath=str(report))
-        .option("checkpointLocation", str(tmp_path / "checkpoint")).trigger(availableNow=True).start()
-    )  # fmt: skip
+        .option("checkpointLocation", str(tmp_path / "checkpoint"))
+        .trigger(availableNow=True)
+        .start()
+    )
     finished(query)
     messages = drain(broker, name)
     assert sorted(int(message.body) for message in messages) == [n for n in range(100) if n != 7]

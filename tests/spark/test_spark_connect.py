@@ -60,17 +60,34 @@ def server(tmp_path: Path) -> Iterator[str]:
 
     (port,) = free_ports(1)
     home = Path(pyspark.__file__).parent
-    environment = {**os.environ, **paths(), "SPARK_HOME": str(home), "PYSPARK_PYTHON": sys.executable,
-                   "SPARK_LOCAL_IP": "127.0.0.1"}  # fmt: skip
-    settings = {"spark.connect.grpc.binding.port": str(port), "spark.ui.enabled": "false",
-                "spark.driver.extraJavaOptions": QUICK_JVM}  # fmt: skip
+    environment = {
+        **os.environ,
+        **paths(),
+        "SPARK_HOME": str(home),
+        "PYSPARK_PYTHON": sys.executable,
+        "SPARK_LOCAL_IP": "127.0.0.1",
+    }
+    settings = {
+        "spark.connect.grpc.binding.port": str(port),
+        "spark.ui.enabled": "false",
+        "spark.driver.extraJavaOptions": QUICK_JVM,
+    }
     with open(tmp_path / "server.log", "wb") as log:
         process = subprocess.Popen(
-            [home / "bin" / "spark-submit", "--master", "local[2]", "--class",
-             "org.apache.spark.sql.connect.service.SparkConnectServer",
-             *[part for key, value in settings.items() for part in ("--conf", f"{key}={value}")], "spark-internal"],
-            env=environment, cwd=tmp_path, stdout=log, stderr=log,
-        )  # fmt: skip
+            [
+                home / "bin" / "spark-submit",
+                "--master",
+                "local[2]",
+                "--class",
+                "org.apache.spark.sql.connect.service.SparkConnectServer",
+                *[part for key, value in settings.items() for part in ("--conf", f"{key}={value}")],
+                "spark-internal",
+            ],
+            env=environment,
+            cwd=tmp_path,
+            stdout=log,
+            stderr=log,
+        )
         try:
             deadline = time.monotonic() + PATIENCE
             while not answers(port):
@@ -103,15 +120,23 @@ def test_reading_writing_and_the_jobs_work_over_spark_connect(
     options = {**reading(warren), "stream": name, "target": f"{name}-target"}
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM, server, json.dumps(options), json.dumps(definitions), str(tmp_path)],
-        env={**os.environ, **paths(), "JAVA_HOME": "/nowhere"}, capture_output=True, text=True, timeout=280,
+        env={**os.environ, **paths(), "JAVA_HOME": "/nowhere"},
+        capture_output=True,
+        text=True,
+        timeout=280,
         check=False,
-    )  # fmt: skip
+    )
     assert done.returncode == 0, done.stderr[-3000:]
     outcomes = ["confirmed", "refused", "returned"]
     assert json.loads(done.stdout.splitlines()[-1]) == {
-        "session": "pyspark.sql.connect.session", "read": 20, "ingest": 20, "again": 0, "lake": 20,
-        "route": outcomes, "route_files": outcomes,
-    }  # fmt: skip
+        "session": "pyspark.sql.connect.session",
+        "read": 20,
+        "ingest": 20,
+        "again": 0,
+        "lake": 20,
+        "route": outcomes,
+        "route_files": outcomes,
+    }
     assert [message.body for message in drain(warren, f"{name}-target")] == [b"x"]
 
 

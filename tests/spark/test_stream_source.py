@@ -35,10 +35,18 @@ def test_a_batch_read_gives_every_message_with_offset_and_properties(
     spark: SparkSession, broker: RunningBroker, stream: str
 ) -> None:
     properties = Properties(
-        headers={"n": Field("I", 7), "s": Field("S", "text")}, content_type="text/plain", delivery_mode=2, priority=3,
-        correlation_id="c", reply_to="r", expiration="60000", message_id="m", timestamp=1_767_268_800, type="t",
+        headers={"n": Field("I", 7), "s": Field("S", "text")},
+        content_type="text/plain",
+        delivery_mode=2,
+        priority=3,
+        correlation_id="c",
+        reply_to="r",
+        expiration="60000",
+        message_id="m",
+        timestamp=1_767_268_800,
+        type="t",
         app_id="a",
-    )  # fmt: skip
+    )
     publish(broker, stream, bodies(10), properties)
     publish(broker, stream, [b""])
     df = spark.read.format("amqp").options(**reading(broker), stream=stream).load()

@@ -106,8 +106,9 @@ def running(program: str, folder: Path, *arguments: str) -> Iterator[subprocess.
     """The program as a driver of its own; what it says is shown when the test fails."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "src")])}
     with open(folder / "said", "w+b") as said:
-        driver = subprocess.Popen([sys.executable, "-c", program, *arguments], env=environment, cwd=folder, stdout=said,
-                                  stderr=said)  # fmt: skip
+        driver = subprocess.Popen(
+            [sys.executable, "-c", program, *arguments], env=environment, cwd=folder, stdout=said, stderr=said
+        )
         try:
             yield driver
         except BaseException:
@@ -134,13 +135,19 @@ def test_spark_repeats_the_task_that_lost_its_broker_and_every_row_arrives(name:
         steps: list[dict[str, Any]] = [
             {"name": "stream", "rows": 4, "options": {**reading(broker), **few, "stream": stream}},
             # Four leases, two tasks at a time: two are still to be read when the broker is gone.
-            {"name": "lease", "rows": 10, "options": {**reading(broker), **few, "queue": queue, "minPartitions": "4",
-                                                       "leases": "true"}},
+            {
+                "name": "lease",
+                "rows": 10,
+                "options": {**reading(broker), **few, "queue": queue, "minPartitions": "4", "leases": "true"},
+            },
             # Enough in three batches to fill what Spark buffers between its workers and the sink.
-            {"name": "write", "rows": 400, "options": {**address(broker), **few, "exchange": "", "routingKey": target,
-                                                        "batchKey": "job"}},
+            {
+                "name": "write",
+                "rows": 400,
+                "options": {**address(broker), **few, "exchange": "", "routingKey": target, "batchKey": "job"},
+            },
             {"name": "gone", "rows": 4, "options": {**reading(broker), "retries": "0", "stream": stream}},
-        ]  # fmt: skip
+        ]
         with running(PROGRAM, tmp_path, str(tmp_path), json.dumps(steps), QUICK_JVM) as program:
             for step in steps:
                 path = tmp_path / str(step["name"])

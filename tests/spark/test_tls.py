@@ -72,10 +72,16 @@ class Secured:
         self.authority = authority
         certificate, key = authority.issue("spark")
         self.options = {
-            "host": "127.0.0.1", "port": str(broker.server.tls_addresses[0][1]), "tls": "true",
-            "httpPort": str(http_port), "httpTls": "true", "tlsCaFile": str(authority.certificate),
-            "tlsCertFile": str(certificate), "tlsKeyFile": str(key), "tlsServerName": NAME,
-        }  # fmt: skip
+            "host": "127.0.0.1",
+            "port": str(broker.server.tls_addresses[0][1]),
+            "tls": "true",
+            "httpPort": str(http_port),
+            "httpTls": "true",
+            "tlsCaFile": str(authority.certificate),
+            "tlsCertFile": str(certificate),
+            "tlsKeyFile": str(key),
+            "tlsServerName": NAME,
+        }
 
     def fill(self, name: str, kind: str) -> dict[str, str]:
         with Connection(host="127.0.0.1", port=self.broker.port) as connection:
@@ -118,9 +124,7 @@ def test_spark_reads_and_writes_over_tls(spark: SparkSession, secured: Secured, 
 
 
 @pytest.mark.parametrize("fault", ["authority", "name"])
-def test_a_broker_that_is_not_the_one_we_want_is_refused_at_once(
-    secured: Secured, tmp_path: Path, fault: str
-) -> None:
+def test_a_broker_that_is_not_the_one_we_want_is_refused_at_once(secured: Secured, tmp_path: Path, fault: str) -> None:
     wrong = {"tlsServerName": "other.test"}
     if fault == "authority":
         wrong = {"tlsCaFile": str(Authority(tmp_path, "theirs").certificate)}
@@ -136,13 +140,16 @@ def test_a_broker_that_is_not_the_one_we_want_is_refused_at_once(
     assert HttpApi(careless).call("GET", "/api/overview")[0] == 200
 
 
-@pytest.mark.parametrize(("change", "text"), [
-    ({"tlsCaFile": "/none.pem"}, "tlsCaFile /none.pem cannot be read here: No such file or directory"),
-    ({"tlsCertFile": "/none.crt"}, "tlsCertFile /none.crt cannot be read here: No such file or directory"),
-    ({"tlsKeyFile": "/none.key"}, "tlsKeyFile /none.key cannot be read here: No such file or directory"),
-    ({"tlsCaFile": __file__}, f"tlsCaFile {__file__} holds no certificate in PEM form"),
-    ({"tlsKeyFile": "OTHER"}, "are no certificate with its key, in PEM form: KEY_VALUES_MISMATCH"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("change", "text"),
+    [
+        ({"tlsCaFile": "/none.pem"}, "tlsCaFile /none.pem cannot be read here: No such file or directory"),
+        ({"tlsCertFile": "/none.crt"}, "tlsCertFile /none.crt cannot be read here: No such file or directory"),
+        ({"tlsKeyFile": "/none.key"}, "tlsKeyFile /none.key cannot be read here: No such file or directory"),
+        ({"tlsCaFile": __file__}, f"tlsCaFile {__file__} holds no certificate in PEM form"),
+        ({"tlsKeyFile": "OTHER"}, "are no certificate with its key, in PEM form: KEY_VALUES_MISMATCH"),
+    ],
+)
 def test_a_file_that_is_not_on_this_machine_is_named_at_once(
     secured: Secured, change: dict[str, str], text: str
 ) -> None:

@@ -92,9 +92,13 @@ def watched(broker: RunningBroker, folder: Path) -> Iterator[tuple[dict[str, str
     file = folder / "token"
     with recording_proxy(broker.port) as (port, said):
         options = {
-            "host": "127.0.0.1", "port": str(port), "httpPort": str(broker.http_port), "username": "anybody",
-            "tokenFile": str(file), "tokenRefresh": "1ms",
-        }  # fmt: skip
+            "host": "127.0.0.1",
+            "port": str(port),
+            "httpPort": str(broker.http_port),
+            "username": "anybody",
+            "tokenFile": str(file),
+            "tokenRefresh": "1ms",
+        }
         yield options, said, file
 
 
@@ -245,9 +249,7 @@ def test_a_token_comes_from_a_command_too_which_is_never_told(tmp_path: Path) ->
         parse({"stream": "s", "url": "amqp://u:p@h", "tokenFile": "/t"})
 
 
-def test_the_next_token_is_sent_before_the_old_one_ends(
-    warren: RunningBroker, issuer: Issuer, tmp_path: Path
-) -> None:
+def test_the_next_token_is_sent_before_the_old_one_ends(warren: RunningBroker, issuer: Issuer, tmp_path: Path) -> None:
     start = time.time()
     file = tmp_path / "token"
     now = [start]

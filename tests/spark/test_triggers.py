@@ -32,9 +32,12 @@ def source(request: pytest.FixtureRequest, warren: RunningBroker, name: str) -> 
 def start(spark: SparkSession, source: dict[str, str], folder: Path, **trigger: Any) -> StreamingQuery:
     df = spark.readStream.format("amqp").options(**source).load()
     return (
-        df.writeStream.format("parquet").option("path", str(folder / "lake"))
-        .option("checkpointLocation", str(folder / "checkpoint")).trigger(**trigger).start()
-    )  # fmt: skip
+        df.writeStream.format("parquet")
+        .option("path", str(folder / "lake"))
+        .option("checkpointLocation", str(folder / "checkpoint"))
+        .trigger(**trigger)
+        .start()
+    )
 
 
 def taken(query: StreamingQuery) -> int:

@@ -12,9 +12,15 @@ import pytest
 LOWEST = "4.0.0"
 ROOT = Path(__file__).parents[2]
 FILES = (
-    "test_route.py", "test_sink.py", "test_stream_source.py", "test_leased_source.py", "test_queue_source.py",
-    "test_triggers.py", "test_requirements.py", "test_connection.py",
-)  # fmt: skip
+    "test_route.py",
+    "test_sink.py",
+    "test_stream_source.py",
+    "test_leased_source.py",
+    "test_queue_source.py",
+    "test_triggers.py",
+    "test_requirements.py",
+    "test_connection.py",
+)
 
 
 @pytest.mark.soak

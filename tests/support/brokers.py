@@ -96,22 +96,36 @@ class RunningBroker:
         except ValueError:
             return response.status, data.decode("utf-8", "replace")
 
-    def add_user(self, name: str, password: str, tags: str = "", vhost: str = "/", permissions: tuple[str, str, str]
-                 = (".*", ".*", ".*")) -> None:
+    def add_user(
+        self,
+        name: str,
+        password: str,
+        tags: str = "",
+        vhost: str = "/",
+        permissions: tuple[str, str, str] = (".*", ".*", ".*"),
+    ) -> None:
         """A user with (configure, write, read) on `vhost`, through the HTTP API both brokers have."""
         status, answer = self.http("PUT", f"/api/users/{quote(name, safe='')}", {"password": password, "tags": tags})
         assert status in (201, 204), (status, answer)
         configure, write, read = permissions
-        status, answer = self.http("PUT", f"/api/permissions/{quote(vhost, safe='')}/{quote(name, safe='')}",
-                                   {"configure": configure, "write": write, "read": read})
+        status, answer = self.http(
+            "PUT",
+            f"/api/permissions/{quote(vhost, safe='')}/{quote(name, safe='')}",
+            {"configure": configure, "write": write, "read": read},
+        )
         assert status in (201, 204), (status, answer)
 
     def ctl(self, *arguments: str) -> str:
         """`rabbitmqctl` on the private node (RabbitMQ only; it takes a second or two each)."""
         assert not self.is_warren
         return subprocess.run(
-            [str(RABBITMQ_BIN / "rabbitmqctl"), "-q", *arguments], env=self.environment, cwd=self.folder, check=True,
-            capture_output=True, text=True, user=_rabbitmq_uid(),
+            [str(RABBITMQ_BIN / "rabbitmqctl"), "-q", *arguments],
+            env=self.environment,
+            cwd=self.folder,
+            check=True,
+            capture_output=True,
+            text=True,
+            user=_rabbitmq_uid(),
         ).stdout
 
 
@@ -234,8 +248,13 @@ def start_rabbitmq(plugins: tuple[str, ...] = (), extra_config: str = "") -> Ite
         output = stack.enter_context(open(folder / "log" / "out", "wb"))
         # Our own port mapper in the foreground: Erlang would start one as a daemon that outlives the tests.
         mapper = subprocess.Popen(
-            ["epmd", "-address", "127.0.0.1", "-port", str(epmd_port)], env=environment, stdout=output, stderr=output,
-            stdin=subprocess.DEVNULL, start_new_session=True, user=uid,
+            ["epmd", "-address", "127.0.0.1", "-port", str(epmd_port)],
+            env=environment,
+            stdout=output,
+            stderr=output,
+            stdin=subprocess.DEVNULL,
+            start_new_session=True,
+            user=uid,
         )
         stack.callback(_end, mapper)
         broker = RunningBroker("rabbitmq", port, http_port, folder, _start_node(folder, environment), environment)
@@ -247,8 +266,14 @@ def start_rabbitmq(plugins: tuple[str, ...] = (), extra_config: str = "") -> Ite
 def _start_node(folder: Path, environment: dict[str, str]) -> subprocess.Popen[bytes]:
     with open(folder / "log" / "out", "ab") as output:
         return subprocess.Popen(
-            [str(RABBITMQ_BIN / "rabbitmq-server")], env=environment, cwd=folder, stdout=output, stderr=output,
-            stdin=subprocess.DEVNULL, start_new_session=True, user=_rabbitmq_uid(),
+            [str(RABBITMQ_BIN / "rabbitmq-server")],
+            env=environment,
+            cwd=folder,
+            stdout=output,
+            stderr=output,
+            stdin=subprocess.DEVNULL,
+            start_new_session=True,
+            user=_rabbitmq_uid(),
         )
 
 
@@ -294,13 +319,33 @@ def start_warren(
         source = str(Path(next(iter(package.submodule_search_locations))).parent.resolve())
     env = {**os.environ, **(environment or {})}
     env["PYTHONPATH"] = os.pathsep.join(filter(None, [source, env.get("PYTHONPATH", "")]))
-    command = [sys.executable, "-m", "warrenmq", "serve", "--port", "0", "--http-port", "0",
-               "--ready-file", str(ready_file), "--data-dir", str(data_dir or folder / "data"), *arguments]
+    command = [
+        sys.executable,
+        "-m",
+        "warrenmq",
+        "serve",
+        "--port",
+        "0",
+        "--http-port",
+        "0",
+        "--ready-file",
+        str(ready_file),
+        "--data-dir",
+        str(data_dir or folder / "data"),
+        *arguments,
+    ]
     with contextlib.ExitStack() as stack:
         stack.callback(shutil.rmtree, folder, ignore_errors=True)
         output = stack.enter_context(open(log_file, "wb"))
-        process = subprocess.Popen(command, env=env, cwd=folder, stdout=output, stderr=subprocess.STDOUT,
-                                   stdin=subprocess.DEVNULL, start_new_session=True)
+        process = subprocess.Popen(
+            command,
+            env=env,
+            cwd=folder,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            stdin=subprocess.DEVNULL,
+            start_new_session=True,
+        )
         stack.callback(_end, process)
         deadline = time.monotonic() + START_SECONDS
         while not ready_file.exists():

@@ -44,7 +44,10 @@ METHODS: dict[str, tuple[int, int, str]] = {
     "access.request": (30, 10, "realm:s exclusive:b passive:b active:b write:b read:b"),
     "access.request-ok": (30, 11, "ticket:h"),
     "exchange.declare": (
-        40, 10, "ticket:h exchange:s type:s passive:b durable:b auto_delete:b internal:b nowait:b arguments:t"),
+        40,
+        10,
+        "ticket:h exchange:s type:s passive:b durable:b auto_delete:b internal:b nowait:b arguments:t",
+    ),
     "exchange.declare-ok": (40, 11, ""),
     "exchange.delete": (40, 20, "ticket:h exchange:s if_unused:b nowait:b"),
     "exchange.delete-ok": (40, 21, ""),
@@ -52,8 +55,7 @@ METHODS: dict[str, tuple[int, int, str]] = {
     "exchange.bind-ok": (40, 31, ""),
     "exchange.unbind": (40, 40, "ticket:h destination:s source:s routing_key:s nowait:b arguments:t"),
     "exchange.unbind-ok": (40, 51, ""),
-    "queue.declare": (
-        50, 10, "ticket:h queue:s passive:b durable:b exclusive:b auto_delete:b nowait:b arguments:t"),
+    "queue.declare": (50, 10, "ticket:h queue:s passive:b durable:b exclusive:b auto_delete:b nowait:b arguments:t"),
     "queue.declare-ok": (50, 11, "queue:s message_count:l consumer_count:l"),
     "queue.bind": (50, 20, "ticket:h queue:s exchange:s routing_key:s nowait:b arguments:t"),
     "queue.bind-ok": (50, 21, ""),
@@ -65,8 +67,7 @@ METHODS: dict[str, tuple[int, int, str]] = {
     "queue.unbind-ok": (50, 51, ""),
     "basic.qos": (60, 10, "prefetch_size:l prefetch_count:h global_:b"),
     "basic.qos-ok": (60, 11, ""),
-    "basic.consume": (
-        60, 20, "ticket:h queue:s consumer_tag:s no_local:b no_ack:b exclusive:b nowait:b arguments:t"),
+    "basic.consume": (60, 20, "ticket:h queue:s consumer_tag:s no_local:b no_ack:b exclusive:b nowait:b arguments:t"),
     "basic.consume-ok": (60, 21, "consumer_tag:s"),
     "basic.cancel": (60, 30, "consumer_tag:s nowait:b"),
     "basic.cancel-ok": (60, 31, "consumer_tag:s"),
@@ -95,10 +96,20 @@ NAMES = {(class_id, method_id): name for name, (class_id, method_id, _) in METHO
 
 #: flag -> (property, type)
 PROPERTIES: list[tuple[int, str, str]] = [
-    (0x8000, "content_type", "s"), (0x4000, "content_encoding", "s"), (0x2000, "headers", "t"),
-    (0x1000, "delivery_mode", "o"), (0x0800, "priority", "o"), (0x0400, "correlation_id", "s"),
-    (0x0200, "reply_to", "s"), (0x0100, "expiration", "s"), (0x0080, "message_id", "s"), (0x0040, "timestamp", "q"),
-    (0x0020, "type", "s"), (0x0010, "user_id", "s"), (0x0008, "app_id", "s"), (0x0004, "cluster_id", "s"),
+    (0x8000, "content_type", "s"),
+    (0x4000, "content_encoding", "s"),
+    (0x2000, "headers", "t"),
+    (0x1000, "delivery_mode", "o"),
+    (0x0800, "priority", "o"),
+    (0x0400, "correlation_id", "s"),
+    (0x0200, "reply_to", "s"),
+    (0x0100, "expiration", "s"),
+    (0x0080, "message_id", "s"),
+    (0x0040, "timestamp", "q"),
+    (0x0020, "type", "s"),
+    (0x0010, "user_id", "s"),
+    (0x0008, "app_id", "s"),
+    (0x0004, "cluster_id", "s"),
 ]
 
 _STRUCTS = {"o": ">B", "h": ">H", "l": ">I", "q": ">Q"}
@@ -128,8 +139,18 @@ def longstr(text: str | bytes) -> bytes:
 def value(item: object) -> bytes:
     if isinstance(item, Typed):
         letter, inner = item.letter, item.value
-        formats = {"b": ">b", "B": ">B", "s": ">h", "u": ">H", "I": ">i", "i": ">I", "l": ">q", "T": ">Q", "f": ">f",
-                   "d": ">d"}
+        formats = {
+            "b": ">b",
+            "B": ">B",
+            "s": ">h",
+            "u": ">H",
+            "I": ">i",
+            "i": ">I",
+            "l": ">q",
+            "T": ">Q",
+            "f": ">f",
+            "d": ">d",
+        }
         if letter in formats:
             return letter.encode() + struct.pack(formats[letter], inner)
         if letter in "Sx":
@@ -209,14 +230,23 @@ def header(body_size: int, class_id: int = 60, weight: int = 0, **properties: ob
     return struct.pack(">HHQH", class_id, weight, body_size, flags) + data
 
 
-def publish(channel: int, exchange: str, routing_key: str, body: bytes = b"", mandatory: bool = False,
-            immediate: bool = False, frame_max: int = 131072, **properties: object) -> bytes:
+def publish(
+    channel: int,
+    exchange: str,
+    routing_key: str,
+    body: bytes = b"",
+    mandatory: bool = False,
+    immediate: bool = False,
+    frame_max: int = 131072,
+    **properties: object,
+) -> bytes:
     """A whole publish: method, header and body frames."""
-    out = method(channel, "basic.publish", exchange=exchange, routing_key=routing_key, mandatory=mandatory,
-                 immediate=immediate)
+    out = method(
+        channel, "basic.publish", exchange=exchange, routing_key=routing_key, mandatory=mandatory, immediate=immediate
+    )
     out += frame(HEADER, channel, header(len(body), **properties))  # type: ignore[arg-type]
     for start in range(0, len(body), frame_max - 8):
-        out += frame(BODY, channel, body[start:start + frame_max - 8])
+        out += frame(BODY, channel, body[start : start + frame_max - 8])
     return out
 
 
@@ -255,10 +285,10 @@ class Frame:
                 position, bit = position + 1, 0
             if kind == "s":
                 end = position + 1 + self.data[position]
-                item = self.data[position + 1:end].decode("utf-8", "backslashreplace")
+                item = self.data[position + 1 : end].decode("utf-8", "backslashreplace")
             elif kind in "St":
                 end = position + 4 + int(struct.unpack_from(">I", self.data, position)[0])
-                raw = self.data[position + 4:end]
+                raw = self.data[position + 4 : end]
                 item = raw if kind == "t" else raw.decode("utf-8", "backslashreplace")
             else:
                 end = position + struct.calcsize(_STRUCTS[kind])
@@ -285,7 +315,7 @@ def normalised(received: Frame) -> Frame:
     if received.name == "connection.start":
         raw = received.values["server_properties"]
         assert isinstance(raw, bytes)
-        data = data[:6] + b"{}" + data[10 + len(raw):]
+        data = data[:6] + b"{}" + data[10 + len(raw) :]
     return Frame(received.kind, received.channel, data)
 
 
@@ -348,10 +378,22 @@ class RawClient:
 
     # -- the usual beginning
 
-    def handshake(self, username: str = "guest", password: str = "guest", vhost: str = "/", channel_max: int = 2047,
-                  frame_max: int = 131072, heartbeat: int = 0, capabilities: tuple[str, ...] = (
-                      "authentication_failure_close", "consumer_cancel_notify", "basic.nack", "publisher_confirms",
-                      "connection.blocked")) -> RawClient:
+    def handshake(
+        self,
+        username: str = "guest",
+        password: str = "guest",
+        vhost: str = "/",
+        channel_max: int = 2047,
+        frame_max: int = 131072,
+        heartbeat: int = 0,
+        capabilities: tuple[str, ...] = (
+            "authentication_failure_close",
+            "consumer_cancel_notify",
+            "basic.nack",
+            "publisher_confirms",
+            "connection.blocked",
+        ),
+    ) -> RawClient:
         self.send(PROTOCOL_HEADER)
         self.wait("connection.start")
         self.start_ok(username, password, capabilities)
@@ -361,8 +403,14 @@ class RawClient:
         return self
 
     def start_ok(self, username: str, password: str, capabilities: tuple[str, ...] = ()) -> None:
-        self.send_method(0, "connection.start-ok", mechanism="PLAIN", response=f"\0{username}\0{password}",
-                         locale="en_US", client_properties={"capabilities": dict.fromkeys(capabilities, True)})
+        self.send_method(
+            0,
+            "connection.start-ok",
+            mechanism="PLAIN",
+            response=f"\0{username}\0{password}",
+            locale="en_US",
+            client_properties={"capabilities": dict.fromkeys(capabilities, True)},
+        )
 
     def open(self, channel: int = 1) -> RawClient:
         self.open_channels.add(channel)
@@ -378,9 +426,9 @@ class RawClient:
             if len(self._buffer) >= 7 and not self._buffer.startswith(b"AMQP"):
                 kind, channel, size = struct.unpack_from(">BHI", self._buffer)
                 if len(self._buffer) >= size + 8:
-                    assert self._buffer[size + 7] == 0xCE, self._buffer[:size + 8]
-                    data = self._buffer[7:size + 7]
-                    self._buffer = self._buffer[size + 8:]
+                    assert self._buffer[size + 7] == 0xCE, self._buffer[: size + 8]
+                    data = self._buffer[7 : size + 7]
+                    self._buffer = self._buffer[size + 8 :]
                     received = Frame(kind, channel, data)
                     if kind == HEARTBEAT:
                         self.heartbeats += 1
@@ -420,8 +468,9 @@ class RawClient:
                 return Frame(METHOD, 0, struct.pack(">HH", 0, 0))
             if received.name in names and channel in (None, received.channel):
                 return received
-            if received.name == "connection.close" or (received.name == "channel.close"
-                                                       and channel in (None, received.channel)):
+            if received.name == "connection.close" or (
+                received.name == "channel.close" and channel in (None, received.channel)
+            ):
                 return received
 
     def wait_message(self, *names: str) -> tuple[Frame, bytes, bytes]:

@@ -58,10 +58,21 @@ def test_very_many_octets_are_not_all_written_as_numbers() -> None:
 
 
 NUMBERS = [
-    (0.0, "0.0"), (-0.0, "-0.0"), (1.0, "1.0"), (1000.0, "1.0e3"), (100.0, "100.0"), (1.5, "1.5"), (0.001, "0.001"),
-    (0.0001, "0.0001"), (0.00001, "1.0e-5"), (1e22, "1.0e22"), (1e100, "1.0e100"), (-123456.75, "-123456.75"),
-    (2.0**53, "9.007199254740992e15"), (2.0**53 - 1, "9007199254740991.0"),
-]  # fmt: skip
+    (0.0, "0.0"),
+    (-0.0, "-0.0"),
+    (1.0, "1.0"),
+    (1000.0, "1.0e3"),
+    (100.0, "100.0"),
+    (1.5, "1.5"),
+    (0.001, "0.001"),
+    (0.0001, "0.0001"),
+    (0.00001, "1.0e-5"),
+    (1e22, "1.0e22"),
+    (1e100, "1.0e100"),
+    (-123456.75, "-123456.75"),
+    (2.0**53, "9.007199254740992e15"),
+    (2.0**53 - 1, "9007199254740991.0"),
+]
 
 
 @pytest.mark.pure
@@ -73,9 +84,17 @@ def test_floats_have_a_point_and_the_shorter_of_two_forms(value: float, shown: s
 @pytest.mark.pure
 @pytest.mark.parametrize(
     ("text", "shown"),
-    [("true", "true"), ("direct", "direct"), ("a_b@1", "a_b@1"), ("x-delayed-message", "'x-delayed-message'"),
-     ("Upper", "'Upper'"), ("x.y", "'x.y'"), ("1a", "'1a'"), ("", "''")],
-)  # fmt: skip
+    [
+        ("true", "true"),
+        ("direct", "direct"),
+        ("a_b@1", "a_b@1"),
+        ("x-delayed-message", "'x-delayed-message'"),
+        ("Upper", "'Upper'"),
+        ("x.y", "'x.y'"),
+        ("1a", "'1a'"),
+        ("", "''"),
+    ],
+)
 def test_an_atom_is_quoted_when_it_is_more_than_a_word(text: str, shown: str) -> None:
     assert atom(text) == shown
 
@@ -84,11 +103,21 @@ def test_an_atom_is_quoted_when_it_is_more_than_a_word(text: str, shown: str) ->
 @pytest.mark.parametrize(
     ("value", "shown"),
     [
-        (None, "null"), (True, "true"), (False, "false"), (5, "5"), ("x", '<<"x">>'), ("", "<<>>"), ([], "[]"),
-        ({}, "#{}"), ([1, "x", 1.5, None], '[1,<<"x">>,1.5,null]'), ([97, 98], '"ab"'), ([1, 2], "[1,2]"),
-        ([97, True], "[97,true]"), ({"b": 1, "a": {"c": [True]}}, '#{<<"a">> => #{<<"c">> => [true]},<<"b">> => 1}'),
+        (None, "null"),
+        (True, "true"),
+        (False, "false"),
+        (5, "5"),
+        ("x", '<<"x">>'),
+        ("", "<<>>"),
+        ([], "[]"),
+        ({}, "#{}"),
+        ([1, "x", 1.5, None], '[1,<<"x">>,1.5,null]'),
+        ([97, 98], '"ab"'),
+        ([1, 2], "[1,2]"),
+        ([97, True], "[97,true]"),
+        ({"b": 1, "a": {"c": [True]}}, '#{<<"a">> => #{<<"c">> => [true]},<<"b">> => 1}'),
     ],
-)  # fmt: skip
+)
 def test_a_value_of_json_is_what_rabbitmq_makes_of_it(value: object, shown: str) -> None:
     assert json_term(value) == shown
 
@@ -97,11 +126,19 @@ def test_a_value_of_json_is_what_rabbitmq_makes_of_it(value: object, shown: str)
 @pytest.mark.parametrize(
     ("value", "shown"),
     [
-        (None, ""), (True, "true"), (5, "5"), ("x", "x"), ("", ""), ([], "[]"), ({}, "[]"), (["x", 1], '["x",1]'),
-        ({"n": 1, "t": 'a "b"'}, '[{"n",1},{"t","a \\"b\\""}]'), ({"a": {"b": None}}, '[{"a",[{"b",}]}]'),
+        (None, ""),
+        (True, "true"),
+        (5, "5"),
+        ("x", "x"),
+        ("", ""),
+        ([], "[]"),
+        ({}, "[]"),
+        (["x", 1], '["x",1]'),
+        ({"n": 1, "t": 'a "b"'}, '[{"n",1},{"t","a \\"b\\""}]'),
+        ({"a": {"b": None}}, '[{"a",[{"b",}]}]'),
         (["ä"], '["ä"]'),
     ],
-)  # fmt: skip
+)
 def test_a_cell_of_a_table_shows_text_bare_and_objects_as_property_lists(value: object, shown: str) -> None:
     assert cell_term(value) == shown
 
@@ -110,12 +147,17 @@ def test_a_cell_of_a_table_shows_text_bare_and_objects_as_property_lists(value: 
 @pytest.mark.parametrize(
     ("field", "shown"),
     [
-        (Field("t", True), "true"), (Field("V", None), "undefined"), (Field("I", -5), "-5"), (Field("T", 7), "7"),
-        (Field("D", Decimal("1.25")), "{2,125}"), (Field("D", Decimal("-1")), "{0,-1}"),
+        (Field("t", True), "true"),
+        (Field("V", None), "undefined"),
+        (Field("I", -5), "-5"),
+        (Field("T", 7), "7"),
+        (Field("D", Decimal("1.25")), "{2,125}"),
+        (Field("D", Decimal("-1")), "{0,-1}"),
         (Field("A", [Field("I", 1), Field("S", "x")]), '[{signedint,1},{longstr,<<"x">>}]'),
-        (Field("F", {"k": Field("t", False)}), '[{<<"k">>,bool,false}]'), (Field("F", {}), "[]"),
+        (Field("F", {"k": Field("t", False)}), '[{<<"k">>,bool,false}]'),
+        (Field("F", {}), "[]"),
     ],
-)  # fmt: skip
+)
 def test_what_is_inside_a_field_table_is_shown_with_its_type(field: Field, shown: str) -> None:
     assert field_term(field) == shown
 

@@ -60,7 +60,9 @@ def test_a_table_cut_anywhere_is_refused(values: Table) -> None:
 @pytest.mark.parametrize("kind", ["f", "d"])
 def test_a_float_that_is_no_number_is_not_let_in_but_what_was_kept_stays_readable(kind: str, value: float) -> None:
     for table in (
-        {"a": Field(kind, value)}, {"a": Field("A", [Field(kind, value)])}, {"a": Field("F", {"b": Field(kind, value)})}
+        {"a": Field(kind, value)},
+        {"a": Field("A", [Field(kind, value)])},
+        {"a": Field("F", {"b": Field(kind, value)})},
     ):
         encoded = encode_table(table)
         assert repr(decode_table(encoded, 0)[0]) == repr(table)
@@ -174,8 +176,14 @@ def test_python_values_get_the_types_the_http_api_gives_to_json() -> None:
     values = {"b": True, "i": 5, "f": 1.5, "s": "x", "n": None, "l": [1, "a"], "d": {"k": 1}}
     fields = from_python(values)
     assert {name: field.kind for name, field in fields.items()} == {
-        "b": "t", "i": "l", "f": "d", "s": "S", "n": "V", "l": "A", "d": "F",
-    }  # fmt: skip
+        "b": "t",
+        "i": "l",
+        "f": "d",
+        "s": "S",
+        "n": "V",
+        "l": "A",
+        "d": "F",
+    }
     assert to_python(fields) == values
     assert json.loads(json.dumps(to_python(fields))) == values
 

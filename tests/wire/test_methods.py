@@ -58,13 +58,25 @@ def test_arguments_left_out_are_zero_empty_or_false() -> None:
 def test_the_table_has_every_method_once_and_rabbitmqs_extensions() -> None:
     assert len(SPECS) == len(SPECS_BY_ID) == len(SPECS_BY_NAME) == 66
     for name in (
-        "basic.nack", "confirm.select", "confirm.select-ok", "exchange.bind", "exchange.unbind", "connection.blocked",
-        "connection.unblocked", "connection.update-secret", "basic.cancel", "basic.cancel-ok", "access.request",
-    ):  # fmt: skip
+        "basic.nack",
+        "confirm.select",
+        "confirm.select-ok",
+        "exchange.bind",
+        "exchange.unbind",
+        "connection.blocked",
+        "connection.unblocked",
+        "connection.update-secret",
+        "basic.cancel",
+        "basic.cancel-ok",
+        "access.request",
+    ):
         assert name in SPECS_BY_NAME
     assert [spec.name for spec in SPECS if spec.content] == [
-        "basic.publish", "basic.return", "basic.deliver", "basic.get-ok",
-    ]  # fmt: skip
+        "basic.publish",
+        "basic.return",
+        "basic.deliver",
+        "basic.get-ok",
+    ]
 
 
 def test_bits_share_an_octet_lowest_first() -> None:

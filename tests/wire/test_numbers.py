@@ -16,8 +16,15 @@ pytestmark = pytest.mark.pure
 
 SOURCES = Path(next(iter(warrenmq.__path__)))
 #: where a number is followed by class-id and method-id, or is a reply code: function -> the argument's place
-CODES = {"AmqpError": 0, "ConnectionClosed": 0, "ChannelClosed": 0, "refused_publish": 0, "Stage": 1, "shut": 0,
-         "basic_return": 1}  # fmt: skip
+CODES = {
+    "AmqpError": 0,
+    "ConnectionClosed": 0,
+    "ChannelClosed": 0,
+    "refused_publish": 0,
+    "Stage": 1,
+    "shut": 0,
+    "basic_return": 1,
+}
 IDS = {"AmqpError": (2, 3), "command_while_committing": (0, 1), "unknown_tag": (1,)}
 
 

@@ -31,9 +31,11 @@ class LogListener(Listener):
     def damaged(self, address: i64, problem: str) -> None:
         """Before anybody came to it: whoever holds it will set it aside."""
         fields: dict[str, object] = {
-            "place": named(address), "queue": ", ".join(self._broker.names_of_damaged(address)), "reason": problem,
+            "place": named(address),
+            "queue": ", ".join(self._broker.names_of_damaged(address)),
+            "reason": problem,
             "id": f"log-{address}",
-        }  # fmt: skip
+        }
         self._broker.notes.event("error", "message_damaged", fields)
 
     def segment_damaged(self, segment: i64, problem: str) -> None:

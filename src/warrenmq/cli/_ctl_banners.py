@@ -127,7 +127,7 @@ BANNERS = {
     "os_env": "Listing environment variables that are read here...",
     "log_location": "Log file location(s) on node {node} ...",
     "log_tail": "Last {number} log lines on node {node} ...",
-}  # fmt: skip
+}
 
 
 def banner(verb: str, call: Call) -> str:

@@ -107,8 +107,10 @@ def check_port_listener(call: Call) -> Result:
     if int(port) not in ports:
         raise Failure(
             f"No listener for port {port} is active on node {call.node}. Found listeners that use the following "
-            f"ports: {', '.join(str(one) for one in ports)}", UNAVAILABLE, plain=True,
-        )  # fmt: skip
+            f"ports: {', '.join(str(one) for one in ports)}",
+            UNAVAILABLE,
+            plain=True,
+        )
     return Facts(f"A listener for port {port} is running on node {call.node}.", OK)
 
 
@@ -118,8 +120,9 @@ def check_protocol_listener(call: Call) -> Result:
         protocols = ", ".join(sorted({one["protocol"] for one in listeners_of(call)}))
         raise Failure(
             f"No listener for protocol {protocol} is active on node {call.node}. Found listeners for the following "
-            f"protocols: {protocols}", UNAVAILABLE,
-        )  # fmt: skip
+            f"protocols: {protocols}",
+            UNAVAILABLE,
+        )
     return Facts(f"A listener for protocol {protocol} is running on node {call.node}.", OK)
 
 

@@ -99,7 +99,7 @@ def log_tail(call: Call) -> Result:
     if not wanted.isdigit():
         raise Misuse("number must be a positive integer")
     with _log(call).open(encoding="utf-8", errors="replace") as file:
-        return "".join(file.readlines()[-int(wanted):]).rstrip("\n")
+        return "".join(file.readlines()[-int(wanted) :]).rstrip("\n")
 
 
 def log_tail_stream(call: Call) -> Result:

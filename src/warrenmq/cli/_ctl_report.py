@@ -37,8 +37,15 @@ def listeners_of(call: Call) -> list[dict[str, Any]]:
     for one in call.api.get("/overview")["listeners"]:
         host = f"[{one['ip_address']}]" if ":" in one["ip_address"] else one["ip_address"]
         purpose = PURPOSES.get(one["protocol"], one["protocol"])
-        found.append({"interface": host, "node": one["node"], "port": one["port"], "protocol": one["protocol"],
-                      "purpose": purpose})  # fmt: skip
+        found.append(
+            {
+                "interface": host,
+                "node": one["node"],
+                "port": one["port"],
+                "protocol": one["protocol"],
+                "purpose": purpose,
+            }
+        )
     return found
 
 
@@ -75,8 +82,10 @@ def status(call: Call) -> Result:
         "disk_free_limit": node["disk_free_limit"],
         "erlang_version": overview["erlang_full_version"],
         "file_descriptors": {
-            "sockets_limit": node["sockets_total"], "sockets_used": node["sockets_used"],
-            "total_limit": node["fd_total"], "total_used": node["fd_used"],
+            "sockets_limit": node["sockets_total"],
+            "sockets_used": node["sockets_used"],
+            "total_limit": node["fd_total"],
+            "total_used": node["fd_used"],
         },
         "is_under_maintenance": False,
         "listeners": told,
@@ -94,36 +103,48 @@ def status(call: Call) -> Result:
         "uptime": node["uptime"] // 1000,
         "vm_memory_calculation_strategy": "rss",
         "vm_memory_high_watermark_limit": node["mem_limit"],
-    }  # fmt: skip
+    }
     sections = [
         _section(
-            "Runtime", f"OS PID: {node['os_pid']}", f"OS: {data['os']}", f"Uptime (seconds): {data['uptime']}",
-            "Is under maintenance?: false", f"Warren version: {overview['product_version']}",
-            f"RabbitMQ version: {overview['rabbitmq_version']}", f"Node name: {node['name']}",
-            f"Runtime: {overview['erlang_full_version']}", f"Crypto library: {ssl.OPENSSL_VERSION}",
+            "Runtime",
+            f"OS PID: {node['os_pid']}",
+            f"OS: {data['os']}",
+            f"Uptime (seconds): {data['uptime']}",
+            "Is under maintenance?: false",
+            f"Warren version: {overview['product_version']}",
+            f"RabbitMQ version: {overview['rabbitmq_version']}",
+            f"Node name: {node['name']}",
+            f"Runtime: {overview['erlang_full_version']}",
+            f"Crypto library: {ssl.OPENSSL_VERSION}",
         ),
         _section("Data directory", f"Node data directory: {node['db_dir']}"),
         _section("Config files", *(f" * {file}" for file in node["config_files"])),
         _section("Log file(s)", *(f" * {file}" for file in node["log_files"])),
         _section("Alarms", *alarms_of(node)),
         _section(
-            "Memory", f"Total memory used: {node['mem_used'] / factor:.4f} {unit}", "Calculation strategy: rss",
+            "Memory",
+            f"Total memory used: {node['mem_used'] / factor:.4f} {unit}",
+            "Calculation strategy: rss",
             f"Memory high watermark, computed to: {node['mem_limit'] / factor:.4f} {unit}",
         ),
         _section(
-            "File Descriptors", f"Total: {node['fd_used']}, limit: {node['fd_total']}",
+            "File Descriptors",
+            f"Total: {node['fd_used']}, limit: {node['fd_total']}",
             f"Sockets: {node['sockets_used']}, limit: {node['sockets_total']}",
         ),
         _section(
-            "Free Disk Space", f"Low free disk space watermark: {node['disk_free_limit'] / factor:.4f} {unit}",
+            "Free Disk Space",
+            f"Low free disk space watermark: {node['disk_free_limit'] / factor:.4f} {unit}",
             f"Free disk space: {node['disk_free'] / factor:.4f} {unit}",
         ),
         _section(
-            "Totals", f"Connection count: {totals['connection_count']}", f"Queue count: {totals['queue_count']}",
+            "Totals",
+            f"Connection count: {totals['connection_count']}",
+            f"Queue count: {totals['queue_count']}",
             f"Virtual host count: {totals['virtual_host_count']}",
         ),
         _section("Listeners", *(listener_line(one) for one in told)),
-    ]  # fmt: skip
+    ]
     return Facts("\n\n".join(sections), data)
 
 
@@ -132,27 +153,36 @@ def cluster_status(call: Call) -> Result:
     node, overview, told = node_of(call), call.api.get("/overview"), listeners_of(call)
     name, flags = str(node["name"]), call.api.get("/feature-flags")
     version = {
-        "erlang_version": overview["erlang_full_version"], "rabbitmq_name": overview["product_name"],
+        "erlang_version": overview["erlang_full_version"],
+        "rabbitmq_name": overview["product_name"],
         "rabbitmq_version": overview["rabbitmq_version"],
-    }  # fmt: skip
+    }
     data = {
-        "alarms": alarms_of(node), "cluster_name": overview["cluster_name"], "disk_nodes": [name],
-        "feature_flags": flags, "listeners": {name: told},
-        "maintenance_status": {name: "not under maintenance"}, "partitions": {}, "ram_nodes": [],
-        "running_nodes": [name], "versions": {name: version},
-    }  # fmt: skip
+        "alarms": alarms_of(node),
+        "cluster_name": overview["cluster_name"],
+        "disk_nodes": [name],
+        "feature_flags": flags,
+        "listeners": {name: told},
+        "maintenance_status": {name: "not under maintenance"},
+        "partitions": {},
+        "ram_nodes": [],
+        "running_nodes": [name],
+        "versions": {name: version},
+    }
     sections = [
         _section("Basics", f"Cluster name: {overview['cluster_name']}"),
         _section("Disk Nodes", name),
         _section("Running Nodes", name),
-        _section("Versions", f"{name}: {version['rabbitmq_name']} {version['rabbitmq_version']} on "
-                             f"{version['erlang_version']}"),
+        _section(
+            "Versions",
+            f"{name}: {version['rabbitmq_name']} {version['rabbitmq_version']} on {version['erlang_version']}",
+        ),
         _section("Maintenance status", f"Node: {name}, status: not under maintenance"),
         _section("Alarms", *alarms_of(node)),
         _section("Network Partitions"),
         _section("Listeners", *(f"Node: {name}, i{listener_line(one)[1:]}" for one in told)),
         _section("Feature flags", *(f"Flag: {one['name']}, state: {one['state']}" for one in flags)),
-    ]  # fmt: skip
+    ]
     return Facts("\n\n".join(sections), data)
 
 
@@ -197,10 +227,21 @@ def _part(verb: Callable[[Call], Result], call: Call) -> str:
 
 
 ABOUT_THE_NODE = (
-    status, cluster_status, environment, lists.list_connections, lists.list_channels, who.list_users,
+    status,
+    cluster_status,
+    environment,
+    lists.list_connections,
+    lists.list_channels,
+    who.list_users,
     settings.list_vhosts,
-)  # fmt: skip
+)
 ABOUT_A_VHOST = (
-    lists.list_queues, lists.list_exchanges, lists.list_bindings, lists.list_consumers, who.list_permissions,
-    settings.list_policies, settings.list_operator_policies, settings.list_parameters,
-)  # fmt: skip
+    lists.list_queues,
+    lists.list_exchanges,
+    lists.list_bindings,
+    lists.list_consumers,
+    who.list_permissions,
+    settings.list_policies,
+    settings.list_operator_policies,
+    settings.list_parameters,
+)

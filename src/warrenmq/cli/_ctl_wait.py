@@ -40,8 +40,11 @@ def _serving(call: Call) -> str:
 
 def await_startup(call: Call) -> Result:
     """Until clients are served; a broker that is not there yet is waited for."""
-    _until(_deadline(call), lambda: _serving(call),
-           lambda problem: Failure(f"timed out waiting for the broker to start: {problem}", TIMED_OUT))  # fmt: skip
+    _until(
+        _deadline(call),
+        lambda: _serving(call),
+        lambda problem: Failure(f"timed out waiting for the broker to start: {problem}", TIMED_OUT),
+    )
     return None
 
 
@@ -61,8 +64,9 @@ def wait(call: Call) -> Result:
     if (given is None) == (not call.arguments):
         raise Misuse('"No pid or pidfile specified"' if given is None else '"Cannot specify both pid and pidfile"')
     deadline = _deadline(call)
-    late = Failure(f"Error: operation wait timed out. Timeout value used: {call.options.get('timeout')}", TIMED_OUT,
-                   plain=True)  # fmt: skip
+    late = Failure(
+        f"Error: operation wait timed out. Timeout value used: {call.options.get('timeout')}", TIMED_OUT, plain=True
+    )
     if given is None:
         file = Path(call.arguments[0])
         _until(deadline, lambda: "" if _pid(file) else "no such file", lambda _: late)

@@ -73,9 +73,7 @@ def authenticate_user(call: Call) -> Result:
     name, password = call.arguments[0], _password(call)
     answer = call.api.ask("GET", "/whoami", user=(name, password))
     if answer.status == 401 and answer.reason == "Login failed":
-        raise Failure(
-            f"Error: failed to authenticate user \"{name}\"\nuser '{name}' - invalid credentials", DATA
-        )
+        raise Failure(f"Error: failed to authenticate user \"{name}\"\nuser '{name}' - invalid credentials", DATA)
     return "Success"
 
 

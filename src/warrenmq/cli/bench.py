@@ -38,10 +38,24 @@ def bench(
     from warrenmq.bench.workload import Workload
 
     workload = Workload(
-        messages=messages, size=size, publishers=publishers, consumers=consumers, queues=queues,
-        exchange_type=kind, exchange=exchange, bindings=bindings, keys=keys, persistent=persistent, durable=durable,
-        confirms=confirms, mandatory=mandatory, ack_every=ack_every, prefetch=prefetch, rate=rate, fill=fill,
-    )  # fmt: skip
+        messages=messages,
+        size=size,
+        publishers=publishers,
+        consumers=consumers,
+        queues=queues,
+        exchange_type=kind,
+        exchange=exchange,
+        bindings=bindings,
+        keys=keys,
+        persistent=persistent,
+        durable=durable,
+        confirms=confirms,
+        mandatory=mandatory,
+        ack_every=ack_every,
+        prefetch=prefetch,
+        rate=rate,
+        fill=fill,
+    )
     try:
         if workload.problems():
             raise BenchFailed("; ".join(workload.problems()))

@@ -27,18 +27,56 @@ DEFAULT_URL = "http://guest:guest@127.0.0.1:15672"
 #: Options that every verb takes; others are named in the usage of the verbs they belong to.
 GENERAL = {"vhost", "quiet", "silent", "node", "longnames", "timeout", "formatter", "no-table-headers", "url"}
 FLAGS = {
-    "quiet", "silent", "longnames", "no-table-headers", "if-empty", "if-unused", "global", "online", "offline", "local",
-    "skip-if-unchanged", "all", "details",
-}  # fmt: skip
+    "quiet",
+    "silent",
+    "longnames",
+    "no-table-headers",
+    "if-empty",
+    "if-unused",
+    "global",
+    "online",
+    "offline",
+    "local",
+    "skip-if-unchanged",
+    "all",
+    "details",
+}
 VALUED = {
-    "vhost", "node", "timeout", "formatter", "url", "priority", "apply-to", "limit", "per-connection-delay", "format",
-    "queue-timeout", "user", "description", "tags", "default-queue-type", "unit", "within", "pid", "number", "duration",
+    "vhost",
+    "node",
+    "timeout",
+    "formatter",
+    "url",
+    "priority",
+    "apply-to",
+    "limit",
+    "per-connection-delay",
+    "format",
+    "queue-timeout",
+    "user",
+    "description",
+    "tags",
+    "default-queue-type",
+    "unit",
+    "within",
+    "pid",
+    "number",
+    "duration",
     "address-family",
-}  # fmt: skip
+}
 SHORT = {
-    "-p": "vhost", "-q": "quiet", "-s": "silent", "-n": "node", "-l": "longnames", "-t": "timeout", "-e": "if-empty",
-    "-u": "if-unused", "-P": "pid", "-N": "number", "-d": "duration",
-}  # fmt: skip
+    "-p": "vhost",
+    "-q": "quiet",
+    "-s": "silent",
+    "-n": "node",
+    "-l": "longnames",
+    "-t": "timeout",
+    "-e": "if-empty",
+    "-u": "if-unused",
+    "-P": "pid",
+    "-N": "number",
+    "-d": "duration",
+}
 
 
 def register(app: typer.Typer) -> None:
@@ -83,8 +121,9 @@ def run(arguments: list[str]) -> str | None:
         return answer(verb, words, options)
     except Misuse as misuse:
         given = " ".join(_without_url(arguments))
-        raise Failure(f"{misuse.text}\nArguments given:\n\t{given}\n\nUsage\n\nwarren ctl {verb.help}",
-                      misuse.status, plain=True) from None  # fmt: skip
+        raise Failure(
+            f"{misuse.text}\nArguments given:\n\t{given}\n\nUsage\n\nwarren ctl {verb.help}", misuse.status, plain=True
+        ) from None
 
 
 def answer(verb: Verb, words: list[str], options: dict[str, str]) -> str:

@@ -43,8 +43,12 @@ def list_messages(
     """What waits, the earliest first."""
     query: list[tuple[str, str]] = [("header", one) for one in header or []]
     for name, value in (
-        ("exchange", exchange), ("routing_key", routing_key), ("message_id", message_id), ("from", since), ("to", until)
-    ):  # fmt: skip
+        ("exchange", exchange),
+        ("routing_key", routing_key),
+        ("message_id", message_id),
+        ("from", since),
+        ("to", until),
+    ):
         if value is not None:
             query.append((name, value))
     api = _api(url)
@@ -183,10 +187,16 @@ def _table(items: list[Any]) -> None:
     for one in items:
         body = one["payload"] if one["payload_encoding"] == "string" else f"base64:{one['payload']}"
         body = " ".join(body.split())
-        rows.append((
-            one["due"], one["id"], one["exchange"], ",".join(one["routing_keys"]), str(one["payload_bytes"]),
-            body if len(body) <= 40 else body[:37] + "...",
-        ))  # fmt: skip
+        rows.append(
+            (
+                one["due"],
+                one["id"],
+                one["exchange"],
+                ",".join(one["routing_keys"]),
+                str(one["payload_bytes"]),
+                body if len(body) <= 40 else body[:37] + "...",
+            )
+        )
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     for row in rows:
         print("  ".join(value.ljust(width) for value, width in zip(row, widths, strict=True)).rstrip())

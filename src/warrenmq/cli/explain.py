@@ -102,7 +102,6 @@ def _headers(given: list[str]) -> dict[str, object] | None:
     return headers
 
 
-
 # --- showing
 
 

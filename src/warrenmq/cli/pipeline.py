@@ -67,9 +67,15 @@ def ingest(
         from warrenmq.spark.jobs.ingest import ingest as job
 
         done = job(
-            spark, options, lake, checkpoint=checkpoint, continuous=continuous, interval=interval, progress=_tell,
+            spark,
+            options,
+            lake,
+            checkpoint=checkpoint,
+            continuous=continuous,
+            interval=interval,
+            progress=_tell,
             table=table,
-        )  # fmt: skip
+        )
         _tell(f"{done.rows:,} messages in {done.batches} batches, {done.seconds:.1f} s, in {lake}")
 
 
@@ -134,8 +140,11 @@ def route(
         from warrenmq.spark.routing import route_files
 
         options: dict[str, Any] = {
-            "vhost": vhost, "user": user, "mandatory": mandatory, "max_message_size": max_message_size,
-        }  # fmt: skip
+            "vhost": vhost,
+            "user": user,
+            "mandatory": mandatory,
+            "max_message_size": max_message_size,
+        }
         if format == "parquet":
             routed = route_files(spark, table, definitions, **options)
         else:
@@ -264,9 +273,13 @@ def _broker(
 ) -> dict[str, str]:
     options = dict(_pair(text, "--option") for text in option or [])
     named = {
-        "url": url, "host": host, "port": port, "httpPort": http_port, "passwordEnv": password_env,
+        "url": url,
+        "host": host,
+        "port": port,
+        "httpPort": http_port,
+        "passwordEnv": password_env,
         "passwordFile": password_file,
-    }  # fmt: skip
+    }
     options.update({name: str(value) for name, value in named.items() if value is not None})
     return options
 

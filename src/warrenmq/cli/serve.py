@@ -97,8 +97,9 @@ async def serve(settings: Settings, reread: Callable[[], Settings]) -> None:
     try:
         configure(settings.log_level, settings.log_format, file=settings.log_file)
     except OSError as error:
-        raise CannotStart(f"the log file {settings.log_file} cannot be written ({error.strerror}): name another one "
-                          "with --log-file") from None  # fmt: skip
+        raise CannotStart(
+            f"the log file {settings.log_file} cannot be written ({error.strerror}): name another one with --log-file"
+        ) from None
     supervisor = Supervisor()
     stop = asyncio.Event()
     reason = ["shutdown"]

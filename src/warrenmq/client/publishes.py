@@ -94,9 +94,14 @@ class Publishes:
     """
 
     def __init__(
-        self, rows: int, body: TextColumn, generated: list[str], delivery_mode: int, mandatory: bool,
+        self,
+        rows: int,
+        body: TextColumn,
+        generated: list[str],
+        delivery_mode: int,
+        mandatory: bool,
         convert: Callable[[str, str], bytes],
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.rows: Final[i64] = rows
         self.body: Final = body
         self.generated: Final = generated  # ids of rows that have none

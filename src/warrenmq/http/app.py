@@ -119,9 +119,7 @@ class Api:
         if endpoint is None:
             return Response(status_code=405, headers={"allow": allowed(node)})
         path = {
-            name[1:-1]: value
-            for name, value in zip(endpoint.segments, segments, strict=True)
-            if name.startswith("{")
+            name[1:-1]: value for name, value in zip(endpoint.segments, segments, strict=True) if name.startswith("{")
         }
         auth.authorise(endpoint.level, user, path.get("vhost"), self._bridge)
         names.check_path(endpoint.method, endpoint.segments[0], path)

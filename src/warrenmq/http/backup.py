@@ -67,7 +67,13 @@ async def _plan(call: Call) -> backup.Backup:
 
 ENDPOINTS = [
     Endpoint(
-        "POST", "/backup", ADMINISTRATOR, make, "Copy the data folder, consistently, while the broker runs",
-        body=BackupRequest, answer=BackupInfo, status=201,
+        "POST",
+        "/backup",
+        ADMINISTRATOR,
+        make,
+        "Copy the data folder, consistently, while the broker runs",
+        body=BackupRequest,
+        answer=BackupInfo,
+        status=201,
     ),
-]  # fmt: skip
+]

@@ -102,9 +102,12 @@ async def bind(call: Call) -> Created:
             )
         else:
             await channel.call(
-                "exchange.bind", destination=destination, source=source, routing_key=wanted.routing_key,
+                "exchange.bind",
+                destination=destination,
+                source=source,
+                routing_key=wanted.routing_key,
                 arguments=arguments,
-            )  # fmt: skip
+            )
     key = properties_key(wanted.routing_key, arguments)
     return Created(f"{quote(destination, safe='')}/{quote(key, safe='~')}")
 
@@ -116,14 +119,20 @@ async def unbind(call: Call) -> NoContent:
     async with call.bridge.direct(call.user, vhost) as channel:
         if binding.destination.name.kind == "queue":
             await channel.call(
-                "queue.unbind", queue=destination, exchange=source, routing_key=binding.key,
+                "queue.unbind",
+                queue=destination,
+                exchange=source,
+                routing_key=binding.key,
                 arguments=binding.arguments,
-            )  # fmt: skip
+            )
         else:
             await channel.call(
-                "exchange.unbind", destination=destination, source=source, routing_key=binding.key,
+                "exchange.unbind",
+                destination=destination,
+                source=source,
+                routing_key=binding.key,
                 arguments=binding.arguments,
-            )  # fmt: skip
+            )
     return NoContent()
 
 
@@ -132,14 +141,23 @@ BETWEEN = "/bindings/{vhost}/e/{source}/{type}/{destination}"
 ENDPOINTS = [
     Endpoint("GET", "/bindings", MANAGEMENT, list_bindings, "Bindings", answer=list[BindingInfo], listing=True),
     Endpoint(
-        "GET", "/bindings/{vhost}", VHOST, list_in_vhost, "Bindings of a vhost", answer=list[BindingInfo],
+        "GET",
+        "/bindings/{vhost}",
+        VHOST,
+        list_in_vhost,
+        "Bindings of a vhost",
+        answer=list[BindingInfo],
         listing=True,
     ),
     Endpoint(
-        "GET", BETWEEN, VHOST, list_between, "Bindings of an exchange to a queue (q) or exchange (e)",
+        "GET",
+        BETWEEN,
+        VHOST,
+        list_between,
+        "Bindings of an exchange to a queue (q) or exchange (e)",
         answer=list[BindingInfo],
     ),
     Endpoint("POST", BETWEEN, VHOST, bind, "Bind", body=BindingDeclaration, status=201),
     Endpoint("GET", BETWEEN + "/{props}", VHOST, get_binding, "One binding", answer=BindingInfo),
     Endpoint("DELETE", BETWEEN + "/{props}", VHOST, unbind, "Unbind", status=204),
-]  # fmt: skip
+]

@@ -26,9 +26,15 @@ class DamagedMessage(Struct):
 
 def _shown(aside: Aside, one: Damaged) -> DamagedMessage:
     return DamagedMessage(
-        aside.id_of(one.position), aside.vhost, aside.kind, aside.name, int(one.position), int(one.size), one.place(),
+        aside.id_of(one.position),
+        aside.vhost,
+        aside.kind,
+        aside.name,
+        int(one.position),
+        int(one.size),
+        one.place(),
         one.problem,
-    )  # fmt: skip
+    )
 
 
 async def index(call: Call) -> object:

@@ -145,13 +145,24 @@ def let_go(collections: list[Any]) -> Iterator[None]:
 ENDPOINTS = [
     Endpoint("GET", "/definitions", ADMINISTRATOR, export, "Everything durable but messages", answer=Definitions),
     Endpoint(
-        "POST", "/definitions", ADMINISTRATOR, import_all,
-        "Import: checked completely first, then merged part by part; nothing is deleted", body=Definitions, status=204,
+        "POST",
+        "/definitions",
+        ADMINISTRATOR,
+        import_all,
+        "Import: checked completely first, then merged part by part; nothing is deleted",
+        body=Definitions,
+        status=204,
         upload=True,
     ),
     Endpoint("GET", "/definitions/{vhost}", ADMINISTRATOR, export_one, "The same for one vhost", answer=Definitions),
     Endpoint(
-        "POST", "/definitions/{vhost}", ADMINISTRATOR, import_one, "Import into one vhost", body=Definitions,
-        status=204, upload=True,
+        "POST",
+        "/definitions/{vhost}",
+        ADMINISTRATOR,
+        import_one,
+        "Import into one vhost",
+        body=Definitions,
+        status=204,
+        upload=True,
     ),
-]  # fmt: skip
+]

@@ -422,22 +422,38 @@ def _time(name: str, value: int | str | None) -> int:
 
 ENDPOINTS = [
     Endpoint(
-        "GET", "/delayed/{vhost}", VHOST, list_delayed,
+        "GET",
+        "/delayed/{vhost}",
+        VHOST,
+        list_delayed,
         "Delayed messages by due time (?exchange, from, to, routing_key, header=name:value, message_id, limit, token)",
         answer=DelayedPage,
     ),
     Endpoint(
-        "DELETE", "/delayed/{vhost}", VHOST, cancel_many,
-        "Cancel what the same filters select (?dry_run=true only counts)", answer=Cancelled,
+        "DELETE",
+        "/delayed/{vhost}",
+        VHOST,
+        cancel_many,
+        "Cancel what the same filters select (?dry_run=true only counts)",
+        answer=Cancelled,
     ),
     Endpoint("GET", "/delayed/{vhost}/{id}", VHOST, get_delayed, "One delayed message", answer=DelayedMessage),
     Endpoint("DELETE", "/delayed/{vhost}/{id}", VHOST, cancel, "Cancel it", status=204),
     Endpoint(
-        "POST", "/delayed/{vhost}/{id}/reschedule", VHOST, reschedule, "Give it another due time", body=NewTime,
+        "POST",
+        "/delayed/{vhost}/{id}/reschedule",
+        VHOST,
+        reschedule,
+        "Give it another due time",
+        body=NewTime,
         answer=DelayedMessage,
     ),
     Endpoint(
-        "POST", "/delayed/{vhost}/{id}/deliver-now", VHOST, deliver_now, "Deliver it as if it were due",
+        "POST",
+        "/delayed/{vhost}/{id}/deliver-now",
+        VHOST,
+        deliver_now,
+        "Deliver it as if it were due",
         answer=Delivered,
     ),
-]  # fmt: skip
+]

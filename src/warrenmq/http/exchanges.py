@@ -73,9 +73,14 @@ async def put_exchange(call: Call) -> object:
     existed = name in vhost.exchanges
     async with call.bridge.direct(call.user, vhost) as channel:
         await channel.call(
-            "exchange.declare", exchange=name, type=wanted.type, durable=wanted.durable,
-            auto_delete=wanted.auto_delete, internal=wanted.internal, arguments=arguments,
-        )  # fmt: skip
+            "exchange.declare",
+            exchange=name,
+            type=wanted.type,
+            durable=wanted.durable,
+            auto_delete=wanted.auto_delete,
+            internal=wanted.internal,
+            arguments=arguments,
+        )
     return put(existed)
 
 
@@ -169,27 +174,48 @@ async def publish(call: Call) -> Routed:
 ENDPOINTS = [
     Endpoint("GET", "/exchanges", MANAGEMENT, list_exchanges, "Exchanges", answer=list[ExchangeInfo], listing=True),
     Endpoint(
-        "GET", "/exchanges/{vhost}", VHOST, list_in_vhost, "Exchanges of a vhost", answer=list[ExchangeInfo],
+        "GET",
+        "/exchanges/{vhost}",
+        VHOST,
+        list_in_vhost,
+        "Exchanges of a vhost",
+        answer=list[ExchangeInfo],
         listing=True,
     ),
     Endpoint("GET", "/exchanges/{vhost}/{name}", VHOST, get_exchange, "One exchange", answer=ExchangeInfo),
     Endpoint(
-        "PUT", "/exchanges/{vhost}/{name}", VHOST, put_exchange, "Declare an exchange", body=ExchangeDeclaration,
+        "PUT",
+        "/exchanges/{vhost}/{name}",
+        VHOST,
+        put_exchange,
+        "Declare an exchange",
+        body=ExchangeDeclaration,
         status=201,
     ),
+    Endpoint("DELETE", "/exchanges/{vhost}/{name}", VHOST, delete_exchange, "Delete it (?if-unused=true)", status=204),
     Endpoint(
-        "DELETE", "/exchanges/{vhost}/{name}", VHOST, delete_exchange, "Delete it (?if-unused=true)", status=204
-    ),
-    Endpoint(
-        "GET", "/exchanges/{vhost}/{name}/bindings/source", VHOST, bindings_from, "Bindings out of it",
+        "GET",
+        "/exchanges/{vhost}/{name}/bindings/source",
+        VHOST,
+        bindings_from,
+        "Bindings out of it",
         answer=list[BindingInfo],
     ),
     Endpoint(
-        "GET", "/exchanges/{vhost}/{name}/bindings/destination", VHOST, bindings_to, "Bindings into it",
+        "GET",
+        "/exchanges/{vhost}/{name}/bindings/destination",
+        VHOST,
+        bindings_to,
+        "Bindings into it",
         answer=list[BindingInfo],
     ),
     Endpoint(
-        "POST", "/exchanges/{vhost}/{name}/publish", VHOST, publish,
-        "Publish a message, mandatory and confirmed, by the same path as any client", body=Publication, answer=Routed,
+        "POST",
+        "/exchanges/{vhost}/{name}/publish",
+        VHOST,
+        publish,
+        "Publish a message, mandatory and confirmed, by the same path as any client",
+        body=Publication,
+        answer=Routed,
     ),
-]  # fmt: skip
+]

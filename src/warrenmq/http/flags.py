@@ -13,14 +13,16 @@ FLAGS = {
     "classic_mirrored_queue_version": ("rabbit", "Support setting version for classic mirrored queues"),
     "drop_unroutable_metric": (_AGENT, "Count unroutable publishes to be dropped in stats"),
     "empty_basic_get_metric": (_AGENT, "Count AMQP `basic.get` on empty queues in stats"),
-    "implicit_default_bindings":
-        ("rabbit", "Default bindings are now implicit, instead of being stored in the database"),
+    "implicit_default_bindings": (
+        "rabbit",
+        "Default bindings are now implicit, instead of being stored in the database",
+    ),
     "maintenance_mode_status": ("rabbit", "Maintenance mode status"),
     "quorum_queue": ("rabbit", "Support queues of type `quorum`"),
     "stream_queue": ("rabbit", "Support queues of type `stream`"),
     "user_limits": ("rabbit", "Configure connection and channel limits for a user"),
     "virtual_host_metadata": ("rabbit", "Virtual host metadata (description, tags, etc)"),
-}  # fmt: skip
+}
 
 
 async def list_flags(call: Call) -> list[dict[str, str]]:

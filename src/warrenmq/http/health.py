@@ -135,7 +135,8 @@ ENDPOINTS = [
     _check(f"{CHECKS}/port-listener/{{port}}", port_listener, "Something listens on the port"),
     _check(f"{CHECKS}/protocol-listener/{{protocol}}", protocol_listener, "The protocol is served"),
     _check(
-        f"{CHECKS}/certificate-expiration/{{within}}/{{unit}}", certificate_expiration,
+        f"{CHECKS}/certificate-expiration/{{within}}/{{unit}}",
+        certificate_expiration,
         "No certificate expires within that time",
     ),
     _check(f"{CHECKS}/node-is-mirror-sync-critical", single_node, "One node"),
@@ -145,4 +146,4 @@ ENDPOINTS = [
     _check("/aliveness-test/{vhost}", aliveness, "A message goes in and comes out", VHOST, changes=True),
     _check("/healthchecks/node", fine, "The node answers"),
     _check("/healthchecks/node/{node}", fine, "The node answers"),
-]  # fmt: skip
+]

@@ -96,15 +96,25 @@ ENDPOINTS = [
         "GET", "/vhost-limits/{vhost}", VHOST_VISIBLE, get_vhost_limits, "Limits of a vhost", answer=list[VhostLimits]
     ),
     Endpoint(
-        "PUT", "/vhost-limits/{vhost}/{name}", ADMINISTRATOR, put_vhost_limit, "Set max-connections or max-queues",
-        body=Value, status=204,
+        "PUT",
+        "/vhost-limits/{vhost}/{name}",
+        ADMINISTRATOR,
+        put_vhost_limit,
+        "Set max-connections or max-queues",
+        body=Value,
+        status=204,
     ),
     Endpoint("DELETE", "/vhost-limits/{vhost}/{name}", ADMINISTRATOR, delete_vhost_limit, "Lift a limit", status=204),
     Endpoint("GET", "/user-limits", MANAGEMENT, list_user_limits, "Limits of users", answer=list[UserLimits]),
     Endpoint("GET", "/user-limits/{user}", MANAGEMENT, get_user_limits, "Limits of a user", answer=list[UserLimits]),
     Endpoint(
-        "PUT", "/user-limits/{user}/{name}", ADMINISTRATOR, put_user_limit, "Set max-connections or max-channels",
-        body=Value, status=204,
+        "PUT",
+        "/user-limits/{user}/{name}",
+        ADMINISTRATOR,
+        put_user_limit,
+        "Set max-connections or max-channels",
+        body=Value,
+        status=204,
     ),
     Endpoint("DELETE", "/user-limits/{user}/{name}", ADMINISTRATOR, delete_user_limit, "Lift a limit", status=204),
-]  # fmt: skip
+]

@@ -20,9 +20,13 @@ from warrenmq.server.logging import ROOT
 from warrenmq.sizes import parse_size
 
 LEVELS = {
-    "debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR,
-    "critical": logging.CRITICAL, "none": logging.CRITICAL + 1,
-}  # fmt: skip
+    "debug": logging.DEBUG,
+    "info": logging.INFO,
+    "warning": logging.WARNING,
+    "error": logging.ERROR,
+    "critical": logging.CRITICAL,
+    "none": logging.CRITICAL + 1,
+}
 PAGE_SIZE = os.sysconf("SC_PAGE_SIZE")
 
 
@@ -202,22 +206,40 @@ ENDPOINTS = [
     Endpoint("GET", "/nodes/{node}", MONITORING, get_node, "The node", answer=Node),
     Endpoint("GET", "/nodes/{node}/memory", MONITORING, memory, "Where its memory goes"),
     Endpoint(
-        "PUT", "/nodes/{node}/limits", ADMINISTRATOR, change_limits, "Change memory and disk limits",
-        body=Settings, status=204,
+        "PUT",
+        "/nodes/{node}/limits",
+        ADMINISTRATOR,
+        change_limits,
+        "Change memory and disk limits",
+        body=Settings,
+        status=204,
     ),
     Endpoint(
-        "POST", "/nodes/{node}/stop_app", ADMINISTRATOR, stop_app, "Take no AMQP clients, forget what is not durable",
+        "POST",
+        "/nodes/{node}/stop_app",
+        ADMINISTRATOR,
+        stop_app,
+        "Take no AMQP clients, forget what is not durable",
         status=204,
-    ),  # fmt: skip
+    ),
     Endpoint("POST", "/nodes/{node}/start_app", ADMINISTRATOR, start_app, "Take AMQP clients again", status=204),
     Endpoint(
-        "POST", "/nodes/{node}/suspend_listeners", ADMINISTRATOR, suspend_listeners, "Take no new AMQP clients",
+        "POST",
+        "/nodes/{node}/suspend_listeners",
+        ADMINISTRATOR,
+        suspend_listeners,
+        "Take no new AMQP clients",
         status=204,
     ),
     Endpoint("POST", "/nodes/{node}/resume_listeners", ADMINISTRATOR, start_app, "Take new ones again", status=204),
     Endpoint("GET", "/nodes/{node}/environment", ADMINISTRATOR, environment, "The settings it runs with"),
     Endpoint(
-        "PUT", "/nodes/{node}/log_level", ADMINISTRATOR, log_level, "Log more or less from now on", body=LogLevel,
+        "PUT",
+        "/nodes/{node}/log_level",
+        ADMINISTRATOR,
+        log_level,
+        "Log more or less from now on",
+        body=LogLevel,
         status=204,
     ),
-]  # fmt: skip
+]

@@ -89,7 +89,7 @@ async def overview(call: Call) -> object:
         object_totals=ObjectTotals(
             channels=sum(len(one.channels) for one in connections),
             connections=len(connections),
-exchanges=sum(len(vhost.exchanges) for vhost in vhosts),
+            exchanges=sum(len(vhost.exchanges) for vhost in vhosts),
             queues=sum(len(vhost.queues) for vhost in vhosts),
             consumers=count_consumers(vhosts) if everything else UNSET,
         ),

@@ -121,25 +121,40 @@ ENDPOINTS = [
         "GET", "/parameters/{component}", POLICYMAKER, list_parameters, "Those of a component", answer=list[Parameter]
     ),
     Endpoint(
-        "GET", "/parameters/{component}/{vhost}", POLICYMAKER_VHOST, list_parameters, "Those of it in a vhost",
+        "GET",
+        "/parameters/{component}/{vhost}",
+        POLICYMAKER_VHOST,
+        list_parameters,
+        "Those of it in a vhost",
         answer=list[Parameter],
     ),
     Endpoint(
-        "GET", "/parameters/{component}/{vhost}/{name}", POLICYMAKER_VHOST, get_parameter, "One parameter",
+        "GET",
+        "/parameters/{component}/{vhost}/{name}",
+        POLICYMAKER_VHOST,
+        get_parameter,
+        "One parameter",
         answer=Parameter,
     ),
     Endpoint(
-        "PUT", "/parameters/{component}/{vhost}/{name}", POLICYMAKER_VHOST, put_parameter, "Set a parameter",
-        body=Value, status=201,
+        "PUT",
+        "/parameters/{component}/{vhost}/{name}",
+        POLICYMAKER_VHOST,
+        put_parameter,
+        "Set a parameter",
+        body=Value,
+        status=201,
     ),
     Endpoint(
-        "DELETE", "/parameters/{component}/{vhost}/{name}", POLICYMAKER_VHOST, delete_parameter, "Delete a parameter",
+        "DELETE",
+        "/parameters/{component}/{vhost}/{name}",
+        POLICYMAKER_VHOST,
+        delete_parameter,
+        "Delete a parameter",
         status=204,
     ),
     Endpoint("GET", "/global-parameters", POLICYMAKER, list_global, "Global ones", answer=list[GlobalParameter]),
     Endpoint("GET", "/global-parameters/{name}", POLICYMAKER, get_global, "A global one", answer=GlobalParameter),
-    Endpoint(
-        "PUT", "/global-parameters/{name}", POLICYMAKER, put_global, "Set a global one", body=Value, status=201
-    ),
+    Endpoint("PUT", "/global-parameters/{name}", POLICYMAKER, put_global, "Set a global one", body=Value, status=201),
     Endpoint("DELETE", "/global-parameters/{name}", POLICYMAKER, delete_global, "Delete a global one", status=204),
-]  # fmt: skip
+]

@@ -110,11 +110,18 @@ def _framed(message: Peeked) -> bytes:
     key = message.routing_key.encode("utf-8", "surrogateescape")
     return b"".join(
         (
-            int(message.position).to_bytes(8, "big"), b"\1" if message.redelivered else b"\0",
-            bytes((len(exchange),)), exchange, bytes((len(key),)), key,
-            len(message.header).to_bytes(4, "big"), message.header, len(message.body).to_bytes(8, "big"), message.body,
+            int(message.position).to_bytes(8, "big"),
+            b"\1" if message.redelivered else b"\0",
+            bytes((len(exchange),)),
+            exchange,
+            bytes((len(key),)),
+            key,
+            len(message.header).to_bytes(4, "big"),
+            message.header,
+            len(message.body).to_bytes(8, "big"),
+            message.body,
         )
-    )  # fmt: skip
+    )
 
 
 def _info(message: Peeked, encoding: str, truncate: int) -> PeekedInfo:
@@ -157,7 +164,11 @@ def _number(call: Call, name: str, default: int, least: int, most: int) -> int:
 
 ENDPOINTS = [
     Endpoint(
-        "GET", "/queues/{vhost}/{name}/peek", VHOST, look, "Look at what waits (?first=, ?end=, ?count=, ?truncate=)",
+        "GET",
+        "/queues/{vhost}/{name}/peek",
+        VHOST,
+        look,
+        "Look at what waits (?first=, ?end=, ?count=, ?truncate=)",
         answer=PeekInfo,
     ),
-]  # fmt: skip
+]

@@ -36,9 +36,7 @@ async def put_permissions(call: Call) -> object:
     user, vhost = _both_exist(call)
     access = call.bridge.access
     existed = access.vhost_allowed(user, vhost)
-    await call.bridge.change(
-        lambda: access.set_permissions(user, vhost, wanted.configure, wanted.write, wanted.read)
-    )
+    await call.bridge.change(lambda: access.set_permissions(user, vhost, wanted.configure, wanted.write, wanted.read))
     return put(existed)
 
 
@@ -99,32 +97,62 @@ def _clear_topics(call: Call, exchange: str | None) -> None:
 ENDPOINTS = [
     Endpoint("GET", "/permissions", ADMINISTRATOR, list_permissions, "All permissions", answer=list[PermissionInfo]),
     Endpoint(
-        "GET", "/permissions/{vhost}/{user}", ADMINISTRATOR, get_permissions, "A user's permissions in a vhost",
+        "GET",
+        "/permissions/{vhost}/{user}",
+        ADMINISTRATOR,
+        get_permissions,
+        "A user's permissions in a vhost",
         answer=PermissionInfo,
     ),
     Endpoint(
-        "PUT", "/permissions/{vhost}/{user}", ADMINISTRATOR, put_permissions, "Set them",
-        body=PermissionDeclaration, status=201,
+        "PUT",
+        "/permissions/{vhost}/{user}",
+        ADMINISTRATOR,
+        put_permissions,
+        "Set them",
+        body=PermissionDeclaration,
+        status=201,
     ),
     Endpoint("DELETE", "/permissions/{vhost}/{user}", ADMINISTRATOR, delete_permissions, "Take them away", status=204),
     Endpoint(
-        "GET", "/topic-permissions", ADMINISTRATOR, list_topic_permissions, "All topic permissions",
+        "GET",
+        "/topic-permissions",
+        ADMINISTRATOR,
+        list_topic_permissions,
+        "All topic permissions",
         answer=list[TopicPermissionInfo],
     ),
     Endpoint(
-        "GET", "/topic-permissions/{vhost}/{user}", ADMINISTRATOR, get_topic_permissions,
-        "A user's topic permissions in a vhost", answer=list[TopicPermissionInfo],
+        "GET",
+        "/topic-permissions/{vhost}/{user}",
+        ADMINISTRATOR,
+        get_topic_permissions,
+        "A user's topic permissions in a vhost",
+        answer=list[TopicPermissionInfo],
     ),
     Endpoint(
-        "PUT", "/topic-permissions/{vhost}/{user}", ADMINISTRATOR, put_topic_permissions, "Set them for an exchange",
-        body=TopicPermissionDeclaration, status=201,
+        "PUT",
+        "/topic-permissions/{vhost}/{user}",
+        ADMINISTRATOR,
+        put_topic_permissions,
+        "Set them for an exchange",
+        body=TopicPermissionDeclaration,
+        status=201,
     ),
     Endpoint(
-        "DELETE", "/topic-permissions/{vhost}/{user}", ADMINISTRATOR, delete_topic_permissions, "Lift them all",
+        "DELETE",
+        "/topic-permissions/{vhost}/{user}",
+        ADMINISTRATOR,
+        delete_topic_permissions,
+        "Lift them all",
         status=204,
     ),
     Endpoint(
-        "DELETE", "/topic-permissions/{vhost}/{user}/{exchange}", ADMINISTRATOR, delete_topic_permissions,
-        "Lift those on one exchange", status=204,
+        "DELETE",
+        "/topic-permissions/{vhost}/{user}/{exchange}",
+        ADMINISTRATOR,
+        delete_topic_permissions,
+        "Lift those on one exchange",
+        status=204,
     ),
-]  # fmt: skip
+]

@@ -102,11 +102,16 @@ def _endpoints(prefix: str, operator: bool, one: str) -> list[Endpoint]:
         ),
         Endpoint("GET", prefix + "/{vhost}/{name}", one, handlers["get"], f"One {what}", answer=PolicyInfo),
         Endpoint(
-            "PUT", prefix + "/{vhost}/{name}", one, handlers["set"], f"Set one {what}; it is live at once",
-            body=PolicyDeclaration, status=201,
+            "PUT",
+            prefix + "/{vhost}/{name}",
+            one,
+            handlers["set"],
+            f"Set one {what}; it is live at once",
+            body=PolicyDeclaration,
+            status=201,
         ),
         Endpoint("DELETE", prefix + "/{vhost}/{name}", one, handlers["delete"], f"Delete one {what}", status=204),
-    ]  # fmt: skip
+    ]
 
 
 ENDPOINTS = _endpoints("/policies", False, POLICYMAKER_VHOST) + _endpoints("/operator-policies", True, ADMINISTRATOR)

@@ -197,24 +197,27 @@ async def action(call: Call) -> NoContent:
 
 ENDPOINTS = [
     Endpoint("GET", "/queues", MANAGEMENT, list_queues, "Queues", answer=list[QueueInfo], listing=True),
-    Endpoint(
-        "GET", "/queues/{vhost}", VHOST, list_in_vhost, "Queues of a vhost", answer=list[QueueInfo], listing=True
-    ),
+    Endpoint("GET", "/queues/{vhost}", VHOST, list_in_vhost, "Queues of a vhost", answer=list[QueueInfo], listing=True),
     Endpoint("GET", "/queues/{vhost}/{name}", VHOST, get_queue, "One queue", answer=QueueInfo),
+    Endpoint("PUT", "/queues/{vhost}/{name}", VHOST, put_queue, "Declare a queue", body=QueueDeclaration, status=201),
     Endpoint(
-        "PUT", "/queues/{vhost}/{name}", VHOST, put_queue, "Declare a queue", body=QueueDeclaration, status=201
-    ),
-    Endpoint(
-        "DELETE", "/queues/{vhost}/{name}", VHOST, delete_queue, "Delete it (?if-empty=true, ?if-unused=true)",
+        "DELETE",
+        "/queues/{vhost}/{name}",
+        VHOST,
+        delete_queue,
+        "Delete it (?if-empty=true, ?if-unused=true)",
         status=204,
     ),
     Endpoint("DELETE", "/queues/{vhost}/{name}/contents", VHOST, purge, "Purge it", status=204),
+    Endpoint("GET", "/queues/{vhost}/{name}/bindings", VHOST, bindings, "Bindings into it", answer=list[BindingInfo]),
     Endpoint(
-        "GET", "/queues/{vhost}/{name}/bindings", VHOST, bindings, "Bindings into it", answer=list[BindingInfo]
-    ),
-    Endpoint(
-        "POST", "/queues/{vhost}/{name}/get", VHOST, get_messages, "Take messages, or look at them", body=GetRequest,
+        "POST",
+        "/queues/{vhost}/{name}/get",
+        VHOST,
+        get_messages,
+        "Take messages, or look at them",
+        body=GetRequest,
         answer=list[MessageInfo],
     ),
     Endpoint("POST", "/queues/{vhost}/{name}/actions", ADMINISTRATOR, action, "Actions on mirrors: none", status=204),
-]  # fmt: skip
+]

@@ -30,6 +30,7 @@ async def get_stream(call: Call) -> StreamInfo:
 
 
 ENDPOINTS = [
-    Endpoint("GET", "/queues/{vhost}/{name}/stream", VHOST, get_stream, "Identity and offsets of a stream",
-             answer=StreamInfo),
-]  # fmt: skip
+    Endpoint(
+        "GET", "/queues/{vhost}/{name}/stream", VHOST, get_stream, "Identity and offsets of a stream", answer=StreamInfo
+    ),
+]

@@ -28,8 +28,27 @@ from warrenmq.http import (
 from warrenmq.http.endpoint import Endpoint
 
 MODULES = [
-    overview, backup, nodes, vhosts, limits, users, permissions, policies, parameters, definitions, exchanges, queues,
-    streams, leases, peek, bindings, connections, health, flags, delayed, damaged,
-]  # fmt: skip
+    overview,
+    backup,
+    nodes,
+    vhosts,
+    limits,
+    users,
+    permissions,
+    policies,
+    parameters,
+    definitions,
+    exchanges,
+    queues,
+    streams,
+    leases,
+    peek,
+    bindings,
+    connections,
+    health,
+    flags,
+    delayed,
+    damaged,
+]
 
 ENDPOINTS: list[Endpoint] = [endpoint for module in MODULES for endpoint in module.ENDPOINTS]

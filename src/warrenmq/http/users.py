@@ -114,23 +114,33 @@ async def topic_permissions(call: Call) -> Iterator[dict[str, object]]:
 ENDPOINTS = [
     Endpoint("GET", "/users", ADMINISTRATOR, list_users, "Users", answer=list[UserInfo], listing=True),
     Endpoint(
-        "GET", "/users/without-permissions", ADMINISTRATOR, without_permissions, "Users who may do nothing",
+        "GET",
+        "/users/without-permissions",
+        ADMINISTRATOR,
+        without_permissions,
+        "Users who may do nothing",
         answer=list[UserInfo],
     ),
     Endpoint(
         "POST", "/users/bulk-delete", ADMINISTRATOR, bulk_delete, "Delete several users", body=UserNames, status=204
     ),
     Endpoint("GET", "/users/{user}", ADMINISTRATOR, get_user, "One user", answer=UserInfo),
-    Endpoint(
-        "PUT", "/users/{user}", ADMINISTRATOR, put_user, "Add or change a user", body=UserDeclaration, status=201
-    ),
+    Endpoint("PUT", "/users/{user}", ADMINISTRATOR, put_user, "Add or change a user", body=UserDeclaration, status=201),
     Endpoint("DELETE", "/users/{user}", ADMINISTRATOR, delete_user, "Delete a user", status=204),
     Endpoint(
-        "GET", "/users/{user}/permissions", ADMINISTRATOR, permissions, "What the user may do",
+        "GET",
+        "/users/{user}/permissions",
+        ADMINISTRATOR,
+        permissions,
+        "What the user may do",
         answer=list[PermissionInfo],
     ),
     Endpoint(
-        "GET", "/users/{user}/topic-permissions", ADMINISTRATOR, topic_permissions, "Topic permissions of the user",
+        "GET",
+        "/users/{user}/topic-permissions",
+        ADMINISTRATOR,
+        topic_permissions,
+        "Topic permissions of the user",
         answer=list[TopicPermissionInfo],
     ),
-]  # fmt: skip
+]

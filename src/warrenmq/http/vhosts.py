@@ -103,12 +103,20 @@ ENDPOINTS = [
     ),
     Endpoint("DELETE", "/vhosts/{vhost}", ADMINISTRATOR, delete_vhost, "Delete a vhost with all it holds", status=204),
     Endpoint(
-        "GET", "/vhosts/{vhost}/permissions", ADMINISTRATOR, permissions, "Who may what in it",
+        "GET",
+        "/vhosts/{vhost}/permissions",
+        ADMINISTRATOR,
+        permissions,
+        "Who may what in it",
         answer=list[PermissionInfo],
     ),
     Endpoint(
-        "GET", "/vhosts/{vhost}/topic-permissions", ADMINISTRATOR, topic_permissions, "Topic permissions in it",
+        "GET",
+        "/vhosts/{vhost}/topic-permissions",
+        ADMINISTRATOR,
+        topic_permissions,
+        "Topic permissions in it",
         answer=list[TopicPermissionInfo],
     ),
     Endpoint("POST", "/vhosts/{vhost}/start/{node}", ADMINISTRATOR, start_vhost, "Start a vhost", status=204),
-]  # fmt: skip
+]

@@ -173,10 +173,13 @@ def queue_totals(bridge: Bridge, key: object, vhosts: list[VHost]) -> QueueTotal
     ready, unacked = int(ready), int(unacked)
     rates = bridge.rates
     return QueueTotals(
-        ready + unacked, rates.details((key, "messages"), ready + unacked),
-        ready, rates.details((key, "ready"), ready),
-        unacked, rates.details((key, "unacked"), unacked),
-    )  # fmt: skip
+        ready + unacked,
+        rates.details((key, "messages"), ready + unacked),
+        ready,
+        rates.details((key, "ready"), ready),
+        unacked,
+        rates.details((key, "unacked"), unacked),
+    )
 
 
 def vhost_stats(bridge: Bridge, key: object, vhosts: list[VHost]) -> dict[str, object]:

@@ -7,9 +7,15 @@ from warrenmq.broker.services.alarms import Alarms
 from warrenmq.server.config import Settings
 
 OFFERS = (
-    "max_message_size", "channel_max", "frame_max", "heartbeat", "handshake_timeout", "connection_max",
-    "consumer_timeout", "loopback_users",
-)  # fmt: skip
+    "max_message_size",
+    "channel_max",
+    "frame_max",
+    "heartbeat",
+    "handshake_timeout",
+    "connection_max",
+    "consumer_timeout",
+    "loopback_users",
+)
 
 
 def set_offers(broker: Broker, settings: Settings) -> None:

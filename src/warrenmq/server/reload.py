@@ -23,8 +23,12 @@ LOGGING = ("log_level", "log_format", "log_file")
 ALARMS = ("memory_high_watermark", "disk_free_limit")
 TLS = ("tls_cert", "tls_key", "tls_ca", "tls_verify")
 HTTP = (
-    "http_origins", "http_proxies", "http_header_timeout", "http_body_timeout", "http_connection_max",
-)  # fmt: skip (read from the settings when they count)
+    "http_origins",
+    "http_proxies",
+    "http_header_timeout",
+    "http_body_timeout",
+    "http_connection_max",
+)  # read from the settings when they count
 AT_RUN_TIME = frozenset((*OFFERS, *LOGGING, *ALARMS, *TLS, *HTTP))
 FOLLOWED_ELSEWHERE = frozenset(("default_user", "default_pass", "default_vhost"))  # of new data folders only
 

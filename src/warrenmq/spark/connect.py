@@ -84,8 +84,10 @@ def is_warren(connection: Line) -> bool:
 def tls_context(options: Options) -> ssl.SSLContext:
     """Made where the code runs, from files that must be there: a worker needs them too."""
     for name, path in (
-        ("tlsCaFile", options.tls_ca_file), ("tlsCertFile", options.tls_cert_file), ("tlsKeyFile", options.tls_key_file)
-    ):  # fmt: skip
+        ("tlsCaFile", options.tls_ca_file),
+        ("tlsCertFile", options.tls_cert_file),
+        ("tlsKeyFile", options.tls_key_file),
+    ):
         if path is not None:
             _check_readable(name, path)
     try:

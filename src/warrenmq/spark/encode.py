@@ -19,13 +19,20 @@ from warrenmq.wire.properties import PROPERTIES
 if TYPE_CHECKING:
     import pyarrow as pa
 
+
 class Rows:
     """The rows of one record batch as parallel lists."""
 
     def __init__(
-        self, exchanges: list[str], routing_keys: list[str], headers: list[bytes], bodies: list[bytes],
-        message_ids: list[str], mandatory: list[bool] | None, faults: dict[int, str],
-    ) -> None:  # fmt: skip
+        self,
+        exchanges: list[str],
+        routing_keys: list[str],
+        headers: list[bytes],
+        bodies: list[bytes],
+        message_ids: list[str],
+        mandatory: list[bool] | None,
+        faults: dict[int, str],
+    ) -> None:
         self.exchanges = exchanges
         self.routing_keys = routing_keys
         self.headers = headers

@@ -17,12 +17,16 @@ SPARKS = (
     (re.compile(r"\[PATH_NOT_FOUND\] Path does not exist: (?:file:)?([^\s]+?)\.(?:\s|$)"), "there is no {0}"),
     (re.compile(r"\[UNABLE_TO_INFER_SCHEMA\]"), "the table has no data from which to tell its columns"),
     (re.compile(r"\[TABLE_OR_VIEW_NOT_FOUND\] The table or view `?([^`\s]+)`?"), "there is no table {0}"),
-    (re.compile(r"Python in worker has different version:? (\d+\.\d+) than that in driver:? (\d+\.\d+)"),
-     "the workers run Python {0} and the driver {1}: set PYSPARK_PYTHON to the same version on both, or ship one "
-     "with --archives"),
-    (re.compile(r"No module named 'warrenmq'"),
-     "the workers have no package warrenmq: install it there, or ship an environment with --archives"),
-)  # fmt: skip
+    (
+        re.compile(r"Python in worker has different version:? (\d+\.\d+) than that in driver:? (\d+\.\d+)"),
+        "the workers run Python {0} and the driver {1}: set PYSPARK_PYTHON to the same version on both, or ship one "
+        "with --archives",
+    ),
+    (
+        re.compile(r"No module named 'warrenmq'"),
+        "the workers have no package warrenmq: install it there, or ship an environment with --archives",
+    ),
+)
 
 
 def one_line(error: BaseException) -> str:

@@ -52,8 +52,11 @@ class Framing:
 
     def _publishes(self, batch: pa.RecordBatch, generated: list[str]) -> Publishes:
         # A column of nulls only is no column.
-        columns = {name: column for name, column in zip(batch.schema.names, batch.columns, strict=True)
-                   if column.null_count < len(column)}  # fmt: skip
+        columns = {
+            name: column
+            for name, column in zip(batch.schema.names, batch.columns, strict=True)
+            if column.null_count < len(column)
+        }
         if "body" not in columns or columns["body"].null_count:
             raise Unusual
         rows = Publishes(

@@ -21,20 +21,66 @@ from warrenmq.spark.names import OptionError as OptionError
 from warrenmq.spark.positions import Positions, everywhere, offsets, times
 
 CONNECTION = (
-    "url", "host", "port", "virtualHost", "username", "password", "passwordEnv", "passwordFile",
-    "tokenFile", "tokenCommand", "tokenRefresh", "tls", "tlsCaFile", "tlsCertFile", "tlsKeyFile", "tlsVerify",
-    "tlsServerName", "heartbeat", "connectTimeout", "patience", "retries", "httpHost", "httpPort", "httpTls",
-)  # fmt: skip
+    "url",
+    "host",
+    "port",
+    "virtualHost",
+    "username",
+    "password",
+    "passwordEnv",
+    "passwordFile",
+    "tokenFile",
+    "tokenCommand",
+    "tokenRefresh",
+    "tls",
+    "tlsCaFile",
+    "tlsCertFile",
+    "tlsKeyFile",
+    "tlsVerify",
+    "tlsServerName",
+    "heartbeat",
+    "connectTimeout",
+    "patience",
+    "retries",
+    "httpHost",
+    "httpPort",
+    "httpTls",
+)
 READ = (
-    "queue", "stream", "startingOffsets", "endingOffsets", "startingTimestamp", "endingTimestamp", "timestampTolerance",
-    "maxOffsetsPerTrigger", "maxBytesPerTrigger", "minOffsetsPerTrigger", "maxTriggerDelay", "maxRowsPerSecond",
-    "minPartitions", "failOnDataLoss", "leases", "leaseTtl", "leaseColumns", "prefetchCount", "badRecords",
+    "queue",
+    "stream",
+    "startingOffsets",
+    "endingOffsets",
+    "startingTimestamp",
+    "endingTimestamp",
+    "timestampTolerance",
+    "maxOffsetsPerTrigger",
+    "maxBytesPerTrigger",
+    "minOffsetsPerTrigger",
+    "maxTriggerDelay",
+    "maxRowsPerSecond",
+    "minPartitions",
+    "failOnDataLoss",
+    "leases",
+    "leaseTtl",
+    "leaseColumns",
+    "prefetchCount",
+    "badRecords",
     "badRecordsPath",
-)  # fmt: skip
+)
 WRITE = (
-    "exchange", "routingKey", "mandatory", "persistent", "confirmTimeout", "maxOutstanding",
-    "maxRowsPerSecondPerTask", "unroutable", "unroutablePath", "batchKey", "messageIds",
-)  # fmt: skip
+    "exchange",
+    "routingKey",
+    "mandatory",
+    "persistent",
+    "confirmTimeout",
+    "maxOutstanding",
+    "maxRowsPerSecondPerTask",
+    "unroutable",
+    "unroutablePath",
+    "batchKey",
+    "messageIds",
+)
 SECRETS = ("password", "passwordEnv", "passwordFile", "tokenFile", "tokenCommand")
 # Spark adds these by itself.
 SPARK = ("path", "paths", "checkpointLocation", "queryName", "outputMode", "header")
@@ -163,31 +209,48 @@ def _checked(given: dict[str, str], writing: bool) -> Options:
             if name in given:
                 raise OptionError(f"give either option 'url' or '{name}', not both")
     for name, target in (
-        ("virtualHost", "virtual_host"), ("username", "username"),
-        ("password", "secret"), ("passwordEnv", "password_env"),
-        ("passwordFile", "password_file"), ("tlsCaFile", "tls_ca_file"), ("tlsCertFile", "tls_cert_file"),
-        ("tlsKeyFile", "tls_key_file"), ("exchange", "exchange"),
-        ("routingKey", "routing_key"), ("unroutablePath", "unroutable_path"), ("batchKey", "batch_key"),
-        ("badRecordsPath", "bad_records_path"), ("tokenFile", "token_file"), ("tokenCommand", "token_command"),
+        ("virtualHost", "virtual_host"),
+        ("username", "username"),
+        ("password", "secret"),
+        ("passwordEnv", "password_env"),
+        ("passwordFile", "password_file"),
+        ("tlsCaFile", "tls_ca_file"),
+        ("tlsCertFile", "tls_cert_file"),
+        ("tlsKeyFile", "tls_key_file"),
+        ("exchange", "exchange"),
+        ("routingKey", "routing_key"),
+        ("unroutablePath", "unroutable_path"),
+        ("batchKey", "batch_key"),
+        ("badRecordsPath", "bad_records_path"),
+        ("tokenFile", "token_file"),
+        ("tokenCommand", "token_command"),
         ("tlsServerName", "tls_server_name"),
-    ):  # fmt: skip
+    ):
         if name in given:
             values[target] = given[name]
     for name, target, least in (
-        ("heartbeat", "heartbeat", 0), ("retries", "retries", 0),
-        ("maxOffsetsPerTrigger", "max_offsets_per_trigger", 1), ("maxBytesPerTrigger", "max_bytes_per_trigger", 1),
-        ("minOffsetsPerTrigger", "min_offsets_per_trigger", 1), ("maxRowsPerSecond", "max_rows_per_second", 1),
+        ("heartbeat", "heartbeat", 0),
+        ("retries", "retries", 0),
+        ("maxOffsetsPerTrigger", "max_offsets_per_trigger", 1),
+        ("maxBytesPerTrigger", "max_bytes_per_trigger", 1),
+        ("minOffsetsPerTrigger", "min_offsets_per_trigger", 1),
+        ("maxRowsPerSecond", "max_rows_per_second", 1),
         ("maxRowsPerSecondPerTask", "max_rows_per_second_per_task", 1),
-        ("minPartitions", "min_partitions", 1), ("prefetchCount", "prefetch_count", 1),
+        ("minPartitions", "min_partitions", 1),
+        ("prefetchCount", "prefetch_count", 1),
         ("maxOutstanding", "max_outstanding", 1),
-    ):  # fmt: skip
+    ):
         if name in given:
             values[target] = _integer(name, given[name], least)
     for name, target in (
-        ("tls", "tls"), ("tlsVerify", "tls_verify"), ("failOnDataLoss", "fail_on_data_loss"),
-        ("leaseColumns", "lease_columns"), ("httpTls", "http_tls"),
-        ("mandatory", "mandatory"), ("persistent", "persistent"),
-    ):  # fmt: skip
+        ("tls", "tls"),
+        ("tlsVerify", "tls_verify"),
+        ("failOnDataLoss", "fail_on_data_loss"),
+        ("leaseColumns", "lease_columns"),
+        ("httpTls", "http_tls"),
+        ("mandatory", "mandatory"),
+        ("persistent", "persistent"),
+    ):
         if name in given:
             values[target] = _boolean(name, given[name])
     if "connectTimeout" in given:

@@ -329,9 +329,12 @@ class Publisher:
             for chunk, row in rows:
                 self._next += 1
                 channel.basic_publish(
-                    chunk.rows.exchanges[row], chunk.rows.routing_keys[row], chunk.rows.bodies[row],
-                    chunk.rows.headers[row], _mandatory(chunk.rows, row, self.options.mandatory),
-                )  # fmt: skip
+                    chunk.rows.exchanges[row],
+                    chunk.rows.routing_keys[row],
+                    chunk.rows.bodies[row],
+                    chunk.rows.headers[row],
+                    _mandatory(chunk.rows, row, self.options.mandatory),
+                )
             nacked = channel.wait_for_confirms(self.options.confirm_timeout)
             for event in channel.take_events():
                 if isinstance(event, Returned):

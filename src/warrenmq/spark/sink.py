@@ -245,11 +245,16 @@ def write_report(path: str, name: str, rows: list[dict[str, Any]]) -> str:
 
     schema = pyarrow.schema(
         [
-            ("message_id", pyarrow.string()), ("exchange", pyarrow.string()), ("routing_key", pyarrow.string()),
-            ("outcome", pyarrow.string()), ("reply_code", pyarrow.int32()), ("reply_text", pyarrow.string()),
-            ("body", pyarrow.binary()), ("reported_at", pyarrow.timestamp("us", "UTC")),
+            ("message_id", pyarrow.string()),
+            ("exchange", pyarrow.string()),
+            ("routing_key", pyarrow.string()),
+            ("outcome", pyarrow.string()),
+            ("reply_code", pyarrow.int32()),
+            ("reply_text", pyarrow.string()),
+            ("body", pyarrow.binary()),
+            ("reported_at", pyarrow.timestamp("us", "UTC")),
         ]
-    )  # fmt: skip
+    )
     table = pyarrow.Table.from_pylist(rows, schema=schema)
     filesystem, folder = filesystem_of(path)
     hidden = Hidden(filesystem, folder, f"{name}.parquet")

@@ -127,9 +127,7 @@ class Broker:
         try:
             self._loop = asyncio.get_running_loop()
             self._stopping = asyncio.Event()
-            self._server = Server(
-                settings, clock=self._clock, io_clock=self._io_clock, files=self._disk, web=WebServer
-            )
+            self._server = Server(settings, clock=self._clock, io_clock=self._io_clock, files=self._disk, web=WebServer)
             await self._server.start()
         except BaseException as error:
             started.set_exception(error)

@@ -355,17 +355,23 @@ class Access:
             self.users[name] = user
         elif kind == PERMISSION:
             permission = Permission(
-                text(value, "user"), text(value, "vhost"),
-                text(value, "configure"), text(value, "write"), text(value, "read"),
+                text(value, "user"),
+                text(value, "vhost"),
+                text(value, "configure"),
+                text(value, "write"),
+                text(value, "read"),
                 self._patience(text(value, "user"), text(value, "vhost")),
-            )  # fmt: skip
+            )
             self._keep(permission)
         elif kind == TOPIC_PERMISSION:
             topic = TopicPermission(
-                text(value, "user"), text(value, "vhost"), text(value, "exchange"),
-                text(value, "write"), text(value, "read"),
+                text(value, "user"),
+                text(value, "vhost"),
+                text(value, "exchange"),
+                text(value, "write"),
+                text(value, "read"),
                 self._patience(text(value, "user"), text(value, "vhost")),
-            )  # fmt: skip
+            )
             self._keep_topic(topic)
         elif kind == VHOST_LIMITS:
             self.vhost_limits[text(value, "vhost")] = integers(value.get("value"))

@@ -7,9 +7,7 @@ from warrenmq.broker.records import Exchange, Resource
 from warrenmq.wire.replies import ACCESS_REFUSED, AmqpError
 
 
-def check(
-    access: Access, user: str, permission: str, name: Resource, class_id: int = 0, method_id: int = 0
-) -> None:
+def check(access: Access, user: str, permission: str, name: Resource, class_id: int = 0, method_id: int = 0) -> None:
     """Unless the user may configure, write or read the resource."""
     if access.allowed(user, name.virtual_host, permission, name.name):
         return

@@ -81,9 +81,7 @@ class Channel(Teller, Answering, Listener, WaitsForLog, Receiver, Settler):
         self.prefetch: i64 = 0  # for consumers started from now on
         self.global_prefetch: i64 = 0
         vhost = connection.open_vhost()
-        publisher = Publisher(
-            connection.username, vhost.name, vhost.exchanges, self.broker.access, self.broker.limits
-        )
+        publisher = Publisher(connection.username, vhost.name, vhost.exchanges, self.broker.access, self.broker.limits)
         sender = Sender(connection.username, connection.name, self.name, number)
         self.publishing: Final = Publishing(self.broker, vhost, publisher, sender, connection.memo, self)
         self.assembly: Final = Assembly(self.publishing)

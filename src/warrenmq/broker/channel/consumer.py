@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from warrenmq.broker.channel.channel import Channel
     from warrenmq.broker.queue.queue import Queue
 
+
 @final
 class Subscription(Consumer):
     """A consumer that is a channel's."""

@@ -52,9 +52,7 @@ class Unsettled(Job):
 class Settle(Unsettled):
     """Acknowledged, or rejected for good."""
 
-    def __init__(
-        self, channel: Settler, client: Waiting, turn: Turn, entries: list[Entry], rejected: bool
-    ) -> None:
+    def __init__(self, channel: Settler, client: Waiting, turn: Turn, entries: list[Entry], rejected: bool) -> None:
         super().__init__(client)
         self._channel: Final = channel
         self._turn: Final = turn

@@ -36,9 +36,17 @@ from warrenmq.wire.replies import AmqpError
 
 SHOWN: Final = 50  # problems reported at most
 SECTIONS: Final = [
-    "users", "vhosts", "permissions", "topic_permissions", "parameters", "global_parameters", "policies",
-    "exchanges", "queues", "bindings",
-]  # fmt: skip
+    "users",
+    "vhosts",
+    "permissions",
+    "topic_permissions",
+    "parameters",
+    "global_parameters",
+    "policies",
+    "exchanges",
+    "queues",
+    "bindings",
+]
 
 
 class InvalidDefinitions(Exception):
@@ -110,15 +118,34 @@ class Reader:
         """Every collection that grew with the document: freeing a hundred thousand parts is long work too."""
         plan = self.plan
         return [
-            plan.users, plan.vhosts, plan.permissions, plan.topic_permissions, plan.operator_policies,
-            plan.vhost_limits, plan.parameters, plan.global_parameters, plan.policies, plan.exchanges, plan.queues,
-            plan.bindings, self._users, self._vhosts, self._exchanges, self._queues, self.problems,
-        ]  # fmt: skip
+            plan.users,
+            plan.vhosts,
+            plan.permissions,
+            plan.topic_permissions,
+            plan.operator_policies,
+            plan.vhost_limits,
+            plan.parameters,
+            plan.global_parameters,
+            plan.policies,
+            plan.exchanges,
+            plan.queues,
+            plan.bindings,
+            self._users,
+            self._vhosts,
+            self._exchanges,
+            self._queues,
+            self.problems,
+        ]
 
     def read(self, document: dict[str, object]) -> Iterator[None]:
         for section in SECTIONS:
-            if self._vhost is not None and section in ("users", "vhosts", "permissions", "topic_permissions",
-                                                       "global_parameters"):  # fmt: skip
+            if self._vhost is not None and section in (
+                "users",
+                "vhosts",
+                "permissions",
+                "topic_permissions",
+                "global_parameters",
+            ):
                 continue  # a vhost's document cannot reach beyond the vhost
             parts = document.get(section)
             if parts is None:

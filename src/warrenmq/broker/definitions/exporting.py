@@ -62,9 +62,7 @@ def export_definitions(broker: Core) -> Export:
 def export_vhost(broker: Core, vhost: VHost) -> Export:
     """One vhost's part, without naming it in queues, exchanges and bindings, so that it fits into another one."""
     document = Export({"rabbit_version": broker.node.rabbitmq_version})
-    document.sections["parameters"] = _each(
-        [one for one in parameters.listing(broker) if one["vhost"] == vhost.name]
-    )
+    document.sections["parameters"] = _each([one for one in parameters.listing(broker) if one["vhost"] == vhost.name])
     _vhosts_parts(broker, [vhost], document)
     for section in ("queues", "exchanges", "bindings"):
         document.sections[section] = _anywhere(document.sections[section])

@@ -160,9 +160,14 @@ def _exchange(broker: Core, planned: PlannedExchange, username: str) -> None:
     vhost = _in(broker, planned.name.virtual_host)
     if planned.name.name not in vhost.exchanges:
         vhost.declare_exchange(
-            planned.name.name, planned.type, planned.durable, planned.auto_delete, planned.internal,
-            planned.arguments, username,
-        )  # fmt: skip
+            planned.name.name,
+            planned.type,
+            planned.durable,
+            planned.auto_delete,
+            planned.internal,
+            planned.arguments,
+            username,
+        )
 
 
 def _queue(broker: Core, planned: PlannedQueue) -> None:

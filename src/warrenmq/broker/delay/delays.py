@@ -362,8 +362,10 @@ class Delays(Kept):
             i += 1
         if problems:
             fields: dict[str, object] = {
-                "vhost": schedule.vhost.name, "exchange": schedule.exchange.name.name, "messages": int(problems),
-            }  # fmt: skip
+                "vhost": schedule.vhost.name,
+                "exchange": schedule.exchange.name.name,
+                "messages": int(problems),
+            }
             self._broker.notes.event("warning", "delayed_undeliverable", fields)
         return size
 
@@ -415,8 +417,10 @@ class Delays(Kept):
         if count:
             self.cancelled += count
             fields: dict[str, object] = {
-                "vhost": schedule.vhost.name, "exchange": exchange.name.name, "messages": int(count),
-            }  # fmt: skip
+                "vhost": schedule.vhost.name,
+                "exchange": exchange.name.name,
+                "messages": int(count),
+            }
             self._broker.notes.event("warning", "delayed_cancelled_with_exchange", fields)
         self._arm()
 

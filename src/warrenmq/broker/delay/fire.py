@@ -139,9 +139,13 @@ class Firing:
         add_death(headers, death_of(origin, "", reason, services.turn.now))  # it never was in a queue
         properties.headers = headers
         dead = message_from(
-            Origin(target.name.name, keys, bcc), services.ids.message(), encode_header(properties, message.size),
-            message.pieces(), message.size, message.persistent,
-        )  # fmt: skip
+            Origin(target.name.name, keys, bcc),
+            services.ids.message(),
+            encode_header(properties, message.size),
+            message.pieces(),
+            message.size,
+            message.persistent,
+        )
         dead.priority = message.priority
         dead.moved = True
         routed = walk(target, dead.basic_message(vhost.name), vhost.exchanges, vhost.queues, True, services.turn.now)

@@ -104,5 +104,3 @@ def is_cycle(queue: str, deaths: list[Table]) -> bool:
         if _text(death, "queue") == queue:
             return True
     return False
-
-

@@ -70,10 +70,22 @@ def _key(name: str, rule: str, words: str, merge: str = FIRST, choices: str = ""
 
 # features Warren does not have, or has without being asked: mirrors, placement, federation, what is held in memory
 KEPT_ONLY: Final = [
-    "max-in-memory-length", "max-in-memory-bytes", "queue-mode", "queue-version", "initial-cluster-size",
-    "queue-leader-locator", "queue-master-locator", "ha-mode", "ha-params", "ha-sync-mode", "ha-sync-batch-size",
-    "ha-promote-on-shutdown", "ha-promote-on-failure", "federation-upstream", "federation-upstream-set",
-]  # fmt: skip
+    "max-in-memory-length",
+    "max-in-memory-bytes",
+    "queue-mode",
+    "queue-version",
+    "initial-cluster-size",
+    "queue-leader-locator",
+    "queue-master-locator",
+    "ha-mode",
+    "ha-params",
+    "ha-sync-mode",
+    "ha-sync-batch-size",
+    "ha-promote-on-shutdown",
+    "ha-promote-on-failure",
+    "federation-upstream",
+    "federation-upstream-set",
+]
 
 TABLE: Final = [
     _key("alternate-exchange", TEXT, "is not a valid alternate exchange name"),
@@ -93,10 +105,16 @@ TABLE: Final = [
     _key("max-age", AGE, "is not a valid max age"),
     _key("stream-max-segment-size-bytes", SEGMENT, "is not a valid segment size"),
     _key("initial-cluster-size", COUNT, "is not a valid cluster size"),
-    _key("queue-leader-locator", ONE_OF, "is not a valid queue leader locator value", FIRST,
-         "client-local balanced random least-leaders"),
-    _key("queue-master-locator", ONE_OF, "invalid queue-master-locator value", FIRST,
-         "min-masters client-local random"),
+    _key(
+        "queue-leader-locator",
+        ONE_OF,
+        "is not a valid queue leader locator value",
+        FIRST,
+        "client-local balanced random least-leaders",
+    ),
+    _key(
+        "queue-master-locator", ONE_OF, "invalid queue-master-locator value", FIRST, "min-masters client-local random"
+    ),
     _key("ha-mode", ONE_OF, "is not a valid ha-mode value", FIRST, "all exactly nodes"),
     _key("ha-params", ANY, ""),
     _key("ha-sync-mode", ONE_OF, "", FIRST, "manual automatic"),  # words of these four: MIRROR_WORDS
@@ -109,7 +127,7 @@ TABLE: Final = [
     _key("federation-upstream-set", TEXT, "is not a valid federation upstream set"),
     _key("extra-destinations", NAMES, "is not a valid list of destinations"),
     _key("delayed-mandatory", ONE_OF, "is not a valid delayed-mandatory value", FIRST, "rabbitmq honest"),
-]  # fmt: skip
+]
 
 MIRROR_WORDS: Final = {
     "ha-sync-mode": 'ha-sync-mode must be "manual" or "automatic", got ?',

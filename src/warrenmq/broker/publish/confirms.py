@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from warrenmq.broker.queue.queue import Queue
 
 
-
 @final
 class Waiting:
     """Publishes first..last that wait until ``batch`` is on disk in ``queues``."""

@@ -91,9 +91,7 @@ def publish(publishing: Publishing, arguments: bytes, message: Message) -> None:
                 check_configure_permission(publishing.publisher, owned)
     tap(publishing, message, queues)
     if publishing.uncommitted is not None:
-        publishing.uncommitted.append(
-            Uncommitted(route.exchange, message, queues, routed, route.mandatory, number)
-        )
+        publishing.uncommitted.append(Uncommitted(route.exchange, message, queues, routed, route.mandatory, number))
     else:
         deliver(publishing, route.exchange, message, queues, routed, route.mandatory, number)
 

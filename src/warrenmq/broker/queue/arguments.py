@@ -162,21 +162,46 @@ _CHECKS: Final[list[tuple[str, Callable[[Field, Table], str]]]] = [
 # ``x-delivery-limit`` may have any value; one that is no number is no limit.
 OF_TYPE: Final[dict[str, list[str]]] = {
     CLASSIC: [
-        "x-expires", "x-message-ttl", "x-dead-letter-exchange", "x-dead-letter-routing-key", "x-max-length",
-        "x-max-length-bytes", "x-max-priority", "x-overflow", "x-queue-mode", "x-queue-version",
-        "x-single-active-consumer", "x-queue-type", "x-queue-master-locator",
+        "x-expires",
+        "x-message-ttl",
+        "x-dead-letter-exchange",
+        "x-dead-letter-routing-key",
+        "x-max-length",
+        "x-max-length-bytes",
+        "x-max-priority",
+        "x-overflow",
+        "x-queue-mode",
+        "x-queue-version",
+        "x-single-active-consumer",
+        "x-queue-type",
+        "x-queue-master-locator",
     ],
     QUORUM: [
-        "x-dead-letter-exchange", "x-dead-letter-routing-key", "x-dead-letter-strategy", "x-expires", "x-max-length",
-        "x-max-length-bytes", "x-max-in-memory-length", "x-max-in-memory-bytes", "x-overflow",
-        "x-single-active-consumer", "x-queue-type", "x-quorum-initial-group-size", "x-delivery-limit", "x-message-ttl",
+        "x-dead-letter-exchange",
+        "x-dead-letter-routing-key",
+        "x-dead-letter-strategy",
+        "x-expires",
+        "x-max-length",
+        "x-max-length-bytes",
+        "x-max-in-memory-length",
+        "x-max-in-memory-bytes",
+        "x-overflow",
+        "x-single-active-consumer",
+        "x-queue-type",
+        "x-quorum-initial-group-size",
+        "x-delivery-limit",
+        "x-message-ttl",
         "x-queue-leader-locator",
     ],
     STREAM: [
-        "x-max-length-bytes", "x-queue-type", "x-max-age", "x-stream-max-segment-size-bytes", "x-initial-cluster-size",
+        "x-max-length-bytes",
+        "x-queue-type",
+        "x-max-age",
+        "x-stream-max-segment-size-bytes",
+        "x-initial-cluster-size",
         "x-queue-leader-locator",
     ],
-}  # fmt: skip
+}
 
 _KNOWN: Final = frozenset([key for keys in OF_TYPE.values() for key in keys])
 
@@ -278,14 +303,10 @@ def settings(arguments: Table, policy: dict[str, object]) -> QueueSettings:
     s.overflow = OVERFLOW.get(_text(arguments, "x-overflow", policy, "overflow") or "drop-head", DROP_HEAD)
     s.dead_letter_exchange = _text(arguments, "x-dead-letter-exchange", policy, "dead-letter-exchange")
     s.dead_letter_routing_key = _text(arguments, "x-dead-letter-routing-key", policy, "dead-letter-routing-key")
-    s.at_least_once = (
-        _text(arguments, "x-dead-letter-strategy", policy, "dead-letter-strategy") == "at-least-once"
-    )
+    s.at_least_once = _text(arguments, "x-dead-letter-strategy", policy, "dead-letter-strategy") == "at-least-once"
     s.delivery_limit = _delivery_limit(arguments, policy)
     s.consumer_timeout = _least(arguments, "x-consumer-timeout", policy, "consumer-timeout")
     age = _text(arguments, "x-max-age", policy, "max-age")
     s.max_age = -1 if age is None else interval_ms(age)
     s.segment_bytes = _least(arguments, "x-stream-max-segment-size-bytes", policy, "stream-max-segment-size-bytes")
     return s
-
-

@@ -74,9 +74,14 @@ class Aside:
         self._damaged.owners[int(self.owner)] = self
         self._damaged.set_aside += 1
         fields: dict[str, object] = {
-            self.kind: self.name, "vhost": self.vhost, "place": one.place(), "position": int(position),
-            "bytes": int(size), "reason": problem, "id": self.id_of(position),
-        }  # fmt: skip
+            self.kind: self.name,
+            "vhost": self.vhost,
+            "place": one.place(),
+            "position": int(position),
+            "bytes": int(size),
+            "reason": problem,
+            "id": self.id_of(position),
+        }
         self._services.notes.event("error", "message_damaged", fields)
 
     def id_of(self, position: i64) -> str:

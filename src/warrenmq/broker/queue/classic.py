@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from warrenmq.broker.queue.entry import Consumer
 
 
-
 @final
 class HeadExpiry(Timer):
     """The head of the queue expires."""
@@ -400,8 +399,7 @@ class ClassicQueue(Queue, Lender):
         broker = self.broker
         s = self.settings
         while self.ready > 0 and (
-            (s.max_length >= 0 and self.ready > s.max_length)
-            or (s.max_bytes >= 0 and self.ready_bytes > s.max_bytes)
+            (s.max_length >= 0 and self.ready > s.max_length) or (s.max_bytes >= 0 and self.ready_bytes > s.max_bytes)
         ):
             if broker.turn.expiries_left <= 0:
                 if least <= 0:

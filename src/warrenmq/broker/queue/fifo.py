@@ -249,9 +249,13 @@ class Fifo:
         queue.ready -= 1
         queue.ready_bytes -= meta >> 8
         queue.set_aside(
-            page.addresses[i], page.position(i), meta >> 8, (meta & REDELIVERED) != 0, expires_at,
+            page.addresses[i],
+            page.position(i),
+            meta >> 8,
+            (meta & REDELIVERED) != 0,
+            expires_at,
             self.priority,
-        )  # fmt: skip
+        )
 
     def _large(self, page: Page, i: i64) -> Entry | None:
         """One entry whose body is read in pieces and stays so. None: it is damaged."""

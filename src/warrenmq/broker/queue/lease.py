@@ -219,9 +219,7 @@ class Leases:
         return total
 
     def all(self, owner: str = "") -> list[Lease]:
-        return [
-            lease for lease in self._leases.values() if not lease.returning and (not owner or lease.owner == owner)
-        ]
+        return [lease for lease in self._leases.values() if not lease.returning and (not owner or lease.owner == owner)]
 
     # -- taking ------------------------------------------------------------------------------------------------
 
@@ -323,9 +321,13 @@ class Leases:
         for slot in slots:
             meta = lease.metas[slot]
             later.add(
-                lease.addresses[slot], lease.positions[slot], meta >> 16, (meta >> 8) & 255, meta & 255,
+                lease.addresses[slot],
+                lease.positions[slot],
+                meta >> 16,
+                (meta >> 8) & 255,
+                meta & 255,
                 lease.expiries[slot],
-            )  # fmt: skip
+            )
             lease.addresses[slot] = 0
             lease.left -= 1
             lease.bytes -= meta >> 16
@@ -340,14 +342,18 @@ class Leases:
         elif self._queue.durable:
             store = self._queue.broker.store
             count: dict[str, object] = {
-                "queue": int(self._queue.id), "id": lease.id, "settled": int(lease.settled),
-            }  # fmt: skip
+                "queue": int(self._queue.id),
+                "id": lease.id,
+                "settled": int(lease.settled),
+            }
             store.put("lease_settled", self._store_key(lease), count)
             lease.noted = True
             if lease.went_back:
                 slots: dict[str, object] = {
-                    "queue": int(self._queue.id), "id": lease.id, "slots": runs_of(lease.went_back),
-                }  # fmt: skip
+                    "queue": int(self._queue.id),
+                    "id": lease.id,
+                    "slots": runs_of(lease.went_back),
+                }
                 store.put("lease_back", self._back_key(lease, lease.backs), slots)
                 lease.backs += 1
         lease.went_back = []

@@ -97,9 +97,13 @@ class QuorumQueue(ClassicQueue, LetterKeeper):
             self.broker.notes.event(
                 "warning",
                 "dead_letter_strategy_not_in_force",
-                {"queue": str(self.name), "wanted": "at-least-once", "in_force": "at-most-once",
-                 "needs": "overflow reject-publish and a dead-letter exchange"},
-            )  # fmt: skip
+                {
+                    "queue": str(self.name),
+                    "wanted": "at-least-once",
+                    "in_force": "at-most-once",
+                    "needs": "overflow reject-publish and a dead-letter exchange",
+                },
+            )
 
     def letters_waiting(self) -> tuple[int, int]:
         return len(self.letters), self.letters.bytes

@@ -336,9 +336,7 @@ class StreamQueue(ReplayQueue):
 
     def _delivered(self, origin: Origin, id: i64, header: bytes, body: bytes, offset: i64) -> Message:
         """A message as a reader gets it: with its offset in the header x-stream-offset."""
-        return message_from(
-            origin, id, with_stream_offset(header, offset), [body] if body else [], len(body), False
-        )
+        return message_from(origin, id, with_stream_offset(header, offset), [body] if body else [], len(body), False)
 
     # -- the whole stream --------------------------------------------------------------------------------------
 
@@ -368,4 +366,3 @@ class StreamQueue(ReplayQueue):
                 index.add(page.first + i, page.addresses[i], page.times[i], holder.pack(0, page.sizes[i], False))
                 i += 1
         return index
-

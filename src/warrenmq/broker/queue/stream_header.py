@@ -1,6 +1,6 @@
 """A content header with ``x-stream-offset`` added to its headers, without decoding the rest.
 
-    header = class(2) weight(2) body-size(8) flags(2) [content-type] [content-encoding] [headers table] ...
+header = class(2) weight(2) body-size(8) flags(2) [content-type] [content-encoding] [headers table] ...
 """
 
 from __future__ import annotations

@@ -27,9 +27,7 @@ if TYPE_CHECKING:
 REDELIVERED: Final = 1
 
 
-def load_definitions(
-    broker: Core, definitions: dict[tuple[str, str], bytes]
-) -> list[tuple[str, dict[str, object]]]:
+def load_definitions(broker: Core, definitions: dict[tuple[str, str], bytes]) -> list[tuple[str, dict[str, object]]]:
     """Everything durable but messages, in the order in which it depends on one another.
 
     Returns what belongs to neither vhosts, nor access, nor policies, with its kind.
@@ -142,8 +140,12 @@ def load_queue(
             i += 1
             continue
         queue.recover(
-            position, index.addresses[i], size, REDELIVERED if redelivered else 0, index.expiries[i],
+            position,
+            index.addresses[i],
+            size,
+            REDELIVERED if redelivered else 0,
+            index.expiries[i],
             holder.priority_of(packed),
-        )  # fmt: skip
+        )
         i += 1
     leases_of(queue).restored()

@@ -14,14 +14,23 @@ from pyspark.sql import types as T
 from warrenmq.spark.options import OptionError
 
 AVRO = {
-    "boolean": T.BooleanType(), "int": T.IntegerType(), "long": T.LongType(), "float": T.FloatType(),
-    "double": T.DoubleType(), "bytes": T.BinaryType(), "string": T.StringType(), "enum": T.StringType(),
-    "fixed": T.BinaryType(), "null": T.StringType(),
-}  # fmt: skip
+    "boolean": T.BooleanType(),
+    "int": T.IntegerType(),
+    "long": T.LongType(),
+    "float": T.FloatType(),
+    "double": T.DoubleType(),
+    "bytes": T.BinaryType(),
+    "string": T.StringType(),
+    "enum": T.StringType(),
+    "fixed": T.BinaryType(),
+    "null": T.StringType(),
+}
 AVRO_LOGICAL = {
-    "date": T.DateType(), "timestamp-millis": T.TimestampType(), "timestamp-micros": T.TimestampType(),
+    "date": T.DateType(),
+    "timestamp-millis": T.TimestampType(),
+    "timestamp-micros": T.TimestampType(),
     "uuid": T.StringType(),
-}  # fmt: skip
+}
 
 
 def of_avro(text: str) -> T.StructType:
@@ -87,10 +96,15 @@ def _protobuf(field: Any, above: tuple[str, ...]) -> T.DataType:
 
 def _protobuf_scalar(field: Any) -> T.DataType:
     kinds = {
-        field.CPPTYPE_INT32: T.IntegerType(), field.CPPTYPE_INT64: T.LongType(), field.CPPTYPE_UINT32: T.LongType(),
-        field.CPPTYPE_UINT64: T.DecimalType(20, 0), field.CPPTYPE_FLOAT: T.FloatType(),
-        field.CPPTYPE_DOUBLE: T.DoubleType(), field.CPPTYPE_BOOL: T.BooleanType(), field.CPPTYPE_ENUM: T.StringType(),
-    }  # fmt: skip
+        field.CPPTYPE_INT32: T.IntegerType(),
+        field.CPPTYPE_INT64: T.LongType(),
+        field.CPPTYPE_UINT32: T.LongType(),
+        field.CPPTYPE_UINT64: T.DecimalType(20, 0),
+        field.CPPTYPE_FLOAT: T.FloatType(),
+        field.CPPTYPE_DOUBLE: T.DoubleType(),
+        field.CPPTYPE_BOOL: T.BooleanType(),
+        field.CPPTYPE_ENUM: T.StringType(),
+    }
     if field.cpp_type == field.CPPTYPE_STRING:
         return T.BinaryType() if field.type == field.TYPE_BYTES else T.StringType()
     return kinds[field.cpp_type]

@@ -34,11 +34,25 @@ class DemoBroker:
         root = os.path.dirname(os.path.dirname(os.path.abspath(warrenmq.__file__)))
         path = os.pathsep.join(part for part in (root, os.environ.get("PYTHONPATH", "")) if part)
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "warrenmq", "serve", "--port", str(self.port), "--http-port", str(self.http_port),
-             "--ready-file", str(ready), "--data-dir", str(self._folder / "data")],
-            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env={**os.environ, "PYTHONPATH": path},
+            [
+                sys.executable,
+                "-m",
+                "warrenmq",
+                "serve",
+                "--port",
+                str(self.port),
+                "--http-port",
+                str(self.http_port),
+                "--ready-file",
+                str(ready),
+                "--data-dir",
+                str(self._folder / "data"),
+            ],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            env={**os.environ, "PYTHONPATH": path},
             start_new_session=True,
-        )  # fmt: skip
+        )
         deadline = time.monotonic() + 60
         while not ready.exists():
             if self._process.poll() is not None or time.monotonic() > deadline:

@@ -51,22 +51,30 @@ class Order:
     def row(self) -> dict[str, Any]:
         """As a table of published messages has it."""
         return {
-            "exchange": self.exchange, "routing_key": self.routing_key, "message_id": self.message_id,
+            "exchange": self.exchange,
+            "routing_key": self.routing_key,
+            "message_id": self.message_id,
             "headers": {"x-delay": str(DELAY_MS)} if self.delayed else None,
-            "header_types": {"x-delay": "I"} if self.delayed else None, "body_size": len(self.body),
-        }  # fmt: skip
+            "header_types": {"x-delay": "I"} if self.delayed else None,
+            "body_size": len(self.body),
+        }
 
 
 def declare(broker: DemoBroker) -> None:
     with Connection(broker.url) as connection:
         channel = connection.channel()
         channel.exchange_declare("shop", "topic", durable=True)
-        channel.exchange_declare("later", "x-delayed-message", durable=True, arguments={
-            "x-delayed-type": "direct", "x-delayed-mandatory": "honest"})  # fmt: skip
+        channel.exchange_declare(
+            "later",
+            "x-delayed-message",
+            durable=True,
+            arguments={"x-delayed-type": "direct", "x-delayed-mandatory": "honest"},
+        )
         channel.queue_declare(DEAD, durable=True)
         for queue, (exchange, key) in QUEUES.items():
-            channel.queue_declare(queue, durable=True, arguments={
-                "x-dead-letter-exchange": "", "x-dead-letter-routing-key": DEAD})  # fmt: skip
+            channel.queue_declare(
+                queue, durable=True, arguments={"x-dead-letter-exchange": "", "x-dead-letter-routing-key": DEAD}
+            )
             channel.queue_bind(queue, exchange, key)
 
 

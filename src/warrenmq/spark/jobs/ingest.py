@@ -54,8 +54,16 @@ def ingest(
     Without ``continuous`` it takes what is there now and ends; with it, it runs until stopped (or ``timeout`` seconds)
     with a batch every ``interval``. The checkpoint is ``<lake>/_checkpoint`` unless given.
     """
-    query = start(spark, options, lake, checkpoint=checkpoint, continuous=continuous, interval=interval, table=table,
-                  catalog=catalog)  # fmt: skip
+    query = start(
+        spark,
+        options,
+        lake,
+        checkpoint=checkpoint,
+        continuous=continuous,
+        interval=interval,
+        table=table,
+        catalog=catalog,
+    )
     return follow(query, progress, timeout)
 
 

@@ -79,11 +79,16 @@ class Publishing:
 
         schema = pa.schema(
             [
-                ("message_id", pa.string()), ("exchange", pa.string()), ("routing_key", pa.string()),
-                ("body_size", pa.int64()), ("outcome", pa.string()), ("reply_code", pa.int32()),
-                ("reply_text", pa.string()), ("published_at", pa.timestamp("us", "UTC")),
+                ("message_id", pa.string()),
+                ("exchange", pa.string()),
+                ("routing_key", pa.string()),
+                ("body_size", pa.int64()),
+                ("outcome", pa.string()),
+                ("reply_code", pa.int32()),
+                ("reply_text", pa.string()),
+                ("published_at", pa.timestamp("us", "UTC")),
             ]
-        )  # fmt: skip
+        )
         for chunk in Publisher(self.options, task_of(self.job)[1]).run(batches):
             count = chunk.batch.num_rows
             now = int(time.time() * 1_000_000)

@@ -83,9 +83,7 @@ class Facts:
         """Virtual host, user and exchange."""
         plan = self.known.plan
         vhost, user = [self.block[name][row].as_py() if name in self.block else None for name in PLACE]
-        return (
-            plan.vhost if vhost is None else vhost, plan.user if user is None else user, self.exchange[row].as_py()
-        )  # fmt: skip
+        return (plan.vhost if vhost is None else vhost, plan.user if user is None else user, self.exchange[row].as_py())
 
     def rows(self, positions: Numbers) -> Iterator[tuple[Any, ...]]:
         """The facts of these rows, as ``judge_rows`` takes them."""

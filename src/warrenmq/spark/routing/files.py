@@ -54,9 +54,14 @@ def route_files(
     files = df.inputFiles()
     if not all(file.startswith("file:") for file in files):
         routed = route(
-            df, definitions, vhost=vhost, user=user, mandatory=mandatory, max_message_size=max_message_size,
+            df,
+            definitions,
+            vhost=vhost,
+            user=user,
+            mandatory=mandatory,
+            max_message_size=max_message_size,
             interceptors=interceptors,
-        )  # fmt: skip
+        )
         return routed.select(*[f"`{name}`" for name in wanted])
     plan = Plan.of(definitions, vhost, user, max_message_size, interceptors)
     options = {

@@ -18,9 +18,17 @@ if TYPE_CHECKING:
 
 # The facts of a row, in the order of ``Facts`` after exchange and key, which are always there.
 OPTIONAL = (
-    "vhost", "user", "headers", "user_id", "expiration", "body_size", "reply_to", "message_id", "correlation_id",
+    "vhost",
+    "user",
+    "headers",
+    "user_id",
+    "expiration",
+    "body_size",
+    "reply_to",
+    "message_id",
+    "correlation_id",
     "timestamp",
-)  # fmt: skip
+)
 NOTHING = [None] * (len(OPTIONAL) - 2)
 
 

@@ -196,9 +196,12 @@ class PublishPath:
         if not self.interceptors.of_methods:
             return facts.exchange, facts.routing_key
         values: dict[str, object] = {
-            "ticket": 0, "exchange": facts.exchange, "routing_key": facts.routing_key, "mandatory": True,
+            "ticket": 0,
+            "exchange": facts.exchange,
+            "routing_key": facts.routing_key,
+            "mandatory": True,
             "immediate": False,
-        }  # fmt: skip
+        }
         view = ChannelView(facts.vhost, facts.user or "", "spark", 1)
         method = self.interceptors.intercept(Method(SPECS_BY_NAME["basic.publish"], values), view)
         return method.str("exchange"), method.str("routing_key")
@@ -207,9 +210,11 @@ class PublishPath:
         content = EMPTY
         if headers or facts.message_id or facts.correlation_id or facts.timestamp:
             properties = Properties(
-                headers=headers, message_id=facts.message_id, correlation_id=facts.correlation_id,
+                headers=headers,
+                message_id=facts.message_id,
+                correlation_id=facts.correlation_id,
                 timestamp=int(facts.timestamp) if facts.timestamp else None,
-            )  # fmt: skip
+            )
             content = Content(encode_header(properties, 0), b"")
         return BasicMessage(exchange.name, keys, content, 0, False)
 
@@ -249,10 +254,15 @@ def load_access(definitions: Mapping[str, Any]) -> Access:
         tags = user.get("tags", [])
         if isinstance(tags, str):
             tags = [tag.strip() for tag in tags.split(",") if tag.strip()]
-        access.load("user", {
-            "name": user["name"], "password_hash": user.get("password_hash", ""),
-            "hashing_algorithm": user.get("hashing_algorithm", "rabbit_password_hashing_sha256"), "tags": list(tags),
-        })  # fmt: skip
+        access.load(
+            "user",
+            {
+                "name": user["name"],
+                "password_hash": user.get("password_hash", ""),
+                "hashing_algorithm": user.get("hashing_algorithm", "rabbit_password_hashing_sha256"),
+                "tags": list(tags),
+            },
+        )
     for section, kind in (("permissions", "permission"), ("topic_permissions", "topic-permission")):
         for permission in definitions.get(section, []):
             try:

@@ -65,9 +65,7 @@ class Reader(DataSourceReader):
     def partitions(self) -> Sequence[InputPartition]:
         if len(self.files) >= self.tasks:
             return [Piece(path, None) for path in self.files]
-        return [
-            Piece(path, [group]) for path in self.files for group in range(pq.read_metadata(path).num_row_groups)
-        ]  # fmt: skip
+        return [Piece(path, [group]) for path in self.files for group in range(pq.read_metadata(path).num_row_groups)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         if partition is None or partition.value is None:  # what Spark asks for where there are none

@@ -59,9 +59,7 @@ def consume(channel: Channel, method: Method) -> None:
         exclusive and (queue.dispatch.consumers or queue.dispatch.single_active)
     ):
         raise AmqpError(ACCESS_REFUSED, f"{queue.name} in exclusive use")
-    consumer = Subscription(
-        channel, queue, tag, method.bit("no_ack"), exclusive, priority, channel.prefetch, arguments
-    )
+    consumer = Subscription(channel, queue, tag, method.bit("no_ack"), exclusive, priority, channel.prefetch, arguments)
     queue.check_consumer(consumer)
     channel.consumers[tag] = consumer
     if not method.bit("nowait"):

@@ -96,9 +96,7 @@ def _probe_reply(channel: Channel, method: Method, name: str) -> None:
     if name != DIRECT_REPLY and name not in channel.broker.replies:
         raise AmqpError(NOT_FOUND, f"no {channel.connection.resource('queue', name)}")
     if not method.bit("nowait"):
-        channel.reply(
-            method_frame(channel.number, "queue.declare-ok", queue=name, message_count=0, consumer_count=1)
-        )
+        channel.reply(method_frame(channel.number, "queue.declare-ok", queue=name, message_count=0, consumer_count=1))
 
 
 def delete(channel: Channel, method: Method) -> None:
