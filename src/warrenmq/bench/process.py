@@ -75,6 +75,16 @@ def cpu_seconds(pids: list[int]) -> float:
     return ticks / TICKS
 
 
+def ended_seconds(pids: list[int]) -> float:
+    """The same of what these processes had started and that has ended since."""
+    ticks = 0
+    for pid in pids:
+        words = _stat(pid)
+        if words:
+            ticks += int(words[13]) + int(words[14])
+    return ticks / TICKS
+
+
 def thread_seconds(pid: int) -> dict[int, float]:
     """User and system time of each thread of a process so far, by thread id; the main thread's is the process's."""
     found = {}
