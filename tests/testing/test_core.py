@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from warrenmq.broker.services.turn import SLICE
 from warrenmq.testing import Core, CoreClient, FaultyDisk
 
 pytestmark = pytest.mark.pure
@@ -57,6 +58,20 @@ def test_an_answer_waits_for_a_held_commit(tmp_path: Path) -> None:
     assert client.story() == []
     core.commit()
     assert client.story() == ["ack 1"]
+
+
+def test_what_takes_several_turns_is_seen_to_its_end_and_no_time_passes(core: Core, client: CoreClient) -> None:
+    client.declare("q")
+    client.consume("q")
+    count = SLICE + 1000
+    client.feed(b"".join(client.published("", "q", b"x") for _ in range(count)))
+    assert len(client.deliveries()) == count
+    before = core.clock.now_ms()
+    client.send("basic.ack", delivery_tag=0, multiple=True)
+    assert core.broker.jobs.busy()
+    core.settle()
+    assert not core.broker.jobs.busy() and core.clock.now_ms() == before
+    assert core.ready("q") == 0
 
 
 @pytest.mark.parametrize("clean", [True, False], ids=["stopped", "crashed"])

@@ -200,9 +200,12 @@ class Core:
         self.commit()
 
     def settle(self) -> None:
-        """What is settled a slice a turn is seen to its end."""
+        """What takes several turns is seen to its end; no time passes."""
         while self.broker.jobs.busy():
-            self.advance(1)
+            self.broker.begin_turn()
+            self.broker.jobs.fire()
+            self.broker.end_turn()
+            self.commit()
 
     # --- looking and setting up
 
