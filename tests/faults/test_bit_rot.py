@@ -244,7 +244,7 @@ def test_a_message_that_cannot_be_dead_lettered_because_it_is_damaged_is_kept(tm
     }
     count = 8300
     core = filled(tmp_path, count, arguments)
-    client, told = consume(core)
+    client, told = consume(core, prefetch=10_000)
     assert len(told) == count
     client.declare("dead")
     rot(tmp_path, body(8250))

@@ -333,6 +333,10 @@ class Log(Core):
         """The same for many: neighbours on disk are read at once. None for what is damaged."""
         return self.reading.read_many(addresses)
 
+    def read_part(self, address: i64, chunk: i64) -> bytes:
+        """One piece of a long body: ``chunk`` is one of ``body_parts``. RecordDamaged when it does not check."""
+        return self.reading.read_part(address, chunk)
+
     def read_parts(self, address: i64) -> list[bytes]:
         """All the pieces, not joined; none for a message that is not in chunks."""
         return self.reading.read_parts(address)

@@ -145,8 +145,12 @@ class Reading:
         """The pieces of a long body."""
         parts: list[bytes] = []
         for chunk in self.log.body_parts(address):
-            parts.append(chunk_bytes(self._record(chunk, address), 0))
+            parts.append(self.read_part(address, chunk))
         return parts
+
+    def read_part(self, address: i64, chunk: i64) -> bytes:
+        """One piece of the body of the message at ``address``."""
+        return chunk_bytes(self._record(chunk, address), 0)
 
     def queues_of(self, address: i64) -> list[int]:
         """The queues a record was written for, damaged body or not; none when its head is damaged too."""

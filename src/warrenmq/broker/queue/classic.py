@@ -24,6 +24,7 @@ from warrenmq.broker.queue.paging import SMALL_WINDOW, WINDOW, WINDOW_BYTES
 from warrenmq.broker.queue.place import Place, by_position
 from warrenmq.broker.queue.promise import EVERYTHING, Promise
 from warrenmq.broker.queue.queue import Queue
+from warrenmq.broker.queue.read_ahead import ReadAhead
 from warrenmq.broker.queue.surroundings import Owner, Realm
 from warrenmq.broker.records import Content, Resource
 from warrenmq.broker.services.jobs import Job
@@ -285,6 +286,8 @@ class ClassicQueue(Queue, Lender):
         fifo = self._fifo
         if self.max_priority > 0:
             fifo = self._first_fifo()
+        if fifo.paged > 0 and self._reads_ahead(fifo):
+            return None
         if self.expiring:
             self.expire_heads(self.broker.turn.now - 1, 2)
             if self.behind:
@@ -306,6 +309,14 @@ class ClassicQueue(Queue, Lender):
                 self.overlooked = False
                 self.expire_heads(self.broker.turn.now)
         return entry
+
+    def _reads_ahead(self, fifo: Fifo) -> bool:
+        """Is the head so long that it is read in turns to come?"""
+        address = fifo.unread_head()
+        if address == 0 or len(self.broker.log.body_parts(address)) == 0:
+            return False
+        self.broker.jobs.add(ReadAhead(self, fifo, address))
+        return self.busy > 0
 
     def promise_pending(self) -> bool:
         """Must an answer that carries a message wait for the log?"""
@@ -458,6 +469,11 @@ class ClassicQueue(Queue, Lender):
             self.expire_heads(self.broker.turn.now - 1)
             if self.behind:
                 raise Postponed
+
+    def check_readable(self) -> None:
+        fifo = self._first_fifo() if self.max_priority > 0 else self._fifo
+        if fifo.paged > 0 and self._reads_ahead(fifo):
+            raise Postponed
 
     def arm_head_expiry(self) -> None:
         if self.overlooked:

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 PAGE_IN: Final = 256  # entries read back at a time
 PAGE_IN_BYTES: Final = 4 << 20  # or fewer, of so many bytes; at least one
+LONG: Final = 16 << 20  # bodies beyond this are read some a turn
 PRIORITY_BIT: Final = 0x08  # of octet 12 of a content header: it has a priority
 
 
@@ -45,6 +46,8 @@ class Fifo:
     def __init__(self, queue: Queue, priority: i64) -> None:
         self._queue: Final = queue
         self.priority: Final = priority
+        self._ahead: i64 = 0  # a long body that was read before it is taken: its address ...
+        self._ahead_pieces: list[bytes] | None = None  # ... and what was read
         self._returned: Final = Returned()
         self._items: list[Entry | None] = []
         self._head: i64 = 0
@@ -130,6 +133,19 @@ class Fifo:
             return 0 if item is None else item.message.size
         page = self._pages[self._first_page]
         return page.metas[page.start] >> 8
+
+    def unread_head(self) -> i64:
+        """The address of the oldest entry, when its body is so long that it is not read at once; else 0."""
+        if self.paged == 0 or self._returned.count or self._head < len(self._items):
+            return 0
+        page = self._pages[self._first_page]
+        address = page.addresses[page.start]
+        return address if address > 0 and page.metas[page.start] >> 8 > LONG and address != self._ahead else 0
+
+    def read_ahead(self, address: i64, pieces: list[bytes] | None) -> None:
+        """The body at this address has been read, or cannot be."""
+        self._ahead = address
+        self._ahead_pieces = pieces
 
     def lease_head(self, lease: Lease, priority: i64) -> None:
         """Move the oldest entry to a lease; what is in memory only goes to the transient store."""
@@ -281,7 +297,11 @@ class Fifo:
         if len(log.body_parts(address)) == 0:
             return self._message(log.read(address), address, persistent)
         message = self._message(log.read_head(address), address, persistent)
-        pieces = log.read_parts(address)
+        pieces = self._ahead_pieces if address == self._ahead else None
+        if pieces is None:
+            pieces = log.read_parts(address)
+        self._ahead = 0
+        self._ahead_pieces = None
         whole = message_from(message.origin, message.id, message.header(), pieces, size, message.persistent)
         whole.address = message.address
         whole.priority = message.priority
@@ -299,6 +319,7 @@ class Fifo:
         return message
 
     def clear(self) -> None:
+        self.read_ahead(0, None)
         broker = self._queue.broker
         broker.windowed -= self.window()
         broker.leftovers.add(self._items)

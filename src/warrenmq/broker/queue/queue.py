@@ -217,6 +217,9 @@ class Queue(Destination, Delivering, Promised):
         come, and nothing is over a limit."""
         raise NotImplementedError
 
+    def check_readable(self) -> None:
+        """Whoever takes the head waits while its body is read."""
+
     # -- settling --------------------------------------------------------------------------------------------------
 
     def settle(self, entry: Entry) -> None:

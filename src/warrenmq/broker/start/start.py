@@ -59,7 +59,8 @@ def recover(broker: Core, recovered: Recovered) -> None:
         if found is not None:
             upto = recovered.delivered_up_to.get(id, 0)
             topology.load_queue(broker, found, index, upto, recovered.clean, held.pop(id, []))
-            found.arm_head_expiry()
+            if found.expiring:
+                found.arm_head_expiry()
     for id, rest in held.items():  # of queues of which the log has no message
         found = by_id.get(id)
         if found is not None:

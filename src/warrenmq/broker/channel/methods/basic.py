@@ -108,6 +108,7 @@ def get(channel: Channel, method: Method) -> None:
     no_ack = method.bit("no_ack")
     queue.check_get()
     queue.check_whole()
+    queue.check_readable()
     entry = queue.get()
     if entry is None:
         channel.fetched_nothing += 1

@@ -1,0 +1,59 @@
+"""A very long body at the head of a queue is read some a turn before anybody gets it.
+
+Duty: to spread the reading. The queue delivers nothing meanwhile: what stands behind must not overtake it. Not here:
+what waits in which order (``fifo.py``), and bodies that are read at once (``paging.py``).
+"""
+
+from __future__ import annotations
+
+from typing import Final, final
+
+from mypy_extensions import i64
+
+from warrenmq.broker.queue.fifo import Fifo
+from warrenmq.broker.queue.queue import Queue
+from warrenmq.broker.services.jobs import Job
+from warrenmq.log.damage import RecordDamaged
+
+PARTS: Final = 32  # pieces of the body read in a turn, each about 256 KiB
+
+
+@final
+class ReadAhead(Job):
+    """The reading of one body."""
+
+    def __init__(self, queue: Queue, fifo: Fifo, address: i64) -> None:
+        super().__init__(None)
+        self._queue: Final = queue
+        self._fifo: Final = fifo
+        self._address: Final = address
+        self._parts: Final = queue.broker.log.body_parts(address)
+        self._read: Final[list[bytes]] = []
+        queue.busy += 1
+
+    def step(self) -> bool:
+        queue = self._queue
+        if not queue.gone and self._fifo.unread_head() == self._address and self._reads_on():
+            return False
+        queue.busy -= 1
+        if queue.busy == 0 and not queue.gone:
+            queue.came_back()
+        return True
+
+    def _reads_on(self) -> bool:
+        """Some more of it; says whether there is more still. What is damaged is found again by whoever takes it."""
+        log = self._queue.broker.log
+        end: i64 = min(len(self._read) + PARTS, len(self._parts))
+        try:
+            while len(self._read) < end:
+                self._read.append(log.read_part(self._address, self._parts[len(self._read)]))
+        except RecordDamaged:
+            self._fifo.read_ahead(self._address, None)
+            return False
+        if end < len(self._parts):
+            return True
+        self._fifo.read_ahead(self._address, self._read)
+        return False
+
+    def subject(self) -> str:
+        return str(self._queue.name)
