@@ -1,4 +1,5 @@
-"""A queue or an exchange goes with all its bindings at once; the log hears of them some a turn, and nobody can tell."""
+"""A queue or an exchange goes with all its bindings at once; exchanges and the log hear of them some a turn, and nobody
+can tell."""
 
 from __future__ import annotations
 
@@ -7,11 +8,13 @@ from typing import Any
 import pytest
 
 from tests.limits.gate import advance
+from warrenmq.broker.exchange.topic import TopicExchange
 from warrenmq.broker.services.turn import SLICE
-from warrenmq.broker.vhost.forgetting import BINDING
+from warrenmq.broker.vhost.forgetting import BINDING, FEW
 from warrenmq.broker.vhost.vhost import VHost
 from warrenmq.testing.core import Core
 from warrenmq.testing.core_client import CoreClient
+from warrenmq.wire.fields import Field
 from warrenmq.wire.methods import method_frame
 
 pytestmark = pytest.mark.pure
@@ -37,9 +40,9 @@ def declare(client: CoreClient) -> None:
     client.call("exchange.declare", exchange="e", type="direct", durable=True)
 
 
-def bind(client: CoreClient, keys: range) -> None:
+def bind(client: CoreClient, keys: range, prefix: str = "k") -> None:
     bind = b"".join(
-        method_frame(1, "queue.bind", queue="q", exchange="e", routing_key=f"k{key}", arguments={}, nowait=True)
+        method_frame(1, "queue.bind", queue="q", exchange="e", routing_key=f"{prefix}{key}", arguments={}, nowait=True)
         for key in keys
     )
     client.feed(bind)
@@ -85,6 +88,53 @@ def test_what_else_is_bound_there_is_served_meanwhile(core: Core, bound: CoreCli
     assert bound.call("basic.get", queue="other").body == b"x"
     bound.publish("e", "k2", b"x", mandatory=True)
     assert [got.name for got in bound.take() if got.name == "basic.return"] == ["basic.return"]
+
+
+@pytest.mark.parametrize("type", ["direct", "topic", "headers", "fanout"])
+def test_exchanges_are_told_of_a_bounded_number_a_turn_and_nobody_finds_what_is_gone(core: Core, type: str) -> None:
+    client = core.client()
+    client.call("exchange.declare", exchange="lost", type="fanout")
+    client.call("queue.declare", queue="found")
+    client.call("queue.bind", queue="found", exchange="lost")
+    arguments = {"alternate-exchange": Field("S", "lost")}
+    client.call("exchange.declare", exchange="e", type=type, arguments=arguments)
+    client.call("queue.declare", queue="q")
+    bind(client, range(MANY))
+    source = vhost(core).exchanges["e"]
+    client.publish("e", "k7", b"before")
+    assert core.ready("q") == 1
+    client.call("queue.delete", queue="q")
+    turns = 0
+    while source.unbinding:
+        client.publish("e", "k7", b"x")
+        assert core.ready("found") == turns + 1
+        advance(core, 1)
+        turns += 1
+        assert turns < 100
+    assert turns >= MANY // A_TURN
+    if isinstance(source.matcher, TopicExchange):
+        assert source.matcher.is_empty()
+    client.publish("e", "k7", b"x")
+    assert core.ready("found") == turns + 1
+    client.call("queue.declare", queue="q")
+    client.call("queue.bind", queue="q", exchange="e", routing_key="k7")
+    client.publish("e", "k7", b"after")
+    assert core.ready("q") == 1
+
+
+@pytest.mark.parametrize("type", ["x-random", "x-consistent-hash"])
+def test_an_exchange_that_chooses_is_told_of_all_at_once(core: Core, type: str) -> None:
+    client = core.client()
+    client.call("exchange.declare", exchange="e", type=type)
+    for queue in ("q", "other"):
+        client.call("queue.declare", queue=queue)
+    bind(client, range(1, FEW + 50), prefix="")
+    client.call("queue.bind", queue="other", exchange="e", routing_key="1")
+    client.call("queue.delete", queue="q")
+    assert vhost(core).exchanges["e"].unbinding == 0
+    for number in range(100):
+        client.publish("e", str(number), b"x")
+    assert core.ready("other") == 100
 
 
 @pytest.mark.parametrize(("method", "what"), DELETIONS, ids=["queue", "exchange"])

@@ -53,6 +53,7 @@ class Destination:
 
     def __init__(self, name: Resource) -> None:
         self.name: Final = name
+        self.gone: bool = False  # deleted; an exchange may find it for some turns still (``Exchange.unbinding``)
 
 
 @final
@@ -90,6 +91,10 @@ class ExchangeType:
     def route(self, message: BasicMessage) -> list[Destination]:
         """The destinations of this message, each at most once."""
         return []
+
+    def chooses(self) -> bool:
+        """True when a message goes to some of those that are bound, so that which others are bound matters."""
+        return False
 
     def by_key_alone(self) -> bool:
         """True when ``route`` depends on nothing but the routing keys, so that the result may be cached by key."""
@@ -130,6 +135,7 @@ class Exchange(Destination):
         self.alternate: str = ""  # name of the alternate exchange in force (argument beats policy); "" = none
         self.bindings_out: dict[object, Binding] = {}  # identity -> binding with this exchange as source
         self.bindings_in: dict[object, Binding] = {}  # identity -> binding with this exchange as destination
+        self.unbinding: i64 = 0  # destinations that are gone, and that the matcher is told of some bindings a turn
         # counted at the exchange that was published to, not at those behind it
         self.messages_in: i64 = 0  # publishes; those of a transaction when it commits
         self.messages_out: i64 = 0  # once for each queue; what waited in a delayed exchange when it is due

@@ -100,6 +100,9 @@ class ConsistentHashExchange(ExchangeType):
         bucket = jump(int.from_bytes(digest, "big"), self._totals[-1])
         return [ring[bisect_right(self._totals, bucket)]]
 
+    def chooses(self) -> bool:
+        return True
+
     def by_key_alone(self) -> bool:
         return self._header is None and self._property is None
 

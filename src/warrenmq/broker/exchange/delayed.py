@@ -59,6 +59,9 @@ class DelayedExchange(ExchangeType):
         """Where a message goes that need not wait, or has waited."""
         return self.inner.route(message)
 
+    def chooses(self) -> bool:
+        return self.inner.chooses()
+
     def by_key_alone(self) -> bool:
         # whether it waits depends on headers
         return False

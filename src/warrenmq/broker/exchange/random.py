@@ -39,5 +39,8 @@ class RandomExchange(ExchangeType):
             return [self._bindings[0].destination]
         return [self._bindings[self._random.below(count)].destination]
 
+    def chooses(self) -> bool:
+        return True
+
     def by_key_alone(self) -> bool:
         return False

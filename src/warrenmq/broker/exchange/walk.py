@@ -55,7 +55,7 @@ def route(
         walk.visit_pending()
         return routed
     # The common case, one exchange and queues only, needs no bookkeeping.
-    found = exchange.matcher.route(message)
+    found = _found(exchange, message)
     if _only_queues(found) and (found or not exchange.alternate):
         routed.visited.append(exchange)
         routed.queues = found
@@ -75,6 +75,14 @@ def waiting_at(exchange: Exchange, headers: Table) -> Routed:
     routed.headers = headers
     routed.cacheable = False
     return routed
+
+
+def _found(exchange: Exchange, message: BasicMessage) -> list[Destination]:
+    """What its type finds, less those that are gone already."""
+    found = exchange.matcher.route(message)
+    if exchange.unbinding:
+        return [destination for destination in found if not destination.gone]
+    return found
 
 
 def _only_queues(found: list[Destination]) -> bool:
@@ -141,7 +149,7 @@ class _Walk:
             self.routed.headers = self.message.content.headers
             self.routed.cacheable = False
             return
-        self.spread(exchange, exchange.matcher.route(self.message))
+        self.spread(exchange, _found(exchange, self.message))
 
     def spread(self, exchange: Exchange, found: list[Destination]) -> None:
         """Go on from an exchange whose own type has found these destinations."""

@@ -65,7 +65,6 @@ class Queue(Destination, Delivering, Promised):
         self.had_consumer: bool = False
         self.exclusive_consumer: Consumer | None = None
         self.dirty: bool = False
-        self.gone: bool = False
         self.keeps_all: bool = False  # does it log transient messages too? (streams)
         self.knows_consumers: bool = False  # does it get back what an ended channel held by consumer? (quorum)
         self.aside: Aside | None = None  # what is damaged

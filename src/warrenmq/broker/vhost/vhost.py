@@ -24,7 +24,7 @@ from warrenmq.broker.records import INTERNAL, Binding, Destination, Exchange, Re
 from warrenmq.broker.services.postponed import Postponed
 from warrenmq.broker.vhost import declared
 from warrenmq.broker.vhost.dependents import Dependents
-from warrenmq.broker.vhost.forgetting import ForgetBindings
+from warrenmq.broker.vhost.forgetting import FEW, ForgetBindings
 from warrenmq.broker.vhost.registry import Registry
 from warrenmq.wire.fields import Table
 from warrenmq.wire.replies import ACCESS_REFUSED, NOT_FOUND, PRECONDITION_FAILED, RESOURCE_LOCKED, AmqpError
@@ -156,9 +156,8 @@ class VHost(Realm):
             return
         if exchange.durable:
             self.registry.store.delete("exchange", store_key([self.name, name]))
-        stored = self._unbind_all(exchange, exchange.bindings_out)
-        stored.extend(self._unbind_all(exchange, exchange.bindings_in))
-        self._forget_bindings(exchange.name, stored)
+        exchange.gone = True
+        self._unbind_all(exchange, [exchange.bindings_out, exchange.bindings_in])
         self.registry.exchange_removed(exchange)
         self.exchange_routes.changed(name)
 
@@ -258,7 +257,7 @@ class VHost(Realm):
         self.queue_routes.changed(name)
         if queue.durable:
             self.registry.store.delete("queue", store_key([self.name, name]))
-        self._forget_bindings(queue.name, self._unbind_all(queue, queue.bindings_in))
+        self._unbind_all(queue, [queue.bindings_in])
         queue.stop()
         owner = queue.exclusive_owner
         if owner is not None:
@@ -286,11 +285,7 @@ class VHost(Realm):
         id = identity(source.name, destination.name, key, arguments)
         binding = Binding(source, destination, key, arguments)
         source.bindings_out[id] = binding
-        if isinstance(destination, Exchange):
-            destination.bindings_in[id] = binding
-        else:
-            assert isinstance(destination, Queue)
-            destination.bindings_in[id] = binding
+        _bindings_in(destination)[id] = binding
         source.matcher.bind(binding)
         self.exchange_routes.changed(source.name.name)
         return binding
@@ -311,11 +306,7 @@ class VHost(Realm):
         id = identity(source.name, destination.name, binding.key, binding.arguments)
         if source.bindings_out.pop(id, None) is None:
             return
-        if isinstance(destination, Exchange):
-            destination.bindings_in.pop(id, None)
-        else:
-            assert isinstance(destination, Queue)
-            destination.bindings_in.pop(id, None)
+        _bindings_in(destination).pop(id, None)
         source.matcher.unbind(binding)
         self.exchange_routes.changed(source.name.name)
         if source.durable and _durable(destination):
@@ -323,42 +314,40 @@ class VHost(Realm):
         if cascade and source.auto_delete and not source.bindings_out:
             self.remove_exchange(source)
 
-    def _unbind_all(self, end: Destination, bindings: dict[object, Binding]) -> list[Binding]:
-        """A queue or an exchange is gone, and all bindings on one side of it go along. Returns those the log has."""
-        taken = dict(bindings)
-        bindings.clear()
+    def _unbind_all(self, end: Destination, sides: list[dict[object, Binding]]) -> None:
+        """A queue or an exchange is gone, and all its bindings go along. Of very many the exchanges at their other ends
+        and the log hear in turns to come: nobody finds what is gone, and without both its ends a binding means nothing
+        to the log, even after a crash (``start/topology.py``)."""
+        registry = self.registry
+        job = ForgetBindings(registry.forgetting, registry.store, registry.turn, self.name, end.name)
         sources: dict[Exchange, bool] = {}
-        last: Exchange | None = None
-        stored: list[Binding] = []
-        for id, binding in taken.items():
-            source = binding.source
-            destination = binding.destination
-            if isinstance(destination, Exchange):
-                destination.bindings_in.pop(id, None)
-            else:
-                assert isinstance(destination, Queue)
-                destination.bindings_in.pop(id, None)
-            if source is not end:
-                source.bindings_out.pop(id, None)
-                source.matcher.unbind(binding)
-                if source is not last:
-                    last = source
-                    sources[source] = True
-            if source.durable and _durable(destination):
-                stored.append(binding)
+        for side in sides:
+            many = len(side) > FEW
+            taken = dict(side)
+            side.clear()
+            last: Exchange | None = None
+            for id, binding in taken.items():
+                source = binding.source
+                destination = binding.destination
+                if destination is not end:
+                    _bindings_in(destination).pop(id, None)
+                if source is not end:
+                    source.bindings_out.pop(id, None)
+                    if many and not source.matcher.chooses():
+                        job.unbind(binding)
+                    else:
+                        source.matcher.unbind(binding)
+                    if source is not last:
+                        last = source
+                        sources[source] = True
+                if source.durable and _durable(destination):
+                    job.stored.append(binding)
         for source in sources:
             self.exchange_routes.changed(source.name.name)
             if source.auto_delete and not source.bindings_out:
                 self.remove_exchange(source)
-        return stored
-
-    def _forget_bindings(self, end: Resource, stored: list[Binding]) -> None:
-        """The log hears of very many in turns to come: without both its ends a binding means nothing to it, even after
-        a crash (``store.py``)."""
-        registry = self.registry
-        if stored:
-            store, turn = registry.store, registry.turn
-            registry.jobs.add(ForgetBindings(registry.forgetting, store, turn, self.name, end, stored))
+        if job.begins():
+            registry.jobs.add(job)
 
     def check_forgotten(self, name: Resource) -> None:
         """Whoever declares it anew waits until the log has been told of all bindings of the one that is gone."""
@@ -370,6 +359,13 @@ class VHost(Realm):
         job = self.registry.forgetting.get(name)
         if job is not None:
             job.finish()
+
+
+def _bindings_in(destination: Destination) -> dict[object, Binding]:
+    if isinstance(destination, Exchange):
+        return destination.bindings_in
+    assert isinstance(destination, Queue)
+    return destination.bindings_in
 
 
 def _durable(destination: Destination) -> bool:
