@@ -24,7 +24,7 @@ ifneq ($(origin PYTHON),file)
 PYTHON_STAMP := .make/python-$(shell echo '$(PYTHON)' | cksum | cut -d' ' -f1)
 endif
 
-.PHONY: run check test test-pure bench soak demo lint types format help clean
+.PHONY: run check test test-pure coverage bench soak demo lint types format help clean
 
 help:
 	@echo 'make run    install and compile the broker, and start it   (ARGS="--port 5673 --data-dir X", PYTHON=python3.12)'
@@ -32,8 +32,10 @@ help:
 	@echo 'make test   make check, then all tests, with everything they need   (ARGS="-k confirms", WORKERS=2)'
 	@echo 'make bench  measure, beside RabbitMQ if Debian'"'"'s is installed, and write docs/benchmarks.md'
 	@echo 'make soak   the long tests: crashes, differential, disk model, for hours   (ARGS="-k crash")'
+	@echo 'make coverage  what make check goes through, beside the floor; part of make soak   (ARGS=--raise)'
 	@echo 'make demo   a broker is killed, Spark loses nothing of it: two minutes, one picture'
-	@echo 'make lint   ruff, and what nothing uses        make types  mypy --strict on src, tests and bench        make format  ruff writes the layout'
+	@echo 'make lint   ruff, and what nothing uses        make types  mypy --strict on src, tests and bench'
+	@echo 'make format  ruff writes the layout'
 	@echo 'make clean  remove what was built and installed (not ./data)'
 
 run: $(PACKAGE)
@@ -49,8 +51,11 @@ check: lint types test-pure
 test-pure: $(TOOLS)
 	WARREN_PURE=1 PYTHONPATH=$(CURDIR)/src $(PYTEST) -q -m 'pure and not soak'
 
-soak: $(TESTED)
+soak: $(TESTED) coverage
 	$(BIN)/python -m pytest -m soak --timeout 0 $(ARGS)
+
+coverage: $(TOOLS)
+	$(BIN)/python scripts/covered.py $(WORKERS) $(ARGS)
 
 bench: $(BENCHED)
 	$(BIN)/python -m bench $(ARGS)
