@@ -6,6 +6,7 @@ take longest go first: the last one to be dealt out is then short, and no core w
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -60,6 +61,10 @@ def client(core: Core) -> CoreClient:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    names = Counter(item.nodeid for item in items)
+    twice = [name for name, count in names.items() if count > 1]
+    if twice:  # a run on several cores knows tests by their names, and would leave out all but one without a word
+        raise pytest.UsageError(f"several tests have one name: {', '.join(twice)}")
     items.sort(key=place)
 
 
