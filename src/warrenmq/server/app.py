@@ -100,6 +100,7 @@ class Server:
         self.folder: DataFolder
         self._web: Web | None = None
         self._turn_scheduled = False
+        self.turns = 0  # so far
         self._turn_bytes = 0
         self._timer: asyncio.TimerHandle | None = None
         self._timer_due = -1
@@ -274,6 +275,7 @@ class Server:
         """Something came in: the clock is read once a turn, and the turn will end."""
         if not self._turn_scheduled:
             self._turn_scheduled = True
+            self.turns += 1
             self.watchdog.begin_turn()
             self.broker.begin_turn()
             self.loop.call_soon(self.end_turn)

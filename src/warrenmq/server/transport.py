@@ -22,7 +22,7 @@ HIGH_WATER = 1 << 20  # bytes of output the transport buffers before deliveries 
 LOW_WATER = 1 << 18
 GIVEN = 4 << 20  # bytes of large output handed to the loop before it has been round ...
 AT_ONCE = 16  # ... so many parts at a time: a part is a frame at the most
-PASS = 1 << 20  # bytes of small output before the loop goes round: a large backlog of small messages is long work
+PASS = 2 << 20  # bytes of small output a turn, about what may come in: many small messages are long work
 LINGER = 3.0  # seconds that a closed connection has to take what was written to it
 
 
@@ -58,7 +58,8 @@ class ClientTransport(Sink):
         self._waiting: deque[bytes] = deque()  # output that the loop has not got yet
         self._full = False  # the loop has enough for now
         self._given = 0  # bytes handed to the loop since it was last free
-        self._passed = 0  # the same of small output
+        self._passed = 0  # bytes of small output in this turn ...
+        self._turn = -1  # ... which is the server's so many-th
 
     # -- asyncio calls these -----------------------------------------------------------------------------------
 
@@ -118,6 +119,9 @@ class ClientTransport(Sink):
             self._waiting.append(data)
         else:
             self._transport.write(data)
+            if self._turn != self._server.turns:
+                self._turn = self._server.turns
+                self._passed = 0
             self._passed += len(data)
             if self._passed >= PASS and not self._full and self._connection is not None:
                 self._passed = 0
