@@ -1,7 +1,7 @@
 """What a queue finds around it: its vhost, as far as it knows one, and whoever takes what it gives up.
 
 Duty: small interfaces, and the services that are for queues. The broker is what implements them; so queues know
-nothing of exchanges, channels and connections.
+nothing of channels and connections, and of exchanges only that their vhost has some.
 """
 
 from __future__ import annotations
