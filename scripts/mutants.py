@@ -3,9 +3,10 @@
     WARREN_PURE=1 PYTHONPATH=src .venv/bin/python scripts/mutants.py [how many] [seed]
 
 A mutant is one function with one thing changed: a comparison, an operator, a constant, a condition turned round, a
-statement left out. The tests are imported once; each mutant is a fork in which the function has the wrong code, as
-planted faults have, and the tests run until one fails. It is killed by a failing test or by using up its time (of the
-CPU, so that a busy machine kills nobody). Who survives is printed; docs/checks.md says what became of those.
+statement left out. All pure tests are collected and run once, to know which of them call which function. Then each
+mutant is a fork in which the function has the wrong code, as planted faults have, and the tests that call it run, the
+quickest first, until one fails. It is killed by a failing test or by using up its time (of the CPU, so that a busy
+machine kills nobody). Who survives is printed; docs/checks.md says what became of those.
 """
 
 from __future__ import annotations
@@ -17,30 +18,22 @@ import os
 import random
 import resource
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
-from types import CodeType, FunctionType
+from types import CodeType, FrameType, FunctionType
 from typing import Any
+
+import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 MODULES = [
     *(f"warrenmq.broker.publish.{name}" for name in ("confirms", "mandatory", "outcomes", "path", "routes", "stages")),
     "warrenmq.broker.channel.acks",
 ]
-TESTS = [
-    "tests/rules/test_confirms.py",
-    "tests/rules/test_acks.py",
-    "tests/broker/test_publish_order.py",
-    "tests/rules/test_transactions.py",
-    "tests/rules/test_overflow.py",
-    "tests/broker/test_commit.py",
-    "tests/broker/test_frames_out.py",
-    "tests/broker/test_firehose.py",
-    "tests/broker/test_exchange_statistics.py",
-    "tests/faults",
-]
-OPTIONS = ["-q", "-x", "-m", "pure and not soak", "-p", "no:cacheprovider", "-p", "no:xdist", "-p", "no:timeout"]
+OPTIONS = ["-q", "-m", "pure and not soak", "-p", "no:cacheprovider", "-p", "no:xdist", "-p", "no:timeout", "tests"]
 CPU_SECONDS = 120
+AT_ONCE = os.cpu_count() or 1
 SWAPPED: dict[type[ast.AST], type[ast.AST]] = {
     ast.Lt: ast.LtE,
     ast.LtE: ast.Lt,
@@ -140,26 +133,79 @@ def shown(node: ast.AST) -> str:
     return ast.unparse(node).split("\n")[0][:90]
 
 
-def survives(mutant: Mutant) -> bool:
-    child = os.fork()
-    if child == 0:
+class Hunt:
+    """The tests of one pytest session, as a plug-in of it: run once by themselves, then against every chosen mutant."""
+
+    def __init__(self, number: int, seed: int) -> None:
+        self.number = number
+        self.seed = seed
+        self.failed = False
+        self.callers: dict[tuple[str, str], list[tuple[float, pytest.Item]]] = {}
+        """For each function, by file and name: the tests that call it, each with the seconds it took."""
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        self.failed = self.failed or report.failed
+
+    def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        every = [mutant for module in MODULES for mutant in mutants(module)]
+        chosen = random.Random(self.seed).sample(every, min(self.number, len(every)))
+        self.watch(session.items)
+        if self.failed:
+            print("mutants: the tests fail without any")
+            return True
+        survivors = 0
+        running: dict[int, Mutant] = {}
+        for at, mutant in enumerate(chosen, 1):
+            running[self.start(mutant)] = mutant
+            while len(running) >= AT_ONCE or (at == len(chosen) and running):
+                child, status = os.wait()
+                ended = running.pop(child)
+                if os.waitstatus_to_exitcode(status) == 0:
+                    survivors += 1
+                    print(f"survives: {ended.title}", flush=True)
+            if at % 50 == 0:
+                print(f"... {at} of {len(chosen)}, {survivors} survive", flush=True)
+        print(f"{len(chosen)} of {len(every)} mutants, {len(chosen) - survivors} killed, {survivors} survive")
+        return True
+
+    def watch(self, items: list[pytest.Item]) -> None:
+        files = {str(ROOT / "src" / (module.replace(".", "/") + ".py")) for module in MODULES}
+        called: set[tuple[str, str]] = set()
+
+        def profile(frame: FrameType, event: str, _: object) -> None:
+            if event == "call" and frame.f_code.co_filename in files:
+                called.add((frame.f_code.co_filename, frame.f_code.co_qualname))
+
+        for item, following in zip(items, [*items[1:], None], strict=True):
+            called.clear()
+            began = time.monotonic()
+            sys.setprofile(profile)
+            item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
+            sys.setprofile(None)
+            for function in called:
+                self.callers.setdefault(function, []).append((time.monotonic() - began, item))
+
+    def start(self, mutant: Mutant) -> int:
+        """A process that ends with 0 if no test notices."""
+        child = os.fork()
+        if child:
+            return child
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, 1)
         os.dup2(nowhere, 2)
         resource.setrlimit(resource.RLIMIT_CPU, (CPU_SECONDS, CPU_SECONDS))
-        failed = 1
         try:
             mutant.plant()
-            failed = tested()
+            path = str(ROOT / "src" / (mutant.module.replace(".", "/") + ".py"))
+            callers = sorted(self.callers.get((path, mutant.function), []), key=lambda caller: caller[0])
+            items = [item for _, item in callers]
+            for item, following in zip(items, [*items[1:], None], strict=True):
+                item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
+                if self.failed:
+                    os._exit(1)
+            os._exit(0)
         finally:
-            os._exit(1 if failed else 0)
-    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-
-
-def tested() -> int:
-    import pytest
-
-    return int(pytest.main([*OPTIONS, *TESTS]))
+            os._exit(1)
 
 
 def main() -> int:
@@ -167,20 +213,9 @@ def main() -> int:
     seed = int(sys.argv[2]) if len(sys.argv) > 2 else 1
     os.chdir(ROOT)
     sys.path.insert(0, str(ROOT))
-    every = [mutant for module in MODULES for mutant in mutants(module)]
-    chosen = random.Random(seed).sample(every, min(number, len(every)))
-    if tested():
-        print("mutants: the tests fail without any")
-        return 1
-    survivors = 0
-    for at, mutant in enumerate(chosen, 1):
-        if survives(mutant):
-            survivors += 1
-            print(f"survives: {mutant.title}", flush=True)
-        if at % 10 == 0:
-            print(f"... {at} of {len(chosen)}, {survivors} survive", flush=True)
-    print(f"{len(chosen)} of {len(every)} mutants, {len(chosen) - survivors} killed, {survivors} survive")
-    return 0
+    hunt = Hunt(number, seed)
+    ended = pytest.main(OPTIONS, plugins=[hunt])
+    return 1 if hunt.failed else int(ended)
 
 
 if __name__ == "__main__":
