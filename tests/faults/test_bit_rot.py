@@ -249,7 +249,7 @@ def test_a_message_that_cannot_be_dead_lettered_because_it_is_damaged_is_kept(tm
     client.declare("dead")
     rot(tmp_path, body(8250))
     client.send("basic.nack", delivery_tag=0, multiple=True, requeue=False)
-    assert client.core.ready("dead") == count - 1
+    assert core.ready("dead") == count - 1
     assert core.broker.damaged.count() == 1
 
 

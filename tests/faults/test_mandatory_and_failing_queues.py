@@ -34,7 +34,7 @@ def test_one_queue_accepts_and_the_other_fails_so_nothing_is_returned_and_one_na
     assert client.take() == []  # a may still accept
     core.commit()
     assert kinds(client.take()) == ["basic.nack"]
-    assert client.core.ready("a") == 1
+    assert core.ready("a") == 1
 
 
 def test_a_queue_that_keeps_the_message_in_memory_has_accepted_it_at_once(tmp_path: Path) -> None:

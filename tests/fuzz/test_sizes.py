@@ -148,9 +148,9 @@ def test_a_body_longer_than_declared_ends_the_connection(client: CoreClient) -> 
     assert client.story() == ["connection.close 505"]
 
 
-def test_a_content_header_with_a_weight_is_no_content_header(client: CoreClient) -> None:
+def test_a_content_header_with_a_weight_is_no_content_header(core: Core) -> None:
     for size in (0, 5, 100_000):
-        other = client.core.client()
+        other = core.client()
         other.feed(declared(size, weight=1) + frame(3, b"12345"))
         closed = other.take()[0]
         assert closed["reply_text"] == (

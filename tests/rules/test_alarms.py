@@ -270,7 +270,7 @@ def test_a_slow_publisher_beside_a_flood_is_served_all_the_while(held: Core) -> 
         assert slow.reading and not slow.connection.in_flow
     held.commit()
     assert sum(told.name == "basic.ack" for told in slow.take()) >= 1
-    assert slow.core.ready("slow") == 20
+    assert held.ready("slow") == 20
 
 
 def test_credit_grows_on_a_quick_disk_up_to_its_limit() -> None:

@@ -224,7 +224,7 @@ def give_back(client: CoreClient, how: str) -> None:
         client.send("channel.close", reply_code=200, reply_text="", class_id=0, method_id=0)
     else:
         client.connection.lost("gone")
-        client.core.turn()
+        client.core.broker.end_turn()
 
 
 WAYS = ["basic.nack", "basic.recover", "channel.close", "connection lost"]

@@ -150,7 +150,7 @@ def test_the_answer_to_a_commit_waits_for_the_disk_and_it_is_one_batch(tmp_path:
     assert held.log.batch - batch <= 2, "the commit was cut in pieces"
     held.commit()
     assert client.names() == ["tx.commit-ok"]
-    assert (client.core.ready("a"), client.core.ready("b")) == (1, 1)
+    assert (held.ready("a"), held.ready("b")) == (1, 1)
 
 
 def test_a_second_transaction_is_as_good_as_the_first(core: Core, client: CoreClient) -> None:

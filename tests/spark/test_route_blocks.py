@@ -210,7 +210,7 @@ def test_keys_with_numbers_of_their_own_are_judged_once_and_not_remembered() -> 
             keys = [f"public.{number}.{number * 7}" for number in range(start, start + 1000)]
             found = verdicts.of(pa.table({"exchange": [place] * 1000, "routing_key": keys}))
             assert found[1].to_pylist() == [queues[place]] * 1000
-        assert (len(verdicts.judged), len(verdicts.keys)) == (1, 0)
+        assert (len(verdicts.judged), len(verdicts.seen.keys)) == (1, 0)
 
 
 def test_keys_of_more_words_than_a_number_holds_are_told_apart() -> None:

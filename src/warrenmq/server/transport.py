@@ -10,13 +10,13 @@ import asyncio
 import ipaddress
 import ssl
 from collections import deque
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
+from warrenmq.broker.broker import Broker
 from warrenmq.broker.channel.sink import Sink
 from warrenmq.broker.connection.connection import Connection
-
-if TYPE_CHECKING:
-    from warrenmq.server.app import Server
+from warrenmq.server.background import Background
+from warrenmq.server.watchdog import Watchdog
 
 HIGH_WATER = 1 << 20  # bytes of output the transport buffers before deliveries to this client stop
 LOW_WATER = 1 << 18
@@ -24,6 +24,22 @@ GIVEN = 4 << 20  # bytes of large output handed to the loop before it has been r
 AT_ONCE = 16  # ... so many parts at a time: a part is a frame at the most
 PASS = 2 << 20  # bytes of small output a turn, about what may come in: many small messages are long work
 LINGER = 3.0  # seconds that a closed connection has to take what was written to it
+
+
+class Host(Protocol):
+    """The server as its clients' sockets know it: the turn, and who else is there."""
+
+    broker: Broker
+    background: Background
+    watchdog: Watchdog
+    transports: set[ClientTransport]
+    turns: int
+
+    def begin(self) -> None:
+        """Something came in: a turn begins, unless one is under way."""
+
+    def fed(self, size: int) -> None:
+        """So many octets of input were taken."""
 
 
 class Nowhere:
@@ -51,7 +67,7 @@ NOWHERE = Nowhere()
 class ClientTransport(Sink):
     """Duck-typed asyncio protocol (a compiled base cannot be combined with asyncio.Protocol)."""
 
-    def __init__(self, server: Server) -> None:
+    def __init__(self, server: Host) -> None:
         self._server = server
         self._transport: Any = None
         self._connection: Connection | None = None

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
+from warrenmq.broker.broker import Broker
 from warrenmq.broker.channel.sink import Sink
 from warrenmq.broker.connection.connection import Connection
 from warrenmq.wire.constants import FRAME_BODY, FRAME_HEADER, FRAME_METHOD, PROTOCOL_HEADER
@@ -16,9 +17,6 @@ from warrenmq.wire.content import Properties, content_frames, decode_properties,
 from warrenmq.wire.fields import Field, Table, from_python, to_python
 from warrenmq.wire.frames import FrameReader
 from warrenmq.wire.methods import Method, decode_method, method_frame
-
-if TYPE_CHECKING:
-    from warrenmq.testing.core import Core
 
 FRAME_MAX = 131072
 
@@ -75,10 +73,19 @@ class Buffer(Sink):
         self.paused = False
 
 
+class Home(Protocol):
+    """The `Core` as its clients know it."""
+
+    broker: Broker
+
+    def commit(self) -> None:
+        """Let every held commit finish."""
+
+
 class CoreClient:
     """A connection to a `Core`, with as many channels as are opened."""
 
-    def __init__(self, core: Core, persistent: bool = False) -> None:
+    def __init__(self, core: Home, persistent: bool = False) -> None:
         self.core = core
         self.persistent = persistent
         self.sink = Buffer()

@@ -1,13 +1,13 @@
 """Verdicts for blocks of rows in Arrow, each distinct set of facts judged once in a worker.
 
-Duty: to number what was seen, to find the verdict that is known for a number, and to judge what is new, without a row
-of Python for each message. Not here: what a verdict depends on (``facts.py``), where the rows come from (``reader.py``)
-and the verdict (``judge.py``).
+Duty: to find the verdict that is known for what a row's facts are numbered (``seen.py``), and to judge what is new,
+without a row of Python for each message. Not here: what a verdict depends on (``facts.py``), where the rows come from
+(``reader.py``) and the verdict (``judge.py``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,10 +16,11 @@ import pyarrow as pa
 from warrenmq.spark.routing.definitions import Plan
 from warrenmq.spark.routing.facts import Facts
 from warrenmq.spark.routing.ids import Ids
-from warrenmq.spark.routing.judge import OPTIONAL, arrays, judge_rows
-from warrenmq.spark.routing.lexicon import BITS, Lexicon
+from warrenmq.spark.routing.judge import arrays, judge_rows
+from warrenmq.spark.routing.lexicon import BITS
 from warrenmq.spark.routing.outcome import VERDICT_NAMES
 from warrenmq.spark.routing.path import Verdict
+from warrenmq.spark.routing.seen import Seen
 from warrenmq.spark.worker import freeze_imports
 
 if TYPE_CHECKING:
@@ -27,31 +28,21 @@ if TYPE_CHECKING:
 
 # So many distinct facts are remembered; beyond that all is forgotten, so that unique keys cannot fill the memory.
 REMEMBERED = 1 << 20
-Place = tuple[str, str | None, str]  # virtual host, user, exchange
-IGNORING, WHOLE = 0, 1  # places in Verdicts.readers
 
 
 class Verdicts:
-    """What one worker knows under one plan: the facts it has seen, and the verdict on each."""
+    """The verdicts of one worker under one plan, on what it has seen."""
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
-        self.relevance = plan.path().relevance()
-        self.header_names = pa.array(self.relevance.header_names, pa.string())
         self.forget()
 
     def forget(self) -> None:
-        self.exchanges = Ids()
-        self.keys = Ids()  # those of which every word may tell
-        self.readers: list[Ids | Lexicon | None] = [None, self.keys]  # who numbers keys
-        self.facts = [Ids() for _ in OPTIONAL] + [Ids()]  # the last is the throw of the dice
-        self.contexts = Ids()
+        self.seen = Seen(self.plan)
         self.judged = Ids()
         self.verdicts: dict[tuple[object, ...], int] = {}
         self.columns = arrays([])
-        self._reader: Numbers = np.empty(0, np.int64)  # by context: which of the readers, -1 where nobody asked yet
         self._verdict: Numbers = np.empty(0, np.int64)  # by number of the judged
-        self._lexicons: dict[frozenset[str], int] = {frozenset(): IGNORING}
         self._last: tuple[Sequence[pa.Array], pa.Array] | None = None
 
     def of(self, block: pa.Table, wanted: Sequence[int] = range(len(VERDICT_NAMES))) -> list[pa.Array]:
@@ -68,25 +59,9 @@ class Verdicts:
 
     def index(self, block: pa.Table) -> pa.Array:
         """Where in ``columns`` the verdicts on a block are; what is new is judged."""
-        if len(self.exchanges) + len(self.keys) + len(self.contexts) + len(self.judged) > REMEMBERED:
+        if len(self.seen) + len(self.judged) > REMEMBERED:
             self.forget()
-        return pa.array(self._numbers(Facts(self, block)))
-
-    def readers_of(self, contexts: Numbers, place_of: Callable[[int], Place]) -> Numbers:
-        """Who numbers the keys of these rows, as places in ``readers``."""
-        self._reader = _grown(self._reader, len(self.contexts))
-        new = np.flatnonzero(self._reader[contexts] < 0)
-        for row in new[np.unique(contexts[new], return_index=True)[1]].tolist():
-            words = self.plan.path().words(*place_of(row))
-            self._reader[contexts[row]] = WHOLE if words is None else self._lexicon(words)
-        return self._reader[contexts]
-
-    def _lexicon(self, words: frozenset[str]) -> int:
-        number = self._lexicons.get(words)
-        if number is None:
-            number = self._lexicons[words] = len(self.readers)
-            self.readers.append(Lexicon(words))
-        return number
+        return pa.array(self._numbers(Facts(self.seen, block)))
 
     def _numbers(self, facts: Facts) -> Numbers:
         """Which verdict each row gets; what is new is judged."""
@@ -136,7 +111,3 @@ def _same(some: Sequence[pa.Array], others: Sequence[pa.Array]) -> bool:
 
 def _where(column: pa.Array) -> list[int]:
     return [len(column), column.offset, *(0 if buffer is None else buffer.address for buffer in column.buffers())]
-
-
-def _grown(numbers: Numbers, size: int) -> Numbers:
-    return np.concatenate((numbers, np.full(max(0, size - len(numbers)), -1)))

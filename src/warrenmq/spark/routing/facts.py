@@ -1,8 +1,8 @@
 """What the verdicts on a block of rows depend on, in Arrow.
 
 Duty: which of a row's columns can change its verdict, as numbers that are equal where the facts are, and the facts
-themselves of the few rows that are judged. Not here: the verdicts, and what is remembered from block to block
-(``blocks.py``).
+themselves of the few rows that are judged. Not here: the verdicts (``blocks.py``), and what is remembered from block to
+block (``seen.py``).
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from warrenmq.spark.headers import from_maps
 from warrenmq.spark.routing.definitions import InputError
 from warrenmq.spark.routing.judge import OPTIONAL
 from warrenmq.spark.routing.relevance import PLAIN_EXPIRATION, SALTS
+from warrenmq.spark.routing.seen import Seen
 from warrenmq.wire.fields import Table
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from warrenmq.spark.routing.blocks import Verdicts
     from warrenmq.spark.routing.ids import Numbers
 
     Mask = NDArray[np.bool_]
@@ -39,7 +39,7 @@ FACTS = frozenset(("exchange", "routing_key", "header_types", "body", *OPTIONAL)
 class Facts:
     """What the verdicts of one block depend on: two numbers for each row, and what is behind them where wanted."""
 
-    def __init__(self, known: Verdicts, block: pa.Table) -> None:
+    def __init__(self, known: Seen, block: pa.Table) -> None:
         self.known = known
         self.relevance = known.relevance
         self.block = {name: _whole(block.column(name)) for name in block.column_names if name in FACTS}
