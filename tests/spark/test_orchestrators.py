@@ -116,7 +116,7 @@ def environment_of(framework: str, folder: Path) -> Path:
     subprocess.run([sys.executable, "-m", "venv", str(folder / framework)], check=True)
     python = folder / framework / "bin" / "python"
     command = [str(python), "-m", "pip", "install", "-q", PACKAGES[framework]]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=280)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=800)
     if done.returncode:
         pytest.skip(f"{PACKAGES[framework]} cannot be installed here: {done.stderr.strip().splitlines()[-1:]}")
     return python
@@ -152,7 +152,7 @@ def test_the_framework_itself_runs_the_example(
         env=environment,
         capture_output=True,
         text=True,
-        timeout=280,
+        timeout=800,
         cwd=tmp_path,
     )
     assert done.returncode == 0, done.stderr[-3000:]

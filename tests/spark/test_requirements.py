@@ -143,7 +143,7 @@ def test_a_command_on_a_cluster_with_another_python_ends_with_the_line_that_says
         env={**os.environ, "PYSPARK_PYTHON": str(python), "PYTHONPATH": path},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=800,
     )
     major, minor = sys.version_info[:2]
     assert done.returncode == 2, done.stderr

@@ -74,7 +74,7 @@ def test_the_password_shows_nowhere(rabbitmq: RunningBroker, name: str, tmp_path
         env=environment,
         capture_output=True,
         text=True,
-        timeout=280,
+        timeout=800,
         cwd=tmp_path,
     )
     assert done.returncode == 0, done.stderr[-3000:]

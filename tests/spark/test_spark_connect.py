@@ -123,7 +123,7 @@ def test_reading_writing_and_the_jobs_work_over_spark_connect(
         env={**os.environ, **paths(), "JAVA_HOME": "/nowhere"},
         capture_output=True,
         text=True,
-        timeout=280,
+        timeout=800,
         check=False,
     )
     assert done.returncode == 0, done.stderr[-3000:]
