@@ -19,7 +19,8 @@ import pytest
 
 from tests.support.brokers import RunningBroker
 from warrenmq.client import Channel, ChannelClosed, Connection, ConnectionClosed, Message, Properties
-from warrenmq.wire.fields import Field
+from warrenmq.wire.fields import Field, value_end
+from warrenmq.wire.octets import shortstr_end
 
 QUIET = 0.4  # seconds without a delivery that mean there is none
 STREAM: dict[str, object] = {"x-queue-type": "stream"}
@@ -83,6 +84,49 @@ def read(connection: Connection, name: str, offset: object, count: int, prefetch
         channel.basic_ack(message.delivery_tag)
     channel.close()
     return found
+
+
+def entries(message: Message) -> list[bytes]:
+    """The headers as they stand on the wire, in some order: RabbitMQ sorts them."""
+    header = message.header
+    at, end = 18, 18 + int.from_bytes(header[14:18], "big")  # there is no property before them
+    found = []
+    while at < end:
+        stop = int(value_end(header, shortstr_end(header, at, end), end))
+        found.append(header[at:stop])
+        at = stop
+    return sorted(found)
+
+
+STALE: list[dict[str, Field]] = [
+    {"x-stream-offset": Field("l", 77)},
+    {"a": Field("I", 1), "x-stream-offset": Field("l", 77), "z": Field("S", "z")},
+    {"x-stream-offset": Field("S", "text"), "z": Field("I", 1)},
+    {"x-stream-offsex": Field("l", 4), "y-stream-offset": Field("l", 4)},
+    {},
+]
+
+
+def test_a_message_from_another_stream_has_the_offset_of_this_one_and_no_other(
+    warren: RunningBroker, rabbitmq: RunningBroker
+) -> None:
+    def script(connection: Connection, name: str) -> list[object]:
+        channel = declared(connection, name)
+        for headers in STALE:
+            channel.basic_publish("", name, b"x", Properties(headers=headers))
+            assert channel.wait_for_confirms(60) == []
+        reader = connection.channel()
+        reader.basic_qos(10)
+        reader.basic_consume(name, "reader", arguments={"x-stream-offset": "first"})
+        found: list[object] = []
+        while len(found) < len(STALE):
+            message = reader.next_message(60)
+            assert message is not None
+            found.append(entries(message))
+        reader.close()
+        return found
+
+    alike(warren, rabbitmq, script)
 
 
 DECLARES: list[dict[str, Any]] = [
