@@ -82,16 +82,17 @@ def delivery(number: int, properties: Properties, offset: int | None = None) -> 
 
 
 def test_headers_that_are_alike_and_headers_that_are_not_give_the_same_columns() -> None:
-    from warrenmq.client.columns import stream_offsets
+    from warrenmq.client.deliveries import Reading
     from warrenmq.spark.columns import Columns
 
     one = Properties(headers={"a": Field("I", 1)}, message_id="m1", timestamp=5)
     two = Properties(headers={"a": Field("I", 1)}, message_id="m2", timestamp=6)
     for group in ([one] * 5, [one, two, one], [one, Properties(), two]):
         messages = [delivery(n, properties, 100 + n) for n, properties in enumerate(group)]
-        offsets = stream_offsets(messages)
         columns = Columns(schema(), "q")
-        columns.extend(messages, offsets)
+        reading = Reading(columns.collected, 100, 200)
+        for message in messages:
+            reading.put(message.delivery_tag, False, "x", "k", message.header, message.body)
         rows = columns.take().to_pylist()
         assert [row["offset"] for row in rows] == [100 + n for n in range(len(group))]
         assert [row["message_id"] for row in rows] == [properties.message_id for properties in group]

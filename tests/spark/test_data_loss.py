@@ -41,22 +41,32 @@ def bodies(first: int, count: int) -> list[bytes]:
     return [b"%d" % number for number in range(first, first + count)]
 
 
-def reader(broker: RunningBroker, stream: str, **options: str) -> Any:
-    from pyspark.sql.types import BinaryType, StructField, StructType
+COLUMNS = ["body"]
 
+
+@pytest.fixture(params=[["body"], ["exchange", "body"]], ids=["bodies alone", "columns"], autouse=True)
+def both_ways(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Bodies alone are read in another way than more: what is lost is told both ways."""
+    monkeypatch.setitem(globals(), "COLUMNS", request.param)
+
+
+def schema() -> Any:
+    from pyspark.sql.types import BinaryType, StringType, StructField, StructType
+
+    kinds = {"exchange": StringType(), "body": BinaryType()}
+    return StructType([StructField(name, kinds[name]) for name in COLUMNS])
+
+
+def reader(broker: RunningBroker, stream: str, **options: str) -> Any:
     from warrenmq.spark.source import AmqpDataSource
 
-    schema = StructType([StructField("body", BinaryType())])
-    return AmqpDataSource({**reading(broker), "stream": stream, **options}).streamReader(schema)
+    return AmqpDataSource({**reading(broker), "stream": stream, **options}).streamReader(schema())
 
 
 def batch(broker: RunningBroker, stream: str, **options: str) -> Any:
-    from pyspark.sql.types import BinaryType, StructField, StructType
-
     from warrenmq.spark.source import AmqpDataSource
 
-    schema = StructType([StructField("body", BinaryType())])
-    return AmqpDataSource({**reading(broker), "stream": stream, **options}).reader(schema)
+    return AmqpDataSource({**reading(broker), "stream": stream, **options}).reader(schema())
 
 
 def rows(reader: Any, partitions: list[Any]) -> int:

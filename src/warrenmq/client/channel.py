@@ -13,6 +13,7 @@ from typing import Final, final
 from mypy_extensions import i64
 
 from warrenmq.client.decoder import Inbox
+from warrenmq.client.deliveries import Reading
 from warrenmq.client.encoder import write_publish, write_settlement
 from warrenmq.client.errors import ChannelClosed, ConnectionClosed, Timeout
 from warrenmq.client.line import Line
@@ -425,6 +426,25 @@ class Channel:
         messages = inbox.messages
         inbox.messages = []
         return messages
+
+    def collect(self, reading: Reading) -> None:
+        """From now on what is delivered goes there, not to ``receive``; ``collected`` waits for it."""
+        self._inbox.reading = reading
+
+    def collected(self, timeout: float | None = None) -> bool:
+        """Wait up to ``timeout`` until something was delivered since the last call; False when nothing was."""
+        reading = self._inbox.reading
+        assert reading is not None, "collect says where deliveries go"
+        deadline = None if timeout is None else time.monotonic() + timeout
+        while not reading.fresh:
+            self.check()
+            if self._all_cancelled():
+                return False
+            left = None if deadline is None else max(0.0, deadline - time.monotonic())
+            if not self.connection.read(left) and left == 0.0:
+                return False
+        reading.fresh = False
+        return True
 
     def messages(self, timeout: float | None = None) -> Messages:
         """Messages one by one; ends when none came for ``timeout`` seconds or the broker cancelled every consumer.

@@ -1,7 +1,7 @@
 """Deliveries as columns: the buffers that Arrow wants, filled without a Python object per value.
 
-Duty: collect what was delivered, take the properties of many messages apart, and lay each property's values one behind
-the other: octets, where each value ends, which rows have one. A property nobody asked for is walked over; one that no
+Duty: take the properties of many messages apart, and lay each property's values one behind the other: octets, where
+each value ends, which rows have one. A property nobody asked for is walked over; one that no
 message has costs nothing. Not here: Arrow itself, and whatever is unusual. A content header that is malformed makes
 ``add`` say so, text that is no UTF-8 is for the caller to see; it then decodes that block the long way
 (``spark/columns.py``), whose answers are the measure of these.
@@ -21,7 +21,7 @@ from typing import Final, final
 from librt.strings import BytesWriter, read_i16_be, read_i32_be, read_i64_be, write_i32_le, write_i64_le
 from mypy_extensions import i32, i64
 
-from warrenmq.client.messages import Message
+from warrenmq.client.offsets import OFFSET_NAME
 from warrenmq.wire.content import HEADER_FIXED
 from warrenmq.wire.fields import value_end
 from warrenmq.wire.octets import longstr_end, need, shortstr_end
@@ -30,10 +30,6 @@ from warrenmq.wire.replies import AmqpError
 
 MICROSECONDS: Final = 1_000_000
 LATEST_TIMESTAMP: Final = 9223372036853  # seconds; what lies beyond does not fit into 64 bits of microseconds
-OFFSET_NAME: Final = b"x-stream-offset"
-# How that header stands in a content header's table: name as a short string, then a signed 64 bit number.
-OFFSET_MARK: Final = b"\x0fx-stream-offsetl"
-OFFSET_SIZE: Final = 17
 
 
 @final
@@ -261,62 +257,6 @@ class PropertyColumns:
         self.headers.end_row(row, before)
         self.header_types.end_row(row, before_types)
         return True
-
-
-@final
-class Deliveries:
-    """What was delivered, a list for each part that somebody asked for."""
-
-    def __init__(self, names: list[str]) -> None:
-        self._exchange: Final = "exchange" in names
-        self._routing_key: Final = "routing_key" in names
-        self._redelivered: Final = "redelivered" in names
-        self._offset: Final = "offset" in names
-        self._header: Final = "header" in names
-        self.exchanges: Final[list[str]] = []
-        self.routing_keys: Final[list[str]] = []
-        self.redelivered: Final[list[bool]] = []
-        self.headers: Final[list[bytes]] = []
-        self.bodies: Final[list[bytes]] = []
-        self.offsets: Final[list[int]] = []
-        self.bytes: i64 = 0
-
-    def extend(self, messages: list[Message], offsets: list[int] | None) -> None:
-        """Many at once, as ``Channel.receive`` gives them."""
-        for message in messages:
-            body = message.body
-            self.bodies.append(body)
-            self.bytes += len(body)
-            if self._exchange:
-                self.exchanges.append(message.exchange)
-            if self._routing_key:
-                self.routing_keys.append(message.routing_key)
-            if self._redelivered:
-                self.redelivered.append(message.redelivered)
-            if self._header:
-                self.headers.append(message.header)
-        if self._offset:
-            if offsets is None:
-                self.offsets.extend([-1] * len(messages))
-            else:
-                self.offsets.extend(offsets)
-
-
-def stream_offsets(messages: list[Message]) -> list[int]:
-    """The offset each delivery of a stream carries in its headers; -1 where there is none."""
-    found: list[int] = []
-    last: i64 = 0  # where the last one had it: mostly the next one has it there too
-    for message in messages:
-        header = message.header
-        at = last
-        if at == 0 or header[at : at + OFFSET_SIZE] != OFFSET_MARK:
-            at = header.find(OFFSET_MARK)
-        if at < 0 or at + OFFSET_SIZE + 8 > len(header):
-            found.append(-1)
-        else:
-            found.append(int(read_i64_be(header, at + OFFSET_SIZE)))
-            last = at
-    return found
 
 
 def _digits(value: i64) -> bytes:

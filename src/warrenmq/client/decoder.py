@@ -14,6 +14,7 @@ from librt.strings import read_i16_be, read_i32_be, read_i64_be
 from mypy_extensions import i64
 
 from warrenmq.client.confirms import Unconfirmed
+from warrenmq.client.deliveries import Reading
 from warrenmq.client.messages import Acked, Cancelled, Event, Message, Nacked, Returned
 from warrenmq.wire.constants import (
     FRAME_BODY,
@@ -45,6 +46,7 @@ class Inbox:
         self.notices: list[Method] = []  # channel.close, channel.flow: to be dealt with by the channel
         self.cancelled: list[str] = []  # consumer tags the broker cancelled
         self.unconfirmed: Final = Unconfirmed()
+        self.reading: Reading | None = None  # takes the deliveries instead of ``messages``
         # The content being assembled: its method, or the fields of a delivery, then header and body.
         self.method: Method | None = None
         self.delivery_tag: i64 = 0
@@ -112,6 +114,13 @@ class Decoder:
             last: i64 = data[stop]
             if last != FRAME_END:
                 raise invalid_frame_end(type, data[at + 7 : stop], last)
+            if type == FRAME_METHOD:
+                inbox = self._inbox_of(channel)
+                if inbox is not None and inbox.reading is not None:
+                    behind = self._read(inbox, inbox.reading, data, at, stop, end)
+                    if behind > at:
+                        at = behind
+                        continue
             self._frame(type, channel, data, at + 7, stop)
             at = stop + 1
         self._held = end - at
@@ -121,6 +130,49 @@ class Decoder:
             self._later = [data]
         else:
             self._later = [data[at:]]
+
+    def _read(self, inbox: Inbox, reading: Reading, data: bytes, at: i64, stop: i64, end: i64) -> i64:
+        """A delivery of which nothing but the body is wanted, if it lies here whole and in three frames.
+
+        ``at`` is where its method frame begins, ``stop`` that frame's last octet. Gives where the delivery ends, or
+        ``at`` when it is anything else, which goes frame by frame and is refused there if it makes no sense.
+        """
+        if not reading.into.bare or inbox.expecting != FRAME_METHOD:
+            return at
+        # basic.deliver: consumer_tag:shortstr delivery_tag:longlong redelivered:bit exchange:shortstr ...
+        if stop - at < 24 or i64(read_i32_be(data, at + 7)) != ID_BASIC_DELIVER:
+            return at
+        tag = at + 12 + i64(data[at + 11])
+        if tag + 11 > stop:
+            return at
+        names = tag + 10 + i64(data[tag + 9])
+        if names >= stop or names + 1 + i64(data[names]) != stop:
+            return at
+        header = stop + 8
+        if header + 14 > end or data[stop + 1] != FRAME_HEADER:
+            return at
+        channel = read_i16_be(data, at + 1)
+        size = i64(read_i32_be(data, stop + 4)) & 0xFFFFFFFF
+        header_end = header + size
+        body = header_end + 8
+        if size < 14 or body > end or read_i16_be(data, stop + 2) != channel or data[header_end] != FRAME_END:
+            return at
+        body_size = read_i64_be(data, header + 4)
+        if (
+            data[header_end + 1] != FRAME_BODY
+            or read_i16_be(data, header_end + 2) != channel
+            or i64(read_i32_be(data, header_end + 4)) & 0xFFFFFFFF != body_size
+        ):
+            return at
+        body_end = body + body_size
+        if body_end >= end or data[body_end] != FRAME_END:
+            return at
+        most = self.frame_max - FRAME_OVERHEAD + FRAME_SIZE_FUDGE
+        if self.frame_max != 0 and (size > most or body_size > most):
+            return at
+        self.frames += 3
+        reading.put_bare(read_i64_be(data, tag), data, header, header_end, body, body_end)
+        return body_end + 1
 
     def _frame(self, type: i64, channel: i64, data: bytes, at: i64, stop: i64) -> None:
         self.frames += 1
@@ -239,6 +291,10 @@ class Decoder:
         inbox.header = None
         method = inbox.method
         if method is None:
+            reading = inbox.reading
+            if reading is not None:
+                reading.put(inbox.delivery_tag, inbox.redelivered, inbox.exchange, inbox.routing_key, header, body)
+                return
             inbox.messages.append(
                 Message(
                     inbox.delivery_tag,

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from warrenmq.client.columns import Deliveries, Maps, Numbers, PropertyColumns, Texts
+from warrenmq.client.columns import Maps, Numbers, PropertyColumns, Texts
+from warrenmq.client.deliveries import Deliveries
 from warrenmq.spark.bad_records import COLUMN, BadTable, Faults, said
 from warrenmq.spark.compat import arrow_schema
 from warrenmq.spark.headers import all_names_are_text, printable, text_of_octets, to_maps
@@ -39,7 +40,6 @@ class Columns:
     """Deliveries collected for one record batch after another."""
 
     def __init__(self, schema: StructType, queue: str, bad: BadTable | None = None, lease: str = "") -> None:
-        freeze_imports("read")
         self.arrow = arrow_schema(schema)
         self.queue = queue
         self.lease = lease
@@ -47,31 +47,31 @@ class Columns:
         self.names = set(self.arrow.names)
         self.wanted = [name for name in PROPERTY_NAMES if name in self.names]
         self._bad = bad
-        self._collected = Deliveries(self._parts())
+        self.collected = Deliveries(self._parts())
 
     def _parts(self) -> list[str]:
         return [*self.names, *(["header"] if self.wanted else [])]
 
     def __len__(self) -> int:
-        return len(self._collected.bodies)
+        return self.collected.rows
 
     @property
     def bytes(self) -> int:
         """Octets of bodies collected."""
-        return self._collected.bytes
+        return self.collected.octets
 
-    def extend(self, messages: list[Message], offsets: list[int] | None = None) -> None:
+    def extend(self, messages: list[Message]) -> None:
         """Many at once, as ``Channel.receive`` gives them."""
-        self._collected.extend(messages, offsets)
+        self.collected.extend(messages)
 
     def take(self) -> pa.RecordBatch:
         """What was collected, as one record batch; collecting starts afresh."""
         import pyarrow as pa
 
-        collected = self._collected
-        self._collected = Deliveries(self._parts())
+        collected = self.collected
+        self.collected = Deliveries(self._parts())
         slots, self.slots = self.slots, []
-        count = len(collected.bodies)
+        count = collected.rows
         faults: Faults = {}
         properties = _properties(collected.headers, self.wanted, self.arrow, faults) if self.wanted else {}
         arrays: list[pa.Array] = []
@@ -91,13 +91,14 @@ class Columns:
             elif field.name == "redelivered":
                 arrays.append(pa.array(collected.redelivered, field.type))
             elif field.name == "offset":
-                known = [None if offset < 0 else offset for offset in collected.offsets]
-                arrays.append(pa.array(known, field.type))
+                collected.offsets.pad(count)
+                arrays.append(_array(collected.offsets, field.type))
             elif field.name == COLUMN:
                 arrays.append(pa.nulls(count, field.type))  # until all cells were looked at
             else:
-                arrays.append(pa.array(collected.bodies, field.type))
+                arrays.append(_array(collected.bodies, field.type))
         batch = pa.RecordBatch.from_arrays(arrays, schema=self.arrow)
+        freeze_imports("read")
         return self._without_faults(batch, faults) if faults else batch
 
     def _without_faults(self, batch: pa.RecordBatch, faults: Faults) -> pa.RecordBatch:
@@ -213,7 +214,7 @@ def _array(column: Texts | Numbers | Maps, kind: pa.DataType) -> pa.Array | None
     ends = column.ends.getvalue()
     if isinstance(column, Texts):
         data = column.data.getvalue()
-        if not _is_text(data, ends):
+        if not pa.types.is_binary(kind) and not _is_text(data, ends):
             return None
         return pa.Array.from_buffers(kind, rows, [there, pa.py_buffer(ends), pa.py_buffer(data)], column.missing)
     names = _array(column.names, kind.key_type)

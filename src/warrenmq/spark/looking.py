@@ -22,7 +22,7 @@ from functools import partial
 from typing import TypeVar
 
 from warrenmq.client import Channel, ChannelClosed, ClientError, Connection, ConnectionClosed, Field, Timeout
-from warrenmq.client.columns import stream_offsets
+from warrenmq.client.offsets import stream_offsets
 from warrenmq.spark.connect import BrokerLost, connect, is_warren
 from warrenmq.spark.httpapi import HttpApi
 from warrenmq.spark.options import OptionError, Options

@@ -72,7 +72,6 @@ class Publisher:
 
     def run(self, batches: Iterable[pa.RecordBatch]) -> Iterator[Chunk]:
         """Publish everything; chunks come out in order, each when all its rows are settled."""
-        freeze_imports("publish")
         try:
             for batch in batches:
                 step = CHUNK if self._pace is None else min(CHUNK, self._pace.together)
@@ -82,6 +81,7 @@ class Publisher:
                         self._wait(self._pace)
                         self._pace.went(rows.num_rows)
                     self._take(rows)
+                    freeze_imports("publish")
                     yield from self._settled(self.options.max_outstanding)
             yield from self._settled(0)
         finally:

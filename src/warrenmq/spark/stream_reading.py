@@ -15,7 +15,7 @@ from pyspark.sql.datasource import InputPartition
 from pyspark.sql.types import StructType
 
 from warrenmq.client import ChannelClosed, ConnectionClosed, Field, Timeout
-from warrenmq.client.columns import stream_offsets
+from warrenmq.client.deliveries import Reading
 from warrenmq.spark.bad_records import bad_table
 from warrenmq.spark.columns import BATCH_BYTES, BATCH_ROWS, Columns
 from warrenmq.spark.connect import STALLED, BrokerLost, connect, is_warren
@@ -88,41 +88,31 @@ def read_range(options: Options, schema: StructType, partition: StreamPartition)
 
 
 def _read(options: Options, columns: Columns, partition: StreamPartition) -> Iterator[pa.RecordBatch]:
-    at = partition.start
     patience = Patience(options)
-    while at < partition.end:
+    reading = Reading(columns.collected, partition.start, partition.end)
+    while reading.at < partition.end:
         connection = connect(options, f"stream {partition.stream}")
         try:
             channel = connection.channel()
             login = Login(options, connection)
-            consume(channel, partition.stream, Field("l", at), options.prefetch_count, partition.id)
-            # RabbitMQ numbers a chunk of its own with each new segment: in the middle of reading that is no gap.
-            allowed = 0
-            while at < partition.end:
+            channel.collect(reading)
+            reading.allowed = 0
+            consume(channel, partition.stream, Field("l", reading.at), options.prefetch_count, partition.id)
+            while reading.at < partition.end:
                 login.refresh()
-                messages = channel.receive(STALLED)
-                if not messages:
-                    raise BrokerLost(
-                        f"stream '{partition.stream}' at {options.address} gave nothing at {at} for {STALLED:g} s"
-                    )
-                channel.basic_ack(int(messages[-1].delivery_tag), multiple=True)
+                if not channel.collected(STALLED):
+                    where = f"'{partition.stream}' at {options.address}"
+                    raise BrokerLost(f"stream {where} gave nothing at {reading.at} for {STALLED:g} s")
+                channel.basic_ack(reading.delivery_tag, multiple=True)
                 patience.progressed()
-                offsets = stream_offsets(messages)
-                if offsets[0] < at or offsets[-1] >= partition.end:
-                    past = offsets[-1] >= partition.end - 1
-                    kept = [n for n, offset in enumerate(offsets) if at <= offset < partition.end]
-                    messages, offsets = [messages[n] for n in kept], [offsets[n] for n in kept]
-                    end = partition.end if past else (offsets[-1] + 1 if offsets else at)
-                else:
-                    end = offsets[-1] + 1
-                if end - at != len(offsets):
-                    _check_gaps(options, partition, [*offsets, end], at, allowed)
-                columns.extend(messages, offsets)
-                at = end
-                allowed = 0 if is_warren(connection) else 1
+                _check_gap(options, partition, reading)
+                # RabbitMQ numbers a chunk of its own with each new segment: in the middle of reading that is no gap.
+                reading.allowed = 0 if is_warren(connection) else 1
                 if len(columns) >= BATCH_ROWS or columns.bytes >= BATCH_BYTES:
                     yield columns.take()
+                    reading.into = columns.collected
         except Replaced:
+            at = reading.at
             lost(options, f"stream '{partition.stream}' was deleted and declared anew while it was read at {at}")
             break  # nothing of the old one is left
         except ChannelClosed as closed:
@@ -133,17 +123,17 @@ def _read(options: Options, columns: Columns, partition: StreamPartition) -> Ite
                 raise BrokerLost(f"the connection to {options.address} was lost {times} times: {gone}") from None
         finally:
             connection.abort()
+    _check_gap(options, partition, reading)  # the connection may have gone with the last messages
     if len(columns):
         yield columns.take()
 
 
-def _check_gaps(options: Options, partition: StreamPartition, offsets: list[int], at: int, allowed: int) -> None:
+def _check_gap(options: Options, partition: StreamPartition, reading: Reading) -> None:
     """Offsets are missing: data loss if the stream does not begin before them any more, else only its numbering."""
-    for offset in offsets:
-        if offset > at + allowed:
-            first = Streams(options).first(partition.stream)
-            if first > at:
-                gone = min(first, partition.end) - 1
-                lost(options, f"offsets {at} to {gone} of stream '{partition.stream}' are gone (retention)")
-            return
-        at = offset + 1
+    if reading.gap < 0:
+        return
+    first = Streams(options).first(partition.stream)
+    if first > reading.gap:
+        gone = min(first, partition.end) - 1
+        lost(options, f"offsets {reading.gap} to {gone} of stream '{partition.stream}' are gone (retention)")
+    reading.gap = -1

@@ -13,12 +13,15 @@ _frozen: set[str] = set()
 
 
 def freeze_imports(work: str) -> None:
-    """In a task, when its process does this kind of work for the first time: what lives now is looked at no more.
+    """In a task, when its process has done a first piece of this work: what lives now is looked at no more.
 
-    Once a kind, because what is garbage by then and holds itself stays for ever. Nothing in any other process.
+    Not before, because the first piece imports things too (Arrow brings pandas, half of all there is). Once a kind,
+    because what is garbage by then and holds itself stays for ever. Nothing in any other process.
     """
+    if work in _frozen:
+        return
     from pyspark import TaskContext
 
-    if work not in _frozen and TaskContext.get() is not None:
+    if TaskContext.get() is not None:
         _frozen.add(work)
         gc.freeze()
