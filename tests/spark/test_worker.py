@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import gc
+import subprocess
+import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import pytest
+
+from tests.spark.support import ROOT
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -37,8 +41,25 @@ def counts(batches: Iterator[Any]) -> Iterator[Any]:
         yield pa.record_batch({"first": [first], "second": [read()], "looked_at": [len(gc.get_objects())]})
 
 
+# A worker as Spark starts it, in a task: what it has imported by then, and nothing more.
+TASK = """
+import gc, pyspark.worker
+from pyspark import TaskContext
+from tests.spark.test_worker import counts
+TaskContext._getOrCreate()
+(batch,) = counts(iter([None]))
+print(gc.get_freeze_count() > 10_000, batch.column("looked_at")[0].as_py())
+"""
+
+
+def test_what_the_first_batch_imports_is_left_alone_too() -> None:
+    """Arrow brings pandas, which is half of all there is."""
+    done = subprocess.run([sys.executable, "-c", TASK], cwd=ROOT, capture_output=True, text=True)
+    frozen, looked_at = done.stdout.split()
+    assert frozen == "True" and int(looked_at) < 10_000, done
+
+
 def test_what_a_worker_has_imported_is_left_alone_by_the_collector_and_only_that(spark: SparkSession) -> None:
-    """Also what making the first batch imports: Arrow brings pandas."""
     found = spark.range(1).mapInArrow(counts, "first bigint, second bigint, looked_at bigint").collect()
     assert [10_000 < row.second <= row.first for row in found] == [True], found  # what was under way is gone since
     assert [row.looked_at < 10_000 for row in found] == [True], found
