@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 ROOT = Path(__file__).parents[2]
-PATIENCE = 280  # seconds; bounds hanging, nothing else
+PATIENCE = 800  # seconds; bounds hanging, nothing else
 # For programs that live a minute: compiling well takes longer than running what was compiled badly.
 QUICK_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tests.spark.support import QUICK_JVM, ROOT, channel, drain, publish, reading
+from tests.spark.support import PATIENCE, QUICK_JVM, ROOT, channel, drain, publish, reading
 from tests.support.brokers import RunningBroker, answers, free_ports
 from warrenmq.spark.requirements import RequirementMissing, check
 
@@ -21,7 +21,6 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow]
 pytest.importorskip("grpc", reason="pyspark[connect] is not installed")
 pytest.importorskip("grpc_status", reason="pyspark[connect] is not installed")
 
-PATIENCE = 120
 
 # In a process of its own: once there is a Connect session, PySpark makes nothing else of its functions.
 PROGRAM = """
