@@ -11,7 +11,8 @@ from tests.log.disk import SimulatedFiles
 from tests.log.world import World, found_state, same
 from warrenmq.log.damage import RecordDamaged
 from warrenmq.log.files import Files
-from warrenmq.log.format import FILE_HEADER, LogCorrupt, LogError, LogVersion
+from warrenmq.log.format import LogCorrupt, LogError, LogVersion
+from warrenmq.log.layout import FILE_HEADER
 from warrenmq.log.log import Log
 from warrenmq.log.settings import LogSettings
 

@@ -16,7 +16,8 @@ from tests.log.world import World, found_state, same
 from warrenmq.cli.log import register
 from warrenmq.log.backup import copy, plan, release
 from warrenmq.log.files import Files
-from warrenmq.log.format import FILE_HEADER, OLDEST, VERSION, LogError
+from warrenmq.log.format import LogError
+from warrenmq.log.layout import FILE_HEADER, OLDEST, VERSION
 from warrenmq.log.log import Log
 from warrenmq.log.recovery import Recovered
 from warrenmq.log.salvage import Salvage

@@ -10,7 +10,8 @@ import pytest
 from tests.log.disk import SimulatedFiles
 from tests.log.world import World, _vec, found_state, same
 from warrenmq.log.files import Files
-from warrenmq.log.format import ENQUEUE_SIZE, LogError
+from warrenmq.log.format import LogError
+from warrenmq.log.layout import ENQUEUE_FIXED
 from warrenmq.log.log import Log
 from warrenmq.log.runner import Runner, Task, ThreadRunner
 from warrenmq.log.settings import Listener, LogSettings
@@ -326,7 +327,7 @@ def test_those_a_message_is_appended_for_stand_in_its_record_and_a_later_one_is_
         log.hold(address, queue, 1, 0, 0)
     assert len(log.current.changes) == 0
     log.hold(address, queues + 1, 1, 0, 0)
-    assert len(log.current.changes) == ENQUEUE_SIZE
+    assert len(log.current.changes) == ENQUEUE_FIXED
 
 
 def test_a_long_body_is_kept_in_chunks_and_read_back_whole_or_piece_by_piece() -> None:

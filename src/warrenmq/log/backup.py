@@ -13,7 +13,8 @@ from typing import Final, final
 from mypy_extensions import i64
 
 from warrenmq.log.files import Files
-from warrenmq.log.format import FILE_HEADER, LogError
+from warrenmq.log.format import LogError
+from warrenmq.log.layout import FILE_HEADER
 from warrenmq.log.log import Log
 from warrenmq.log.manifest import NAME, Manifest, replace
 from warrenmq.log.segment import Segment, file_name, ledger_name

@@ -8,21 +8,24 @@ from __future__ import annotations
 
 from typing import Final, final
 
-from librt.strings import BytesWriter, read_i32_le, read_i64_le, write_i16_le, write_i32_le, write_i64_le
+from librt.strings import BytesWriter, write_i16_le, write_i32_le, write_i64_le
 from librt.vecs import append, vec
 from mypy_extensions import i16, i32, i64
 
-from warrenmq.log.format import (
+from warrenmq.log.change import write_settles
+from warrenmq.log.layout import (
+    CHUNK,
+    CHUNKED,
     DEFINE,
     DELIVERED,
     DROP,
     ENQUEUE,
+    MESSAGE,
     REQUEUE,
     SETTLE,
-    SETTLE_RUN,
     UNDEFINE,
 )
-from warrenmq.log.record import CHUNK, CHUNKED, MESSAGE, record_size, write_chunk, written_head
+from warrenmq.log.record import message_id_of, number_of, record_size, write_chunk, written_head
 from warrenmq.log.sums import Sums, chained, holder_head, signed, total
 
 KEEP_BUFFER: Final = 8 << 20  # a larger buffer is given back rather than kept for the next batch
@@ -175,16 +178,7 @@ class OpenBatch:
         write_i64_le(out, address)
 
     def settle_run(self, queue_id: i64, address: i64, count: i64) -> None:
-        out = self.changes
-        if count == 1:
-            out.append(SETTLE)
-            write_i32_le(out, i32(queue_id))
-            write_i64_le(out, address)
-            return
-        out.append(SETTLE_RUN)
-        write_i32_le(out, i32(queue_id))
-        write_i64_le(out, address)
-        write_i32_le(out, i32(count))
+        write_settles(self.changes, queue_id, address, count)
 
     def enqueue(self, queue_id: i64, address: i64, position: i64, expiry: i64, flags: i64) -> None:
         out = self.changes
@@ -275,7 +269,7 @@ def without_dead(sealed: Sealed, dead: vec[bool], start: i64) -> Sealed:
     i: i64 = 0
     while i < len(sealed.offsets):
         at = i64(sealed.offsets[i])
-        record = i64(read_i32_le(data, at + 1))
+        record = number_of(data, at)
         if not dead[i]:
             if i == 0:
                 out.first_record = record
@@ -285,7 +279,7 @@ def without_dead(sealed: Sealed, dead: vec[bool], start: i64) -> Sealed:
         elif data[at] == CHUNK:
             out.chunk(record, b"")
         else:
-            out.begin_message(MESSAGE, record, read_i64_le(data, at + 5), b"", b"", "", b"", 0, 0)
+            out.begin_message(MESSAGE, record, message_id_of(data, at), b"", b"", "", b"", 0, 0)
         i += 1
     messages = out.messages.getvalue()
     return Sealed(sealed.segment, sealed.first_record, out.offsets, messages, out.heads, sealed.changes, sealed.number)

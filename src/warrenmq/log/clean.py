@@ -4,7 +4,7 @@ Duty: encode and decode the tables of the segments and the queues' indexes. The 
 it counts only while the manifest and every segment file are exactly those it was written beside (checkpoint number,
 position, generations, no later segment), and anything doubtful about it means an ordinary scan.
 
-Layout: magic, version, crc, length; then zigzag variable-length integers (seven bits a byte, low first):
+Layout: a head (``grammar``), then zigzag variable-length integers (seven bits a byte, low first):
 log id, checkpoint, segments, { number, generation, sparse, records, { number if sparse, offset, size } },
 chunked messages, { address, chunks, { address } }, queues, { id, entries, { position, address, expiry, flags } };
 numbers, offsets, positions and addresses as differences to the one before.
@@ -20,13 +20,14 @@ from librt.strings import BytesWriter
 from librt.vecs import append, vec
 from mypy_extensions import i16, i32, i64, u8
 
+from warrenmq.log import grammar
 from warrenmq.log.index import QueueIndex
+from warrenmq.log.layout import CLEAN_MAGIC, RECORD_BITS
 from warrenmq.log.segment import MANY, Segment
 
 NAME: Final = "clean"
-MAGIC: Final = b"WARRNCLN"
 VERSION: Final = 1
-HEAD: Final = struct.Struct("<8siIq")
+HEAD: Final = struct.Struct(grammar.CLEAN_HEAD.struct_format("magic", "length"))
 
 
 def put(out: BytesWriter, value: i64) -> None:
@@ -88,7 +89,7 @@ def encode(
         put(out, queue)
         put_index(out, index)
     payload = out.getvalue()
-    return HEAD.pack(MAGIC, VERSION, zlib.crc32(payload), len(payload)) + payload
+    return HEAD.pack(CLEAN_MAGIC, VERSION, zlib.crc32(payload), len(payload)) + payload
 
 
 def put_segment(out: BytesWriter, segment: Segment) -> None:
@@ -141,7 +142,7 @@ class Clean:
 
 def decode(data: bytes) -> Clean | None:
     """None when it is not whole, or not of this version."""
-    if len(data) < HEAD.size or not data.startswith(MAGIC):
+    if len(data) < HEAD.size or not data.startswith(CLEAN_MAGIC):
         return None
     _magic, version, crc, length = HEAD.unpack_from(data)
     if version != VERSION or len(data) != HEAD.size + length or zlib.crc32(data[HEAD.size :]) != crc:
@@ -219,7 +220,7 @@ def refer(segments: dict[int, Segment], address: i64) -> bool:
     segment = segments.get(address >> 32)
     if segment is None:
         return False
-    record = address & 0xFFFFFFFF
+    record = address & RECORD_BITS
     slot = segment.slot(record)
     if slot < 0:
         return False

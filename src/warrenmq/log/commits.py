@@ -18,7 +18,7 @@ from mypy_extensions import i64
 
 from warrenmq.log.batch import Sealed
 from warrenmq.log.core import Core
-from warrenmq.log.format import BATCH_HEADER
+from warrenmq.log.layout import BATCH_HEADER
 from warrenmq.log.maintenance import Maintenance
 from warrenmq.log.outage import Outage
 from warrenmq.log.segment import Part, Segment

@@ -15,16 +15,9 @@ from librt.vecs import append, vec
 from mypy_extensions import i32, i64
 
 from warrenmq.log.files import Files
-from warrenmq.log.format import (
-    BATCH_HEADER,
-    BatchHeader,
-    FileHeader,
-    LogCorrupt,
-    batch_header,
-    file_header,
-    payload_crc,
-)
+from warrenmq.log.format import BatchHeader, FileHeader, LogCorrupt, batch_header, file_header, payload_crc
 from warrenmq.log.holders import DEAD, EXACT, Holders
+from warrenmq.log.layout import BATCH_HEADER
 from warrenmq.log.record import Holder, is_chunk, number_of, record_size, rewritten, written_head
 from warrenmq.log.runner import Task
 from warrenmq.log.scan import BatchCursor

@@ -16,13 +16,12 @@ from warrenmq.log.batch import OpenBatch
 from warrenmq.log.damage import Damage
 from warrenmq.log.files import Files
 from warrenmq.log.format import LogError, seed
+from warrenmq.log.layout import RECORD_BITS
 from warrenmq.log.reader import Reader
 from warrenmq.log.recovery import Recovery
 from warrenmq.log.runner import Runner, Task
 from warrenmq.log.segment import Segment
 from warrenmq.log.settings import Listener, LogSettings
-
-RECORD: Final = 0xFFFFFFFF
 
 
 class Core:
@@ -84,11 +83,11 @@ class Core:
 
     def release_chunk(self, address: i64) -> None:
         """What killed it is synced already, or it never belonged to a message."""
-        self.find(address >> 32).release(address & RECORD)
+        self.find(address >> 32).release(address & RECORD_BITS)
 
     def is_synced(self, address: i64) -> bool:
         segment = self.find(address >> 32)
-        return segment.slot(address & RECORD) < len(segment.offsets)
+        return segment.slot(address & RECORD_BITS) < len(segment.offsets)
 
     def body_parts(self, address: i64) -> vec[i64]:
         """The chunks of a long body, empty for any other message."""
@@ -107,7 +106,7 @@ class Core:
         owners: dict[int, int] = {}
         for address in addresses:
             segment = self.segments.get(address >> 32)
-            if segment is not None and segment.holders(address & RECORD) > 0:
+            if segment is not None and segment.holders(address & RECORD_BITS) > 0:
                 owners[address] = address
         if owners:
             for message, chunks in self.chunked.items():

@@ -13,6 +13,7 @@ from typing import Final, final
 from mypy_extensions import i64
 
 from warrenmq.log.format import LogCorrupt
+from warrenmq.log.layout import RECORD_BITS
 from warrenmq.log.settings import Listener
 
 MISMATCH: Final = "its checksum does not match"
@@ -60,4 +61,4 @@ class Damage:
 
 
 def named(address: i64) -> str:
-    return f"segment {address >> 32}, record {address & 0xFFFFFFFF}"
+    return f"segment {address >> 32}, record {address & RECORD_BITS}"

@@ -11,7 +11,8 @@ from mypy_extensions import i64
 
 from warrenmq.log import clean
 from warrenmq.log.files import Files
-from warrenmq.log.format import BATCH_HEADER, seed
+from warrenmq.log.format import seed
+from warrenmq.log.layout import BATCH_HEADER, RECORD_BITS
 from warrenmq.log.record import is_chunk, number_of, record_size
 from warrenmq.log.recovery import Progress, Recovery
 from warrenmq.log.scan import BatchCursor
@@ -46,7 +47,7 @@ class Facts:
     def held_damaged(self) -> list[int]:
         """Addresses of the records whose bodies do not check and that somebody holds."""
         segments = self.found.segments
-        return [address for address in self.found.damaged if segments[address >> 32].holders(address & 0xFFFFFFFF) > 0]
+        return [address for address in self.found.damaged if segments[address >> 32].holders(address & RECORD_BITS) > 0]
 
 
 def examine(folder: str, files: Files, progress: Progress | None = None) -> Facts:

@@ -13,23 +13,36 @@ from librt.strings import read_i32_le, read_i64_le
 from librt.vecs import append, vec
 from mypy_extensions import i64, u8
 
-from warrenmq.log.format import (
+from warrenmq.log.change import change_size
+from warrenmq.log.format import LogCorrupt
+from warrenmq.log.layout import (
+    ADDRESS_AT,
     DROP,
     ENQUEUE,
+    ENQUEUE_EXPIRY_AT,
+    ENQUEUE_FLAGS_AT,
+    ENQUEUE_POSITION_AT,
+    HOLDER,
+    HOLDER_EXPIRY_AT,
+    HOLDER_FLAGS_AT,
+    HOLDER_POSITION_AT,
+    HOLDER_QUEUE_AT,
+    QUEUE_AT,
+    RECORD_BITS,
     REQUEUE,
+    REQUEUE_FLAGS_AT,
+    REQUEUE_POSITION_AT,
+    RUN_COUNT_AT,
     SETTLE,
     SETTLE_RUN,
-    LogCorrupt,
-    change_size,
 )
-from warrenmq.log.record import HOLDER, Holder, holder_count, holders_start
+from warrenmq.log.record import Holder, holder_count, holders_start
 
 DEAD: Final = 0
 AS_WRITTEN: Final = 1
 EXACT: Final = 2  # ask ``exact`` after ``resolve``
 
 MOVED: Final = 255
-RECORD: Final = 0xFFFFFFFF
 
 
 @final
@@ -58,18 +71,18 @@ class Holders:
         while at < end:
             kind = data[at]
             if kind == SETTLE:
-                self._mark(read_i64_le(data, at + 5) & RECORD, False)
+                self._mark(read_i64_le(data, at + ADDRESS_AT) & RECORD_BITS, False)
             elif kind == SETTLE_RUN:
-                record = read_i64_le(data, at + 5) & RECORD
-                count = i64(read_i32_le(data, at + 13))
+                record = read_i64_le(data, at + ADDRESS_AT) & RECORD_BITS
+                count = i64(read_i32_le(data, at + RUN_COUNT_AT))
                 while count > 0:
                     self._mark(record, False)
                     record += 1
                     count -= 1
             elif kind == ENQUEUE or kind == REQUEUE:
-                self._mark(read_i64_le(data, at + 5) & RECORD, True)
+                self._mark(read_i64_le(data, at + ADDRESS_AT) & RECORD_BITS, True)
             elif kind == DROP:
-                self.dropped.add(read_i32_le(data, at + 1))
+                self.dropped.add(read_i32_le(data, at + QUEUE_AT))
             size = change_size(data, at)
             if size == 0:
                 raise LogCorrupt(f"unknown change {kind} in a ledger that checks: written by a newer Warren?")
@@ -90,7 +103,7 @@ class Holders:
             touched = False
             index: i64 = 0
             while index < count:
-                if int(read_i32_le(data, start + index * HOLDER)) in self.dropped:
+                if int(read_i32_le(data, start + index * HOLDER + HOLDER_QUEUE_AT)) in self.dropped:
                     touched = True
                 index += 1
             if not touched:
@@ -109,26 +122,36 @@ class Holders:
         end: i64 = len(data)
         while at < end:
             kind = data[at]
-            queue = int(read_i32_le(data, at + 1))
+            queue = int(read_i32_le(data, at + QUEUE_AT))
             if kind == SETTLE:
-                self._settle(queue, read_i64_le(data, at + 5) & RECORD)
+                self._settle(queue, read_i64_le(data, at + ADDRESS_AT) & RECORD_BITS)
             elif kind == SETTLE_RUN:
-                record = read_i64_le(data, at + 5) & RECORD
-                count = i64(read_i32_le(data, at + 13))
+                record = read_i64_le(data, at + ADDRESS_AT) & RECORD_BITS
+                count = i64(read_i32_le(data, at + RUN_COUNT_AT))
                 while count > 0:
                     self._settle(queue, record)
                     record += 1
                     count -= 1
             elif kind == ENQUEUE:
-                held = self.exact.get(read_i64_le(data, at + 5) & RECORD)
+                held = self.exact.get(read_i64_le(data, at + ADDRESS_AT) & RECORD_BITS)
                 if held is not None:
                     held.append(
-                        (queue, read_i64_le(data, at + 13), read_i64_le(data, at + 21), read_i32_le(data, at + 29))
+                        (
+                            queue,
+                            read_i64_le(data, at + ENQUEUE_POSITION_AT),
+                            read_i64_le(data, at + ENQUEUE_EXPIRY_AT),
+                            read_i32_le(data, at + ENQUEUE_FLAGS_AT),
+                        )
                     )
             elif kind == REQUEUE:
-                held = self.exact.get(read_i64_le(data, at + 5) & RECORD)
+                held = self.exact.get(read_i64_le(data, at + ADDRESS_AT) & RECORD_BITS)
                 if held is not None:
-                    replace_holder(held, queue, read_i64_le(data, at + 13), read_i32_le(data, at + 21))
+                    replace_holder(
+                        held,
+                        queue,
+                        read_i64_le(data, at + REQUEUE_POSITION_AT),
+                        read_i32_le(data, at + REQUEUE_FLAGS_AT),
+                    )
             elif kind == DROP:
                 for held in self.exact.values():
                     remove_holder(held, queue)
@@ -146,10 +169,10 @@ def read_holders(data: bytes, start: i64, count: i64) -> list[Holder]:
     while count > 0:
         found.append(
             (
-                int(read_i32_le(data, at)),
-                int(read_i64_le(data, at + 4)),
-                int(read_i64_le(data, at + 12)),
-                int(read_i32_le(data, at + 20)),
+                int(read_i32_le(data, at + HOLDER_QUEUE_AT)),
+                int(read_i64_le(data, at + HOLDER_POSITION_AT)),
+                int(read_i64_le(data, at + HOLDER_EXPIRY_AT)),
+                int(read_i32_le(data, at + HOLDER_FLAGS_AT)),
             )
         )
         at += HOLDER

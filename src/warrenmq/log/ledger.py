@@ -15,8 +15,9 @@ from mypy_extensions import i64
 
 from warrenmq.log.files import Files
 from warrenmq.log.format import LogCorrupt
+from warrenmq.log.layout import BLOCK_FIXED, BLOCK_LENGTH_AT, BLOCK_SUM_AT
+from warrenmq.log.record import unsigned
 
-BLOCK_HEAD: Final = 8
 CURE: Final = "`warren log salvage FOLDER NEW_FOLDER` saves what is readable"
 
 
@@ -39,11 +40,11 @@ def read_ledger(files: Files, path: str, length: i64) -> bytes:
     blocks: list[bytes] = []
     at: i64 = 0
     while at < length:
-        size = i64(read_i32_le(data, at))
-        crc = i64(read_i32_le(data, at + 4)) & 0xFFFFFFFF
-        changes = data[at + BLOCK_HEAD : at + BLOCK_HEAD + size]
+        size = i64(read_i32_le(data, at + BLOCK_LENGTH_AT))
+        crc = unsigned(data, at + BLOCK_SUM_AT)
+        changes = data[at + BLOCK_FIXED : at + BLOCK_FIXED + size]
         if size <= 0 or i64(len(changes)) != size or i64(zlib.crc32(changes)) != crc:
             raise LogCorrupt(f"{path}: offset {at}: a block that does not check; {CURE}")
         blocks.append(changes)
-        at += BLOCK_HEAD + size
+        at += BLOCK_FIXED + size
     return b"".join(blocks)

@@ -20,15 +20,15 @@ from librt.vecs import append, vec
 from mypy_extensions import i64
 
 from warrenmq.log.commits import Commits
-from warrenmq.log.core import RECORD, Core
+from warrenmq.log.core import Core
 from warrenmq.log.files import Files
 from warrenmq.log.format import LogError, StoredMessage
 from warrenmq.log.index import QueueIndex
+from warrenmq.log.layout import ADDRESS, CHUNKED, MESSAGE, RECORD_BITS
 from warrenmq.log.maintenance import Maintenance
 from warrenmq.log.opening import take_over
 from warrenmq.log.outage import Outage
 from warrenmq.log.reading import Reading
-from warrenmq.log.record import CHUNKED, MESSAGE
 from warrenmq.log.recovery import Progress, Recovered, Recovery
 from warrenmq.log.runner import Runner
 from warrenmq.log.scrub import Scrub, ScrubSlice
@@ -127,7 +127,7 @@ class Log(Core):
             if self.current.holder(queue_id, position, expiry, holder_flags):
                 self._appended = 0
             return
-        if not self.find(address >> 32).hold(address & RECORD):
+        if not self.find(address >> 32).hold(address & RECORD_BITS):
             raise LogError(f"message {address:#x} is gone: nothing holds it any more")
         self.current.enqueue(queue_id, address, position, expiry, holder_flags)
 
@@ -348,7 +348,7 @@ class Log(Core):
     def _release(self, address: i64, batch: i64) -> None:
         """One queue less holds it, which the disk knows with this batch."""
         segment = self.find(address >> 32)
-        if segment.release(address & RECORD):
+        if segment.release(address & RECORD_BITS):
             if batch > segment.dead_at:
                 segment.dead_at = batch
             if self.damage.known:
@@ -386,5 +386,5 @@ class Log(Core):
 def packed(addresses: vec[i64]) -> bytes:
     out = b""
     for address in addresses:
-        out += int(address).to_bytes(8, "little")
+        out += int(address).to_bytes(ADDRESS, "little")
     return out

@@ -1,8 +1,7 @@
 """The manifest: the root of a data folder, replaced whole at every checkpoint.
 
 Duty: its bytes, and reading and replacing it. It says up to which position of the log the ledgers and definitions it
-names are complete; what the log holds behind that position is replayed over it. Layout: magic, version, crc, length,
-then MessagePack-like plain fields written with ``struct`` (see ``docs/log.md``).
+names are complete; what the log holds behind that position is replayed over it. Its layout is in ``grammar``.
 """
 
 from __future__ import annotations
@@ -13,17 +12,18 @@ from typing import Final, final
 
 from mypy_extensions import i64
 
+from warrenmq.log import grammar
 from warrenmq.log.files import Files
-from warrenmq.log.format import VERSION, LogCorrupt, refuse_other
+from warrenmq.log.format import LogCorrupt, refuse_other
+from warrenmq.log.layout import MANIFEST_MAGIC, VERSION
 
-MAGIC: Final = b"WARRNMAN"
 NAME: Final = "manifest"
-HEAD: Final = struct.Struct("<8siIq")
-FIXED: Final = struct.Struct("<qqqqqqq")
-SEGMENT: Final = struct.Struct("<qqqqqi")
-PART: Final = struct.Struct("<qq")
-PAIR: Final = struct.Struct("<qq")
-LENGTHS: Final = struct.Struct("<iii")
+HEAD: Final = struct.Struct(grammar.MANIFEST_HEAD.struct_format("magic", "length"))
+FIXED: Final = struct.Struct(grammar.MANIFEST.struct_format("log_id", "zero"))
+SEGMENT: Final = struct.Struct(grammar.MANIFEST_SEGMENT.struct_format("number", "part_count"))
+PART: Final = struct.Struct(grammar.MANIFEST_PART.struct_format("part", "base"))
+LENGTHS: Final = struct.Struct(grammar.MANIFEST_DEFINITION.struct_format("kind_length", "value_length"))
+DELIVERED: Final = struct.Struct(grammar.MANIFEST_DELIVERED.struct_format("queue", "position"))
 
 
 @final
@@ -67,10 +67,12 @@ class Manifest:
                 self.offset,
                 self.batch,
                 self.next_message_id,
+                len(self.segments),
+                len(self.definitions),
+                len(self.delivered),
+                0,
             )
         ]
-        out.append(PAIR.pack(len(self.segments), len(self.definitions)))
-        out.append(PAIR.pack(len(self.delivered), 0))  # the second number is unused
         for s in self.segments:
             out.append(SEGMENT.pack(s.number, s.generation, s.end, s.ledger, s.records, len(s.parts)))
             for part, base in s.parts:
@@ -83,28 +85,42 @@ class Manifest:
             out.append(key_bytes)
             out.append(value)
         for queue, position in self.delivered.items():
-            out.append(PAIR.pack(queue, position))
+            out.append(DELIVERED.pack(queue, position))
         payload = b"".join(out)
-        return HEAD.pack(MAGIC, VERSION, zlib.crc32(payload, VERSION), len(payload)) + payload
+        return HEAD.pack(MANIFEST_MAGIC, VERSION, zlib.crc32(payload, VERSION), len(payload)) + payload
 
 
 def decode(data: bytes, path: str) -> Manifest:
-    if len(data) < HEAD.size or not data.startswith(MAGIC):
+    if len(data) < HEAD.size or not data.startswith(MANIFEST_MAGIC):
         raise LogCorrupt(f"{path}: not a manifest; `warren log salvage` saves what is readable")
     _magic, version, crc, length = HEAD.unpack_from(data)
     payload = data[HEAD.size : HEAD.size + length] if length >= 0 else b""
     if len(payload) != length or version < 0 or zlib.crc32(payload, version) != crc:
         raise LogCorrupt(f"{path}: checksum does not match; `warren log salvage` saves what is readable")
     refuse_other(version, path)
-    v = FIXED.unpack_from(payload)
-    m = Manifest(v[0])
-    m.checkpoint, m.epoch, m.segment, m.offset, m.batch, m.next_message_id = v[1], v[2], v[3], v[4], v[5], v[6]
+    (
+        log_id,
+        checkpoint,
+        epoch,
+        segment,
+        offset,
+        batch,
+        next_message_id,
+        segments,
+        definitions,
+        delivered,
+        zero,
+    ) = FIXED.unpack_from(payload)
+    if zero:
+        raise LogCorrupt(f"{path}: {zero} entries of a kind this Warren does not know: written by a newer one?")
+    m = Manifest(log_id)
+    m.checkpoint = checkpoint
+    m.epoch = epoch
+    m.segment = segment
+    m.offset = offset
+    m.batch = batch
+    m.next_message_id = next_message_id
     at = FIXED.size
-    segments, definitions = PAIR.unpack_from(payload, at)
-    delivered, unused = PAIR.unpack_from(payload, at + PAIR.size)
-    if unused:
-        raise LogCorrupt(f"{path}: {unused} entries of a kind this Warren does not know: written by a newer one?")
-    at += 2 * PAIR.size
     for _ in range(segments):
         number, generation, end, ledger, records, count = SEGMENT.unpack_from(payload, at)
         at += SEGMENT.size
@@ -114,17 +130,18 @@ def decode(data: bytes, path: str) -> Manifest:
             at += PART.size
         m.segments.append(ManifestSegment(number, generation, end, ledger, records, parts))
     for _ in range(definitions):
-        a, b, c = LENGTHS.unpack_from(payload, at)
-        at += LENGTHS.size
-        kind = payload[at : at + a].decode("utf-8", "surrogateescape")
-        key = payload[at + a : at + a + b].decode("utf-8", "surrogateescape")
-        at += a + b
-        m.definitions[(kind, key)] = payload[at : at + c]
-        at += c
+        kind_length, key_length, value_length = LENGTHS.unpack_from(payload, at)
+        kind_at = at + LENGTHS.size
+        key_at = kind_at + kind_length
+        value_at = key_at + key_length
+        at = value_at + value_length
+        kind = payload[kind_at:key_at].decode("utf-8", "surrogateescape")
+        key = payload[key_at:value_at].decode("utf-8", "surrogateescape")
+        m.definitions[(kind, key)] = payload[value_at:at]
     for _ in range(delivered):
-        queue, position = PAIR.unpack_from(payload, at)
+        queue, position = DELIVERED.unpack_from(payload, at)
         m.delivered[queue] = position
-        at += PAIR.size
+        at += DELIVERED.size
     return m
 
 

@@ -10,7 +10,7 @@ from typing import Final, final
 from mypy_extensions import i64
 
 from warrenmq.log.files import Files
-from warrenmq.log.format import FILE_HEADER
+from warrenmq.log.layout import FILE_HEADER
 from warrenmq.log.segment import Segment, file_name
 
 OPEN_FILES: Final = 64

@@ -12,10 +12,11 @@ from typing import Final, final
 from mypy_extensions import i64
 
 from warrenmq.log.commits import Commits
-from warrenmq.log.core import RECORD, Core
+from warrenmq.log.core import Core
 from warrenmq.log.damage import MISMATCH, RecordDamaged
 from warrenmq.log.format import LogError, StoredMessage
 from warrenmq.log.holders import read_holders
+from warrenmq.log.layout import RECORD_BITS
 from warrenmq.log.record import (
     HEAD_DAMAGED,
     WHOLE,
@@ -86,7 +87,7 @@ class Reading:
         """Read the run of neighbours that begins at ``first``; the index behind it."""
         address: i64 = addresses[first]
         segment = self.log.find(address >> 32)
-        slot = segment.slot(address & RECORD)
+        slot = segment.slot(address & RECORD_BITS)
         if slot < 0 or slot >= len(segment.offsets) or i64(segment.sizes[slot]) == SIZE_CLAMP:
             found.append(self._read_or_none(address))
             return first + 1
@@ -98,7 +99,7 @@ class Reading:
             following: i64 = addresses[last + 1]
             if following >> 32 != segment.number or following <= addresses[last]:
                 break
-            slot = segment.slot(following & RECORD)
+            slot = segment.slot(following & RECORD_BITS)
             if slot < 0 or slot >= len(segment.offsets) or i64(segment.sizes[slot]) == SIZE_CLAMP:
                 break
             size = i64(segment.sizes[slot]) * SIZE_UNIT
@@ -111,14 +112,14 @@ class Reading:
         data = self._run(segment, begin, end - begin)
         while first <= last:
             address = addresses[first]
-            at = segment.offset(segment.slot(address & RECORD)) - begin
+            at = segment.offset(segment.slot(address & RECORD_BITS)) - begin
             size = record_size(data, at)
             if (
                 size == 0
                 or at + size > len(data)
                 or is_chunked(data[at])
                 or is_chunk(data[at])
-                or number_of(data, at) != address & RECORD
+                or number_of(data, at) != address & RECORD_BITS
                 or check(self.sums, data, at, size) != WHOLE
             ):
                 found.append(self._read_or_none(address))  # chunked, in another part, or damaged: by itself it shows
@@ -156,7 +157,7 @@ class Reading:
         """The queues a record was written for, damaged body or not; none when its head is damaged too."""
         found: list[int] = []
         segment = self.log.find(address >> 32)
-        slot = segment.slot(address & RECORD)
+        slot = segment.slot(address & RECORD_BITS)
         if slot < 0 or slot >= len(segment.offsets):
             return found
         try:
@@ -173,7 +174,7 @@ class Reading:
     def _record(self, address: i64, owner: i64) -> bytes:
         """The bytes of one record, no more. RecordDamaged when they do not check; it names ``owner``."""
         segment = self.log.find(address >> 32)
-        record = address & RECORD
+        record = address & RECORD_BITS
         slot = segment.slot(record)
         if slot < 0:
             raise LogError(f"message {address:#x} is gone")

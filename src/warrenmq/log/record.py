@@ -1,4 +1,4 @@
-"""One record: a message, a message whose body is in chunks, or a chunk. Its layout is in ``format``.
+"""One record: a message, a message whose body is in chunks, or a chunk. Its layout is in ``grammar``.
 
 Duty: sizes, fields, checks, and the same record with other holders. Records of format 1 (kinds 1 to 3) carry no sums:
 they are read as they stand, and every rewriting turns them into those of today.
@@ -8,25 +8,41 @@ from __future__ import annotations
 
 from typing import Final
 
-from librt.strings import BytesWriter, read_i32_le, read_i64_le, write_i32_le, write_i64_le
+from librt.strings import BytesWriter, read_i16_le, read_i32_le, read_i64_le, write_i32_le, write_i64_le
 from mypy_extensions import i32, i64
 
 from warrenmq.log.format import StoredMessage
+from warrenmq.log.layout import (
+    BODY_LENGTH_AT,
+    BODY_SUM_AT,
+    CHUNK,
+    CHUNK_BODY_SUM_AT,
+    CHUNK_FIXED,
+    CHUNK_HEAD_SUM_AT,
+    CHUNK_LENGTH_AT,
+    CHUNKED,
+    EXCHANGE_LENGTH_AT,
+    FLAGS_AT,
+    HEAD_SUM,
+    HEADER_LENGTH_AT,
+    HOLDER,
+    HOLDER_EXPIRY_AT,
+    HOLDER_FLAGS_AT,
+    HOLDER_POSITION_AT,
+    HOLDER_QUEUE_AT,
+    HOLDERS_AT,
+    KEYS_LENGTH_AT,
+    MESSAGE,
+    MESSAGE_FIXED,
+    MESSAGE_ID_AT,
+    OLD_CHUNK,
+    OLD_CHUNK_FIXED,
+    OLD_CHUNKED,
+    OLD_MESSAGE,
+    OLD_MESSAGE_FIXED,
+    RECORD_AT,
+)
 from warrenmq.log.sums import LOW, Sums, chunk_head, holder_head, signed, total
-
-MESSAGE: Final = 4
-CHUNKED: Final = 5
-CHUNK: Final = 6
-OLD_MESSAGE: Final = 1
-OLD_CHUNKED: Final = 2
-OLD_CHUNK: Final = 3
-
-MESSAGE_FIXED: Final = 39
-OLD_MESSAGE_FIXED: Final = 35
-CHUNK_FIXED: Final = 17
-OLD_CHUNK_FIXED: Final = 9
-END: Final = 4  # behind the holders: the sum of the head
-HOLDER: Final = 24
 
 WHOLE: Final = 0  # what ``check`` finds
 BODY_DAMAGED: Final = 1
@@ -44,7 +60,7 @@ def is_chunked(kind: int) -> bool:
 
 
 def number_of(data: bytes, at: i64) -> i64:
-    return i64(read_i32_le(data, at + 1))
+    return i64(read_i32_le(data, at + RECORD_AT))
 
 
 def record_size(data: bytes, at: i64) -> i64:
@@ -54,13 +70,13 @@ def record_size(data: bytes, at: i64) -> i64:
         return 0
     kind = data[at]
     if kind == CHUNK:
-        return positive(CHUNK_FIXED, i64(read_i32_le(data, at + 5)))
+        return positive(CHUNK_FIXED, chunk_length(data, at))
     if kind == OLD_CHUNK:
-        return positive(OLD_CHUNK_FIXED, i64(read_i32_le(data, at + 5)))
+        return positive(OLD_CHUNK_FIXED, chunk_length(data, at))
     if left < OLD_MESSAGE_FIXED:
         return 0
     if kind == MESSAGE or kind == CHUNKED:
-        return positive(holders_start(data, at) - at + END, holder_count(data, at) * HOLDER)
+        return positive(holders_start(data, at) - at + HEAD_SUM, holder_count(data, at) * HOLDER)
     if kind == OLD_MESSAGE or kind == OLD_CHUNKED:
         return positive(holders_start(data, at) - at, holder_count(data, at) * HOLDER)
     return 0
@@ -76,42 +92,61 @@ def header_start(data: bytes, at: i64) -> i64:
 
 
 def body_start(data: bytes, at: i64) -> i64:
-    return header_start(data, at) + i64(read_i32_le(data, at + 21))
+    return header_start(data, at) + i64(read_i32_le(data, at + HEADER_LENGTH_AT))
 
 
 def body_length(data: bytes, at: i64) -> i64:
-    return i64(read_i32_le(data, at + 25))
+    return i64(read_i32_le(data, at + BODY_LENGTH_AT))
 
 
 def holder_count(data: bytes, at: i64) -> i64:
-    return i64(read_i32_le(data, at + 17))
+    return i64(read_i32_le(data, at + HOLDERS_AT))
+
+
+def exchange_length(data: bytes, at: i64) -> i64:
+    return i64(read_i16_le(data, at + EXCHANGE_LENGTH_AT)) & 0xFFFF
+
+
+def keys_length(data: bytes, at: i64) -> i64:
+    return i64(read_i32_le(data, at + KEYS_LENGTH_AT))
+
+
+def message_id_of(data: bytes, at: i64) -> i64:
+    return read_i64_le(data, at + MESSAGE_ID_AT)
+
+
+def flags_of(data: bytes, at: i64) -> i64:
+    return i64(read_i32_le(data, at + FLAGS_AT))
+
+
+def chunk_length(data: bytes, at: i64) -> i64:
+    return i64(read_i32_le(data, at + CHUNK_LENGTH_AT))
 
 
 def holders_start(data: bytes, at: i64) -> i64:
     """Where the holders of the message at ``at`` begin."""
-    exchange = i64(data[at + 29]) | i64(data[at + 30]) << 8
-    return body_start(data, at) + body_length(data, at) + exchange + i64(read_i32_le(data, at + 31))
+    return body_start(data, at) + body_length(data, at) + exchange_length(data, at) + keys_length(data, at)
 
 
 def decode_message(data: bytes, at: i64) -> StoredMessage:
     """The message at ``at``; of a chunked one the body is its list of chunk addresses."""
-    a = header_start(data, at)
-    b = a + i64(read_i32_le(data, at + 21))
-    c = b + i64(read_i32_le(data, at + 25))
-    d = c + (i64(data[at + 29]) | i64(data[at + 30]) << 8)
+    header = header_start(data, at)
+    body = header + i64(read_i32_le(data, at + HEADER_LENGTH_AT))
+    exchange = body + body_length(data, at)
+    keys = exchange + exchange_length(data, at)
     return StoredMessage(
-        read_i64_le(data, at + 5),
-        data[a:b],
-        data[b:c],
-        data[c:d].decode("utf-8", "surrogateescape"),
-        data[d : d + i64(read_i32_le(data, at + 31))],
-        i64(read_i32_le(data, at + 13)),
+        message_id_of(data, at),
+        data[header:body],
+        data[body:exchange],
+        data[exchange:keys].decode("utf-8", "surrogateescape"),
+        data[keys : keys + keys_length(data, at)],
+        flags_of(data, at),
     )
 
 
 def chunk_bytes(data: bytes, at: i64) -> bytes:
     begin = at + (CHUNK_FIXED if data[at] == CHUNK else OLD_CHUNK_FIXED)
-    return data[begin : begin + i64(read_i32_le(data, at + 5))]
+    return data[begin : begin + chunk_length(data, at)]
 
 
 # --- sums
@@ -125,33 +160,33 @@ def head_sum(sums: Sums, data: bytes, at: i64) -> i64:
     """The sum the head of this record should have, of any kind, by what stands there."""
     kind = data[at]
     if is_chunk(kind):
-        return chunk_head(sums.start, number_of(data, at), i64(read_i32_le(data, at + 5)), body_sum(data, at))
-    a = header_start(data, at)
-    b = body_start(data, at)
-    c = b + body_length(data, at)
-    end = holders_start(data, at)
+        return chunk_head(sums.start, number_of(data, at), chunk_length(data, at), body_sum(data, at))
+    header = header_start(data, at)
+    body = body_start(data, at)
+    exchange = body + body_length(data, at)
+    held = holders_start(data, at)
+    count = holder_count(data, at)
     head = sums.head(
         is_chunked(kind),
         number_of(data, at),
-        read_i64_le(data, at + 5),
-        i64(read_i32_le(data, at + 13)),
-        holder_count(data, at),
-        data[a:b],
-        c - b,
+        message_id_of(data, at),
+        flags_of(data, at),
+        count,
+        data[header:body],
+        exchange - body,
         body_sum(data, at),
-        i64(data[at + 29]) | i64(data[at + 30]) << 8,
-        data[c:end],
+        exchange_length(data, at),
+        data[exchange:held],
     )
-    count = holder_count(data, at)
     while count > 0:
         head = holder_head(
             head,
-            i64(read_i32_le(data, end)),
-            read_i64_le(data, end + 4),
-            read_i64_le(data, end + 12),
-            i64(read_i32_le(data, end + 20)),
+            i64(read_i32_le(data, held + HOLDER_QUEUE_AT)),
+            read_i64_le(data, held + HOLDER_POSITION_AT),
+            read_i64_le(data, held + HOLDER_EXPIRY_AT),
+            i64(read_i32_le(data, held + HOLDER_FLAGS_AT)),
         )
-        end += HOLDER
+        held += HOLDER
         count -= 1
     return head
 
@@ -160,9 +195,9 @@ def body_sum(data: bytes, at: i64) -> i64:
     """As it is written in the record; of an old one, which has none, as it is."""
     kind = data[at]
     if kind == CHUNK:
-        return unsigned(data, at + 9)
+        return unsigned(data, at + CHUNK_BODY_SUM_AT)
     if kind >= MESSAGE:
-        return unsigned(data, at + 35)
+        return unsigned(data, at + BODY_SUM_AT)
     return true_sum(data, at)
 
 
@@ -176,7 +211,7 @@ def true_sum(data: bytes, at: i64) -> i64:
 
 def written_head(data: bytes, at: i64, size: i64) -> i64:
     """The sum of the head as it is written in the record."""
-    return unsigned(data, at + 13 if data[at] == CHUNK else at + size - END)
+    return unsigned(data, at + CHUNK_HEAD_SUM_AT if data[at] == CHUNK else at + size - HEAD_SUM)
 
 
 def check(sums: Sums, data: bytes, at: i64, size: i64) -> i64:
@@ -203,9 +238,9 @@ def rewritten(sums: Sums, data: bytes, at: i64, size: i64, held: list[Holder] | 
     count = holder_count(data, at) if held is None else len(held)
     start = holders_start(data, at)
     out.append(CHUNKED if is_chunked(data[at]) else MESSAGE)
-    out.write(data[at + 1 : at + 17])
+    out.write(data[at + RECORD_AT : at + HOLDERS_AT])
     write_i32_le(out, i32(count))
-    out.write(data[at + 21 : at + OLD_MESSAGE_FIXED])
+    out.write(data[at + HEADER_LENGTH_AT : at + OLD_MESSAGE_FIXED])
     write_i32_le(out, i32(signed(body)))
     out.write(data[header_start(data, at) : start])
     if held is None:

@@ -21,28 +21,31 @@ from mypy_extensions import i64, u8
 from warrenmq.log import clean
 from warrenmq.log import manifest as manifests
 from warrenmq.log.files import Files
-from warrenmq.log.format import (
+from warrenmq.log.format import BatchHeader, FileHeader, LogCorrupt, read_file_header, seed
+from warrenmq.log.holders import AS_WRITTEN, DEAD, Holders
+from warrenmq.log.index import QueueIndex
+from warrenmq.log.layout import (
+    ADDRESS,
     BATCH_HEADER,
     FILE_HEADER,
+    HOLDER,
+    HOLDER_EXPIRY_AT,
+    HOLDER_FLAGS_AT,
+    HOLDER_POSITION_AT,
+    HOLDER_QUEUE_AT,
+    RECORD_BITS,
     VERSION,
-    BatchHeader,
-    FileHeader,
-    LogCorrupt,
-    read_file_header,
-    seed,
 )
-from warrenmq.log.holders import AS_WRITTEN, Holders
-from warrenmq.log.index import QueueIndex
 from warrenmq.log.ledger import CURE, read_ledger
 from warrenmq.log.manifest import Manifest, ManifestSegment, read_whole
 from warrenmq.log.record import (
-    HOLDER,
     body_length,
     body_start,
     holder_count,
     holders_start,
     is_chunk,
     is_chunked,
+    message_id_of,
     number_of,
     record_size,
 )
@@ -414,11 +417,11 @@ class Recovery:
                 self._add(segment, record, base + at, size, 0)
                 at += size
                 continue
-            message_id = read_i64_le(data, at + 5)
+            message_id = message_id_of(data, at)
             if message_id >= self.state.next_message_id:
                 self.state.next_message_id = message_id + 1
             kind = holders.classify(record, data, at)
-            if is_chunked(data[at]) and kind != 0 and int(record) not in cursor.damaged:
+            if is_chunked(data[at]) and kind != DEAD and int(record) not in cursor.damaged:
                 self._note_chunks(number << 32 | record, data, at)
             if kind == AS_WRITTEN:
                 count = holder_count(data, at)
@@ -427,11 +430,11 @@ class Recovery:
                 address = number << 32 | record
                 while count > 0:
                     self._entry(
-                        i64(read_i32_le(data, held)),
-                        read_i64_le(data, held + 4),
+                        i64(read_i32_le(data, held + HOLDER_QUEUE_AT)),
+                        read_i64_le(data, held + HOLDER_POSITION_AT),
                         address,
-                        read_i64_le(data, held + 12),
-                        i64(read_i32_le(data, held + 20)),
+                        read_i64_le(data, held + HOLDER_EXPIRY_AT),
+                        i64(read_i32_le(data, held + HOLDER_FLAGS_AT)),
                     )
                     held += HOLDER
                     count -= 1
@@ -477,19 +480,19 @@ class Recovery:
         index: i64 = 0
         while index < length:
             chunks = append(chunks, read_i64_le(data, begin + index))
-            index += 8
+            index += ADDRESS
         self.chunked[address] = chunks
 
     def _link_chunks(self) -> None:
         """The chunks of live messages are live; all others are not."""
         for address in list(self.chunked):
             segment = self.segments[address >> 32]
-            if segment.holders(address & 0xFFFFFFFF) == 0:
+            if segment.holders(address & RECORD_BITS) == 0:
                 del self.chunked[address]
                 continue
             for chunk in self.chunked[address]:
                 home = self.segments.get(chunk >> 32)
-                slot = -1 if home is None else home.slot(chunk & 0xFFFFFFFF)
+                slot = -1 if home is None else home.slot(chunk & RECORD_BITS)
                 if home is None or slot < 0:
                     raise LogCorrupt(f"{self.folder}: part of message {address:#x} is missing; {CURE}")
                 home.references[slot] = u8(1)

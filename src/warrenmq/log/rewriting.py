@@ -23,7 +23,8 @@ from typing import Final
 from mypy_extensions import i64
 
 from warrenmq.log.files import Files
-from warrenmq.log.format import FILE_HEADER, FileHeader, LogError, batch_header, file_header, seed
+from warrenmq.log.format import FileHeader, LogError, batch_header, file_header, seed
+from warrenmq.log.layout import FILE_HEADER
 from warrenmq.log.manifest import write_beside
 from warrenmq.log.recovery import Recovery
 from warrenmq.log.scan import BatchCursor

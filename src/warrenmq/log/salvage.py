@@ -14,21 +14,14 @@ from mypy_extensions import i64
 
 from warrenmq.log import manifest as manifests
 from warrenmq.log.files import Files
-from warrenmq.log.format import (
-    FILE_HEADER,
-    FileHeader,
-    LogCorrupt,
-    LogError,
-    read_file_header,
-    seed,
-)
+from warrenmq.log.format import FileHeader, LogCorrupt, LogError, read_file_header, seed
 from warrenmq.log.gaps import Gaps
 from warrenmq.log.holders import AS_WRITTEN, EXACT, Holders, read_holders
+from warrenmq.log.layout import ADDRESS, FILE_HEADER, HOLDER, RECORD_BITS
 from warrenmq.log.ledger import read_ledger
 from warrenmq.log.log import Log
 from warrenmq.log.manifest import Manifest, read_whole
 from warrenmq.log.record import (
-    HOLDER,
     Holder,
     chunk_bytes,
     decode_message,
@@ -299,7 +292,7 @@ class Salvage:
         body = message.body
         if is_chunked(data[at]):
             pieces: list[bytes] = []
-            for index in range(0, len(body), 8):
+            for index in range(0, len(body), ADDRESS):
                 piece = self._chunk(read_i64_le(body, index))
                 if piece is None:
                     self.report.missing_records += 1
@@ -337,7 +330,7 @@ class Salvage:
     def _chunk(self, address: i64) -> bytes | None:
         """A chunk, found by walking its segment: slow, and rare enough."""
         number = int(address >> 32)
-        wanted = address & 0xFFFFFFFF
+        wanted = address & RECORD_BITS
         for part in self.parts.get(number, []):
             cursor = self._cursor(number, part)
             while self._walk(number, part, cursor, False):

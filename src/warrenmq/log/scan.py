@@ -14,14 +14,8 @@ from typing import Final, final
 from mypy_extensions import i64
 
 from warrenmq.log.files import Files
-from warrenmq.log.format import (
-    BATCH_HEADER,
-    BATCH_MAGIC,
-    FILE_HEADER,
-    BatchHeader,
-    payload_crc,
-    read_batch_header,
-)
+from warrenmq.log.format import BatchHeader, payload_crc, read_batch_header
+from warrenmq.log.layout import BATCH_HEADER, BATCH_MAGIC, FILE_HEADER
 from warrenmq.log.record import HEAD_DAMAGED, WHOLE, check, number_of, record_size, written_head
 from warrenmq.log.segment import Part, file_name
 from warrenmq.log.sums import Sums, chained

@@ -9,19 +9,30 @@ from __future__ import annotations
 
 from typing import final
 
-from librt.strings import BytesWriter, read_i32_le, read_i64_le, write_i32_le, write_i64_le
-from mypy_extensions import i32, i64
+from librt.strings import BytesWriter, read_i32_le, read_i64_le
+from mypy_extensions import i64
 
-from warrenmq.log.format import (
+from warrenmq.log.change import change_size, key_length, kind_length, value_length, write_settles
+from warrenmq.log.format import LogCorrupt
+from warrenmq.log.layout import (
+    ADDRESS_AT,
     DEFINE,
+    DEFINE_FIXED,
     DELIVERED,
+    DELIVERED_POSITION_AT,
     DROP,
+    DROP_COUNT_AT,
+    DROP_FIXED,
+    DROP_SEGMENT,
     ENQUEUE,
+    QUEUE_AT,
     REQUEUE,
+    RUN_COUNT_AT,
     SETTLE,
+    SETTLE_FIXED,
     SETTLE_RUN,
-    LogCorrupt,
-    change_size,
+    SETTLE_RUN_FIXED,
+    UNDEFINE_FIXED,
 )
 
 
@@ -47,12 +58,7 @@ class PendingLedger:
     def flush(self) -> None:
         if self.count == 0:
             return
-        out = self.out
-        out.append(SETTLE if self.count == 1 else SETTLE_RUN)
-        write_i32_le(out, i32(self.queue))
-        write_i64_le(out, self.first)
-        if self.count > 1:
-            write_i32_le(out, i32(self.count))
+        write_settles(self.out, self.queue, self.first, self.count)
         self.count = 0
         self.queue = -1
 
@@ -125,27 +131,27 @@ class LogState:
         while at < end:
             kind = data[at]
             if kind == SETTLE:
-                address = read_i64_le(data, at + 5)
-                self.ledger(address >> 32).settle(i64(read_i32_le(data, at + 1)), address, 1)
-                at += 13
+                address = read_i64_le(data, at + ADDRESS_AT)
+                self.ledger(address >> 32).settle(i64(read_i32_le(data, at + QUEUE_AT)), address, 1)
+                at += SETTLE_FIXED
                 continue
             if kind == SETTLE_RUN:
-                address = read_i64_le(data, at + 5)
+                address = read_i64_le(data, at + ADDRESS_AT)
                 self.ledger(address >> 32).settle(
-                    i64(read_i32_le(data, at + 1)), address, i64(read_i32_le(data, at + 13))
+                    i64(read_i32_le(data, at + QUEUE_AT)), address, i64(read_i32_le(data, at + RUN_COUNT_AT))
                 )
-                at += 17
+                at += SETTLE_RUN_FIXED
                 continue
             size = change_size(data, at)
             if size == 0:
                 raise LogCorrupt(f"unknown change {kind} in a batch that checks: written by a newer Warren?")
             if kind == DELIVERED:
-                queue = int(read_i32_le(data, at + 1))
-                position = int(read_i64_le(data, at + 5))
+                queue = int(read_i32_le(data, at + QUEUE_AT))
+                position = int(read_i64_le(data, at + DELIVERED_POSITION_AT))
                 if position > self.delivered.get(queue, 0):
                     self.delivered[queue] = position
             elif kind == ENQUEUE or kind == REQUEUE:
-                self.ledger(read_i64_le(data, at + 5) >> 32).other(data[at : at + size])
+                self.ledger(read_i64_le(data, at + ADDRESS_AT) >> 32).other(data[at : at + size])
             elif kind == DROP:
                 self._drop(data, at, size)
             else:
@@ -153,28 +159,28 @@ class LogState:
             at += size
 
     def _drop(self, data: bytes, at: i64, size: i64) -> None:
-        queue = int(read_i32_le(data, at + 1))
+        queue = int(read_i32_le(data, at + QUEUE_AT))
         self.delivered.pop(queue, None)
-        short = data[at : at + 5] + bytes(4)  # within a ledger the segment is known
-        index = at + 9
+        short = data[at : at + DROP_COUNT_AT] + bytes(
+            DROP_FIXED - DROP_COUNT_AT
+        )  # within a ledger the segment is known
+        index = at + DROP_FIXED
         while index < at + size:
             self.ledger(i64(read_i32_le(data, index))).other(short)
-            index += 4
+            index += DROP_SEGMENT
 
     def _definition(self, data: bytes, at: i64, define: bool) -> None:
-        kind_length = i64(data[at + 1]) | i64(data[at + 2]) << 8
-        key_length = i64(read_i32_le(data, at + 3))
-        begin = at + (11 if define else 7)
-        kind = data[begin : begin + kind_length].decode("utf-8", "surrogateescape")
-        begin += kind_length
-        key = data[begin : begin + key_length].decode("utf-8", "surrogateescape")
+        kind_at = at + (DEFINE_FIXED if define else UNDEFINE_FIXED)
+        key_at = kind_at + kind_length(data, at)
+        value_at = key_at + key_length(data, at)
+        kind = data[kind_at:key_at].decode("utf-8", "surrogateescape")
+        key = data[key_at:value_at].decode("utf-8", "surrogateescape")
         # defined again it keeps its place: what refers to it comes behind it
         old = self.definitions.get((kind, key))
         if old is not None:
             self.definition_bytes -= len(old) + len(kind) + len(key)
         if define:
-            begin += key_length
-            value = data[begin : begin + i64(read_i32_le(data, at + 7))]
+            value = data[value_at : value_at + value_length(data, at)]
             self.definitions[(kind, key)] = value
             self.definition_bytes += len(value) + len(kind) + len(key)
         elif old is not None:

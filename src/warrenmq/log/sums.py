@@ -16,6 +16,10 @@ from zlib import adler32, crc32
 
 from mypy_extensions import i64
 
+from warrenmq.log.layout import OLD_CHUNK, OLD_CHUNKED, OLD_MESSAGE
+
+# The kind is weighed as format 1 numbers it, so that a record has one sum, whichever format it stands in.
+
 SHORT: Final = 2048  # bytes from which CRC-32 is the faster one
 LOW: Final = 0xFFFFFFFF
 SIGN: Final = 0x80000000
@@ -40,7 +44,7 @@ def chained(before: i64, value: i64) -> i64:
 
 
 def chunk_head(start: i64, record: i64, length: i64, body: i64) -> i64:
-    return (start + 3 * 0x4C957F3 + record * 0x5851F43 + length * 0x14057B7 + body * 0x2F0B4C5) & LOW
+    return (start + OLD_CHUNK * 0x4C957F3 + record * 0x5851F43 + length * 0x14057B7 + body * 0x2F0B4C5) & LOW
 
 
 def holder_head(before: i64, queue: i64, position: i64, expiry: i64, flags: i64) -> i64:
@@ -89,7 +93,7 @@ class Sums:
             self.route_sum = total(route)
         return (
             self.start
-            + (2 if chunked else 1) * 0x4C957F3
+            + (OLD_CHUNKED if chunked else OLD_MESSAGE) * 0x4C957F3
             + record * 0x5851F43
             + (message_id & LOW) * 0x14057B7
             + (message_id >> 32 & LOW) * 0x2F0B4C5

@@ -13,7 +13,8 @@ from mypy_extensions import i64
 
 from warrenmq.log import manifest as manifests
 from warrenmq.log.files import Files
-from warrenmq.log.format import FILE_HEADER, FileHeader, LogCorrupt, read_file_header, seed
+from warrenmq.log.format import FileHeader, LogCorrupt, read_file_header, seed
+from warrenmq.log.layout import FILE_HEADER
 from warrenmq.log.ledger import read_ledger
 from warrenmq.log.manifest import Manifest, ManifestSegment, read_whole
 from warrenmq.log.scan import DAMAGED, BatchCursor

@@ -16,16 +16,8 @@ from mypy_extensions import i64
 
 from warrenmq.log.batch import Sealed
 from warrenmq.log.files import Files
-from warrenmq.log.format import (
-    BATCH_HEADER,
-    FILE_HEADER,
-    BatchHeader,
-    FileHeader,
-    batch_header,
-    file_header,
-    payload_crc,
-    seed,
-)
+from warrenmq.log.format import BatchHeader, FileHeader, batch_header, file_header, payload_crc, seed
+from warrenmq.log.layout import BATCH_HEADER, FILE_HEADER
 from warrenmq.log.runner import Task
 from warrenmq.log.segment import file_name
 

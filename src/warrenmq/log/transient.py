@@ -16,11 +16,22 @@ from mypy_extensions import i32, i64
 from warrenmq.log.damage import RecordDamaged
 from warrenmq.log.files import Files
 from warrenmq.log.format import LogError, StoredMessage
+from warrenmq.log.layout import (
+    SPILL_BODY_LENGTH_AT,
+    SPILL_BODY_SUM_AT,
+    SPILL_EXCHANGE_LENGTH_AT,
+    SPILL_FIXED,
+    SPILL_FLAGS_AT,
+    SPILL_HEAD_SUM_AT,
+    SPILL_HEADER_LENGTH_AT,
+    SPILL_KEYS_LENGTH_AT,
+    SPILL_MESSAGE_ID_AT,
+)
 from warrenmq.log.record import unsigned
-from warrenmq.log.sums import LOW, Sums, signed, total
+from warrenmq.log.sums import Sums, signed, total
 
 PREFIX: Final = "spill-"
-HEAD: Final = 36  # header, body, exchange, keys lengths (4 each), message id (8), flags (4), body sum, head sum
+OFFSET_BITS: Final = 0xFFFFFFFF  # of a handle
 WRITE_BEHIND: Final = 256 << 10
 
 
@@ -98,7 +109,7 @@ class TransientStore:
             except OSError:
                 out.truncate(before)
                 raise
-        spill.size += HEAD + len(header) + len(body) + len(self.exchange_bytes) + len(routing_keys)
+        spill.size += SPILL_FIXED + len(header) + len(body) + len(self.exchange_bytes) + len(routing_keys)
         spill.held += 1
         return handle
 
@@ -115,7 +126,7 @@ class TransientStore:
     ) -> i64:
         route = exchange + keys
         return self.sums.head(
-            False, handle & LOW, message_id, flags, 0, header, body_length, body, len(exchange), route
+            False, handle & OFFSET_BITS, message_id, flags, 0, header, body_length, body, len(exchange), route
         )
 
     def flush(self) -> None:
@@ -145,25 +156,25 @@ class TransientStore:
         spill = self.open_files.get(handle >> 32)
         if spill is None:
             raise LogError(f"spilled message {handle:#x} is gone")
-        offset = handle & 0xFFFFFFFF
+        offset = handle & OFFSET_BITS
         head = self._bytes(spill, offset, 2048)
-        if len(head) < HEAD:
+        if len(head) < SPILL_FIXED:
             raise RecordDamaged(f"spilled message {handle:#x} is damaged on disk: its file is too short")
-        a = HEAD + i64(read_i32_le(head, 0))
-        b = a + i64(read_i32_le(head, 4))
-        c = b + i64(read_i32_le(head, 8))
-        d = c + i64(read_i32_le(head, 12))
-        if not HEAD <= a <= b <= c <= d or offset + d > spill.size:
+        a = SPILL_FIXED + i64(read_i32_le(head, SPILL_HEADER_LENGTH_AT))
+        b = a + i64(read_i32_le(head, SPILL_BODY_LENGTH_AT))
+        c = b + i64(read_i32_le(head, SPILL_EXCHANGE_LENGTH_AT))
+        d = c + i64(read_i32_le(head, SPILL_KEYS_LENGTH_AT))
+        if not SPILL_FIXED <= a <= b <= c <= d or offset + d > spill.size:
             raise RecordDamaged(f"spilled message {handle:#x} is damaged on disk: lengths beyond its file")
         data = head if d <= len(head) else self._bytes(spill, offset, d)
-        message_id = read_i64_le(data, 16)
-        flags = i64(read_i32_le(data, 24))
-        body_sum = unsigned(data, 28)
-        header = data[HEAD:a]
+        message_id = read_i64_le(data, SPILL_MESSAGE_ID_AT)
+        flags = i64(read_i32_le(data, SPILL_FLAGS_AT))
+        body_sum = unsigned(data, SPILL_BODY_SUM_AT)
+        header = data[SPILL_FIXED:a]
         body = data[a:b]
         keys = data[c:d]
         sum = self._head(handle, message_id, header, b - a, body_sum, data[b:c], keys, flags)
-        if sum != unsigned(data, 32) or total(body) != body_sum:
+        if sum != unsigned(data, SPILL_HEAD_SUM_AT) or total(body) != body_sum:
             raise RecordDamaged(f"spilled message {handle:#x} is damaged on disk: its checksum does not match")
         return StoredMessage(message_id, header, body, data[b:c].decode("utf-8", "surrogateescape"), keys, flags)
 

@@ -1,0 +1,262 @@
+"""The layout of the log's files in one table: every kind of record, its fields, their types and since when it exists.
+
+Duty: the table; ``docs/log-format.md`` is drawn from it, and a test reads whole folders with nothing else. Not here:
+the places of fields as constants, for code that every message passes (``layout``), reading and writing (``format``,
+``record``, ``change``, ``batch``, ``ledger``, ``manifest``, ``transient``), what the sums are (``sums``).
+
+A field is written ``name:type``, the type being i16, i32, i64 (little-endian), sum (32 bits, unsigned) or a number of
+octets; ``name[length]`` is as many octets as field ``length`` says, ``name[count*row]`` as many numbers or rows.
+"""
+
+from __future__ import annotations
+
+from typing import Final, final
+
+from warrenmq.log import layout
+
+WIDTHS: Final[dict[str, int]] = {"i16": 2, "i32": 4, "i64": 8, "sum": 4}
+LETTERS: Final[dict[str, str]] = {"i16": "h", "i32": "i", "i64": "q", "sum": "I"}  # as ``struct`` has them
+NO_KIND: Final = 0
+
+
+@final
+class FieldSpec:
+    """One field of a row."""
+
+    def __init__(self, text: str) -> None:
+        self.text: Final = text
+        name, _, type = text.rstrip("]").partition("[" if text.endswith("]") else ":")
+        counter, _, repeated = type.partition("*")
+        varying = text.endswith("]")
+        self.name: Final = name
+        self.type: Final = "" if varying else type
+        self.counter: Final = counter if varying else ""  # the field that says how many there are ...
+        self.repeated: Final = repeated if varying else ""  # ... of this type or row; octets if empty
+
+    def width(self) -> int:
+        """How many octets it has; 0 when that varies."""
+        if self.counter:
+            return 0
+        return WIDTHS[self.type] if self.type in WIDTHS else int(self.type)
+
+
+@final
+class RecordSpec:
+    """One row of the table."""
+
+    def __init__(
+        self,
+        name: str,
+        kind: int,
+        fields: str,
+        meaning: str,
+        since: int = layout.OLDEST,
+        until: int = layout.VERSION,
+    ) -> None:
+        self.name: Final = name
+        self.kind: Final = kind  # its first octet, before the fields; NO_KIND: it has none
+        self.fields: Final = [FieldSpec(text) for text in fields.split()]
+        self.meaning: Final = meaning
+        self.since: Final = since  # the first format that has it ...
+        self.until: Final = until  # ... and the last in which it is written
+
+    def __repr__(self) -> str:
+        return f"<{self.name}>"
+
+    def struct_format(self, first: str, last: str) -> str:
+        """The fields from ``first`` to ``last``, as ``struct`` calls them."""
+        letters = "<"
+        within = False
+        for field in self.fields:
+            within = within or field.name == first
+            if within:
+                letters += LETTERS.get(field.type, f"{field.width()}s")
+            if field.name == last:
+                break
+        return letters
+
+
+FILE_HEADER: Final = RecordSpec(
+    "file header",
+    NO_KIND,
+    "magic:8 version:i32 sum:sum log_id:i64 segment:i64 part:i32 generation:i32 epoch:i64 base:i64 "
+    "previous_segment:i64 previous_part:i32 zero:i32 previous_end:i64 length:i64 zeros:40",
+    "before the batches of a segment file; the sum is CRC-32 of all behind it, begun with the version",
+)
+
+BATCH_HEADER: Final = RecordSpec(
+    "batch header",
+    NO_KIND,
+    "magic:4 sum:sum segment:i64 offset:i64 epoch:i64 synced_segment:i64 synced_offset:i64 number:i64 "
+    "first_record:i32 records:i32 messages_length:i64 changes_length:i64 payload_sum:sum zeros:12",
+    "before the messages and the changes of a batch; the sum is CRC-32 of the rest of the header, begun with the log's "
+    "seed",
+)
+
+HOLDER: Final = RecordSpec(
+    "holder",
+    NO_KIND,
+    "queue:i32 position:i64 expiry:i64 flags:i32",
+    "a queue that holds the message, its position there, when it expires (ms, 0: never), and the queue's holder word",
+)
+
+MESSAGE_HEAD: Final = (
+    "record:i32 message_id:i64 flags:i32 holder_count:i32 header_length:i32 body_length:i32 exchange_length:i16 "
+    "keys_length:i32"
+)
+MESSAGE_REST: Final = (
+    "header[header_length] body[body_length] exchange[exchange_length] keys[keys_length] holders[holder_count*holder]"
+)
+MESSAGE_FIELDS: Final = f"{MESSAGE_HEAD} body_sum:sum {MESSAGE_REST} head_sum:sum"
+OLD_MESSAGE_FIELDS: Final = f"{MESSAGE_HEAD} {MESSAGE_REST}"
+
+MESSAGES: Final[list[RecordSpec]] = [
+    RecordSpec("message", layout.MESSAGE, MESSAGE_FIELDS, "a message", since=2),
+    RecordSpec(
+        "chunked message",
+        layout.CHUNKED,
+        MESSAGE_FIELDS,
+        "a message whose body is in chunks: in its place stand their addresses, 8 octets each",
+        since=2,
+    ),
+    RecordSpec(
+        "chunk",
+        layout.CHUNK,
+        "record:i32 length:i32 body_sum:sum head_sum:sum body[length]",
+        "a piece of a long body",
+        since=2,
+    ),
+    RecordSpec("old message", layout.OLD_MESSAGE, OLD_MESSAGE_FIELDS, "a message without sums", until=1),
+    RecordSpec(
+        "old chunked message",
+        layout.OLD_CHUNKED,
+        OLD_MESSAGE_FIELDS,
+        "a message without sums whose body is in chunks",
+        until=1,
+    ),
+    RecordSpec("old chunk", layout.OLD_CHUNK, "record:i32 length:i32 body[length]", "a piece without sums", until=1),
+]
+
+CHANGES: Final[list[RecordSpec]] = [
+    RecordSpec("settle", layout.SETTLE, "queue:i32 address:i64", "the queue no longer holds the record"),
+    RecordSpec(
+        "settle run",
+        layout.SETTLE_RUN,
+        "queue:i32 address:i64 count:i32",
+        "the queue no longer holds so many records, from this one on",
+    ),
+    RecordSpec(
+        "enqueue",
+        layout.ENQUEUE,
+        "queue:i32 address:i64 position:i64 expiry:i64 flags:i32",
+        "a message that the log has already enters a further queue; the fields are those of its holder",
+    ),
+    RecordSpec(
+        "delivered",
+        layout.DELIVERED,
+        "queue:i32 position:i64",
+        "nothing beyond this position of the queue has been delivered",
+    ),
+    RecordSpec(
+        "drop",
+        layout.DROP,
+        "queue:i32 count:i32 segments[count*i32]",
+        "the queue is gone; named are the segments with records of it (none in a ledger, which is of one segment)",
+    ),
+    RecordSpec(
+        "define",
+        layout.DEFINE,
+        "kind_length:i16 key_length:i32 value_length:i32 kind[kind_length] key[key_length] value[value_length]",
+        "a definition, new or changed",
+    ),
+    RecordSpec(
+        "undefine",
+        layout.UNDEFINE,
+        "kind_length:i16 key_length:i32 kind[kind_length] key[key_length]",
+        "a definition is gone",
+    ),
+    RecordSpec(
+        "requeue",
+        layout.REQUEUE,
+        "queue:i32 address:i64 position:i64 flags:i32",
+        "the message came back to its queue: its position there now, and its holder word",
+    ),
+]
+
+LEDGER_BLOCK: Final = RecordSpec(
+    "ledger block",
+    NO_KIND,
+    "length:i32 sum:sum changes[length]",
+    "what one checkpoint adds to a ledger; the sum is CRC-32 of the changes",
+)
+
+MANIFEST_HEAD: Final = RecordSpec(
+    "manifest head",
+    NO_KIND,
+    "magic:8 version:i32 sum:sum length:i64",
+    "before what the manifest says, whose CRC-32, begun with the version, is the sum",
+)
+
+CLEAN_HEAD: Final = RecordSpec(
+    "clean head",
+    NO_KIND,
+    "magic:8 version:i32 sum:sum length:i64",
+    "before what the clean-stop marker says, in integers of varying length (`log/clean.py`); the sum is its CRC-32",
+)
+
+MANIFEST: Final = RecordSpec(
+    "manifest",
+    NO_KIND,
+    "log_id:i64 checkpoint:i64 epoch:i64 segment:i64 offset:i64 batch:i64 next_message_id:i64 segment_count:i64 "
+    "definition_count:i64 delivered_count:i64 zero:i64 segments[segment_count*manifest-segment] "
+    "definitions[definition_count*manifest-definition] delivered[delivered_count*manifest-delivered]",
+    "the position up to which it counts, and what is true there",
+)
+
+MANIFEST_SEGMENT: Final = RecordSpec(
+    "manifest-segment",
+    NO_KIND,
+    "number:i64 generation:i64 end:i64 ledger:i64 records:i64 part_count:i32 parts[part_count*manifest-part]",
+    "a segment before that position: where its batches end, and the length of its ledger",
+)
+
+MANIFEST_PART: Final = RecordSpec(
+    "manifest-part", NO_KIND, "part:i64 base:i64", "a file of the segment and the offset at which it begins"
+)
+
+MANIFEST_DEFINITION: Final = RecordSpec(
+    "manifest-definition",
+    NO_KIND,
+    "kind_length:i32 key_length:i32 value_length:i32 kind[kind_length] key[key_length] value[value_length]",
+    "a definition as it is at that position",
+)
+
+MANIFEST_DELIVERED: Final = RecordSpec(
+    "manifest-delivered", NO_KIND, "queue:i64 position:i64", "what `delivered` said last about the queue"
+)
+
+SPILLED: Final = RecordSpec(
+    "spilled message",
+    NO_KIND,
+    "header_length:i32 body_length:i32 exchange_length:i32 keys_length:i32 message_id:i64 flags:i32 body_sum:sum "
+    "head_sum:sum header[header_length] body[body_length] exchange[exchange_length] keys[keys_length]",
+    "a transient message in a spill file; its sums are those of a message without holders whose record number is its "
+    "place in the file",
+)
+
+TABLE: Final[list[RecordSpec]] = [
+    FILE_HEADER,
+    BATCH_HEADER,
+    *MESSAGES,
+    HOLDER,
+    *CHANGES,
+    LEDGER_BLOCK,
+    MANIFEST_HEAD,
+    MANIFEST,
+    MANIFEST_SEGMENT,
+    MANIFEST_PART,
+    MANIFEST_DEFINITION,
+    MANIFEST_DELIVERED,
+    CLEAN_HEAD,
+    SPILLED,
+]

@@ -1,0 +1,115 @@
+"""Kinds of records, places of their fields and lengths, by name, for whoever reads or writes one.
+
+Duty: the constants. They are written out because the compiler puts constants into the code that uses them, and every
+message and every acknowledgement passes here. A place (``_AT``) is counted from the first octet of the record;
+``_FIXED`` is what stands before its parts of varying length. Not here: which field stands where and of what type, which
+is the table in ``grammar``: its rows name these constants, and a test adds the widths up.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+VERSION: Final = 2  # what is written
+OLDEST: Final = 1  # the earliest version that is read
+
+FILE_MAGIC: Final = b"WARRNLOG"
+BATCH_MAGIC: Final = b"WBA"  # and the version's digit
+MANIFEST_MAGIC: Final = b"WARRNMAN"
+CLEAN_MAGIC: Final = b"WARRNCLN"
+FILE_HEADER: Final = 128
+FILE_VERSION_AT: Final = 8
+FILE_SUM_AT: Final = 12
+FILE_PROLOGUE: Final = 16  # magic, version and sum, before the fields that the sum covers
+BATCH_HEADER: Final = 96
+BATCH_SUM_AT: Final = 4
+BATCH_PROLOGUE: Final = 8
+
+ADDRESS: Final = 8  # the length of an address: segment << 32 | record number
+RECORD_BITS: Final = 0xFFFFFFFF  # of an address, the record number
+
+# --- messages: kind, then
+
+OLD_MESSAGE: Final = 1
+OLD_CHUNKED: Final = 2
+OLD_CHUNK: Final = 3
+MESSAGE: Final = 4
+CHUNKED: Final = 5
+CHUNK: Final = 6
+
+RECORD_AT: Final = 1
+MESSAGE_ID_AT: Final = 5
+FLAGS_AT: Final = 13
+HOLDERS_AT: Final = 17
+HEADER_LENGTH_AT: Final = 21
+BODY_LENGTH_AT: Final = 25
+EXCHANGE_LENGTH_AT: Final = 29
+KEYS_LENGTH_AT: Final = 31
+OLD_MESSAGE_FIXED: Final = 35
+BODY_SUM_AT: Final = 35
+MESSAGE_FIXED: Final = 39
+HEAD_SUM: Final = 4  # the length of the sum behind the holders
+
+CHUNK_LENGTH_AT: Final = 5
+OLD_CHUNK_FIXED: Final = 9
+CHUNK_BODY_SUM_AT: Final = 9
+CHUNK_HEAD_SUM_AT: Final = 13
+CHUNK_FIXED: Final = 17
+
+HOLDER_QUEUE_AT: Final = 0
+HOLDER_POSITION_AT: Final = 4
+HOLDER_EXPIRY_AT: Final = 12
+HOLDER_FLAGS_AT: Final = 20
+HOLDER: Final = 24
+
+# --- changes: kind, then
+
+SETTLE: Final = 16
+SETTLE_RUN: Final = 17
+ENQUEUE: Final = 18
+DELIVERED: Final = 19
+DROP: Final = 20
+DEFINE: Final = 21
+UNDEFINE: Final = 22
+REQUEUE: Final = 24  # 23 was never in a release
+
+QUEUE_AT: Final = 1  # of all that concern a queue
+ADDRESS_AT: Final = 5  # of all that concern a record
+SETTLE_FIXED: Final = 13
+RUN_COUNT_AT: Final = 13
+SETTLE_RUN_FIXED: Final = 17
+ENQUEUE_POSITION_AT: Final = 13
+ENQUEUE_EXPIRY_AT: Final = 21
+ENQUEUE_FLAGS_AT: Final = 29
+ENQUEUE_FIXED: Final = 33
+REQUEUE_POSITION_AT: Final = 13
+REQUEUE_FLAGS_AT: Final = 21
+REQUEUE_FIXED: Final = 25
+DELIVERED_POSITION_AT: Final = 5
+DELIVERED_FIXED: Final = 13
+DROP_COUNT_AT: Final = 5
+DROP_FIXED: Final = 9
+DROP_SEGMENT: Final = 4  # the length of a segment's number in it
+KIND_LENGTH_AT: Final = 1
+KEY_LENGTH_AT: Final = 3
+UNDEFINE_FIXED: Final = 7
+VALUE_LENGTH_AT: Final = 7
+DEFINE_FIXED: Final = 11
+
+# --- a block of a ledger
+
+BLOCK_LENGTH_AT: Final = 0
+BLOCK_SUM_AT: Final = 4
+BLOCK_FIXED: Final = 8
+
+# --- a spilled message
+
+SPILL_HEADER_LENGTH_AT: Final = 0
+SPILL_BODY_LENGTH_AT: Final = 4
+SPILL_EXCHANGE_LENGTH_AT: Final = 8
+SPILL_KEYS_LENGTH_AT: Final = 12
+SPILL_MESSAGE_ID_AT: Final = 16
+SPILL_FLAGS_AT: Final = 24
+SPILL_BODY_SUM_AT: Final = 28
+SPILL_HEAD_SUM_AT: Final = 32
+SPILL_FIXED: Final = 36
