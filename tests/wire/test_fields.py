@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 
 from tests.wire.strategies import TABLES
+from warrenmq.wire.field_types import COUNTED, FIELD_TYPES, INTEGER_KINDS, TYPES, FieldType
 from warrenmq.wire.fields import (
     MAX_DEPTH,
-    TYPE_NAMES,
     Field,
     Table,
     check_entries,
@@ -22,6 +22,7 @@ from warrenmq.wire.fields import (
     from_python,
     to_python,
     type_name,
+    value_end,
 )
 from warrenmq.wire.replies import AmqpError
 
@@ -104,7 +105,36 @@ def test_checking_accepts_what_decoding_accepts(values: Table) -> None:
 def test_the_letters_mean_what_they_mean_to_rabbitmq(octets: bytes, field: Field) -> None:
     decoded, _ = decode_table(table(b"\x01k" + octets), 0)
     assert decoded == {"k": field}
-    assert type_name(decoded["k"]) in TYPE_NAMES.values()
+    assert type_name(decoded["k"]) == TYPES[field.kind].name
+
+
+@pytest.mark.parametrize("row", FIELD_TYPES, ids=lambda row: row.name)
+def test_every_row_of_the_table_of_types_is_measured_checked_read_and_written(row: FieldType) -> None:
+    content = b"\x00\x00\x00\x00" if row.size == COUNTED else bytes(row.size)
+    octets = b"\x01k" + row.letter.encode() + content
+    assert value_end(octets + b"more", 2, len(octets) + 4) == len(octets)
+    check_entries(octets, 0, len(octets))
+    decoded = decode_entries(octets, 0, len(octets))
+    assert (decoded["k"].kind, type_name(decoded["k"])) == (row.letter, row.name)
+    assert encode_table(decoded) == table(octets)
+
+
+def test_no_letter_stands_for_two_types() -> None:
+    assert len(TYPES) == len(FIELD_TYPES)
+
+
+@pytest.mark.parametrize("row", [row for row in FIELD_TYPES if row.high], ids=lambda row: row.name)
+def test_the_integers_of_a_type_are_those_that_fit_into_its_octets(row: FieldType) -> None:
+    assert row.high - row.low == 2 ** (8 * row.size) - 1 and row.low in (0, -row.high - 1)
+    assert (row.letter in INTEGER_KINDS) == (row.name != "timestamp")
+    for value in (row.low, row.high):
+        octets = encode_table({"k": Field(row.letter, value)})
+        assert decode_table(octets, 0)[0] == {"k": Field(row.letter, value)}
+    for value in (row.low - 1, row.high + 1):
+        with pytest.raises(ValueError, match=f"{value} does not fit into a field of type {row.letter}"):
+            encode_table({"k": Field(row.letter, value)})
+    with pytest.raises(TypeError, match=f"field of type {row.letter} holds 'one', not an integer"):
+        encode_table({"k": Field(row.letter, "one")})
 
 
 def test_of_two_entries_with_one_name_the_first_is_heard() -> None:
@@ -117,7 +147,7 @@ def test_a_malformed_entry_is_refused_even_where_it_would_not_be_heard() -> None
         decode_table(table(b"\x01kB\x01" + b"\x01kF\x00\x00\x00\x02\x01k"), 0)
 
 
-@pytest.mark.parametrize("letter", [chr(code) for code in range(256) if chr(code) not in TYPE_NAMES])
+@pytest.mark.parametrize("letter", [chr(code) for code in range(256) if chr(code) not in TYPES])
 def test_an_unknown_letter_is_refused(letter: str) -> None:
     with pytest.raises(AmqpError):
         decode_table(table(b"\x01k" + letter.encode("latin-1") + b"\x00" * 16), 0)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from http import HTTPStatus
 from pathlib import Path
 
 import pytest
 
 import warrenmq
 from warrenmq.wire import constants, replies
-from warrenmq.wire.methods import PUBLISH, SPECS, SPECS_BY_NAME, refused_publish
+from warrenmq.wire.methods import PUBLISH, SPECS, SPECS_BY_NAME, method_payload, refused_publish
 
 pytestmark = pytest.mark.pure
 
@@ -35,6 +36,11 @@ def test_an_id_written_out_is_that_of_the_table(name: str) -> None:
     assert vars(constants)[name] == spec.class_id << 16 | spec.method_id
 
 
+def test_the_size_of_an_ack_written_out_is_that_of_the_table() -> None:
+    for name in ("basic.ack", "basic.nack"):
+        assert len(method_payload(name)) == constants.SIZE_BASIC_ACK
+
+
 def test_a_class_is_that_of_the_table() -> None:
     classes = {spec.name.partition(".")[0]: spec.class_id for spec in SPECS}
     named = {name.removeprefix("CLASS_").lower(): id for name, id in vars(constants).items() if "CLASS_" in name}
@@ -52,6 +58,19 @@ def test_every_reply_code_has_a_name_and_a_row() -> None:
     del named[replies.SHORTSTR_MAX]
     assert set(named) == set(replies.REPLIES)
     assert {code: reply.name for code, reply in replies.REPLIES.items()} == {**named, 200: "REPLY_SUCCESS"}
+
+
+def test_a_reply_code_that_cannot_be_a_status_of_http_stands_nowhere_but_in_the_table() -> None:
+    codes = set(replies.REPLIES) - {status.value for status in HTTPStatus}
+    assert {replies.NO_ROUTE, replies.CONNECTION_FORCED} <= codes
+    found: list[str] = []
+    for path in SOURCES.rglob("*.py"):
+        if path.relative_to(SOURCES).as_posix() == "wire/replies.py":
+            continue
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Constant) and type(node.value) is int and node.value in codes:
+                found.append(f"{path.name}:{node.lineno}: {node.value}")
+    assert found == []
 
 
 def calls() -> Iterator[tuple[str, ast.Call]]:

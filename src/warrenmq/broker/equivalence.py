@@ -5,16 +5,13 @@ Duty: comparison and wording. Not here: which arguments a queue type knows.
 
 from __future__ import annotations
 
-from typing import Final
-
 from mypy_extensions import i64
 
 from warrenmq.broker.records import Resource
 from warrenmq.wire.erlang import atom, field_term
+from warrenmq.wire.field_types import INTEGER_KINDS
 from warrenmq.wire.fields import Field, Table, type_name
 from warrenmq.wire.replies import PRECONDITION_FAILED, AmqpError
-
-INTEGER_KINDS: Final = "bBsuIil"
 
 
 def integer(field: Field) -> i64:

@@ -23,6 +23,7 @@ from mypy_extensions import i32, i64
 
 from warrenmq.client.offsets import OFFSET_NAME
 from warrenmq.wire.content import HEADER_FIXED
+from warrenmq.wire.field_types import LETTER_BOOL, LETTER_LONG, LETTER_LONGSTR, LETTER_SIGNEDINT
 from warrenmq.wire.fields import value_end
 from warrenmq.wire.octets import longstr_end, need, shortstr_end
 from warrenmq.wire.properties import FLAG_DELIVERY_MODE, FLAG_HEADERS, FLAG_PRIORITY, FLAG_TIMESTAMP, PROPERTIES
@@ -238,15 +239,15 @@ class PropertyColumns:
             if len(seen) > 64:
                 return False
             letter: i64 = header[stop]
-            if letter == 83:  # S
+            if letter == LETTER_LONGSTR:
                 self.headers.put(name, header[stop + 5 : at])
                 continue
             self.header_types.put(name, header[stop : stop + 1])
-            if letter == 73:  # I
+            if letter == LETTER_SIGNEDINT:
                 self.headers.put(name, _digits(i64(read_i32_be(header, stop + 1))))
-            elif letter == 108:  # l
+            elif letter == LETTER_LONG:
                 self.headers.put(name, _digits(read_i64_be(header, stop + 1)))
-            elif letter == 116:  # t
+            elif letter == LETTER_BOOL:
                 self.headers.put(name, b"true" if header[stop + 1] != 0 else b"false")
             else:
                 text = self._convert(header[stop:at])

@@ -26,6 +26,7 @@ from warrenmq.wire.constants import (
     ID_BASIC_ACK,
     ID_BASIC_DELIVER,
     ID_BASIC_NACK,
+    SIZE_BASIC_ACK,
 )
 from warrenmq.wire.frames import check_frame, frame_too_large, invalid_frame_end
 from warrenmq.wire.methods import Method, decode_method
@@ -210,7 +211,7 @@ class Decoder:
         if ids == ID_BASIC_DELIVER:
             self._deliver(inbox, data, at + 4, stop)
             return
-        if (ids == ID_BASIC_ACK or ids == ID_BASIC_NACK) and stop - at == 13:
+        if (ids == ID_BASIC_ACK or ids == ID_BASIC_NACK) and stop - at == SIZE_BASIC_ACK:
             tag = read_i64_be(data, at + 4)
             multiple = data[at + 12] & 1 == 1
             inbox.unconfirmed.settle(tag, multiple, ids == ID_BASIC_ACK)

@@ -15,8 +15,17 @@ from librt.strings import BytesWriter, read_i32_le, read_i64_le, write_i16_be, w
 from mypy_extensions import i32, i64, u8
 
 from warrenmq.client.encoder import write_channel
-from warrenmq.wire.constants import CLASS_BASIC, FRAME_BODY, FRAME_END, FRAME_HEADER, FRAME_METHOD, FRAME_OVERHEAD
+from warrenmq.wire.constants import (
+    CLASS_BASIC,
+    FRAME_BODY,
+    FRAME_END,
+    FRAME_HEADER,
+    FRAME_METHOD,
+    FRAME_OVERHEAD,
+    ID_BASIC_PUBLISH,
+)
 from warrenmq.wire.content import write_frame
+from warrenmq.wire.field_types import LETTER_LONGSTR, LETTER_VOID
 from warrenmq.wire.properties import (
     FLAG_DELIVERY_MODE,
     FLAG_HEADERS,
@@ -25,7 +34,6 @@ from warrenmq.wire.properties import (
     FLAG_TIMESTAMP,
 )
 
-BASIC_PUBLISH: Final = 40
 MOST_SHORT: Final = 255  # octets of a short string
 TOO_LONG: Final = 0x10000  # no flag of a property
 MOST_ENTRIES: Final = 64  # of a table, before searching it for its own names takes long
@@ -224,10 +232,10 @@ class Publishes:
             out.write(name)
             letter = b"" if types is None else _letter(types, row, name)
             if not headers.values.has(entry):
-                out.append(86)  # V
+                out.append(LETTER_VOID)
             elif len(letter) == 0 or letter == b"S":
                 text = headers.values.of(entry)
-                out.append(83)  # S
+                out.append(LETTER_LONGSTR)
                 write_i32_be(out, i32(len(text)))
                 out.write(text)
             else:
@@ -276,9 +284,8 @@ def _patch(out: BytesWriter, at: i64, size: i64) -> None:
 def _publish(channel: i64, exchange: bytes, routing_key: bytes, mandatory: bool) -> bytes:
     """The whole frame."""
     payload = BytesWriter()
-    write_i16_be(payload, CLASS_BASIC)
-    write_i16_be(payload, BASIC_PUBLISH)
-    write_i16_be(payload, 0)
+    write_i32_be(payload, ID_BASIC_PUBLISH)
+    write_i16_be(payload, 0)  # the ticket
     payload.append(len(exchange))
     payload.write(exchange)
     payload.append(len(routing_key))

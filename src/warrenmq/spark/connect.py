@@ -15,9 +15,9 @@ from warrenmq.spark.addresses import Address, answered, in_turn
 from warrenmq.spark.options import OptionError, Options
 from warrenmq.spark.patience import Patience
 from warrenmq.spark.secret import password
+from warrenmq.wire.replies import CONNECTION_FORCED
 
 STALLED = 60.0  # seconds without a message that must come
-FORCED = 320  # connection-forced: the broker is being stopped, or its operator wants us gone
 
 
 class BrokerLost(RuntimeError):
@@ -61,7 +61,7 @@ def is_refusal(error: ClientError) -> bool:
     """The broker answered, or its certificate is not the one we want: asking again gets the same answer."""
     if isinstance(_cause(error), ssl.SSLCertVerificationError):
         return True
-    return isinstance(error, (ConnectError, ConnectionClosed)) and error.code not in (0, FORCED)
+    return isinstance(error, (ConnectError, ConnectionClosed)) and error.code not in (0, CONNECTION_FORCED)
 
 
 def _cause(error: ClientError) -> BaseException | None:

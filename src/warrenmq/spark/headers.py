@@ -14,10 +14,10 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import cast
 
+from warrenmq.wire.field_types import INTEGER_KINDS
 from warrenmq.wire.fields import Field, Table, decode_entries, encode_table, field_of
 from warrenmq.wire.replies import FRAME_ERROR, AmqpError
 
-INTEGERS = frozenset("bBsuIil")
 NOT_TEXT = "S!"  # a long string that is no UTF-8, as base64
 # What JSON's own types come back as; everything else carries its letter.
 PLAIN = frozenset("StldVAF")
@@ -85,7 +85,7 @@ def octets_of_text(letter: str, text: str) -> bytes:
 
 
 def _text(kind: str, value: object) -> str | None:
-    if kind in INTEGERS or kind == "T" or kind == "D":
+    if kind in INTEGER_KINDS or kind == "T" or kind == "D":
         return str(value)
     if kind == "t":
         return "true" if value else "false"
@@ -132,7 +132,7 @@ def from_maps(headers: Mapping[str, object], types: Mapping[str, str] | None) ->
 def _field(letter: str, text: str | None) -> Field:
     if letter == "V" or text is None:
         return Field("V", None)
-    if letter in INTEGERS or letter == "T":
+    if letter in INTEGER_KINDS or letter == "T":
         return Field(letter, int(text))
     if letter == "S":
         return Field("S", text)

@@ -35,3 +35,4 @@ ID_BASIC_DELIVER: Final = 60 << 16 | 60
 ID_BASIC_ACK: Final = 60 << 16 | 80
 ID_BASIC_REJECT: Final = 60 << 16 | 90
 ID_BASIC_NACK: Final = 60 << 16 | 120
+SIZE_BASIC_ACK: Final = 13  # of the payload of a basic.ack, and of a basic.nack

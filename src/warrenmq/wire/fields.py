@@ -40,12 +40,31 @@ from librt.strings import (
     read_i64_be,
     write_f32_be,
     write_f64_be,
-    write_i16_be,
     write_i32_be,
-    write_i64_be,
 )
-from mypy_extensions import i16, i32, i64
+from mypy_extensions import i64
 
+from warrenmq.wire.field_types import (
+    LETTER_ARRAY,
+    LETTER_BINARY,
+    LETTER_BOOL,
+    LETTER_BYTE,
+    LETTER_DECIMAL,
+    LETTER_DOUBLE,
+    LETTER_FLOAT,
+    LETTER_LONG,
+    LETTER_LONG_AS_WELL,
+    LETTER_LONGSTR,
+    LETTER_SHORT,
+    LETTER_SIGNEDINT,
+    LETTER_TABLE,
+    LETTER_TIMESTAMP,
+    LETTER_UNSIGNEDBYTE,
+    LETTER_UNSIGNEDINT,
+    LETTER_UNSIGNEDSHORT,
+    LETTER_VOID,
+    TYPES,
+)
 from warrenmq.wire.octets import (
     Malformed,
     longstr_end,
@@ -55,10 +74,8 @@ from warrenmq.wire.octets import (
     read_short,
     shortstr_end,
     write_long,
-    write_longlong,
     write_longstr,
     write_octet,
-    write_short,
     write_shortstr,
 )
 
@@ -87,30 +104,10 @@ class Field:
 
 Table = dict[str, Field]
 
-TYPE_NAMES: Final[dict[str, str]] = {
-    "t": "bool",
-    "b": "byte",
-    "B": "unsignedbyte",
-    "s": "short",
-    "u": "unsignedshort",
-    "I": "signedint",
-    "i": "unsignedint",
-    "l": "long",
-    "f": "float",
-    "d": "double",
-    "D": "decimal",
-    "S": "longstr",
-    "x": "binary",
-    "A": "array",
-    "T": "timestamp",
-    "F": "table",
-    "V": "void",
-}
-
 
 def type_name(field: Field) -> str:
     """RabbitMQ's word for the type, as it stands in reply texts."""
-    return TYPE_NAMES[field.kind]
+    return TYPES[field.kind].name
 
 
 # --- reading
@@ -147,19 +144,21 @@ def value_end(data: bytes, offset: i64, end: i64) -> i64:
     need(offset, 1, end)
     letter: i64 = data[offset]
     size: i64 = 0
-    if letter == 83 or letter == 70 or letter == 65 or letter == 120:  # S F A x
+    if letter == LETTER_LONGSTR or letter == LETTER_TABLE or letter == LETTER_ARRAY or letter == LETTER_BINARY:
         return longstr_end(data, offset + 1, end)
-    if letter == 116 or letter == 98 or letter == 66:  # t b B
+    if letter == LETTER_BOOL or letter == LETTER_BYTE or letter == LETTER_UNSIGNEDBYTE:
         size = 1
-    elif letter == 73 or letter == 105 or letter == 102:  # I i f
+    elif letter == LETTER_SIGNEDINT or letter == LETTER_UNSIGNEDINT or letter == LETTER_FLOAT:
         size = 4
-    elif letter == 108 or letter == 84 or letter == 100 or letter == 76:  # l T d L
+    elif (
+        letter == LETTER_LONG or letter == LETTER_TIMESTAMP or letter == LETTER_DOUBLE or letter == LETTER_LONG_AS_WELL
+    ):
         size = 8
-    elif letter == 115 or letter == 117:  # s u
+    elif letter == LETTER_SHORT or letter == LETTER_UNSIGNEDSHORT:
         size = 2
-    elif letter == 68:  # D
+    elif letter == LETTER_DECIMAL:
         size = 5
-    elif letter != 86:  # V
+    elif letter != LETTER_VOID:
         raise Malformed("unknown field type")
     need(offset + 1, size, end)
     return offset + 1 + size
@@ -178,9 +177,9 @@ def check_entries(data: bytes, offset: i64, end: i64, depth: i64 = 0) -> None:
 def check_value(data: bytes, offset: i64, end: i64, depth: i64) -> None:
     """What ``value_end`` does not see of the value at ``offset``, which is known to end at ``end``."""
     letter: i64 = data[offset]
-    if letter == 70:  # F
+    if letter == LETTER_TABLE:
         check_entries(data, offset + 5, end, depth + 1)
-    elif letter == 65:  # A
+    elif letter == LETTER_ARRAY:
         if depth >= MAX_DEPTH:
             raise Malformed("table nested too deeply")
         offset += 5
@@ -188,9 +187,9 @@ def check_value(data: bytes, offset: i64, end: i64, depth: i64) -> None:
             stop = value_end(data, offset, end)
             check_value(data, offset, stop, depth + 1)
             offset = stop
-    elif letter == 100 and (i64(read_i16_be(data, offset + 1)) & 0x7FF0) == 0x7FF0:  # d
+    elif letter == LETTER_DOUBLE and (i64(read_i16_be(data, offset + 1)) & 0x7FF0) == 0x7FF0:
         raise Malformed("a float that is no number")
-    elif letter == 102 and (i64(read_i16_be(data, offset + 1)) & 0x7F80) == 0x7F80:  # f
+    elif letter == LETTER_FLOAT and (i64(read_i16_be(data, offset + 1)) & 0x7F80) == 0x7F80:
         raise Malformed("a float that is no number")
 
 
@@ -198,44 +197,44 @@ def _value(data: bytes, offset: i64, end: i64, depth: i64) -> Field:
     """The value at ``offset``, which ``value_end`` said ends at ``end``."""
     letter: i64 = data[offset]
     offset += 1
-    if letter == 83:  # S
+    if letter == LETTER_LONGSTR:
         raw = data[offset + 4 : end]
         try:
             return Field("S", raw.decode("utf-8"))
         except UnicodeDecodeError:
             return Field("S", raw)
-    if letter == 73:
+    if letter == LETTER_SIGNEDINT:
         return Field("I", int(read_i32_be(data, offset)))
-    if letter == 108 or letter == 76:  # l L
+    if letter == LETTER_LONG or letter == LETTER_LONG_AS_WELL:
         return Field("l", int(read_i64_be(data, offset)))
-    if letter == 116:
+    if letter == LETTER_BOOL:
         return Field("t", data[offset] != 0)
-    if letter == 70:
+    if letter == LETTER_TABLE:
         return Field("F", decode_entries(data, offset + 4, end, depth + 1))
-    if letter == 65:
+    if letter == LETTER_ARRAY:
         return Field("A", _array(data, offset + 4, end, depth + 1))
-    if letter == 84:
+    if letter == LETTER_TIMESTAMP:
         return Field("T", read_longlong(data, offset, end))
-    if letter == 100:
+    if letter == LETTER_DOUBLE:
         return Field("d", read_f64_be(data, offset))
-    if letter == 120:
+    if letter == LETTER_BINARY:
         return Field("x", data[offset + 4 : end])
-    if letter == 86:
+    if letter == LETTER_VOID:
         return Field("V", None)
-    if letter == 98:
+    if letter == LETTER_BYTE:
         small: i64 = data[offset]
         return Field("b", int(small if small < 128 else small - 256))
-    if letter == 66:
+    if letter == LETTER_UNSIGNEDBYTE:
         return Field("B", int(data[offset]))
-    if letter == 115:
+    if letter == LETTER_SHORT:
         return Field("s", int(read_i16_be(data, offset)))
-    if letter == 117:
+    if letter == LETTER_UNSIGNEDSHORT:
         return Field("u", int(read_short(data, offset, end)))
-    if letter == 105:
+    if letter == LETTER_UNSIGNEDINT:
         return Field("i", int(read_long(data, offset, end)))
-    if letter == 102:
+    if letter == LETTER_FLOAT:
         return Field("f", read_f32_be(data, offset))
-    # D: value_end let no other letter through
+    # decimal: value_end let no other letter through
     scale = int(data[offset])
     digits = str(int(read_long(data, offset + 1, end)))
     return Field("D", Decimal(f"{digits}E-{scale}"))
@@ -273,19 +272,11 @@ def write_table(out: BytesWriter, table: Table) -> None:
     write_longstr(out, inner.getvalue())
 
 
-def _integer(field: Field, low: int, high: int) -> int:
-    value = field.value
-    if not isinstance(value, int):
-        raise TypeError(f"field of type {field.kind} holds {value!r}, not an integer")
-    if not low <= value <= high:
-        raise ValueError(f"{value} does not fit into a field of type {field.kind}")
-    return value
-
-
 def _write_value(out: BytesWriter, field: Field) -> None:
     kind = field.kind
     value = field.value
-    if kind not in TYPE_NAMES:
+    type = TYPES.get(kind)
+    if type is None:
         raise ValueError(f"unknown field type {kind!r}")
     out.append(ord(kind))
     if kind == "S" or kind == "x":
@@ -297,10 +288,12 @@ def _write_value(out: BytesWriter, field: Field) -> None:
             raise TypeError(f"field of type {kind} holds {value!r}, neither str nor bytes")
     elif kind == "t":
         out.append(1 if value else 0)
-    elif kind == "I":
-        write_i32_be(out, i32(_integer(field, -0x80000000, 0x7FFFFFFF)))
-    elif kind == "l":
-        write_i64_be(out, i64(_integer(field, -0x8000000000000000, 0x7FFFFFFFFFFFFFFF)))
+    elif type.high > 0:
+        if not isinstance(value, int):
+            raise TypeError(f"field of type {kind} holds {value!r}, not an integer")
+        if not type.low <= value <= type.high:
+            raise ValueError(f"{value} does not fit into a field of type {kind}")
+        out.write(value.to_bytes(type.size, "big", signed=type.low < 0))
     elif kind == "F":
         if not isinstance(value, dict):
             raise TypeError(f"field of type F holds {value!r}, not a table")
@@ -314,8 +307,6 @@ def _write_value(out: BytesWriter, field: Field) -> None:
                 raise TypeError(f"array holds {item!r}, not a Field")
             _write_value(inner, item)
         write_longstr(out, inner.getvalue())
-    elif kind == "T":
-        write_longlong(out, _integer(field, 0, 0xFFFFFFFFFFFFFFFF))
     elif kind == "f" or kind == "d":
         if not isinstance(value, (float, int)):
             raise TypeError(f"field of type {kind} holds {value!r}, not a number")
@@ -325,16 +316,6 @@ def _write_value(out: BytesWriter, field: Field) -> None:
             write_f32_be(out, float(value))
     elif kind == "D":
         _write_decimal(out, value)
-    elif kind == "b":
-        out.append(_integer(field, -0x80, 0x7F) & 0xFF)
-    elif kind == "B":
-        write_octet(out, _integer(field, 0, 0xFF))
-    elif kind == "s":
-        write_i16_be(out, i16(_integer(field, -0x8000, 0x7FFF)))
-    elif kind == "u":
-        write_short(out, _integer(field, 0, 0xFFFF))
-    elif kind == "i":
-        write_long(out, _integer(field, 0, 0xFFFFFFFF))
 
 
 def _write_decimal(out: BytesWriter, value: object) -> None:

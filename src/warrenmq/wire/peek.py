@@ -12,6 +12,15 @@ from librt.strings import read_i32_be, read_i64_be
 from mypy_extensions import i64
 
 from warrenmq.wire.content import HEADER_FIXED, property_flags, refused, text
+from warrenmq.wire.field_types import (
+    LETTER_ARRAY,
+    LETTER_DOUBLE,
+    LETTER_FLOAT,
+    LETTER_LONG,
+    LETTER_LONG_AS_WELL,
+    LETTER_SIGNEDINT,
+    LETTER_TABLE,
+)
 from warrenmq.wire.fields import check_value, value_end
 from warrenmq.wire.octets import Malformed, longstr_end, need, shortstr_end
 from warrenmq.wire.properties import (
@@ -132,7 +141,7 @@ def _scan(data: bytes, at: i64, end: i64) -> i64:
         marks |= _mark(data, at + 1, stop - at - 1)
         at = value_end(data, stop, end)
         letter: i64 = data[stop]
-        if letter == 70 or letter == 65 or letter == 100 or letter == 102:  # F A d f
+        if letter == LETTER_TABLE or letter == LETTER_ARRAY or letter == LETTER_DOUBLE or letter == LETTER_FLOAT:
             check_value(data, stop, at, 0)
     return marks
 
@@ -146,9 +155,9 @@ def _delay(data: bytes, at: i64, end: i64) -> i64:
             letter: i64 = data[stop]
             if found != -1:
                 return -1
-            if letter == 73:  # I
+            if letter == LETTER_SIGNEDINT:
                 found = i64(read_i32_be(data, stop + 1))
-            elif letter == 108 or letter == 76:  # l L
+            elif letter == LETTER_LONG or letter == LETTER_LONG_AS_WELL:
                 found = read_i64_be(data, stop + 1)
             if found <= 0:
                 return -1

@@ -38,6 +38,7 @@ from warrenmq.wire.constants import (
     ID_CHANNEL_CLOSE,
     ID_CHANNEL_CLOSE_OK,
     ID_CHANNEL_OPEN,
+    SIZE_BASIC_ACK,
 )
 from warrenmq.wire.methods import PUBLISH, decode_method, method_frame
 from warrenmq.wire.replies import CHANNEL_ERROR, INTERNAL_ERROR, NOT_ALLOWED, UNEXPECTED_FRAME, AmqpError
@@ -98,7 +99,7 @@ def consume(connection: Dialogue, data: bytes) -> None:
                         continue
                 elif (
                     method == ID_BASIC_ACK
-                    and size == 13
+                    and size == SIZE_BASIC_ACK
                     and channel.committing is None
                     and not connection.broker.interceptors.of_methods
                 ):

@@ -17,6 +17,7 @@ from mypy_extensions import i64
 
 from warrenmq.broker.delay.cron import Cron, CronError
 from warrenmq.broker.exchange.delayed import IMMEDIATE, LONGEST, delay_of, deliver_at_of
+from warrenmq.wire.field_types import INTEGER_KINDS
 from warrenmq.wire.fields import Field, Table
 from warrenmq.wire.methods import refused_publish
 from warrenmq.wire.replies import PRECONDITION_FAILED, AmqpError
@@ -24,7 +25,6 @@ from warrenmq.wire.replies import PRECONDITION_FAILED, AmqpError
 SKIP: Final = "skip"
 CATCH_UP: Final = "catch-up"
 LONGEST_NAME: Final = 255  # bytes
-_INTEGERS: Final = "bBsuIilL"
 
 
 @final
@@ -141,7 +141,7 @@ def _count(headers: Table, name: str) -> i64:
     value = field.value
     if field.kind == "S" and isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 20:
         value = int(value)
-    elif field.kind not in _INTEGERS:
+    elif field.kind not in INTEGER_KINDS:
         raise _invalid(name, _shown(field), "a positive whole number")
     if not isinstance(value, int) or value <= 0 or value > LONGEST:
         raise _invalid(name, _shown(field), "a positive whole number")

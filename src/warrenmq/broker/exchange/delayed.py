@@ -16,13 +16,13 @@ from typing import Final, final
 from mypy_extensions import i64
 
 from warrenmq.broker.records import BasicMessage, Binding, Destination, Exchange, ExchangeType
+from warrenmq.wire.field_types import INTEGER_KINDS
 from warrenmq.wire.fields import Field, Table
 from warrenmq.wire.replies import PRECONDITION_FAILED, AmqpError
 
 IMMEDIATE: Final = -1
 # No cap a user could meet (73 million years); it keeps now + delay within 64 bits.
 LONGEST: Final = 1 << 61
-_INTEGERS: Final = "bBsuIilL"
 # arguments of the exchange and what they may say
 _CHOICES: Final = {
     "x-delayed-mandatory": ["rabbitmq", "honest"],
@@ -82,7 +82,7 @@ def deliver_at_of(headers: Table) -> i64:
         return IMMEDIATE
     if field.kind == "T" and isinstance(field.value, int):
         return _bounded(field.value * 1000)
-    if field.kind in _INTEGERS and isinstance(field.value, int):
+    if field.kind in INTEGER_KINDS and isinstance(field.value, int):
         return _bounded(field.value)
     said = f"invalid x-deliver-at '{_shown(field)}': expected a timestamp or milliseconds since 1970"
     raise AmqpError(PRECONDITION_FAILED, said)
@@ -102,7 +102,7 @@ def has_to_wait(headers: Table, now_ms: i64) -> bool:
 def _milliseconds(field: Field) -> i64:
     kind = field.kind
     value = field.value
-    if kind in _INTEGERS and isinstance(value, int):
+    if kind in INTEGER_KINDS and isinstance(value, int):
         return _bounded(value)
     if (kind == "d" or kind == "f") and isinstance(value, float):
         if math.isnan(value) or value < 1.0:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, final
 from librt.strings import BytesWriter, write_i16_be, write_i32_be, write_i64_be
 from mypy_extensions import i16, i32, i64
 
-from warrenmq.wire.constants import FRAME_END, FRAME_METHOD, ID_BASIC_ACK, ID_BASIC_NACK
+from warrenmq.wire.constants import FRAME_END, FRAME_METHOD, ID_BASIC_ACK, ID_BASIC_NACK, SIZE_BASIC_ACK
 
 if TYPE_CHECKING:
     from warrenmq.broker.queue.queue import Queue
@@ -152,7 +152,7 @@ class Confirms:
     def _write(self, w: BytesWriter, channel: i64, method: i64, tag: i64, multiple: bool) -> None:
         w.append(FRAME_METHOD)
         write_i16_be(w, i16(channel))
-        write_i32_be(w, 13)
+        write_i32_be(w, SIZE_BASIC_ACK)
         write_i32_be(w, i32(method))
         write_i64_be(w, tag)
         flags: i64 = 0 if method == ID_BASIC_ACK else 2  # requeue, which means nothing to a publisher and is always set

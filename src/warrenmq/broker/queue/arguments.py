@@ -10,8 +10,9 @@ from typing import Final, final
 
 from mypy_extensions import i64
 
-from warrenmq.broker.equivalence import INTEGER_KINDS, integer
+from warrenmq.broker.equivalence import integer
 from warrenmq.broker.records import Resource
+from warrenmq.wire.field_types import INTEGER_KINDS
 from warrenmq.wire.fields import Field, Table, type_name
 from warrenmq.wire.replies import PRECONDITION_FAILED, AmqpError
 

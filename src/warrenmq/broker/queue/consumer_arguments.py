@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from warrenmq.broker.equivalence import INTEGER_KINDS
 from warrenmq.broker.queue.arguments import CLASSIC, QUORUM, STREAM, interval_ms
 from warrenmq.broker.records import Resource
 from warrenmq.wire.erlang import field_term
+from warrenmq.wire.field_types import INTEGER_KINDS
 from warrenmq.wire.fields import Field, Table, type_name
 from warrenmq.wire.replies import PRECONDITION_FAILED, AmqpError
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from warrenmq.spark.routing.definitions import InputError
 from warrenmq.spark.routing.path import CONFIRMED, REFUSED, SCHEDULED, UNROUTABLE
+from warrenmq.wire.replies import NO_ROUTE, reply_name
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -43,7 +44,7 @@ def told(judged: DataFrame, columns: Sequence[str], mandatory: bool, wanted: Seq
     verdict, queues, code, text, delay_ms, due_ms = [F.col(name) for name in VERDICT_NAMES]
     confirmed, unroutable, refused, scheduled = [verdict == F.lit(number) for number in range(len(KINDS))]
     returned = unroutable & must
-    no_route = returned | (scheduled & must & (code == 312))
+    no_route = returned | (scheduled & must & (code == NO_ROUTE))
     published = F.current_timestamp()
     for name in times(columns):
         published = F.coalesce(F.col(name), published)
@@ -53,8 +54,8 @@ def told(judged: DataFrame, columns: Sequence[str], mandatory: bool, wanted: Seq
         .when(refused, REFUSED)
         .when(scheduled, SCHEDULED),
         "queues": queues,
-        "reply_code": F.when(no_route, 312).when(refused, code),
-        "reply_text": F.when(no_route, "NO_ROUTE").when(refused, text),
+        "reply_code": F.when(no_route, NO_ROUTE).when(refused, code),
+        "reply_text": F.when(no_route, reply_name(NO_ROUTE)).when(refused, text),
         "scheduled_until": F.coalesce(
             F.timestamp_millis(due_ms), F.timestamp_millis(F.unix_millis(published) + delay_ms)
         ),

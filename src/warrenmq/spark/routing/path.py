@@ -39,7 +39,7 @@ from warrenmq.wire.content import Properties, encode_header
 from warrenmq.wire.fields import Table
 from warrenmq.wire.methods import SPECS_BY_NAME, Method
 from warrenmq.wire.peek import Peek
-from warrenmq.wire.replies import NOT_ALLOWED, AmqpError
+from warrenmq.wire.replies import NO_ROUTE, NOT_ALLOWED, AmqpError
 
 DEFAULT_MAX_SIZE = MAX_MESSAGE_SIZE
 CONFIRMED = "confirmed"
@@ -232,7 +232,7 @@ class PublishPath:
         return Verdict(
             CONFIRMED if queues else SCHEDULED,
             [queue.name.name for queue in later.queues],
-            312 if returned else None,
+            NO_ROUTE if returned else None,
             None,
             int(delay) if delay != IMMEDIATE else None,
             int(due) if due != IMMEDIATE else None,
