@@ -245,7 +245,11 @@ PART = st.dictionaries(KEYS, JSON | st.sampled_from(["/", "guest", "q", "x"]), m
 
 
 @settings(max_examples=300)
-@given(st.dictionaries(st.sampled_from(SECTIONS), st.lists(PART | JSON, max_size=3) | JSON, max_size=4))
+@given(
+    st.dictionaries(
+        st.sampled_from([section.name for section in SECTIONS]), st.lists(PART | JSON, max_size=3) | JSON, max_size=4
+    )
+)
 def test_whatever_json_comes_it_is_a_plan_or_a_list_of_problems(document: dict[str, Any]) -> None:
     try:
         plan = read(json.loads(json.dumps(document)))

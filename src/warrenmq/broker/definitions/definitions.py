@@ -11,7 +11,7 @@ permissions, parameters and policies are replaced. Unknown keys are ignored, for
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Final, final
 
 from warrenmq.broker.access import passwords
@@ -35,18 +35,6 @@ from warrenmq.broker.vhost.vhost import PREDECLARED
 from warrenmq.wire.replies import AmqpError
 
 SHOWN: Final = 50  # problems reported at most
-SECTIONS: Final = [
-    "users",
-    "vhosts",
-    "permissions",
-    "topic_permissions",
-    "parameters",
-    "global_parameters",
-    "policies",
-    "exchanges",
-    "queues",
-    "bindings",
-]
 
 
 class InvalidDefinitions(Exception):
@@ -139,23 +127,17 @@ class Reader:
 
     def read(self, document: dict[str, object]) -> Iterator[None]:
         for section in SECTIONS:
-            if self._vhost is not None and section in (
-                "users",
-                "vhosts",
-                "permissions",
-                "topic_permissions",
-                "global_parameters",
-            ):
+            if self._vhost is not None and not section.in_vhost:
                 continue  # a vhost's document cannot reach beyond the vhost
-            parts = document.get(section)
+            parts = document.get(section.name)
             if parts is None:
                 continue
             if not isinstance(parts, list):
-                self.problems.append(f"{section}: expected a list, got {shown(parts)}")
+                self.problems.append(f"{section.name}: expected a list, got {shown(parts)}")
                 continue
             number = 0
             for value in parts:
-                position = f"{section}[{number}]"
+                position = f"{section.name}[{number}]"
                 number += 1
                 if isinstance(value, dict):
                     self._part(section, Part(position, value, self.problems))
@@ -163,29 +145,10 @@ class Reader:
                     self.problems.append(f"{position}: expected an object, got {shown(value)}")
                 yield
 
-    def _part(self, section: str, part: Part) -> None:
+    def _part(self, section: Section, part: Part) -> None:
         before = len(self.problems)
         try:
-            if section == "users":
-                self._user(part)
-            elif section == "vhosts":
-                self._a_vhost(part)
-            elif section == "permissions":
-                self._permission(part)
-            elif section == "topic_permissions":
-                self._topic_permission(part)
-            elif section == "parameters":
-                self._parameter(part)
-            elif section == "global_parameters":
-                self._global_parameter(part)
-            elif section == "policies":
-                self._policy(part)
-            elif section == "exchanges":
-                self._exchange(part)
-            elif section == "queues":
-                self._queue(part)
-            else:
-                self._binding(part)
+            section.read(self, part)
         except Refused as refusal:
             if len(self.problems) == before:
                 part.wrong("", " ".join(str(refusal).split()))
@@ -354,3 +317,28 @@ class Reader:
             return
         exchange.matcher.validate_binding(Binding(exchange, Destination(destination), key, arguments))
         self.plan.bindings.append(PlannedBinding(source, destination, key, arguments))
+
+
+@final
+class Section:
+    """One row of the table of sections."""
+
+    def __init__(self, name: str, read: Callable[[Reader, Part], None], in_vhost: bool) -> None:
+        self.name: Final = name
+        self.read: Final = read
+        self.in_vhost: Final = in_vhost  # whether the document of a single vhost may have it
+
+
+#: in the order in which they refer to one another
+SECTIONS: Final[list[Section]] = [
+    Section("users", Reader._user, False),
+    Section("vhosts", Reader._a_vhost, False),
+    Section("permissions", Reader._permission, False),
+    Section("topic_permissions", Reader._topic_permission, False),
+    Section("parameters", Reader._parameter, True),
+    Section("global_parameters", Reader._global_parameter, False),
+    Section("policies", Reader._policy, True),
+    Section("exchanges", Reader._exchange, True),
+    Section("queues", Reader._queue, True),
+    Section("bindings", Reader._binding, True),
+]

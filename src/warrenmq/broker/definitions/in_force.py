@@ -20,10 +20,12 @@ from typing import TYPE_CHECKING, Final
 from mypy_extensions import i64
 
 from warrenmq.broker.queue.arguments import queue_type
+from warrenmq.broker.records import Exchange
 
 if TYPE_CHECKING:
     from warrenmq.broker.core import Core
     from warrenmq.broker.policy.policy import Policy
+    from warrenmq.broker.queue.queue import Queue
     from warrenmq.broker.vhost.vhost import VHost
 
 PASSED_OVER: Final = 20  # objects that a change does not concern, looked at in one step
@@ -43,19 +45,11 @@ def delete_policy(broker: Core, vhost: str, name: str, operator: bool) -> Iterat
 
 def everything(broker: Core, vhost: VHost) -> Iterator[None]:
     """All policies of a vhost on all it holds, after several changed."""
-    rests = broker.policies.effort(vhost.name) // SEARCHES
-    for exchange in list(vhost.exchanges.values()):
-        if vhost.exchanges.get(exchange.name.name) is exchange:
-            vhost.refresh_exchange(exchange)
-            for _ in range(rests):
+    steps = 1 + broker.policies.effort(vhost.name) // SEARCHES
+    for one in _held(vhost):
+        if _refreshed(vhost, one):
+            for _ in range(steps):
                 yield
-            yield
-    for queue in list(vhost.queues.values()):
-        if not queue.gone:
-            vhost.refresh_queue(queue)
-            for _ in range(rests):
-                yield
-            yield
 
 
 def _steps(broker: Core, vhost_name: str, name: str, policy: Policy | None, operator: bool) -> Iterator[None]:
@@ -63,38 +57,42 @@ def _steps(broker: Core, vhost_name: str, name: str, policy: Policy | None, oper
     vhost = broker.vhosts.get(vhost_name)
     if vhost is None:
         return
-    rests = broker.policies.effort(vhost_name) // SEARCHES
+    steps = 1 + broker.policies.effort(vhost_name) // SEARCHES
     passed: i64 = 0
     unanswered = broker.policies.passed_over(vhost_name)
-    for exchange in list(vhost.exchanges.values()):
-        had = exchange.operator_policy if operator else exchange.policy
-        if had == name or (policy is not None and policy.applies("exchange", exchange.name.name, "")):
-            if vhost.exchanges.get(exchange.name.name) is exchange:
-                vhost.refresh_exchange(exchange)
-                for _ in range(rests):
+    for one in _held(vhost):
+        had = one.operator_policy if operator else one.policy
+        if had == name or (policy is not None and _applies(policy, one)):
+            if _refreshed(vhost, one):
+                for _ in range(steps):
                     yield
-                yield
-        else:
-            if broker.policies.passed_over(vhost_name) != unanswered:
-                unanswered = broker.policies.passed_over(vhost_name)
-                broker.undecided.add(exchange.name)
-            passed += 1
-            if passed % PASSED_OVER == 0:
-                yield
-    for queue in list(vhost.queues.values()):
-        had = queue.operator_policy if operator else queue.policy
-        if had == name or (
-            policy is not None and policy.applies("queue", queue.name.name, queue_type(queue.arguments))
-        ):
-            if not queue.gone:
-                vhost.refresh_queue(queue)
-                for _ in range(rests):
-                    yield
-                yield
-        else:
-            if broker.policies.passed_over(vhost_name) != unanswered:
-                unanswered = broker.policies.passed_over(vhost_name)
-                broker.undecided.add(queue.name)
-            passed += 1
-            if passed % PASSED_OVER == 0:
-                yield
+            continue
+        if broker.policies.passed_over(vhost_name) != unanswered:
+            unanswered = broker.policies.passed_over(vhost_name)
+            broker.undecided.add(one.name)
+        passed += 1
+        if passed % PASSED_OVER == 0:
+            yield
+
+
+def _held(vhost: VHost) -> list[Exchange | Queue]:
+    """What the vhost has now. Whatever is declared meanwhile asks for its policies then."""
+    return [*vhost.exchanges.values(), *vhost.queues.values()]
+
+
+def _applies(policy: Policy, one: Exchange | Queue) -> bool:
+    type = "" if isinstance(one, Exchange) else queue_type(one.arguments)
+    return policy.applies(one.name.kind, one.name.name, type)
+
+
+def _refreshed(vhost: VHost, one: Exchange | Queue) -> bool:
+    """It asked for its policies again; False when it is gone meanwhile."""
+    if isinstance(one, Exchange):
+        if vhost.exchanges.get(one.name.name) is not one:
+            return False
+        vhost.refresh_exchange(one)
+    else:
+        if one.gone:
+            return False
+        vhost.refresh_queue(one)
+    return True
