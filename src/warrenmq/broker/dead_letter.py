@@ -12,17 +12,16 @@ from typing import TYPE_CHECKING, Final, final
 from mypy_extensions import i64
 
 from warrenmq.broker.delay.delays import Delays
-from warrenmq.broker.delivering.deaths import add_death, death_of, deaths_in, is_cycle
+from warrenmq.broker.delivering.deaths import as_dead_letter, death_of, deaths_in, is_cycle
 from warrenmq.broker.delivering.delivering import offer, twin
 from warrenmq.broker.exchange.walk import Routed
 from warrenmq.broker.exchange.walk import route as walk
-from warrenmq.broker.message import Message, Origin, message_from
+from warrenmq.broker.message import Message
 from warrenmq.broker.queue.entry import Entry
 from warrenmq.broker.queue.surroundings import DeadLetterOffice, Posted
 from warrenmq.broker.records import Content
 from warrenmq.broker.services.turn import Letters as TurnLetters
-from warrenmq.wire.content import encode_header
-from warrenmq.wire.fields import Field, Table
+from warrenmq.wire.fields import Field
 from warrenmq.wire.replies import AmqpError
 
 if TYPE_CHECKING:
@@ -157,25 +156,9 @@ class DeadLetters(DeadLetterOffice, TurnLetters):
 def dead_message(services: Services, queue: Queue, message: Message, reason: str, exchange: str) -> Message:
     """The message as it goes to the dead-letter exchange: history added, expiration taken off."""
     properties = Content(message.header(), b"").properties.copy()
-    headers: Table = dict(properties.headers) if properties.headers is not None else {}
-    key = queue.settings.dead_letter_routing_key
-    origin = message.origin
-    keys = origin.routing_keys
-    bcc = origin.bcc
-    if key is not None:
-        keys = [key]
-        bcc = 0
-        headers.pop("CC", None)
-    death = death_of(origin, queue.name.name, reason, services.turn.now)
+    death = death_of(message.origin, queue.name.name, reason, services.turn.now)
     if properties.expiration is not None:
         death["original-expiration"] = Field("S", properties.expiration)
-    add_death(headers, death)
-    properties.headers = headers
     properties.expiration = None
-    header = encode_header(properties, message.size)
-    persistent = properties.delivery_mode == 2  # what is read from a quorum queue is logged whatever it is
-    to = Origin(exchange, keys, bcc)
-    dead = message_from(to, services.ids.message(), header, message.pieces(), message.size, persistent)
-    dead.priority = message.priority
-    dead.moved = True
-    return dead
+    key = queue.settings.dead_letter_routing_key
+    return as_dead_letter(message, properties, exchange, key, death, services.ids.message())

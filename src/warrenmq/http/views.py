@@ -321,7 +321,7 @@ def channel_stats(bridge: Bridge, channel: Channel, name: str) -> dict[str, obje
     answered = int(channel.publishing.last_number) - int(channel.publishing.confirms.offset) - unconfirmed(channel)
     publishing = {
         "publish": int(channel.publishing.published),
-        "confirm": answered if channel.publishing.confirms.selected else 0,
+        "confirm": answered if channel.publishing.sender.confirms else 0,
         "return_unroutable": int(channel.publishing.returned),
         "drop_unroutable": int(channel.publishing.dropped),
     }
@@ -346,7 +346,7 @@ def channel_info(bridge: Bridge, channel: Channel) -> ChannelInfo:
         user_who_performed_action=connection.username,
         vhost="" if vhost is None else vhost.name,
         connection_details=ConnectionDetails(connection.name, connection.peer, int(connection.peer_port)),
-        confirm=channel.publishing.confirms.selected,
+        confirm=channel.publishing.sender.confirms,
         transactional=tx is not None,
         consumer_count=len(channel.consumers),
         prefetch_count=int(channel.prefetch),

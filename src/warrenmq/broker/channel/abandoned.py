@@ -53,8 +53,8 @@ class _Held:
 
 def take_all(unacked: Unacked) -> list[Entry]:
     """Nothing is outstanding any more."""
-    for queue in unacked.queues():
-        if queue.knows_consumers:
+    for entry in unacked.copied():
+        if entry is not None and entry.queue.knows_consumers:
             return _sorted(unacked.take_tagged_up_to(0))
     return unacked.take_up_to(0)
 

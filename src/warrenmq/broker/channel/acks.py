@@ -17,7 +17,7 @@ from mypy_extensions import i64
 from warrenmq.broker.queue.entry import Entry
 
 if TYPE_CHECKING:
-    from warrenmq.broker.queue.queue import Queue
+    pass
 
 
 @final
@@ -182,20 +182,6 @@ class Unacked:
             self._sparse = dict(sparse)
             self._tags = list(sparse)
             self._first = 0
-
-    def queues(self) -> dict[Queue, bool]:
-        """Whose deliveries these are."""
-        found: dict[Queue, bool] = {}
-        last: Queue | None = None
-        if self._sparse is not None:
-            for entry in self._sparse.values():
-                found[entry.queue] = True
-            return found
-        for slot in self._slots:
-            if slot is not None and slot.queue is not last:
-                last = slot.queue
-                found[last] = True
-        return found
 
     def entries(self) -> list[Entry]:
         """All outstanding deliveries, oldest first."""

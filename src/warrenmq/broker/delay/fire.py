@@ -15,16 +15,15 @@ from mypy_extensions import i64, trait
 from warrenmq.broker.delay.note import PERSISTENT, REPEATS, Note, note_of
 from warrenmq.broker.delay.request import CATCH_UP, Request, read
 from warrenmq.broker.delay.schedule import Schedule
-from warrenmq.broker.delivering.deaths import add_death, death_of
+from warrenmq.broker.delivering.deaths import as_dead_letter, death_of
 from warrenmq.broker.delivering.delivering import move, queues_of, undeliverable
 from warrenmq.broker.exchange.delayed import LONGEST, delay_of
 from warrenmq.broker.exchange.walk import route as walk
 from warrenmq.broker.expiration import read_expiration
-from warrenmq.broker.message import Message, Origin, message_from, with_properties
+from warrenmq.broker.message import Message, message_from, with_properties
 from warrenmq.broker.records import Content
 from warrenmq.broker.stored import Origins, message_of
 from warrenmq.log.format import StoredMessage
-from warrenmq.wire.content import encode_header
 from warrenmq.wire.fields import Field, Table
 from warrenmq.wire.peek import peek_properties
 from warrenmq.wire.replies import AmqpError
@@ -126,28 +125,11 @@ class Firing:
         if target is None:
             return
         services = self._services
-        origin = message.origin
         key = arguments.get("x-dead-letter-routing-key")
-        keys = origin.routing_keys
-        bcc = origin.bcc
-        properties = content.properties.copy()
-        headers: Table = dict(content.headers)
-        if key is not None and isinstance(key.value, str):
-            keys = [key.value]
-            bcc = 0
-            headers.pop("CC", None)
-        add_death(headers, death_of(origin, "", reason, services.turn.now))  # it never was in a queue
-        properties.headers = headers
-        dead = message_from(
-            Origin(target.name.name, keys, bcc),
-            services.ids.message(),
-            encode_header(properties, message.size),
-            message.pieces(),
-            message.size,
-            message.persistent,
-        )
-        dead.priority = message.priority
-        dead.moved = True
+        routing_key = key.value if key is not None and isinstance(key.value, str) else None
+        death = death_of(message.origin, "", reason, services.turn.now)  # it never was in a queue
+        id = services.ids.message()
+        dead = as_dead_letter(message, content.properties.copy(), target.name.name, routing_key, death, id)
         routed = walk(target, dead.basic_message(vhost.name), vhost.exchanges, vhost.queues, True, services.turn.now)
         move(services, dead, queues_of(routed), 0)
 

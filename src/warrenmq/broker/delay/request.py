@@ -16,9 +16,9 @@ from typing import Final, final
 from mypy_extensions import i64
 
 from warrenmq.broker.delay.cron import Cron, CronError
-from warrenmq.broker.exchange.delayed import IMMEDIATE, LONGEST, delay_of, deliver_at_of
+from warrenmq.broker.exchange.delayed import IMMEDIATE, LONGEST, delay_of, deliver_at_of, shown
 from warrenmq.wire.field_types import INTEGER_KINDS
-from warrenmq.wire.fields import Field, Table
+from warrenmq.wire.fields import Table
 from warrenmq.wire.methods import refused_publish
 from warrenmq.wire.replies import PRECONDITION_FAILED, AmqpError
 
@@ -123,7 +123,7 @@ def _text(headers: Table, name: str) -> str:
     if field is None:
         return ""
     if field.kind != "S" or not isinstance(field.value, str) or not field.value:
-        raise _invalid(name, _shown(field), "a text")
+        raise _invalid(name, shown(field), "a text")
     return field.value
 
 
@@ -142,12 +142,7 @@ def _count(headers: Table, name: str) -> i64:
     if field.kind == "S" and isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 20:
         value = int(value)
     elif field.kind not in INTEGER_KINDS:
-        raise _invalid(name, _shown(field), "a positive whole number")
+        raise _invalid(name, shown(field), "a positive whole number")
     if not isinstance(value, int) or value <= 0 or value > LONGEST:
-        raise _invalid(name, _shown(field), "a positive whole number")
+        raise _invalid(name, shown(field), "a positive whole number")
     return value
-
-
-def _shown(field: Field) -> str:
-    value = field.value
-    return value.decode("utf-8", "backslashreplace") if isinstance(value, bytes) else str(value)

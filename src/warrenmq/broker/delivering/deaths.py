@@ -1,7 +1,7 @@
 """The history of a message that was given up: x-death.
 
-Duty: what an entry says, how a further death is added, and whether a message goes round in circles. Not here: where a
-dead letter goes (``dead_letter.py``).
+Duty: what an entry says, how a further death is added, the message as a dead letter, and whether it goes round in
+circles. Not here: where a dead letter goes (``dead_letter.py``, ``delay/fire.py``).
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ from typing import Final
 
 from mypy_extensions import i64
 
-from warrenmq.broker.message import Origin
+from warrenmq.broker.message import Message, Origin, message_from
+from warrenmq.wire.content import Properties, encode_header
 from warrenmq.wire.fields import Field, Table
 
 MOST: Final = (1 << 63) - 2  # deaths that can be counted; a publisher may claim any number
@@ -27,6 +28,28 @@ def death_of(origin: Origin, queue: str, reason: str, now: i64) -> Table:
         "exchange": Field("S", origin.exchange),
         "routing-keys": Field("A", [Field("S", key) for key in visible]),
     }
+
+
+def as_dead_letter(
+    message: Message, properties: Properties, exchange: str, routing_key: str | None, death: Table, id: i64
+) -> Message:
+    """The message as a dead letter for that exchange, with one more death. A routing key of its own replaces all that
+    it was published with, and ``CC`` with them. ``properties`` are changed."""
+    headers: Table = dict(properties.headers) if properties.headers is not None else {}
+    origin = message.origin
+    to = Origin(exchange, origin.routing_keys, origin.bcc)
+    if routing_key is not None:
+        to = Origin(exchange, [routing_key], 0)
+        headers.pop("CC", None)
+    add_death(headers, death)
+    properties.headers = headers
+    header = encode_header(properties, message.size)
+    # not as it is logged: what is read from a quorum queue is logged whatever it is
+    persistent = properties.delivery_mode == 2
+    dead = message_from(to, id, header, message.pieces(), message.size, persistent)
+    dead.priority = message.priority
+    dead.moved = True
+    return dead
 
 
 def deaths_in(headers: Table) -> list[Table]:

@@ -42,7 +42,7 @@ class DelayedExchange(ExchangeType):
         for name, choices in _CHOICES.items():
             field = exchange.arguments.get(name)
             if field is not None and field.value not in choices:
-                said = f"invalid {name} '{_shown(field)}': expected {' or '.join(choices)}"
+                said = f"invalid {name} '{shown(field)}': expected {' or '.join(choices)}"
                 raise AmqpError(PRECONDITION_FAILED, said)
         self.inner.validate(exchange)
 
@@ -84,7 +84,7 @@ def deliver_at_of(headers: Table) -> i64:
         return _bounded(field.value * 1000)
     if field.kind in INTEGER_KINDS and isinstance(field.value, int):
         return _bounded(field.value)
-    said = f"invalid x-deliver-at '{_shown(field)}': expected a timestamp or milliseconds since 1970"
+    said = f"invalid x-deliver-at '{shown(field)}': expected a timestamp or milliseconds since 1970"
     raise AmqpError(PRECONDITION_FAILED, said)
 
 
@@ -109,7 +109,7 @@ def _milliseconds(field: Field) -> i64:
             return IMMEDIATE
         return LONGEST if value >= LONGEST else _bounded(int(value))
     if kind == "S" or kind == "x":
-        text = value if isinstance(value, str) else _shown(field)
+        text = value if isinstance(value, str) else shown(field)
         digits = text[1:] if text.startswith(("+", "-")) else text
         if not digits.isascii() or not digits.isdigit():
             raise AmqpError(PRECONDITION_FAILED, f"invalid x-delay '{text}': expected a number of milliseconds")
@@ -127,6 +127,6 @@ def _bounded(value: int) -> i64:
     return LONGEST if value >= LONGEST else value
 
 
-def _shown(field: Field) -> str:
+def shown(field: Field) -> str:
     value = field.value
     return value.decode("utf-8", "backslashreplace") if isinstance(value, bytes) else str(value)

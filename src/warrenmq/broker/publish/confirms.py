@@ -41,7 +41,6 @@ class Confirms:
     """Numbers here are the channel's ``publish_seqno``; ``offset`` turns them into the tags the client counts."""
 
     def __init__(self) -> None:
-        self.selected: bool = False
         self.offset: i64 = 0  # publish_seqno when confirm.select came
         self.waiting: list[Waiting] = []
         self._run_first: i64 = 0  # acked numbers of this turn that follow one another

@@ -106,7 +106,7 @@ def tell(
     confirms = publishing.confirms
     if outcome == WAITING or outcome == SCHEDULED or outcome == KEPT:
         if message.batch == 0:
-            if confirms.selected:
+            if publishing.sender.confirms:
                 confirms.ack(number)
                 publishing.teller.owes()
             return
@@ -114,11 +114,11 @@ def tell(
             publishing.mandatory.track(number, queues, message)
         elif mandatory and outcome == KEPT:
             publishing.mandatory.track(number, [], message)
-        if confirms.selected or mandatory:
+        if publishing.sender.confirms or mandatory:
             confirms.wait(number, message.batch, queues, False)
             publishing.teller.waits()
         return
-    if confirms.selected:
+    if publishing.sender.confirms:
         if outcome == REFUSED:
             confirms.nack(number)
         else:
@@ -146,7 +146,7 @@ def synced(publishing: Publishing, batch: i64) -> None:
         while seq <= waiting.last:
             if tracked:
                 publishing.mandatory.forget(seq)
-            if confirms.selected and seq > confirms.offset:
+            if publishing.sender.confirms and seq > confirms.offset:
                 if waiting.refused:
                     confirms.nack(seq)
                 else:
@@ -174,7 +174,7 @@ def queue_lost(publishing: Publishing, queue: Queue, deleted: bool) -> None:
             if rest and (not refused or publishing.mandatory.tracks(seq)):
                 # other queues may still accept it; a mandatory one may yet have to be returned before its nack
                 confirms.wait(seq, waiting.batch, rest, refused)
-            elif confirms.selected and seq > confirms.offset:
+            elif publishing.sender.confirms and seq > confirms.offset:
                 if refused:
                     confirms.nack(seq)
                 else:
@@ -196,7 +196,7 @@ def batch_failed(publishing: Publishing, batch: i64, taken: dict[int, int]) -> N
             message = publishing.mandatory.forget(seq)
             if message is not None and taken.get(message.address, 0) >= queues:
                 publishing.teller.basic_return(message, NO_ROUTE_CODE, "NO_ROUTE")
-            if confirms.selected and seq > confirms.offset:
+            if publishing.sender.confirms and seq > confirms.offset:
                 confirms.nack(seq)
             seq += 1
     if confirms.owed():

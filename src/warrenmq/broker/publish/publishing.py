@@ -96,11 +96,10 @@ class Publishing:
 
     def select_confirms(self) -> None:
         """confirm.select: from the next publish on each is confirmed."""
-        if not self.confirms.selected:
-            self.confirms.selected = True
+        if not self.sender.confirms:
+            self.sender.confirms = True
             self.confirms.offset = self.last_number
             self.numbered = True
-            self.sender.confirms = True
 
     def hold_back(self) -> None:
         """tx.select: from now on publishes wait for tx.commit."""

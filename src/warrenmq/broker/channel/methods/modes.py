@@ -22,7 +22,7 @@ def confirm_select(channel: Channel, method: Method) -> None:
 
 
 def tx_select(channel: Channel, method: Method) -> None:
-    if channel.publishing.confirms.selected:
+    if channel.publishing.sender.confirms:
         raise AmqpError(PRECONDITION_FAILED, "cannot switch from confirm to tx mode")
     if channel.tx is None:
         channel.tx = Transaction(channel.publishing, channel.unacked)
