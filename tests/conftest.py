@@ -10,16 +10,12 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from httpx._config import DEFAULT_TIMEOUT_CONFIG as HTTPX_WAITS
 
 from tests.support.brokers import broker, close_shared, rabbitmq, warren
 from warrenmq.testing.core import Core
 from warrenmq.testing.core_client import CoreClient
 
 __all__ = ["broker", "rabbitmq", "warren"]
-
-# httpx gives up after five seconds, which a busy machine needs now and then; no test is about that.
-HTTPX_WAITS.connect = HTTPX_WAITS.read = HTTPX_WAITS.write = HTTPX_WAITS.pool = 120.0
 
 #: Files of more than about twenty seconds, longest first. One that is missing here only makes the end less even.
 LONGEST_FIRST = (

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import httpx
 import pika
 import pytest
 
 from tests.http.conftest import Api
+from tests.support import web
 from warrenmq.testing import Broker
 
 EVERYTHING = {"configure": ".*", "write": ".*", "read": ".*"}
@@ -16,7 +16,7 @@ EVERYTHING = {"configure": ".*", "write": ".*", "read": ".*"}
 
 @pytest.fixture
 def api() -> Iterator[Api]:
-    with Broker() as broker, httpx.Client(timeout=60) as client:
+    with Broker() as broker, web.Client() as client:
         yield Api(broker, client)
 
 

@@ -11,6 +11,7 @@ import pytest
 
 from tests.limits.gate import advance
 from tests.rules.test_slices import publish
+from tests.support import web
 from warrenmq.broker.queue.lease import TAKEN
 from warrenmq.cli.ctl import main
 from warrenmq.client import ChannelClosed, Connection
@@ -39,7 +40,7 @@ class Queue:
     def connect(self) -> None:
         self.connection = Connection(self.broker.url)
         self.channel = self.connection.channel()
-        self.http = httpx.Client(base_url=f"{self.broker.http_url}/api/queues/%2F/q", auth=("guest", "guest"))
+        self.http = web.Client(base_url=f"{self.broker.http_url}/api/queues/%2F/q", auth=("guest", "guest"))
 
     def publish(self, *bodies: str, properties: Basic = PERSISTENT) -> None:
         for body in bodies:
@@ -252,10 +253,10 @@ def test_a_reader_that_expects_more_messages_than_a_lease_has_left_is_refused(br
 def test_reading_a_lease_needs_read_permission_on_the_queue(broker: Broker) -> None:
     q = Queue(broker)
     q.publish("a")
-    admin = httpx.Client(base_url=f"{broker.http_url}/api", auth=("guest", "guest"))
+    admin = web.Client(base_url=f"{broker.http_url}/api", auth=("guest", "guest"))
     admin.put("/users/eve", json={"password": "eve", "tags": "management"})
     admin.put("/permissions/%2F/eve", json={"configure": ".*", "write": ".*", "read": "^$"})
-    answer = httpx.post(f"{broker.http_url}/api/queues/%2F/q/leases", json={"count": 1}, auth=("eve", "eve"))
+    answer = web.post(f"{broker.http_url}/api/queues/%2F/q/leases", json={"count": 1}, auth=("eve", "eve"))
     assert answer.status_code == 401
     assert q.counts() == (1, 0)
 

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
 
+from tests.support import web
 from warrenmq.client import Channel, Connection, Properties
 from warrenmq.testing import Broker
 
@@ -34,7 +34,7 @@ def publish(channel: Channel, *bodies: str, mode: int = 2, **properties: Any) ->
 
 
 def look(broker: Broker, **query: Any) -> dict[str, Any]:
-    answer = httpx.get(f"{broker.http_url}/api/queues/%2F/q/peek", params=query, auth=("guest", "guest"))
+    answer = web.get(f"{broker.http_url}/api/queues/%2F/q/peek", params=query, auth=("guest", "guest"))
     assert answer.status_code == 200, answer.text
     return dict(answer.json())
 
@@ -45,11 +45,10 @@ def payloads(broker: Broker, **query: Any) -> list[str]:
 
 def raw(broker: Broker, **query: Any) -> list[tuple[int, bool, bytes, bytes, bytes]]:
     """Position, redelivered, exchange, key and body of all in the range, and the mark at the end."""
-    answer = httpx.get(
+    answer = web.get(
         f"{broker.http_url}/api/queues/%2F/q/peek",
         params=query,
         auth=("guest", "guest"),
-        timeout=60,
         headers={"accept": "application/octet-stream"},
     )
     data, at = answer.content, 0
@@ -192,12 +191,12 @@ def test_octets_that_are_no_text_can_be_looked_at(broker: Broker) -> None:
 )
 def test_a_wrong_question_is_told_so(broker: Broker, query: dict[str, str], said: str) -> None:
     opened(broker)
-    answer = httpx.get(f"{broker.http_url}/api/queues/%2F/q/peek", params=query, auth=("guest", "guest"))
+    answer = web.get(f"{broker.http_url}/api/queues/%2F/q/peek", params=query, auth=("guest", "guest"))
     assert answer.status_code == 400 and said in answer.text
 
 
 def test_a_stream_is_read_by_offset(broker: Broker) -> None:
     channel = Connection(broker.url).channel()
     channel.queue_declare("q", durable=True, arguments={"x-queue-type": "stream"})
-    answer = httpx.get(f"{broker.http_url}/api/queues/%2F/q/peek", auth=("guest", "guest"))
+    answer = web.get(f"{broker.http_url}/api/queues/%2F/q/peek", auth=("guest", "guest"))
     assert answer.status_code == 400 and "is a stream: read it by offset" in answer.text

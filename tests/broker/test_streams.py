@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-import httpx
 import pytest
 
+from tests.support import web
 from warrenmq.client import Channel, ChannelClosed, Connection, ConnectionClosed, Message
 from warrenmq.client import Properties as Basic
 from warrenmq.testing import Broker, FaultyDisk
@@ -225,7 +225,7 @@ def test_get_and_purge_are_not_for_streams(broker: Broker) -> None:
 
 
 def told(broker: Broker, name: str = "s") -> dict[str, object]:
-    answer = httpx.get(f"{broker.http_url}/api/queues/%2F/{name}/stream", auth=("guest", "guest"))
+    answer = web.get(f"{broker.http_url}/api/queues/%2F/{name}/stream", auth=("guest", "guest"))
     assert answer.status_code == 200, answer.text
     return dict(answer.json())
 

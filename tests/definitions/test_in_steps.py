@@ -7,10 +7,10 @@ import socket
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
 
 from tests.http.conftest import Api
+from tests.support import web
 from warrenmq.broker.definitions import importing
 from warrenmq.broker.definitions.definitions import InvalidDefinitions, Reader
 from warrenmq.broker.vhost_end import delete_vhost
@@ -126,7 +126,7 @@ def test_a_vhost_that_is_deleted_meanwhile_stays_deleted(tmp_path: Path) -> None
 
 def test_an_import_over_http_takes_many_turns() -> None:
     """Each turn that defines something is a batch of the log: there are as many as the parts need."""
-    with Broker() as broker, httpx.Client(timeout=60) as client:
+    with Broker() as broker, web.Client() as client:
         api = Api(broker, client)
         before = broker.call(lambda: int(broker.server.broker.log.batch))
         assert api.ask("POST", "/definitions", document(1000)).status_code == 204
@@ -164,7 +164,7 @@ def test_what_was_read_is_freed_a_bounded_number_a_turn(monkeypatch: pytest.Monk
     shallow = definitions._shallow
     monkeypatch.setattr(definitions, "_shallow", lambda value: Part(shallow(value)))
     alive: list[int] = []
-    with Broker() as broker, httpx.Client(timeout=60) as client:
+    with Broker() as broker, web.Client() as client:
         take = broker.server._take
 
         async def watched(what: str, steps: Any, done: Any) -> None:
@@ -196,7 +196,7 @@ def test_everything_that_grew_with_a_document_is_let_go(tmp_path: Path) -> None:
 
 
 def test_an_import_goes_on_when_whoever_sent_it_leaves() -> None:
-    with Broker() as broker, httpx.Client(timeout=60) as client:
+    with Broker() as broker, web.Client() as client:
         api = Api(broker, client)
         body = json.dumps(document(2000)).encode()
         with socket.create_connection((broker.host, broker.http_port)) as leaving:

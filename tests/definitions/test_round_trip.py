@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-import httpx
 import pytest
 
+from tests.support import web
 from tests.support.brokers import RunningBroker
 from warrenmq.testing import Broker
 
@@ -29,7 +29,7 @@ OURS = (HERE, "defs-two")
 AT = quote(HERE, safe="")
 
 
-CLIENT = httpx.Client(timeout=60)  # making one loads certificates, which takes longer than a request
+CLIENT = web.Client()  # making one loads certificates, which takes longer than a request
 
 
 def call(base: str, method: str, path: str, body: Any = None, user: tuple[str, str] = ("guest", "guest")) -> Any:
@@ -162,11 +162,11 @@ def test_what_is_imported_survives_a_restart(tmp_path: Path) -> None:
         for section in ("users", "vhosts", "permissions", "topic_permissions", "parameters", "policies"):
             assert after[section] == before[section]
         assert after["queues"] == durable
-        refused = httpx.put(
+        refused = web.put(
             f"{broker.http_url}/api/vhost-limits/{AT}/max-queues", json={"value": 2}, auth=("guest", "guest")
         )
         assert refused.status_code == 204
-        third = httpx.put(f"{broker.http_url}/api/queues/{AT}/third", json={}, auth=("guest", "guest"))
+        third = web.put(f"{broker.http_url}/api/queues/{AT}/third", json={}, auth=("guest", "guest"))
         assert third.status_code == 400 and "queue limit" in third.json()["reason"]
 
 
@@ -191,7 +191,7 @@ def test_nothing_is_half_imported() -> None:
             "vhosts": [{"name": "early"}],
             "queues": [{"name": "early", "vhost": "early", "durable": True}, {"name": "q", "vhost": "/", "durable": 1}],
         }
-        refused = httpx.post(f"{broker.http_url}/api/definitions", json=document, auth=("guest", "guest"))
+        refused = web.post(f"{broker.http_url}/api/definitions", json=document, auth=("guest", "guest"))
         assert refused.status_code == 400
         assert refused.json()["reason"] == "queues[1].durable: expected true or false, got 1"
         assert call(broker.http_url, "GET", "/definitions") == before
@@ -209,7 +209,7 @@ def test_a_queue_that_exists_stays_as_it_is_when_definitions_say_otherwise() -> 
 def test_a_form_with_a_file_is_imported_too() -> None:
     with Broker() as broker:
         document = json.dumps({"queues": [{"name": "uploaded", "vhost": "/", "durable": True}]})
-        answer = httpx.post(
+        answer = web.post(
             f"{broker.http_url}/api/definitions", files={"file": ("d.json", document)}, auth=("guest", "guest")
         )
         assert answer.status_code == 204
@@ -218,7 +218,7 @@ def test_a_form_with_a_file_is_imported_too() -> None:
 
 def test_an_oversized_document_is_refused_and_a_large_one_is_imported_whole() -> None:
     with Broker() as broker:
-        with httpx.Client(timeout=60, auth=("guest", "guest")) as client:
+        with web.Client(auth=("guest", "guest")) as client:
             oversized = b'{"queues": [' + b" " * (33 << 20) + b"]}"
             assert client.post(f"{broker.http_url}/api/definitions", content=oversized).status_code == 413
             queues = [{"name": f"q{number}", "vhost": "/", "durable": True} for number in range(5000)]
@@ -237,6 +237,6 @@ def test_a_documents_explosive_patterns_are_harmless() -> None:
         "policies": [{"vhost": "/", "name": f"p{number}", **evil} for number in range(3)],
     }
     with Broker() as broker:
-        answer = httpx.post(f"{broker.http_url}/api/definitions", json=document, auth=("guest", "guest"), timeout=60)
+        answer = web.post(f"{broker.http_url}/api/definitions", json=document, auth=("guest", "guest"))
         assert answer.status_code == 204
         assert call(broker.http_url, "GET", "/queues?page=1&page_size=1&columns=policy")["items"] == [{"policy": None}]

@@ -12,6 +12,7 @@ import httpx
 import pytest
 
 from tests.delay.session import Session
+from tests.support import web
 from warrenmq.client import Properties
 from warrenmq.wire.fields import Field, from_python
 
@@ -26,7 +27,7 @@ class Api:
         self.session.connection.flush()
         self.session.broker.settle()
         url = f"{self.session.broker.http_url}/api{path}"
-        return httpx.request(method, url, json=body, params=query, auth=(user, user), timeout=60)
+        return web.request(method, url, json=body, params=query, auth=(user, user))
 
     def get(self, path: str = ROOT, **query: Any) -> Any:
         answer = self.ask("GET", path, **query)

@@ -8,6 +8,7 @@ from pathlib import Path
 import httpx
 
 from tests.delay.session import Session
+from tests.support import web
 
 # As `rabbitmqctl export_definitions` writes them, shortened to what matters here.
 EXPORTED = {
@@ -58,7 +59,7 @@ EXPORTED = {
 
 def post(session: Session) -> httpx.Response:
     url = f"{session.broker.http_url}/api/definitions"
-    return httpx.post(url, json=EXPORTED, auth=("guest", "guest"), timeout=60)
+    return web.post(url, json=EXPORTED, auth=("guest", "guest"))
 
 
 def test_definitions_of_the_plugin_are_taken_over(session: Session) -> None:
@@ -78,7 +79,7 @@ def test_importing_them_again_keeps_what_waits(session: Session) -> None:
     session.restart()
     assert session.waiting("later") == 1
     url = f"{session.broker.http_url}/api/definitions"
-    exported = httpx.get(url, auth=("guest", "guest"), timeout=60).json()
+    exported = web.get(url, auth=("guest", "guest")).json()
     assert EXPORTED["exchanges"][0] in exported["exchanges"]
 
 

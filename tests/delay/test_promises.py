@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import httpx
 import pytest
 
 from tests.delay.session import DELAYED, Session
+from tests.support import web
 from warrenmq.client import Acked, ChannelClosed, Connection, Nacked, Properties, Returned
 from warrenmq.testing import Broker, FaultyDisk
 from warrenmq.wire.fields import from_python
@@ -50,7 +50,7 @@ def test_an_honest_exchange_returns_only_what_it_would_not_route_now(session: Se
         session.exchange()
         policy = {"pattern": "^d$", "definition": {"delayed-mandatory": "honest"}, "apply-to": "exchanges"}
         url = f"{session.broker.http_url}/api/policies/%2F/honest"
-        assert httpx.put(url, json=policy, auth=("guest", "guest")).status_code == 201
+        assert web.put(url, json=policy, auth=("guest", "guest")).status_code == 201
     session.queue()
     session.channel.confirm_select()
     session.publish("routable", 1000, mandatory=True)

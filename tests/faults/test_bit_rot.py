@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
 from typer.testing import CliRunner
 
+from tests.support import web
 from warrenmq.cli.main import build_app
 from warrenmq.client import Connection
 from warrenmq.client import Properties as Basic
@@ -337,8 +337,8 @@ def test_compaction_keeps_what_is_damaged_as_it_is_and_says_so(tmp_path: Path) -
 
 
 @pytest.fixture
-def http() -> Iterator[httpx.Client]:
-    with httpx.Client(auth=("guest", "guest"), timeout=60) as client:
+def http() -> Iterator[web.Client]:
+    with web.Client(auth=("guest", "guest")) as client:
         yield client
 
 
@@ -371,7 +371,7 @@ def taken(broker: Broker, count: int) -> list[bytes]:
 
 
 def test_the_operator_sees_it_in_a_health_check_a_metric_and_a_list_and_drops_it(
-    tmp_path: Path, http: httpx.Client
+    tmp_path: Path, http: web.Client
 ) -> None:
     broker = rotten_broker(tmp_path)
     with broker:
@@ -412,7 +412,7 @@ def test_the_command_line_lists_and_drops(tmp_path: Path) -> None:
         assert warren("damaged", "list", "--url", url) == (0, "0 damaged messages\n")
 
 
-def test_a_message_found_before_its_queue_came_to_it_can_be_dropped_too(tmp_path: Path, http: httpx.Client) -> None:
+def test_a_message_found_before_its_queue_came_to_it_can_be_dropped_too(tmp_path: Path, http: web.Client) -> None:
     broker = rotten_broker(tmp_path, 300, 290)  # beyond what a queue reads at once
     (tmp_path / "clean").unlink()  # as after a crash: the start scans
     with broker:
@@ -427,7 +427,7 @@ def test_a_message_found_before_its_queue_came_to_it_can_be_dropped_too(tmp_path
         assert http.get(f"{broker.http_url}/api/damaged").json() == []
 
 
-def test_a_leased_message_that_is_damaged_leaves_its_lease(tmp_path: Path, http: httpx.Client) -> None:
+def test_a_leased_message_that_is_damaged_leaves_its_lease(tmp_path: Path, http: web.Client) -> None:
     broker = rotten_broker(tmp_path)
     with broker, Connection(broker.url) as connection:
         queue = f"{broker.http_url}/api/queues/%2F/q"
@@ -446,7 +446,7 @@ def test_a_leased_message_that_is_damaged_leaves_its_lease(tmp_path: Path, http:
         assert http.get(queue).json()["messages"] == 0
 
 
-def test_a_released_lease_gives_back_all_but_what_is_damaged(tmp_path: Path, http: httpx.Client) -> None:
+def test_a_released_lease_gives_back_all_but_what_is_damaged(tmp_path: Path, http: web.Client) -> None:
     broker = rotten_broker(tmp_path)
     with broker:
         queue = f"{broker.http_url}/api/queues/%2F/q"
@@ -466,7 +466,7 @@ def until(question: Callable[[], bool]) -> None:
     raise AssertionError("it did not come about")
 
 
-def test_the_scrub_finds_what_nobody_asked_for(tmp_path: Path, http: httpx.Client) -> None:
+def test_the_scrub_finds_what_nobody_asked_for(tmp_path: Path, http: web.Client) -> None:
     broker = Broker(data_dir=tmp_path, scrub_rate="100MB", scrub_interval=0.01)
     with broker, Connection(broker.url) as connection:
         channel = connection.channel()
@@ -571,7 +571,7 @@ def test_a_disk_that_fails_while_damaged_messages_are_about_changes_nothing(tmp_
 
 
 def test_a_backup_of_a_running_broker_says_how_many_messages_are_damaged_and_refuses_its_own_folder(
-    tmp_path: Path, http: httpx.Client
+    tmp_path: Path, http: web.Client
 ) -> None:
     folder = tmp_path / "data"
     with rotten_broker(folder) as broker:

@@ -8,9 +8,9 @@ import socket
 from contextlib import closing
 from pathlib import Path
 
-import httpx
 import pytest
 
+from tests.support import web
 from tests.support.brokers import free_ports, start_warren
 from warrenmq.server import listening
 from warrenmq.testing import Broker
@@ -48,7 +48,7 @@ def test_both_families_are_served_on_one_port_that_was_free(arguments: tuple[str
         for host in ("127.0.0.1", "::1"):
             assert speaks_amqp(host, broker.port)
             shown = f"[{host}]" if ":" in host else host
-            answer = httpx.get(f"http://{shown}:{broker.http_port}/api/overview", auth=("guest", "guest"))
+            answer = web.get(f"http://{shown}:{broker.http_port}/api/overview", auth=("guest", "guest"))
             assert answer.status_code == 200  # guest is local on both
         listeners = {(one["protocol"], one["ip_address"]) for one in answer.json()["listeners"]}
         expected = {"::", "0.0.0.0"} if "::" in arguments else {"::1", "127.0.0.1"}
@@ -68,7 +68,7 @@ def test_one_family_alone_is_served_when_only_that_is_named(tmp_path: Path) -> N
 
 @needs_ipv6
 def test_it_listens_on_the_same_addresses_again_after_stop_app() -> None:
-    with Broker() as broker, httpx.Client(base_url=broker.http_url, auth=("guest", "guest")) as client:
+    with Broker() as broker, web.Client(base_url=broker.http_url, auth=("guest", "guest")) as client:
         node = client.get("/api/overview").json()["node"]
         places = [("127.0.0.1", broker.port), ("::1", broker.port)]
         assert client.post(f"/api/nodes/{node}/stop_app").status_code == 204

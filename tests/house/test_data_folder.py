@@ -9,9 +9,9 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-import httpx
 import pytest
 
+from tests.support import web
 from warrenmq.client import Connection
 from warrenmq.testing import Broker
 
@@ -61,7 +61,7 @@ def test_a_folder_that_was_removed_or_replaced_is_said_by_health_and_log_and_oth
 ) -> None:
     caplog.set_level(logging.INFO)
     folder = tmp_path / "data"
-    with Broker(data_dir=folder) as broker, httpx.Client(auth=("guest", "guest"), timeout=60) as http:
+    with Broker(data_dir=folder) as broker, web.Client(auth=("guest", "guest")) as http:
         check = f"{broker.http_url}/api/health/checks/log"
         assert http.get(check).status_code == 200
         folder.rename(tmp_path / "away")

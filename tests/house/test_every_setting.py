@@ -18,11 +18,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
 
 import warrenmq
 from tests.limits.authority import Authority
+from tests.support import web
 from tests.support.brokers import free_ports
 from tests.support.rawclient import PROTOCOL_HEADER, Frame, RawClient
 from warrenmq.broker.records import BasicMessage, Exchange, Resource
@@ -111,19 +111,17 @@ def opened(client: RawClient, user: str = "guest", password: str = "guest", vhos
 
 def status(broker: Broker, path: str = "/whoami", method: str = "GET", **headers: str) -> int:
     wanted = {name.replace("_", "-"): value for name, value in headers.items()}
-    return httpx.request(
-        method, f"{broker.http_url}/api{path}", auth=("guest", "guest"), headers=wanted, timeout=60
-    ).status_code
+    return web.request(method, f"{broker.http_url}/api{path}", auth=("guest", "guest"), headers=wanted).status_code
 
 
 def node(broker: Broker) -> dict[str, object]:
-    answer = httpx.get(f"{broker.http_url}/api/nodes", auth=("guest", "guest"), timeout=60).json()
+    answer = web.get(f"{broker.http_url}/api/nodes", auth=("guest", "guest")).json()
     found: dict[str, object] = answer[0]
     return found
 
 
 def metric(broker: Broker, name: str) -> int:
-    for line in httpx.get(f"{broker.http_url}/metrics", timeout=60).text.splitlines():
+    for line in web.get(f"{broker.http_url}/metrics").text.splitlines():
         if line.startswith(name):
             return int(float(line.rpartition(" ")[2]))
     raise AssertionError(name)
@@ -172,7 +170,7 @@ def port(folder: Path) -> None:
 def http_port(folder: Path) -> None:
     (free,) = free_ports(1)
     with broker(folder, http_port=free):
-        assert httpx.get(f"http://127.0.0.1:{free}/api/whoami", auth=("guest", "guest")).status_code == 200
+        assert web.get(f"http://127.0.0.1:{free}/api/whoami", auth=("guest", "guest")).status_code == 200
 
 
 @case
@@ -442,7 +440,7 @@ def default_pass(folder: Path) -> None:
 def default_vhost(folder: Path) -> None:
     with broker(folder, default_vhost="shop") as one:
         assert login(one, vhost="shop") and not login(one)
-        vhosts = httpx.get(f"{one.http_url}/api/vhosts", auth=("guest", "guest")).json()
+        vhosts = web.get(f"{one.http_url}/api/vhosts", auth=("guest", "guest")).json()
         assert [(vhost["name"], vhost["description"]) for vhost in vhosts] == [("shop", "Default virtual host")]
         assert status(one, "/exchanges/shop/amq.direct") == 200
 

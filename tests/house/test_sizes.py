@@ -6,9 +6,9 @@ import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import httpx
 import pytest
 
+from tests.support import web
 from tests.support.brokers import RunningBroker, rabbitmq  # noqa: F401 (fixture)
 from warrenmq.cli.ctl import main
 from warrenmq.server.config import SettingsError, load
@@ -126,7 +126,7 @@ def by_ctl(broker: Broker, folder: Path, text: str) -> int | None:
     return limit(broker)
 
 
-CLIENT = httpx.Client(auth=("guest", "guest"), timeout=60)
+CLIENT = web.Client(auth=("guest", "guest"))
 
 
 def node(broker: Broker) -> str:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import logging
 
-import httpx
 import pytest
 
+from tests.support import web
 from warrenmq.client import Connection
 from warrenmq.server import watchdog as module
 from warrenmq.server.watchdog import WAITED, WORKED, Measured, Watchdog
@@ -124,7 +124,7 @@ def test_connections_timers_and_requests_are_named_and_the_metric_says_how_many(
             channel = connection.channel()
             name = channel.queue_declare("q", arguments={"x-expires": 1}).str("queue")
             assert name == "q"
-        text = httpx.get(f"{broker.http_url}/metrics", timeout=60).text
+        text = web.get(f"{broker.http_url}/metrics").text
         rows = [line.rpartition(" ") for line in text.splitlines() if line[0] != "#"]
         found = {name: float(value) for name, _, value in rows}
         total = sum(found[f'warren_loop_stall_seconds_count{{spent="{spent}"}}'] for spent in (WORKED, WAITED))

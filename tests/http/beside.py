@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-import httpx
+from tests.support import web
 
 ALL = {"configure": ".*", "write": ".*", "read": ".*"}
 USERS: dict[str, tuple[str, dict[str, str] | None]] = {
@@ -204,7 +204,7 @@ def clean(send: Any) -> None:
 def answers(base: str, asked: list[Ask], user: str) -> list[tuple[int, Any]]:
     """Status and body of each; of a success only the status."""
     found: list[tuple[int, Any]] = []
-    with httpx.Client(timeout=60, headers={"connection": "close"}) as client:
+    with web.Client(headers={"connection": "close"}) as client:
 
         def send(method: str, path: str, body: Any) -> None:
             client.request(method, f"{base}/api{path}", json=body, auth=("guest", "guest"))

@@ -10,6 +10,7 @@ from typing import Any
 import httpx
 import pytest
 
+from tests.support import web
 from warrenmq.testing import Broker
 
 
@@ -18,7 +19,7 @@ class Api:
     """The management API of a broker, asked as one user or another."""
 
     broker: Broker
-    client: httpx.Client
+    client: web.Client
 
     def ask(
         self, method: str, path: str, body: Any = None, user: tuple[str, str] = ("guest", "guest"), **more: Any
@@ -38,5 +39,5 @@ class Api:
 
 @pytest.fixture(scope="module")
 def api() -> Iterator[Api]:
-    with Broker() as broker, httpx.Client(timeout=60) as client:
+    with Broker() as broker, web.Client() as client:
         yield Api(broker, client)

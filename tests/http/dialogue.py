@@ -21,6 +21,7 @@ import httpx
 import pika
 
 from tests.http.tag_cases import ADMIN, send
+from tests.support import web
 
 ANSWERS = Path(__file__).with_name("dialogue_answers.json")
 
@@ -489,7 +490,7 @@ def answer(response: httpx.Response) -> dict[str, Any]:
 
 
 def talk(base: str, part: list[Step]) -> list[dict[str, Any]]:
-    with httpx.Client(timeout=60) as client:
+    with web.Client() as client:
         return [answer(send(client, base, step.method, step.path, step.body, ADMIN)) for step in part]
 
 

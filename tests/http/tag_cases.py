@@ -14,6 +14,8 @@ from typing import Any
 
 import httpx
 
+from tests.support import web
+
 ANSWERS = Path(__file__).with_name("tag_answers.json")
 ADMIN = ("guest", "guest")
 
@@ -169,21 +171,21 @@ CASES = [
 ]
 
 
-def send(client: httpx.Client, base: str, method: str, path: str, body: Any, user: tuple[str, str]) -> httpx.Response:
+def send(client: web.Client, base: str, method: str, path: str, body: Any, user: tuple[str, str]) -> httpx.Response:
     content = None if body is None else json.dumps(body)
     # RabbitMQ drops the connection when it refuses a request whose body it has not read: use each only once.
     headers = {"content-type": "application/json", "connection": "close"}
     return client.request(method, f"{base}/api{path}", content=content, auth=user, headers=headers)
 
 
-def set_up(client: httpx.Client, base: str) -> None:
+def set_up(client: web.Client, base: str) -> None:
     for name, (tags, may) in USERS.items():
         send(client, base, "PUT", f"/users/{name}", {"password": "secret", "tags": tags}, ADMIN)
         if may:
             send(client, base, "PUT", f"/permissions/%2F/{name}", PERMISSIONS, ADMIN)
 
 
-def ask(client: httpx.Client, base: str, case: Case) -> dict[str, int]:
+def ask(client: web.Client, base: str, case: Case) -> dict[str, int]:
     """The status code each kind of user gets."""
     answers = {}
     for name in USERS:
@@ -193,7 +195,7 @@ def ask(client: httpx.Client, base: str, case: Case) -> dict[str, int]:
     return answers
 
 
-def clean_up(client: httpx.Client, base: str) -> None:
+def clean_up(client: web.Client, base: str) -> None:
     for name in USERS:
         send(client, base, "DELETE", f"/users/{name}", None, ADMIN)
     for path in (
@@ -211,7 +213,7 @@ def clean_up(client: httpx.Client, base: str) -> None:
 
 
 def record(base: str) -> None:
-    with httpx.Client(timeout=60) as client:
+    with web.Client() as client:
         set_up(client, base)
         answers = {case.name: ask(client, base, case) for case in CASES}
         clean_up(client, base)

@@ -8,12 +8,12 @@ from collections.abc import Callable, Coroutine, Iterator
 from contextlib import ExitStack
 from typing import Any, cast
 
-import httpx
 import pytest
 import uvicorn
 from uvicorn.server import ServerState
 
 from tests.http.conftest import Api
+from tests.support import web
 from tests.support.brokers import start_warren
 from warrenmq.client import Connection
 from warrenmq.http.crowd import Crowd
@@ -39,7 +39,7 @@ def connect(broker: Broker) -> socket.socket:
 
 def dropped(broker: Broker, *reasons: str) -> float:
     """How many were, by the metrics."""
-    lines = httpx.get(f"{broker.http_url}/metrics", timeout=60).text.splitlines()
+    lines = web.get(f"{broker.http_url}/metrics").text.splitlines()
     values = dict(line.split() for line in lines if line.startswith("warren_http_connections_dropped_total"))
     return sum(float(values[f'warren_http_connections_dropped_total{{reason="{reason}"}}']) for reason in reasons)
 
@@ -163,7 +163,7 @@ def test_a_flood_of_half_requests_keeps_nobody_out() -> None:
         halves = [stack.enter_context(connect(broker)) for _ in range(100)]
         for one in halves:
             one.sendall(HALVES["half a header"])
-        answer = httpx.get(f"{broker.http_url}/api/whoami", auth=("guest", "guest"), timeout=60)
+        answer = web.get(f"{broker.http_url}/api/whoami", auth=("guest", "guest"))
         assert answer.status_code == 200
         for one in halves[:80]:  # gone without a word
             assert to_the_end(one) == b""
@@ -176,7 +176,7 @@ def test_a_request_that_is_being_read_outlives_a_flood_of_half_headers() -> None
         upload.sendall(HALVES["half a body"])
         for _ in range(100):
             stack.enter_context(connect(broker)).sendall(HALVES["half a header"])
-        assert httpx.get(f"{broker.http_url}/api/whoami", auth=("guest", "guest"), timeout=60).status_code == 200
+        assert web.get(f"{broker.http_url}/api/whoami", auth=("guest", "guest")).status_code == 200
         upload.sendall(b" " * 98 + b"}")
         assert upload.recv(4096).startswith(b"HTTP/1.1 201")
 

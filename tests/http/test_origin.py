@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from typing import Any
 
-import httpx
 import pytest
 
 from tests.http.conftest import Api
+from tests.support import web
 from warrenmq.http.table import ENDPOINTS
 from warrenmq.testing import Broker
 
@@ -109,7 +109,7 @@ def test_a_preflight_allows_nothing(api: Api) -> None:
 
 
 def test_a_configured_origin_is_as_good_as_the_own_one() -> None:
-    with Broker(http_origins="https://Broker.example.com,http://other:8080") as broker, httpx.Client() as client:
+    with Broker(http_origins="https://Broker.example.com,http://other:8080") as broker, web.Client() as client:
         api = Api(broker, client)
         json = {"content-type": "application/json"}
         assert attempt(api, {"origin": "https://broker.example.com", "sec-fetch-site": "same-site", **json}) == 201

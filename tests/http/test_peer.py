@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import httpx
 import pytest
 
+from tests.support import web
 from warrenmq.testing import Broker
 
 AWAY = (401, "User can only log in via localhost")
@@ -28,7 +28,7 @@ def behind() -> Iterator[Broker]:
 
 def ask(broker: Broker, *forwarded: str, password: str = "guest") -> tuple[int, str | None]:
     headers = [("x-forwarded-for", one) for one in forwarded]
-    answer = httpx.get(f"{broker.http_url}/api/whoami", auth=("guest", password), headers=headers, timeout=60)
+    answer = web.get(f"{broker.http_url}/api/whoami", auth=("guest", password), headers=headers)
     return answer.status_code, None if answer.status_code == 200 else answer.json()["reason"]
 
 

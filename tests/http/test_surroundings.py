@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from typing import Any
 
-import httpx
 import pika
 from prometheus_client.parser import text_string_to_metric_families
 
 from tests.http.conftest import Api
+from tests.support import web
 from warrenmq.http.table import ENDPOINTS
 from warrenmq.testing import Broker, FaultyDisk
 
@@ -191,7 +191,7 @@ def test_a_deleted_user_and_a_deleted_vhost_lose_their_connections(api: Api) -> 
 
 
 def test_what_was_answered_is_there_after_a_restart(tmp_path: Any) -> None:
-    with Broker(data_dir=tmp_path) as broker, httpx.Client() as client:
+    with Broker(data_dir=tmp_path) as broker, web.Client() as client:
         api = Api(broker, client)
         api.put("/vhosts/kept", {"description": "d", "tags": "t"})
         api.put("/users/kept", {"password": "x", "tags": "management"})
@@ -214,7 +214,7 @@ def test_what_was_answered_is_there_after_a_restart(tmp_path: Any) -> None:
 def test_a_change_that_cannot_be_written_is_answered_503_with_the_cause_and_kept(monkeypatch: Any) -> None:
     monkeypatch.setattr("warrenmq.http.patience.LOOK_AGAIN", 0.2)
     disk = FaultyDisk()
-    with Broker(disk=disk) as broker, httpx.Client(base_url=broker.http_url, auth=("guest", "guest")) as client:
+    with Broker(disk=disk) as broker, web.Client(base_url=broker.http_url, auth=("guest", "guest")) as client:
         disk.fail("sync")
         asked: dict[str, Any] = {"queues/%2F/q": {"durable": True}, "users/somebody": {"password": "p", "tags": ""}}
         for path, body in asked.items():

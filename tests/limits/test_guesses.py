@@ -12,6 +12,7 @@ from contextlib import ExitStack
 import httpx
 import pytest
 
+from tests.support import web
 from tests.support.brokers import start_warren
 from warrenmq.broker.access.access import Access, NoStore
 from warrenmq.broker.access.guesses import ADDRESS_FREE, COST, FREE, LONGEST, MOST, REFUSED, WAITING, Guesses
@@ -107,7 +108,7 @@ class Visits:
 
     def http(self, password: str, address: str = HERE, user: str = "guest") -> int:
         transport = httpx.HTTPTransport(local_address=address)
-        with httpx.Client(transport=transport, timeout=60) as client:
+        with web.Client(transport=transport) as client:
             return client.get(f"{self.broker.http_url}/api/whoami", auth=(user, password)).status_code
 
 
@@ -277,7 +278,7 @@ def test_what_a_stranger_sends_is_cut_and_escaped_in_the_log_and_a_malformed_log
         for name in (long, odd):
             credentials = base64.b64encode(name + b":hunter2").decode()
             headers = {"authorization": f"Basic {credentials}"}
-            assert httpx.get(f"http://127.0.0.1:{broker.http_port}/api/whoami", headers=headers).status_code == 401
+            assert web.get(f"http://127.0.0.1:{broker.http_port}/api/whoami", headers=headers).status_code == 401
         log = (broker.folder / "log").read_text()
     assert "hunter2" not in log and "n" * 200 not in log and "3012 characters" in log
     assert all(line.isprintable() for line in log.splitlines()) and "Traceback" not in log

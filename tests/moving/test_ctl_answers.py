@@ -14,7 +14,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
 
 from tests.moving.ctl_cases import ALL_COLUMNS, CASES, COLUMNS, TOLD
@@ -29,6 +28,7 @@ from tests.moving.ctl_differences import (
 )
 from tests.moving.ctl_recording import RECORDED, Answer, ask, settled, words_of
 from tests.moving.ctl_topology import topology
+from tests.support import web
 from tests.support.brokers import BrokerUnavailable, start_rabbitmq
 from warrenmq.cli import ctl
 from warrenmq.cli._ctl_absent import ABSENT
@@ -54,7 +54,7 @@ def run(broker: Broker, case: str) -> Answer:
 @pytest.fixture(scope="module")
 def ours() -> Iterator[Answers]:
     answers: Answers = {}
-    with Broker(disk_free_limit="1MB") as broker, httpx.Client(auth=("guest", "guest")) as client:
+    with Broker(disk_free_limit="1MB") as broker, web.Client(auth=("guest", "guest")) as client:
 
         def http(method: str, path: str, body: object) -> None:
             response = client.request(method, f"{broker.http_url}/api{path}", json=body)

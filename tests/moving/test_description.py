@@ -10,13 +10,13 @@ import zlib
 from collections.abc import Iterator
 from typing import Any
 
-import httpx
 import pytest
 import schemathesis
 from hypothesis import HealthCheck, Phase, given, settings
 from schemathesis.checks import CHECKS
 from schemathesis.core.result import Ok
 
+from tests.support import web
 from warrenmq.http.openapi import description
 from warrenmq.http.table import ENDPOINTS
 from warrenmq.testing import Broker
@@ -39,7 +39,7 @@ WANTED = ("status_code_conformance", "content_type_conformance", "response_schem
 
 @pytest.fixture(scope="module")
 def served() -> Iterator[Broker]:
-    with Broker() as broker, httpx.Client(auth=("guest", "guest"), base_url=f"{broker.http_url}/api") as client:
+    with Broker() as broker, web.Client(auth=("guest", "guest"), base_url=f"{broker.http_url}/api") as client:
         client.put("/vhosts/described", json={})
         client.put("/users/described", json={"password": "p", "tags": ""})
         for vhost in ("%2F", "described"):

@@ -11,11 +11,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
 
 from tests.delay.session import Session
 from tests.http.conftest import Api
+from tests.support import web
 from warrenmq.client import Properties
 from warrenmq.client.errors import ChannelClosed
 from warrenmq.wire.fields import Field, to_python
@@ -68,7 +68,7 @@ class House(Session):
 
 @pytest.fixture
 def house(tmp_path: Path) -> Iterator[House]:
-    with httpx.Client(timeout=30) as client:
+    with web.Client() as client:
         house = House(tmp_path)
         house.api = Api(house.broker, client)
         try:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import httpx
 import pytest
 
 from tests.http.conftest import Api
+from tests.support import web
 from warrenmq.broker.vhost_end import delete_vhost
 from warrenmq.client import Connection
 from warrenmq.client.errors import ConnectError
@@ -76,7 +76,7 @@ def test_a_vhost_that_is_being_deleted_takes_nobody_in(tmp_path: Path) -> None:
 
 def test_a_large_vhost_is_deleted_over_http_in_many_turns() -> None:
     queues = [{"name": f"q{number}", "vhost": "big", "durable": True} for number in range(1000)]
-    with Broker() as broker, httpx.Client(timeout=60) as client:
+    with Broker() as broker, web.Client() as client:
         api = Api(broker, client)
         assert api.ask("POST", "/definitions", {"vhosts": [{"name": "big"}], "queues": queues}).status_code == 204
         before = broker.call(lambda: int(broker.server.broker.log.batch))
