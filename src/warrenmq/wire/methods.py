@@ -250,7 +250,10 @@ def decode_method(payload: bytes) -> Method:
 
 
 def _decode(spec: MethodSpec, payload: bytes, values: dict[str, object]) -> bool:
-    """Fill ``values``; False when the structure is sound but a short string is no UTF-8."""
+    """Fill ``values``; False when the structure is sound but a short string is no UTF-8.
+
+    A ladder, the frequent types first: readers called by way of a table would cost more than the comparisons.
+    """
     end: i64 = len(payload)
     at: i64 = 4
     stop: i64 = 0

@@ -67,19 +67,19 @@ class Peek:
 
 def peek_properties(header: bytes) -> Peek:
     """One walk over the whole payload: refuses everything ``decode_properties`` refuses, decodes next to nothing."""
-    quick = Peek()
+    peeked = Peek()
     flags = property_flags(header)
-    quick.flags = flags
+    peeked.flags = flags
     if flags & 0xFFFC == 0 and len(header) == HEADER_FIXED:
-        return quick
+        return peeked
     try:
-        _fill(quick, header, flags)
+        _fill(peeked, header, flags)
     except Malformed:
         raise refused() from None
-    return quick
+    return peeked
 
 
-def _fill(quick: Peek, header: bytes, flags: i64) -> None:
+def _fill(peeked: Peek, header: bytes, flags: i64) -> None:
     end: i64 = len(header)
     at: i64 = HEADER_FIXED
     stop: i64 = 0
@@ -89,33 +89,33 @@ def _fill(quick: Peek, header: bytes, flags: i64) -> None:
         at = shortstr_end(header, at, end)
     if flags & FLAG_HEADERS:
         stop = longstr_end(header, at, end)
-        quick.marks = _scan(header, at + 4, stop)
-        if quick.marks & MARK_DELAY:
-            quick.delay = _delay(header, at + 4, stop)
+        peeked.marks = _scan(header, at + 4, stop)
+        if peeked.marks & MARK_DELAY:
+            peeked.delay = _delay(header, at + 4, stop)
         at = stop
     if flags & FLAG_DELIVERY_MODE:
         need(at, 1, end)
-        quick.delivery_mode = header[at]
+        peeked.delivery_mode = header[at]
         at += 1
     if flags & FLAG_PRIORITY:
         need(at, 1, end)
-        quick.priority = header[at]
+        peeked.priority = header[at]
         at += 1
     if flags & FLAG_CORRELATION_ID:
         stop = shortstr_end(header, at, end)
-        quick.correlation_id = text(header, at, stop)
+        peeked.correlation_id = text(header, at, stop)
         at = stop
     if flags & FLAG_REPLY_TO:
         stop = shortstr_end(header, at, end)
-        quick.reply_to = text(header, at, stop)
+        peeked.reply_to = text(header, at, stop)
         at = stop
     if flags & FLAG_EXPIRATION:
         stop = shortstr_end(header, at, end)
-        quick.expiration = text(header, at, stop)
+        peeked.expiration = text(header, at, stop)
         at = stop
     if flags & FLAG_MESSAGE_ID:
         stop = shortstr_end(header, at, end)
-        quick.message_id = text(header, at, stop)
+        peeked.message_id = text(header, at, stop)
         at = stop
     if flags & FLAG_TIMESTAMP:
         need(at, 8, end)
@@ -124,7 +124,7 @@ def _fill(quick: Peek, header: bytes, flags: i64) -> None:
         at = shortstr_end(header, at, end)
     if flags & FLAG_USER_ID:
         stop = shortstr_end(header, at, end)
-        quick.user_id = text(header, at, stop)
+        peeked.user_id = text(header, at, stop)
         at = stop
     if flags & FLAG_APP_ID:
         at = shortstr_end(header, at, end)

@@ -55,11 +55,11 @@ class Firing:
     def message_of(self, stored: StoredMessage, note: Note) -> Message:
         """The message as it was published."""
         message = message_of(stored, self._origins.of(stored), 0, note.has(PERSISTENT))
-        quick = peek_properties(stored.header)
-        message.priority = quick.priority if quick.priority > 0 else 0
-        if quick.expiration is not None:
+        peeked = peek_properties(stored.header)
+        message.priority = peeked.priority if peeked.priority > 0 else 0
+        if peeked.expiration is not None:
             try:
-                message.expiration = read_expiration(quick.expiration)
+                message.expiration = read_expiration(peeked.expiration)
             except AmqpError:
                 message.expiration = -1  # an interceptor wrote nonsense: it does not expire
         return message
