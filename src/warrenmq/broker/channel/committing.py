@@ -37,7 +37,7 @@ class Commit(Unsettled):
         super().__init__(channel.connection)
         self._channel: Final = channel
         self._publishes: Final = publishes
-        self._acks: Final = acks
+        self._acks: list[BufferedAck] = acks
         self._later: bool = False  # is this another turn than that of the method?
         # asking
         self._asked: i64 = 0  # publishes whose queues have been asked
@@ -49,10 +49,8 @@ class Commit(Unsettled):
         self._size: dict[Queue, int] = {}
         # applying
         self._holds: bool = False  # the log keeps its batch open for us
-        self._published: i64 = 0
         self._queued: bool = False  # has a queue got a message?
-        self._settled: i64 = 0  # acknowledgements
-        self._part: Unsettled | None = None  # the one that takes several turns
+        self._part: Unsettled | None = None  # the acknowledgement that takes several turns
         self._told: bool = False  # the answer stands in line
 
     def step(self) -> bool:
@@ -71,6 +69,8 @@ class Commit(Unsettled):
                 channel.connection.failed(channel.number, channel, error)
                 return True
             self._ready = True
+            self._publishes.reverse()  # what is done is let go, from the end: to free very many at once takes long
+            self._acks.reverse()
         if not self._holds and not self._few():
             if not broker.jobs.hold_log():
                 return False
@@ -166,7 +166,9 @@ class Commit(Unsettled):
         else:  # the channel is gone
             entries = [entry for ack in self._acks for entry in ack.taken.entries]
             self._channel.broker.jobs.add(GiveBack(self._channel, None, self._channel.broker.turn, entries))
-        self._acks.clear()
+        self._channel.broker.leftovers.add(self._publishes)
+        self._channel.broker.leftovers.add(self._acks)
+        self._acks = []
 
     # -- applying ----------------------------------------------------------------------------------------------
 
@@ -174,13 +176,12 @@ class Commit(Unsettled):
         channel = self._channel
         broker = channel.broker
         publishes = self._publishes
-        if self._published == len(publishes):
+        if not publishes:
             return True
-        while self._published < len(publishes):
+        while publishes:
             if broker.turn.settles_left <= 0:
                 return False
-            p = publishes[self._published]
-            self._published += 1
+            p = publishes.pop()
             broker.turn.settles_left -= PUBLISH + (p.message.size >> 12)
             queues = p.queues
             for queue in queues:
@@ -195,17 +196,16 @@ class Commit(Unsettled):
         return True
 
     def _settle(self) -> bool:
-        while self._settled < len(self._acks):
+        while self._part is not None or self._acks:
             part = self._part
             if part is None:
-                part = self._begin(self._acks[self._settled])
+                part = self._begin(self._acks.pop())
             if part is not None:
                 if not part.step():
                     self._part = part
                     self._stand_in_line()
                     return False
                 self._part = None
-            self._settled += 1
         return True
 
     def _begin(self, ack: BufferedAck) -> Unsettled | None:
@@ -257,10 +257,8 @@ class Commit(Unsettled):
         part = self._part
         if part is not None:
             left.extend(part.entries_left())
-        i = self._settled + (1 if part is not None else 0)
-        while i < len(self._acks):
-            left.extend(self._acks[i].taken.entries)
-            i += 1
+        for ack in self._acks:
+            left.extend(ack.taken.entries)
         return left
 
 

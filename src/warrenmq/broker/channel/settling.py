@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, final
 
 from mypy_extensions import i64, trait
 
-from warrenmq.broker.queue.entry import Entry
+from warrenmq.broker.queue.entry import Consumer, Entry
 from warrenmq.broker.services.jobs import Job, Waiting
 from warrenmq.broker.services.turn import Turn
 
@@ -44,8 +44,27 @@ class Unsettled(Job):
     """A job that holds unacknowledged deliveries which no channel has any more."""
 
     def entries_left(self) -> list[Entry]:
-        """Those that are not settled yet."""
+        """Those that are not settled yet, in whatever order."""
         raise NotImplementedError
+
+
+@final
+class Pile:
+    """Deliveries of which the first go first. What was taken is let go: to free a million at the end takes long."""
+
+    def __init__(self, entries: list[Entry]) -> None:
+        """The list is nobody else's any more."""
+        entries.reverse()
+        self.left: Final = entries  # the next one last
+
+    def take(self, count: i64) -> list[Entry]:
+        """So many, or all there are."""
+        left = self.left
+        start: i64 = max(0, len(left) - count)
+        part = left[start:]
+        del left[start:]
+        part.reverse()
+        return part
 
 
 @final
@@ -56,25 +75,20 @@ class Settle(Unsettled):
         super().__init__(client)
         self._channel: Final = channel
         self._turn: Final = turn
-        self._entries: Final = entries
+        self._pile: Final = Pile(entries)
         self._rejected: Final = rejected
-        self._done: i64 = 0
 
     def step(self) -> bool:
-        end: i64 = self._done + max(0, self._turn.settles_left)
-        if end > len(self._entries):
-            end = len(self._entries)
-        part = self._entries[self._done : end]
+        part = self._pile.take(max(0, self._turn.settles_left))
         self._turn.settles_left -= len(part)
-        self._done = end
         if self._rejected:
             self._channel.discard(part)
         else:
             self._channel.settle(part)
-        return end == len(self._entries)
+        return not self._pile.left
 
     def entries_left(self) -> list[Entry]:
-        return self._entries[self._done :]
+        return self._pile.left
 
 
 @final
@@ -92,28 +106,26 @@ class GiveBack(Unsettled):
         super().__init__(client)
         self._channel: Final = channel
         self._turn: Final = turn
-        self._entries: Final = entries
         self._abandoned: Final = client is None  # nobody waits: the channel is over
         self._queues: Final = queues_of(entries) if queues is None else queues  # theirs, if the caller knows
-        self._done: i64 = 0
+        self._pile: Final = Pile(entries)
         self._holds: bool = False  # are the queues busy with it?
 
     def step(self) -> bool:
-        entries = self._entries
-        end: i64 = self._done
-        while end < len(entries) and self._turn.settles_left > 0:
-            message = entries[end].message
+        left = self._pile.left
+        count: i64 = 0
+        while count < len(left) and self._turn.settles_left > 0:
+            count += 1
+            message = left[len(left) - count].message
             self._turn.settles_left -= READ + (message.size >> 12) if message.absent else 1
-            end += 1
-        if not self._holds and end < len(entries):
+        if not self._holds and count < len(left):
             self._holds = True
             for queue in self._queues:
                 queue.busy += 1
-        part = entries[self._done : end]
-        self._done = end
+        part = self._pile.take(count)
         if part:
             self._channel.give_back(part, self._abandoned)
-        if end < len(entries):
+        if left:
             return False
         if self._holds:
             self._let_go()
@@ -128,7 +140,7 @@ class GiveBack(Unsettled):
                     self._turn.settle_down()  # one queue after the other serves its consumers
 
     def entries_left(self) -> list[Entry]:
-        return self._entries[self._done :]
+        return self._pile.left
 
 
 def queues_of(entries: list[Entry]) -> list[Queue]:
@@ -144,12 +156,22 @@ def queues_of(entries: list[Entry]) -> list[Queue]:
 
 
 def in_groups(entries: list[Entry]) -> list[Entry]:
-    """In the order in which RabbitMQ refuses them: one (queue, consumer) after the other."""
+    """In the order in which RabbitMQ refuses them: one (queue, consumer) after the other. The list is used up."""
     groups: dict[tuple[str, str], list[Entry]] = {}
+    queue: Queue | None = None
+    consumer: Consumer | None = None
+    group: list[Entry] = []
     for entry in entries:
-        consumer = entry.consumer
-        groups.setdefault((entry.queue.name.name, "" if consumer is None else consumer.tag), []).append(entry)
-    return [entry for key in sorted(groups) for entry in groups[key]]
+        if entry.queue is not queue or entry.consumer is not consumer:  # seldom: a look-up for each would take long
+            queue, consumer = entry.queue, entry.consumer
+            group = groups.setdefault((queue.name.name, "" if consumer is None else consumer.tag), [])
+        group.append(entry)
+    if len(groups) < 2:
+        return entries
+    entries.clear()
+    for key in sorted(groups):
+        entries.extend(groups[key])
+    return entries
 
 
 def _name(queue: Queue) -> str:

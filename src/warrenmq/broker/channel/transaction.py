@@ -88,8 +88,11 @@ class Transaction:
 
     def rollback(self) -> None:
         """Forget the publishes; the acknowledged deliveries are outstanding again."""
-        self._publishing.uncommitted = []
-        self.put_back(self.take_acks())
+        leftovers = self._publishing.broker.leftovers
+        leftovers.add(self.take_publishes())
+        acks = self.take_acks()
+        self.put_back(acks)
+        leftovers.add(acks)
 
     def put_back(self, acks: list[BufferedAck]) -> None:
         if acks:
