@@ -10,9 +10,11 @@ import asyncio
 import ipaddress
 import ssl
 from collections import deque
+from collections.abc import Iterable
 from typing import Any, Protocol
 
 from warrenmq.broker.broker import Broker
+from warrenmq.broker.channel.body_frames import BodyFrames
 from warrenmq.broker.channel.sink import Sink
 from warrenmq.broker.connection.connection import Connection
 from warrenmq.server.background import Background
@@ -22,6 +24,7 @@ HIGH_WATER = 1 << 20  # bytes of output the transport buffers before deliveries 
 LOW_WATER = 1 << 18
 GIVEN = 4 << 20  # bytes of large output handed to the loop before it has been round ...
 AT_ONCE = 16  # ... so many parts at a time: a part is a frame at the most
+CUT = 1 << 20  # or so many bytes of a long body: that is cut into frames when it goes
 PASS = 2 << 20  # bytes of small output a turn, about what may come in: many small messages are long work
 LINGER = 3.0  # seconds that a closed connection has to take what was written to it
 
@@ -71,11 +74,12 @@ class ClientTransport(Sink):
         self._server = server
         self._transport: Any = None
         self._connection: Connection | None = None
-        self._waiting: deque[bytes] = deque()  # output that the loop has not got yet
+        self._waiting: deque[bytes | BodyFrames] = deque()  # output that the loop has not got yet
         self._full = False  # the loop has enough for now
         self._given = 0  # bytes handed to the loop since it was last free
         self._passed = 0  # bytes of small output in this turn ...
         self._turn = -1  # ... which is the server's so many-th
+        self._closing = False  # the connection ends when the loop has got all of it
 
     # -- asyncio calls these -----------------------------------------------------------------------------------
 
@@ -153,7 +157,13 @@ class ClientTransport(Sink):
             if self._given >= GIVEN:
                 self._server.background.later(0, "output", self._free)
 
-    def _keep(self, parts: list[bytes]) -> None:
+    def write_body(self, frames: BodyFrames) -> None:
+        idle = not self._waiting and not self._full and self._given < GIVEN
+        self._keep([frames])
+        if idle:
+            self._server.background.later(0, "output", self._free)
+
+    def _keep(self, parts: Iterable[bytes | BodyFrames]) -> None:
         if not self._waiting and self._connection is not None:
             self._connection.pause_writing()
         self._waiting.extend(parts)
@@ -169,33 +179,51 @@ class ClientTransport(Sink):
         if self._given >= GIVEN:
             return  # _free comes
         while waiting and not self._full and self._given < GIVEN:
-            parts = [waiting.popleft() for _ in range(min(len(waiting), AT_ONCE))]
+            parts = self._next()
             self._given += sum(map(len, parts))
             self._transport.writelines(parts)
         if self._given >= GIVEN:
             self._server.background.later(0, "output", self._free)
+        elif self._closing:
+            if not waiting:
+                self._transport.close()
         elif not waiting and not self._full and self._connection is not None and not self._connection.output.writable:
             self._server.begin()
             self._connection.resume_writing()
             self._server.fed(0)
 
+    def _next(self) -> list[bytes]:
+        """What of the output the loop gets next; something waits."""
+        parts: list[bytes] = []
+        while self._waiting and len(parts) < AT_ONCE:
+            first = self._waiting[0]
+            if isinstance(first, BodyFrames):
+                parts += first.next(CUT)
+                if first.left:
+                    break
+            else:
+                parts.append(first)
+            self._waiting.popleft()
+        return parts
+
     def close(self) -> None:
-        if self._waiting:
-            self._transport.writelines(list(self._waiting))
-            self._waiting.clear()
-        if self._transport.is_closing():
+        if self._closing or self._transport.is_closing():
             return  # asyncio's TLS transport, once it is closed, no longer knows how much it has to write
-        unread = self._transport.get_write_buffer_size() > 0
-        self._transport.close()
+        unread = len(self._waiting) > 0 or self._transport.get_write_buffer_size() > 0
+        if self._waiting:
+            self._closing = True
+            self._transport.pause_reading()
+        else:
+            self._transport.close()
         if unread:  # a client that does not read would keep its socket for ever
             self._server.background.later(LINGER, "ending a connection that does not read", self._transport.abort)
 
     def pause_reading(self) -> None:
-        if not self._transport.is_closing():
+        if not self._closing and not self._transport.is_closing():
             self._transport.pause_reading()
 
     def resume_reading(self) -> None:
-        if not self._transport.is_closing():
+        if not self._closing and not self._transport.is_closing():
             self._transport.resume_reading()
 
     def is_reading(self) -> bool:

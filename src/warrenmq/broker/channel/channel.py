@@ -32,7 +32,7 @@ from warrenmq.broker.channel.transaction import (
     command_while_committing,
 )
 from warrenmq.broker.durability.durability import WaitsForLog
-from warrenmq.broker.message import Message, write_content
+from warrenmq.broker.message import Message
 from warrenmq.broker.publish import outcomes
 from warrenmq.broker.publish.publisher import Publisher
 from warrenmq.broker.publish.publishing import Publishing, Teller
@@ -296,19 +296,15 @@ class Channel(Teller, Answering, Listener, WaitsForLog, Receiver, Settler):
         if self.state != CHANNEL_OPEN:
             return
         self.publishing.returned += 1
-        w = BytesWriter()
-        w.write(
-            method_frame(
-                self.number,
-                "basic.return",
-                reply_code=code,
-                reply_text=text,
-                exchange=message.origin.exchange,
-                routing_key=message.origin.routing_keys[0],
-            )
+        method = method_frame(
+            self.number,
+            "basic.return",
+            reply_code=code,
+            reply_text=text,
+            exchange=message.origin.exchange,
+            routing_key=message.origin.routing_keys[0],
         )
-        write_content(w, self.number, message, self.connection.output.frame_max)
-        self.reply(w.getvalue())
+        self.reply_with_message(method, message, False)
 
     # -- permissions -------------------------------------------------------------------------------------------
 

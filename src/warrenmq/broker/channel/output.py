@@ -12,13 +12,15 @@ from typing import Final, final
 from librt.strings import BytesWriter
 from mypy_extensions import i64
 
+from warrenmq.broker.channel.body_frames import BodyFrames
 from warrenmq.broker.channel.sink import Sink
 from warrenmq.broker.message import Message, write_content, write_header_frame
 from warrenmq.broker.services.turn import Flushing, Turn
-from warrenmq.wire.constants import FRAME_BODY, FRAME_END
 
 FLUSH_AT: Final = 262144
 LARGE_BODY: Final = 8192  # from here on bodies go to the transport without being copied into the buffer
+SMALL_PART: Final = 64  # what stands between frames is
+LONG_BODY: Final = 4 << 20  # longer ones are cut into frames as the transport wants them
 OUTPUT_LIMIT: Final = 8 << 20  # bytes of answers that may wait for a client that does not read before it is not heard
 
 
@@ -151,22 +153,21 @@ class Output(Flushing):
         chunks = message.chunks
         if chunks is None:
             chunks = [message.body()]
-        left: i64 = message.size
-        lacking: i64 = 0  # what the frame that was begun still needs
-        for chunk in chunks:
-            start: i64 = 0
-            size: i64 = len(chunk)
-            while start < size:
-                if lacking == 0:
-                    lacking = left if left < room else room
-                    w.append(FRAME_BODY)
-                    w.write(bytes(((number >> 8) & 255, number & 255)))
-                    w.write(int(lacking).to_bytes(4, "big"))
-                end: i64 = size if size - start <= lacking else start + lacking
-                self._part(chunk if end - start == size else chunk[start:end])
+        body = BodyFrames(number, chunks, message.size, room)
+        if message.size > LONG_BODY:
+            self._write_long(body)
+            return
+        for part in body.next(message.size):
+            if len(part) < SMALL_PART:
+                w.write(part)
+            else:
+                self._part(part)
                 w = self.buffer
-                lacking -= end - start
-                left -= end - start
-                if lacking == 0:
-                    w.append(FRAME_END)
-                start = end
+
+    def _write_long(self, body: BodyFrames) -> None:
+        """To cut all of it at once, and to copy what is cut, would take long."""
+        self.flush()
+        self.sent += body.octets
+        if not self._over:
+            self._sink.write_body(body)
+            self._count_unsent(body.octets)
