@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from tests.limits.gate import advance
+from tests.rules.test_slices import publish, turn_after_turn
 from warrenmq.broker.queue.fifo import LONG
+from warrenmq.broker.queue.paging import WINDOW
 from warrenmq.broker.queue.read_ahead import PARTS
-from warrenmq.testing.core import Core
+from warrenmq.broker.services.turn import EXPIRIES
+from warrenmq.testing.core import Core, UnsyncedFiles
+from warrenmq.testing.core_client import CoreClient
 
 pytestmark = pytest.mark.pure
 
@@ -66,3 +72,126 @@ def test_a_queue_that_is_deleted_or_purged_meanwhile_reads_no_more_of_it(core: C
         advance(core, 1)
     assert not core.broker.jobs.busy()
     assert "q" not in core.broker.vhosts["/"].queues or core.queue("q").ready == 0
+
+
+# --- what expires or is over a limit
+
+
+class Reads(UnsyncedFiles):
+    """Counts what is read."""
+
+    def __init__(self) -> None:
+        self.octets = 0
+
+    def read(self, descriptor: int, length: int, offset: int) -> bytes:
+        data = super().read(descriptor, length, offset)
+        self.octets += len(data)
+        return data
+
+
+def dropping(core: Core, way: str, name: str = "q", **arguments: object) -> CoreClient:
+    """A queue on disk, a long body first, then some short ones, whose first is to be dropped or has just been."""
+    client = core.client(persistent=True)
+    ttl = {"x-message-ttl": 1000} if way == "expired" else {}
+    client.call("queue.declare", queue=name, durable=True, arguments=ttl | arguments)
+    client.publish("", name, BODY)
+    if way == "expired":
+        advance(core, 500)
+    for body in (b"1", b"2", b"3"):
+        client.publish("", name, body)
+    return client
+
+
+def drop(core: Core, way: str) -> None:
+    if way == "expired":
+        advance_rules(core, 500)
+    else:
+        core.policy("^q$", max_length=3)
+
+
+def advance_rules(core: Core, milliseconds: int) -> None:
+    """What is due by then, in one turn; later turns do not come yet."""
+    core.clock.set_ms(core.clock.now_ms() + milliseconds)
+    core.broker.begin_turn()
+    while core.broker.timers.run_next(core.broker.turn.now):
+        pass
+    core.broker.end_turn()
+
+
+WAYS = ["expired", "maxlen"]
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_what_is_dropped_for_good_is_not_read(tmp_path: Path, way: str) -> None:
+    files = Reads()
+    core = Core(tmp_path, files)
+    dropping(core, way)
+    before = files.octets
+    core.restart()
+    drop(core, way)
+    assert not core.broker.jobs.busy()
+    assert files.octets - before < PIECE
+    client = core.client()
+    assert client.call("queue.declare", queue="q", passive=True)["message_count"] == 3
+    assert client.get("q") == "1"
+    core.restart(clean=False)
+    assert core.queue("q").ready == 3  # the log knows that it went
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_what_becomes_a_dead_letter_is_read_some_a_turn_and_those_behind_it_wait(tmp_path: Path, way: str) -> None:
+    files = Reads()
+    core = Core(tmp_path, files)
+    letters = {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dead"}
+    dropping(core, way, **letters)
+    core.client().call("queue.declare", queue="dead", durable=True)
+    core.restart()
+    client, asking = core.client(), core.client()
+    client.call("basic.consume", queue="dead", no_ack=True)
+    before = files.octets
+    drop(core, way)
+    asking.send("queue.declare", queue="q", passive=True)
+    asking.send("basic.get", queue="q", no_ack=True)
+    assert core.broker.jobs.busy()
+    read = [files.octets - before]
+    while core.broker.jobs.busy():
+        assert asking.take() == []
+        before = files.octets
+        core.broker.begin_turn()
+        core.broker.jobs.fire()
+        core.broker.end_turn()
+        read.append(files.octets - before)
+        assert len(read) < 100
+    assert sum(read) >= len(BODY) and max(read) <= (PARTS + 1) * 2 * PIECE
+    advance(core, 1)
+    (letter,) = client.deliveries()
+    assert letter.body == BODY
+    counted, got = asking.take()
+    assert (counted["message_count"], got.body) == (3, b"1")
+
+
+def test_very_many_that_expire_on_disk_are_not_read_and_go_a_bounded_number_a_turn(tmp_path: Path) -> None:
+    files = Reads()
+    core = Core(tmp_path, files)
+    client = core.client()
+    client.call("queue.declare", queue="q", durable=True, arguments={"x-message-ttl": 1000})
+    count = 2 * EXPIRIES + 500
+    publish(client, "q", range(count), delivery_mode=2)
+    core.restart()
+    before = files.octets
+    core.clock.set_ms(core.clock.now_ms() + 1000)
+    gone = turn_after_turn(core, "q")
+    assert sum(gone) == count and max(gone) <= EXPIRIES and len(gone) >= 3
+    assert files.octets == before
+
+
+def test_what_no_longer_fits_into_memory_gives_its_room_back_when_it_expires_unread(core: Core) -> None:
+    core.broker.pressure.memory_half_full = True
+    client = core.client()
+    client.call("queue.declare", queue="q", arguments={"x-message-ttl": 1000})
+    publish(client, "q", range(WINDOW + 500))
+    assert core.queue("q")._fifo.paged > 0
+    core.clock.set_ms(core.clock.now_ms() + 1000)
+    turn_after_turn(core, "q")
+    assert core.queue("q").ready == 0
+    assert sum(int(spill.held) for spill in core.transient.open_files.values()) == 0

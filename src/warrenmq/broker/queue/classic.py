@@ -286,14 +286,14 @@ class ClassicQueue(Queue, Lender):
         fifo = self._fifo
         if self.max_priority > 0:
             fifo = self._first_fifo()
-        if fifo.paged > 0 and self._reads_ahead(fifo):
-            return None
         if self.expiring:
             self.expire_heads(self.broker.turn.now - 1, 2)
-            if self.behind:
+            if self.behind or self.busy:
                 return None
             if self.max_priority > 0:
                 fifo = self._first_fifo()
+        if fifo.paged > 0 and self._reads_ahead(fifo):
+            return None
         if self.durable:
             head = fifo.peek()
             promise = self._promise
@@ -315,6 +315,8 @@ class ClassicQueue(Queue, Lender):
         address = fifo.unread_head()
         if address == 0 or len(self.broker.log.body_parts(address)) == 0:
             return False
+        if address == fifo.awaited:
+            return True
         self.broker.jobs.add(ReadAhead(self, fifo, address))
         return self.busy > 0
 
@@ -409,6 +411,7 @@ class ClassicQueue(Queue, Lender):
         """Drop heads that are over a limit, ``least`` in any case; says whether none is left."""
         broker = self.broker
         s = self.settings
+        buried = s.dead_letter_exchange is not None  # else nobody needs what is dropped: it is not read
         while self.ready > 0 and (
             (s.max_length >= 0 and self.ready > s.max_length) or (s.max_bytes >= 0 and self.ready_bytes > s.max_bytes)
         ):
@@ -416,10 +419,13 @@ class ClassicQueue(Queue, Lender):
                 if least <= 0:
                     return False
                 least -= 1
-            entry = (self._first_fifo() if self.max_priority > 0 else self._fifo).pop()  # the head: delivered next
+            fifo = self._first_fifo() if self.max_priority > 0 else self._fifo  # its head: delivered next
+            if buried and fifo.paged > 0 and self._reads_ahead(fifo):
+                return False
+            entry = fifo.pop() if buried else fifo.pop_unread()
             if entry is None:
                 return True
-            broker.turn.expiries_left -= 1 + (entry.message.size >> 12)
+            broker.turn.expiries_left -= 1 if entry.message.absent else 1 + (entry.message.size >> 12)
             self.ready -= 1
             self.ready_bytes -= entry.message.size
             self.overlooked = False
@@ -438,10 +444,11 @@ class ClassicQueue(Queue, Lender):
             return
         if self.behind:
             now = broker.turn.now  # what was to go in an earlier turn
+        buried = self.settings.dead_letter_exchange is not None
         while self.ready > 0:
             fifo = self._first_fifo() if self.max_priority > 0 else self._fifo
-            head = fifo.peek()
-            if head is None or head.expires_at == 0 or head.expires_at > now:
+            expires_at = fifo.head_expiry()
+            if expires_at == 0 or expires_at > now:
                 break
             if broker.turn.expiries_left <= 0:
                 if least <= 0:
@@ -449,9 +456,18 @@ class ClassicQueue(Queue, Lender):
                     broker.timers.arm(self._head_expiry, broker.turn.now)
                     return
                 least -= 1
-            fifo.pop()
+            if buried and fifo.paged > 0 and self._reads_ahead(fifo):
+                return  # when it is read, this goes on
+            if buried:
+                head = fifo.peek()
+                if head is None or head.expires_at != expires_at:
+                    continue  # what stood here is damaged, and set aside
+                fifo.pop()
+            else:
+                head = fifo.pop_unread()
+                assert head is not None
             size = head.message.size
-            broker.turn.expiries_left -= 1 + (size >> 12)
+            broker.turn.expiries_left -= 1 if head.message.absent else 1 + (size >> 12)
             self.ready -= 1
             self.ready_bytes -= size
             self.give_up(head, "expired")
@@ -467,7 +483,7 @@ class ClassicQueue(Queue, Lender):
             raise Postponed
         if self.expiring:
             self.expire_heads(self.broker.turn.now - 1)
-            if self.behind:
+            if self.behind or self.busy:
                 raise Postponed
 
     def check_readable(self) -> None:
@@ -478,9 +494,9 @@ class ClassicQueue(Queue, Lender):
     def arm_head_expiry(self) -> None:
         if self.overlooked:
             return
-        head = (self._first_fifo() if self.max_priority > 0 else self._fifo).peek()
-        if head is not None and head.expires_at:
-            self.broker.timers.arm(self._head_expiry, head.expires_at)
+        expires_at = (self._first_fifo() if self.max_priority > 0 else self._fifo).head_expiry()
+        if expires_at:
+            self.broker.timers.arm(self._head_expiry, expires_at)
         elif self._head_expiry.due >= 0:
             self.broker.timers.cancel(self._head_expiry)
 

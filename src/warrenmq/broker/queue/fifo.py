@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final, final
 from librt.vecs import append, vec
 from mypy_extensions import i64
 
-from warrenmq.broker.message import Message, message_from
+from warrenmq.broker.message import Message, Origin, message_from
 from warrenmq.broker.queue import holder, paging
 from warrenmq.broker.queue.entry import Entry
 from warrenmq.broker.queue.page import MOVED, PAGE, PERSISTENT, REDELIVERED, Page
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 PAGE_IN: Final = 256  # entries read back at a time
 PAGE_IN_BYTES: Final = 4 << 20  # or fewer, of so many bytes; at least one
 LONG: Final = 16 << 20  # bodies beyond this are read some a turn
+NOWHERE: Final = Origin("", [""])  # of a message that nobody looks at any more
 PRIORITY_BIT: Final = 0x08  # of octet 12 of a content header: it has a priority
 
 
@@ -46,7 +47,8 @@ class Fifo:
     def __init__(self, queue: Queue, priority: i64) -> None:
         self._queue: Final = queue
         self.priority: Final = priority
-        self._ahead: i64 = 0  # a long body that was read before it is taken: its address ...
+        self.awaited: i64 = 0  # the address of a long body that is being read
+        self._ahead: i64 = 0  # one that was read before it is taken: its address ...
         self._ahead_pieces: list[bytes] | None = None  # ... and what was read
         self._returned: Final = Returned()
         self._items: list[Entry | None] = []
@@ -124,6 +126,47 @@ class Fifo:
         self.length -= 1
         return entry
 
+    def pop_unread(self) -> Entry | None:
+        """Take the oldest entry for good: its content is not read if it is not in memory."""
+        if self.paged == 0 or self._returned.count or self._head < len(self._items):
+            return self.pop()
+        page = self._pages[self._first_page]
+        i = page.start
+        address = page.addresses[i]
+        if address == 0:
+            return self.pop()
+        if address < 0:
+            self._queue.broker.transient.free(-address)
+            address = 0
+        meta = page.metas[i]
+        message = Message(NOWHERE, 0, b"", 0, 0, meta >> 8, (meta & PERSISTENT) != 0)
+        message.address = address
+        message.absent = True
+        entry = Entry(message, self._queue, page.position(i))
+        self._skip(page)
+        return entry
+
+    def _skip(self, page: Page) -> None:
+        """The first entry of the first page is taken."""
+        page.start += 1
+        self.paged -= 1
+        self.length -= 1
+        if page.start == len(page.addresses):
+            self._next_page()
+
+    def head_expiry(self) -> i64:
+        """When the oldest entry expires, 0 for never or when there is none; nothing is read."""
+        if self._returned.count:
+            return self._returned.next().expires_at
+        if self._head < len(self._items):
+            item = self._items[self._head]
+            return 0 if item is None else item.expires_at
+        if self.paged == 0:
+            return 0
+        page = self._pages[self._first_page]
+        expiries = page.expiries
+        return 0 if expiries is None else expiries[page.start]
+
     def head_size(self) -> i64:
         """Body size of the oldest entry, without reading its content."""
         if self._returned.count:
@@ -170,11 +213,7 @@ class Fifo:
         expiries = page.expiries
         expires_at: i64 = 0 if expiries is None else expiries[i]
         lease.add(page.addresses[i], page.position(i), meta >> 8, priority, meta & REDELIVERED, expires_at)
-        page.start = i + 1
-        self.paged -= 1
-        self.length -= 1
-        if page.start == len(page.addresses):
-            self._next_page()
+        self._skip(page)
 
     def _next_page(self) -> None:
         """The first page is used up."""

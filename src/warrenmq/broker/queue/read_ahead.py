@@ -30,11 +30,13 @@ class ReadAhead(Job):
         self._parts: Final = queue.broker.log.body_parts(address)
         self._read: Final[list[bytes]] = []
         queue.busy += 1
+        fifo.awaited = address
 
     def step(self) -> bool:
         queue = self._queue
         if not queue.gone and self._fifo.unread_head() == self._address and self._reads_on():
             return False
+        self._fifo.awaited = 0
         queue.busy -= 1
         if queue.busy == 0 and not queue.gone:
             queue.came_back()
