@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from warrenmq.broker.queue.read_ahead import PARTS
 from warrenmq.broker.services.turn import EXPIRIES
 from warrenmq.testing.core import Core, UnsyncedFiles
 from warrenmq.testing.core_client import CoreClient
+from warrenmq.wire.fields import from_python
 
 pytestmark = pytest.mark.pure
 
@@ -195,3 +197,22 @@ def test_what_no_longer_fits_into_memory_gives_its_room_back_when_it_expires_unr
     turn_after_turn(core, "q")
     assert core.queue("q").ready == 0
     assert sum(int(spill.held) for spill in core.transient.open_files.values()) == 0
+
+
+# --- routing
+
+
+def test_a_long_body_is_not_copied_to_be_routed_by_its_headers(core: Core) -> None:
+    client = core.client()
+    client.call("queue.declare", queue="q")
+    client.call("queue.bind", queue="q", exchange="amq.headers", arguments={"x-match": "any", "kind": "long"})
+    client.call("queue.bind", queue="q", exchange="amq.direct", routing_key="q")
+    peaks = []
+    for exchange in ("amq.direct", "amq.headers"):
+        frames = client.published(exchange, "q", BODY, headers=from_python({"kind": "long"}))
+        tracemalloc.start()
+        client.feed(frames)
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert core.queue("q").ready == 2
+    assert peaks[1] < peaks[0] + len(BODY) // 2

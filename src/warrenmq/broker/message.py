@@ -127,7 +127,7 @@ class Message:
         return BasicMessage(
             Resource(virtual_host, "exchange", self.origin.exchange),
             self.origin.routing_keys,
-            Content(self.header(), self.body()),
+            Content(self.header(), self.body()) if self.chunks is None else Content(self.header(), b"", self.chunks),
             self.id,
             self.persistent,
         )

@@ -144,12 +144,22 @@ class Exchange(Destination):
 
 @final
 class Content:
-    """A message's content header payload and body; properties are decoded only when asked for."""
+    """A message's content header payload and body; properties are decoded, and a body in pieces joined, only when asked
+    for: that one is routed is no reason."""
 
-    def __init__(self, header: bytes, body: bytes) -> None:
+    def __init__(self, header: bytes, body: bytes, pieces: list[bytes] | None = None) -> None:
         self.header: Final = header  # payload of the content header frame: class, weight, size, flags, properties
-        self.body: Final = body
+        self._body: bytes = body
+        self._pieces: list[bytes] | None = pieces  # of the body, until it is joined
         self._properties: Properties | None = None
+
+    @property
+    def body(self) -> bytes:
+        pieces = self._pieces
+        if pieces is not None:
+            self._body = b"".join(pieces)
+            self._pieces = None
+        return self._body
 
     @property
     def properties(self) -> Properties:
