@@ -39,7 +39,16 @@ def test_a_silent_client_is_dropped_after_two_to_three_timeouts(core: Core, seco
     waited = silence_until_dropped(core, client)
     assert 2000 * seconds <= waited <= 3000 * seconds, waited
     assert "missed_heartbeats" in [name for name, _ in core.notes.seen]
+    [closed] = core.notes.named("connection_closed")
+    assert closed["reason"] == f"missed heartbeats from client, timeout: {seconds}s"
     assert len(core.broker.connections) == 0
+
+
+def test_the_log_says_why_a_connection_ended(core: Core) -> None:
+    core.client().send("connection.close", 0, reply_code=200, reply_text="", class_id=0, method_id=0)
+    gone = core.client()
+    gone.connection.lost("the client went away")
+    assert [fields["reason"] for fields in core.notes.named("connection_closed")] == ["closed", "the client went away"]
 
 
 def test_any_octet_counts_as_a_sign_of_life(core: Core) -> None:

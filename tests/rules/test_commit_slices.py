@@ -290,3 +290,29 @@ def test_no_command_is_taken_meanwhile(core: Core) -> None:
     (close,) = client.take()
     assert (close.name, close["reply_code"]) == ("connection.close", 504)
     assert core.queue("q").ready == MANY
+
+
+def test_a_channel_that_was_closed_while_its_commit_was_asked_about_is_not_closed_again(core: Core) -> None:
+    client = core.client()
+    client.call("queue.declare", queue="held", arguments={"x-consumer-timeout": 60_000})
+    client.publish("", "held", b"never acknowledged")
+    client.call("basic.consume", queue="held")
+    client.call("queue.declare", queue="full", arguments={"x-max-length": 0, "x-overflow": "reject-publish"})
+    client.call("queue.declare", queue="q")
+    client.call("tx.select")
+    publish(client, "q", range(SLICE))
+    publish(client, "full", range(1))
+    core.clock.set_ms(core.clock.now_ms() + 200_000)
+    client.take()
+    client.send("tx.commit")
+    assert core.broker.jobs.busy() and names(client) == []
+    core.broker.begin_turn()
+    core.broker.timers.run_next(core.broker.turn.now)  # what has been unacknowledged for too long
+    core.broker.end_turn()
+    client._collect()
+    assert [(got.name, got["reply_code"]) for got in client.take()] == [("channel.close", 406)]
+    finish(core, client)
+    assert names(client) == [] and core.queue("q").ready == 0
+    client.send("channel.close-ok")
+    client.open(1)
+    assert client.call("queue.declare", queue="q", passive=True).name == "queue.declare-ok"

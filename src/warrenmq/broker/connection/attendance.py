@@ -26,8 +26,8 @@ class Attendance:
     def __len__(self) -> int:
         raise NotImplementedError
 
-    def gone(self, connection: Session) -> None:
-        """It has ended."""
+    def gone(self, connection: Session, reason: str) -> None:
+        """It has ended, and why."""
         raise NotImplementedError
 
     def vhost_opened(self, username: str) -> None:

@@ -243,7 +243,7 @@ class Connection(Dialogue, Charged):
         self._heartbeat_timer.release()
         self._deadline.release()
         self.sink.close()
-        self.connections.gone(self)
+        self.connections.gone(self, reason)
 
     # -- output ------------------------------------------------------------------------------------------------
 

@@ -42,7 +42,7 @@ class Connections(Attendance):
         self._all[connection] = True
         self._totals.connections_opened += 1
 
-    def gone(self, connection: Session) -> None:
+    def gone(self, connection: Session, reason: str) -> None:
         assert isinstance(connection, Connection)
         del self._all[connection]
         self._totals.connections_closed += 1
@@ -50,7 +50,7 @@ class Connections(Attendance):
         if vhost is not None:
             vhost.connections -= 1
             self.vhost_left(connection.username)
-            reports.about("info", "connection_closed", connection)
+            reports.about("info", "connection_closed", connection, reason)
 
     def pieces_with(self, queue: Queue) -> list[list[Entry | None]]:
         """What is with consumers, or on its way back from them, among others' and gaps: copies, as they are at this

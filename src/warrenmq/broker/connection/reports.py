@@ -18,17 +18,16 @@ LONGEST: Final = 100  # characters of what a stranger sent
 UNTOLD: Final = "SYNTAX_ERROR - before the login; the client was told what it sent, which may hold a password"
 
 
-def about(level: str, event: str, connection: Session) -> None:
+def about(level: str, event: str, connection: Session, reason: str = "") -> None:
     vhost = connection.vhost
-    connection.broker.notes.event(
-        level,
-        event,
-        {
-            "connection": connection.name,
-            "user": connection.username,
-            "vhost": "" if vhost is None else vhost.name,
-        },
-    )
+    fields: dict[str, object] = {
+        "connection": connection.name,
+        "user": connection.username,
+        "vhost": "" if vhost is None else vhost.name,
+    }
+    if reason:
+        fields["reason"] = reason
+    connection.broker.notes.event(level, event, fields)
 
 
 def error(scope: str, connection: Session, channel: i64, raised: AmqpError) -> None:
