@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.limits.gate import advance
+from tests.rules.test_drop_slices import live
 from tests.rules.test_slices import publish, turn_after_turn
 from warrenmq.broker.queue.fifo import LONG
 from warrenmq.broker.queue.paging import WINDOW
@@ -216,3 +217,101 @@ def test_a_long_body_is_not_copied_to_be_routed_by_its_headers(core: Core) -> No
         tracemalloc.stop()
     assert core.queue("q").ready == 2
     assert peaks[1] < peaks[0] + len(BODY) // 2
+
+
+# --- into the log
+
+
+class Writes(UnsyncedFiles):
+    """Counts what is written."""
+
+    def __init__(self) -> None:
+        self.octets = 0
+
+    def write(self, descriptor: int, parts: list[bytes], offset: int) -> None:
+        self.octets += sum(map(len, parts))
+        super().write(descriptor, parts, offset)
+
+
+ARRIVALS = ["a durable queue", "a transaction", "a headers exchange", "a delayed exchange", "a quorum queue"]
+MIB = 1 << 20
+
+
+def arriving(core: Core, way: str) -> tuple[CoreClient, bytes]:
+    client = core.client()
+    client.call("queue.declare", queue="q", durable=True)
+    mode = 2
+    exchange = ""
+    headers = from_python({})
+    if way == "a transaction":
+        client.call("tx.select")
+    elif way == "a headers exchange":
+        exchange = "amq.headers"
+        client.call("queue.bind", queue="q", exchange=exchange, arguments={"x-match": "all"})
+    elif way == "a delayed exchange":
+        exchange = "later"
+        arguments = {"x-delayed-type": "fanout"}
+        client.call("exchange.declare", exchange=exchange, type="x-delayed-message", durable=True, arguments=arguments)
+        client.call("queue.bind", queue="q", exchange=exchange)
+        headers = from_python({"x-delay": 1000})
+    elif way == "a quorum queue":
+        client.call("queue.delete", queue="q")
+        client.call("queue.declare", queue="q", durable=True, arguments={"x-queue-type": "quorum"})
+        mode = 1
+    return client, client.published(exchange, "q", BODY, headers=headers, delivery_mode=mode)
+
+
+@pytest.mark.parametrize("way", ARRIVALS)
+def test_a_long_body_goes_to_the_log_as_it_comes(tmp_path: Path, way: str) -> None:
+    files = Writes()
+    core = Core(tmp_path, files)
+    client, frames = arriving(core, way)
+    logged = []
+    for at in range(0, len(frames), MIB):
+        before = files.octets
+        client.feed(frames[at : at + MIB])
+        logged.append(files.octets - before)
+    if way == "a transaction":
+        before = files.octets
+        client.call("tx.commit")
+        logged.append(files.octets - before)
+    if way == "a delayed exchange":
+        advance(core, 1000)
+    assert sum(logged) > len(BODY) and max(logged) < 4 * MIB  # up to two reads of it are one batch, and some zeros
+    core.restart(clean=False)
+    client = core.client()
+    client.call("basic.consume", queue="q")
+    turns_until_whole(core)
+    assert client.bodies() == [BODY]
+
+
+@pytest.mark.parametrize("end", ["tx.rollback", "channel.close", "lost", "refused"])
+def test_what_the_log_has_of_a_transaction_that_is_not_committed_is_garbage(core: Core, end: str) -> None:
+    client = core.client(persistent=True)
+    client.call("queue.declare", queue="q", durable=True)
+    client.call("queue.declare", queue="full", arguments={"x-max-length": 0, "x-overflow": "reject-publish"})
+    client.call("tx.select")
+    client.publish("", "q", BODY)
+    assert live(core) > 50
+    if end == "channel.close":
+        client.send(end, reply_code=200, reply_text="", class_id=0, method_id=0)
+    elif end == "lost":
+        client.connection.lost("gone")
+        core.turn()
+    elif end == "refused":
+        client.publish("", "full", b"x")
+        assert client.call("tx.commit").name == "channel.close"
+    else:
+        client.call(end)
+    assert live(core) == 0
+
+
+def test_what_no_queue_takes_at_the_commit_is_garbage_in_the_log(core: Core) -> None:
+    client = core.client(persistent=True)
+    client.call("queue.declare", queue="q", durable=True)
+    client.call("tx.select")
+    client.publish("", "q", BODY)
+    core.client().call("queue.delete", queue="q")
+    assert live(core) > 50
+    assert client.call("tx.commit").name == "tx.commit-ok"
+    assert live(core) == 0

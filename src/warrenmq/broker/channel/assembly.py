@@ -98,18 +98,19 @@ class Assembly:
     def _will_be_logged(self, header: bytes) -> bool:
         """Will the body go to the log? Then its pieces may go there as they come."""
         publishing = self._publishing
-        if not publishing.is_plain():
-            return False
+        if publishing.broker.interceptors.of_messages:
+            return False  # it may be another one that is published
         try:
-            if peek_properties(header).delivery_mode != 2:
-                return False
+            persistent = peek_properties(header).delivery_mode == 2
             route = resolve(publishing, self._arguments, self.size)
         except AmqpError:
             return False  # told when the content is complete
+        if route.waits and route.exchange.durable:
+            return True
         for queue in route.queues:
-            if queue.durable:
+            if queue.keeps_all or (persistent and queue.durable):
                 return True
-        return False
+        return persistent and not route.static  # whose it is shows when all of it is here
 
     def body(self, receiver: Receiver, payload: bytes) -> None:
         """A content body frame."""
@@ -156,6 +157,8 @@ class Assembly:
         try:
             publish(publishing, self._arguments, message)
         finally:
+            if publishing.large_body is None:
+                self._large = None  # the transaction has it
             publishing.large_body = None
             self.abandon()
 

@@ -16,7 +16,7 @@ from mypy_extensions import i64
 from warrenmq.broker.channel.settling import FEW, GiveBack, Settle, Unsettled, in_groups
 from warrenmq.broker.channel.transaction import ACK, NACK_OR_REJECT, REQUEUE, BufferedAck
 from warrenmq.broker.publish.outcomes import deliver
-from warrenmq.broker.publish.publishing import Uncommitted
+from warrenmq.broker.publish.publishing import Uncommitted, forget
 from warrenmq.broker.queue.entry import Entry
 from warrenmq.wire.methods import SPECS_BY_NAME, method_frame
 from warrenmq.wire.replies import NOT_IMPLEMENTED, PRECONDITION_FAILED, AmqpError
@@ -166,6 +166,7 @@ class Commit(Unsettled):
         else:  # the channel is gone
             entries = [entry for ack in self._acks for entry in ack.taken.entries]
             self._channel.broker.jobs.add(GiveBack(self._channel, None, self._channel.broker.turn, entries))
+        forget(self._publishes)
         self._channel.broker.leftovers.add(self._publishes)
         self._channel.broker.leftovers.add(self._acks)
         self._acks = []
@@ -190,7 +191,11 @@ class Commit(Unsettled):
                     break
             self._queued = self._queued or len(queues) > 0
             p.message.moved = True  # with the rest of its transaction or not at all: a failing disk takes no part back
+            channel.publishing.large_body = p.body
             deliver(channel.publishing, p.exchange, p.message, queues, p.routed, p.mandatory, 0, True)
+            channel.publishing.large_body = None
+            if p.body is not None:
+                p.body.abandon()  # unless a queue or a schedule took it
         if self._queued and self._acks:
             broker.settle_down()  # consumers get what was published before what goes back
         return True

@@ -11,7 +11,7 @@ from typing import Final, final
 from mypy_extensions import i64
 
 from warrenmq.broker.channel.acks import Taken, Unacked
-from warrenmq.broker.publish.publishing import Publishing, Uncommitted
+from warrenmq.broker.publish.publishing import Publishing, Uncommitted, forget
 from warrenmq.broker.queue.entry import Entry
 from warrenmq.broker.records import Delivery
 from warrenmq.wire.methods import MethodSpec
@@ -89,7 +89,9 @@ class Transaction:
     def rollback(self) -> None:
         """Forget the publishes; the acknowledged deliveries are outstanding again."""
         leftovers = self._publishing.broker.leftovers
-        leftovers.add(self.take_publishes())
+        publishes = self.take_publishes()
+        forget(publishes)
+        leftovers.add(publishes)
         acks = self.take_acks()
         self.put_back(acks)
         leftovers.add(acks)

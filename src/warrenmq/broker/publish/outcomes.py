@@ -49,7 +49,7 @@ def deliver(
     exchange.messages_in += 1
     exchange.messages_out += len(queues)
     if promised:
-        outcome = accept(publishing.broker, message, queues, None)
+        outcome = accept(publishing.broker, message, queues, publishing.large_body)
     else:
         outcome = offer(publishing.broker, message, queues, publishing.large_body)
     if routed is not None and routed.scheduled:

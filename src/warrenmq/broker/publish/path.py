@@ -91,7 +91,9 @@ def publish(publishing: Publishing, arguments: bytes, message: Message) -> None:
                 check_configure_permission(publishing.publisher, owned)
     tap(publishing, message, queues)
     if publishing.uncommitted is not None:
-        publishing.uncommitted.append(Uncommitted(route.exchange, message, queues, routed, route.mandatory, number))
+        body = publishing.take_large_body()
+        waiting = Uncommitted(route.exchange, message, queues, routed, route.mandatory, number, body)
+        publishing.uncommitted.append(waiting)
     else:
         deliver(publishing, route.exchange, message, queues, routed, route.mandatory, number)
 

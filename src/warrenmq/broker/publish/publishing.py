@@ -57,6 +57,7 @@ class Uncommitted:
         routed: Routed | None,
         mandatory: bool,
         number: i64,
+        body: LargeBody | None,
     ) -> None:
         self.exchange: Final = exchange
         self.message: Final = message
@@ -64,6 +65,14 @@ class Uncommitted:
         self.routed: Final = routed
         self.mandatory: Final = mandatory
         self.number: Final = number
+        self.body: Final = body  # what the log has of it already
+
+
+def forget(publishes: list[Uncommitted]) -> None:
+    """They will not be committed: nobody needs what the log has of them."""
+    for one in publishes:
+        if one.body is not None:
+            one.body.abandon()
 
 
 @final
@@ -112,6 +121,12 @@ class Publishing:
             self.last_number += 1
             return self.last_number
         return 0
+
+    def take_large_body(self) -> LargeBody | None:
+        """The body that has just come in pieces is somebody else's from now on."""
+        body = self.large_body
+        self.large_body = None
+        return body
 
     def is_plain(self) -> bool:
         """Does nothing but the queues wait for a publish? No transaction, nobody who amends messages."""
