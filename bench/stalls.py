@@ -288,6 +288,17 @@ def nack(target: Target) -> Attack:
     return strike
 
 
+@attack("1,000,000 messages are discarded by one nack")
+def discard(target: Target) -> Attack:
+    channel = taken(target, target.count(1_000_000))
+
+    def strike() -> None:
+        channel.basic_nack(0, multiple=True, requeue=False)
+        channel.basic_qos(1)
+
+    return strike
+
+
 @attack("300,000 messages are given back, each by a nack of its own")
 def single_nacks(target: Target) -> Attack:
     count = target.count(300_000)
@@ -344,7 +355,18 @@ def commit_acks(target: Target) -> Attack:
     return strike
 
 
-@attack("the same, rolled back")
+@attack("a transaction of 300,000 acknowledgements, each of one message, is committed")
+def commit_single_acks(target: Target) -> Attack:
+    count = target.count(300_000)
+    channel = taken(target, count)
+    channel.tx_select()
+    for tag in range(1, count + 1):
+        channel.basic_ack(tag)
+    channel.connection.flush()
+    return lambda: channel.tx_commit()
+
+
+@attack("a transaction of 1,000,000 acknowledgements is rolled back")
 def rollback_acks(target: Target) -> Attack:
     channel = taken(target, target.count(1_000_000))
     channel.tx_select()
@@ -519,6 +541,33 @@ def persistent_body(target: Target) -> Attack:
         channel.wait_for_confirms(600)
         channel.basic_consume("q", no_ack=True)
         channel.receive(600)
+
+    return strike
+
+
+@attack("a persistent body of 512 MB is committed in a transaction")
+def committed_body(target: Target) -> Attack:
+    channel = target.connect().channel()
+    channel.queue_declare("q", durable=True)
+    channel.tx_select()
+    content = bytes(target.count(512 << 20))
+
+    def strike() -> None:
+        channel.basic_publish("", "q", content, Properties(delivery_mode=2))
+        channel.tx_commit()
+
+    return strike
+
+
+@attack("a body of 512 MB that no queue takes is returned")
+def returned_body(target: Target) -> Attack:
+    channel = target.connect().channel()
+    channel.confirm_select()
+    content = bytes(target.count(512 << 20))
+
+    def strike() -> None:
+        channel.basic_publish("", "nowhere", content, mandatory=True)
+        channel.wait_for_confirms(600)
 
     return strike
 
