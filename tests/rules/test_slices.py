@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -210,6 +211,18 @@ def test_many_acks_at_once_share_the_bound_of_a_turn(core: Core, holding: CoreCl
     for _ in range(20):
         advance(core, 1)
     assert core.queue("q").unacked == HELD - max(range(5000, HELD, 5000))
+
+
+def test_deliveries_that_need_no_ack_in_between_do_not_have_all_others_moved(core: Core, holding: CoreClient) -> None:
+    holding.call("queue.declare", queue="other")
+    holding.call("basic.consume", queue="other", no_ack=True)
+    publish(holding, "other", range(1000))
+    tracemalloc.start()
+    publish(holding, "q", range(1))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert core.queue("q").unacked == HELD + 1
+    assert peak < 20 * HELD  # a list of them alone may grow by so much
 
 
 # --- giving back

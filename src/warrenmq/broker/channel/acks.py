@@ -56,7 +56,7 @@ class Unacked:
             self._head = 0
             self._base = tag
         gap: i64 = tag - self._base - len(slots)
-        if gap > 64:
+        if gap > 64 and self.count * 4 < len(slots) + gap:
             self._to_sparse()[tag] = entry
             self._tags.append(tag)
             return
