@@ -22,8 +22,8 @@ from typing import Any
 from tests.support import planting
 from warrenmq.broker import dead_letter, expiration
 from warrenmq.broker.channel.acks import Unacked
-from warrenmq.broker.channel.channel import Channel
 from warrenmq.broker.channel.committing import Commit
+from warrenmq.broker.channel.outstanding import Outstanding
 from warrenmq.broker.channel.transaction import REJECT, REQUEUE, BufferedAck, Transaction
 from warrenmq.broker.delivering import deaths
 from warrenmq.broker.delivering.delivering import ACCEPTED, REFUSED
@@ -182,7 +182,7 @@ FAULTS = (
     Fault("one matching header of several is enough for x-match all", Rule.holds, always, "routing"),
     Fault("ack multiple leaves out the tag itself", Unacked.take_up_to, up_to_the_one_before, "settling"),
     Fault("a requeued message is not flagged redelivered", ClassicQueue.requeue, requeued_unflagged, "settling"),
-    Fault("an unknown delivery tag is ignored", Channel.basic_ack, errors_are_ignored, "settling"),
+    Fault("an unknown delivery tag is ignored", Outstanding.ack, errors_are_ignored, "settling"),
     Fault("prefetch allows one more", Consumer.is_full, full_with_one_more, "settling"),
     Fault("get counts itself among what is left", methods.method_frame, one_more_is_left, "settling"),
     Fault("rollback forgets the acknowledged deliveries", Transaction.put_back, nothing, "transactions"),

@@ -9,8 +9,6 @@ import ast
 from pathlib import Path
 
 import pytest
-
-import warrenmq
 from warrenmq.broker.channel.states import (
     CHANNEL,
     CHANNEL_CLOSED,
@@ -22,6 +20,8 @@ from warrenmq.broker.channel.states import (
     IllegalTransition,
     Transitions,
 )
+
+import warrenmq
 from warrenmq.testing.core import Core
 
 pytestmark = pytest.mark.pure
@@ -93,22 +93,22 @@ def test_a_connection_and_a_channel_refuse_what_is_not_in_the_table(tmp_path: Pa
     core = Core(tmp_path)
     connection = core.client().connection
     channel = connection.channels[1]
-    assert (connection.state, channel.state) == (RUNNING, CHANNEL_OPEN)
+    assert (connection.state, channel.standing.state) == (RUNNING, CHANNEL_OPEN)
     with pytest.raises(IllegalTransition, match="a connection that is running cannot become opening"):
         connection.enter(RUNNING - 1)
     connection.lost("for the test")
-    assert (connection.state, channel.state) == (GONE, CHANNEL_CLOSED)
+    assert (connection.state, channel.standing.state) == (GONE, CHANNEL_CLOSED)
     with pytest.raises(IllegalTransition, match="a connection that is closed cannot become closing"):
         connection.enter(CLOSING)
     with pytest.raises(IllegalTransition, match="a channel that is closed cannot become open"):
-        channel.enter(CHANNEL_OPEN)
+        channel.standing.enter(CHANNEL_OPEN)
 
 
 def test_a_channel_goes_the_ways_of_the_table(tmp_path: Path) -> None:
     """Ours and the client's close cross, the client's even twice; then the number is used again."""
     client = Core(tmp_path).client()
     channel = client.connection.channels[1]
-    names = [CHANNEL.names[channel.state]]
+    names = [CHANNEL.names[channel.standing.state]]
     for name, values in (
         ("basic.ack", {"delivery_tag": 9}),
         ("channel.close", {}),
@@ -116,7 +116,7 @@ def test_a_channel_goes_the_ways_of_the_table(tmp_path: Path) -> None:
         ("channel.close-ok", {}),
     ):
         client.send(name, **values)
-        names.append(CHANNEL.names[channel.state])
+        names.append(CHANNEL.names[channel.standing.state])
     assert names == ["open", "closing", "crossed", "crossed", "closed"]
     assert [got.name for got in client.take()] == ["channel.close", "channel.close-ok", "channel.close-ok"]
     client.send("channel.open")

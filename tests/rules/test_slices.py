@@ -247,7 +247,7 @@ WAYS = ["basic.nack", "basic.recover", "channel.close", "connection lost"]
 def test_messages_go_back_a_slice_a_turn_and_nobody_gets_one_before_all_are_back(
     core: Core, holding: CoreClient, way: str
 ) -> None:
-    holding.call("basic.cancel", consumer_tag=str(next(iter(holding.connection.channels[1].consumers))))
+    holding.call("basic.cancel", consumer_tag=str(next(iter(holding.connection.channels[1].consumers.by_tag))))
     reader = core.client()
     reader.call("basic.consume", queue="q", no_ack=True)
     asking, writer = core.client(), core.client()

@@ -105,7 +105,7 @@ async def get_channel(call: Call) -> object:
     for channel in _channels(call.bridge.visible_connections(call.user)):
         if channel_name(channel) in (wanted, unquote(wanted)):
             shown = channel_info(call.bridge, channel)
-            consumers = [one for one in channel.consumers.values() if isinstance(one, Subscription)]
+            consumers = [one for one in channel.consumers.by_tag.values() if isinstance(one, Subscription)]
             shown.consumer_details = [consumer_info(call.bridge, one) for one in consumers]
             shown.publishes = []
             shown.deliveries = []

@@ -11,6 +11,7 @@ from msgspec import UNSET
 
 from warrenmq.broker.channel.channel import Channel
 from warrenmq.broker.channel.consumer import Subscription
+from warrenmq.broker.channel.counts import Counts
 from warrenmq.broker.channel.session import Session
 from warrenmq.broker.channel.states import CLOSING, RUNNING
 from warrenmq.broker.connection.connection import Connection
@@ -144,7 +145,7 @@ def queue_stats(bridge: Bridge, queue: Queue) -> dict[str, object]:
     return bridge.rates.stats((queue.name.virtual_host, "queue", queue.name.name), counters)
 
 
-def deliveries(counted: Queue | Channel) -> dict[str, int]:
+def deliveries(counted: Queue | Counts) -> dict[str, int]:
     """What left for clients, by the way it took, under RabbitMQ's names."""
     ways = {
         "deliver": int(counted.delivered),
@@ -325,7 +326,7 @@ def channel_stats(bridge: Bridge, channel: Channel, name: str) -> dict[str, obje
         "return_unroutable": int(channel.publishing.returned),
         "drop_unroutable": int(channel.publishing.dropped),
     }
-    consuming = {"ack": int(channel.acked), **deliveries(channel)}
+    consuming = {"ack": int(channel.counts.acked), **deliveries(channel.counts)}
     counters = {
         name: count for group in (publishing, consuming) if any(group.values()) for name, count in group.items()
     }
@@ -341,7 +342,7 @@ def channel_info(bridge: Bridge, channel: Channel) -> ChannelInfo:
         name=name,
         number=int(channel.number),
         node=bridge.node,
-        state="flow" if channel.flow_until > channel.broker.turn.now else "running",
+        state="running",  # credit is the connection's: it is what shows "flow"
         user=connection.username,
         user_who_performed_action=connection.username,
         vhost="" if vhost is None else vhost.name,
@@ -349,9 +350,9 @@ def channel_info(bridge: Bridge, channel: Channel) -> ChannelInfo:
         confirm=channel.publishing.sender.confirms,
         transactional=tx is not None,
         consumer_count=len(channel.consumers),
-        prefetch_count=int(channel.prefetch),
-        global_prefetch_count=int(channel.global_prefetch),
-        messages_unacknowledged=int(channel.unacked.count),
+        prefetch_count=int(channel.consumers.prefetch),
+        global_prefetch_count=int(channel.consumers.global_prefetch),
+        messages_unacknowledged=int(channel.outstanding.unacked.count),
         messages_unconfirmed=unconfirmed(channel),
         messages_uncommitted=0 if tx is None else int(tx.uncommitted()),
         acks_uncommitted=0 if tx is None else int(tx.buffered_acks()),

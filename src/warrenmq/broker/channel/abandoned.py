@@ -4,7 +4,7 @@ The oldest first; only quorum queues know a channel's consumers apart, and get e
 next, in the order of their tags. To them a basic.get is a consumer too, whose tag is its delivery tag as a text. So it
 is in RabbitMQ as long as they are few; the order of many is that of a hash there, and here the oldest are first again.
 
-Duty: order. Not here: what becomes of the entries (``Channel.give_back``).
+Duty: order. Not here: what becomes of the entries (``Outstanding.give_back``).
 """
 
 from __future__ import annotations

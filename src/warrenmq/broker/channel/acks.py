@@ -15,9 +15,13 @@ from librt.vecs import append, vec
 from mypy_extensions import i64
 
 from warrenmq.broker.queue.entry import Entry
+from warrenmq.wire.constants import CLASS_BASIC, ID_BASIC_ACK
+from warrenmq.wire.replies import PRECONDITION_FAILED, AmqpError
 
 if TYPE_CHECKING:
     pass
+
+METHOD_ACK: Final = ID_BASIC_ACK & 0xFFFF
 
 
 @final
@@ -142,7 +146,7 @@ class Unacked:
         return taken
 
     def take_tagged_up_to(self, tag: i64) -> Taken:
-        """The same with their tags."""
+        """What ``take_up_to`` would return, with the tags."""
         tags = vec[i64]()
         if self._sparse is not None:
             first = self._first
@@ -190,7 +194,7 @@ class Unacked:
         return [entry for entry in self._slots if entry is not None]
 
     def copied(self) -> list[Entry | None]:
-        """The same with gaps: quick, however many they are."""
+        """All outstanding deliveries with the gaps between them: quick, however many they are."""
         if self._sparse is not None:
             return [*self._sparse.values()]
         return self._slots[self._head :]
@@ -275,3 +279,10 @@ class Unacked:
         self._slots = []
         self._head = 0
         return sparse
+
+
+def unknown_tag(tag: i64, method_id: i64) -> AmqpError:
+    """Nothing is outstanding under the tag that a method names."""
+    shown: int = tag
+    said = f"unknown delivery tag {shown if shown >= 0 else shown + (1 << 64)}"
+    return AmqpError(PRECONDITION_FAILED, said, CLASS_BASIC, method_id)

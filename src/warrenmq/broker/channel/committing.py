@@ -165,7 +165,7 @@ class Commit(Unsettled):
             tx.put_back(self._acks)
         else:  # the channel is gone
             entries = [entry for ack in self._acks for entry in ack.taken.entries]
-            self._channel.broker.jobs.add(GiveBack(self._channel, None, self._channel.broker.turn, entries))
+            self._channel.broker.jobs.add(GiveBack(self._channel.outstanding, None, self._channel.broker.turn, entries))
         forget(self._publishes)
         self._channel.broker.leftovers.add(self._publishes)
         self._channel.broker.leftovers.add(self._acks)
@@ -221,14 +221,14 @@ class Commit(Unsettled):
         if len(entries) <= FEW and channel.broker.turn.settles_left > 0:
             channel.broker.turn.settles_left -= len(entries)
             if what == ACK:
-                channel.settle(entries)
+                channel.outstanding.settle(entries)
             else:
-                channel.refuse(entries, what == REQUEUE)
+                channel.outstanding.refuse(entries, what == REQUEUE)
             return None
         if what == REQUEUE:
-            return GiveBack(channel, channel.connection, channel.broker.turn, entries)
+            return GiveBack(channel.outstanding, channel.connection, channel.broker.turn, entries)
         settled = entries if what == ACK else in_groups(entries)
-        return Settle(channel, channel.connection, channel.broker.turn, settled, what != ACK)
+        return Settle(channel.outstanding, channel.connection, channel.broker.turn, settled, what != ACK)
 
     # -- answering ---------------------------------------------------------------------------------------------
 
@@ -236,22 +236,22 @@ class Commit(Unsettled):
         """What the acknowledgements make room for is delivered behind the answer."""
         if not self._told and self._open():
             self._told = True
-            self._channel.commit_goes_on(method_frame(self._channel.number, "tx.commit-ok"), self._queued)
+            self._channel.answers.commit_goes_on(method_frame(self._channel.number, "tx.commit-ok"), self._queued)
 
     def _answer(self) -> None:
         """What was published is with its queues when commit-ok comes; what went back to them is delivered behind it."""
         channel = self._channel
         if self._told:
-            channel.commit_is_over(self._logs)
+            channel.answers.commit_is_over(self._logs)
             return
         if self._open():
             answer = method_frame(channel.number, "tx.commit-ok")
             if self._queued:
-                channel.reply_to_commit(answer, self._logs)
+                channel.answers.reply_to_commit(answer, self._logs)
             elif self._logs:
-                channel.reply_behind_the_log(answer)
+                channel.answers.reply_behind_the_log(answer)
             else:
-                channel.reply(answer)
+                channel.answers.reply(answer)
 
     def _open(self) -> bool:
         return self._channel.tx is not None

@@ -13,6 +13,7 @@ from mypy_extensions import i64
 from warrenmq.broker.channel.deliver_frame import DeliverFrame
 from warrenmq.broker.queue.entry import Consumer, Entry
 from warrenmq.wire.fields import Table
+from warrenmq.wire.methods import method_frame
 
 if TYPE_CHECKING:
     from warrenmq.broker.channel.channel import Channel
@@ -36,39 +37,50 @@ class Subscription(Consumer):
     ) -> None:
         super().__init__(queue, tag, no_ack, exclusive, priority, prefetch, arguments)
         self.channel: Final = channel
+        # what every delivery reads stands here, not behind the channel
+        self._consumers: Final = channel.consumers
+        self._outstanding: Final = channel.outstanding
+        self._counts: Final = channel.counts
+        self._output: Final = channel.connection.output
+        self._turn: Final = channel.broker.turn
         self._frame: Final = DeliverFrame(channel.number, tag)
 
     def tell_cancelled(self) -> None:
-        self.channel.tell_cancelled(self)
+        """basic.cancel from the broker, behind the answer to the method that caused it."""
+        channel = self.channel
+        if self._consumers.wants_cancels():
+            channel.answers.reply(method_frame(channel.number, "basic.cancel", consumer_tag=self.tag, nowait=True))
 
     def queue_deleted(self) -> None:
-        self.channel.queue_deleted(self)
+        self._consumers.queue_deleted(self)
 
     def shares_prefetch(self) -> bool:
-        return self.channel.global_prefetch > 0
+        return self._consumers.global_prefetch > 0
 
     def can_take(self) -> bool:
-        return not self.is_full() and self.channel.can_deliver()
+        return not self.is_full() and self._consumers.can_deliver()
 
     def deliver(self, entry: Entry) -> None:
         """Send the message as the channel's next delivery."""
-        channel = self.channel
-        tag = channel.next_delivery_tag()
+        outstanding = self._outstanding
+        counts = self._counts
+        tag = outstanding.next_tag()
         self.last_tag = tag
         if self.no_ack:
-            channel.delivered_no_ack += 1
+            counts.delivered_no_ack += 1
         else:
-            channel.delivered += 1
+            counts.delivered += 1
             entry.consumer = self
-            entry.delivered_at = channel.broker.turn.now
+            entry.delivered_at = self._turn.now
             self.unacked += 1
-            channel.consumer_unacked += 1
-            channel.unacked.add(tag, entry)
-        self._frame.write(channel.connection.output, tag, entry.redelivered, entry.message)
+            self._consumers.unacked += 1
+            outstanding.unacked.add(tag, entry)
+        self._frame.write(self._output, tag, entry.redelivered, entry.message)
         if entry.redelivered:
-            channel.redelivered += 1
+            counts.redelivered += 1
             self.queue.redelivered += 1
         if self.queue.vhost.tracing:
+            channel = self.channel
             channel.broker.firehose.delivered(
                 channel.publishing.sender, self.queue.vhost, self.queue.name.name, entry.message, entry.redelivered
             )

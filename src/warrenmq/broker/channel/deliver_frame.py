@@ -36,12 +36,3 @@ class DeliverFrame:
         w.append(1 if redelivered else 0)
         w.write(suffix)
         output.write_content(self._number, message)
-
-
-@final
-class ReplyConsumer:
-    """Direct reply-to: the subscription of a channel to its own address, without a queue."""
-
-    def __init__(self, number: i64, tag: str) -> None:
-        self.tag: Final = tag
-        self.frame: Final = DeliverFrame(number, tag)

@@ -86,3 +86,14 @@ CHANNEL: Final = Transitions(
         (CHANNEL_CROSSED, CHANNEL_CLOSED, "connection closed"),
     ],
 )
+
+
+@final
+class Standing:
+    """Where a channel stands between open and closed; its parts read it."""
+
+    def __init__(self) -> None:
+        self.state: i64 = CHANNEL_OPEN
+
+    def enter(self, state: i64) -> None:
+        self.state = CHANNEL.entered(self.state, state)

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from typing import Final, final
 
+from librt.vecs import vec
 from mypy_extensions import i64
 
-from warrenmq.broker.channel.acks import Taken, Unacked
+from warrenmq.broker.channel.acks import METHOD_ACK, Taken, Unacked, unknown_tag
 from warrenmq.broker.publish.publishing import Publishing, Uncommitted, forget
 from warrenmq.broker.queue.entry import Entry
 from warrenmq.broker.records import Delivery
@@ -51,8 +52,21 @@ class Transaction:
         publishes = self._publishing.uncommitted
         return [] if publishes is None else publishes
 
-    def settle(self, what: i64, taken: Taken) -> None:
-        self._acks.append(BufferedAck(what, taken))
+    def ack(self, tag: i64, multiple: bool) -> None:
+        self._acks.append(BufferedAck(ACK, self._take(tag, multiple, METHOD_ACK)))
+
+    def nack(self, tag: i64, multiple: bool, requeue: bool, method_id: i64) -> None:
+        self._acks.append(BufferedAck(REQUEUE if requeue else REJECT, self._take(tag, multiple, method_id)))
+
+    def _take(self, tag: i64, multiple: bool, method_id: i64) -> Taken:
+        if not multiple:
+            entry = self._unacked.take(tag)
+            if entry is None:
+                raise unknown_tag(tag, method_id)
+            return Taken(vec[i64]([tag]), [entry])
+        if tag != 0 and not self._unacked.contains(tag):
+            raise unknown_tag(tag, method_id)
+        return self._unacked.take_tagged_up_to(tag)
 
     def deliveries(self) -> list[Delivery]:
         """What waits for the commit, as records (for inspection)."""

@@ -30,7 +30,7 @@ class AckTimeout(Timer):
         core = self._core
         for connection in self._connections:
             for channel in list(connection.channels.values()):
-                oldest = channel.unacked.oldest()
+                oldest = channel.outstanding.unacked.oldest()
                 if oldest is None:
                     continue
                 timeout: i64 = core.limits.consumer_timeout

@@ -150,13 +150,13 @@ class Connection(Dialogue, Charged):
 
     def close_channel(self, channel: Channel, error: AmqpError) -> None:
         """Server-side channel.close; everything on the channel is ignored until close-ok."""
-        if channel.state != CHANNEL_OPEN:
+        if channel.standing.state != CHANNEL_OPEN:
             return  # it was told already, for what it did meanwhile
         reports.error("channel", self, channel.number, error)
-        channel.flush_confirms()
-        channel.enter(CHANNEL_CLOSING)
+        channel.telling.flush_confirms()
+        channel.standing.enter(CHANNEL_CLOSING)
         channel.terminate()
-        channel.reply(
+        channel.answers.reply(
             method_frame(
                 channel.number,
                 "channel.close",
@@ -176,7 +176,7 @@ class Connection(Dialogue, Charged):
             return
         reports.error("connection", self, self.number, error)
         for channel in list(self.channels.values()):
-            channel.flush_confirms()
+            channel.telling.flush_confirms()
         self.terminate()
         self.enter(CLOSING)
         self.write(
@@ -202,11 +202,11 @@ class Connection(Dialogue, Charged):
 
     def channel_closed(self, number: i64) -> None:
         channel = self.channels[number]
-        channel.flush_confirms()
-        channel.forget_commit_answer()
-        channel.enter(CHANNEL_CLOSED)
+        channel.telling.flush_confirms()
+        channel.answers.forget_commit_answer()
+        channel.standing.enter(CHANNEL_CLOSED)
         channel.terminate()
-        channel.reply(method_frame(channel.number, "channel.close-ok"))
+        channel.answers.reply(method_frame(channel.number, "channel.close-ok"))
         self.drop_channel(channel)
 
     def drop_channel(self, channel: Channel) -> None:
@@ -218,8 +218,8 @@ class Connection(Dialogue, Charged):
     def terminate(self) -> None:
         """Channels end, exclusive queues go."""
         for channel in list(self.channels.values()):
-            if channel.state != CHANNEL_CLOSED:
-                channel.enter(CHANNEL_CLOSED)
+            if channel.standing.state != CHANNEL_CLOSED:
+                channel.standing.enter(CHANNEL_CLOSED)
         for channel in list(self.channels.values()):
             channel.terminate()
             self.connections.channel_closed(self.username)
@@ -268,7 +268,7 @@ class Connection(Dialogue, Charged):
             self._resumed += 1
             first = self._resumed % len(channels)
             for channel in channels[first:] + channels[:first]:
-                channel.wake_consumers()
+                channel.consumers.wake()
         if self.held:
             self.release_hold()
 

@@ -59,8 +59,8 @@ class Connections(Attendance):
         if queue.unacked > 0:
             for connection in self._all:
                 for channel in connection.channels.values():
-                    if channel.unacked.count > 0:
-                        found.append(channel.unacked.copied())
+                    if channel.outstanding.unacked.count > 0:
+                        found.append(channel.outstanding.unacked.copied())
                     if channel.tx is not None:
                         found.extend(channel.tx.pieces())
             for job in self._jobs.waiting:

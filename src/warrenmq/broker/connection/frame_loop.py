@@ -88,7 +88,7 @@ def consume(connection: Dialogue, data: bytes) -> None:
                 channel = connection.channels.get(number)
                 connection.last_channel = channel
                 connection.last_number = number
-            if channel is not None and channel.state == CHANNEL_OPEN and channel.assembly.method is None:
+            if channel is not None and channel.standing.state == CHANNEL_OPEN and channel.assembly.method is None:
                 method: i64 = i64(read_i32_be(data, pos + 7))
                 if method == ID_BASIC_PUBLISH and not alarm and not connection.broker.interceptors.of_methods:
                     taken = _publish(connection, data, pos, end, n, channel)
@@ -100,12 +100,15 @@ def consume(connection: Dialogue, data: bytes) -> None:
                 elif (
                     method == ID_BASIC_ACK
                     and size == SIZE_BASIC_ACK
-                    and channel.committing is None
+                    and (channel.tx is None or channel.answers.committing is None)
                     and not connection.broker.interceptors.of_methods
                 ):
                     connection.at = end + 1
                     pos = end + 1
-                    channel.basic_ack(read_i64_be(data, end - 9), (data[end - 1] & 1) != 0)
+                    if channel.tx is None:
+                        channel.outstanding.ack(read_i64_be(data, end - 9), (data[end - 1] & 1) != 0)
+                    else:
+                        channel.tx.ack(read_i64_be(data, end - 9), (data[end - 1] & 1) != 0)
                     continue
         connection.at = end + 1
         if alarm and (kind == FRAME_HEADER or kind == FRAME_BODY) and connection.broker.pressure.short:
@@ -183,10 +186,11 @@ def _publish(connection: Dialogue, data: bytes, pos: i64, end: i64, n: i64, chan
         if data[last] != FRAME_END:
             return -1
     connection.at = last + 1
-    if channel.committing is not None:
+    publishing = channel.publishing
+    if publishing.uncommitted is not None and channel.answers.committing is not None:
         raise command_while_committing(PUBLISH)
     message = Message(NOWHERE, 0, data[h : last + 1], number, header_size, size, False)
-    publish(channel.publishing, data[pos + 11 : end], message)
+    publish(publishing, data[pos + 11 : end], message)
     return last + 1
 
 
@@ -207,7 +211,7 @@ def _frame(connection: Dialogue, kind: i64, number: i64, payload: bytes) -> None
     if channel is None:
         _open_channel(connection, number, kind, payload)
         return
-    if channel.state != CHANNEL_OPEN:
+    if channel.standing.state != CHANNEL_OPEN:
         _while_closing(connection, channel, kind, payload)
     elif kind == FRAME_METHOD:
         if channel.assembly.method is not None:
@@ -245,12 +249,12 @@ def _while_closing(connection: Dialogue, channel: Channel, kind: i64, payload: b
     method: i64 = i64(read_i32_be(payload, 0))
     if method == ID_CHANNEL_CLOSE:
         connection.write(method_frame(channel.number, "channel.close-ok"))
-        channel.enter(CHANNEL_CROSSED)
+        channel.standing.enter(CHANNEL_CROSSED)
     elif method == ID_CHANNEL_CLOSE_OK:
-        channel.enter(CHANNEL_CLOSED)
+        channel.standing.enter(CHANNEL_CLOSED)
         connection.drop_channel(channel)
-    elif method == ID_CHANNEL_OPEN and channel.state == CHANNEL_CROSSED:
-        channel.enter(CHANNEL_CLOSED)
+    elif method == ID_CHANNEL_OPEN and channel.standing.state == CHANNEL_CROSSED:
+        channel.standing.enter(CHANNEL_CLOSED)
         connection.drop_channel(channel)
         _open_channel(connection, channel.number, kind, payload)
 
@@ -265,7 +269,7 @@ def _method(connection: Dialogue, channel: Channel, payload: bytes) -> None:
         method = connection.broker.interceptors.intercept(method, view)
     spec = method.spec
     try:
-        if channel.committing is not None and not taken_while_committing(method.name):
+        if channel.answers.committing is not None and not taken_while_committing(method.name):
             raise command_while_committing(spec)
         if spec.content:
             if method.name != "basic.publish":
@@ -274,7 +278,7 @@ def _method(connection: Dialogue, channel: Channel, payload: bytes) -> None:
             channel.assembly.begin(method, method.payload()[4:] if rewritten else payload[4:])
             return
         connection.broker.settle_down()  # what came before must show in the answer
-        channel.method_begins()
+        channel.answers.method_begins()
         handler(method.name)(channel, method)
     except AmqpError as error:
         if error.class_id == 0 and error.code != INTERNAL_ERROR:

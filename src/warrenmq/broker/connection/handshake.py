@@ -233,7 +233,7 @@ def open(connection: Dialogue, method: Method) -> None:
 def close(connection: Dialogue) -> None:
     """Channels end and exclusive queues go before the answer."""
     for channel in list(connection.channels.values()):
-        channel.flush_confirms()
+        channel.telling.flush_confirms()
     connection.terminate()
     connection.broker.settle_down()
     if connection.exclusive_queues:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @trait
 class WaitsForLog:
-    """A channel with publishes or answers that wait for the log."""
+    """A channel's publishes that wait for the log."""
 
     def log_synced(self, batch: i64) -> None:
         """What its publishers wait for is on disk up to this batch."""
@@ -42,6 +42,11 @@ class WaitsForLog:
     def waited(self) -> bool:
         """Does anything wait still?"""
         raise NotImplementedError
+
+
+@trait
+class Gated:
+    """A channel's answers that wait for the log."""
 
     def release(self, synced: i64) -> bool:
         """Send the answers that waited. Says whether nothing is held any more."""
@@ -74,7 +79,7 @@ class Durability:
         self._delay: Final = delay
         self.allowance: Final = Allowance()
         self.waiting: list[WaitsForLog] = []  # publishers wait for confirms there
-        self.gated: list[WaitsForLog] = []  # answers are held there
+        self.gated: list[Gated] = []  # answers are held there
         self._callbacks: list[tuple[int, Callable[[], None]]] = []
         self._charged: list[Charged] = []  # with credit outstanding
         self.problem: str = ""  # why the log cannot be written, "" while it can
@@ -102,7 +107,7 @@ class Durability:
                 channel.log_synced(batch)
             self.waiting = [channel for channel in self.waiting if channel.waited()]
         if self.gated:
-            self.gated = [channel for channel in self.gated if not channel.release(batch)]
+            self.gated = [answers for answers in self.gated if not answers.release(batch)]
         self._broker.held_deliveries.synced()
         if self._callbacks:
             waiting = self._callbacks
@@ -130,7 +135,7 @@ class Durability:
         for channel in self.waiting:
             channel.batch_failed(batch, taken)
         self.waiting = [channel for channel in self.waiting if channel.waited()]
-        self.gated = [channel for channel in self.gated if not channel.log_failed()]
+        self.gated = [answers for answers in self.gated if not answers.log_failed()]
         broker.held_deliveries.failed()
         broker.update_alarms()
 

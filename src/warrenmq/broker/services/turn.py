@@ -37,10 +37,15 @@ class Cancelled:
 
 @trait
 class Answering:
-    """A channel that owes its client confirms, or the answer to a commit."""
+    """A channel that owes its client confirms."""
 
     def flush_confirms(self) -> None:
         raise NotImplementedError
+
+
+@trait
+class Committed:
+    """A channel that owes its client the answer to a commit."""
 
     def release(self, synced: i64) -> bool:
         raise NotImplementedError
@@ -92,7 +97,7 @@ class Turn:
         self.dirty: list[Delivering] = []
         self.cancelled: list[Cancelled] = []
         self.owing: list[Answering] = []
-        self.committed: list[Answering] = []  # their tx.commit is answered before what it gave back is delivered
+        self.committed: list[Committed] = []  # their tx.commit is answered before what it gave back is delivered
         self.flushing: list[Flushing] = []
 
     def begin(self) -> None:
@@ -107,8 +112,8 @@ class Turn:
         if self.committed:
             committed = self.committed
             self.committed = []
-            for channel in committed:
-                channel.release(self._log.synced)
+            for answers in committed:
+                answers.release(self._log.synced)
         self.settle_down()
         self._flush_confirms()
         owed = self.owed

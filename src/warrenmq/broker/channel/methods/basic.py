@@ -23,14 +23,14 @@ def qos(channel: Channel, method: Method) -> None:
         raise AmqpError(NOT_IMPLEMENTED, f"prefetch_size!=0 ({size})")
     count = method.int("prefetch_count")
     if method.bit("global"):
-        channel.global_prefetch = count
-        channel.wake_consumers()
+        channel.consumers.global_prefetch = count
+        channel.consumers.wake()
     else:
-        channel.prefetch = count
-        if channel.global_prefetch:  # as in RabbitMQ, a limit for each consumer lifts the one for all of them
-            channel.global_prefetch = 0
-            channel.wake_consumers()
-    channel.reply(method_frame(channel.number, "basic.qos-ok"))
+        channel.consumers.prefetch = count
+        if channel.consumers.global_prefetch:  # as in RabbitMQ, a limit for each consumer lifts the one for all of them
+            channel.consumers.global_prefetch = 0
+            channel.consumers.wake()
+    channel.answers.reply(method_frame(channel.number, "basic.qos-ok"))
 
 
 def consume(channel: Channel, method: Method) -> None:
@@ -59,16 +59,18 @@ def consume(channel: Channel, method: Method) -> None:
         exclusive and (queue.dispatch.consumers or queue.dispatch.single_active)
     ):
         raise AmqpError(ACCESS_REFUSED, f"{queue.name} in exclusive use")
-    consumer = Subscription(channel, queue, tag, method.bit("no_ack"), exclusive, priority, channel.prefetch, arguments)
+    consumer = Subscription(
+        channel, queue, tag, method.bit("no_ack"), exclusive, priority, channel.consumers.prefetch, arguments
+    )
     queue.check_consumer(consumer)
-    channel.consumers[tag] = consumer
+    channel.consumers.by_tag[tag] = consumer
     if not method.bit("nowait"):
-        channel.reply(method_frame(channel.number, "basic.consume-ok", consumer_tag=tag))
+        channel.answers.reply(method_frame(channel.number, "basic.consume-ok", consumer_tag=tag))
     queue.subscribe(consumer)
 
 
 def _refuse_reuse(channel: Channel, tag: str) -> None:
-    if tag and (tag in channel.consumers or channel.listens_as(tag)):
+    if tag and (tag in channel.consumers.by_tag or channel.replies.listens_as(tag)):
         raise AmqpError(NOT_ALLOWED, f"attempt to reuse consumer tag '{tag}'")
 
 
@@ -77,25 +79,25 @@ def _consume_replies(channel: Channel, method: Method, tag: str) -> None:
     _refuse_reuse(channel, tag)
     if not method.bit("no_ack"):
         raise AmqpError(PRECONDITION_FAILED, "reply consumer cannot acknowledge")
-    if channel.reply_consumer is not None:
+    if channel.replies.listening():
         raise AmqpError(PRECONDITION_FAILED, "reply consumer already set")
     if not tag:
         tag = channel.broker.ids.name("amq.ctag-")
-    channel.broker.replies.listen(channel, tag)
+    channel.broker.replies.listen(channel.replies, tag)
     if not method.bit("nowait"):
-        channel.reply(method_frame(channel.number, "basic.consume-ok", consumer_tag=tag))
+        channel.answers.reply(method_frame(channel.number, "basic.consume-ok", consumer_tag=tag))
 
 
 def cancel(channel: Channel, method: Method) -> None:
     """cancel-ok also for a tag that is not there; what was delivered stays outstanding."""
     tag = method.str("consumer_tag")
-    if channel.listens_as(tag):
-        channel.broker.replies.stop(channel)
-    consumer = channel.consumers.pop(tag, None)
+    if channel.replies.listens_as(tag):
+        channel.broker.replies.stop(channel.replies)
+    consumer = channel.consumers.by_tag.pop(tag, None)
     if consumer is not None:
         consumer.queue.unsubscribe(consumer)
     if not method.bit("nowait"):
-        channel.reply(method_frame(channel.number, "basic.cancel-ok", consumer_tag=tag))
+        channel.answers.reply(method_frame(channel.number, "basic.cancel-ok", consumer_tag=tag))
 
 
 def get(channel: Channel, method: Method) -> None:
@@ -111,14 +113,14 @@ def get(channel: Channel, method: Method) -> None:
     queue.check_readable()
     entry = queue.get()
     if entry is None:
-        channel.fetched_nothing += 1
+        channel.counts.fetched_nothing += 1
         queue.fetched_nothing += 1
-        channel.reply(method_frame(channel.number, "basic.get-empty"))
+        channel.answers.reply(method_frame(channel.number, "basic.get-empty"))
         return
-    tag = channel.next_delivery_tag()
+    tag = channel.outstanding.next_tag()
     if not no_ack:
         entry.delivered_at = channel.broker.turn.now
-        channel.unacked.add(tag, entry)
+        channel.outstanding.unacked.add(tag, entry)
     queue.got(entry, no_ack)
     message = entry.message
     answer = method_frame(
@@ -130,13 +132,13 @@ def get(channel: Channel, method: Method) -> None:
         routing_key=message.origin.routing_keys[0],
         message_count=queue.ready,
     )
-    channel.reply_with_message(answer, message, queue.promise_pending())
+    channel.answers.reply_with_message(answer, message, queue.promise_pending())
     if no_ack:
-        channel.fetched_no_ack += 1
+        channel.counts.fetched_no_ack += 1
     else:
-        channel.fetched += 1
+        channel.counts.fetched += 1
     if entry.redelivered:
-        channel.redelivered += 1
+        channel.counts.redelivered += 1
     if entry.queue.vhost.tracing:
         channel.broker.firehose.delivered(
             channel.publishing.sender, queue.vhost, queue.name.name, entry.message, entry.redelivered
@@ -144,15 +146,25 @@ def get(channel: Channel, method: Method) -> None:
 
 
 def ack(channel: Channel, method: Method) -> None:
-    channel.basic_ack(_tag(method), method.bit("multiple"))
+    if channel.tx is None:
+        channel.outstanding.ack(_tag(method), method.bit("multiple"))
+    else:
+        channel.tx.ack(_tag(method), method.bit("multiple"))
 
 
 def nack(channel: Channel, method: Method) -> None:
-    channel.basic_nack(_tag(method), method.bit("multiple"), method.bit("requeue"), 120)
+    _nack(channel, method, method.bit("multiple"))
 
 
 def reject(channel: Channel, method: Method) -> None:
-    channel.basic_nack(_tag(method), False, method.bit("requeue"), 90)
+    _nack(channel, method, False)
+
+
+def _nack(channel: Channel, method: Method, multiple: bool) -> None:
+    if channel.tx is None:
+        channel.outstanding.nack(_tag(method), multiple, method.bit("requeue"), method.spec.method_id)
+    else:
+        channel.tx.nack(_tag(method), multiple, method.bit("requeue"), method.spec.method_id)
 
 
 def _tag(method: Method) -> int:
@@ -164,9 +176,9 @@ def _tag(method: Method) -> int:
 def recover_async(channel: Channel, method: Method) -> None:
     if not method.bit("requeue"):
         raise AmqpError(NOT_IMPLEMENTED, "requeue=false")
-    channel.basic_recover()
+    channel.outstanding.recover()
 
 
 def recover(channel: Channel, method: Method) -> None:
     recover_async(channel, method)
-    channel.reply(method_frame(channel.number, "basic.recover-ok"))
+    channel.answers.reply(method_frame(channel.number, "basic.recover-ok"))

@@ -22,8 +22,8 @@ def close(channel: Channel, method: Method) -> None:
 def flow(channel: Channel, method: Method) -> None:
     if not method.bit("active"):
         raise AmqpError(NOT_IMPLEMENTED, "active=false")
-    channel.reply(method_frame(channel.number, "channel.flow-ok", active=True))
+    channel.answers.reply(method_frame(channel.number, "channel.flow-ok", active=True))
 
 
 def access_request(channel: Channel, method: Method) -> None:
-    channel.reply(method_frame(channel.number, "access.request-ok", ticket=1))
+    channel.answers.reply(method_frame(channel.number, "access.request-ok", ticket=1))

@@ -22,7 +22,7 @@ def declare(channel: Channel, method: Method) -> None:
     if method.bit("passive"):
         refuse_default_exchange(name)
         found = vhost.exchange(name.name)
-        channel.reply_when_synced(ok, found.durable)
+        channel.answers.reply_when_synced(ok, found.durable)
         return
     type = method.str("type")
     arguments = method.table("arguments")
@@ -43,7 +43,7 @@ def declare(channel: Channel, method: Method) -> None:
         arguments,
         connection.username,
     )
-    channel.reply_when_synced(ok, method.bit("durable"))
+    channel.answers.reply_when_synced(ok, method.bit("durable"))
 
 
 def delete(channel: Channel, method: Method) -> None:
@@ -54,7 +54,9 @@ def delete(channel: Channel, method: Method) -> None:
         raise AmqpError(ACCESS_REFUSED, f"deletion of system {name} not allowed")
     channel.check("configure", name)
     connection.open_vhost().delete_exchange(name.name, method.bit("if_unused"))
-    channel.reply_when_synced(b"" if method.bit("nowait") else method_frame(channel.number, "exchange.delete-ok"))
+    channel.answers.reply_when_synced(
+        b"" if method.bit("nowait") else method_frame(channel.number, "exchange.delete-ok")
+    )
 
 
 def _ends(channel: Channel, method: Method) -> tuple[str, str]:
@@ -79,7 +81,7 @@ def bind(channel: Channel, method: Method) -> None:
     target = vhost.exchange(destination)
     vhost.bind(origin, target, method.str("routing_key"), method.table("arguments"))
     ok = b"" if method.bit("nowait") else method_frame(channel.number, "exchange.bind-ok")
-    channel.reply_when_synced(ok, origin.durable and target.durable)
+    channel.answers.reply_when_synced(ok, origin.durable and target.durable)
 
 
 def unbind(channel: Channel, method: Method) -> None:
@@ -89,4 +91,6 @@ def unbind(channel: Channel, method: Method) -> None:
         vhost.unbind(
             vhost.exchange(source), vhost.exchange(destination), method.str("routing_key"), method.table("arguments")
         )
-    channel.reply_when_synced(b"" if method.bit("nowait") else method_frame(channel.number, "exchange.unbind-ok"))
+    channel.answers.reply_when_synced(
+        b"" if method.bit("nowait") else method_frame(channel.number, "exchange.unbind-ok")
+    )

@@ -77,9 +77,9 @@ def _declare_passive(channel: Channel, method: Method, name: str) -> None:
 
 def _declared(channel: Channel, method: Method, queue: Queue) -> None:
     if method.bit("nowait"):
-        channel.hold_until_synced(queue.durable)
+        channel.answers.hold_until_synced(queue.durable)
         return
-    channel.reply_when_synced(
+    channel.answers.reply_when_synced(
         method_frame(
             channel.number,
             "queue.declare-ok",
@@ -96,7 +96,9 @@ def _probe_reply(channel: Channel, method: Method, name: str) -> None:
     if name != DIRECT_REPLY and name not in channel.broker.replies:
         raise AmqpError(NOT_FOUND, f"no {channel.connection.resource('queue', name)}")
     if not method.bit("nowait"):
-        channel.reply(method_frame(channel.number, "queue.declare-ok", queue=name, message_count=0, consumer_count=1))
+        channel.answers.reply(
+            method_frame(channel.number, "queue.declare-ok", queue=name, message_count=0, consumer_count=1)
+        )
 
 
 def delete(channel: Channel, method: Method) -> None:
@@ -111,9 +113,9 @@ def delete(channel: Channel, method: Method) -> None:
         queue.check_whole()
         count = vhost.delete_queue(queue, method.bit("if_unused"), method.bit("if_empty"))
     if method.bit("nowait"):
-        channel.hold_until_synced()
+        channel.answers.hold_until_synced()
     else:
-        channel.reply_when_synced(method_frame(channel.number, "queue.delete-ok", message_count=count))
+        channel.answers.reply_when_synced(method_frame(channel.number, "queue.delete-ok", message_count=count))
 
 
 def purge(channel: Channel, method: Method) -> None:
@@ -127,9 +129,9 @@ def purge(channel: Channel, method: Method) -> None:
     queue.check_whole()
     count = queue.purge()
     if method.bit("nowait"):
-        channel.hold_until_synced()
+        channel.answers.hold_until_synced()
     else:
-        channel.reply_when_synced(method_frame(channel.number, "queue.purge-ok", message_count=count))
+        channel.answers.reply_when_synced(method_frame(channel.number, "queue.purge-ok", message_count=count))
 
 
 def _ends(channel: Channel, method: Method) -> tuple[str, str, str]:
@@ -161,7 +163,7 @@ def bind(channel: Channel, method: Method) -> None:
     vhost.check_exclusive(queue, connection, False)
     vhost.bind(exchange, queue, key, arguments)
     ok = b"" if method.bit("nowait") else method_frame(channel.number, "queue.bind-ok")
-    channel.reply_when_synced(ok, exchange.durable and queue.durable)
+    channel.answers.reply_when_synced(ok, exchange.durable and queue.durable)
 
 
 def unbind(channel: Channel, method: Method) -> None:
@@ -174,4 +176,4 @@ def unbind(channel: Channel, method: Method) -> None:
     if exchange is not None and queue is not None and vhost.is_bound(exchange, queue, key, arguments):
         vhost.check_exclusive(queue, connection, False)
         vhost.unbind(exchange, queue, key, arguments)
-    channel.reply_when_synced(method_frame(channel.number, "queue.unbind-ok"))
+    channel.answers.reply_when_synced(method_frame(channel.number, "queue.unbind-ok"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
-from warrenmq.broker.channel.methods import basic, channel, exchange, modes, queue
+from warrenmq.broker.channel.methods import basic, channel, confirm, exchange, queue, tx
 from warrenmq.wire.methods import SPECS_BY_NAME, Method
 from warrenmq.wire.replies import COMMAND_INVALID, AmqpError
 
@@ -35,10 +35,10 @@ HANDLERS: Final[dict[str, Callable[[Channel, Method], None]]] = {
     "basic.reject": basic.reject,
     "basic.recover": basic.recover,
     "basic.recover-async": basic.recover_async,
-    "confirm.select": modes.confirm_select,
-    "tx.select": modes.tx_select,
-    "tx.commit": modes.tx_commit,
-    "tx.rollback": modes.tx_rollback,
+    "confirm.select": confirm.select,
+    "tx.select": tx.select,
+    "tx.commit": tx.commit,
+    "tx.rollback": tx.rollback,
 }
 
 

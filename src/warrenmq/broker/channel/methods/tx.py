@@ -1,4 +1,4 @@
-"""confirm.select and tx.*: the two modes a channel can be in, one excluding the other."""
+"""tx.*: select, commit, rollback. A channel that confirms publishes cannot have transactions."""
 
 from __future__ import annotations
 
@@ -13,21 +13,13 @@ if TYPE_CHECKING:
     from warrenmq.broker.channel.channel import Channel
 
 
-def confirm_select(channel: Channel, method: Method) -> None:
-    if channel.tx is not None:
-        raise AmqpError(PRECONDITION_FAILED, "cannot switch from tx to confirm mode")
-    channel.publishing.select_confirms()
-    if not method.bit("nowait"):
-        channel.reply(method_frame(channel.number, "confirm.select-ok"))
-
-
-def tx_select(channel: Channel, method: Method) -> None:
+def select(channel: Channel, method: Method) -> None:
     if channel.publishing.sender.confirms:
         raise AmqpError(PRECONDITION_FAILED, "cannot switch from confirm to tx mode")
     if channel.tx is None:
-        channel.tx = Transaction(channel.publishing, channel.unacked)
+        channel.tx = Transaction(channel.publishing, channel.outstanding.unacked)
         channel.publishing.hold_back()
-    channel.reply(method_frame(channel.number, "tx.select-ok"))
+    channel.answers.reply(method_frame(channel.number, "tx.select-ok"))
 
 
 def _transaction(channel: Channel) -> Transaction:
@@ -36,11 +28,11 @@ def _transaction(channel: Channel) -> Transaction:
     return channel.tx
 
 
-def tx_commit(channel: Channel, method: Method) -> None:
+def commit(channel: Channel, method: Method) -> None:
     tx = _transaction(channel)
     channel.broker.jobs.add(Commit(channel, tx.take_publishes(), tx.take_acks()))
 
 
-def tx_rollback(channel: Channel, method: Method) -> None:
+def rollback(channel: Channel, method: Method) -> None:
     _transaction(channel).rollback()
-    channel.reply(method_frame(channel.number, "tx.rollback-ok"))
+    channel.answers.reply(method_frame(channel.number, "tx.rollback-ok"))

@@ -1,0 +1,206 @@
+"""What is outstanding on one channel, and how it is settled: acknowledged, rejected, given back.
+
+Duty: delivery tags, and the order in which queues get back what a client refuses. Very many at once are settled a slice
+a turn (``settling.py``). Not here: which tags are outstanding (``acks.py``), what waits for tx.commit
+(``transaction.py``), what a queue does with what it gets back.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, final
+
+from mypy_extensions import i64
+
+from warrenmq.broker.channel.abandoned import take_all
+from warrenmq.broker.channel.acks import METHOD_ACK, Unacked, unknown_tag
+from warrenmq.broker.channel.consumers import Consumers
+from warrenmq.broker.channel.counts import Counts
+from warrenmq.broker.channel.settling import FEW, GiveBack, Settle, Settler, in_groups, queues_of
+from warrenmq.broker.channel.transaction import NACK_OR_REJECT
+from warrenmq.broker.queue.entry import Entry
+from warrenmq.broker.services.jobs import Jobs, Waiting
+from warrenmq.broker.services.turn import Turn
+from warrenmq.wire.replies import NOT_IMPLEMENTED, AmqpError
+
+if TYPE_CHECKING:
+    from warrenmq.broker.queue.queue import Queue
+
+
+@final
+class Outstanding(Settler):
+    """The deliveries that a channel's client has not settled yet."""
+
+    def __init__(self, client: Waiting, turn: Turn, jobs: Jobs, consumers: Consumers, counts: Counts) -> None:
+        self._client: Final = client
+        self._turn: Final = turn
+        self._jobs: Final = jobs
+        self._consumers: Final = consumers
+        self._counts: Final = counts
+        self.unacked: Final = Unacked()
+        self._tag: i64 = 0  # the last one that was given out
+
+    def next_tag(self) -> i64:
+        self._tag += 1
+        return self._tag
+
+    def coming_tag(self) -> i64:
+        """The next one, not used up."""
+        return self._tag + 1
+
+    # -- what the client says ------------------------------------------------------------------------------------
+
+    def ack(self, tag: i64, multiple: bool) -> None:
+        if not multiple:
+            entry = self.unacked.take(tag)
+            if entry is None:
+                raise unknown_tag(tag, METHOD_ACK)
+            self._settle_one(entry)
+            return
+        entries = self._take_up_to(tag, METHOD_ACK)
+        if self._few(entries):
+            self.settle(entries)
+        else:
+            self._jobs.add(Settle(self, self._client, self._turn, entries, False))
+
+    def nack(self, tag: i64, multiple: bool, requeue: bool, method_id: i64) -> None:
+        entries: list[Entry]
+        if multiple:
+            entries = self._take_up_to(tag, method_id)
+        else:
+            entry = self.unacked.take(tag)
+            if entry is None:
+                raise unknown_tag(tag, method_id)
+            entries = [entry]
+        if self._few(entries):
+            self.refuse(entries, requeue)
+        elif requeue:
+            self._give_back_many(entries, NACK_OR_REJECT)
+        else:
+            self._discard_many(entries)
+
+    def recover(self) -> None:
+        """Everything outstanding goes back."""
+        entries = self.unacked.take_up_to(0)
+        if self._few(entries):
+            self.refuse(entries, True, "basic.recover")
+        else:
+            self._give_back_many(entries, "basic.recover")
+
+    def abandon(self) -> None:
+        """The channel is over: everything outstanding goes back."""
+        entries = take_all(self.unacked)
+        if self._few(entries):
+            self.give_back(entries, True)
+        else:
+            self._jobs.add(GiveBack(self, None, self._turn, entries))
+
+    def _few(self, entries: list[Entry]) -> bool:
+        """May these be settled here and now?"""
+        if self._turn.settles_left <= 0 or len(entries) > FEW:
+            return False
+        self._turn.settles_left -= len(entries)
+        return True
+
+    def _take_up_to(self, tag: i64, method_id: i64) -> list[Entry]:
+        if tag != 0 and not self.unacked.contains(tag):
+            raise unknown_tag(tag, method_id)
+        return self.unacked.take_up_to(tag)
+
+    # -- for good ------------------------------------------------------------------------------------------------
+
+    def settle(self, entries: list[Entry]) -> None:
+        for entry in entries:
+            self._settle_one(entry)
+
+    def _settle_one(self, entry: Entry) -> None:
+        self._counts.acked += 1
+        queue = entry.queue
+        queue.acked += 1
+        queue.settle(entry)
+        self._no_longer_held(entry)
+
+    def discard(self, entries: list[Entry]) -> None:
+        for entry in entries:
+            self._no_longer_held(entry)
+            entry.queue.reject(entry)
+
+    def _no_longer_held(self, entry: Entry) -> None:
+        consumer = entry.consumer
+        if consumer is None:
+            return
+        entry.consumer = None
+        self._consumers.released(consumer)
+
+    # -- back to the queues --------------------------------------------------------------------------------------
+
+    def refuse(self, entries: list[Entry], requeue: bool, method: str = NACK_OR_REJECT) -> None:
+        """nack or reject: back to their queues, or discarded there; oldest first in the list.
+
+        As in RabbitMQ one (queue, consumer) after the other, each queue serving its consumers before the next comes.
+        """
+        if len(entries) > 1:
+            groups: dict[tuple[str, str], list[Entry]] = {}
+            for entry in entries:
+                consumer = entry.consumer
+                groups.setdefault((entry.queue.name.name, "" if consumer is None else consumer.tag), []).append(entry)
+            if len(groups) > 1:
+                for group in groups.values():
+                    self._check_refusal(group[0].queue, entries, method)
+                for key in sorted(groups):
+                    self._refuse_group(groups[key], requeue)
+                    self._turn.settle_down()
+                return
+        if entries:
+            self._check_refusal(entries[0].queue, entries, method)
+            self._refuse_group(entries, requeue)
+
+    def _check_refusal(self, queue: Queue, entries: list[Entry], method: str) -> None:
+        """Where a queue takes nothing back the connection ends; what was to be refused goes back as at any end."""
+        problem = queue.refusal_problem(method)
+        if problem:
+            for entry in entries:
+                self._refuse_group([entry], True)
+            raise AmqpError(NOT_IMPLEMENTED, problem)
+
+    def _refuse_group(self, entries: list[Entry], requeue: bool) -> None:
+        for entry in entries:
+            self._no_longer_held(entry)
+        if requeue:
+            entries[0].queue.requeue(entries)
+        else:
+            for entry in entries:
+                entry.queue.reject(entry)
+
+    def give_back(self, entries: list[Entry], abandoned: bool) -> None:
+        if not abandoned:
+            self.refuse(entries, True)
+            return
+        queues: dict[Queue, list[Entry]] = {}
+        for entry in entries:
+            if entry.consumer is not None:
+                entry.consumer.unacked -= 1
+                entry.consumer = None
+            queues.setdefault(entry.queue, []).append(entry)
+        for queue, held in queues.items():
+            queue.abandoned(held)
+
+    # -- very many, a slice a turn -------------------------------------------------------------------------------
+
+    def _discard_many(self, entries: list[Entry]) -> None:
+        """What ``refuse`` does without ``requeue``, in its order."""
+        for queue in queues_of(entries):
+            self._check_many(queue, entries, NACK_OR_REJECT)
+        self._jobs.add(Settle(self, self._client, self._turn, in_groups(entries), True))
+
+    def _give_back_many(self, entries: list[Entry], method: str) -> None:
+        """What ``refuse`` does with ``requeue``."""
+        queues = queues_of(entries)
+        for queue in queues:
+            self._check_many(queue, entries, method)
+        self._jobs.add(GiveBack(self, self._client, self._turn, entries, queues))
+
+    def _check_many(self, queue: Queue, entries: list[Entry], method: str) -> None:
+        problem = queue.refusal_problem(method)
+        if problem:
+            self._jobs.add(GiveBack(self, None, self._turn, entries))
+            raise AmqpError(NOT_IMPLEMENTED, problem)
