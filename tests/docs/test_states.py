@@ -9,6 +9,8 @@ import ast
 from pathlib import Path
 
 import pytest
+
+import warrenmq
 from warrenmq.broker.channel.states import (
     CHANNEL,
     CHANNEL_CLOSED,
@@ -20,8 +22,6 @@ from warrenmq.broker.channel.states import (
     IllegalTransition,
     Transitions,
 )
-
-import warrenmq
 from warrenmq.testing.core import Core
 
 pytestmark = pytest.mark.pure

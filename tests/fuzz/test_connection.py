@@ -89,8 +89,8 @@ class World:
 
 def assert_bounded(connection: object, last: int) -> None:
     """Besides the piece just read: the frames of a publish that waits for its body, and the bodies declared."""
-    held = connection._rest_size if connection._rest else 0  # type: ignore[attr-defined]
-    limit = connection.frame_limit  # type: ignore[attr-defined]
+    held = connection.input.kept()  # type: ignore[attr-defined]
+    limit = connection.input.frame_limit  # type: ignore[attr-defined]
     assert held <= 2 * (limit + 8) + 65536 + last, (held, limit)
     for channel in connection.channels.values():  # type: ignore[attr-defined]
         buffered = sum(len(chunk) for chunk in channel.assembly.chunks)

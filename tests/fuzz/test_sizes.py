@@ -44,7 +44,7 @@ def declared(size: int, weight: int = 0, class_id: int = 60) -> bytes:
 def held(client: CoreClient) -> int:
     """Bytes the broker keeps for this connection's input."""
     connection = client.connection
-    rest = sum(len(part) for part in connection._rest)
+    rest = int(connection.input.kept())
     return rest + sum(sum(map(len, channel.assembly.chunks)) for channel in connection.channels.values())
 
 

@@ -95,7 +95,7 @@ ALLOWED: dict[str, set[str]] = {
         "services",
         "vhost",
     },
-    "connection": {"access", "channel", "core", "durability", "extensions", "message", "publish", "queue", "services"},
+    "connection": {"access", "channel", "core", "extensions", "message", "publish", "queue", "services"},
     "broker": {"channel", "connection", "core", "queue", "services", "start"},
     "vhost_end": {"broker", "definitions", "vhost"},
 }

@@ -30,7 +30,7 @@ def advance(core: Core, milliseconds: int) -> None:
 def arrive(core: Core, loopback: bool = True) -> CoreClient:
     """Connected, and nothing said yet."""
     client = CoreClient(core)
-    client.connection.peer_is_loopback = loopback
+    client.connection.peer.is_loopback = loopback
     return client
 
 

@@ -32,7 +32,7 @@ def test_plain_and_amqplain_log_in(core: Core) -> None:
     for mechanism, response in (("PLAIN", b"\0guest\0guest"), ("AMQPLAIN", amqplain("guest", "guest"))):
         client = log_in(arrive(core), mechanism=mechanism, response=response)
         assert names(client) == ["connection.start", "connection.tune"]
-        assert client.connection.mechanism == mechanism
+        assert client.connection.peer.mechanism == mechanism
 
 
 @pytest.mark.parametrize("mechanism", ["PLAIN", "AMQPLAIN"])
@@ -80,7 +80,7 @@ def test_guest_comes_in_from_loopback_only(core: Core) -> None:
 
 def test_a_certificate_of_guest_is_no_way_around_loopback(core: Core) -> None:
     client = arrive(core, loopback=False)
-    client.connection.tls_name = "guest"
+    client.connection.peer.tls_name = "guest"
     assert refusal(log_in(client, mechanism="EXTERNAL", response=b"")) == REFUSED.format("EXTERNAL")
 
 

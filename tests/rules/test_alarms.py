@@ -98,7 +98,7 @@ def test_of_very_many_that_were_blocked_a_few_a_turn_are_heard_again(core: Core,
     machine.used = 0
 
     def heard() -> int:
-        return sum(not one.connection.blocked for one in clients)
+        return sum(not one.connection.reading.blocked for one in clients)
 
     assert heard() == 0
     look(core)
@@ -252,10 +252,10 @@ def test_a_flood_stops_being_read_until_the_log_has_caught_up(held: Core) -> Non
         sent += 100_000
         assert sent < 4 * CREDIT, "nobody stops it"
     assert AT_FIRST // 2 < sent <= AT_FIRST + 100_000
-    assert client.connection.in_flow
+    assert client.connection.reading.in_flow
     held.commit()
-    assert client.reading and not client.connection.in_flow
-    assert client.connection.flow_until > held.clock.now_ms(), "shown as flow a little longer"
+    assert client.reading and not client.connection.reading.in_flow
+    assert client.connection.reading.flow_until > held.clock.now_ms(), "shown as flow a little longer"
     client.publish("", "q", b"x")
     held.commit()
     assert [told.name for told in client.take()][-1] == "basic.ack"
@@ -267,7 +267,7 @@ def test_a_slow_publisher_beside_a_flood_is_served_all_the_while(held: Core) -> 
         flood.publish("", "flood", b"x" * 500_000)
     for n in range(20):
         slow.publish("", "slow", b"%d" % n)
-        assert slow.reading and not slow.connection.in_flow
+        assert slow.reading and not slow.connection.reading.in_flow
     held.commit()
     assert sum(told.name == "basic.ack" for told in slow.take()) >= 1
     assert held.ready("slow") == 20
@@ -330,12 +330,12 @@ def test_transient_messages_and_consumers_use_no_credit(held: Core) -> None:
     client = publisher(held, "q")
     for _ in range(200):
         client.publish("", "q", b"x" * 100_000, delivery_mode=1)
-    assert client.reading and not client.connection.in_flow
+    assert client.reading and not client.connection.reading.in_flow
 
 
 def test_a_flood_while_an_alarm_is_on_is_read_again_when_both_are_over(held: Core) -> None:
     client = publisher(held, "q")
-    while not client.connection.in_flow:
+    while not client.connection.reading.in_flow:
         client.publish("", "q", b"x" * 500_000)
     held.broker.pressure.alarms = Alarms(lambda: 500, lambda: 1 << 40, 1000)
     held.broker.update_alarms()

@@ -68,7 +68,7 @@ class Broker(Core):
     def connect(self, sink: Sink, peer: str, peer_port: i64, host: str, port: i64) -> Connection:
         connection = Connection(self, self.connections, sink, peer, peer_port, host, port)
         self.connections.add(connection)
-        self.io_timers.arm(connection.deadline, self.io_now() + self.limits.handshake_timeout)
+        connection.drop_after(self.limits.handshake_timeout)
         return connection
 
     def pieces_with(self, queue: Queue) -> list[list[Entry | None]]:
@@ -80,7 +80,7 @@ class Broker(Core):
         reason = self.pressure.reason
         self.notes.event("warning" if reason else "info", "alarm", {"reason": reason or "cleared"})
         if not reason:
-            blocked: list[Session] = [connection for connection in self.connections if connection.blocked]
+            blocked: list[Session] = [connection for connection in self.connections if connection.reading.blocked]
             blocked.reverse()
             self.jobs.add(Unblock(self.pressure, blocked))
 

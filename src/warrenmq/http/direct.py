@@ -70,10 +70,10 @@ class Direct(Sink):
         connection.enter(RUNNING)
         connection.heeds_alarms = False
         connection.username = username
-        connection.mechanism = "PLAIN"
+        connection.peer.mechanism = "PLAIN"
         connection.vhost = vhost
         connection.output.frame_max = 1 << 30
-        connection.frame_limit = 1 << 30
+        connection.input.frame_limit = 1 << 30
         connection.channels[NUMBER] = Channel(NUMBER, connection)
         self._connection = connection
 

@@ -206,7 +206,7 @@ def _metrics(bridge: Bridge, queues: Queues, per_object: bool) -> Iterator[Metri
     yield gauge("warren_http_connections", "HTTP connections currently open", len(crowd))
     yield gauge("warren_http_connections_max", "HTTP connections that there may be", crowd.most())
     yield dropped
-    in_flow = sum(1 for one in connections if one.in_flow)
+    in_flow = sum(1 for one in connections if one.reading.in_flow)
     yield gauge("warren_connections_in_flow", "Connections not read until the log has caught up", in_flow)
     allowed = int(broker.durability.allowance.limit)
     yield gauge("warren_credit_bytes", "Bytes that a connection may have on the way to the disk", allowed)

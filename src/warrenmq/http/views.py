@@ -158,7 +158,7 @@ def deliveries(counted: Queue | Counts) -> dict[str, int]:
 
 
 def _owner(connection: Session) -> dict[str, object]:
-    return {"name": connection.name, "peer_host": connection.peer, "peer_port": int(connection.peer_port)}
+    return {"name": connection.name, "peer_host": connection.peer.host, "peer_port": int(connection.peer.port)}
 
 
 def moment(milliseconds: int) -> str:
@@ -198,7 +198,7 @@ def vhost_stats(bridge: Bridge, key: object, vhosts: list[VHost]) -> dict[str, o
 def vhost_info(bridge: Bridge, vhost: VHost) -> VhostInfo:
     totals = queue_totals(bridge, ("vhost", vhost.name), [vhost])
     connected = [one for one in bridge.broker.connections if one.vhost is vhost]
-    received = sum(int(one.received) for one in connected)
+    received = sum(int(one.input.received) for one in connected)
     sent = sum(int(one.output.sent) for one in connected)
     return VhostInfo(
         name=vhost.name,
@@ -226,11 +226,11 @@ def vhost_info(bridge: Bridge, vhost: VHost) -> VhostInfo:
 
 
 def connection_state(connection: Connection) -> str:
-    if connection.blocked:
+    if connection.reading.blocked:
         return "blocked"
     if connection.broker.pressure.reason and connection.state == RUNNING:
         return "blocking"  # it has not published since
-    if connection.in_flow or connection.flow_until > connection.broker.turn.now:
+    if connection.reading.in_flow or connection.reading.flow_until > connection.broker.turn.now:
         return "flow"
     if connection.state == RUNNING:
         return "running"
@@ -239,10 +239,10 @@ def connection_state(connection: Connection) -> str:
 
 def connection_info(bridge: Bridge, connection: Connection) -> ConnectionInfo:
     vhost = connection.vhost
-    properties = to_python(connection.client_properties)
+    properties = to_python(connection.peer.properties)
     given = properties.get("connection_name")
     host, _, port = connection.name.rpartition(" -> ")[2].rpartition(":")
-    received, sent = int(connection.received), int(connection.output.sent)
+    received, sent = int(connection.input.received), int(connection.output.sent)
     rates = bridge.rates
     return ConnectionInfo(
         name=connection.name,
@@ -255,17 +255,17 @@ def connection_info(bridge: Bridge, connection: Connection) -> ConnectionInfo:
         vhost="" if vhost is None else vhost.name,
         host=host,
         port=int(port) if port.isdigit() else 0,
-        peer_host=connection.peer,
-        peer_port=int(connection.peer_port),
-        ssl=connection.tls,
+        peer_host=connection.peer.host,
+        peer_port=int(connection.peer.port),
+        ssl=connection.peer.tls,
         ssl_protocol=None,
         ssl_key_exchange=None,
         ssl_cipher=None,
         ssl_hash=None,
-        peer_cert_subject=f"CN={connection.tls_name}" if connection.tls_name else None,
+        peer_cert_subject=f"CN={connection.peer.tls_name}" if connection.peer.tls_name else None,
         peer_cert_issuer=None,
         peer_cert_validity=None,
-        auth_mechanism=connection.mechanism,
+        auth_mechanism=connection.peer.mechanism,
         channels=len(connection.channels),
         channel_max=int(connection.channel_max),
         frame_max=int(connection.output.frame_max),
@@ -292,8 +292,8 @@ def channel_details(bridge: Bridge, channel: Channel) -> ChannelDetails:
         number=int(channel.number),
         connection_name=connection.name,
         node=bridge.node,
-        peer_host=connection.peer,
-        peer_port=int(connection.peer_port),
+        peer_host=connection.peer.host,
+        peer_port=int(connection.peer.port),
         user=connection.username,
     )
 
@@ -346,7 +346,7 @@ def channel_info(bridge: Bridge, channel: Channel) -> ChannelInfo:
         user=connection.username,
         user_who_performed_action=connection.username,
         vhost="" if vhost is None else vhost.name,
-        connection_details=ConnectionDetails(connection.name, connection.peer, int(connection.peer_port)),
+        connection_details=ConnectionDetails(connection.name, connection.peer.host, int(connection.peer.port)),
         confirm=channel.publishing.sender.confirms,
         transactional=tx is not None,
         consumer_count=len(channel.consumers),

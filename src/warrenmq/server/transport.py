@@ -90,11 +90,11 @@ class ClientTransport(Sink):
         local = transport.get_extra_info("sockname") or ("", 0)
         self._server.begin()
         connection = self._server.broker.connect(self, str(peer[0]), int(peer[1]), str(local[0]), int(local[1]))
-        connection.peer_is_loopback = _is_loopback(str(peer[0]))
+        connection.peer.is_loopback = _is_loopback(str(peer[0]))
         tls = transport.get_extra_info("ssl_object")
         if tls is not None:
-            connection.tls = True
-            connection.tls_name = _common_name(tls)
+            connection.peer.tls = True
+            connection.peer.tls_name = _common_name(tls)
         self._connection = connection
         self._server.transports.add(self)
 

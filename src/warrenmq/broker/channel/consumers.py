@@ -70,7 +70,7 @@ class Consumers:
 
     def wants_cancels(self) -> bool:
         """Does the client want to hear of consumers that end?"""
-        return self._session.consumer_cancel_notify and self._standing.state == CHANNEL_OPEN
+        return self._session.peer.consumer_cancel_notify and self._standing.state == CHANNEL_OPEN
 
     def leave(self) -> list[Consumer]:
         """The channel is over. Returns those that were there."""

@@ -85,6 +85,10 @@ class Output(Flushing):
         self._over = True
         self._client = NOBODY
 
+    def close(self) -> None:
+        """Close the transport after what was written has gone out."""
+        self._sink.close()
+
     def flush(self) -> None:
         self._flushing = False
         size: i64 = len(self.buffer)

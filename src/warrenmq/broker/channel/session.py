@@ -1,4 +1,4 @@
-"""A connection as its channels know it: whose it is, which vhost it has opened, and the way out to the client.
+"""A connection as its channels know it: whose it is, which vhost it has opened, and the ways to and from the client.
 
 Duty: what channels share. Not here: input, the handshake, and how a connection ends (``connection.py``).
 """
@@ -10,6 +10,8 @@ from typing import Final
 from mypy_extensions import i64
 
 from warrenmq.broker.channel.output import Client, Output
+from warrenmq.broker.channel.peer import Peer
+from warrenmq.broker.channel.reading import Reading
 from warrenmq.broker.channel.sink import Sink
 from warrenmq.broker.channel.states import CONNECTION, HEADER
 from warrenmq.broker.core import Core
@@ -28,16 +30,15 @@ class Session(Client, Waiting, Owner, Paced):
 
     def __init__(self, broker: Core, sink: Sink, peer: str, peer_port: i64, host: str, port: i64) -> None:
         self.broker: Final = broker
-        self.peer: Final = peer
-        self.peer_port: Final = peer_port
+        self.peer: Final = Peer(peer, peer_port)
         self.name: Final = f"{peer}:{peer_port} -> {host}:{port}"
         self.state: i64 = HEADER
         self.username: str = ""
         self.vhost: VHost | None = None
-        self.consumer_cancel_notify: bool = False  # does the client want to hear of consumers that end?
         self.exclusive_queues: dict[Queue, bool] = {}
         self.memo: Final = Memo()
         self.output: Final = Output(sink, broker.turn, self, broker.limits.frame_max)
+        self.reading: Final = Reading(sink, broker.turn, broker.durability)
 
     def enter(self, state: i64) -> None:
         self.state = CONNECTION.entered(self.state, state)
@@ -61,10 +62,6 @@ class Session(Client, Waiting, Owner, Paced):
 
     def subject(self) -> str:
         return self.name
-
-    def charge(self, batch: i64, size: i64) -> None:
-        """A message goes to the log: that uses credit."""
-        raise NotImplementedError
 
     def hold(self) -> None:
         """Take nothing more from the client for now; what has come is kept."""

@@ -39,6 +39,7 @@ class Telling(Teller, Answering, WaitsForLog):
         sender = Sender(session.username, session.name, name, number)
         self._number: Final = number
         self._session: Final = session
+        self._reading: Final = session.reading
         self._standing: Final = standing
         self._answers: Final = answers
         self._owes: bool = False  # does the end of the turn know of it?
@@ -46,7 +47,7 @@ class Telling(Teller, Answering, WaitsForLog):
         self.publishing: Final = Publishing(broker, vhost, publisher, sender, session.memo, self)
 
     def charge(self, batch: i64, size: i64) -> None:
-        self._session.charge(batch, size)
+        self._reading.charge(batch, size)
 
     def basic_return(self, message: Message, code: i64, text: str) -> None:
         if self._standing.state != CHANNEL_OPEN:

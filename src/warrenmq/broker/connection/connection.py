@@ -18,8 +18,6 @@ from warrenmq.broker.connection.crowds import RemoveQueues
 from warrenmq.broker.connection.dialogue import Dialogue
 from warrenmq.broker.connection.frame_loop import consume
 from warrenmq.broker.connection.liveness import Deadline, Heartbeat
-from warrenmq.broker.durability.durability import Charged
-from warrenmq.broker.durability.flow import SHOWN_FOR, Credit
 from warrenmq.broker.services.pacing import LITTLE, OCTETS
 from warrenmq.wire.methods import method_frame
 from warrenmq.wire.replies import INTERNAL_ERROR, AmqpError
@@ -28,83 +26,66 @@ if TYPE_CHECKING:
     from warrenmq.broker.connection.attendance import Attendance
     from warrenmq.broker.core import Core
 
-JOIN: Final = 4096  # so little input is cheaper to join to an unfinished frame than to take apart
-
 
 @final
-class Connection(Dialogue, Charged):
+class Connection(Dialogue):
     """One client, from its first octet to its last."""
 
     def __init__(
         self, broker: Core, connections: Attendance, sink: Sink, peer: str, peer_port: i64, host: str, port: i64
     ) -> None:
         super().__init__(broker, connections, sink, peer, peer_port, host, port)
-        self.sink: Final = sink
         self.connected_at: Final[i64] = broker.turn.now
         self._leaving: bool = False  # are its exclusive queues being deleted?
         self._access_generation: i64 = -1
-        self._rest: list[bytes] = []  # the beginning of a frame whose end has not come
-        self._rest_size: i64 = 0
         self._resumed: i64 = 0  # how often the client began to read again
-        self.held: bool = False  # nothing more is taken from it: it does not read, or its login waits
         self._jobs: i64 = 0  # that its input waits for
-        # flow control and alarms
         self.heeds_alarms: bool = True  # the HTTP API's do not, as in RabbitMQ
-        self.told_blocked: bool = False
-        self.in_flow: bool = False  # the log is behind: credit is used up
-        self.flow_until: i64 = 0
-        self._credit: Final = Credit(broker.durability.allowance)
-        self._charged: bool = False
+        self._told_blocked: bool = False
         self._heartbeat_timer: Final = Heartbeat(self)
         self._deadline: Final = Deadline(self)
-        self.deadline = self._deadline
 
     # -- input -------------------------------------------------------------------------------------------------
 
     def feed(self, data: bytes) -> None:
         """Bytes from the client. Never raises: a malformed client hurts only itself."""
-        self.received += len(data)
-        if self.state >= GONE or self.input_over:
+        input = self.input
+        input.received += len(data)
+        if self.state >= GONE or input.over:
             return
         if self._access_generation != self.broker.access.generation:
             self._forget_routes()
-        if len(data) > LITTLE and self.broker.turn.work_left <= 0 and not self.stopped:
+        if len(data) > LITTLE and self.broker.turn.work_left <= 0 and not self.reading.stopped:
             self.broker.pacing.hold(self)
         start: i64 = 0
-        while self._rest and not self.stopped:
-            # only what the unfinished frame lacks is joined to it: the rest of the input is not copied
-            lacking: i64 = self.need - self._rest_size
-            if lacking > len(data) - start:
+        while input.kept() and not self.reading.stopped:
+            end = input.join(data, start)
+            if end < 0:
                 break
-            if lacking < 0 or len(data) - start - lacking < JOIN:  # below 0: stopped with whole frames left
-                lacking = len(data) - start
-            self._rest.append(data[start : start + lacking] if lacking < len(data) else data)
-            start += lacking
-            joined = b"".join(self._rest)
-            self._rest.clear()
-            self._take(joined, 0)
-        if self._rest:
-            self._keep(data, start)
+            start = end
+            self._take(input.joined(), 0)
+        if input.kept():
+            input.keep(data, start)
         elif start < len(data):
             self._take(data, start)
 
     def _take(self, data: bytes, start: i64) -> None:
         """The frames in ``data`` from ``start`` on; what is left of it is kept."""
-        if self.state >= GONE or self.input_over:
+        input = self.input
+        if self.state >= GONE or input.over:
             return
-        self.at = start
+        input.at = start
         self.broker.pacing.hearing = self
         try:
             while not self._consumed(data):
                 pass
         except Exception as defect:
-            self.at = len(data)
+            input.at = len(data)
             self._crashed(defect)
         self.broker.pacing.hearing = None
-        self.broker.turn.work_left -= (self.at - start) >> OCTETS
-        if self.at < len(data) and self.state < GONE and not self.input_over:
-            self._rest_size = 0
-            self._keep(data, self.at)
+        self.broker.turn.work_left -= (input.at - start) >> OCTETS
+        if input.at < len(data) and self.state < GONE and not input.over:
+            input.keep(data, input.at)
 
     def _consumed(self, data: bytes) -> bool:
         """Take frames up to the first that is refused; says whether that is all that will be taken."""
@@ -114,28 +95,23 @@ class Connection(Dialogue, Charged):
         except AmqpError as error:
             if self._raised(error):
                 return False
-            self.at = len(data)
+            self.input.at = len(data)
             return True
-
-    def _keep(self, data: bytes, start: i64) -> None:
-        if start < len(data):
-            self._rest.append(data[start:] if start else data)
-            self._rest_size += len(data) - start
 
     # -- errors ------------------------------------------------------------------------------------------------
 
     def _raised(self, error: AmqpError) -> bool:
         """Close the channel or the connection; says whether reading goes on."""
-        channel = self.channels.get(self.number)
+        channel = self.channels.get(self.input.number)
         if not error.hard and channel is not None and self.state == RUNNING:
             self.close_channel(channel, error)
             return True
         self.close_with(error)
-        return not self.input_over
+        return not self.input.over
 
     def failed(self, number: i64, channel: object, error: AmqpError) -> None:
         if self.state == RUNNING and self.channels.get(number) is channel:
-            self.number = number
+            self.input.number = number
             self._raised(error)
 
     def _crashed(self, defect: Exception) -> None:
@@ -145,8 +121,8 @@ class Connection(Dialogue, Charged):
             self.close_with(AmqpError(INTERNAL_ERROR, ""))
         except Exception as another:  # it cannot even be closed in order
             reports.crashed(self, another)
-            self.input_over = True
-            self.sink.close()
+            self.input.over = True
+            self.output.close()
 
     def close_channel(self, channel: Channel, error: AmqpError) -> None:
         """Server-side channel.close; everything on the channel is ignored until close-ok."""
@@ -174,7 +150,7 @@ class Connection(Dialogue, Charged):
         if self.state == HEADER:
             self.lost("refused")
             return
-        reports.error("connection", self, self.number, error)
+        reports.error("connection", self, self.input.number, error)
         for channel in list(self.channels.values()):
             channel.telling.flush_confirms()
         self.terminate()
@@ -190,14 +166,14 @@ class Connection(Dialogue, Charged):
             )
         )
         self.flush()
-        grace: i64 = 3000 if self.input_over else 30000
-        if not self.input_over and 0 < self.heartbeat * 1000 < grace:
+        grace: i64 = 3000 if self.input.over else 30000
+        if not self.input.over and 0 < self.heartbeat * 1000 < grace:
             grace = self.heartbeat * 1000
-        self.broker.io_timers.arm(self.deadline, self.broker.io_now() + grace)
+        self.drop_after(grace)
 
     def shut(self, code: i64, reason: str) -> None:
         """An operator, or the end of the broker, closes the connection."""
-        self.number = 0
+        self.input.number = 0
         self.close_with(AmqpError(code, reason))
 
     def channel_closed(self, number: i64) -> None:
@@ -212,7 +188,7 @@ class Connection(Dialogue, Charged):
     def drop_channel(self, channel: Channel) -> None:
         """A closed channel: its number may be used again."""
         self.channels.pop(channel.number, None)
-        self.last_channel = None
+        self.input.last_channel = None
         self.connections.channel_closed(self.username)
 
     def terminate(self) -> None:
@@ -224,7 +200,7 @@ class Connection(Dialogue, Charged):
             channel.terminate()
             self.connections.channel_closed(self.username)
         self.channels.clear()
-        self.last_channel = None
+        self.input.last_channel = None
         if self.exclusive_queues and not self._leaving:
             self._leaving = True
             self.broker.jobs.add(RemoveQueues(self.exclusive_queues))
@@ -239,19 +215,18 @@ class Connection(Dialogue, Charged):
         self.enter(GONE)
         self.output.end()
         self.broker.io_timers.cancel(self._heartbeat_timer)
-        self.broker.io_timers.cancel(self.deadline)
+        self.drop_no_more()
         self._heartbeat_timer.release()
         self._deadline.release()
-        self.sink.close()
+        self.output.close()
         self.connections.gone(self, reason)
 
     # -- output ------------------------------------------------------------------------------------------------
 
     def output_is_full(self) -> None:
         """So many answers wait for a client that does not read that nothing more is taken from it."""
-        if not self.held:
-            self.held = True
-            self.update_reading()
+        if not self.reading.held:
+            self.reading.hold()
 
     def output_failed(self, error: Exception) -> None:
         reports.crashed(self, error)
@@ -269,19 +244,17 @@ class Connection(Dialogue, Charged):
             first = self._resumed % len(channels)
             for channel in channels[first:] + channels[:first]:
                 channel.consumers.wake()
-        if self.held:
+        if self.reading.held:
             self.release_hold()
 
     def hold(self) -> None:
         """Take nothing more from the client for now; what has come is kept."""
-        self.held = True
-        self.update_reading()
+        self.reading.hold()
 
     def release_hold(self) -> None:
         if self._jobs:
             return  # the last of them comes again
-        self.held = False
-        self.update_reading()
+        self.reading.release()
         self.feed(b"")  # what had come already
 
     def wait_for_job(self) -> None:
@@ -297,61 +270,25 @@ class Connection(Dialogue, Charged):
         if self.output.writable:  # else it goes on when it reads again
             self.release_hold()
 
-    # -- reading on and off ------------------------------------------------------------------------------------
-
-    def update_reading(self) -> None:
-        """Alarms, flow control and answers it does not take decide together whether the client is read."""
-        self.stopped = self.blocked or self.held
-        pause = self.stopped or self.in_flow
-        if pause and not self.reading_paused:
-            self.reading_paused = True
-            self.sink.pause_reading()
-        elif not pause and self.reading_paused:
-            self.reading_paused = False
-            self.sink.resume_reading()
-
-    def charge(self, batch: i64, size: i64) -> None:
-        """A message of this connection goes to the log."""
-        if not self._charged:
-            self._charged = True
-            self.broker.durability.charged(self)
-        if not self._credit.take(batch, size, self.broker.turn.now) and not self.in_flow:
-            self.in_flow = True
-            self.update_reading()
-
-    def give_credit(self, batch: i64) -> bool:
-        """The log got this far. Says whether no credit is outstanding any more."""
-        settled = self._credit.give_back(batch)
-        if self.in_flow and self._credit.enough():
-            self.in_flow = False
-            self.flow_until = self.broker.turn.now + SHOWN_FOR
-            self.update_reading()
-        if settled:
-            self._charged = False
-        return settled
+    # -- alarms ------------------------------------------------------------------------------------------------
 
     def block(self) -> None:
         """An alarm is on and content comes: the client is told why, and not heard until the alarm clears."""
-        if self.blocked or self.state != RUNNING or not self.heeds_alarms:
+        if self.reading.blocked or self.state != RUNNING or not self.heeds_alarms:
             return
-        self.blocked = True
-        self.update_reading()
-        if self.connection_blocked:
-            self.told_blocked = True
+        self.reading.block()
+        if self.peer.connection_blocked:
+            self._told_blocked = True
             self.write(method_frame(0, "connection.blocked", reason=self.broker.pressure.reason))
 
     def unblock(self) -> None:
-        if not self.blocked:
+        if not self.reading.blocked:
             return
-        self.blocked = False
-        self.update_reading()
-        if self.told_blocked:
-            self.told_blocked = False
+        self.reading.unblock()
+        if self._told_blocked:
+            self._told_blocked = False
             self.write(method_frame(0, "connection.unblocked"))
         self.feed(b"")  # what had come already
-
-    def out_of_credit(self) -> bool:
-        return self.in_flow
 
     # -- helpers -----------------------------------------------------------------------------------------------
 
@@ -362,3 +299,9 @@ class Connection(Dialogue, Charged):
     def arm_heartbeat(self) -> None:
         if self.heartbeat > 0:
             self.broker.io_timers.arm(self._heartbeat_timer, self.broker.io_now() + self.heartbeat * 500)
+
+    def drop_after(self, milliseconds: i64) -> None:
+        self.broker.io_timers.arm(self._deadline, self.broker.io_now() + milliseconds)
+
+    def drop_no_more(self) -> None:
+        self.broker.io_timers.cancel(self._deadline)

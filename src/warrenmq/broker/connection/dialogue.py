@@ -14,17 +14,12 @@ from warrenmq.broker.channel.channel import Channel
 from warrenmq.broker.channel.session import Session
 from warrenmq.broker.channel.sink import Sink
 from warrenmq.broker.connection.attendance import Attendance
+from warrenmq.broker.connection.input import Input
 from warrenmq.broker.core import Core
-from warrenmq.broker.services.timers import Timer
-from warrenmq.wire.fields import Table
-
-INITIAL_FRAME_MAX: Final = 4096  # until tune-ok
 
 
 class Dialogue(Session):
     """What frames, handshake and heartbeats know of a connection."""
-
-    deadline: Timer  # drops the connection when it is due
 
     def __init__(
         self, broker: Core, connections: Attendance, sink: Sink, peer: str, peer_port: i64, host: str, port: i64
@@ -32,29 +27,10 @@ class Dialogue(Session):
         super().__init__(broker, sink, peer, peer_port, host, port)
         self.connections: Final = connections
         self.limits: Final = broker.limits
-        self.peer_is_loopback: bool = True
-        self.tls: bool = False
-        self.tls_name: str = ""  # user name from the client certificate, for EXTERNAL
-        self.mechanism: str = ""
-        self.client_properties: Table = {}
         self.channels: dict[int, Channel] = {}
         self.channel_max: i64 = broker.limits.channel_max
-        self.frame_limit: i64 = INITIAL_FRAME_MAX
         self.heartbeat: i64 = 0
-        # capabilities of the client
-        self.connection_blocked: bool = False
-        self.authentication_failure_close: bool = False
-        # input
-        self.last_number: i64 = 0
-        self.last_channel: Channel | None = None
-        self.need: i64 = 0  # how much there must be before looking again makes sense
-        self.at: i64 = 0
-        self.number: i64 = 0
-        self.received: i64 = 0
-        self.reading_paused: bool = False
-        self.input_over: bool = False  # nothing more is read: where frames begin is lost, or a login failed
-        self.stopped: bool = False  # what has come is kept and not looked at: it is blocked, or held
-        self.blocked: bool = False  # an alarm holds it
+        self.input: Final = Input()
 
     def flush(self) -> None:
         self.output.flush()
@@ -72,4 +48,12 @@ class Dialogue(Session):
         raise NotImplementedError
 
     def arm_heartbeat(self) -> None:
+        raise NotImplementedError
+
+    def drop_after(self, milliseconds: i64) -> None:
+        """The connection is dropped when this time is over."""
+        raise NotImplementedError
+
+    def drop_no_more(self) -> None:
+        """It is in time."""
         raise NotImplementedError

@@ -19,6 +19,7 @@ from warrenmq.broker.channel.methods.table import handler
 from warrenmq.broker.channel.states import CHANNEL_CLOSED, CHANNEL_CROSSED, CHANNEL_OPEN, CLOSING, GONE, HEADER, RUNNING
 from warrenmq.broker.channel.transaction import command_while_committing
 from warrenmq.broker.connection import handshake
+from warrenmq.broker.connection.input import Input
 from warrenmq.broker.extensions.interceptor import ChannelView
 from warrenmq.broker.message import Message
 from warrenmq.broker.publish.arrival import NOWHERE
@@ -50,48 +51,50 @@ WAIT_BODY: Final = 65536  # bodies up to here are waited for whole before the pu
 
 
 def consume(connection: Dialogue, data: bytes) -> None:
-    """Take complete frames from ``data`` from ``_at`` on; the frame of a handler that raises is taken already."""
+    """Take complete frames from ``data`` from ``input.at`` on; the frame of a handler that raises is taken already."""
+    input = connection.input
+    reading = connection.reading
     n: i64 = len(data)
-    pos: i64 = connection.at
-    connection.need = 8
+    pos: i64 = input.at
+    input.need = 8
     if connection.state == HEADER:
         if n < 8:
             return
-        connection.at = 8
+        input.at = 8
         pos = 8
         if not handshake.protocol_header(connection, data[:8]):
-            connection.at = n
+            input.at = n
             return
     alarm = len(connection.broker.pressure.reason) > 0
     while n - pos >= 8:
-        if connection.stopped:
-            connection.need = 0
+        if reading.stopped:
+            input.need = 0
             break
         head: i64 = i64(read_i32_be(data, pos))
         size: i64 = i64(read_i32_be(data, pos + 3))
         kind: i64 = (head >> 24) & 255
         number: i64 = (head >> 8) & 0xFFFF
-        if size < 0 or size > connection.frame_limit:
-            connection.input_over = True
-            raise frames.frame_too_large(kind, size & 0xFFFFFFFF, connection.frame_limit)
+        if size < 0 or size > input.frame_limit:
+            input.over = True
+            raise frames.frame_too_large(kind, size & 0xFFFFFFFF, input.frame_limit)
         end: i64 = pos + 7 + size
         if end >= n:
-            connection.need = end + 1 - pos
+            input.need = end + 1 - pos
             break
         if data[end] != FRAME_END:
-            connection.input_over = True
+            input.over = True
             raise frames.invalid_frame_end(kind, data[pos + 7 : end], data[end])
-        connection.number = number
+        input.number = number
         if kind == FRAME_METHOD and number != 0 and size >= 4 and connection.state == RUNNING:
-            channel = connection.last_channel
-            if channel is None or connection.last_number != number:
+            channel = input.last_channel
+            if channel is None or input.last_number != number:
                 channel = connection.channels.get(number)
-                connection.last_channel = channel
-                connection.last_number = number
+                input.last_channel = channel
+                input.last_number = number
             if channel is not None and channel.standing.state == CHANNEL_OPEN and channel.assembly.method is None:
                 method: i64 = i64(read_i32_be(data, pos + 7))
                 if method == ID_BASIC_PUBLISH and not alarm and not connection.broker.interceptors.of_methods:
-                    taken = _publish(connection, data, pos, end, n, channel)
+                    taken = _publish(connection, input, data, pos, end, n, channel)
                     if taken == 0:
                         break  # the rest of the message has not come yet
                     if taken > 0:
@@ -103,41 +106,41 @@ def consume(connection: Dialogue, data: bytes) -> None:
                     and (channel.tx is None or channel.answers.committing is None)
                     and not connection.broker.interceptors.of_methods
                 ):
-                    connection.at = end + 1
+                    input.at = end + 1
                     pos = end + 1
                     if channel.tx is None:
                         channel.outstanding.ack(read_i64_be(data, end - 9), (data[end - 1] & 1) != 0)
                     else:
                         channel.tx.ack(read_i64_be(data, end - 9), (data[end - 1] & 1) != 0)
                     continue
-        connection.at = end + 1
+        input.at = end + 1
         if alarm and (kind == FRAME_HEADER or kind == FRAME_BODY) and connection.broker.pressure.short:
             connection.block()  # this frame is the last: only a message without a body gets through
         try:
             _frame(connection, kind, number, data[pos + 7 : end])
         except Postponed:
-            connection.at = pos
-            connection.need = 0
+            input.at = pos
+            input.need = 0
             connection.connections.again.add(connection)
             return
-        pos = connection.at
-        if connection.state >= GONE or connection.input_over:
+        pos = input.at
+        if connection.state >= GONE or input.over:
             return
         if kind == FRAME_METHOD:
             turn = connection.broker.turn
             turn.work_left -= METHOD
             if turn.work_left <= 0 and n - pos > LITTLE:
                 connection.broker.pacing.hold(connection)
-    connection.at = pos
+    input.at = pos
 
 
-def _wait(connection: Dialogue, size: i64) -> i64:
+def _wait(input: Input, size: i64) -> i64:
     """The message is not all here: wait until ``size`` bytes are."""
-    connection.need = size
+    input.need = size
     return 0
 
 
-def _publish(connection: Dialogue, data: bytes, pos: i64, end: i64, n: i64, channel: Channel) -> i64:
+def _publish(connection: Dialogue, input: Input, data: bytes, pos: i64, end: i64, n: i64, channel: Channel) -> i64:
     """A publish in three frames, all here: take it and return the position behind it.
 
     0: wait for more. -1: not that simple, take the general way.
@@ -146,46 +149,46 @@ def _publish(connection: Dialogue, data: bytes, pos: i64, end: i64, n: i64, chan
     if h >= n:
         if not connection.memo.knows(data[pos + 11 : end]):
             return -1  # a malformed method is refused before its content comes
-        return _wait(connection, h + 1 - pos)
+        return _wait(input, h + 1 - pos)
     if data[h] != FRAME_HEADER:
         return -1
     if n - h < 8:
-        return _wait(connection, h + 8 - pos)
+        return _wait(input, h + 8 - pos)
     number = channel.number
     if (i64(read_i16_be(data, h + 1)) & 0xFFFF) != number:
         return -1
     header_size: i64 = i64(read_i32_be(data, h + 3))
-    if header_size < 14 or header_size > connection.frame_limit:
+    if header_size < 14 or header_size > input.frame_limit:
         return -1
     if n - h < 22:
-        return _wait(connection, h + 22 - pos)
+        return _wait(input, h + 22 - pos)
     if i64(read_i32_be(data, h + 7)) != CLASS_BASIC << 16:  # class and weight
         return -1
     size: i64 = read_i64_be(data, h + 11)
-    if size < 0 or size > WAIT_BODY or size > connection.frame_limit or size > connection.limits.max_message_size:
+    if size < 0 or size > WAIT_BODY or size > input.frame_limit or size > connection.limits.max_message_size:
         return -1
     header_end: i64 = h + 7 + header_size
     if header_end >= n:
-        return _wait(connection, header_end + 1 - pos)
+        return _wait(input, header_end + 1 - pos)
     if data[header_end] != FRAME_END:
         return -1
     last: i64 = header_end
     if size > 0:
         b: i64 = header_end + 1
         if b >= n:
-            return _wait(connection, b + 1 - pos)
+            return _wait(input, b + 1 - pos)
         if data[b] != FRAME_BODY:
             return -1
         if n - b < 8:
-            return _wait(connection, b + 8 - pos)
+            return _wait(input, b + 8 - pos)
         if (i64(read_i16_be(data, b + 1)) & 0xFFFF) != number or i64(read_i32_be(data, b + 3)) != size:
             return -1
         last = b + 7 + size
         if last >= n:
-            return _wait(connection, last + 1 - pos)
+            return _wait(input, last + 1 - pos)
         if data[last] != FRAME_END:
             return -1
-    connection.at = last + 1
+    input.at = last + 1
     publishing = channel.publishing
     if publishing.uncommitted is not None and channel.answers.committing is not None:
         raise command_while_committing(PUBLISH)
@@ -237,7 +240,7 @@ def _open_channel(connection: Dialogue, number: i64, kind: i64, payload: bytes) 
         )
     connection.connections.check_channel_limit(connection.username)
     connection.channels[number] = Channel(number, connection)
-    connection.last_channel = None
+    connection.input.last_channel = None
     connection.connections.channel_opened(connection.username)
     connection.write(method_frame(number, "channel.open-ok"))
 

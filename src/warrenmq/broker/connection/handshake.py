@@ -104,23 +104,23 @@ def handle(connection: Dialogue, method: Method) -> None:
 
 def start_ok(connection: Dialogue, method: Method) -> None:
     properties = method.table("client_properties")
-    connection.client_properties = properties
+    connection.peer.properties = properties
     capabilities = properties.get("capabilities")
     if capabilities is not None and isinstance(capabilities.value, dict):
-        connection.consumer_cancel_notify = _capable(capabilities.value, "consumer_cancel_notify")
-        connection.connection_blocked = _capable(capabilities.value, "connection.blocked")
-        connection.authentication_failure_close = _capable(capabilities.value, "authentication_failure_close")
+        connection.peer.consumer_cancel_notify = _capable(capabilities.value, "consumer_cancel_notify")
+        connection.peer.connection_blocked = _capable(capabilities.value, "connection.blocked")
+        connection.peer.authentication_failure_close = _capable(capabilities.value, "authentication_failure_close")
     name, password = login.credentials(connection, method.str("mechanism"), method.bytes("response"))
     broker = connection.broker
-    if connection.mechanism == "EXTERNAL":
+    if connection.peer.mechanism == "EXTERNAL":
         log_in(connection, name, password)
         return
-    wait = broker.guesses.wait(name, connection.peer, broker.io_now())
+    wait = broker.guesses.wait(name, connection.peer.host, broker.io_now())
     if wait == REFUSED:
         login.refuse(connection, name, True)
     elif wait == 0:
         right = log_in(connection, name, password)
-        broker.guesses.over(name, connection.peer, False, right, broker.io_now())
+        broker.guesses.over(name, connection.peer.host, False, right, broker.io_now())
     else:
         connection.hold()
         broker.io_timers.arm(Held(connection, name, password), broker.io_now() + wait)
@@ -142,7 +142,7 @@ class Held(Timer):
         right = False
         if connection.state == STARTING:
             right = log_in(connection, self._name, self._password)
-        broker.guesses.over(self._name, connection.peer, True, right, broker.io_now())
+        broker.guesses.over(self._name, connection.peer.host, True, right, broker.io_now())
         if connection.state < GONE:
             connection.flush()
             connection.release_hold()
@@ -178,8 +178,8 @@ def tune_ok(connection: Dialogue, method: Method) -> None:
     broker = connection.broker
     connection.channel_max = _negotiate("channel_max", method.int("channel_max"), broker.limits.channel_max, 1)
     frame_max = _negotiate("frame_max", method.int("frame_max"), broker.limits.frame_max, FRAME_MIN_SIZE)
-    connection.frame_limit = frame_max if frame_max else 0x7FFFFFFF
-    connection.output.frame_max = connection.frame_limit
+    connection.input.frame_limit = frame_max if frame_max else 0x7FFFFFFF
+    connection.output.frame_max = connection.input.frame_limit
     connection.heartbeat = method.int("heartbeat")
     connection.arm_heartbeat()
     connection.enter(OPENING)
@@ -224,7 +224,7 @@ def open(connection: Dialogue, method: Method) -> None:
     connection.vhost = vhost
     vhost.connections += 1
     connection.enter(RUNNING)
-    broker.io_timers.cancel(connection.deadline)
+    connection.drop_no_more()
     connection.write(method_frame(0, "connection.open-ok"))
     connection.connections.vhost_opened(user)
     reports.about("info", "connection_opened", connection)

@@ -38,7 +38,7 @@ class Heartbeat(Timer):
         self._sent = connection.output.sent
         self._half = not self._half
         if not self._half:
-            if connection.received == self._received and not connection.reading_paused:
+            if connection.input.received == self._received and not connection.reading.paused:
                 self._idle += 1
                 if self._idle >= 2:
                     reports.about("warning", "missed_heartbeats", connection)
@@ -46,7 +46,7 @@ class Heartbeat(Timer):
                     return
             else:
                 self._idle = 0
-            self._received = connection.received
+            self._received = connection.input.received
         connection.arm_heartbeat()
 
     def subject(self) -> str:
@@ -77,5 +77,5 @@ class Deadline(Timer):
         return "" if self._connection is None else self._connection.name
 
     def release(self) -> None:
-        """As above."""
+        """The connection is gone: let go of it too."""
         self._connection = None

@@ -22,7 +22,7 @@ FAILED_LOGIN_WAIT: Final = 3000  # ms until the socket of a failed login is drop
 
 
 def mechanisms(connection: Dialogue) -> str:
-    return "PLAIN AMQPLAIN EXTERNAL" if connection.tls_name else "PLAIN AMQPLAIN"
+    return "PLAIN AMQPLAIN EXTERNAL" if connection.peer.tls_name else "PLAIN AMQPLAIN"
 
 
 def credentials(connection: Dialogue, mechanism: str, response: bytes) -> tuple[str, str]:
@@ -31,20 +31,20 @@ def credentials(connection: Dialogue, mechanism: str, response: bytes) -> tuple[
         raise AmqpError(COMMAND_INVALID, f"unknown authentication mechanism '{mechanism}'")
     if mechanism not in mechanisms(connection).split():
         raise AmqpError(COMMAND_INVALID, f"invalid authentication mechanism '{mechanism}'")
-    connection.mechanism = mechanism
+    connection.peer.mechanism = mechanism
     if mechanism == "EXTERNAL":
-        return connection.tls_name, ""
+        return connection.peer.tls_name, ""
     return _plain(response) if mechanism == "PLAIN" else _amqplain(response)
 
 
 def accept(connection: Dialogue, name: str, password: str) -> bool:
     """Whether the client is who it says, and may come from where it comes from; then it is logged in."""
     access = connection.broker.access
-    if connection.mechanism == "EXTERNAL":
+    if connection.peer.mechanism == "EXTERNAL":
         known = access.user(name) is not None
     else:
         known = access.authenticate(name, password) is not None
-    if known and (connection.peer_is_loopback or name not in connection.broker.limits.loopback_users):
+    if known and (connection.peer.is_loopback or name not in connection.broker.limits.loopback_users):
         connection.username = name
         return True
     return False
@@ -52,9 +52,9 @@ def accept(connection: Dialogue, name: str, password: str) -> bool:
 
 def refuse(connection: Dialogue, name: str, unheard: bool) -> None:
     """Tell the client so, and drop it a little later. ``unheard``: its password was not even looked at."""
-    mechanism = connection.mechanism
-    reports.failed_login(connection, connection.mechanism, name, unheard)
-    if connection.authentication_failure_close:
+    mechanism = connection.peer.mechanism
+    reports.failed_login(connection, connection.peer.mechanism, name, unheard)
+    if connection.peer.authentication_failure_close:
         connection.write(
             method_frame(
                 0,
@@ -67,8 +67,8 @@ def refuse(connection: Dialogue, name: str, unheard: bool) -> None:
             )
         )
     connection.enter(CLOSING)
-    connection.input_over = True  # the wait is not cut short by an answer
-    connection.broker.io_timers.arm(connection.deadline, connection.broker.io_now() + FAILED_LOGIN_WAIT)
+    connection.input.over = True  # the wait is not cut short by an answer
+    connection.drop_after(FAILED_LOGIN_WAIT)
 
 
 def _plain(response: bytes) -> tuple[str, str]:

@@ -43,7 +43,7 @@ def error(scope: str, connection: Session, channel: i64, raised: AmqpError) -> N
 
 def failed_login(connection: Session, mechanism: str, username: str, unheard: bool) -> None:
     fields: dict[str, object] = {
-        "peer": f"{connection.peer}:{connection.peer_port}",
+        "peer": str(connection.peer),
         "user": cut(username),
         "mechanism": mechanism,
     }
@@ -66,7 +66,7 @@ def bad_header(connection: Session, header: bytes) -> None:
     connection.broker.notes.event(
         "warning",
         "bad_protocol_header",
-        {"peer": f"{connection.peer}:{connection.peer_port}", "header": repr(header), "hint": hint},
+        {"peer": str(connection.peer), "header": repr(header), "hint": hint},
     )
 
 
