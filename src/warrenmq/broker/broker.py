@@ -32,7 +32,7 @@ from warrenmq.wire.replies import CONNECTION_FORCED
 
 @final
 class Broker(Core):
-    """All of it."""
+    """A whole broker: what exists, and who is connected to it."""
 
     def __init__(
         self,

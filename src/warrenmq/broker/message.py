@@ -113,7 +113,7 @@ class Message:
         return [self.body()] if self.size else []
 
     def without_content(self) -> Message:
-        """The same message with nothing but its address in the log."""
+        """This message with nothing but its address in the log."""
         bare = Message(self.origin, self.id, b"", 0, 0, self.size, self.persistent)
         bare.expiration = self.expiration
         bare.priority = self.priority
@@ -142,7 +142,7 @@ def message_from(origin: Origin, id: i64, header: bytes, chunks: list[bytes], si
 
 
 def with_properties(message: Message, properties: Properties) -> Message:
-    """The same message with other properties. Where the log has it is not taken over: there it has the old ones."""
+    """The message with other properties. Where the log has it is not taken over: there it has the old ones."""
     header = encode_header(properties, message.size)
     new = message_from(message.origin, message.id, header, message.pieces(), message.size, message.persistent)
     new.expiration = message.expiration

@@ -28,7 +28,7 @@ class Listener:
 
 @final
 class DirectReplies:
-    """The channels that listen."""
+    """The channels that listen for replies, by address."""
 
     def __init__(self, ids: Ids) -> None:
         self._ids: Final = ids

@@ -50,7 +50,7 @@ def create_app(bridge: Bridge) -> Starlette:
 
 
 class Tree:
-    """Endpoints by path segment; a segment in braces takes anything."""
+    """The endpoints by path segment; a segment in braces takes anything."""
 
     def __init__(self) -> None:
         self.children: dict[str, Tree] = {}

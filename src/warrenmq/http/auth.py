@@ -23,7 +23,7 @@ REALM = 'Basic realm="RabbitMQ Management"'
 
 
 class LoginRequired(Exception):
-    """No credentials at all: 401 without a body, so that browsers ask."""
+    """The answer to no credentials at all: 401 without a body, so that browsers ask."""
 
 
 async def authenticate(request: Request, bridge: Bridge) -> User:

@@ -154,7 +154,14 @@ ENDPOINTS = [
         status=204,
         upload=True,
     ),
-    Endpoint("GET", "/definitions/{vhost}", ADMINISTRATOR, export_one, "The same for one vhost", answer=Definitions),
+    Endpoint(
+        "GET",
+        "/definitions/{vhost}",
+        ADMINISTRATOR,
+        export_one,
+        "Export the definitions of one vhost",
+        answer=Definitions,
+    ),
     Endpoint(
         "POST",
         "/definitions/{vhost}",

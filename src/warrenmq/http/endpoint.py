@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 # Who may. Each level includes "has one of the tags that allow using the HTTP API at all".
 MANAGEMENT = "management"
 VHOST = "vhost"  # permissions in the vhost of the path, or administrator
-VHOST_VISIBLE = "vhost visible"  # the same, or monitoring
+VHOST_VISIBLE = "vhost visible"  # permissions in the vhost of the path, or monitoring
 POLICYMAKER = "policymaker"
 POLICYMAKER_VHOST = "policymaker in the vhost"
 MONITORING = "monitoring"
@@ -82,7 +82,7 @@ class Call:
         return value
 
     async def body_in(self, vhost: VHost, model: type[Model]) -> Model:
-        """The same, but whether the user may enter the vhost is said before what is wrong with a value."""
+        """The body as a typed model; whether the user may enter the vhost is said before what is wrong with a value."""
         values = await self.json()
         require(values, required(model))
         self.bridge.check_entry(self.user, vhost)

@@ -6,7 +6,7 @@ from warrenmq.wire.replies import ACCESS_REFUSED, NOT_FOUND, AmqpError
 
 
 class ApiError(Exception):
-    """Answered as ``{"error": ..., "reason": ...}`` with a status code."""
+    """An error that is answered as ``{"error": ..., "reason": ...}`` with a status code."""
 
     def __init__(self, status: int, error: str, reason: object) -> None:
         super().__init__(f"{status} {error}: {reason}")

@@ -142,7 +142,7 @@ ENDPOINTS = [
     _check(f"{CHECKS}/node-is-mirror-sync-critical", single_node, "One node"),
     _check(f"{CHECKS}/node-is-quorum-critical", single_node, "One node"),
     _check(f"{CHECKS}/is-in-service", in_service, "The node takes clients"),
-    _check(f"{CHECKS}/ready-to-serve-clients", in_service, "The same"),
+    _check(f"{CHECKS}/ready-to-serve-clients", in_service, "The node takes clients"),
     _check("/aliveness-test/{vhost}", aliveness, "A message goes in and comes out", VHOST, changes=True),
     _check("/healthchecks/node", fine, "The node answers"),
     _check("/healthchecks/node/{node}", fine, "The node answers"),

@@ -27,7 +27,7 @@ LARGEST_PAGE = 500
 
 
 class Pacer:
-    """``await pacer.breathe()`` between items: gives way when the slice is used up.
+    """A clock for long listings: ``await pacer.breathe()`` between items: gives way when the slice is used up.
 
     A garbage collection within a slice only makes it give way the sooner.
     """

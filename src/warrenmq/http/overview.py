@@ -158,5 +158,12 @@ ENDPOINTS = [
     Endpoint("GET", "/deprecated-features/used", ADMINISTRATORS, empty_list, "Deprecated features in use: none"),
     Endpoint("POST", "/rebalance/queues", ADMINISTRATORS, nothing_to_do, "Nothing to do on one node", status=204),
     Endpoint("DELETE", "/reset", ADMINISTRATORS, nothing_to_do, "Reset statistics: there are none", status=204),
-    Endpoint("DELETE", "/reset/{node}", ADMINISTRATORS, nothing_to_do, "The same for one node", status=204),
+    Endpoint(
+        "DELETE",
+        "/reset/{node}",
+        ADMINISTRATORS,
+        nothing_to_do,
+        "Reset them on one node",
+        status=204,
+    ),
 ]

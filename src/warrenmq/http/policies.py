@@ -27,7 +27,7 @@ from warrenmq.http.requests import PolicyDeclaration
 
 
 def _handlers(operator: bool) -> dict[str, Handler]:
-    """The same five handlers for both kinds of policies."""
+    """Five handlers, for one of the two kinds of policies."""
 
     async def list_all(call: Call) -> Iterator[dict[str, object]]:
         policies = call.bridge.broker.policies

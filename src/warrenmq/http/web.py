@@ -18,7 +18,7 @@ OUT_OF_DESCRIPTORS = 0.1  # seconds to wait when a socket cannot be accepted
 
 
 class WebServer(Web):
-    """Listens from the start, and loads the app when somebody comes."""
+    """A server that listens from the start, and loads the app when somebody comes."""
 
     def __init__(self, server: Server) -> None:
         self._server = server

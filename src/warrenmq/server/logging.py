@@ -28,7 +28,7 @@ _FIELDS = "warren_fields"
 
 
 class Events:
-    """Writes the events of one part of the broker."""
+    """The writer of the events of one part of the broker."""
 
     def __init__(self, logger: logging.Logger) -> None:
         self.logger = logger

@@ -68,7 +68,7 @@ NOWHERE = Nowhere()
 
 
 class ClientTransport(Sink):
-    """Duck-typed asyncio protocol (a compiled base cannot be combined with asyncio.Protocol)."""
+    """One client's socket: a duck-typed asyncio protocol (a compiled base cannot be combined with asyncio.Protocol)."""
 
     def __init__(self, server: Host) -> None:
         self._server = server

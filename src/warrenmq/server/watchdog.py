@@ -20,7 +20,7 @@ WAITED = "waiting"
 
 
 class Stalls:
-    """Of one kind, since the start."""
+    """The stalls of one kind, since the start."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -104,7 +104,7 @@ class Watchdog:
 
 
 class Measured:
-    """Awaits a coroutine and measures each stretch in which it does not give way."""
+    """An awaitable around a coroutine that measures each stretch in which it does not give way."""
 
     def __init__(self, watchdog: Watchdog, ran: str, coroutine: Coroutine[Any, Any, None]) -> None:
         self._watchdog = watchdog

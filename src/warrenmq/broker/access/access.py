@@ -1,8 +1,8 @@
 """Who may do what: users, tags, permissions, topic permissions and limits.
 
 Duty: hold these facts, persist every change through the store handed in, and answer "may this user ...?" from cached
-results. Not here: reply codes and texts (``channel.py``, ``connection.py``), which operation needs which permission
-(``channel.py``), which vhosts exist (``broker.py``).
+results. Not here: reply codes and texts (``rights.py``), which operation needs which permission
+(``channel/methods/``), which vhosts exist (``broker.py``).
 
 Invariants
 - ``generation`` grows with every change, so that whoever remembers an answer knows when to ask again: a revoked
@@ -51,7 +51,7 @@ class Store(Protocol):
 
 @final
 class NoStore:
-    """Keeps nothing."""
+    """A store that keeps nothing."""
 
     def put(self, kind: str, key: str, value: dict[str, object]) -> None:
         pass

@@ -35,7 +35,7 @@ REFUSED: Final = -1
 
 @final
 class Debts:
-    """Until when somebody owes time, in ms: a bounded memory of it."""
+    """A bounded memory of who owes time, and until when, in ms."""
 
     def __init__(self) -> None:
         self._until: dict[tuple[str, str], int] = {}

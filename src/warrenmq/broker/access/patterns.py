@@ -24,7 +24,7 @@ from warrenmq.broker.services.clock import Clock, SystemClock
 from warrenmq.broker.services.notes import Notes
 
 TIME_LIMIT: Final = 0.002  # seconds of processor time per search; honest patterns need microseconds
-BRIEFLY: Final = 0.0002  # the same where no patience is left, for patterns that were never stopped
+BRIEFLY: Final = 0.0002  # per search where no patience is left, for patterns that were never stopped
 BUDGET: Final = 0.04  # seconds that stopped searches may take in a row
 GROWTH: Final = 0.005  # seconds of patience that grow in a second
 REPORTED: Final = 60_000  # ms between two reports about the same patience

@@ -26,7 +26,7 @@ JOIN_AT: Final = 256
 
 @trait
 class Receiver:
-    """The channel on which it comes in."""
+    """The channel on which content comes in."""
 
     def content_is_complete(self) -> None:
         """Before it is published: raises when the channel takes nothing now."""

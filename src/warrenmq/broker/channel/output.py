@@ -25,7 +25,7 @@ OUTPUT_LIMIT: Final = 8 << 20  # bytes of answers that may wait for a client tha
 
 
 class Client:
-    """Whose output it is. This one is nobody's."""
+    """The client whose output it is. This one is nobody."""
 
     def output_is_full(self) -> None:
         """It does not read, and too much waits for it."""

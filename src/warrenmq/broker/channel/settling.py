@@ -69,7 +69,7 @@ class Pile:
 
 @final
 class Settle(Unsettled):
-    """Acknowledged, or rejected for good."""
+    """A job: deliveries acknowledged, or rejected for good."""
 
     def __init__(self, channel: Settler, client: Waiting, turn: Turn, entries: list[Entry], rejected: bool) -> None:
         super().__init__(client)
@@ -93,7 +93,8 @@ class Settle(Unsettled):
 
 @final
 class GiveBack(Unsettled):
-    """Back to their queues, which deliver nothing until all are there: each would overtake an older one."""
+    """A job: deliveries back to their queues, which deliver nothing until all are there, else one would overtake an
+    older one."""
 
     def __init__(
         self,

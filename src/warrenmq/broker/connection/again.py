@@ -19,7 +19,7 @@ PAUSE: Final = 1  # ms; turns of others come in between
 
 @final
 class Again(Timer):
-    """Clients whose next method is looked at again."""
+    """The timer of clients whose next method is looked at again."""
 
     def __init__(self, io_timers: Timers, io_clock: Clock) -> None:
         super().__init__()

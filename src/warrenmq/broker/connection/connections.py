@@ -21,7 +21,7 @@ from warrenmq.broker.queue.queue import Queue
 
 @final
 class Connections(Attendance):
-    """All of them, in the order they came."""
+    """The connections that are open, in the order they came."""
 
     def __init__(self, core: Core) -> None:
         super().__init__(core)

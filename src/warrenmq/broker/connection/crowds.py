@@ -22,7 +22,7 @@ CONNECTIONS: Final = 8  # heard again in a turn: much of what each has sent may 
 
 @final
 class RemoveQueues(Job):
-    """The connection that owned them ends."""
+    """A job: the exclusive queues of a connection that ends."""
 
     def __init__(self, queues: dict[Queue, bool]) -> None:
         super().__init__(None)
@@ -39,7 +39,7 @@ class RemoveQueues(Job):
 
 @final
 class Unblock(Job):
-    """The alarm is over; should another come meanwhile, the rest stay blocked."""
+    """A job: connections heard again after an alarm; should another come meanwhile, the rest stay blocked."""
 
     def __init__(self, pressure: Pressure, connections: list[Session]) -> None:
         super().__init__(None)

@@ -18,7 +18,8 @@ HEARTBEAT_FRAME: Final = b"\x08\x00\x00\x00\x00\x00\x00\xce"
 
 @final
 class Heartbeat(Timer):
-    """Sends when nothing was sent for half the interval; gives up after two idle checks of a whole one."""
+    """The timer that sends when nothing was sent for half the interval, and gives up after two
+    idle checks of a whole one."""
 
     def __init__(self, connection: Dialogue) -> None:
         super().__init__()
@@ -59,7 +60,7 @@ class Heartbeat(Timer):
 
 @final
 class Deadline(Timer):
-    """Drops the connection: handshake timeout, grace after a close, the wait after a failed login."""
+    """The timer that drops the connection: handshake timeout, grace after a close, the wait after a failed login."""
 
     def __init__(self, connection: Dialogue) -> None:
         super().__init__()

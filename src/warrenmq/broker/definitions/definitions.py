@@ -78,7 +78,7 @@ def parse(document: dict[str, object], vhost: str | None, existing: Existing, ra
 
 @final
 class Reader:
-    """``read`` to the end, then ``finished``."""
+    """The reader of one document: ``read`` to the end, then ``finished``."""
 
     def __init__(self, vhost: str | None, existing: Existing, random: Randomness) -> None:
         self._vhost: Final = vhost

@@ -52,7 +52,7 @@ class Topology:
 
 @final
 class Router:
-    """Topologies by virtual host."""
+    """The topologies of a document, by virtual host."""
 
     def __init__(self, random: Randomness | None = None, registry: DecoratorRegistry | None = None) -> None:
         self.vhosts: dict[str, Topology] = {}

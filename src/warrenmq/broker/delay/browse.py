@@ -23,7 +23,7 @@ LAST_KEY: Final = 0x7FFFFFFFFFFFFFFF
 
 @final
 class Place:
-    """Behind the entry with this due time, schedule and key. Written as text it is a continuation token."""
+    """The place behind the entry with this due time, schedule and key. Written as text it is a continuation token."""
 
     def __init__(self, due: i64, schedule: i64, key: i64) -> None:
         self.due: Final = due

@@ -26,7 +26,7 @@ class CronError(ValueError):
 
 @final
 class Cron:
-    """``next_after`` is all there is to ask."""
+    """A cron expression in its time zone; ``next_after`` is all there is to ask."""
 
     def __init__(self, text: str, zone: str) -> None:
         fields = text.split()

@@ -75,7 +75,7 @@ class Delays(Kept):
         self._timer: Final = EarliestDue(self)
         self._firing: Final = Firing(broker, self)
         self._unsynced: list[Unsynced] = []
-        self._sender: str = ""  # the channel that published last, the same in bytes, and its user
+        self._sender: str = ""  # the channel that published last, its name in bytes, and its user
         self._sender_name: bytes = b""
         self._publisher_name: bytes = b""
         self.slice_full: bool = False  # more is due: whoever runs the timers should end the turn first

@@ -37,7 +37,7 @@ REFUSED: Final = "rejected"
 
 @trait
 class Kept:
-    """Wants to know what waits from now on."""
+    """Whoever wants to know what waits from now on."""
 
     def kept(self, due: i64) -> None:
         raise NotImplementedError
@@ -45,7 +45,7 @@ class Kept:
 
 @final
 class Firing:
-    """Fires messages."""
+    """The way of a message that is due: out of its schedule, to its queues."""
 
     def __init__(self, services: Services, delays: Kept) -> None:
         self._services: Final = services

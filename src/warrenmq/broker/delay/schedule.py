@@ -126,7 +126,7 @@ class Schedule:
         return True
 
     def take_due(self, now: i64, most: i64) -> list[tuple[int, int]]:
-        """The same for what is due, as (due, key) in order."""
+        """Take everything that is due, as (due, key) in order."""
         pairs = self.index.take(now, most)
         if self._named:
             for _, key in pairs:
@@ -153,7 +153,7 @@ class Schedule:
         return self.broker.transient.get(key) if found is None else found
 
     def read_many(self, pairs: list[tuple[int, int]]) -> list[StoredMessage | None]:
-        """The same for many; None: damaged."""
+        """The data of many; None for what is damaged."""
         if self.durable:
             return self.broker.log.read_many([key for _, key in pairs])
         found: list[StoredMessage | None] = []
@@ -236,7 +236,7 @@ class Schedule:
             i += 1
 
     def log_index(self) -> QueueIndex:
-        """The same the other way round, for the log to remember at a clean stop."""
+        """What is in the index, for the log to remember at a clean stop."""
         out = QueueIndex()
         pairs = self.index.after(-1, 0, SLICE)
         while pairs:

@@ -23,7 +23,8 @@ FEW: Final = 1024  # unacknowledged deliveries that are looked through at once
 
 @final
 class LetGo(Job):
-    """``addresses``: what waited; ``pieces``: lists with what was with consumers, among others' deliveries and gaps."""
+    """A job: the log lets go of ``addresses``, which waited, and of what was with consumers: in ``pieces``, among
+    others' deliveries and gaps."""
 
     def __init__(self, services: Services, queue: Queue, addresses: vec[i64], pieces: list[list[Entry | None]]) -> None:
         super().__init__(None)

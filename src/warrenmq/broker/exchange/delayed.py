@@ -33,7 +33,7 @@ _CHOICES: Final = {
 
 @final
 class DelayedExchange(ExchangeType):
-    """Delegates everything about bindings and routing to the type inside."""
+    """An exchange around one of another type, to which it leaves bindings and routing."""
 
     def __init__(self, inner: ExchangeType) -> None:
         self.inner: Final = inner

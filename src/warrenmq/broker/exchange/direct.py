@@ -10,7 +10,7 @@ from warrenmq.broker.records import BasicMessage, Binding, Destination, Exchange
 
 @final
 class DirectExchange(ExchangeType):
-    """Index by binding key."""
+    """An index by binding key."""
 
     def __init__(self) -> None:
         self._by_key: dict[str, Targets] = {}

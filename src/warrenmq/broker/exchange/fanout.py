@@ -10,7 +10,7 @@ from warrenmq.broker.records import BasicMessage, Binding, Destination, Exchange
 
 @final
 class FanoutExchange(ExchangeType):
-    """No index but the set of destinations."""
+    """The set of destinations: no index is needed."""
 
     def __init__(self) -> None:
         self._targets = Targets()

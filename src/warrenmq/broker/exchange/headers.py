@@ -78,7 +78,7 @@ class Rule:
 
 @final
 class HeadersExchange(ExchangeType):
-    """Rules filed by (header, value) and by header."""
+    """The rules, filed by (header, value) and by header."""
 
     def __init__(self) -> None:
         self._rules: dict[Binding, Rule] = {}

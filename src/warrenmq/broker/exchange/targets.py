@@ -13,7 +13,7 @@ from warrenmq.broker.records import Destination
 
 @final
 class Targets:
-    """Destinations with their number of bindings."""
+    """A set of destinations with their number of bindings."""
 
     def __init__(self) -> None:
         self.counts: dict[Destination, int] = {}

@@ -120,7 +120,7 @@ def amended(message: BasicMessage, properties: Properties, routing_keys: list[st
 
 @final
 class TimestampInterceptor:
-    """Says when a message came in: property ``timestamp`` in seconds, header ``timestamp_in_ms`` in milliseconds.
+    """An interceptor that says when a message came in, in property ``timestamp`` and header ``timestamp_in_ms``.
 
     What the publisher has set stays, unless told to overwrite it.
     """
@@ -144,7 +144,7 @@ class TimestampInterceptor:
 
 @final
 class RoutingNodeInterceptor:
-    """Says which node routed a message, in the header ``x-routed-by``."""
+    """An interceptor that says which node routed a message, in the header ``x-routed-by``."""
 
     def __init__(self, node: str, overwrite: bool = False) -> None:
         self.name: Final = "routing-node"

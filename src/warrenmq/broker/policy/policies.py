@@ -30,7 +30,7 @@ Effective = tuple[str | None, str | None, dict[str, object]]
 
 @final
 class Policies:
-    """``clock`` and ``notes`` are for patterns that take too long."""
+    """All policies, by vhost and name. ``clock`` and ``notes`` are for patterns that take too long."""
 
     def __init__(self, store: Store, clock: Clock | None = None, notes: Notes | None = None) -> None:
         self._store: Final = store
@@ -41,7 +41,7 @@ class Policies:
         # vhost -> by name
         self._policies: Final[dict[str, dict[str, Policy]]] = {}
         self._operator_policies: Final[dict[str, dict[str, Policy]]] = {}
-        # the same in order of precedence, made when somebody asks and dropped when one changes
+        # policies in order of precedence, made when somebody asks and dropped when one changes
         self._indexes: Final[dict[tuple[str, bool], PolicyIndex]] = {}
 
     # --- questions

@@ -74,7 +74,7 @@ def parse_policy(vhost: str, name: str, value: dict[str, object], operator: bool
 
 
 def read_policy(vhost: str, name: str, value: dict[str, object]) -> Policy:
-    """The same, but whatever it says is taken: what is in the log was validated when it was set."""
+    """A policy whose definition is taken whatever it says: what is in the log was validated when it was set."""
     for key in ("pattern", "definition"):
         if key not in value:
             raise Refused(list_of_pairs([("key_missing", atom(key))]))

@@ -15,7 +15,7 @@ from warrenmq.broker.policy.policy import Policy
 
 @final
 class PolicyIndex:
-    """Made anew when a policy changes. ``policies`` come in order of precedence; a rank is a place in that order."""
+    """An index, made anew when a policy changes. ``policies`` come in order of precedence; a rank is a place in it."""
 
     def __init__(self, policies: list[Policy]) -> None:
         self.policies: Final = policies

@@ -7,7 +7,7 @@ from warrenmq.broker.message import Message, Origin, message_from
 
 
 def amend(interceptors: Interceptors, virtual_host: str, message: Message) -> Message:
-    """Let the interceptors amend a message; the same one when they leave it as it is."""
+    """Let the interceptors amend a message; that very one when they leave it as it is."""
     before = message.basic_message(virtual_host)
     record = interceptors.amend(before)
     if record is before:

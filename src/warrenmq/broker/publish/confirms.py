@@ -38,7 +38,8 @@ def _by_number(waiting: Waiting) -> int:
 
 @final
 class Confirms:
-    """Numbers here are the channel's ``publish_seqno``; ``offset`` turns them into the tags the client counts."""
+    """The confirms of one channel. Numbers here are its ``publish_seqno``; ``offset`` turns them into the tags that the
+    client counts."""
 
     def __init__(self) -> None:
         self.offset: i64 = 0  # publish_seqno when confirm.select came

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class Teller:
-    """Through whom a publisher is told things, in order with all else that its channel says. This one tells nobody."""
+    """The voice that tells a publisher things, in order with all else that its channel says. This one tells nobody."""
 
     def basic_return(self, message: Message, code: i64, text: str) -> None:
         """Hand an unroutable message back."""

@@ -25,7 +25,7 @@ class Promised:
 
 @final
 class HeldDeliveries:
-    """Those that wait now."""
+    """The queues that wait for the log now."""
 
     def __init__(self, turn: Turn) -> None:
         self._turn: Final = turn

@@ -15,7 +15,7 @@ RESERVED: Final = 1000  # numbers for queues, reserved so many at a time
 
 @final
 class Ids:
-    """The next of each kind."""
+    """The counters of what gets a number."""
 
     def __init__(self, log: Log, randomness: Randomness) -> None:
         self._log: Final = log

@@ -33,7 +33,7 @@ class Waiting:
 
 
 class Job:
-    """Something that takes several turns."""
+    """A piece of work that takes several turns."""
 
     def __init__(self, client: Waiting | None) -> None:
         self.client: Final = client
@@ -48,7 +48,7 @@ class Job:
 
 @final
 class Jobs(Timer):
-    """Those that are under way."""
+    """The jobs that are under way."""
 
     def __init__(self, log: Log, turn: Turn, pressure: Pressure, io_timers: Timers, io_clock: Clock) -> None:
         super().__init__()

@@ -7,7 +7,7 @@ from mypy_extensions import mypyc_attr
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Notes:
-    """The base forgets everything, which is what tests of rules want."""
+    """The operator's ear. This one forgets everything, which is what tests of rules want."""
 
     def event(self, level: str, name: str, fields: dict[str, object]) -> None:
         """``level`` is debug, info, warning or error; ``name`` says what happened; ``fields`` to whom and why."""

@@ -21,7 +21,7 @@ from warrenmq.broker.services.turn import Turn
 
 METHOD: Final = 10  # about microseconds
 OCTETS: Final = 6  # as a shift: 64 octets of input are one
-COPIES: Final = 1  # the same: so are two copies of a message
+COPIES: Final = 1  # as a shift: two copies of a message are one
 LITTLE: Final = 1024  # octets that are taken in any case
 
 
@@ -41,7 +41,7 @@ class Paced:
 
 @final
 class Pacing(Timer):
-    """Those who were stopped."""
+    """The clients that were stopped, and the timer that hears them again."""
 
     def __init__(self, turn: Turn, io_timers: Timers, io_clock: Clock) -> None:
         super().__init__()

@@ -2,4 +2,4 @@
 
 
 class Postponed(Exception):
-    """Raised by a method that may be taken again from its beginning (``again.py``)."""
+    """The exception of a method that may be taken again from its beginning (``again.py``)."""

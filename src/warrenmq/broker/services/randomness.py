@@ -11,7 +11,7 @@ from mypy_extensions import i64
 
 @final
 class Randomness:
-    """Numbers, and octets nobody can guess unless it was seeded."""
+    """A source of numbers, and of octets nobody can guess unless it was seeded."""
 
     def __init__(self, seed: int | None = None) -> None:
         self._random: Final = Random(seed)

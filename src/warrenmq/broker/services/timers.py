@@ -17,7 +17,7 @@ AGAIN: Final = 5000  # ms until a timer that failed fires again
 
 
 class Timer:
-    """Something that happens at a time. Subclasses say what in ``fire``."""
+    """An event that happens at a time. Subclasses say what in ``fire``."""
 
     def __init__(self) -> None:
         self.due: i64 = -1  # ms, -1 = not armed

@@ -72,7 +72,7 @@ class Letters:
 
 @final
 class NoLetters(Letters):
-    """Nobody gives a message up."""
+    """The dead letters where nobody gives a message up."""
 
     def pending(self) -> bool:
         return False
@@ -83,7 +83,7 @@ class NoLetters(Letters):
 
 @final
 class Turn:
-    """The one that is under way."""
+    """The turn that is under way."""
 
     def __init__(self, clock: Clock, log: Log) -> None:
         self._clock: Final = clock

@@ -13,7 +13,7 @@ SWEEP_AT: Final = 4096  # names with dependents, before those without living one
 
 
 class Dependent:
-    """Something that holds as long as no name it depends on changes."""
+    """A result that holds as long as no name it depends on changes."""
 
     def __init__(self) -> None:
         self.valid: bool = True

@@ -23,7 +23,7 @@ SEARCHES: Final = 400  # patterns searched in a turn, about
 
 @final
 class Undecided(Timer):
-    """Those that are to be looked at again, and the timer that does it."""
+    """The queues and exchanges that are to be looked at again, and the timer that does it."""
 
     def __init__(self, services: Services, policies: Policies, vhosts: dict[str, VHost]) -> None:
         super().__init__()

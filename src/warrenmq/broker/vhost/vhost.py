@@ -355,7 +355,7 @@ class VHost(Realm):
             raise Postponed
 
     def _finish_forgetting(self, name: Resource) -> None:
-        """The same for those who cannot wait: its bindings would come again with what has the name from now on."""
+        """For those who cannot wait, all at once: its bindings would come again with what has the name from now on."""
         job = self.registry.forgetting.get(name)
         if job is not None:
             job.finish()
