@@ -254,3 +254,9 @@ def test_a_value_is_never_taken_for_a_type() -> None:
         }
     )
     assert verdicts.of(block)[1].to_pylist() == [["red"], []]
+
+
+def test_the_name_of_an_exchange_is_taken_with_its_line_feeds_as_a_publish_takes_it() -> None:
+    path = Plan.of(DEFINITIONS, "/", None, 1000, ()).path()
+    for verdict in (path.judge(Facts("/", None, "new\r\ns", "k")), path.judge_plain("/", None, "new\r\ns", "k")):
+        assert (verdict.code, verdict.text) == (404, "NOT_FOUND - no exchange 'new\r\ns' in vhost '/'")

@@ -9,7 +9,7 @@ Duty: which tags are outstanding. Not here: what an acknowledgement does to the 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, cast, final
+from typing import Final, cast, final
 
 from librt.vecs import append, vec
 from mypy_extensions import i64
@@ -17,9 +17,6 @@ from mypy_extensions import i64
 from warrenmq.broker.queue.entry import Entry
 from warrenmq.wire.constants import CLASS_BASIC, ID_BASIC_ACK
 from warrenmq.wire.replies import PRECONDITION_FAILED, AmqpError
-
-if TYPE_CHECKING:
-    pass
 
 METHOD_ACK: Final = ID_BASIC_ACK & 0xFFFF
 

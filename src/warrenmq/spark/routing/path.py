@@ -117,7 +117,7 @@ class PublishPath:
             return Verdict(REFUSED, [], refusal.code, refusal.text)
 
     def judge_plain(self, vhost: str, user: str | None, exchange: str, routing_key: str) -> Verdict:
-        """The same for a message of which nothing else matters: most are, so the same stages are not walked again."""
+        """The verdict on a message of which nothing else matters: most are so, and a gate once passed stays open."""
         gate = self._gates.get((vhost, user, exchange))
         if gate is None:
             gate = self._gate(vhost, user, exchange)
@@ -138,15 +138,18 @@ class PublishPath:
         """Those of a key that can change a verdict here, when all others can be taken for one another."""
         if self.interceptors.of_methods or self.interceptors.of_messages:
             return None
-        name = exchange.replace("\r", "").replace("\n", "")
-        gate = self._gates.get((vhost, user, name)) or self._gate(vhost, user, name)
+        gate = self._gates.get((vhost, user, exchange)) or self._gate(vhost, user, exchange)
         if isinstance(gate, Verdict):
             return frozenset()  # refused, whatever the key
-        if user is not None and (user, vhost, name) in self.access.topic_permissions and gate.exchange.type == "topic":
+        if (
+            user is not None
+            and (user, vhost, exchange) in self.access.topic_permissions
+            and gate.exchange.type == "topic"
+        ):
             return None
-        if (vhost, name) not in self._words:
-            self._words[(vhost, name)] = telling_words(gate.topology, gate.exchange)
-        return self._words[(vhost, name)]
+        if (vhost, exchange) not in self._words:
+            self._words[(vhost, exchange)] = telling_words(gate.topology, gate.exchange)
+        return self._words[(vhost, exchange)]
 
     def _gate(self, vhost: str, user: str | None, exchange: str) -> Verdict | Gate:
         gate: Verdict | Gate
@@ -175,8 +178,7 @@ class PublishPath:
         exchange_name, routing_key = self._intercepted(facts)
         publisher = self._publisher(vhost, facts.vhost, facts.user)
         check_size(publisher, facts.size)
-        name = Resource(facts.vhost, EXCHANGE, exchange_name.replace("\r", "").replace("\n", ""))
-        exchange = _exchange(publisher, name)
+        exchange = _exchange(publisher, Resource(facts.vhost, EXCHANGE, exchange_name))
         check_topic_permission(publisher, exchange, routing_key)
         properties = Peek()
         properties.reply_to = facts.reply_to
