@@ -13,6 +13,8 @@ from __future__ import annotations
 import random
 import uuid
 from collections.abc import Callable
+from decimal import Decimal
+from functools import partial
 from typing import Any
 
 import pytest
@@ -127,6 +129,37 @@ def test_a_message_from_another_stream_has_the_offset_of_this_one_and_no_other(
         return found
 
     alike(warren, rabbitmq, script)
+
+
+@pytest.mark.parametrize(
+    ("value", "of_rabbitmq"),
+    [
+        (Field("F", {"a": Field("I", 1)}), None),
+        (Field("A", [Field("I", 1)]), None),
+        (Field("D", Decimal("1.25")), "connection closed: 541 INTERNAL_ERROR (0, 0)"),
+        (Field("V", None), Field("V", None)),
+    ],
+    ids=["table", "array", "decimal", "void"],
+)
+def test_headers_of_any_type_pass_where_rabbitmq_drops_some(
+    warren: RunningBroker, rabbitmq: RunningBroker, value: Field, of_rabbitmq: object
+) -> None:
+    def header(connection: Connection, name: str) -> object:
+        channel = declared(connection, name)
+        channel.basic_publish("", name, b"x", Properties(headers={"h": value}))
+        assert channel.wait_for_confirms(60) == []
+        reader = connection.channel()
+        reader.basic_qos(1)
+        reader.basic_consume(name, arguments={"x-stream-offset": "first"})
+        message = reader.next_message(60)
+        assert message is not None and message.properties.headers is not None
+        return message.properties.headers.get("h")
+
+    for broker, expected in ((warren, value), (rabbitmq, of_rabbitmq)):
+        name = f"stream-{uuid.uuid4().hex[:8]}"
+        connection = Connection(broker.url, timeout=60)
+        assert told(name, partial(header, connection, name)) == expected, broker.name
+        connection.abort()
 
 
 DECLARES: list[dict[str, Any]] = [
