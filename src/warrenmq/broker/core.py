@@ -10,7 +10,7 @@ from typing import Final
 
 from mypy_extensions import i64
 
-from warrenmq.broker.access.guesses import Guesses
+from warrenmq.broker.access.failed_logins import FailedLogins
 from warrenmq.broker.dead_letter import DeadLetters
 from warrenmq.broker.delay.delays import Delays
 from warrenmq.broker.delivering.firehose import Firehose
@@ -48,7 +48,7 @@ class Core(Registry):
         self.vhosts: dict[str, VHost] = {}
         self.parameters: dict[tuple[str, str, str], object] = {}  # (component, vhost, name) -> value
         self.global_parameters: dict[str, object] = {}
-        self.guesses: Final = Guesses()
+        self.failed_logins: Final = FailedLogins()
         self.interceptors: Interceptors = Interceptors()
         self.firehose: Final = Firehose(self, self.node.name)
         self.replies: Final = DirectReplies(self.ids)

@@ -12,7 +12,7 @@ import binascii
 from starlette.requests import Request
 
 from warrenmq.broker.access.access import User
-from warrenmq.broker.access.guesses import REFUSED
+from warrenmq.broker.access.failed_logins import REFUSED
 from warrenmq.broker.connection.reports import cut
 from warrenmq.http import endpoint
 from warrenmq.http.bridge import ADMINISTRATOR, MANAGEMENT_TAGS, MONITORING, POLICYMAKER, Bridge
@@ -48,8 +48,8 @@ async def authenticate(request: Request, bridge: Bridge) -> User:
 
 async def _judged(bridge: Bridge, address: str, username: str, password: str) -> User | None:
     """The user, if the password is theirs; looked at when it is this pair's turn."""
-    guesses = bridge.broker.guesses
-    wait = int(guesses.wait(username, address, bridge.broker.io_now()))
+    failed = bridge.broker.failed_logins
+    wait = int(failed.wait(username, address, bridge.broker.io_now()))
     if wait == REFUSED:
         _log_refusal(bridge, address, username)
         reason = "too many failed logins from this address: the password was not looked at"
@@ -57,7 +57,7 @@ async def _judged(bridge: Bridge, address: str, username: str, password: str) ->
     if wait > 0:
         await bridge.wait(wait)
     user = bridge.access.authenticate(username, password)
-    guesses.over(username, address, wait > 0, user is not None, bridge.broker.io_now())
+    failed.over(username, address, wait > 0, user is not None, bridge.broker.io_now())
     return user
 
 

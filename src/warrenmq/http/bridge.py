@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from warrenmq.broker.access.access import Access, User
-from warrenmq.broker.access.guesses import Turn
+from warrenmq.broker.access.failed_logins import Turn
 from warrenmq.broker.access.patterns import Patience
 from warrenmq.broker.services.alarms import Alarms
 from warrenmq.broker.start.stopping import forget_transient

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, final
 
-from warrenmq.broker.access.guesses import REFUSED
+from warrenmq.broker.access.failed_logins import REFUSED
 from warrenmq.broker.channel.states import CLOSING, CONNECTION, GONE, OPENING, RUNNING, STARTING, TUNING
 from warrenmq.broker.connection import login, reports
 from warrenmq.broker.services.postponed import Postponed
@@ -115,12 +115,12 @@ def start_ok(connection: Dialogue, method: Method) -> None:
     if connection.peer.mechanism == "EXTERNAL":
         log_in(connection, name, password)
         return
-    wait = broker.guesses.wait(name, connection.peer.host, broker.io_now())
+    wait = broker.failed_logins.wait(name, connection.peer.host, broker.io_now())
     if wait == REFUSED:
         login.refuse(connection, name, True)
     elif wait == 0:
         right = log_in(connection, name, password)
-        broker.guesses.over(name, connection.peer.host, False, right, broker.io_now())
+        broker.failed_logins.over(name, connection.peer.host, False, right, broker.io_now())
     else:
         connection.hold()
         broker.io_timers.arm(Held(connection, name, password), broker.io_now() + wait)
@@ -142,7 +142,7 @@ class Held(Timer):
         right = False
         if connection.state == STARTING:
             right = log_in(connection, self._name, self._password)
-        broker.guesses.over(self._name, connection.peer.host, True, right, broker.io_now())
+        broker.failed_logins.over(self._name, connection.peer.host, True, right, broker.io_now())
         if connection.state < GONE:
             connection.flush()
             connection.release_hold()

@@ -1,7 +1,7 @@
 """Who is connecting: the SASL mechanisms PLAIN, AMQPLAIN and EXTERNAL.
 
 Duty: turn a start-ok response into a user or a refusal. Not here: users and passwords (``access.py``), and who has to
-wait before its password is looked at (``guesses.py``).
+wait before its password is looked at (``failed_logins.py``).
 """
 
 from __future__ import annotations

@@ -61,7 +61,7 @@ class Debts:
 
 
 @final
-class Guesses:
+class FailedLogins:
     """The recent failures of each user and address, and the pause that the next attempt has to keep."""
 
     def __init__(self) -> None:

@@ -15,7 +15,7 @@ import pytest
 from tests.support import web
 from tests.support.brokers import start_warren
 from warrenmq.broker.access.access import Access, NoStore
-from warrenmq.broker.access.guesses import ADDRESS_FREE, COST, FREE, LONGEST, MOST, REFUSED, WAITING, Guesses
+from warrenmq.broker.access.failed_logins import ADDRESS_FREE, COST, FREE, LONGEST, MOST, REFUSED, WAITING, FailedLogins
 from warrenmq.testing import Broker
 from warrenmq.wire.constants import PROTOCOL_HEADER
 from warrenmq.wire.fields import Field
@@ -220,29 +220,29 @@ def test_a_client_that_leaves_while_it_waits_leaves_nothing_behind(visit: Visits
     visit.attempt().socket.close()
     visit.broker.advance(60)
     broker = visit.broker.server.broker
-    assert visit.broker.call(lambda: (len(broker.connections), dict(broker.guesses._waiting))) == (0, {})
+    assert visit.broker.call(lambda: (len(broker.connections), dict(broker.failed_logins._waiting))) == (0, {})
 
 
 @pytest.mark.pure
 def test_what_is_remembered_of_guesses_is_bounded() -> None:
-    guesses = Guesses()
+    failed = FailedLogins()
     for number in range(5 * MOST):
-        guesses.wait("x" * 8000 + str(number), "10.0.0.1", 1_000_000)
-        guesses.wait(f"user{number}", f"10.0.1.{number}", 1_000_000)
-    assert len(guesses) == 2 * MOST
-    guesses.wait("late", "10.0.0.1", 9_000_000)
+        failed.wait("x" * 8000 + str(number), "10.0.0.1", 1_000_000)
+        failed.wait(f"user{number}", f"10.0.1.{number}", 1_000_000)
+    assert len(failed) == 2 * MOST
+    failed.wait("late", "10.0.0.1", 9_000_000)
     for number in range(MOST):
-        guesses.over(f"right{number}", "10.0.0.1", False, True, 9_000_000)
-    assert len(guesses) <= 2
+        failed.over(f"right{number}", "10.0.0.1", False, True, 9_000_000)
+    assert len(failed) <= 2
 
 
 @pytest.mark.pure
 def test_only_so_many_of_one_address_wait_at_once() -> None:
-    guesses = Guesses()
-    found = [guesses.wait(f"user{number % 50}", "10.0.0.1", 1_000_000) for number in range(50 * 14)]
+    failed = FailedLogins()
+    found = [failed.wait(f"user{number % 50}", "10.0.0.1", 1_000_000) for number in range(50 * 14)]
     assert len([wait for wait in found if wait > 0]) == WAITING
     assert found[-1] == REFUSED
-    assert guesses.wait("user1", "10.0.0.2", 1_000_000) == 0
+    assert failed.wait("user1", "10.0.0.2", 1_000_000) == 0
 
 
 @pytest.mark.pure
