@@ -16,7 +16,7 @@ from tests.http.conftest import Api
 from tests.support import web
 from tests.support.brokers import start_warren
 from warrenmq.client import Connection
-from warrenmq.http.crowd import Crowd
+from warrenmq.http.http_connections import HttpConnections
 from warrenmq.http.protocol import LARGEST_HEADER, PACE, PatientProtocol
 from warrenmq.server.background import Background
 from warrenmq.server.config import Settings
@@ -233,10 +233,10 @@ class Bench:
         self.gone = False
         self.unsent = 0
         config = uvicorn.Config(_nobody, http=PatientProtocol, ws="none", log_config=None, lifespan="off")
-        self.crowd = Crowd(lambda: 10)
+        self.http_connections = HttpConnections(lambda: 10)
         self.connection = PatientProtocol(
             Settings(http_header_timeout=10, http_body_timeout=60),
-            self.crowd,
+            self.http_connections,
             Background(cast(Any, self)),
             config=config,
             server_state=ServerState(),
@@ -355,4 +355,4 @@ def test_an_answer_may_be_read_slowly_but_must_be_read() -> None:
     bench.unsent -= 1
     bench.wait(60)
     assert bench.gone
-    assert {reason for reason, count in bench.crowd.dropped.items() if count} == {"answer_timeout"}
+    assert {reason for reason, count in bench.http_connections.dropped.items() if count} == {"answer_timeout"}

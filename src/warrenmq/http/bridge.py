@@ -17,8 +17,8 @@ from warrenmq.broker.access.patterns import Patience
 from warrenmq.broker.services.alarms import Alarms
 from warrenmq.broker.start.stopping import forget_transient
 from warrenmq.http import errors
-from warrenmq.http.crowd import Crowd
 from warrenmq.http.direct import Direct
+from warrenmq.http.http_connections import HttpConnections
 from warrenmq.http.patience import written
 from warrenmq.http.rates import Rates
 
@@ -41,7 +41,7 @@ class Bridge:
         self.server = server
         self.broker: Broker = server.broker
         self.access: Access = server.broker.access
-        self.crowd = Crowd(lambda: server.settings.http_connection_max)
+        self.http_connections = HttpConnections(lambda: server.settings.http_connection_max)
         self.rates = Rates(time.monotonic)
         # for the patterns in listings of all users together: every request may bring a new one
         self.patience = Patience(self.broker.io_clock, self.broker.notes, "listings")

@@ -197,14 +197,14 @@ def _metrics(bridge: Bridge, queues: Queues, per_object: bool) -> Iterator[Metri
     yield counter("warren_delayed_delivered", "Total delayed messages that a queue took when due", int(delay.delivered))
     yield counter("warren_delayed_cancelled", "Total delayed messages cancelled", int(delay.cancelled))
     yield counter("warren_delayed_undeliverable", "Total delayed messages no queue took", int(delay.undeliverable))
-    crowd = bridge.crowd
+    http_connections = bridge.http_connections
     dropped = CounterMetricFamily(
         "warren_http_connections_dropped", "Total HTTP connections dropped, by reason", labels=["reason"]
     )
-    for reason, count in crowd.dropped.items():
+    for reason, count in http_connections.dropped.items():
         dropped.add_metric([reason], count)
-    yield gauge("warren_http_connections", "HTTP connections currently open", len(crowd))
-    yield gauge("warren_http_connections_max", "HTTP connections that there may be", crowd.most())
+    yield gauge("warren_http_connections", "HTTP connections currently open", len(http_connections))
+    yield gauge("warren_http_connections_max", "HTTP connections that there may be", http_connections.most())
     yield dropped
     in_flow = sum(1 for one in connections if one.reading.in_flow)
     yield gauge("warren_connections_in_flow", "Connections not read until the log has caught up", in_flow)

@@ -5,7 +5,7 @@ answer. Here each of these has its time, and a header its size. Time counts from
 its last octet, and a body or an answer has to get on by ``PACE`` octets in each span, so that an octet now and then
 does not help.
 
-Duty: deadlines, and telling the crowd what the connection is doing. Parsing and answering are uvicorn's.
+Duty: deadlines, and counting the connection under what it is doing. Parsing and answering are uvicorn's.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from warrenmq.http.crowd import (
+from warrenmq.http.http_connections import (
     ANSWER,
     ANSWER_TIMEOUT,
     BODY,
@@ -25,7 +25,7 @@ from warrenmq.http.crowd import (
     HEADER_SIZE,
     HEADER_TIMEOUT,
     IDLE,
-    Crowd,
+    HttpConnections,
 )
 
 if TYPE_CHECKING:
@@ -40,12 +40,14 @@ TOO_LATE = b"HTTP/1.1 408 Request Timeout\r\n" + ENDS
 
 
 class PatientProtocol(HttpToolsProtocol):
-    """A connection of uvicorn's with deadlines for headers, bodies and idleness, and a place in the crowd."""
+    """A connection of uvicorn's with deadlines for headers, bodies and idleness, and a place among the others."""
 
-    def __init__(self, settings: Settings, crowd: Crowd, background: Background, **of_uvicorn: Any) -> None:
+    def __init__(
+        self, settings: Settings, http_connections: HttpConnections, background: Background, **of_uvicorn: Any
+    ) -> None:
         super().__init__(**of_uvicorn)
         self._settings = settings
-        self._crowd = crowd
+        self._http_connections = http_connections
         self._background = background
         self._stage = HEADER
         self._reading: asyncio.TimerHandle | None = None
@@ -68,7 +70,7 @@ class PatientProtocol(HttpToolsProtocol):
             # behind the end of another request, how much of it is this header's is not known: it is the beginning
             self._got += len(data) if self._requests == others else 1
             if self._got > LARGEST_HEADER and not self.transport.is_closing():
-                self._crowd.dropped[HEADER_SIZE] += 1
+                self._http_connections.dropped[HEADER_SIZE] += 1
                 self.transport.write(TOO_LARGE)
                 self.transport.close()
         if self.transport.is_closing():
@@ -132,7 +134,7 @@ class PatientProtocol(HttpToolsProtocol):
         if left == 0:
             return
         if left > before - PACE:
-            self._crowd.dropped[ANSWER_TIMEOUT] += 1
+            self._http_connections.dropped[ANSWER_TIMEOUT] += 1
             self.leave()
         else:
             self._expect_reading()
@@ -143,7 +145,7 @@ class PatientProtocol(HttpToolsProtocol):
         self._stage = stage
         self._got = 0
         self._stop_timers(writing=False)
-        self._crowd.enter(self, stage)
+        self._http_connections.enter(self, stage)
         if stage in (HEADER, BODY):
             self._expect_more()
 
@@ -156,7 +158,7 @@ class PatientProtocol(HttpToolsProtocol):
         if self.flow.read_paused:  # we do not read at the moment, so it is not the client's fault
             self._expect_more()
             return
-        self._crowd.dropped[HEADER_TIMEOUT if self._stage == HEADER else BODY_TIMEOUT] += 1
+        self._http_connections.dropped[HEADER_TIMEOUT if self._stage == HEADER else BODY_TIMEOUT] += 1
         if self._stage == HEADER and self._got:  # as RabbitMQ does
             self.transport.write(TOO_LATE)
             self.transport.close()
@@ -170,7 +172,7 @@ class PatientProtocol(HttpToolsProtocol):
     def connection_lost(self, error: Exception | None) -> None:
         super().connection_lost(error)
         self._stop_timers()
-        self._crowd.leave(self)
+        self._http_connections.leave(self)
 
     def _stop_timers(self, reading: bool = True, writing: bool = True) -> None:
         if reading and self._reading is not None:

@@ -12,7 +12,7 @@ from warrenmq.server.app import Server, Web
 from warrenmq.server.logging import events
 
 if TYPE_CHECKING:
-    from warrenmq.http.crowd import Crowd
+    from warrenmq.http.http_connections import HttpConnections
 
 OUT_OF_DESCRIPTORS = 0.1  # seconds to wait when a socket cannot be accepted
 
@@ -51,7 +51,7 @@ class WebServer(Web):
 
         settings = self._server.settings
         bridge = Bridge(self._server)
-        crowd = bridge.crowd
+        http_connections = bridge.http_connections
         config = uvicorn.Config(
             measured(create_app(bridge), self._server.watchdog),
             http=PatientProtocol,
@@ -69,10 +69,10 @@ class WebServer(Web):
         state = self._uvicorn.server_state
         background = self._server.background
         protocol = partial(
-            PatientProtocol, settings, crowd, background, config=config, server_state=state, app_state={}
+            PatientProtocol, settings, http_connections, background, config=config, server_state=state, app_state={}
         )
         accepting = [
-            background.forever("the HTTP listener", partial(self._accept, one, crowd, protocol))
+            background.forever("the HTTP listener", partial(self._accept, one, http_connections, protocol))
             for one in self._sockets
         ]
         try:
@@ -81,7 +81,9 @@ class WebServer(Web):
             for task in accepting:
                 task.cancel()
 
-    async def _accept(self, listener: socket.socket, crowd: Crowd, protocol: Callable[[], Any]) -> None:
+    async def _accept(
+        self, listener: socket.socket, http_connections: HttpConnections, protocol: Callable[[], Any]
+    ) -> None:
         """One at a time, and only when there is room: a flood of connections takes no descriptor from AMQP."""
         loop = asyncio.get_running_loop()
         while True:
@@ -92,7 +94,7 @@ class WebServer(Web):
                 await asyncio.sleep(OUT_OF_DESCRIPTORS)
                 continue
             try:
-                await crowd.room()
+                await http_connections.room()
                 await loop.connect_accepted_socket(protocol, client)
             except OSError:
                 client.close()  # it left before it was let in

@@ -11,7 +11,7 @@ from typing import Final, final
 from librt.strings import read_i16_be, read_i64_be
 from mypy_extensions import i64, trait
 
-from warrenmq.broker.delivering.large import LARGE, LargeBody
+from warrenmq.broker.delivering.large_body import LARGE, LargeBody
 from warrenmq.broker.publish.arrival import assembled
 from warrenmq.broker.publish.path import publish, resolve
 from warrenmq.broker.publish.publishing import Publishing

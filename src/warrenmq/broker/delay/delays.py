@@ -18,7 +18,7 @@ from warrenmq.broker.delay.note import CONFIRM, MANDATORY, PERSISTENT, REPEATS, 
 from warrenmq.broker.delay.request import Request, read, read_due
 from warrenmq.broker.delay.schedule import Schedule
 from warrenmq.broker.delivering.delivering import KEPT, NO_ROUTE, SCHEDULED
-from warrenmq.broker.delivering.large import LargeBody
+from warrenmq.broker.delivering.large_body import LargeBody
 from warrenmq.broker.exchange.delayed import LONGEST
 from warrenmq.broker.exchange.walk import Routed
 from warrenmq.broker.exchange.walk import route as walk

@@ -20,7 +20,7 @@ from mypy_extensions import i64
 
 from warrenmq.broker.delay.index import DueIndex
 from warrenmq.broker.delay.note import NAMED, Note, note_of
-from warrenmq.broker.delivering.large import LARGE, LargeBody, logged_body
+from warrenmq.broker.delivering.large_body import LARGE, LargeBody, logged_body
 from warrenmq.broker.message import NOTE_SHIFT, Message
 from warrenmq.broker.queue.aside import Aside
 from warrenmq.broker.records import Exchange

@@ -11,7 +11,7 @@ from typing import Final
 
 from mypy_extensions import i64
 
-from warrenmq.broker.delivering.large import LARGE, LargeBody, logged_body
+from warrenmq.broker.delivering.large_body import LARGE, LargeBody, logged_body
 from warrenmq.broker.exchange.walk import Routed
 from warrenmq.broker.message import Message
 from warrenmq.broker.queue import holder

@@ -21,7 +21,7 @@ from warrenmq.broker.sender import Sender
 
 if TYPE_CHECKING:
     from warrenmq.broker.core import Core
-    from warrenmq.broker.delivering.large import LargeBody
+    from warrenmq.broker.delivering.large_body import LargeBody
     from warrenmq.broker.queue.queue import Queue
     from warrenmq.broker.vhost.vhost import VHost
 

@@ -32,13 +32,13 @@ REASONS = (EVICTED, HEADER_TIMEOUT, HEADER_SIZE, BODY_TIMEOUT, ANSWER_TIMEOUT)
 
 
 class Member(Protocol):
-    """A connection of which a crowd may ask that it leaves."""
+    """A connection of which may be asked that it leaves."""
 
     def leave(self) -> None:
         """Close the connection, whatever it is doing."""
 
 
-class Crowd:
+class HttpConnections:
     """The open HTTP connections by what they are doing, and how many of them were dropped and why."""
 
     def __init__(self, most: Callable[[], int]) -> None:
