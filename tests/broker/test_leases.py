@@ -304,7 +304,7 @@ def test_a_lease_is_taken_in_slices_and_whoever_asks_with_its_key_gets_all_of_it
     client.call("queue.declare", queue="q", durable=True)
     count = 2 * TAKEN + 100
     publish(client, "q", range(count), delivery_mode=2)
-    waiting = core.queue("q")
+    waiting = core.classic("q")
     core.broker.begin_turn()
     lease = waiting.leases.create(count - 50, -1, 60_000, "o", "k")
     core.broker.end_turn()
@@ -318,7 +318,7 @@ def test_a_lease_is_taken_in_slices_and_whoever_asks_with_its_key_gets_all_of_it
     assert max(after - before for before, after in zip(turns, turns[1:], strict=False)) <= TAKEN
     assert (turns[-1], int(waiting.ready)) == (count - 50, 50)
     core.restart(clean=False)
-    (found,) = core.queue("q").leases.all()
+    (found,) = core.classic("q").leases.all()
     assert (int(found.left), int(core.queue("q").ready)) == (count - 50, 50)
 
 
@@ -328,14 +328,14 @@ def test_a_lease_that_ends_while_it_is_filled_strands_nothing(tmp_path: Path, en
     client = core.client()
     client.call("queue.declare", queue="q", durable=True)
     publish(client, "q", range(TAKEN + 100), delivery_mode=2)
-    waiting = core.queue("q")
+    waiting = core.classic("q")
     core.broker.begin_turn()
     lease = waiting.leases.create(TAKEN + 100, -1, 60_000, "", "")
     core.broker.end_turn()
     assert lease.filling and lease.count() == TAKEN
     if end == "crash":
         core.restart(clean=False)
-        (found,) = core.queue("q").leases.all()
+        (found,) = core.classic("q").leases.all()
         assert (int(found.left), int(core.queue("q").ready)) == (TAKEN, 100)
         return
     core.broker.begin_turn()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.limits.gate import advance
-from warrenmq.broker.queue.entry import Entry
+from warrenmq.broker.queue.queue import Entry
 from warrenmq.testing.core import Core
 from warrenmq.wire.content import Properties, content_frames, encode_header
 from warrenmq.wire.methods import method_frame

@@ -34,7 +34,9 @@ from warrenmq.broker.publish import outcomes, path, stages
 from warrenmq.broker.publish.confirms import Confirms
 from warrenmq.broker.queue.classic import ClassicQueue
 from warrenmq.broker.queue.dispatch import Dispatch
-from warrenmq.broker.queue.entry import Consumer
+from warrenmq.broker.queue.limits import Limits
+from warrenmq.broker.queue.order import Order
+from warrenmq.broker.queue.queue import Consumer
 from warrenmq.broker.records import Content, Exchange
 from warrenmq.broker.vhost.vhost import VHost
 from warrenmq.wire import methods
@@ -137,17 +139,17 @@ def exclusive_only_when_declared(right: Any, self: Any, queue: Any, connection: 
 
 
 def had_no_consumer(right: Any, self: Any, consumer: Any) -> None:
-    self.had_consumer = False
+    self._had_consumer = False
     right(self, consumer)
-    self.had_consumer = True
+    self._had_consumer = True
 
 
 def one_is_not_counted(right: Any, self: Any, *least: Any) -> Any:
-    self.ready -= 1
+    self.queue.ready -= 1
     try:
         return right(self, *least)
     finally:
-        self.ready += 1
+        self.queue.ready += 1
 
 
 def expiration_stays(right: Any, broker: Any, queue: Any, message: Any, reason: str, exchange: str) -> Any:
@@ -190,10 +192,10 @@ FAULTS = (
     Fault("an exclusive queue is everybody's", VHost.check_exclusive, exclusive_only_when_declared, "topology"),
     Fault("the one served is served again", Dispatch.served, nothing, "topology"),
     Fault("an auto-delete queue stays", ClassicQueue.unsubscribe, had_no_consumer, "topology"),
-    Fault("drop-head keeps one more", ClassicQueue.trimmed, one_is_not_counted, "limits"),
+    Fault("drop-head keeps one more", Limits.trimmed, one_is_not_counted, "limits"),
     Fault("a dead letter keeps its expiration", dead_letter.dead_message, expiration_stays, "limits"),
     Fault("x-death names the wrong exchange", deaths.death_of, from_nowhere, "limits"),
-    Fault("priorities above the maximum wrap to the lowest", ClassicQueue._fifo_of, above_is_lowest, "limits"),
+    Fault("priorities above the maximum wrap to the lowest", Order.of, above_is_lowest, "limits"),
 )
 
 

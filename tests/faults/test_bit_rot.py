@@ -94,7 +94,7 @@ def test_a_body_that_turned_while_it_was_paged_out_is_not_delivered_and_all_othe
     tmp_path: Path, rotten: tuple[int, ...]
 ) -> None:
     core = filled(tmp_path)
-    assert sum(fifo.paged for fifo in core.queue("q")._fifos) > 100
+    assert sum(fifo.paged for fifo in core.classic("q")._order.fifos) > 100
     rot(tmp_path, *(body(n) for n in rotten))
     client, told = consume(core)
     assert told == others(*rotten)

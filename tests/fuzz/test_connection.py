@@ -66,13 +66,13 @@ class World:
         broker = self.core.broker
         assert not broker.replies and not broker.turn.dirty and not broker.turn.owing and not broker.jobs.busy()
         for queue in broker.vhosts["/"].queues.values():
-            assert queue.dispatch.consumers == [] and queue.exclusive_consumer is None
+            assert queue.consumers == []
             assert queue.exclusive_owner is None, "an exclusive queue outlived its connection"
             if queue.kind == "stream":
                 continue
             assert isinstance(queue, ClassicQueue)
             assert (queue.unacked, queue.unacked_bytes) == (0, 0)
-            assert queue.ready == sum(fifo.length for fifo in queue._fifos)
+            assert queue.ready == sum(fifo.length for fifo in queue._order.fifos)
             assert queue.ready >= 0 and queue.ready_bytes >= 0
             assert queue.ready > 0 or queue.ready_bytes == 0
 

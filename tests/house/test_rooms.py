@@ -100,9 +100,6 @@ ALLOWED: dict[str, set[str]] = {
     "vhost_end": {"broker", "definitions", "vhost"},
 }
 
-#: rooms whose modules still know one another; no other module is part of a circle
-KNOTS = {"queue"}
-
 
 def modules() -> dict[str, Path]:
     paths = [path for path in BROKER.rglob("*.py") if path.name != "__init__.py"]
@@ -150,9 +147,8 @@ def test_the_table_goes_from_the_ground_to_the_door() -> None:
         below.add(name)
 
 
-def test_no_module_is_part_of_a_circle_but_in_the_knots_that_are_named() -> None:
-    graph = {name: {other for other in others if room(other) not in KNOTS} for name, others in imports().items()}
+def test_no_module_is_part_of_a_circle() -> None:
     try:
-        assert list(TopologicalSorter(graph).static_order())
+        assert list(TopologicalSorter(imports()).static_order())
     except CycleError as circle:
         pytest.fail(" -> ".join(circle.args[1]))

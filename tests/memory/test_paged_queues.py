@@ -42,7 +42,7 @@ class Paged:
         self.client.feed(b"".join(self.client.published("", "q", b"%d" % n, **properties) for n in numbers))
 
     def assert_paged(self) -> None:
-        assert sum(fifo.paged for fifo in self.core.queue("q")._fifos) > 100
+        assert sum(fifo.paged for fifo in self.core.classic("q")._order.fifos) > 100
 
     def again(self, clean: bool = False) -> None:
         if clean:
@@ -237,12 +237,12 @@ def test_a_limit_set_by_policy_reaches_what_is_paged_out(tmp_path: Path) -> None
 def test_leases_of_paged_messages(tmp_path: Path, restart: bool) -> None:
     world = Paged(tmp_path)
     world.core.broker.begin_turn()
-    lease = world.core.queue("q").leases.create(500, -1, 60_000, "guest", "key")
+    lease = world.core.classic("q").leases.create(500, -1, 60_000, "guest", "key")
     world.core.broker.end_turn()
     assert lease.count() == 500 and world.core.ready("q") == COUNT - 500
     if restart:
         world.again()
-    leases = world.core.queue("q").leases
+    leases = world.core.classic("q").leases
     (lease,) = leases.all()
     assert lease.left == 500 and world.core.ready("q") == COUNT - 500
     world.core.broker.begin_turn()

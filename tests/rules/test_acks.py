@@ -10,7 +10,7 @@ from mypy_extensions import i64
 
 from warrenmq.broker.channel.acks import Taken, Unacked
 from warrenmq.broker.message import Message, Origin
-from warrenmq.broker.queue.entry import Entry
+from warrenmq.broker.queue.queue import Entry
 from warrenmq.testing.core import Core
 from warrenmq.testing.core_client import CoreClient
 

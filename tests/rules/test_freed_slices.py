@@ -11,7 +11,7 @@ from tests.limits.gate import advance
 from tests.rules.test_slices import publish
 from warrenmq.broker.channel.transaction import BufferedAck
 from warrenmq.broker.publish.publishing import Uncommitted
-from warrenmq.broker.queue.entry import Entry
+from warrenmq.broker.queue.queue import Entry
 from warrenmq.broker.services.turn import SLICE
 from warrenmq.testing.core import Core
 from warrenmq.testing.core_client import CoreClient

@@ -193,7 +193,7 @@ def test_what_no_longer_fits_into_memory_gives_its_room_back_when_it_expires_unr
     client = core.client()
     client.call("queue.declare", queue="q", arguments={"x-message-ttl": 1000})
     publish(client, "q", range(WINDOW + 500))
-    assert core.queue("q")._fifo.paged > 0
+    assert core.classic("q")._fifo.paged > 0
     core.clock.set_ms(core.clock.now_ms() + 1000)
     turn_after_turn(core, "q")
     assert core.queue("q").ready == 0

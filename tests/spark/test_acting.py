@@ -14,6 +14,7 @@ from tests.spark.protocol import Checkpoint, Died, Fate, run
 from tests.spark.support import PATIENCE, channel, depth, drain, finished, publish, reading, runs
 from tests.spark.test_crash_points import bury
 from tests.support.brokers import RunningBroker, free_ports
+from warrenmq.broker.queue.classic import emptied
 from warrenmq.client import Connection, Properties
 from warrenmq.spark.httpapi import HttpApi, LeaseExpired
 from warrenmq.spark.options import OptionError, parse
@@ -151,7 +152,7 @@ def test_a_death_at_any_step_changes_nothing(world: World) -> None:
     points = world.live(0)
     assert sum("settle answered" in point for point in points) >= 3
     for at in range(1, len(points) + 1):
-        world.broker.call(lambda: world.broker.server.broker.vhosts["/"].queues["dead"].purge())
+        world.broker.call(lambda: emptied(world.broker.server.broker.vhosts["/"].queues["dead"], "purge").purge())
         world.begin()
         story = world.live(at)
         if at % 3 == 0:
@@ -168,7 +169,7 @@ def test_deaths_at_any_two_steps_change_nothing(world: World) -> None:
         second = 0
         while True:
             second += 1
-            world.broker.call(lambda: world.broker.server.broker.vhosts["/"].queues["dead"].purge())
+            world.broker.call(lambda: emptied(world.broker.server.broker.vhosts["/"].queues["dead"], "purge").purge())
             world.begin()
             before = world.live(first)
             if (first + second) % 8 == 0:

@@ -18,8 +18,7 @@ from warrenmq.broker.connection.connection import Connection
 from warrenmq.broker.connection.connections import Connections
 from warrenmq.broker.connection.crowds import Unblock
 from warrenmq.broker.core import Core
-from warrenmq.broker.queue.entry import Entry
-from warrenmq.broker.queue.queue import Queue
+from warrenmq.broker.queue.queue import Entry, Queue
 from warrenmq.broker.services.clock import Clock
 from warrenmq.broker.services.notes import Notes
 from warrenmq.broker.services.randomness import Randomness

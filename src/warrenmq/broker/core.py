@@ -93,6 +93,5 @@ class Core(Registry):
 
     def fail_queue(self, queue: Queue) -> None:
         """A fault: the queue accepts nothing any more, and what publishers wait for there will not come."""
-        queue.failed = True
-        queue.eager = True
+        queue.fail()
         self.queue_gone(queue, False)

@@ -17,15 +17,14 @@ from warrenmq.broker.delivering.delivering import offer, twin
 from warrenmq.broker.exchange.walk import Routed
 from warrenmq.broker.exchange.walk import route as walk
 from warrenmq.broker.message import Message
-from warrenmq.broker.queue.entry import Entry
-from warrenmq.broker.queue.surroundings import DeadLetterOffice, Posted
+from warrenmq.broker.queue.office import DeadLetterOffice, Posted
+from warrenmq.broker.queue.queue import Entry, Queue
 from warrenmq.broker.records import Content
 from warrenmq.broker.services.turn import Letters as TurnLetters
 from warrenmq.wire.fields import Field
 from warrenmq.wire.replies import AmqpError
 
 if TYPE_CHECKING:
-    from warrenmq.broker.queue.queue import Queue
     from warrenmq.broker.services.services import Services
 
 AT_MOST_ONCE: Final = "at_most_once"

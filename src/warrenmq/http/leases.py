@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator
 
 from msgspec import Struct
 
-from warrenmq.broker.queue.classic import leases_of
+from warrenmq.broker.queue.classic import lease_of, leases_of
 from warrenmq.broker.queue.lease import DEFAULT_TTL, Lease, LeaseError, Leases
 from warrenmq.http.endpoint import VHOST, Call, Endpoint, Json
 from warrenmq.http.errors import ApiError, bad_request
@@ -94,14 +94,10 @@ class Settled(Struct):
     left: int
 
 
-def _leases(call: Call) -> Leases:
-    return leases_of(readable(call)[1])
-
-
 def _lease(call: Call) -> tuple[Leases, Lease]:
-    leases = _leases(call)
     try:
-        return leases, leases.get(call.path["id"])
+        lease = lease_of(readable(call)[1], call.path["id"])
+        return lease.leases, lease
     except LeaseError as error:
         raise _problem(error) from None
 
@@ -118,7 +114,7 @@ def _checked_ttl(ttl: int) -> int:
 
 
 async def create(call: Call) -> object:
-    leases = _leases(call)
+    queue = readable(call)[1]
     wanted = await call.body(LeaseRequest)
     if wanted.count is None and wanted.bytes is None:
         raise bad_request("give count, bytes or both")
@@ -129,17 +125,17 @@ async def create(call: Call) -> object:
     check_name("owner", wanted.owner)
     check_name("key", wanted.key)
     ttl = _checked_ttl(wanted.ttl_ms)
+    leases = leases_of(queue)
+    if leases is None:
+        raise bad_request(f"{queue.name} is a stream: read it by offset")
     call.bridge.begin()
-    try:
-        lease = leases.create(
-            MOST_MESSAGES if wanted.count is None else wanted.count,
-            -1 if wanted.bytes is None else wanted.bytes,
-            ttl,
-            wanted.owner,
-            wanted.key,
-        )
-    except LeaseError as error:
-        raise _problem(error) from None
+    lease = leases.create(
+        MOST_MESSAGES if wanted.count is None else wanted.count,
+        -1 if wanted.bytes is None else wanted.bytes,
+        ttl,
+        wanted.owner,
+        wanted.key,
+    )
     while lease.filling:  # a large one takes several turns; whoever asks again with its key helps
         await asyncio.sleep(0)
         call.bridge.begin()
@@ -150,7 +146,8 @@ async def create(call: Call) -> object:
 
 
 async def list_leases(call: Call) -> list[dict[str, object]]:
-    return [lease.describe() for lease in _leases(call).all(call.query.get("owner", ""))]
+    leases = leases_of(readable(call)[1])
+    return [] if leases is None else [lease.describe() for lease in leases.all(call.query.get("owner", ""))]
 
 
 async def get_lease(call: Call) -> dict[str, object]:

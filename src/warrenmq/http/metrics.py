@@ -13,7 +13,7 @@ from starlette.responses import Response
 
 from warrenmq.broker.dead_letter import AT_LEAST_ONCE
 from warrenmq.broker.queue.holder import REASONS
-from warrenmq.broker.queue.surroundings import DeadLetterOffice
+from warrenmq.broker.queue.office import DeadLetterOffice
 from warrenmq.http.bridge import Bridge
 from warrenmq.http.listing import Pacer
 from warrenmq.http.nodes import free_disk, open_files, resident_memory

@@ -59,7 +59,7 @@ def churn(bridge: Bridge) -> Object:
 
 
 def count_consumers(vhosts: list[VHost]) -> int:
-    return sum(len(queue.dispatch.consumers) for vhost in vhosts for queue in vhost.queues.values())
+    return sum(len(queue.consumers) for vhost in vhosts for queue in vhost.queues.values())
 
 
 async def overview(call: Call) -> object:

@@ -20,8 +20,8 @@ from typing import Any
 from msgspec import Struct
 from starlette.responses import StreamingResponse
 
+from warrenmq.broker.queue.classic import ClassicQueue
 from warrenmq.broker.queue.peek import SLICE, Peeked, peek
-from warrenmq.broker.queue.queue import Queue
 from warrenmq.http.bridge import Bridge
 from warrenmq.http.endpoint import VHOST, Call, Endpoint
 from warrenmq.http.errors import bad_request
@@ -66,7 +66,7 @@ class PeekInfo(Struct):
 
 async def look(call: Call) -> object:
     _, queue = readable(call)
-    if queue.kind == "stream":
+    if not isinstance(queue, ClassicQueue):
         raise bad_request(f"{queue.name} is a stream: read it by offset")
     first = _number(call, "first", 0, 0, 1 << 62)
     end = min(_number(call, "end", int(queue.next_position), 0, 1 << 62), int(queue.next_position))
@@ -89,13 +89,13 @@ async def look(call: Call) -> object:
     return shown
 
 
-async def _synced(bridge: Bridge, queue: Queue) -> None:
+async def _synced(bridge: Bridge, queue: ClassicQueue) -> None:
     """Nobody sees a message before the log has it, as with basic.get."""
     if queue.promise_pending():
         await bridge.committed()
 
 
-async def _octets(bridge: Bridge, queue: Queue, first: int, end: int) -> AsyncIterator[bytes]:
+async def _octets(bridge: Bridge, queue: ClassicQueue, first: int, end: int) -> AsyncIterator[bytes]:
     while first < end and not queue.gone:
         part = peek(queue, first, end, SLICE)
         await _synced(bridge, queue)

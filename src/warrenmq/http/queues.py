@@ -92,7 +92,8 @@ async def put_queue(call: Call) -> object:
 
 def leased(queue: Queue) -> dict[str, str]:
     """Said when a queue is purged or deleted: how many of its messages are leased. A purge leaves them alone."""
-    return {"warren-leased": str(int(leases_of(queue).messages()))}
+    leases = leases_of(queue)
+    return {"warren-leased": "0" if leases is None else str(int(leases.messages()))}
 
 
 async def delete_queue(call: Call) -> NoContent:

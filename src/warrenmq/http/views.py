@@ -16,7 +16,6 @@ from warrenmq.broker.channel.session import Session
 from warrenmq.broker.channel.states import CLOSING, RUNNING
 from warrenmq.broker.connection.connection import Connection
 from warrenmq.broker.exchange.types import DELAYED
-from warrenmq.broker.queue.arguments import queue_type
 from warrenmq.broker.queue.queue import Queue
 from warrenmq.broker.records import Binding, Exchange
 from warrenmq.broker.vhost.vhost import VHost
@@ -95,17 +94,17 @@ def queue_info(bridge: Bridge, queue: Queue) -> QueueInfo:
     ready, unacked = int(queue.ready), int(queue.unacked)
     ready_bytes, unacked_bytes = int(queue.ready_bytes), int(queue.unacked_bytes)
     letters, letter_bytes = queue.letters_waiting()
-    consumers = queue.dispatch.consumers
+    consumers = queue.consumers
     key = (vhost, "queue", name)
     rates = bridge.rates
     busy = bool(consumers)
     idle = ready == 0 or not busy
-    active = next((one.tag for one in consumers if one.active), None) if queue.dispatch.single_active else None
-    exclusive = queue.exclusive_consumer
+    active = next((one.tag for one in consumers if one.active), None) if queue.single_active else None
+    exclusive = queue.exclusive_consumer()
     return QueueInfo(
         name=name,
         vhost=vhost,
-        type=queue_type(queue.arguments),
+        type=queue.kind,
         durable=queue.durable,
         auto_delete=queue.auto_delete,
         exclusive=queue.exclusive_owner is not None,

@@ -23,6 +23,7 @@ from warrenmq.broker.definitions.in_force import set_policy
 from warrenmq.broker.log_listener import LogListener
 from warrenmq.broker.policy.policy import parse_policy
 from warrenmq.broker.queue.classic import ClassicQueue
+from warrenmq.broker.queue.queue import Queue
 from warrenmq.broker.services.clock import VirtualClock
 from warrenmq.broker.services.notes import Notes
 from warrenmq.broker.services.randomness import Randomness
@@ -222,9 +223,13 @@ class Core:
         client.handshake(user, password, vhost, capabilities)
         return client
 
-    def queue(self, name: str, vhost: str = "/") -> ClassicQueue:
+    def queue(self, name: str, vhost: str = "/") -> Queue:
         """The broker's own queue."""
-        queue = self.broker.vhosts[vhost].queues[name]
+        return self.broker.vhosts[vhost].queues[name]
+
+    def classic(self, name: str) -> ClassicQueue:
+        """The broker's own queue, which is no stream."""
+        queue = self.queue(name)
         assert isinstance(queue, ClassicQueue)
         return queue
 

@@ -9,16 +9,12 @@ Duty: order. Not here: what becomes of the entries (``Outstanding.give_back``).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, final
+from typing import Final, final
 
 from mypy_extensions import i64
 
 from warrenmq.broker.channel.acks import Taken, Unacked
-from warrenmq.broker.queue.entry import Entry
-
-if TYPE_CHECKING:
-    from warrenmq.broker.queue.entry import Consumer
-    from warrenmq.broker.queue.queue import Queue
+from warrenmq.broker.queue.queue import Consumer, Entry, Queue
 
 FEW: Final = 32  # consumers of a channel on a queue; RabbitMQ keeps so many sorted
 
@@ -54,7 +50,7 @@ class _Held:
 def take_all(unacked: Unacked) -> list[Entry]:
     """Nothing is outstanding any more."""
     for entry in unacked.copied():
-        if entry is not None and entry.queue.knows_consumers:
+        if entry is not None and entry.queue.tells_consumers_apart():
             return _sorted(unacked.take_tagged_up_to(0))
     return unacked.take_up_to(0)
 
@@ -65,7 +61,7 @@ def _sorted(taken: Taken) -> list[Entry]:
     i: i64 = 0
     while i < len(taken.entries):
         entry = taken.entries[i]
-        if entry.queue.knows_consumers:
+        if entry.queue.tells_consumers_apart():
             held = known.get(entry.queue)
             if held is None:
                 held = _Held()

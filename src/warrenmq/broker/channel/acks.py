@@ -14,7 +14,7 @@ from typing import Final, cast, final
 from librt.vecs import append, vec
 from mypy_extensions import i64
 
-from warrenmq.broker.queue.entry import Entry
+from warrenmq.broker.queue.queue import Entry
 from warrenmq.wire.constants import CLASS_BASIC, ID_BASIC_ACK
 from warrenmq.wire.replies import PRECONDITION_FAILED, AmqpError
 

@@ -83,7 +83,7 @@ class Channel(Receiver):
             self.tx = None
         for consumer in consumers:
             consumer.cancelled = True
-            consumer.queue.dispatch.remove(consumer)
+            consumer.queue.pass_over(consumer)
         self.outstanding.abandon()
         for consumer in consumers:
             consumer.queue.unsubscribe(consumer)

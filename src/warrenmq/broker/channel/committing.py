@@ -17,13 +17,12 @@ from warrenmq.broker.channel.settling import FEW, GiveBack, Settle, Unsettled, i
 from warrenmq.broker.channel.transaction import ACK, NACK_OR_REJECT, REQUEUE, BufferedAck
 from warrenmq.broker.publish.outcomes import deliver
 from warrenmq.broker.publish.publishing import Uncommitted, forget
-from warrenmq.broker.queue.entry import Entry
+from warrenmq.broker.queue.queue import Entry, Queue
 from warrenmq.wire.methods import SPECS_BY_NAME, method_frame
 from warrenmq.wire.replies import NOT_IMPLEMENTED, PRECONDITION_FAILED, AmqpError
 
 if TYPE_CHECKING:
     from warrenmq.broker.channel.channel import Channel
-    from warrenmq.broker.queue.queue import Queue
 
 ASK: Final = 2  # how many settled messages it counts for to ask the queues of one that is published
 PUBLISH: Final = 8  # and how many to publish it; every 4 KiB of it is one more

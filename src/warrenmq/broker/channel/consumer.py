@@ -11,13 +11,12 @@ from typing import TYPE_CHECKING, Final, final
 from mypy_extensions import i64
 
 from warrenmq.broker.channel.deliver_frame import DeliverFrame
-from warrenmq.broker.queue.entry import Consumer, Entry
+from warrenmq.broker.queue.queue import Consumer, Entry, Queue
 from warrenmq.wire.fields import Table
 from warrenmq.wire.methods import method_frame
 
 if TYPE_CHECKING:
     from warrenmq.broker.channel.channel import Channel
-    from warrenmq.broker.queue.queue import Queue
 
 
 @final
@@ -78,7 +77,7 @@ class Subscription(Consumer):
         self._frame.write(self._output, tag, entry.redelivered, entry.message)
         if entry.redelivered:
             counts.redelivered += 1
-            self.queue.redelivered += 1
+            self.queue.delivered_again()
         if self.queue.vhost.tracing:
             channel = self.channel
             channel.broker.firehose.delivered(
@@ -88,4 +87,4 @@ class Subscription(Consumer):
 
 def subscriptions(queue: Queue) -> list[Subscription]:
     """The consumers of a queue that channels have, in the order they came."""
-    return [consumer for consumer in queue.dispatch.consumers if isinstance(consumer, Subscription)]
+    return [consumer for consumer in queue.consumers if isinstance(consumer, Subscription)]

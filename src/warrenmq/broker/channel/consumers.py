@@ -12,7 +12,7 @@ from mypy_extensions import i64
 
 from warrenmq.broker.channel.session import Session
 from warrenmq.broker.channel.states import CHANNEL_OPEN, Standing
-from warrenmq.broker.queue.entry import Consumer
+from warrenmq.broker.queue.queue import Consumer
 
 
 @final
@@ -63,7 +63,7 @@ class Consumers:
 
     def queue_deleted(self, consumer: Consumer) -> None:
         """The consumer's queue is gone: the client is told if it understands."""
-        consumer.queue.dispatch.remove(consumer)
+        consumer.queue.pass_over(consumer)
         consumer.cancelled = True
         self.by_tag.pop(consumer.tag, None)
         self._session.broker.turn.cancelled.append(consumer)

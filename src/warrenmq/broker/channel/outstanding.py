@@ -7,7 +7,7 @@ a turn (``settling.py``). Not here: which tags are outstanding (``acks.py``), wh
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, final
+from typing import Final, final
 
 from mypy_extensions import i64
 
@@ -17,13 +17,10 @@ from warrenmq.broker.channel.consumers import Consumers
 from warrenmq.broker.channel.counts import Counts
 from warrenmq.broker.channel.settling import FEW, GiveBack, Settle, Settler, in_groups, queues_of
 from warrenmq.broker.channel.transaction import NACK_OR_REJECT
-from warrenmq.broker.queue.entry import Entry
+from warrenmq.broker.queue.queue import Entry, Queue
 from warrenmq.broker.services.jobs import Jobs, Waiting
 from warrenmq.broker.services.turn import Turn
 from warrenmq.wire.replies import NOT_IMPLEMENTED, AmqpError
-
-if TYPE_CHECKING:
-    from warrenmq.broker.queue.queue import Queue
 
 
 @final
@@ -115,7 +112,6 @@ class Outstanding(Settler):
     def _settle_one(self, entry: Entry) -> None:
         self._counts.acked += 1
         queue = entry.queue
-        queue.acked += 1
         queue.settle(entry)
         self._no_longer_held(entry)
 

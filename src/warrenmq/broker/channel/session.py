@@ -16,8 +16,7 @@ from warrenmq.broker.channel.sink import Sink
 from warrenmq.broker.channel.states import CONNECTION, HEADER
 from warrenmq.broker.core import Core
 from warrenmq.broker.publish.routes import Memo
-from warrenmq.broker.queue.queue import Queue
-from warrenmq.broker.queue.surroundings import Owner
+from warrenmq.broker.queue.queue import Owner, Queue
 from warrenmq.broker.records import Resource
 from warrenmq.broker.services.jobs import Waiting
 from warrenmq.broker.services.pacing import Paced

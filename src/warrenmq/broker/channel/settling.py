@@ -8,16 +8,13 @@ stops (``jobs.py``). What a transaction does is in ``committing.py``.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, final
+from typing import Final, final
 
 from mypy_extensions import i64, trait
 
-from warrenmq.broker.queue.entry import Consumer, Entry
+from warrenmq.broker.queue.queue import Consumer, Entry, Queue
 from warrenmq.broker.services.jobs import Job, Waiting
 from warrenmq.broker.services.turn import Turn
-
-if TYPE_CHECKING:
-    from warrenmq.broker.queue.queue import Queue
 
 FEW: Final = 256  # so many at once are not worth a job
 READ: Final = 16  # how many in memory a message counts for whose content must be read; every 4 KiB of it is one more
@@ -122,7 +119,7 @@ class GiveBack(Unsettled):
         if not self._holds and count < len(left):
             self._holds = True
             for queue in self._queues:
-                queue.busy += 1
+                queue.hold_back()
         part = self._pile.take(count)
         if part:
             self._channel.give_back(part, self._abandoned)
@@ -134,11 +131,8 @@ class GiveBack(Unsettled):
 
     def _let_go(self) -> None:
         for queue in self._queues:
-            queue.busy -= 1
-            if queue.busy == 0 and not queue.gone:
-                queue.came_back()
-                if len(self._queues) > 1 and not self._abandoned:
-                    self._turn.settle_down()  # one queue after the other serves its consumers
+            if queue.go_on() and len(self._queues) > 1 and not self._abandoned:
+                self._turn.settle_down()  # one queue after the other serves its consumers
 
     def entries_left(self) -> list[Entry]:
         return self._pile.left

@@ -13,7 +13,7 @@ from mypy_extensions import i64
 
 from warrenmq.broker.channel.acks import METHOD_ACK, Taken, Unacked, unknown_tag
 from warrenmq.broker.publish.publishing import Publishing, Uncommitted, forget
-from warrenmq.broker.queue.entry import Entry
+from warrenmq.broker.queue.queue import Entry
 from warrenmq.broker.records import Delivery
 from warrenmq.wire.methods import MethodSpec
 from warrenmq.wire.replies import CHANNEL_ERROR, AmqpError

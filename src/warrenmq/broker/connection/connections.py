@@ -15,8 +15,7 @@ from warrenmq.broker.connection import reports
 from warrenmq.broker.connection.attendance import Attendance
 from warrenmq.broker.connection.connection import Connection
 from warrenmq.broker.core import Core
-from warrenmq.broker.queue.entry import Entry
-from warrenmq.broker.queue.queue import Queue
+from warrenmq.broker.queue.queue import Entry, Queue
 
 
 @final

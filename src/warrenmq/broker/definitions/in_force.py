@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Final
 
 from mypy_extensions import i64
 
-from warrenmq.broker.queue.arguments import queue_type
 from warrenmq.broker.records import Exchange
 
 if TYPE_CHECKING:
@@ -81,7 +80,7 @@ def _held(vhost: VHost) -> list[Exchange | Queue]:
 
 
 def _applies(policy: Policy, one: Exchange | Queue) -> bool:
-    type = "" if isinstance(one, Exchange) else queue_type(one.arguments)
+    type = "" if isinstance(one, Exchange) else one.kind
     return policy.applies(one.name.kind, one.name.name, type)
 
 

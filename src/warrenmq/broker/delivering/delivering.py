@@ -62,7 +62,7 @@ def accept(services: Services, message: Message, queues: list[Queue], body: Larg
     logged = _log_for_all(services, message, queues, body)
     if message.moved and logged:
         for queue in queues:
-            queue.moved_batch = message.batch
+            queue.moved_in(message.batch)
     for queue in queues:
         queue.publish(message, queue.expiry_for(message))
     return WAITING if logged else ACCEPTED
@@ -74,7 +74,7 @@ def _accept_one(services: Services, message: Message, queue: Queue, body: LargeB
         return ACCEPTED
     _log_for_one(services, message, queue, body)
     if message.moved:
-        queue.moved_batch = message.batch
+        queue.moved_in(message.batch)
     queue.publish(message, queue.expiry_for(message))
     return WAITING
 
@@ -105,7 +105,7 @@ def move(services: Services, message: Message, queues: list[Queue], address: i64
             log.hold(address, queue.id, queue.next_position, queue.expiry_for(message), flags)
             message.address = address
             message.batch = log.batch
-            queue.moved_batch = log.batch
+            queue.moved_in(log.batch)
     for queue in accepting:
         queue.publish(message, queue.expiry_for(message))
     return len(accepting) > 0

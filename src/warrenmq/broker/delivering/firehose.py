@@ -16,8 +16,7 @@ from warrenmq.wire.content import Properties, encode_header
 from warrenmq.wire.fields import Field, Table, field_of
 
 if TYPE_CHECKING:
-    from warrenmq.broker.queue.queue import Queue
-    from warrenmq.broker.queue.surroundings import Realm
+    from warrenmq.broker.queue.queue import Queue, Realm
     from warrenmq.broker.services.services import Services
 
 TRACE: Final = "amq.rabbitmq.trace"

@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING, Final, final
 from librt.vecs import vec
 from mypy_extensions import i64
 
-from warrenmq.broker.queue.entry import Entry
+from warrenmq.broker.queue.queue import Entry, Queue
 from warrenmq.broker.services.jobs import Job
 
 if TYPE_CHECKING:
-    from warrenmq.broker.queue.queue import Queue
     from warrenmq.broker.services.services import Services
 
 FEW: Final = 1024  # unacknowledged deliveries that are looked through at once

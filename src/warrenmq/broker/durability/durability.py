@@ -20,7 +20,7 @@ from warrenmq.broker.queue.queue import Queue
 from warrenmq.broker.vhost.vhost import VHost
 
 if TYPE_CHECKING:
-    from warrenmq.broker.queue.surroundings import Surroundings
+    from warrenmq.broker.vhost.registry import Registry
 
 
 @trait
@@ -73,7 +73,7 @@ class Charged:
 class Durability:
     """The list of answers and credits that wait for a batch, settled when the log reports on it."""
 
-    def __init__(self, broker: Surroundings, vhosts: dict[str, VHost], delay: Delays) -> None:
+    def __init__(self, broker: Registry, vhosts: dict[str, VHost], delay: Delays) -> None:
         self._broker: Final = broker
         self._vhosts: Final = vhosts
         self._delay: Final = delay
@@ -163,10 +163,6 @@ class Durability:
         """A durable queue goes: everything it still holds, waiting or with consumers."""
         broker = self._broker
         addresses = queue.logged_addresses()
-        for address in queue.kept_addresses():
-            addresses = append(addresses, address)
-        if queue.aside is not None:
-            addresses = queue.aside.addresses(addresses)
         pieces = broker.pieces_with(queue)
         count: i64 = 0
         for some in pieces:

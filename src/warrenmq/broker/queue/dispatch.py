@@ -7,45 +7,47 @@ With a single active consumer only that one is ever in the ring.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, final
+from typing import Final, final
 
 from mypy_extensions import i64
 
-if TYPE_CHECKING:
-    from warrenmq.broker.queue.entry import Consumer
+from warrenmq.broker.queue.queue import Consumer
 
 
 @final
 class Dispatch:
-    """The consumers of one queue and the ring of those who can take a message."""
+    """The consumers of one queue and the ring of those who can take a message.
 
-    def __init__(self, single_active: bool) -> None:
-        self.single_active: bool = single_active
-        self.heirs_by_priority: bool = True  # who follows a single active consumer? else whoever waits longest
-        self.full_leave: bool = False  # does one that holds all it may leave at once? else when it is its turn
-        self.consumers: list[Consumer] = []  # all of them, in the order they came
-        self._ring: list[Consumer] = []
+    ``heirs_by_priority``: who follows a single active consumer? Else whoever waits longest. ``full_leave``: does one
+    that holds all it may leave the ring at once? Else when it is its turn.
+    """
 
-    def __len__(self) -> int:
-        return len(self.consumers)
+    def __init__(
+        self, consumers: list[Consumer], single_active: bool, heirs_by_priority: bool, full_leave: bool
+    ) -> None:
+        self._consumers: Final = consumers  # the queue's own list, which is kept here
+        self._single_active: Final = single_active
+        self._heirs_by_priority: Final = heirs_by_priority
+        self._full_leave: Final = full_leave
+        self._ring: Final[list[Consumer]] = []
 
     def add(self, consumer: Consumer) -> None:
-        if self.single_active:
-            consumer.active = len(self.consumers) == 0
-        self.consumers.append(consumer)
+        if self._single_active:
+            consumer.active = len(self._consumers) == 0
+        self._consumers.append(consumer)
         self.wake(consumer)
 
     def remove(self, consumer: Consumer) -> None:
-        if consumer in self.consumers:
-            self.consumers.remove(consumer)
+        if consumer in self._consumers:
+            self._consumers.remove(consumer)
         if consumer.in_turn:
             consumer.in_turn = False
             self._ring.remove(consumer)
-        if self.single_active and consumer.active and self.consumers:
+        if self._single_active and consumer.active and self._consumers:
             consumer.active = False
-            heir = self.consumers[0]
-            for other in self.consumers:
-                if other.priority > heir.priority and self.heirs_by_priority:
+            heir = self._consumers[0]
+            for other in self._consumers:
+                if other.priority > heir.priority and self._heirs_by_priority:
                     heir = other
             heir.active = True
             self.wake(heir)
@@ -80,7 +82,7 @@ class Dispatch:
 
     def _insert(self, consumer: Consumer) -> None:
         ring = self._ring
-        if self.full_leave:
+        if self._full_leave:
             if ring and ring[0].is_full():  # only the last that was served can be
                 ring[0].in_turn = False
                 del ring[0]

@@ -19,9 +19,9 @@ from mypy_extensions import i64
 
 from warrenmq.broker.message import Message, Origin, message_from
 from warrenmq.broker.queue import holder, paging
-from warrenmq.broker.queue.entry import Entry
 from warrenmq.broker.queue.page import MOVED, PAGE, PERSISTENT, REDELIVERED, Page
 from warrenmq.broker.queue.place import Place, by_position
+from warrenmq.broker.queue.queue import Entry, Queue
 from warrenmq.broker.queue.returned import Returned
 from warrenmq.broker.stored import Origins, message_of
 from warrenmq.log.damage import RecordDamaged
@@ -31,7 +31,6 @@ from warrenmq.wire.peek import peek_properties
 
 if TYPE_CHECKING:
     from warrenmq.broker.queue.lease import Lease
-    from warrenmq.broker.queue.queue import Queue
 
 PAGE_IN: Final = 256  # entries read back at a time
 PAGE_IN_BYTES: Final = 4 << 20  # or fewer, of so many bytes; at least one

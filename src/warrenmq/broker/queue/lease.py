@@ -15,21 +15,18 @@ back is added to, so that many small requests write little.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, final
+from typing import Final, final
 
 from librt.vecs import append, vec
 from mypy_extensions import i64, trait
 
 from warrenmq.broker.access.access import store_key
 from warrenmq.broker.queue import holder, paging
-from warrenmq.broker.queue.entry import Entry
+from warrenmq.broker.queue.queue import Entry, Queue
 from warrenmq.broker.services.timers import Timer
 from warrenmq.broker.stored import Origins, message_of
 from warrenmq.log.format import StoredMessage
 from warrenmq.log.index import QueueIndex
-
-if TYPE_CHECKING:
-    from warrenmq.broker.queue.queue import Queue
 
 REDELIVERED: Final = 1
 DEFAULT_TTL: Final = 7 * 86_400_000
@@ -230,8 +227,6 @@ class Leases:
         in turns to come: ``fill`` while it is ``filling``.
         """
         queue = self._queue
-        if queue.kind == "stream":
-            raise LeaseError(400, f"{queue.name} is a stream: read it by offset")
         if key:
             for lease in self._leases.values():
                 if lease.key == key and lease.owner == owner and not lease.returning:
@@ -275,7 +270,7 @@ class Leases:
             return lease
         if lease is not None or id in self._returned:
             raise LeaseError(410, f"lease {id} of {self._queue.name} ran out or was released; its messages went back")
-        raise LeaseError(404, f"no lease '{id}' of {self._queue.name}: settled already, or never there")
+        raise no_lease(self._queue, id)
 
     # -- settling ----------------------------------------------------------------------------------------------
     # Each of these is followed by ``acted`` within the same turn, so that the log has what was done and its count
@@ -504,6 +499,17 @@ class Leases:
         self._leases[lease.id] = lease
         return wanted
 
+    def claim(
+        self, lease: Lease, slot: i64, address: i64, size: i64, priority: i64, flags: i64, expires_at: i64
+    ) -> None:
+        """The log still has this slot's message: it counts, but does not wait in the queue."""
+        queue = self._queue
+        lease.claim(slot, address, size, priority, flags, expires_at)
+        if lease.positions[slot] >= queue.next_position:
+            queue.next_position = lease.positions[slot] + 1
+        queue.unacked += 1
+        queue.unacked_bytes += size
+
     def restored(self) -> None:
         """All of the queue's messages have been handed out. A lease of which nothing is left is over, unless somebody
         acted upon some of it: then it tells how many that were."""
@@ -548,6 +554,10 @@ class Leases:
 def entry_from(queue: Queue, record: StoredMessage, address: i64, position: i64) -> Entry:
     """A queue entry from what was stored."""
     return Entry(message_of(record, Origins().of(record), address, address > 0), queue, position)
+
+
+def no_lease(queue: Queue, id: str) -> LeaseError:
+    return LeaseError(404, f"no lease '{id}' of {queue.name}: settled already, or never there")
 
 
 def _int(value: object) -> int:

@@ -2,50 +2,45 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, final
+from typing import Final, final
 
 from mypy_extensions import i64
 
 from warrenmq.broker.message import Message
-from warrenmq.broker.queue.classic import leases_of
+from warrenmq.broker.queue.classic import lease_of
 from warrenmq.broker.queue.lease import Lease, LeaseError, entry_from
-from warrenmq.broker.queue.queue import Queue
+from warrenmq.broker.queue.queue import Consumer, Declaration, Queue
 from warrenmq.broker.queue.replay import ReplayQueue
 from warrenmq.log.damage import RecordDamaged
 from warrenmq.wire.fields import Table
 from warrenmq.wire.replies import NOT_FOUND, PRECONDITION_FAILED, AmqpError
-
-if TYPE_CHECKING:
-    from warrenmq.broker.queue.entry import Consumer
 
 
 @final
 class LeaseView(ReplayQueue):
     """A queue for one consumer's eyes; settled slots are passed over."""
 
-    lease: Lease | None = None
-
-    def _leased(self) -> Lease:
-        assert self.lease is not None
-        return self.lease
+    def __init__(self, queue: Queue, lease: Lease) -> None:
+        super().__init__(queue.vhost, Declaration(queue.name, 0, "", False, None, False, {}))
+        self._lease: Final = lease
 
     def start_of(self, consumer: Consumer) -> i64:
         return 0
 
     def readable_end(self) -> i64:
-        return self._leased().count()
+        return self._lease.count()
 
     def skip(self, at: i64) -> i64:
-        lease = self._leased()
+        lease = self._lease
         while at < lease.count() and lease.addresses[at] == 0:
             at += 1
         return at
 
     def flags_redelivered(self, at: i64) -> bool:
-        return self._leased().redelivered(at)
+        return self._lease.redelivered(at)
 
     def read_messages(self, start: i64, count: i64) -> list[Message]:
-        lease = self._leased()
+        lease = self._lease
         addresses: list[i64] = []
         first = start
         while count > 0 and start < lease.count() and lease.addresses[start] != 0:
@@ -80,13 +75,11 @@ def view_of(queue: Queue, arguments: Table) -> Queue:
     A reader that was told a number would wait for ever for messages that are gone: transient ones go with a crash.
     """
     try:
-        lease = leases_of(queue).get(str(arguments["x-lease"].value))
+        lease = lease_of(queue, str(arguments["x-lease"].value))
     except LeaseError as error:
         raise AmqpError(NOT_FOUND, error.reason) from None
     expected = arguments.get("x-lease-left")
     if expected is not None and str(expected.value) != str(int(lease.left)):
         said = f"x-lease-left is {expected.value}"
         raise AmqpError(PRECONDITION_FAILED, f"lease {lease.id} of {queue.name} has {lease.left} messages left, {said}")
-    view = LeaseView(queue.name, queue.vhost, 0, False, None, False, {})
-    view.lease = lease
-    return view
+    return LeaseView(queue, lease)

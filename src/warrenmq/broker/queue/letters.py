@@ -10,20 +10,17 @@ then it is tried once more. Who took it is not given it again, except that a res
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, final
+from typing import Final, final
 
 from mypy_extensions import i64, trait
 
 from warrenmq.broker.message import Message
 from warrenmq.broker.queue import holder
-from warrenmq.broker.queue.entry import Entry
-from warrenmq.broker.queue.surroundings import Posted
+from warrenmq.broker.queue.office import DeadLetterOffice, Posted
+from warrenmq.broker.queue.queue import Entry, Queue
 from warrenmq.broker.services.timers import Timer
 from warrenmq.log.damage import RecordDamaged
 from warrenmq.log.index import QueueIndex
-
-if TYPE_CHECKING:
-    from warrenmq.broker.queue.queue import Queue
 
 RETRY: Final = 1000  # ms between tries
 AT_ONCE: Final = 256  # letters tried in one turn
@@ -75,8 +72,9 @@ class LetterKeeper:
 class Letters(Posted):
     """The letters of one queue, sent again and again until they have arrived."""
 
-    def __init__(self, queue: Queue, keeper: LetterKeeper) -> None:
+    def __init__(self, queue: Queue, office: DeadLetterOffice, keeper: LetterKeeper) -> None:
         self.queue: Final = queue
+        self._office: Final = office
         self._keeper: Final = keeper
         self.bytes: i64 = 0
         self._waiting: dict[int, Letter] = {}  # by position, those tried longest ago first
@@ -95,8 +93,8 @@ class Letters(Posted):
         letter = Letter(message.address, position, message.size, reason, None if message.absent else message)
         self._keep(letter)
         self._fresh.append(letter)
-        queue.broker.dead_letters.buried(queue, reason)
-        queue.broker.dead_letters.letters_wait(self)
+        self._office.buried(queue, reason)
+        self._office.letters_wait(self)
 
     def recover(self, position: i64, address: i64, size: i64, reason: str) -> None:
         """A letter found in the log at start."""
@@ -150,7 +148,7 @@ class Letters(Posted):
             message = letter.message
             if message is None:
                 message = self._keeper.message_at(letter.address, letter.size)
-            taken = queue.broker.dead_letters.deliver(queue, message, letter.reason, letter.taken)
+            taken = self._office.deliver(queue, message, letter.reason, letter.taken)
         except RecordDamaged:
             del self._waiting[letter.position]
             self.bytes -= letter.size
@@ -159,7 +157,7 @@ class Letters(Posted):
         if not taken:
             if not last:
                 return False
-            queue.broker.dead_letters.dropped += 1
+            self._office.dropped += 1
         del self._waiting[letter.position]
         self.bytes -= letter.size
         queue.broker.log.settle(queue.id, letter.address)

@@ -7,18 +7,15 @@ there; anything else goes to the transient store, and its address is then negati
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from mypy_extensions import i64
 
 from warrenmq.broker.message import Message
-from warrenmq.broker.queue.entry import Entry
+from warrenmq.broker.queue.queue import Entry, Queue
 from warrenmq.broker.services.services import Services
 from warrenmq.log.damage import RecordDamaged
 from warrenmq.log.format import StoredMessage
-
-if TYPE_CHECKING:
-    from warrenmq.broker.queue.queue import Queue
 
 WINDOW: Final = 8192  # entries kept with their content; beyond it a logged message is a page entry
 WINDOW_BYTES: Final = 16 << 20  # the same by size

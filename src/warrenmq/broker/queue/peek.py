@@ -9,17 +9,15 @@ to others between slices. What is with consumers or leased is not shown, nor wha
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, final
+from typing import Final, final
 
 from mypy_extensions import i64
 
 from warrenmq.broker.message import Message, packed_keys_of, unpack_keys
+from warrenmq.broker.queue.classic import ClassicQueue
 from warrenmq.broker.queue.place import Place
 from warrenmq.log.damage import RecordDamaged
 from warrenmq.log.format import StoredMessage
-
-if TYPE_CHECKING:
-    from warrenmq.broker.queue.queue import Queue
 
 SLICE: Final = 256  # messages
 SLICE_BYTES: Final = 4 << 20  # of bodies; at least one message
@@ -49,7 +47,7 @@ class Slice:
         self.next: Final = next
 
 
-def peek(queue: Queue, first: i64, end: i64, most: i64) -> Slice:
+def peek(queue: ClassicQueue, first: i64, end: i64, most: i64) -> Slice:
     """What waits from position ``first`` up to ``end``: at most ``most`` messages, SLICE and SLICE_BYTES."""
     limit = most if most < SLICE else SLICE
     places = queue.places(first, end, limit)
@@ -68,7 +66,7 @@ def peek(queue: Queue, first: i64, end: i64, most: i64) -> Slice:
     return Slice(_read(queue, chosen), next)
 
 
-def _read(queue: Queue, places: list[Place]) -> list[Peeked]:
+def _read(queue: ClassicQueue, places: list[Place]) -> list[Peeked]:
     """The content of each; what is damaged on disk is left out, for those to deal with who take it."""
     broker = queue.broker
     logged = [place.address for place in places if place.message is None and place.address > 0]
@@ -93,7 +91,7 @@ def _read(queue: Queue, places: list[Place]) -> list[Peeked]:
     return out
 
 
-def _single(queue: Queue, place: Place) -> StoredMessage | None:
+def _single(queue: ClassicQueue, place: Place) -> StoredMessage | None:
     message = place.message
     try:
         if message is not None:

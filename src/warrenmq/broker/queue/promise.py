@@ -6,14 +6,11 @@ messages up to there may have been delivered; a message beyond what is on disk w
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, final
+from typing import Final, final
 
 from mypy_extensions import i64
 
-from warrenmq.broker.queue.entry import Entry
-
-if TYPE_CHECKING:
-    from warrenmq.broker.queue.queue import Queue
+from warrenmq.broker.queue.queue import Entry, Queue
 
 EVERYTHING: Final = 0x7FFFFFFFFFFFFFFF
 LEAD: Final = 65536  # how far ahead the log is told

@@ -1,7 +1,8 @@
-"""A queue as everybody else knows it: what it is, what it counts, and what can be asked of it.
+"""A queue as everybody else knows it, with whom it deals: its vhost, its owner, its consumers, and its entries.
 
-Duty: state, and the answers that follow from it alone. What a queue does with its messages is each kind's own:
-``classic.py``, ``quorum.py``, ``stream.py``.
+Duty: what every kind of queue has and is asked. Whoever publishes, settles, lists or recovers knows this and no more;
+what a queue does with its messages is each kind's own: ``classic.py``, ``quorum.py``, ``stream.py``. These few classes
+name one another, so they stand in one module.
 
 Invariants: an entry is in exactly one place: waiting here, or outstanding on a channel (``acks.py``), or gone.
 Everything that changes what the log knows happens within one turn, so it lands in one batch.
@@ -9,78 +10,169 @@ Everything that changes what the log knows happens within one turn, so it lands 
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, final
 
 from librt.vecs import vec
-from mypy_extensions import i64
+from mypy_extensions import i64, trait
 
 from warrenmq.broker.message import Message
 from warrenmq.broker.queue import holder
-from warrenmq.broker.queue.arguments import DROP_HEAD, QueueSettings, settings
+from warrenmq.broker.queue.arguments import CLASSIC, STREAM, QueueSettings, queue_type, settings
 from warrenmq.broker.queue.aside import Aside
-from warrenmq.broker.queue.dispatch import Dispatch
-from warrenmq.broker.queue.entry import Consumer, Entry
-from warrenmq.broker.queue.place import Place
-from warrenmq.broker.queue.surroundings import Owner, Realm
-from warrenmq.broker.records import Binding, Destination, Resource
+from warrenmq.broker.queue.surroundings import Surroundings
+from warrenmq.broker.records import Binding, Destination, Exchange, Resource
 from warrenmq.broker.services.held_deliveries import Promised
-from warrenmq.broker.services.turn import Delivering
+from warrenmq.broker.services.postponed import Postponed
+from warrenmq.broker.services.turn import Cancelled, Delivering
 from warrenmq.log.index import QueueIndex
 from warrenmq.wire.fields import Table
 
 UNLIMITED: Final = 1 << 40
 
 
-class Queue(Destination, Delivering, Promised):
-    """The base of all kinds."""
+@trait
+class Owner:
+    """The connection whose an exclusive queue is."""
 
-    kind: str = "classic"
+    def owns(self, queue: Queue) -> None:
+        raise NotImplementedError
+
+    def owns_no_more(self, queue: Queue) -> None:
+        raise NotImplementedError
+
+
+class Realm:
+    """A vhost as its queues know it."""
+
+    def __init__(self, name: str, broker: Surroundings) -> None:
+        self.name: Final = name
+        self.broker: Final = broker
+        self.exchanges: dict[str, Exchange] = {}
+        self.queues: dict[str, Queue] = {}
+        self.tracing: bool = False
+
+    def remove_queue(self, queue: Queue) -> i64:
+        """Take a queue away, with its bindings. Returns how many messages waited in it."""
+        raise NotImplementedError
+
+
+@final
+class Entry:
+    """A message in one queue: its place there and what happened to it since."""
+
+    def __init__(self, message: Message, queue: Queue, position: i64) -> None:
+        self.message: Message = message
+        self.queue: Final = queue
+        self.position: Final = position
+        self.expires_at: i64 = 0  # broker time in ms, 0 = never
+        self.redelivered: bool = False
+        self.consumer: Consumer | None = None  # who holds it, when delivered to a consumer
+        self.delivered_at: i64 = 0
+        self.original: Message | None = None  # as published, while ``message`` shows a delivery count
+
+
+class Consumer(Cancelled):
+    """A subscription to a queue, with its prefetch, as far as queues know one."""
+
+    def __init__(
+        self, queue: Queue, tag: str, no_ack: bool, exclusive: bool, priority: i64, prefetch: i64, arguments: Table
+    ) -> None:
+        self.queue: Final = queue
+        self.tag: Final = tag
+        self.no_ack: Final = no_ack
+        self.exclusive: Final = exclusive
+        self.priority: Final = priority
+        self.asked_prefetch: Final = prefetch  # fixed when the consumer starts
+        self.prefetch: Final[i64] = queue.prefetch_for(prefetch)  # what holds; 0 = unlimited
+        self.arguments: Final = arguments
+        self.unacked: i64 = 0
+        self.last_tag: i64 = 0  # of its last delivery: who of the channel's consumers has waited longest?
+        self.in_turn: bool = False  # is it in the queue's ring of consumers that can take a message?
+        self.active: bool = True  # single active consumer: is it the one?
+        self.cancelled: bool = False
+
+    def is_full(self) -> bool:
+        """Does it hold all it may?"""
+        return self.prefetch > 0 and self.unacked >= self.prefetch and not self.no_ack
+
+    def can_take(self) -> bool:
+        """Would a message reach it now?"""
+        raise NotImplementedError
+
+    def deliver(self, entry: Entry) -> None:
+        """Hand a message over."""
+        raise NotImplementedError
+
+    def queue_deleted(self) -> None:
+        """There will be no more."""
+        raise NotImplementedError
+
+    def shares_prefetch(self) -> bool:
+        """Is there a limit that it shares with others (basic.qos with global set)?"""
+        raise NotImplementedError
+
+
+@final
+class Declaration:
+    """What queue.declare asked for, or the log found: all that is said of a queue before it is there.
+
+    ``id`` is never used again, so that a queue declared anew under the name is another one for the log; ``identity`` is
+    the same for clients that come back later, on whichever data folder.
+    """
 
     def __init__(
         self,
         name: Resource,
-        vhost: Realm,
         id: i64,
+        identity: str,
         durable: bool,
         exclusive_owner: Owner | None,
         auto_delete: bool,
         arguments: Table,
     ) -> None:
-        super().__init__(name)
-        self.vhost: Final = vhost
-        self.broker: Final = vhost.broker
-        self.id: Final = id  # never used again, so a queue declared anew under the name is another one for the log
-        self.identity: str = str(id)  # the same for clients that come back later, on whichever data folder
+        self.name: Final = name
+        self.id: Final = id
+        self.identity: Final = identity
         self.durable: Final = durable
         self.exclusive_owner: Final = exclusive_owner
         self.auto_delete: Final = auto_delete
+        self.arguments: Final = arguments
+
+
+class Queue(Destination, Delivering, Promised):
+    """The base of all kinds."""
+
+    def __init__(self, vhost: Realm, declared: Declaration) -> None:
+        super().__init__(declared.name)
+        arguments = declared.arguments
+        self.vhost: Final = vhost
+        self.broker: Final = vhost.broker
+        self.id: Final = declared.id
+        self.identity: Final = declared.identity
+        self.kind: Final = queue_type(arguments)
+        self.keeps_all: Final = self.kind != CLASSIC  # does it log transient messages too?
+        self.durable: Final = declared.durable
+        self.exclusive_owner: Final = declared.exclusive_owner
+        self.auto_delete: Final = declared.auto_delete
         self.arguments: Final = arguments
         self.policy: str | None = None
         self.operator_policy: str | None = None
         self.policy_definition: dict[str, object] = {}
         self.settings: QueueSettings = settings(arguments, {})
-        self.bindings_in: dict[object, Binding] = {}
+        self.bindings_in: Final[dict[object, Binding]] = {}
         sac = arguments.get("x-single-active-consumer")
-        self.dispatch: Final = Dispatch(sac is not None and sac.value is True)
-        self.had_consumer: bool = False
-        self.exclusive_consumer: Consumer | None = None
+        self.single_active: Final = sac is not None and sac.value is True
+        self.consumers: Final[list[Consumer]] = []  # all of them, in the order they came
         self.dirty: bool = False
-        self.keeps_all: bool = False  # does it log transient messages too? (streams)
-        self.knows_consumers: bool = False  # does it get back what an ended channel held by consumer? (quorum)
-        self.aside: Aside | None = None  # what is damaged
-        self.failed: bool = False  # set by a fault: accepts nothing any more
+        self.busy: i64 = 0  # jobs before whose end nothing goes out
+        self.eager: bool = False  # must each publish be settled before the next? (limits)
+        self.failed: bool = False  # by a fault: accepts nothing any more
         self.next_position: i64 = 1
-        self.moved_batch: i64 = 0  # the last log batch in which a message came from inside the broker
         self.ready: i64 = 0
         self.ready_bytes: i64 = 0
         self.unacked: i64 = 0
         self.unacked_bytes: i64 = 0
-        self.eager: bool = False  # must each publish be settled before the next? (limits)
-        self.expiring: bool = False  # may entries here expire?
-        self.overlooked: bool = False  # did the head arrive before others that waited? Then nobody has looked at it yet
-        self.busy: i64 = 0  # jobs before whose end nothing goes out
-        self.trimming: bool = False  # one of them drops heads
-        self.behind: bool = False  # more has expired than a turn may drop: the rest is at the head still
+        self._aside: Aside | None = None  # what is damaged
         # counters
         self.published: i64 = 0
         self.delivered: i64 = 0  # to consumers who acknowledge; the others and those by basic.get count below
@@ -95,13 +187,27 @@ class Queue(Destination, Delivering, Promised):
 
     # -- settings --------------------------------------------------------------------------------------------------
 
+    def take_policy(self, name: str | None, operator: str | None, definition: dict[str, object]) -> None:
+        """These policies apply from now on. If they say what was said before, nothing else changes."""
+        self.policy = name
+        self.operator_policy = operator
+        if definition != self.policy_definition:
+            self.policy_definition = definition
+            self.apply_settings()
+
     def apply_settings(self) -> None:
-        """Arguments or policy changed: take the new limits into force, also on what waits here already."""
-        raise NotImplementedError
+        """The policy changed: take the new limits into force, also on what waits here already."""
+        self.settings = settings(self.arguments, self.policy_definition)
+        self.touch()
 
     def touch(self) -> None:
         """The queue was used: x-expires counts anew, as long as nobody consumes."""
-        raise NotImplementedError
+        self.idle_since = self.broker.turn.now
+
+    def fail(self) -> None:
+        """A fault: it accepts nothing any more."""
+        self.failed = True
+        self.eager = True
 
     # -- publishing ------------------------------------------------------------------------------------------------
 
@@ -111,32 +217,21 @@ class Queue(Destination, Delivering, Promised):
 
     def would_refuse(self, more: i64, more_bytes: i64, size: i64) -> bool:
         """The same after ``more`` messages of ``more_bytes`` in all had come (a transaction checks before it acts)."""
-        if self.failed:
-            return True
-        s = self.settings
-        if s.overflow == DROP_HEAD:
-            return False
-        if s.max_length >= 0 and self.ready + more + 1 > s.max_length:
-            return True
-        return s.max_bytes >= 0 and self.ready_bytes + more_bytes + size > s.max_bytes
+        return self.failed
 
     def refused(self, message: Message) -> None:
-        """A publish was rejected here: reject-publish-dlx dead-letters it all the same."""
-        raise NotImplementedError
+        """A publish was rejected here."""
 
     def expiry_for(self, message: Message) -> i64:
-        """When a message arriving now expires here; 0 = never."""
-        ttl = self.settings.ttl
-        own = message.expiration
-        if own >= 0 and (ttl < 0 or own < ttl):
-            ttl = own
-        if ttl < 0:
-            return 0
-        return self.broker.turn.now + ttl
+        """What the log keeps beside a message that arrives now: when it expires here; 0 = never."""
+        raise NotImplementedError
 
     def publish(self, message: Message, expires_at: i64) -> None:
         """Take a message in at the tail. It has been logged already if it must be."""
         raise NotImplementedError
+
+    def moved_in(self, batch: i64) -> None:
+        """A message from inside the broker is about to come, and the log has the move in this batch."""
 
     def holds(self, message: Message) -> bool:
         """Does the log know that this queue holds the message?"""
@@ -168,25 +263,33 @@ class Queue(Destination, Delivering, Promised):
         """Deliver while there is a message and a consumer that can take it."""
         raise NotImplementedError
 
-    def get(self) -> Entry | None:
-        """Take the oldest message for basic.get; the answer waits for the log where a delivery would have."""
-        raise NotImplementedError
-
-    def got(self, entry: Entry, no_ack: bool) -> None:
-        """basic.get took this entry."""
-        raise NotImplementedError
+    def delivered_again(self) -> None:
+        """What a consumer got had been delivered before."""
+        self.redelivered += 1
 
     def taken(self) -> i64:
         """How many messages left for clients, in whatever way."""
         return self.delivered + self.delivered_no_ack + self.fetched + self.fetched_no_ack
 
-    def promise_pending(self) -> bool:
-        """Must an answer that carries a message wait for the log?"""
-        raise NotImplementedError
-
     def promise_kept(self) -> bool:
         """The log synced: may deliveries that waited for it go on? False while it is still open."""
         raise NotImplementedError
+
+    def hold_back(self) -> None:
+        """A job begins before whose end nothing goes out."""
+        self.busy += 1
+
+    def go_on(self) -> bool:
+        """It is over. Says whether it was the last of them, and deliveries go on."""
+        self.busy -= 1
+        if self.busy > 0 or self.gone:
+            return False
+        self.came_back()
+        return True
+
+    def came_back(self) -> None:
+        """After entries came back: consumers may get them."""
+        self.mark_dirty()
 
     # -- may it be done? -------------------------------------------------------------------------------------------
 
@@ -201,85 +304,60 @@ class Queue(Destination, Delivering, Promised):
         """Why this kind of queue does not take deliveries back or discards them, "" where it does."""
         return ""
 
-    def check_get(self) -> None:
-        """Raise when this kind of queue has no basic.get."""
-
-    def check_purge(self) -> None:
-        """Raise when this kind of queue cannot be purged."""
-
     def check_delete(self, if_unused: bool, if_empty: bool) -> None:
-        """Raise when the flags of queue.delete forbid it."""
-        raise NotImplementedError
+        """Raise when the flags of queue.delete forbid it; RabbitMQ does not look at those for a stream."""
 
     def check_whole(self) -> None:
-        """Whoever asks the queue something waits until nothing expired is left at its head, all that goes back has
-        come, and nothing is over a limit."""
-        raise NotImplementedError
-
-    def check_readable(self) -> None:
-        """Whoever takes the head waits while its body is read."""
+        """Whoever asks the queue something waits until all that goes back has come."""
+        if self.busy:
+            raise Postponed
 
     # -- settling --------------------------------------------------------------------------------------------------
 
     def settle(self, entry: Entry) -> None:
-        """A consumer acknowledged it, or it is dropped after delivery: it leaves for good."""
+        """A consumer acknowledged it: it leaves for good."""
         raise NotImplementedError
 
     def requeue(self, entries: list[Entry]) -> None:
-        """Back to their places, flagged redelivered; oldest first in the list. What is over a limit or has expired then
-        is dropped before anybody gets it again."""
+        """A client gives them back; oldest first in the list."""
         raise NotImplementedError
 
     def abandoned(self, entries: list[Entry]) -> None:
         """The channel that held them is gone; oldest first in the list."""
         self.requeue(entries)
 
-    def came_back(self) -> None:
-        """After a requeue: limits and expiry first, then consumers."""
-        raise NotImplementedError
-
     def reject(self, entry: Entry) -> None:
-        """Rejected without requeue: dead-lettered if there is where to, else gone."""
+        """Rejected without requeue."""
         raise NotImplementedError
 
-    def give_up(self, entry: Entry, reason: str) -> None:
-        """It leaves the queue for this reason: dead-lettered if there is where to, else gone."""
-        raise NotImplementedError
+    def tells_consumers_apart(self) -> bool:
+        """Does it get back what an ended channel held consumer by consumer?"""
+        return False
 
     def set_aside(
         self, address: i64, position: i64, size: i64, redelivered: bool, expires_at: i64, priority: i64
     ) -> None:
         """A message of this queue is damaged on disk: nobody gets it, and those behind it go on."""
-        if self.aside is None:
-            broker, stream = self.broker, self.kind == "stream"
-            self.aside = Aside(broker, broker.damaged, self.id, "queue", self.vhost.name, self.name.name, stream)
-        self.aside.put(position, address, size, holder.pack(priority, size, redelivered), expires_at)
-
-    # -- limits and expiry -----------------------------------------------------------------------------------------
-
-    def trimmed(self, least: i64 = 0) -> bool:
-        """Drop heads that are over a limit, ``least`` in any case; says whether none is left."""
-        raise NotImplementedError
-
-    def expire_heads(self, now: i64, least: i64 = 0) -> None:
-        """Drop what expired at ``now`` or before from the head, unless that is ``overlooked``; behind a higher priority
-        nothing is looked at.
-
-        Not more in a turn than the broker's bound allows, but ``least`` in any case. When more has expired the queue
-        is ``behind``: it delivers nothing and whoever asks it something waits, until later turns have done the rest.
-        """
-        raise NotImplementedError
-
-    def arm_head_expiry(self) -> None:
-        raise NotImplementedError
+        if self._aside is None:
+            broker, in_place = self.broker, self.kind == STREAM
+            self._aside = Aside(broker, broker.damaged, self.id, "queue", self.vhost.name, self.name.name, in_place)
+        self._aside.put(position, address, size, holder.pack(priority, size, redelivered), expires_at)
 
     # -- consumers -------------------------------------------------------------------------------------------------
 
     def consumer_count(self) -> int:
         """As clients are told it."""
-        return len(self.dispatch.consumers)
+        return len(self.consumers)
+
+    def exclusive_consumer(self) -> Consumer | None:
+        """The one that has the queue for itself."""
+        return self.consumers[0] if self.consumers and self.consumers[0].exclusive else None
 
     def subscribe(self, consumer: Consumer) -> None:
+        raise NotImplementedError
+
+    def pass_over(self, consumer: Consumer) -> None:
+        """It is about to leave, or there is nothing left to leave: it gets no more."""
         raise NotImplementedError
 
     def unsubscribe(self, consumer: Consumer) -> None:
@@ -289,7 +367,7 @@ class Queue(Destination, Delivering, Promised):
     def wanted_now(self) -> i64:
         """How many more messages the consumers would take at once."""
         total: i64 = 0
-        for consumer in self.dispatch.consumers:
+        for consumer in self.consumers:
             if consumer.active and consumer.can_take():
                 if consumer.prefetch == 0 or consumer.no_ack:
                     return UNLIMITED
@@ -302,35 +380,28 @@ class Queue(Destination, Delivering, Promised):
 
     # -- the whole queue -------------------------------------------------------------------------------------------
 
-    def purge(self) -> i64:
-        """Drop what is ready; what is with consumers stays. Returns how many."""
-        raise NotImplementedError
-
     def stop(self) -> None:
-        """The queue is deleted: no timers, nothing waits. Its consumers are told by the vhost."""
-        raise NotImplementedError
+        """The queue is deleted, and the log has dropped it: nothing waits. Its consumers are told by the vhost."""
+        if self._aside is not None:
+            self._aside.clear()
+        self.gone = True
 
     def forget_transient(self) -> None:
         """Drop what would not be there after a restart of the process; nobody holds anything any more."""
-        raise NotImplementedError
-
-    def places(self, first: i64, end: i64, most: i64) -> list[Place]:
-        """Where what waits here is, by position from ``first`` up to ``end``: for somebody who only looks."""
-        raise NotImplementedError
 
     def head_timestamp(self) -> int | None:
         """The ``timestamp`` property of the next message, while that is in memory.
 
         RabbitMQ's ``head_message_timestamp`` looks at what is with consumers too.
         """
-        raise NotImplementedError
+        return None
 
-    def kept_addresses(self) -> list[i64]:
-        """Where the log keeps what neither waits here for consumers nor is with them: it outlives a purge."""
-        raise NotImplementedError
+    def letters_waiting(self) -> tuple[int, int]:
+        """Dead letters that stay here until their targets take them, and the bytes of their bodies."""
+        return 0, 0
 
     def logged_addresses(self) -> vec[i64]:
-        """Where the log keeps what waits here."""
+        """Where the log keeps whatever it holds for this queue, but for what is with consumers."""
         raise NotImplementedError
 
     def index(self) -> QueueIndex:
@@ -354,13 +425,5 @@ class Queue(Destination, Delivering, Promised):
     def recovered_letter(self, position: i64, address: i64, size: i64, reason: str) -> None:
         """The log knows a dead letter that waits here for its targets; only quorum queues have those."""
 
-    def recovered_lease(self, position: i64, size: i64) -> None:
-        """A leased message found in the log at start: it counts, but does not wait here."""
-        if position >= self.next_position:
-            self.next_position = position + 1
-        self.unacked += 1
-        self.unacked_bytes += size
-
-    def letters_waiting(self) -> tuple[int, int]:
-        """Dead letters that stay here until their targets take them, and the bytes of their bodies."""
-        return 0, 0
+    def recovered(self) -> None:
+        """That was all the log has."""

@@ -8,24 +8,23 @@ once in the log when such a queue is declared, and in the API.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, final
+from typing import Final, final
 
+from librt.vecs import append, vec
 from mypy_extensions import i64
 
 from warrenmq.broker.message import Message, with_properties
 from warrenmq.broker.queue import holder, paging
-from warrenmq.broker.queue.arguments import DROP_HEAD, REJECT_PUBLISH
+from warrenmq.broker.queue.arguments import REJECT_PUBLISH
 from warrenmq.broker.queue.classic import ClassicQueue
-from warrenmq.broker.queue.entry import Entry
 from warrenmq.broker.queue.letters import LetterKeeper, Letters
+from warrenmq.broker.queue.office import DeadLetterOffice, Outstanding
 from warrenmq.broker.queue.page import PERSISTENT, REDELIVERED
+from warrenmq.broker.queue.queue import Consumer, Declaration, Entry, Realm
 from warrenmq.broker.records import Content
 from warrenmq.log.index import QueueIndex
 from warrenmq.wire.fields import Field, Table
 from warrenmq.wire.replies import NOT_IMPLEMENTED, RESOURCE_LOCKED, AmqpError
-
-if TYPE_CHECKING:
-    from warrenmq.broker.queue.entry import Consumer
 
 DELIVERY_COUNT: Final = "x-delivery-count"
 MOST_HELD: Final = 2000  # by a consumer that asked for no prefetch, as in RabbitMQ
@@ -36,20 +35,19 @@ TOGETHER: Final = 256  # so many at most are handed out consumer by consumer
 class QuorumQueue(ClassicQueue, LetterKeeper):
     """The quorum queue of a single node: delivery counts, letters that arrive at least once, everything logged."""
 
-    def prepare(self) -> None:
-        super().prepare()
-        self.kind = "quorum"
-        self.keeps_all = True
-        self.knows_consumers = True
-        self.dispatch.heirs_by_priority = False
-        self.dispatch.full_leave = True
+    def __init__(
+        self, vhost: Realm, declared: Declaration, dead_letters: DeadLetterOffice, deliveries: Outstanding
+    ) -> None:
+        super().__init__(vhost, declared, dead_letters)
+        self._deliveries: Final = deliveries
         self._together: bool = False  # did several come back at once?
         self._over: bool = False  # may what came back be over a limit?
         self._failures: dict[int, int] = {}  # by position: how often it came back, of all that did
         self._gets: set[int] = set()  # positions of what basic.get holds
         self._leaving: list[Consumer] = []  # cancelled, and held something then
-        self.letters: Letters = Letters(self, self)
+        self._letters: Final = Letters(self, dead_letters, self)
         self._noted_strategy: bool = False
+        self._note_strategy()
 
     def logs(self, message: Message) -> bool:
         return True
@@ -74,7 +72,7 @@ class QuorumQueue(ClassicQueue, LetterKeeper):
             )
 
     def check_get(self) -> None:
-        if self.dispatch.single_active:
+        if self.single_active:
             raise AmqpError(
                 RESOURCE_LOCKED,
                 f"cannot obtain access to locked {self.name}. basic.get operations are not supported by quorum queues "
@@ -91,7 +89,11 @@ class QuorumQueue(ClassicQueue, LetterKeeper):
 
     def apply_settings(self) -> None:
         super().apply_settings()
-        self.letters.settings_changed()
+        self._letters.settings_changed()
+        self._note_strategy()
+
+    def _note_strategy(self) -> None:
+        """Say once that a strategy is asked for that cannot be had."""
         if self.settings.at_least_once and not self.keeps_letters() and not self._noted_strategy:
             self._noted_strategy = True
             self.broker.notes.event(
@@ -106,31 +108,34 @@ class QuorumQueue(ClassicQueue, LetterKeeper):
             )
 
     def letters_waiting(self) -> tuple[int, int]:
-        return len(self.letters), self.letters.bytes
+        return len(self._letters), self._letters.bytes
 
     def recovered_letter(self, position: i64, address: i64, size: i64, reason: str) -> None:
         if position >= self.next_position:
             self.next_position = position + 1
-        self.letters.recover(position, address, size, reason)
+        self._letters.recover(position, address, size, reason)
 
     def message_at(self, address: i64, size: i64) -> Message:
         """What the log has there."""
         return self._fifo.message_at(address, size, True)
 
-    def kept_addresses(self) -> list[i64]:
-        return super().kept_addresses() + self.letters.addresses()
+    def logged_addresses(self) -> vec[i64]:
+        addresses = super().logged_addresses()
+        for address in self._letters.addresses():
+            addresses = append(addresses, address)
+        return addresses
 
     def stop(self) -> None:
         super().stop()
-        self.letters.drop()
+        self._letters.drop()
 
     # -- who holds what ----------------------------------------------------------------------------------------
 
     def consumer_count(self) -> int:
         """To a quorum queue every basic.get is a consumer of its own until its message is settled, and one that was
         cancelled remains one while it holds something. Those that wait for the single active one to go do not count."""
-        consumers = len(self.dispatch.consumers)
-        if self.dispatch.single_active and consumers > 1:
+        consumers = len(self.consumers)
+        if self.single_active and consumers > 1:
             consumers = 1
         return consumers + len(self._gets) + len(self._leaving)
 
@@ -151,8 +156,8 @@ class QuorumQueue(ClassicQueue, LetterKeeper):
             self._gets.add(entry.position)
             self.touch()
 
-    def _take(self) -> Entry | None:
-        entry = super()._take()
+    def _take(self, answer_waits: bool) -> Entry | None:
+        entry = super()._take(answer_waits)
         if entry is not None and self._failures:
             failures = self._failures.get(entry.position)
             if failures is not None:
@@ -185,6 +190,9 @@ class QuorumQueue(ClassicQueue, LetterKeeper):
 
     def abandoned(self, entries: list[Entry]) -> None:
         self._failed(entries, False)
+
+    def tells_consumers_apart(self) -> bool:
+        return True
 
     def _failed(self, entries: list[Entry], to_the_end: bool) -> None:
         """Failed deliveries are counted, and one too many is a dead letter."""
@@ -220,35 +228,35 @@ class QuorumQueue(ClassicQueue, LetterKeeper):
         """Expiry first, then consumers, and then limits, so that nothing is dropped that is taken again."""
         if self.busy:
             return  # more comes back
-        if self.expiring:
-            self.expire_heads(self.broker.turn.now)
-        self._over = self.eager and self.settings.overflow == DROP_HEAD
+        if self._expiry.possible:
+            self._expiry.expire(self.broker.turn.now)
+        self._over = self.eager and self._limits.drop_heads()
         self.mark_dirty()
 
     def drain(self) -> None:
         if self._together and not self.busy:
             self._together = False
-            if self.dispatch.several():
+            if self._dispatch.several():
                 self._hand_out()
         super().drain()
         if self._over and not self.busy:
             self._over = False
-            self._drop_heads()
+            self._limits.trim()
 
     def _hand_out(self) -> None:
         """What came back together: to each consumer in its turn, but a channel is told all of one consumer's before
         the next's, in the order of their tags."""
         taken: list[tuple[Consumer, Entry]] = []
         while self.ready > 0 and len(taken) < TOGETHER:
-            consumer = self.dispatch.next()
+            consumer = self._dispatch.next()
             if consumer is None:
                 break
-            entry = self._take()
+            entry = self._take(False)
             if entry is None:
                 break
             consumer.unacked += 1  # until it is counted for good
             taken.append((consumer, entry))
-            self.dispatch.served(consumer)
+            self._dispatch.served(consumer)
         taken.sort(key=_consumer_tag)
         for consumer, entry in taken:
             consumer.unacked -= 1
@@ -294,7 +302,7 @@ class QuorumQueue(ClassicQueue, LetterKeeper):
         _hide(entry)
         if self.keeps_letters() and not self.gone:
             self._failures.pop(entry.position, None)
-            self.letters.add(entry, reason)
+            self._letters.add(entry, reason)
         else:
             super().give_up(entry, reason)
 
@@ -310,13 +318,13 @@ class QuorumQueue(ClassicQueue, LetterKeeper):
 
     def _outstanding(self) -> list[int]:
         """Positions of what is with consumers and has failed before."""
-        waiting = self.broker.outstanding(self)
+        waiting = self._deliveries.outstanding(self)
         return [entry.position for entry in waiting if entry.position in self._failures]
 
     def index(self) -> QueueIndex:
         index = super().index()
-        if len(self.letters):
-            self.letters.fill_index(index)
+        if len(self._letters):
+            self._letters.fill_index(index)
             index.sort()
         if self._failures:
             i: i64 = 0

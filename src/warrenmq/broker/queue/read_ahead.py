@@ -29,7 +29,7 @@ class ReadAhead(Job):
         self._address: Final = address
         self._parts: Final = queue.broker.log.body_parts(address)
         self._read: Final[list[bytes]] = []
-        queue.busy += 1
+        queue.hold_back()
         fifo.awaited = address
 
     def step(self) -> bool:
@@ -37,9 +37,7 @@ class ReadAhead(Job):
         if not queue.gone and self._fifo.unread_head() == self._address and self._reads_on():
             return False
         self._fifo.awaited = 0
-        queue.busy -= 1
-        if queue.busy == 0 and not queue.gone:
-            queue.came_back()
+        queue.go_on()
         return True
 
     def _reads_on(self) -> bool:
@@ -59,3 +57,16 @@ class ReadAhead(Job):
 
     def subject(self) -> str:
         return str(self._queue.name)
+
+
+def reads_ahead(queue: Queue, fifo: Fifo) -> bool:
+    """Is the head so long that it is read in turns to come?"""
+    if fifo.paged == 0:
+        return False
+    address = fifo.unread_head()
+    if address == 0 or len(queue.broker.log.body_parts(address)) == 0:
+        return False
+    if address == fifo.awaited:
+        return True
+    queue.broker.jobs.add(ReadAhead(queue, fifo, address))
+    return queue.busy > 0

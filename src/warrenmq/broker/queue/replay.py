@@ -6,16 +6,12 @@ held is simply read again by whoever asks.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, final
+from typing import Final, final
 
 from mypy_extensions import i64
 
 from warrenmq.broker.message import Message
-from warrenmq.broker.queue.classic import ClassicQueue
-from warrenmq.broker.queue.entry import Entry
-
-if TYPE_CHECKING:
-    from warrenmq.broker.queue.entry import Consumer
+from warrenmq.broker.queue.queue import Consumer, Declaration, Entry, Queue, Realm
 
 SLICE: Final = 128  # messages read at a time
 
@@ -29,12 +25,12 @@ class Cursor:
         self.at: i64 = at
 
 
-class ReplayQueue(ClassicQueue):
+class ReplayQueue(Queue):
     """Subclasses say where a consumer starts, how far it may read, and what the messages are."""
 
-    def prepare(self) -> None:
-        super().prepare()
-        self.cursors: list[Cursor] = []
+    def __init__(self, vhost: Realm, declared: Declaration) -> None:
+        super().__init__(vhost, declared)
+        self._cursors: list[Cursor] = []
 
     def start_of(self, consumer: Consumer) -> i64:
         raise NotImplementedError
@@ -57,22 +53,25 @@ class ReplayQueue(ClassicQueue):
     # -- a queue's duties, by cursor ---------------------------------------------------------------------------
 
     def subscribe(self, consumer: Consumer) -> None:
-        self.dispatch.consumers.append(consumer)
-        self.cursors.append(Cursor(consumer, self.start_of(consumer)))
+        self.consumers.append(consumer)
+        self._cursors.append(Cursor(consumer, self.start_of(consumer)))
         self.mark_dirty()
 
     def unsubscribe(self, consumer: Consumer) -> None:
         consumer.cancelled = True
-        if consumer in self.dispatch.consumers:
-            self.dispatch.consumers.remove(consumer)
-        self.cursors = [cursor for cursor in self.cursors if cursor.consumer is not consumer]
+        self.pass_over(consumer)
+
+    def pass_over(self, consumer: Consumer) -> None:
+        if consumer in self.consumers:
+            self.consumers.remove(consumer)
+        self._cursors = [cursor for cursor in self._cursors if cursor.consumer is not consumer]
 
     def wake(self, consumer: Consumer) -> None:
         self.mark_dirty()
 
     def drain(self) -> None:
         self.dirty = False
-        for cursor in list(self.cursors):
+        for cursor in list(self._cursors):
             self._serve(cursor)
 
     def _serve(self, cursor: Cursor) -> None:
@@ -104,13 +103,11 @@ class ReplayQueue(ClassicQueue):
         return False
 
     def settle(self, entry: Entry) -> None:
+        self.acked += 1
         self.unacked -= 1
 
     def requeue(self, entries: list[Entry]) -> None:
         self.unacked -= len(entries)
-
-    def came_back(self) -> None:
-        self.mark_dirty()
 
     def reject(self, entry: Entry) -> None:
         self.unacked -= 1

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, final
 
 from mypy_extensions import i64
 
-from warrenmq.broker.queue.entry import Entry
+from warrenmq.broker.queue.queue import Entry
 
 if TYPE_CHECKING:
     from warrenmq.broker.queue.leftovers import Leftovers

@@ -8,7 +8,7 @@ transient one. Retention drops whole segments of the stream, as RabbitMQ does, n
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, final
+from typing import Final, final
 
 from librt.vecs import append, vec
 from mypy_extensions import i64
@@ -18,14 +18,12 @@ from warrenmq.broker.message import Message, Origin, message_from
 from warrenmq.broker.queue import holder
 from warrenmq.broker.queue.arguments import interval_ms
 from warrenmq.broker.queue.consumer_arguments import STREAM_OFFSET, offset_text
+from warrenmq.broker.queue.queue import Consumer, Declaration, Realm
 from warrenmq.broker.queue.replay import ReplayQueue
 from warrenmq.broker.queue.stream_header import with_stream_offset
 from warrenmq.broker.stored import Origins
 from warrenmq.log.index import QueueIndex
 from warrenmq.wire.replies import NOT_IMPLEMENTED, PRECONDITION_FAILED, AmqpError
-
-if TYPE_CHECKING:
-    from warrenmq.broker.queue.entry import Consumer
 
 PAGE: Final = 4096
 LATEST: Final = 1 << 52  # no message is from later than this many seconds
@@ -59,10 +57,8 @@ class StreamSegment:
 class StreamQueue(ReplayQueue):
     """The stream: entries that stay, offsets, retention by age and size."""
 
-    def prepare(self) -> None:
-        super().prepare()
-        self.kind = "stream"
-        self.keeps_all = True
+    def __init__(self, vhost: Realm, declared: Declaration) -> None:
+        super().__init__(vhost, declared)
         self.next_position = 0  # the next offset
         self._first: i64 = 0
         self._committed: i64 = 0  # one behind the last offset that readers may see
@@ -76,15 +72,6 @@ class StreamQueue(ReplayQueue):
         self._damaged: set[int] = set()  # offsets that readers pass over
 
     # -- what a stream does not do -----------------------------------------------------------------------------
-
-    def check_get(self) -> None:
-        raise AmqpError(NOT_IMPLEMENTED, f"basic.get not supported by stream queues {self.name}")
-
-    def check_purge(self) -> None:
-        raise AmqpError(NOT_IMPLEMENTED, f"queue.purge not supported by stream queues {self.name}")
-
-    def check_delete(self, if_unused: bool, if_empty: bool) -> None:
-        """RabbitMQ does not look at the flags of a stream."""
 
     def check_consumer(self, consumer: Consumer) -> None:
         if consumer.prefetch == 0:
@@ -108,12 +95,6 @@ class StreamQueue(ReplayQueue):
 
     def holds(self, message: Message) -> bool:
         return message.address != 0
-
-    def refuses(self, message: Message) -> bool:
-        return self.failed
-
-    def would_refuse(self, more: i64, more_bytes: i64, size: i64) -> bool:
-        return self.failed
 
     def expiry_for(self, message: Message) -> i64:
         """The log keeps the time of arrival where other queues keep the time of expiry."""
@@ -213,11 +194,6 @@ class StreamQueue(ReplayQueue):
 
     # -- retention ---------------------------------------------------------------------------------------------
 
-    def apply_settings(self) -> None:
-        super().apply_settings()
-        self.eager = False
-        self.expiring = False
-
     def _retain(self) -> None:
         """Drop the oldest segments that are beyond x-max-length-bytes or older than x-max-age."""
         s = self.settings
@@ -245,8 +221,8 @@ class StreamQueue(ReplayQueue):
                 del self._pages[0]
         if len(gone):
             self.broker.log.settle_many(self.id, gone)
-        if self.aside is not None:
-            self.aside.forget_before(offset)
+        if self._aside is not None:
+            self._aside.forget_before(offset)
             self._damaged = {at for at in self._damaged if at >= offset}
 
     # -- reading -----------------------------------------------------------------------------------------------
@@ -340,7 +316,8 @@ class StreamQueue(ReplayQueue):
 
     # -- the whole stream --------------------------------------------------------------------------------------
 
-    def _clear(self) -> None:
+    def stop(self) -> None:
+        super().stop()
         self._pages = []
         self._recent = []
         self._open = []

@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 def recover(broker: Core, recovered: Recovered) -> None:
     broker.ids.epoch_begins(recovered.epoch)
     others = topology.load_definitions(broker, recovered.definitions)
-    leases: dict[str, topology.StoredLease] = {}
+    stored_leases: dict[str, topology.StoredLease] = {}
     acted: list[dict[str, object]] = []
     went_back: list[dict[str, object]] = []
     returned: list[dict[str, object]] = []
     for kind, value in others:
         if kind == "lease":
-            leases[_lease_key(value)] = topology.StoredLease(value)
+            stored_leases[_lease_key(value)] = topology.StoredLease(value)
         elif kind == "lease_settled":
             acted.append(value)
         elif kind == "lease_back":
@@ -36,15 +36,15 @@ def recover(broker: Core, recovered: Recovered) -> None:
         else:
             _load_other(broker, kind, value)
     for value in acted:
-        lease = leases.get(_lease_key(value))
+        lease = stored_leases.get(_lease_key(value))
         if lease is not None:
             lease.settled = int(str(value["settled"]))
     for value in went_back:
-        lease = leases.get(_lease_key(value))
+        lease = stored_leases.get(_lease_key(value))
         if lease is not None:
             lease.backs.append(value["slots"])
     held: dict[int, list[topology.StoredLease]] = {}
-    for stored in leases.values():
+    for stored in stored_leases.values():
         held.setdefault(int(str(stored.value["queue"])), []).append(stored)
     by_id: dict[int, Queue] = {}
     for vhost in broker.vhosts.values():
@@ -53,14 +53,14 @@ def recover(broker: Core, recovered: Recovered) -> None:
     for value in returned:
         owner = by_id.get(int(str(value["queue"])))
         if owner is not None:
-            leases_of(owner).remember_returned(str(value["id"]))
+            leases = leases_of(owner)
+            if leases is not None:
+                leases.remember_returned(str(value["id"]))
     for id, index in recovered.queues.items():
         found = by_id.get(id)
         if found is not None:
             upto = recovered.delivered_up_to.get(id, 0)
             topology.load_queue(broker, found, index, upto, recovered.clean, held.pop(id, []))
-            if found.expiring:
-                found.arm_head_expiry()
     for id, rest in held.items():  # of queues of which the log has no message
         found = by_id.get(id)
         if found is not None:

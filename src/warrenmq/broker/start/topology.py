@@ -14,6 +14,7 @@ from mypy_extensions import i64
 
 from warrenmq.broker.queue import holder
 from warrenmq.broker.queue.classic import leases_of
+from warrenmq.broker.queue.queue import Declaration, Queue
 from warrenmq.broker.records import INTERNAL
 from warrenmq.broker.vhost.declared import stored_binding_key, unpack
 from warrenmq.log.damage import RecordDamaged
@@ -21,7 +22,6 @@ from warrenmq.log.damage import RecordDamaged
 if TYPE_CHECKING:
     from warrenmq.broker.core import Core
     from warrenmq.broker.queue.lease import Lease
-    from warrenmq.broker.queue.queue import Queue
     from warrenmq.log.index import QueueIndex
 
 REDELIVERED: Final = 1
@@ -70,20 +70,15 @@ def load_definitions(broker: Core, definitions: dict[tuple[str, str], bytes]) ->
         id = value["id"]
         assert isinstance(id, int)
         broker.ids.saw_queue(id)
-        queue = owner.add_queue(
-            owner.queue_name(str(value["name"])),
-            id,
-            True,
-            None,
-            value["auto_delete"] is True,
-            unpack(value["arguments"]),
-        )
-        queue.identity = str(value.get("identity", id))  # older logs have none
+        name = owner.queue_name(str(value["name"]))
+        identity = str(value.get("identity", id))  # older logs have none
+        auto_delete = value["auto_delete"] is True
+        owner.add_queue(Declaration(name, id, identity, True, None, auto_delete, unpack(value["arguments"])))
     for value in bindings:
         owner = broker.vhosts[str(value["vhost"])]
         source = owner.exchanges.get(str(value["source"]))
-        name = str(value["destination"])
-        destination = owner.queues.get(name) if value["kind"] == "queue" else owner.exchanges.get(name)
+        end = str(value["destination"])
+        destination = owner.queues.get(end) if value["kind"] == "queue" else owner.exchanges.get(end)
         if source is not None and destination is not None:
             owner.restore_binding(source, destination, str(value["key"]), unpack(value["arguments"]))
         else:  # one end is gone, and a crash came before the log heard of each binding that went along
@@ -111,8 +106,10 @@ def load_queue(
 ) -> None:
     """The entries the log found for a queue, in order of position; those that are leased go to their lease."""
     leased: dict[int, tuple[Lease, int]] = {}
-    for stored in leases:
-        leased.update(leases_of(queue).restore(stored.value, stored.settled, stored.backs))
+    lent = leases_of(queue)
+    if lent is not None:
+        for stored in leases:
+            leased.update(lent.restore(stored.value, stored.settled, stored.backs))
     i: i64 = 0
     while i < len(index):
         position = index.positions[i]
@@ -135,8 +132,8 @@ def load_queue(
         if leased and position in leased:
             lease, slot = leased[position]
             flags = REDELIVERED if redelivered else 0
-            lease.claim(slot, index.addresses[i], size, holder.priority_of(packed), flags, index.expiries[i])
-            queue.recovered_lease(position, size)
+            priority = holder.priority_of(packed)
+            lease.leases.claim(lease, slot, index.addresses[i], size, priority, flags, index.expiries[i])
             i += 1
             continue
         queue.recover(
@@ -148,4 +145,4 @@ def load_queue(
             holder.priority_of(packed),
         )
         i += 1
-    leases_of(queue).restored()
+    queue.recovered()

@@ -8,17 +8,16 @@ from __future__ import annotations
 
 from typing import Final
 
-from mypy_extensions import i64
-
 from warrenmq.broker.access.access import Access
 from warrenmq.broker.extensions.decorator import DecoratorRegistry
 from warrenmq.broker.policy.policies import Policies
 from warrenmq.broker.queue.arguments import QUORUM, STREAM, queue_type
 from warrenmq.broker.queue.classic import ClassicQueue
-from warrenmq.broker.queue.queue import Queue
+from warrenmq.broker.queue.office import DeadLetterOffice, Outstanding
+from warrenmq.broker.queue.queue import Declaration, Queue, Realm
 from warrenmq.broker.queue.quorum import QuorumQueue
 from warrenmq.broker.queue.stream import StreamQueue
-from warrenmq.broker.queue.surroundings import Owner, Realm, Surroundings
+from warrenmq.broker.queue.surroundings import Surroundings
 from warrenmq.broker.records import Exchange, Resource
 from warrenmq.broker.services.clock import Clock
 from warrenmq.broker.services.notes import Notes
@@ -27,11 +26,12 @@ from warrenmq.broker.vhost.forgetting import ForgetBindings
 from warrenmq.broker.vhost.totals import Totals
 from warrenmq.log.log import Log
 from warrenmq.log.transient import TransientStore
-from warrenmq.wire.fields import Table
 
 
-class Registry(Surroundings):
+class Registry(Surroundings, Outstanding):
     """What queues find around them, and what vhosts need besides."""
+
+    dead_letters: DeadLetterOffice
 
     def __init__(
         self,
@@ -50,22 +50,14 @@ class Registry(Surroundings):
         self.forgetting: dict[Resource, ForgetBindings] = {}  # by the queue or exchange that is gone
         self._noted_quorum: bool = False
 
-    def make_queue(
-        self,
-        name: Resource,
-        vhost: Realm,
-        id: i64,
-        durable: bool,
-        exclusive_owner: Owner | None,
-        auto_delete: bool,
-        arguments: Table,
-    ) -> Queue:
-        if queue_type(arguments) == STREAM:
-            return StreamQueue(name, vhost, id, durable, exclusive_owner, auto_delete, arguments)
-        if queue_type(arguments) == QUORUM:
-            self._note_quorum(name)
-            return QuorumQueue(name, vhost, id, durable, exclusive_owner, auto_delete, arguments)
-        return ClassicQueue(name, vhost, id, durable, exclusive_owner, auto_delete, arguments)
+    def make_queue(self, vhost: Realm, declared: Declaration) -> Queue:
+        type = queue_type(declared.arguments)
+        if type == STREAM:
+            return StreamQueue(vhost, declared)
+        if type == QUORUM:
+            self._note_quorum(declared.name)
+            return QuorumQueue(vhost, declared, self.dead_letters, self)
+        return ClassicQueue(vhost, declared, self.dead_letters)
 
     def _note_quorum(self, name: Resource) -> None:
         if not self._noted_quorum:
@@ -84,20 +76,13 @@ class Registry(Surroundings):
         exchange.operator_policy = operator
         exchange.policy_definition = definition
 
-    def apply_queue_policy(self, queue: Queue) -> bool:
-        """Find out which policies apply; says whether they say anything else than before."""
+    def apply_queue_policy(self, queue: Queue) -> None:
+        """Find out which policies apply, and tell the queue."""
         passed_over = self.policies.passed_over(queue.vhost.name)
-        name, operator, definition = self.policies.effective(
-            queue.vhost.name, "queue", queue.name.name, queue_type(queue.arguments)
-        )
+        name, operator, definition = self.policies.effective(queue.vhost.name, "queue", queue.name.name, queue.kind)
         if self.policies.passed_over(queue.vhost.name) != passed_over:
             self.look_again(queue.name)
-        queue.policy = name
-        queue.operator_policy = operator
-        if definition == queue.policy_definition:
-            return False
-        queue.policy_definition = definition
-        return True
+        queue.take_policy(name, operator, definition)
 
     def look_again(self, name: Resource) -> None:
         """A policy's pattern had been given up when this queue or exchange was looked at."""
@@ -105,6 +90,14 @@ class Registry(Surroundings):
 
     def exchange_removed(self, exchange: Exchange) -> None:
         """What goes with an exchange: its delayed messages."""
+        raise NotImplementedError
+
+    def update_alarms(self) -> None:
+        """Measure; block publishers while an alarm is on, unblock them when the last one clears."""
+        raise NotImplementedError
+
+    def drop_from_log(self, queue: Queue) -> None:
+        """A durable queue goes: everything it still holds, waiting or with consumers."""
         raise NotImplementedError
 
     def queue_gone(self, queue: Queue, deleted: bool) -> None:

@@ -18,8 +18,7 @@ from warrenmq.broker.exchange.types import create
 from warrenmq.broker.extensions.decorator import decorators_for
 from warrenmq.broker.extensions.decorator import validate as validate_decorators
 from warrenmq.broker.queue import arguments as queue_arguments
-from warrenmq.broker.queue.queue import Queue
-from warrenmq.broker.queue.surroundings import Owner, Realm
+from warrenmq.broker.queue.queue import Declaration, Owner, Queue, Realm
 from warrenmq.broker.records import INTERNAL, Binding, Destination, Exchange, Resource
 from warrenmq.broker.services.postponed import Postponed
 from warrenmq.broker.vhost import declared
@@ -194,25 +193,20 @@ class VHost(Realm):
         if exclusive_owner is not None:
             durable = False  # an exclusive queue goes with its connection, so it is recorded as transient
         self.registry.totals.queues_created += 1
-        queue = self.add_queue(resource, self.registry.ids.queue(), durable, exclusive_owner, auto_delete, arguments)
-        queue.identity = self.registry.ids.name(f"{queue.id}-")
+        id = self.registry.ids.queue()
+        identity = self.registry.ids.name(f"{id}-")
+        queue = self.add_queue(Declaration(resource, id, identity, durable, exclusive_owner, auto_delete, arguments))
         if durable:
             declared.put_queue(self.registry.store, self.name, queue)
         if exclusive_owner is not None:
             exclusive_owner.owns(queue)
         return queue
 
-    def add_queue(
-        self,
-        name: Resource,
-        id: i64,
-        durable: bool,
-        exclusive_owner: Owner | None,
-        auto_delete: bool,
-        arguments: Table,
-    ) -> Queue:
+    def add_queue(self, declared: Declaration) -> Queue:
+        """Whether it may be declared so has been checked."""
+        name = declared.name
         self._finish_forgetting(name)
-        queue = self.registry.make_queue(name, self, id, durable, exclusive_owner, auto_delete, arguments)
+        queue = self.registry.make_queue(self, declared)
         self.queues[name.name] = queue
         self.refresh_queue(queue)
         self.queue_routes.changed(name.name)
@@ -220,8 +214,7 @@ class VHost(Realm):
 
     def refresh_queue(self, queue: Queue) -> None:
         """A policy changed."""
-        if self.registry.apply_queue_policy(queue):
-            queue.apply_settings()
+        self.registry.apply_queue_policy(queue)
 
     def check_equivalent(
         self, queue: Queue, durable: bool, exclusive_owner: Owner | None, auto_delete: bool, arguments: Table
@@ -229,7 +222,7 @@ class VHost(Realm):
         self.check_exclusive(queue, exclusive_owner, True)
         equivalence.check_property(queue.name, "durable", queue.durable, durable and exclusive_owner is None)
         equivalence.check_property(queue.name, "auto_delete", queue.auto_delete, auto_delete)
-        compared = queue_arguments.OF_TYPE[queue_arguments.queue_type(queue.arguments)]
+        compared = queue_arguments.OF_TYPE[queue.kind]
         equivalence.check_arguments(queue.name, queue.arguments, arguments, compared)
 
     def check_exclusive(self, queue: Queue, connection: Owner | None, strict: bool) -> None:
@@ -258,11 +251,13 @@ class VHost(Realm):
         if queue.durable:
             self.registry.store.delete("queue", store_key([self.name, name]))
         self._unbind_all(queue, [queue.bindings_in])
+        if queue.durable:
+            self.registry.drop_from_log(queue)
         queue.stop()
         owner = queue.exclusive_owner
         if owner is not None:
             owner.owns_no_more(queue)
-        for consumer in list(queue.dispatch.consumers):
+        for consumer in list(queue.consumers):
             consumer.queue_deleted()
         self.registry.queue_gone(queue, True)
         self.registry.totals.queue_deleted(queue)

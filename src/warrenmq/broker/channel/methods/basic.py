@@ -8,6 +8,7 @@ from warrenmq.broker.channel.consumer import Subscription
 from warrenmq.broker.channel.methods.names import queue_name
 from warrenmq.broker.equivalence import integer
 from warrenmq.broker.queue import consumer_arguments
+from warrenmq.broker.queue.classic import emptied
 from warrenmq.broker.queue.lease_view import view_of
 from warrenmq.broker.records import DIRECT_REPLY
 from warrenmq.wire.methods import Method, method_frame
@@ -55,9 +56,7 @@ def consume(channel: Channel, method: Method) -> None:
     field = arguments.get("x-priority")
     priority = 0 if field is None else integer(field)
     exclusive = method.bit("exclusive") and queue.kind == "classic"  # the other kinds do not know it
-    if queue.exclusive_consumer is not None or (
-        exclusive and (queue.dispatch.consumers or queue.dispatch.single_active)
-    ):
+    if queue.exclusive_consumer() is not None or (exclusive and (queue.consumers or queue.single_active)):
         raise AmqpError(ACCESS_REFUSED, f"{queue.name} in exclusive use")
     consumer = Subscription(
         channel, queue, tag, method.bit("no_ack"), exclusive, priority, channel.consumers.prefetch, arguments
@@ -105,16 +104,17 @@ def get(channel: Channel, method: Method) -> None:
     name = queue_name(channel, method.str("queue"))
     channel.check("read", connection.resource("queue", name))
     vhost = connection.open_vhost()
-    queue = vhost.queue(name)
-    vhost.check_exclusive(queue, connection, False)
+    found = vhost.queue(name)
+    vhost.check_exclusive(found, connection, False)
     no_ack = method.bit("no_ack")
+    queue = emptied(found, "basic.get")
     queue.check_get()
     queue.check_whole()
     queue.check_readable()
     entry = queue.get()
     if entry is None:
         channel.counts.fetched_nothing += 1
-        queue.fetched_nothing += 1
+        queue.got_nothing()
         channel.answers.reply(method_frame(channel.number, "basic.get-empty"))
         return
     tag = channel.outstanding.next_tag()

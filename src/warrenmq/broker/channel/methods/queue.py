@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from warrenmq.broker.channel.methods.names import queue_name, refuse_default_exchange, strip
 from warrenmq.broker.extensions.named import check_named
 from warrenmq.broker.queue.arguments import CLASSIC, QUORUM, STREAM, queue_type
+from warrenmq.broker.queue.classic import emptied
 from warrenmq.broker.records import DIRECT_REPLY, Binding
 from warrenmq.wire.fields import Field, Table
 from warrenmq.wire.methods import Method, method_frame
@@ -123,9 +124,9 @@ def purge(channel: Channel, method: Method) -> None:
     vhost = connection.open_vhost()
     name = queue_name(channel, method.str("queue"))
     channel.check("read", connection.resource("queue", name))
-    queue = vhost.queue(name)
-    vhost.check_exclusive(queue, connection, False)
-    queue.check_purge()
+    found = vhost.queue(name)
+    vhost.check_exclusive(found, connection, False)
+    queue = emptied(found, "queue.purge")
     queue.check_whole()
     count = queue.purge()
     if method.bit("nowait"):

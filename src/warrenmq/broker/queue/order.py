@@ -1,0 +1,106 @@
+"""What waits in a queue, by priority: one fifo each, the highest first.
+
+Duty: which entry is next, and the counts of what waits as a whole. Not here: the order within a priority
+(``fifo.py``), whether an entry may go (``promise.py``) or must (``head_expiry.py``, ``limits.py``).
+"""
+
+from __future__ import annotations
+
+from typing import Final, final
+
+from librt.vecs import vec
+from mypy_extensions import i64
+
+from warrenmq.broker.queue.fifo import Fifo
+from warrenmq.broker.queue.place import Place, by_position
+from warrenmq.broker.queue.queue import Entry, Queue
+from warrenmq.log.index import QueueIndex
+
+
+@final
+class Order:
+    """The fifos of one queue."""
+
+    def __init__(self, queue: Queue, max_priority: i64) -> None:
+        self._queue: Final = queue
+        self.max_priority: Final = max_priority
+        self.lowest: Final = Fifo(queue, 0)  # the only one without x-max-priority
+        self.fifos: Final[list[Fifo]] = [self.lowest]
+        priority: i64 = 0
+        while priority < max_priority:
+            priority += 1
+            self.fifos.append(Fifo(queue, priority))
+
+    def of(self, priority: i64) -> Fifo:
+        if priority > self.max_priority:
+            priority = self.max_priority
+        return self.fifos[priority]
+
+    def first(self) -> Fifo:
+        """The one whose head is next."""
+        i = self.max_priority
+        while i > 0:
+            if self.fifos[i].length > 0:
+                return self.fifos[i]
+            i -= 1
+        return self.lowest
+
+    def put_back(self, entries: list[Entry]) -> None:
+        """Requeue at the original positions; oldest first in the list."""
+        for entry in entries:
+            self._queue.ready += 1
+            self._queue.ready_bytes += entry.message.size
+        if self.max_priority == 0:
+            self.lowest.put_back(entries)
+        else:
+            for entry in entries:
+                self.of(entry.message.priority).put_back([entry])
+
+    def places(self, first: i64, end: i64, most: i64) -> list[Place]:
+        """Where what waits here is, by position from ``first`` up to ``end``."""
+        if self.max_priority == 0:
+            return self.lowest.places(first, end, most)
+        found: list[Place] = []
+        for fifo in self.fifos:
+            found.extend(fifo.places(first, end, most))
+        found.sort(key=by_position)
+        return found[:most]
+
+    def logged(self) -> vec[i64]:
+        """Where the log keeps what waits here."""
+        addresses = vec[i64]()
+        for fifo in self.fifos:
+            addresses = fifo.logged(addresses)
+        return addresses
+
+    def fill_index(self, index: QueueIndex) -> None:
+        """For the log to remember at a clean stop."""
+        for fifo in self.fifos:
+            fifo.fill_index(index, fifo.priority)
+
+    def take_back(self, first: i64) -> list[i64]:
+        """The log could not write the batches from ``first`` on: what nobody has seen of them is taken out. Returns
+        where the log has it."""
+        addresses: list[i64] = []
+        queue = self._queue
+        for fifo in self.fifos:
+            before = fifo.length
+            queue.ready_bytes -= fifo.take_back(first, addresses)
+            queue.ready -= before - fifo.length
+        return addresses
+
+    def forget_transient(self) -> None:
+        """Drop what the log does not keep."""
+        queue = self._queue
+        queue.ready = 0
+        queue.ready_bytes = 0
+        for fifo in self.fifos:
+            queue.ready_bytes += fifo.forget_transient()
+            queue.ready += fifo.length
+
+    def clear(self) -> None:
+        for fifo in self.fifos:
+            fifo.free_transient()
+            fifo.clear()
+        self._queue.ready = 0
+        self._queue.ready_bytes = 0
