@@ -12,7 +12,7 @@ import pytest
 from tests.limits.gate import advance
 from tests.rules.test_slices import publish
 from tests.support import web
-from warrenmq.broker.queue.lease import TAKEN
+from warrenmq.broker.queue.leases import TAKEN
 from warrenmq.cli.ctl import main
 from warrenmq.client import ChannelClosed, Connection
 from warrenmq.client import Properties as Basic

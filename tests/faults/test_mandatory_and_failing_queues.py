@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from warrenmq.testing.core import Core
 from warrenmq.testing.core_client import CoreClient, Got
+from warrenmq.wire.fields import Field
 
 
 def both(tmp_path: Path, mode: str = "confirm.select") -> tuple[Core, CoreClient]:
@@ -129,3 +132,18 @@ def test_a_message_that_is_not_mandatory_is_never_returned(tmp_path: Path) -> No
     core.broker.fail_queue(core.queue("a"))
     core.turn()
     assert kinds(client.take()) == ["basic.nack"]
+
+
+@pytest.mark.parametrize("kind", ["classic", "quorum", "stream"])
+def test_a_queue_that_failed_refuses_whatever_its_policy_says_from_then_on(tmp_path: Path, kind: str) -> None:
+    core = Core(tmp_path)
+    client = core.client(persistent=True)
+    client.open(1, "confirm.select")
+    client.call("queue.declare", queue="q", durable=True, arguments={"x-queue-type": Field("S", kind)})
+    client.take()
+    core.broker.fail_queue(core.queue("q"))
+    core.policy("^q$", message_ttl=1_000_000)
+    client.publish("", "q", b"lost")
+    core.turn()
+    assert kinds(client.take()) == ["basic.nack"]
+    assert core.ready("q") == 0

@@ -210,6 +210,14 @@ def test_a_queue_with_a_consumer_does_not_go(core: Core, client: CoreClient) -> 
     assert not gone(core, "q")
 
 
+def test_a_stream_stays_although_a_policy_lets_queues_expire(core: Core, client: CoreClient) -> None:
+    for kind in ("classic", "stream"):
+        client.call("queue.declare", queue=kind, durable=True, arguments={"x-queue-type": kind})
+    core.policy("^(classic|stream)$", expires=1000)
+    core.advance(5000)
+    assert set(core.broker.vhosts["/"].queues) == {"dead", "stream"}
+
+
 @pytest.mark.parametrize("back", ["basic.nack", "basic.reject", "basic.recover", "channel.close"])
 def test_what_comes_back_with_no_time_left_expires_before_anybody_gets_it(core: Core, back: str) -> None:
     client = core.client()

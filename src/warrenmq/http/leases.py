@@ -11,8 +11,9 @@ from collections.abc import AsyncIterator
 
 from msgspec import Struct
 
-from warrenmq.broker.queue.classic import lease_of, leases_of
-from warrenmq.broker.queue.lease import DEFAULT_TTL, Lease, LeaseError, Leases
+from warrenmq.broker.queue.classic import leases_of
+from warrenmq.broker.queue.lease import DEFAULT_TTL, Lease, LeaseError, no_lease
+from warrenmq.broker.queue.leases import Leases
 from warrenmq.http.endpoint import VHOST, Call, Endpoint, Json
 from warrenmq.http.errors import ApiError, bad_request
 from warrenmq.http.names import check_name
@@ -95,9 +96,12 @@ class Settled(Struct):
 
 
 def _lease(call: Call) -> tuple[Leases, Lease]:
+    queue = readable(call)[1]
+    leases = leases_of(queue)
+    if leases is None:
+        raise _problem(no_lease(queue, call.path["id"]))
     try:
-        lease = lease_of(readable(call)[1], call.path["id"])
-        return lease.leases, lease
+        return leases, leases.get(call.path["id"])
     except LeaseError as error:
         raise _problem(error) from None
 

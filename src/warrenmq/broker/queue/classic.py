@@ -3,7 +3,7 @@
 Duty: the life of an entry in this queue, from ``publish`` to ``settle``, put together from parts with one duty each:
 order (``order.py``, ``fifo.py``), what is in memory (``paging.py``, ``read_ahead.py``), expiry (``head_expiry.py``,
 ``queue_expiry.py``), limits (``limits.py``), whose turn it is (``dispatch.py``), when a delivery has to wait for the
-log (``promise.py``), leases (``lease.py``). What holds for every queue is in ``queue.py``; what a dead letter looks
+log (``promise.py``), leases (``leases.py``). What holds for every queue is in ``queue.py``; what a dead letter looks
 like in ``dead_letter.py``.
 """
 
@@ -20,7 +20,8 @@ from warrenmq.broker.queue.arguments import CLASSIC, DROP_HEAD, QUORUM, REJECT_P
 from warrenmq.broker.queue.dispatch import Dispatch
 from warrenmq.broker.queue.fifo import Fifo
 from warrenmq.broker.queue.head_expiry import HeadExpiry
-from warrenmq.broker.queue.lease import Lease, Leases, Lender, no_lease
+from warrenmq.broker.queue.lease import Lease, no_lease
+from warrenmq.broker.queue.leases import Leases
 from warrenmq.broker.queue.limits import Limits
 from warrenmq.broker.queue.office import DeadLetterOffice, GivesUp
 from warrenmq.broker.queue.order import Order
@@ -37,7 +38,7 @@ from warrenmq.log.index import QueueIndex
 from warrenmq.wire.replies import NOT_IMPLEMENTED, PRECONDITION_FAILED, AmqpError
 
 
-class ClassicQueue(Queue, Lender, GivesUp):
+class ClassicQueue(Queue, GivesUp):
     """Order, expiry, limits, consumers in turn, a promise to the log, and leases."""
 
     def __init__(self, vhost: Realm, declared: Declaration, dead_letters: DeadLetterOffice) -> None:
@@ -55,7 +56,7 @@ class ClassicQueue(Queue, Lender, GivesUp):
         self._expiry: Final = HeadExpiry(self, self._order, self)
         self._queue_expiry: Final = QueueExpiry(self)
         self._limits: Final = Limits(self, self._order, self._expiry, self)
-        self.leases: Final = Leases(self, self)
+        self.leases: Final = Leases(self, self._order, self._expiry, self._promise)
         self._had_consumer: bool = False
         self._moved_batch: i64 = 0  # the last log batch in which a message came from inside the broker
         self._bring_into_force()
@@ -346,51 +347,12 @@ class ClassicQueue(Queue, Lender, GivesUp):
         if self.ready > 0:
             self.mark_dirty()
 
-    # -- leases ------------------------------------------------------------------------------------------------
-
-    def lease_out(self, lease: Lease, count: i64, max_bytes: i64, most: i64, most_bytes: i64) -> bool:
-        """Move messages from the head to a lease: they count as unacknowledged and nobody else gets them.
-
-        ``count`` of them, of ``max_bytes`` in all (-1 = no such bound), but not more now than ``most`` or about
-        ``most_bytes``. Says whether it has all it may have."""
-        expiry = self._expiry
-        expiry.seen()
-        if expiry.possible:
-            expiry.expire(self.broker.turn.now)
-        full = True
-        while self.ready > 0 and not expiry.behind and not self.busy and (count < 0 or lease.count() < count):
-            fifo = self._order.first()
-            size = fifo.head_size()
-            if max_bytes >= 0 and lease.count() > 0 and lease.bytes + size > max_bytes:
-                break
-            if most <= 0 or most_bytes <= 0:
-                full = False
-                break
-            fifo.lease_head(lease, fifo.priority)
-            most -= 1
-            most_bytes -= size
-            self.ready -= 1
-            self.ready_bytes -= size
-            self.unacked += 1
-            self.unacked_bytes += size
-        if expiry.possible:
-            expiry.arm()
-        self._promise.renew()
-        return full
-
-    def _note_leased(self, event: str) -> None:
-        leased = self.leases.messages()
-        if leased:
-            self.broker.notes.event(
-                "warning", event, {"queue": str(self.name), "messages": int(self.ready), "leased": int(leased)}
-            )
-
     # -- the whole queue ---------------------------------------------------------------------------------------
 
     def purge(self) -> i64:
         """Drop what is ready; what is with consumers stays. Returns how many."""
         count = self.ready
-        self._note_leased("queue_purged_around_leases")
+        self.leases.note("queue_purged_around_leases")
         if self.durable and count:
             self.broker.log.purge(self.id, self._order.logged())
         self._clear()
@@ -399,7 +361,7 @@ class ClassicQueue(Queue, Lender, GivesUp):
         return count
 
     def stop(self) -> None:
-        self._note_leased("queue_deleted_with_leases")
+        self.leases.note("queue_deleted_with_leases")
         self.leases.drop()
         super().stop()
         self._expiry.disarm()

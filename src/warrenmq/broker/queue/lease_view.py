@@ -8,7 +8,8 @@ from mypy_extensions import i64
 
 from warrenmq.broker.message import Message
 from warrenmq.broker.queue.classic import lease_of
-from warrenmq.broker.queue.lease import Lease, LeaseError, entry_from
+from warrenmq.broker.queue.lease import Lease, LeaseError
+from warrenmq.broker.queue.leases import entry_from
 from warrenmq.broker.queue.queue import Consumer, Declaration, Queue
 from warrenmq.broker.queue.replay import ReplayQueue
 from warrenmq.log.damage import RecordDamaged
@@ -55,7 +56,7 @@ class LeaseView(ReplayQueue):
         if not spilled:
             for record in self.broker.log.read_many(addresses):
                 if record is None:
-                    lease.leases.set_aside(lease, first + len(out))
+                    lease.lessor.set_aside(lease, first + len(out))
                     break
                 out.append(entry_from(self, record, 1, 0).message)
             return out
@@ -63,7 +64,7 @@ class LeaseView(ReplayQueue):
             try:
                 stored = self.broker.log.read(address) if address > 0 else self.broker.transient.get(-address)
             except RecordDamaged:
-                lease.leases.set_aside(lease, first + len(out))
+                lease.lessor.set_aside(lease, first + len(out))
                 break
             out.append(entry_from(self, stored, 1, 0).message)
         return out

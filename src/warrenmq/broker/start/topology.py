@@ -129,11 +129,11 @@ def load_queue(
             queue.recovered_letter(position, index.addresses[i], size, reason)
             i += 1
             continue
-        if leased and position in leased:
+        if lent is not None and leased and position in leased:
             lease, slot = leased[position]
             flags = REDELIVERED if redelivered else 0
             priority = holder.priority_of(packed)
-            lease.leases.claim(lease, slot, index.addresses[i], size, priority, flags, index.expiries[i])
+            lent.claim(lease, slot, index.addresses[i], size, priority, flags, index.expiries[i])
             i += 1
             continue
         queue.recover(
