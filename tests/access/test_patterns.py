@@ -34,8 +34,8 @@ AT_ONCE = int(BUDGET / TIME_LIMIT) + 1  # searches that are stopped before patie
 @pytest.mark.parametrize("pattern", HONEST)
 def test_an_honest_permission_is_not_given_up_even_where_no_patience_is_left(tmp_path: Path, pattern: str) -> None:
     core = Core(tmp_path)
-    core.broker.access.add_user("alice", "x", [])
-    core.broker.access.set_permissions("alice", "/", pattern, ".*", "(a+)+$")
+    core.broker.registry.access.add_user("alice", "x", [])
+    core.broker.registry.access.set_permissions("alice", "/", pattern, ".*", "(a+)+$")
     client = core.client("alice", "x")
     for number in range(AT_ONCE + 1):
         client.call("basic.get", queue="a" * 240 + f"!{number}")
@@ -105,8 +105,8 @@ def test_however_many_names_are_tried_an_explosive_pattern_gets_less_than_a_hund
 
 def test_an_explosive_pattern_is_given_up_said_so_and_comes_back(tmp_path: Path) -> None:
     core = Core(tmp_path)
-    core.broker.access.add_user("eve", "x", [])
-    core.broker.access.set_permissions("eve", "/", "(a+)+$", ".*", ".*")
+    core.broker.registry.access.add_user("eve", "x", [])
+    core.broker.registry.access.set_permissions("eve", "/", "(a+)+$", ".*", ".*")
     client = core.client("eve", "x")
     assert client.call("queue.declare", queue="aaaa").name == "queue.declare-ok"
     for number in range(50):

@@ -36,11 +36,11 @@ PROPERTIES = ("reply_to", "user_id", "expiration", "delivery_mode")
 @pytest.fixture
 def eve(tmp_path: Path) -> CoreClient:
     core = Core(tmp_path)
-    core.broker.limits.max_message_size = 100
+    core.broker.services.limits.max_message_size = 100
     admin = core.client()
     admin.call("exchange.declare", exchange="internal", type="fanout", internal=True)
     admin.call("exchange.declare", exchange="topics", type="topic")
-    access = core.broker.access
+    access = core.broker.registry.access
     access.add_user("eve", "eve", [])
     access.set_permissions("eve", "/", ".*", "^(?!forbidden).*", ".*")
     access.set_topic_permissions("eve", "/", "topics", "^(?!secret).*", ".*")

@@ -23,15 +23,15 @@ def test_a_paged_queue_delivers_in_order_and_counts_what_is_in_memory(core: Core
     client.call("queue.declare", queue="q", durable=True)
     for i in range(MANY):
         client.publish("", "q", b"%d" % i, PERSISTENT)
-    assert core.broker.windowed == 8192
+    assert core.broker.services.windowed == 8192
     client.call("basic.consume", queue="q", consumer_tag="c", no_ack=True)
     assert numbers(client.bodies()) == list(range(MANY))
-    assert core.broker.windowed == 0
+    assert core.broker.services.windowed == 0
 
 
 def settle_down(core: Core) -> None:
     """Very many messages go back a slice a turn: until all are there."""
-    while core.broker.jobs.busy():
+    while core.broker.services.jobs.busy():
         advance(core, 1)
 
 
@@ -55,22 +55,22 @@ def test_outstanding_deliveries_beyond_the_window_come_back_whole(core: Core) ->
 
 def test_many_queues_share_a_smaller_window(core: Core) -> None:
     client = core.client()
-    core.broker.windowed = 100_000  # as if other queues held that many
+    core.broker.services.windowed = 100_000  # as if other queues held that many
     client.call("queue.declare", queue="q", durable=True)
     for i in range(1000):
         client.publish("", "q", b"%d" % i, PERSISTENT)
-    assert core.broker.windowed == 100_064
+    assert core.broker.services.windowed == 100_064
     client.call("basic.consume", queue="q", no_ack=True)
     assert numbers(client.bodies()) == list(range(1000))
 
 
 def test_transient_messages_spill_under_pressure_and_come_back(core: Core) -> None:
     client = core.client()
-    core.broker.pressure.memory_half_full = True
+    core.broker.services.pressure.memory_half_full = True
     client.call("queue.declare", queue="q")
     for i in range(MANY):
         client.publish("", "q", b"%d" % i, Properties(message_id=str(i)))
-    assert core.broker.windowed == 8192
+    assert core.broker.services.windowed == 8192
     client.call("basic.consume", queue="q", no_ack=True)
     got = client.deliveries()
     assert numbers([one.body for one in got]) == list(range(MANY))
@@ -85,7 +85,7 @@ def test_purging_and_deleting_a_paged_queue_leaves_nothing(core: Core) -> None:
             client.publish("", queue, b"%d" % i, PERSISTENT)
     assert client.call("queue.purge", queue="a")["message_count"] == MANY
     assert client.call("queue.delete", queue="b")["message_count"] == MANY
-    assert core.broker.windowed == 0
+    assert core.broker.services.windowed == 0
     core.restart()
     client = core.client()
     assert client.call("queue.declare", queue="a", passive=True)["message_count"] == 0
@@ -95,7 +95,7 @@ def test_purging_and_deleting_a_paged_queue_leaves_nothing(core: Core) -> None:
 def slices(core: Core) -> int:
     """Let go what is left over; in how many turns."""
     turns = 0
-    timers = core.broker.io_timers
+    timers = core.broker.services.io_timers
     while (due := timers.next_due()) >= 0:
         turns += timers.run_next(due)
     return turns
@@ -116,25 +116,25 @@ def test_what_a_queue_held_in_memory_is_let_go_in_slices(core: Core, how: str, r
         settle_down(core)
     assert slices(core) == 0
     assert client.call(how, queue="q")["message_count"] == many
-    assert core.broker.windowed == 0
+    assert core.broker.services.windowed == 0
     assert client.call("queue.declare", queue="q")["message_count"] == 0
     assert slices(core) == 3
 
 
 def test_a_slice_is_let_go_a_turn_and_what_is_short_at_once(core: Core) -> None:
     long: list[Entry | None] = [None] * 40_000
-    core.broker.leftovers.add([None] * 10_000)
+    core.broker.services.leftovers.add([None] * 10_000)
     assert slices(core) == 0
-    core.broker.leftovers.add(long)
+    core.broker.services.leftovers.add(long)
     for left in (40_000 - 16_384, 40_000 - 2 * 16_384):
-        core.broker.io_timers.run_next(core.broker.io_timers.next_due())
+        core.broker.services.io_timers.run_next(core.broker.services.io_timers.next_due())
         assert len(long) == left
     assert slices(core) == 1
 
 
 def test_the_timestamp_at_the_head_is_told_while_it_is_in_memory(core: Core) -> None:
     client = core.client()
-    core.broker.windowed = 100_000  # as if other queues held that many: this one keeps 64
+    core.broker.services.windowed = 100_000  # as if other queues held that many: this one keeps 64
     client.call("queue.declare", queue="q", durable=True)
     for i in range(66):
         client.publish("", "q", b"x", Properties(delivery_mode=2, timestamp=i))

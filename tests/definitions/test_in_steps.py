@@ -38,7 +38,7 @@ def document(queues: int = 100) -> dict[str, Any]:
 
 def steps(core: Core, wanted: dict[str, Any]) -> Any:
     broker = core.broker
-    reader = Reader(None, importing.existing(broker), broker.randomness)
+    reader = Reader(None, importing.existing(broker), broker.services.randomness)
     parts = sum(len(section) for section in wanted.values())
     assert len(list(reader.read(wanted))) == parts  # one step a part
     return importing.apply(broker, reader.finished(), "guest")
@@ -95,7 +95,7 @@ def test_what_clients_change_meanwhile_counts_and_is_told(tmp_path: Path) -> Non
     taking = steps(core, document())
     for _ in range(20):
         next(taking)
-    core.broker.access.set_permissions("guest", "new", ".*", ".*", ".*")
+    core.broker.registry.access.set_permissions("guest", "new", ".*", ".*", ".*")
     client = core.client(vhost="new")
     assert client.call("queue.declare", queue="q0050", arguments={"x-max-length": 3}).name == "queue.declare-ok"
     assert client.call("queue.delete", queue="q0001").name == "queue.delete-ok"
@@ -128,9 +128,9 @@ def test_an_import_over_http_takes_many_turns() -> None:
     """Each turn that defines something is a batch of the log: there are as many as the parts need."""
     with Broker() as broker, web.Client() as client:
         api = Api(broker, client)
-        before = broker.call(lambda: int(broker.server.broker.log.batch))
+        before = broker.call(lambda: int(broker.server.broker.services.log.batch))
         assert api.ask("POST", "/definitions", document(1000)).status_code == 204
-        after = broker.call(lambda: int(broker.server.broker.log.batch))
+        after = broker.call(lambda: int(broker.server.broker.services.log.batch))
         assert after - before >= 2000 / STEPS
         assert len(api.get("/queues/new?columns=name")) == 1000
         assert [one["name"] for one in api.get("/definitions/new")["queues"]] == [f"q{n:04}" for n in range(1000)]
@@ -184,7 +184,7 @@ def test_what_was_read_is_freed_a_bounded_number_a_turn(monkeypatch: pytest.Monk
 
 def test_everything_that_grew_with_a_document_is_let_go(tmp_path: Path) -> None:
     broker = Core(tmp_path).broker
-    reader = Reader(None, importing.existing(broker), broker.randomness)
+    reader = Reader(None, importing.existing(broker), broker.services.randomness)
     for _ in reader.read(document()):
         pass
     for _ in definitions.let_go(reader.kept()):

@@ -301,7 +301,7 @@ def test_an_unknown_id_is_404(api: Api, id: str) -> None:
 
 
 def test_read_to_see_configure_to_change(api: Api) -> None:
-    access = api.session.broker.server.broker.access
+    access = api.session.broker.server.broker.registry.access
 
     def add() -> None:
         for name, configure, read in (("reader", "", "^d$"), ("changer", "^d$", ""), ("nobody", "", "")):

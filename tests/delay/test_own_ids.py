@@ -87,7 +87,7 @@ def test_a_cancellation_in_a_transaction_counts_at_commit(session: Session) -> N
 
 
 def stranger(session: Session, configure: str) -> Connection:
-    access = session.broker.server.broker.access
+    access = session.broker.server.broker.registry.access
 
     def add() -> None:
         access.add_user("stranger", "secret", [])

@@ -159,7 +159,7 @@ def test_deleting_the_exchange_cancels_what_waits_there(session: Session, durabl
         assert session.waiting() == 0
     session.advance(5000)
     assert session.take() == []
-    assert session.broker.call(lambda: session.broker.server.broker.log.maintenance.live_bytes()) < 10_000
+    assert session.broker.call(lambda: session.broker.server.broker.services.log.maintenance.live_bytes()) < 10_000
 
 
 # --- at the due time

@@ -92,15 +92,15 @@ def test_a_message_id_is_unique_across_restarts(tmp_path: Path) -> None:
     broker = Broker(data_dir=tmp_path)
     broker.start()
     try:
-        before = [broker.call(broker.server.broker.ids.message) for _ in range(100)]
+        before = [broker.call(broker.server.broker.services.ids.message) for _ in range(100)]
         with RawClient(broker.port).handshake().open(1) as client:
             client.call(1, "queue.declare", queue="q", durable=True)
             client.call(1, "confirm.select")
             client.publish(1, "", "q", b"x", delivery_mode=2)
             client.wait("basic.ack")
-        last = broker.call(broker.server.broker.ids.message)
+        last = broker.call(broker.server.broker.services.ids.message)
         broker.restart()
-        after = broker.call(broker.server.broker.ids.message)
+        after = broker.call(broker.server.broker.services.ids.message)
     finally:
         broker.stop()
     assert len(set(before)) == 100 and after > last > max(before)

@@ -47,7 +47,7 @@ def body(number: int) -> bytes:
 
 def filled(folder: Path, count: int = COUNT, arguments: dict[str, object] | None = None, **properties: Any) -> Core:
     core = Core(folder)
-    core.broker.windowed = MANY
+    core.broker.services.windowed = MANY
     client = core.client(persistent=True)
     client.open()
     client.declare("q", True, arguments)
@@ -104,7 +104,7 @@ def test_a_body_that_turned_while_it_was_paged_out_is_not_delivered_and_all_othe
     ]
     client.publish("", "q", b"later")
     assert client.bodies() == [b"later"], "the consumer goes on"
-    assert core.queue("q").ready == 0 and core.broker.damaged.count() == len(rotten)
+    assert core.queue("q").ready == 0 and core.broker.services.damaged.count() == len(rotten)
 
 
 @pytest.mark.parametrize("start", STARTS)
@@ -128,7 +128,7 @@ def test_a_body_that_turned_between_two_starts_is_not_delivered_and_all_others_a
         core = Core(tmp_path)
     _, told = consume(core)
     assert told == others(*rotten, count=COUNT + 1)
-    assert core.broker.damaged.count() == len(rotten)
+    assert core.broker.services.damaged.count() == len(rotten)
     places = {one["place"] for one in core.notes.named("message_damaged")}
     assert places == {f"segment 1, record {n}" for n in rotten}
     assert all("q" in str(one["queue"]) for one in core.notes.named("message_damaged"))
@@ -145,15 +145,15 @@ def test_it_stays_kept_out_over_restarts_until_it_is_dropped_and_then_it_is_gone
     for _ in range(2):
         core = start(core, tmp_path)
         assert consume(core, no_ack=True)[1] == []
-        assert core.broker.damaged.count() == 1
-    (aside,) = core.broker.damaged.owners.values()
+        assert core.broker.services.damaged.count() == 1
+    (aside,) = core.broker.services.damaged.owners.values()
     core.broker.begin_turn()
-    assert not core.broker.damaged.drop("7-7") and not core.broker.damaged.drop("log-5")
-    assert core.broker.damaged.drop(aside.id_of(next(iter(aside.kept))))
+    assert not core.broker.services.damaged.drop("7-7") and not core.broker.services.damaged.drop("log-5")
+    assert core.broker.services.damaged.drop(aside.id_of(next(iter(aside.kept))))
     core.broker.end_turn()
-    assert core.broker.damaged.count() == 0
+    assert core.broker.services.damaged.count() == 0
     core = start(core, tmp_path)
-    assert consume(core)[1] == [] and core.broker.damaged.count() == 0
+    assert consume(core)[1] == [] and core.broker.services.damaged.count() == 0
 
 
 @pytest.mark.parametrize("start", STARTS)
@@ -162,7 +162,7 @@ def test_what_is_damaged_goes_with_its_queue(tmp_path: Path, start: Callable[[Co
     rot(tmp_path, body(200))
     client, _ = consume(core, no_ack=True)
     client.send("queue.delete", queue="q")
-    assert core.broker.damaged.count() == 0 and not core.log.damage.known
+    assert core.broker.services.damaged.count() == 0 and not core.log.damage.known
     core = start(core, tmp_path)
     assert core.log.find(1).live == 0
 
@@ -187,8 +187,8 @@ def test_a_bad_sector_is_that_message_s_alone(tmp_path: Path) -> None:
 
 def test_a_spilled_message_that_turned_is_not_delivered(tmp_path: Path) -> None:
     core = Core(tmp_path)
-    core.broker.windowed = MANY
-    core.broker.pressure.memory_half_full = True
+    core.broker.services.windowed = MANY
+    core.broker.services.pressure.memory_half_full = True
     client = core.client(persistent=True)
     client.open()
     client.declare("q", False)
@@ -198,8 +198,8 @@ def test_a_spilled_message_that_turned_is_not_delivered(tmp_path: Path) -> None:
     assert consume(core)[1] == others(300)
     (named,) = core.notes.named("message_damaged")
     assert named["queue"] == "q" and "spilled message" in str(named["place"])
-    (aside,) = core.broker.damaged.owners.values()
-    assert core.broker.damaged.drop(str(named["id"])) and not aside.kept
+    (aside,) = core.broker.services.damaged.owners.values()
+    assert core.broker.services.damaged.drop(str(named["id"])) and not aside.kept
 
 
 @pytest.mark.parametrize("start", STARTS)
@@ -220,7 +220,7 @@ def test_a_long_body_that_turned_is_not_delivered(tmp_path: Path, start: Callabl
     core = Core(tmp_path)
     _, told = consume(core)
     assert [one[-1:] for one in told] == [b">", b">", b"d"] and told[1].startswith(b"2")
-    assert core.broker.damaged.count() == 1
+    assert core.broker.services.damaged.count() == 1
 
 
 def test_what_comes_back_from_a_consumer_and_cannot_be_read_again_is_set_aside(tmp_path: Path) -> None:
@@ -232,7 +232,7 @@ def test_what_comes_back_from_a_consumer_and_cannot_be_read_again_is_set_aside(t
     client.send("basic.reject", delivery_tag=8251, requeue=True)
     client.send("basic.nack", delivery_tag=0, multiple=True, requeue=True)
     assert client.bodies() == [body(n) for n in range(count) if n not in (8250, 8260)]
-    assert core.broker.damaged.count() == 2
+    assert core.broker.services.damaged.count() == 2
 
 
 @pytest.mark.parametrize("queue_type", ["classic", "quorum"])
@@ -250,7 +250,7 @@ def test_a_message_that_cannot_be_dead_lettered_because_it_is_damaged_is_kept(tm
     rot(tmp_path, body(8250))
     client.send("basic.nack", delivery_tag=0, multiple=True, requeue=False)
     assert core.ready("dead") == count - 1
-    assert core.broker.damaged.count() == 1
+    assert core.broker.services.damaged.count() == 1
 
 
 def test_a_stream_is_read_on_behind_what_is_damaged(tmp_path: Path) -> None:
@@ -269,7 +269,7 @@ def test_a_stream_is_read_on_behind_what_is_damaged(tmp_path: Path) -> None:
         client.send("basic.consume", queue="q", arguments=from_python({"x-stream-offset": "first"}), consumer_tag="r")
         assert client.bodies() == others(0, 100, 101, 299, count=300)
         client.send("basic.cancel", consumer_tag="r")
-    assert core.broker.damaged.count() == 4
+    assert core.broker.services.damaged.count() == 4
     core.stop()
     core = Core(tmp_path)
     assert len(core.queue("q").logged_addresses()) == 300, "its offset stays"
@@ -303,8 +303,8 @@ def test_delayed_messages_are_delivered_around_what_is_damaged(tmp_path: Path, n
         core.stop()
         core = Core(tmp_path, clock=core.clock)
         core.advance(5000)
-        assert core.broker.damaged.count() == 1
-    assert core.broker.damaged.drop(str(core.notes.named("message_damaged")[0]["id"]))
+        assert core.broker.services.damaged.count() == 1
+    assert core.broker.services.damaged.drop(str(core.notes.named("message_damaged")[0]["id"]))
 
 
 def test_compaction_keeps_what_is_damaged_as_it_is_and_says_so(tmp_path: Path) -> None:
@@ -560,14 +560,14 @@ def test_a_disk_that_fails_while_damaged_messages_are_about_changes_nothing(tmp_
     disk.fail("sync")
     client.publish("", "q", b"perhaps")
     core.log.flush()
-    assert core.broker.pressure.log_failing and core.broker.damaged.count() == 1
+    assert core.broker.services.pressure.log_failing and core.broker.services.damaged.count() == 1
     client.send("basic.ack", delivery_tag=0, multiple=True)
     client.send("basic.qos", prefetch_count=1000)
     client.send("basic.consume", queue="q", consumer_tag="another")
     assert len(told) + len(client.bodies()) == COUNT - 1
     disk.repair()
     core.retry()
-    assert core.broker.damaged.drop(str(core.notes.named("message_damaged")[0]["id"]))
+    assert core.broker.services.damaged.drop(str(core.notes.named("message_damaged")[0]["id"]))
 
 
 def test_a_backup_of_a_running_broker_says_how_many_messages_are_damaged_and_refuses_its_own_folder(

@@ -32,10 +32,10 @@ class World:
         self.core = Core(folder)
         broker = self.core.broker
         broker.add_vhost("quiet").save()
-        broker.access.set_permissions("guest", "quiet", ".*", ".*", ".*")
-        broker.access.add_user("fuzzer", "fuzzer", [])
-        broker.access.set_permissions("fuzzer", "/", ".*", ".*", ".*")
-        broker.limits.max_message_size = 100_000
+        broker.registry.access.set_permissions("guest", "quiet", ".*", ".*", ".*")
+        broker.registry.access.add_user("fuzzer", "fuzzer", [])
+        broker.registry.access.set_permissions("fuzzer", "/", ".*", ".*", ".*")
+        broker.services.limits.max_message_size = 100_000
         self.bystander: CoreClient = self.core.client(vhost="quiet")
         self.bystander.call("queue.declare", queue="mine", durable=True)
         self.bystander.call("queue.declare", queue="kept", durable=True)
@@ -64,7 +64,8 @@ class World:
     def assert_nothing_is_left_of_it(self) -> None:
         """What a client held goes back with it: the books of every queue are balanced."""
         broker = self.core.broker
-        assert not broker.replies and not broker.turn.dirty and not broker.turn.owing and not broker.jobs.busy()
+        turn = broker.services.turn
+        assert not broker.replies and not turn.dirty and not turn.owing and not broker.services.jobs.busy()
         for queue in broker.vhosts["/"].queues.values():
             assert queue.consumers == []
             assert queue.exclusive_owner is None, "an exclusive queue outlived its connection"
@@ -94,7 +95,7 @@ def assert_bounded(connection: object, last: int) -> None:
     assert held <= 2 * (limit + 8) + 65536 + last, (held, limit)
     for channel in connection.channels.values():  # type: ignore[attr-defined]
         buffered = sum(len(chunk) for chunk in channel.assembly.chunks)
-        assert buffered + channel.assembly.left <= connection.broker.limits.max_message_size  # type: ignore[attr-defined]
+        assert buffered + channel.assembly.left <= connection.broker.services.limits.max_message_size  # type: ignore[attr-defined]
         assert buffered <= channel.assembly.size
 
 

@@ -50,7 +50,7 @@ def held(client: CoreClient) -> int:
 
 @pytest.mark.parametrize("limit", [1, 100, 70_000, 300_000])
 def test_a_message_at_the_limit_is_taken_and_one_above_is_refused(core: Core, client: CoreClient, limit: int) -> None:
-    core.broker.limits.max_message_size = limit
+    core.broker.services.limits.max_message_size = limit
     client.publish("", "q", b"x" * limit)
     assert client.story() == []
     assert client.call("basic.get", queue="q", no_ack=True).body == b"x" * limit
@@ -67,7 +67,7 @@ def test_a_message_at_the_limit_is_taken_and_one_above_is_refused(core: Core, cl
 def test_a_message_too_large_is_refused_from_its_header_before_any_body_comes(
     core: Core, client: CoreClient, size: int
 ) -> None:
-    core.broker.limits.max_message_size = 100
+    core.broker.services.limits.max_message_size = 100
     client.feed(declared(size))
     assert client.story() == ["channel.close 406"]
     for _ in range(50):  # what the client sends on regardless is thrown away
@@ -79,7 +79,7 @@ def test_a_message_too_large_is_refused_from_its_header_before_any_body_comes(
 def test_with_a_limit_of_2_gib_one_byte_more_is_refused_and_2_gib_are_waited_for(
     core: Core, client: CoreClient
 ) -> None:
-    core.broker.limits.max_message_size = 2 * GIB
+    core.broker.services.limits.max_message_size = 2 * GIB
     client.feed(declared(2 * GIB + 1))
     closed = client.take()[0]
     assert closed["reply_text"] == (
@@ -202,7 +202,7 @@ def test_timers_that_are_moved_on_and_on_leave_nothing_behind(core: Core, client
         client.send("basic.get", queue="e", no_ack=True)
         if n % 100 == 0:
             client.take()
-    assert len(core.broker.timers._heap) < 500
+    assert len(core.broker.services.timers._heap) < 500
 
 
 def test_connections_that_are_over_are_freed_without_the_garbage_collector(core: Core) -> None:
@@ -232,7 +232,7 @@ def test_connections_that_came_and_went_leave_no_timers_behind(core: Core) -> No
         client = core.client()
         client.send("connection.close", 0, reply_code=200)
     assert len(core.broker.connections) == 0
-    assert len(core.broker.io_timers._heap) < 200
+    assert len(core.broker.services.io_timers._heap) < 200
 
 
 @pytest.mark.uncompiled

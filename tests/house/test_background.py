@@ -157,7 +157,7 @@ def test_the_watch_over_memory_and_disk_goes_on_after_a_failed_look(
         monkeypatch.setattr(shutil, "disk_usage", full)
         until("full")
         until_blocked = time.monotonic() + 60
-        while broker.call(lambda: broker.server.broker.pressure.reason) != "low on disk":
+        while broker.call(lambda: broker.server.broker.services.pressure.reason) != "low on disk":
             assert time.monotonic() < until_blocked
         assert [line for line in caplog.messages if line.startswith("disk.unseen")]
         assert not failures(caplog)

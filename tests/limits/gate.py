@@ -16,7 +16,8 @@ def advance(core: Core, milliseconds: int) -> None:
     broker = core.broker
     end = core.clock.now_ms() + milliseconds
     while True:
-        dues = [due for due in (broker.timers.next_due(), broker.io_timers.next_due()) if 0 <= due <= end]
+        clocks = (broker.services.timers, broker.services.io_timers)
+        dues = [due for due in (timers.next_due() for timers in clocks) if 0 <= due <= end]
         if not dues:
             break
         core.clock.set_ms(max(min(dues), core.clock.now_ms()))

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.pure
 @pytest.fixture
 def core(tmp_path: Path) -> Core:
     core = Core(tmp_path)
-    access = core.broker.access
+    access = core.broker.registry.access
     for user in ("amy", "bob"):
         access.add_user(user, user, [])
         access.set_permissions(user, "/", ".*", ".*", ".*")
@@ -30,7 +30,7 @@ def leave(client: CoreClient) -> None:
 
 
 def test_connections_in_total_are_limited_and_a_free_place_is_given_again(core: Core) -> None:
-    core.broker.limits.connection_max = 2
+    core.broker.services.limits.connection_max = 2
     first, second = connect(core), connect(core)
     third = connect(core)
     assert refusal(third) == "530 NOT_ALLOWED - connection refused: node connection limit (2) is reached"
@@ -41,7 +41,7 @@ def test_connections_in_total_are_limited_and_a_free_place_is_given_again(core: 
 
 
 def test_connections_of_a_user_are_limited_and_others_come_in(core: Core) -> None:
-    core.broker.access.set_user_limit("amy", "max-connections", 1)
+    core.broker.registry.access.set_user_limit("amy", "max-connections", 1)
     first = connect(core, "amy", "amy")
     assert refusal(connect(core, "amy", "amy")) == (
         "530 NOT_ALLOWED - connection refused for user 'amy': user connection limit (1) is reached"
@@ -52,7 +52,7 @@ def test_connections_of_a_user_are_limited_and_others_come_in(core: Core) -> Non
 
 
 def test_connections_to_a_vhost_are_limited(core: Core) -> None:
-    core.broker.access.set_vhost_limits("/", {"max-connections": 1})
+    core.broker.registry.access.set_vhost_limits("/", {"max-connections": 1})
     first = connect(core, "amy", "amy")
     assert refusal(connect(core, "bob", "bob")) == (
         "530 NOT_ALLOWED - access to vhost '/' refused for user 'bob': connection limit (1) is reached"
@@ -62,20 +62,20 @@ def test_connections_to_a_vhost_are_limited(core: Core) -> None:
 
 
 def test_a_limit_of_none_keeps_everybody_out(core: Core) -> None:
-    core.broker.access.set_user_limit("amy", "max-connections", 0)
+    core.broker.registry.access.set_user_limit("amy", "max-connections", 0)
     assert "user connection limit (0) is reached" in refusal(connect(core, "amy", "amy"))
 
 
 def test_the_total_is_looked_at_before_the_vhost_and_the_vhost_before_the_user(core: Core) -> None:
-    core.broker.limits.connection_max = 1
-    core.broker.access.set_user_limit("amy", "max-connections", 0)
-    core.broker.access.set_vhost_limits("/", {"max-connections": 0})
+    core.broker.services.limits.connection_max = 1
+    core.broker.registry.access.set_user_limit("amy", "max-connections", 0)
+    core.broker.registry.access.set_vhost_limits("/", {"max-connections": 0})
     connect(core)
     assert "node connection limit" in refusal(connect(core, "amy", "amy", "nowhere"))
-    core.broker.limits.connection_max = 0
+    core.broker.services.limits.connection_max = 0
     assert "vhost nowhere not found" in refusal(connect(core, "amy", "amy", "nowhere"))
     assert "connection limit (0)" in refusal(connect(core, "amy", "amy"))
-    core.broker.access.set_vhost_limits("/", {})
+    core.broker.registry.access.set_vhost_limits("/", {})
     assert "user connection limit (0)" in refusal(connect(core, "amy", "amy"))
 
 
@@ -87,7 +87,7 @@ def test_a_vhost_that_is_not_allowed_is_refused(core: Core) -> None:
 
 
 def test_a_connection_refused_at_the_gate_takes_no_place(core: Core) -> None:
-    core.broker.access.set_user_limit("amy", "max-connections", 1)
+    core.broker.registry.access.set_user_limit("amy", "max-connections", 1)
     for _ in range(5):
         refusal(connect(core, "amy", "amy", "nowhere"))
     assert refusal(connect(core, "amy", "amy")) == ""
@@ -112,7 +112,7 @@ def test_a_closed_channel_makes_room(core: Core) -> None:
 
 
 def test_channels_of_a_user_are_limited_over_all_connections(core: Core) -> None:
-    core.broker.access.set_user_limit("amy", "max-channels", 3)
+    core.broker.registry.access.set_user_limit("amy", "max-channels", 3)
     first, second = connect(core, "amy", "amy"), connect(core, "amy", "amy")
     for number in (1, 2):
         first.open(number)
@@ -149,7 +149,7 @@ def test_the_smallest_tuning_works(core: Core) -> None:
 
 
 def test_queues_of_a_vhost_are_limited(core: Core) -> None:
-    core.broker.access.set_vhost_limits("/", {"max-queues": 1})
+    core.broker.registry.access.set_vhost_limits("/", {"max-queues": 1})
     client = core.client()
     client.call("queue.declare", queue="one")
     closed = client.call("queue.declare", queue="two")

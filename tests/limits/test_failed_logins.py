@@ -124,8 +124,8 @@ def test_after_a_few_guesses_the_next_one_waits_whether_it_is_right_or_wrong(vis
 
 
 def test_a_right_password_from_another_address_or_of_another_user_never_waits(visit: Visits) -> None:
-    visit.broker.call(lambda: visit.broker.server.broker.access.add_user("amy", "amy", []))
-    visit.broker.call(lambda: visit.broker.server.broker.access.set_permissions("amy", "/", "", "", ""))
+    visit.broker.call(lambda: visit.broker.server.broker.registry.access.add_user("amy", "amy", []))
+    visit.broker.call(lambda: visit.broker.server.broker.registry.access.set_permissions("amy", "/", "", "", ""))
     for _ in range(50):
         visit.attempt(b"wrong")
     assert visit.outcome(visit.attempt()) in ("out", "waits")
@@ -159,7 +159,7 @@ def test_one_password_tried_with_many_users_takes_its_time_too(visit: Visits, ho
 
 
 def test_a_crowd_of_users_with_right_passwords_behind_one_address_never_waits(visit: Visits) -> None:
-    access = visit.broker.server.broker.access
+    access = visit.broker.server.broker.registry.access
     names = [f"user{number}" for number in range(FREE_USERS + 5)]
     for name in names:
         visit.broker.call(lambda name=name: access.add_user(name, "right", ["management"]))

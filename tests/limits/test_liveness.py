@@ -91,7 +91,7 @@ def test_without_heartbeats_nobody_is_dropped_and_nothing_is_sent(core: Core) ->
 def test_a_client_that_is_not_read_because_of_an_alarm_misses_no_heartbeats(core: Core) -> None:
     client = beating(core, 10)
     client.open(1)
-    core.broker.pressure.reason = "low on memory"
+    core.broker.services.pressure.reason = "low on memory"
     client.publish("", "nowhere", b"x")
     assert client.sink.paused
     advance(core, 300_000)

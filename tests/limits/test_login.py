@@ -85,9 +85,9 @@ def test_a_certificate_of_guest_is_no_way_around_loopback(core: Core) -> None:
 
 
 def test_other_users_come_in_from_anywhere_unless_they_are_on_the_list(core: Core) -> None:
-    core.broker.access.add_user("amy", "amy", [])
+    core.broker.registry.access.add_user("amy", "amy", [])
     assert "connection.tune" in names(log_in(arrive(core, loopback=False), "amy", "amy"))
-    core.broker.limits.loopback_users = ["amy"]
+    core.broker.services.limits.loopback_users = ["amy"]
     assert refusal(log_in(arrive(core, loopback=False), "amy", "amy")) == REFUSED.format("PLAIN")
     assert "connection.tune" in names(log_in(arrive(core, loopback=False)))
 
@@ -102,7 +102,7 @@ def test_mechanisms_that_do_not_exist_or_are_not_offered_are_told_apart(core: Co
 
 
 def test_a_user_without_a_password_cannot_log_in_with_an_empty_one(core: Core) -> None:
-    core.broker.access.put_user("nopass", "", "rabbit_password_hashing_sha256", [])
+    core.broker.registry.access.put_user("nopass", "", "rabbit_password_hashing_sha256", [])
     assert refusal(log_in(arrive(core), "nopass", "")) == REFUSED.format("PLAIN")
 
 
@@ -171,7 +171,7 @@ def test_another_protocol_is_answered_with_our_header_and_logged_with_a_hint(
 
 def test_update_secret_is_answered_and_the_connection_goes_on(core: Core) -> None:
     client = core.client()
-    core.broker.access.change_password("guest", "new")
+    core.broker.registry.access.change_password("guest", "new")
     assert client.call("connection.update-secret", 0, new_secret=b"new", reason="rotated").name == (
         "connection.update-secret-ok"
     )
@@ -180,7 +180,7 @@ def test_update_secret_is_answered_and_the_connection_goes_on(core: Core) -> Non
 
 def test_update_secret_with_another_secret_is_answered_and_changes_nothing(core: Core) -> None:
     """As RabbitMQ's own users have it: a secret is news only to backends whose secrets expire."""
-    access = core.broker.access
+    access = core.broker.registry.access
     access.add_user("amy", "amy", [])
     access.set_permissions("amy", "/", ".*", ".*", ".*")
     client = core.client("amy", "amy")

@@ -48,8 +48,8 @@ def tls_broker(authority: Authority, verify: str, handshake_timeout: float = 60.
 @pytest.fixture(scope="module")
 def broker(authority: Authority) -> Iterator[Broker]:
     with tls_broker(authority, "peer") as broker:
-        broker.call(lambda: broker.server.broker.access.add_user("amy", "amy", []))
-        broker.call(lambda: broker.server.broker.access.set_permissions("amy", "/", ".*", ".*", ".*"))
+        broker.call(lambda: broker.server.broker.registry.access.add_user("amy", "amy", []))
+        broker.call(lambda: broker.server.broker.registry.access.set_permissions("amy", "/", ".*", ".*", ".*"))
         yield broker
 
 

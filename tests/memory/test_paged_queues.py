@@ -32,7 +32,7 @@ class Paged:
     ) -> None:
         self.folder = folder
         self.core = Core(folder, disk)
-        self.core.broker.windowed = MANY
+        self.core.broker.services.windowed = MANY
         self.client = self.core.client(persistent=True)
         self.client.open()
         self.client.declare("q", durable, arguments)
@@ -289,7 +289,7 @@ def test_a_consumer_that_holds_thousands_does_not_lose_their_content(tmp_path: P
 
 def spilled(folder: Path, disk: FaultyDisk | None = None, **properties: object) -> Paged:
     world = Paged(folder, {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dead"}, False, 0, disk)
-    world.core.broker.pressure.memory_half_full = True
+    world.core.broker.services.pressure.memory_half_full = True
     properties.setdefault("delivery_mode", 1)
     world.publish(range(COUNT), **properties)
     world.assert_paged()
@@ -334,7 +334,7 @@ def test_a_persistent_message_that_was_spilled_is_still_persistent(tmp_path: Pat
 def test_a_disk_that_takes_no_spill_costs_memory_and_nothing_else(tmp_path: Path) -> None:
     disk = FaultyDisk()
     world = Paged(tmp_path, None, False, 0, disk)
-    world.core.broker.pressure.memory_half_full = True
+    world.core.broker.services.pressure.memory_half_full = True
     world.publish(range(300), delivery_mode=1)
     disk.fail("write", errno.ENOSPC)
     filling = b"." * 4000

@@ -93,7 +93,7 @@ def test_two_changes_at_once_end_as_one_after_the_other(core: Core) -> None:
         finish(core, steps)
     found = in_use(core)
     core.restart()
-    assert {name: core.broker.policies.effective("/", "queue", name)[0] for name in found} == found
+    assert {name: core.broker.registry.policies.effective("/", "queue", name)[0] for name in found} == found
     assert found["even-10"] == "high" and found["even-20"] == "p" and found["odd-3"] is None
     deleting = in_force.delete_policy(core.broker, "/", "high", False)
     finish(core, deleting)

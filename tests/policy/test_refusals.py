@@ -124,7 +124,7 @@ def test_a_policy_in_the_log_that_would_be_refused_today_does_not_keep_the_broke
     core = Core(tmp_path)
     value = {"vhost": "/", "name": "old", "pattern": "^q", "definition": {"ha-mode": "exactly"}, "priority": 0}
     core.broker.begin_turn()
-    core.broker.store.put("policy", "1:/3:old", value | {"apply-to": "all"})
+    core.broker.services.store.put("policy", "1:/3:old", value | {"apply-to": "all"})
     core.broker.end_turn()
     core.restart()
-    assert core.broker.policies.effective("/", "queue", "q1") == ("old", None, {"ha-mode": "exactly"})
+    assert core.broker.registry.policies.effective("/", "queue", "q1") == ("old", None, {"ha-mode": "exactly"})

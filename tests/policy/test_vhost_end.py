@@ -25,7 +25,7 @@ def made(core: Core) -> None:
     for number in range(QUEUES):
         queue = vhost.declare_queue(f"q{number}", True, None, False, {})
         vhost.bind(vhost.exchange("amq.direct"), queue, "k", {})
-    core.broker.access.set_permissions("guest", "big", ".*", ".*", ".*")
+    core.broker.registry.access.set_permissions("guest", "big", ".*", ".*", ".*")
     core.turn()
 
 
@@ -38,7 +38,7 @@ def test_a_step_takes_one_queue_or_binding_away(tmp_path: Path) -> None:
         assert before - len(vhost.queues) <= 1
         before = len(vhost.queues)
     core.turn()
-    assert "big" not in core.broker.vhosts and not core.broker.access.vhost_allowed("guest", "big")
+    assert "big" not in core.broker.vhosts and not core.broker.registry.access.vhost_allowed("guest", "big")
     core.restart(clean=False)
     assert "big" not in core.broker.vhosts
 
@@ -79,9 +79,9 @@ def test_a_large_vhost_is_deleted_over_http_in_many_turns() -> None:
     with Broker() as broker, web.Client() as client:
         api = Api(broker, client)
         assert api.ask("POST", "/definitions", {"vhosts": [{"name": "big"}], "queues": queues}).status_code == 204
-        before = broker.call(lambda: int(broker.server.broker.log.batch))
+        before = broker.call(lambda: int(broker.server.broker.services.log.batch))
         assert api.ask("DELETE", "/vhosts/big").status_code == 204
-        assert broker.call(lambda: int(broker.server.broker.log.batch)) - before >= 1000 / STEPS
+        assert broker.call(lambda: int(broker.server.broker.services.log.batch)) - before >= 1000 / STEPS
         assert api.ask("GET", "/queues/big").status_code == 404
         with pytest.raises(ConnectError):
             Connection(f"amqp://guest:guest@127.0.0.1:{broker.port}/big")

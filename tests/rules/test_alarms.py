@@ -42,7 +42,7 @@ def machine() -> Machine:
 @pytest.fixture
 def core(tmp_path: Path, machine: Machine) -> Core:
     core = Core(tmp_path)
-    core.broker.pressure.alarms = Alarms(machine.memory_used, machine.disk_free, 1000)
+    core.broker.services.pressure.alarms = Alarms(machine.memory_used, machine.disk_free, 1000)
     return core
 
 
@@ -337,12 +337,12 @@ def test_a_flood_while_an_alarm_is_on_is_read_again_when_both_are_over(held: Cor
     client = publisher(held, "q")
     while not client.connection.reading.in_flow:
         client.publish("", "q", b"x" * 500_000)
-    held.broker.pressure.alarms = Alarms(lambda: 500, lambda: 1 << 40, 1000)
+    held.broker.services.pressure.alarms = Alarms(lambda: 500, lambda: 1 << 40, 1000)
     held.broker.update_alarms()
     client.publish("", "q", b"x" * 500_000)
     held.commit()
     assert not client.reading, "the alarm is still on"
-    held.broker.pressure.alarms = None
+    held.broker.services.pressure.alarms = None
     held.broker.begin_turn()
     held.broker.update_alarms()
     held.broker.end_turn()

@@ -72,7 +72,7 @@ def test_the_log_is_told_of_a_bounded_number_a_turn(
         1 if method == "queue.delete" else 0
     )
     left = [MANY + 1, stored(core)]
-    while core.broker.jobs.busy():
+    while core.broker.services.jobs.busy():
         advance(core, 1)
         left.append(stored(core))
         assert len(left) < 100
@@ -83,7 +83,7 @@ def test_the_log_is_told_of_a_bounded_number_a_turn(
 
 def test_what_else_is_bound_there_is_served_meanwhile(core: Core, bound: CoreClient) -> None:
     bound.call("queue.delete", queue="q")
-    assert core.broker.jobs.busy()
+    assert core.broker.services.jobs.busy()
     bound.publish("e", "k1", b"x")
     assert bound.call("basic.get", queue="other").body == b"x"
     bound.publish("e", "k2", b"x", mandatory=True)
@@ -142,7 +142,7 @@ def test_no_binding_comes_back_after_a_crash_in_the_middle_even_if_the_name_does
     core: Core, bound: CoreClient, method: str, what: dict[str, Any]
 ) -> None:
     bound.call(method, **what)
-    assert core.broker.jobs.busy() and stored(core) > 1
+    assert core.broker.services.jobs.busy() and stored(core) > 1
     core.restart(clean=False)
     assert stored(core) == (1 if method == "queue.delete" else 0)
     client = core.client()
@@ -179,7 +179,7 @@ def test_who_cannot_wait_makes_the_log_hear_of_all_of_them_first(core: Core, bou
     bind(bound, range(5))
     bound.call("queue.delete", queue="q")
     advance(core, 20)
-    assert stored(core) == 1 and not core.broker.forgetting
+    assert stored(core) == 1 and not core.broker.registry.forgetting
 
 
 def test_a_broker_that_stops_meanwhile_has_told_the_log_of_all(core: Core, bound: CoreClient) -> None:

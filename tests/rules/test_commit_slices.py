@@ -35,7 +35,7 @@ def finish(core: Core, *clients: CoreClient) -> None:
         advance(core, 1)
         for client in clients:
             client._collect()
-        if not core.broker.jobs.busy():
+        if not core.broker.services.jobs.busy():
             break
     advance(core, 1)
     for client in clients:
@@ -305,9 +305,9 @@ def test_a_channel_that_was_closed_while_its_commit_was_asked_about_is_not_close
     core.clock.set_ms(core.clock.now_ms() + 200_000)
     client.take()
     client.send("tx.commit")
-    assert core.broker.jobs.busy() and names(client) == []
+    assert core.broker.services.jobs.busy() and names(client) == []
     core.broker.begin_turn()
-    core.broker.timers.run_next(core.broker.turn.now)  # what has been unacknowledged for too long
+    core.broker.services.timers.run_next(core.broker.services.turn.now)  # what has been unacknowledged for too long
     core.broker.end_turn()
     client._collect()
     assert [(got.name, got["reply_code"]) for got in client.take()] == [("channel.close", 406)]

@@ -35,7 +35,7 @@ def deleted(core: Core, client: CoreClient) -> list[int]:
     left = [live(core)]
     client.send("queue.delete", queue="q")
     left.append(live(core))
-    while core.broker.jobs.busy():
+    while core.broker.services.jobs.busy():
         advance(core, 1)
         left.append(live(core))
         assert len(left) < 100
@@ -51,7 +51,7 @@ def test_a_bounded_number_of_messages_is_let_go_a_turn(core: Core, taken: bool) 
 def test_those_of_a_transaction_and_of_a_job_under_way_are_among_them(core: Core) -> None:
     client = filled(core, True)
     client.send("basic.nack", delivery_tag=SLICE + 500, multiple=True, requeue=False)
-    assert core.broker.jobs.busy()
+    assert core.broker.services.jobs.busy()
     other = core.client()
     died = deleted(core, other)
     assert sum(died) == MANY - SLICE and max(died) <= SLICE
@@ -67,7 +67,7 @@ def test_those_of_a_transaction_and_of_a_job_under_way_are_among_them(core: Core
 def test_a_crash_in_the_middle_finds_nothing_of_the_queue(core: Core, taken: bool) -> None:
     client = filled(core, taken)
     client.send("queue.delete", queue="q")
-    assert core.broker.jobs.busy()
+    assert core.broker.services.jobs.busy()
     core.restart(clean=False)
     assert "messages_without_queue" not in [name for name, _ in core.notes.seen]
     assert live(core) == 0 and not core.broker.vhosts["/"].queues
@@ -76,13 +76,13 @@ def test_a_crash_in_the_middle_finds_nothing_of_the_queue(core: Core, taken: boo
 def test_nothing_is_compacted_in_the_middle_and_the_room_comes_back_behind_it(core: Core) -> None:
     client = filled(core, True)
     client.send("queue.delete", queue="q")
-    assert core.broker.jobs.busy()
+    assert core.broker.services.jobs.busy()
     core.log.flush()
     before = core.log.maintenance.checkpoints
     while core.log.maintain(100):
         pass
     assert core.log.maintenance.checkpoints == before
-    while core.broker.jobs.busy():
+    while core.broker.services.jobs.busy():
         advance(core, 1)
     core.log.flush()
     assert live(core) == 0

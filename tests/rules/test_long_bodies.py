@@ -34,7 +34,7 @@ def waiting_on_disk(core: Core) -> None:
 
 def turns_until_whole(core: Core) -> int:
     turns = 0
-    while core.broker.jobs.busy():
+    while core.broker.services.jobs.busy():
         advance(core, 1)
         turns += 1
         assert turns < 100
@@ -45,7 +45,7 @@ def test_a_long_body_is_read_some_a_turn_and_what_is_behind_it_does_not_overtake
     waiting_on_disk(core)
     client = core.client()
     client.call("basic.consume", queue="q", no_ack=True)
-    assert core.broker.jobs.busy() and not client.deliveries()
+    assert core.broker.services.jobs.busy() and not client.deliveries()
     assert turns_until_whole(core) >= len(BODY) // (PARTS * PIECE) - 1
     assert [got.body for got in client.deliveries()] == [BODY, b"behind"]
 
@@ -54,7 +54,7 @@ def test_basic_get_waits_for_it(core: Core) -> None:
     waiting_on_disk(core)
     client = core.client()
     client.send("basic.get", queue="q", no_ack=True)
-    assert core.broker.jobs.busy() and not client.received
+    assert core.broker.services.jobs.busy() and not client.received
     turns_until_whole(core)
     advance(core, 1)
     (got,) = client.take()
@@ -67,13 +67,13 @@ def test_a_queue_that_is_deleted_or_purged_meanwhile_reads_no_more_of_it(core: C
     waiting_on_disk(core)
     client = core.client()
     client.call("basic.consume", queue="q", no_ack=True)
-    assert core.broker.jobs.busy()
+    assert core.broker.services.jobs.busy()
     other = core.client()
     other.send(end, queue="q")
     turns_until_whole(core)
     for _ in range(5):
         advance(core, 1)
-    assert not core.broker.jobs.busy()
+    assert not core.broker.services.jobs.busy()
     assert "q" not in core.broker.vhosts["/"].queues or core.queue("q").ready == 0
 
 
@@ -116,7 +116,7 @@ def advance_rules(core: Core, milliseconds: int) -> None:
     """What is due by then, in one turn; later turns do not come yet."""
     core.clock.set_ms(core.clock.now_ms() + milliseconds)
     core.broker.begin_turn()
-    while core.broker.timers.run_next(core.broker.turn.now):
+    while core.broker.services.timers.run_next(core.broker.services.turn.now):
         pass
     core.broker.end_turn()
 
@@ -132,7 +132,7 @@ def test_what_is_dropped_for_good_is_not_read(tmp_path: Path, way: str) -> None:
     before = files.octets
     core.restart()
     drop(core, way)
-    assert not core.broker.jobs.busy()
+    assert not core.broker.services.jobs.busy()
     assert files.octets - before < PIECE
     client = core.client()
     assert client.call("queue.declare", queue="q", passive=True)["message_count"] == 3
@@ -155,13 +155,13 @@ def test_what_becomes_a_dead_letter_is_read_some_a_turn_and_those_behind_it_wait
     drop(core, way)
     asking.send("queue.declare", queue="q", passive=True)
     asking.send("basic.get", queue="q", no_ack=True)
-    assert core.broker.jobs.busy()
+    assert core.broker.services.jobs.busy()
     read = [files.octets - before]
-    while core.broker.jobs.busy():
+    while core.broker.services.jobs.busy():
         assert asking.take() == []
         before = files.octets
         core.broker.begin_turn()
-        core.broker.jobs.fire()
+        core.broker.services.jobs.fire()
         core.broker.end_turn()
         read.append(files.octets - before)
         assert len(read) < 100
@@ -189,7 +189,7 @@ def test_very_many_that_expire_on_disk_are_not_read_and_go_a_bounded_number_a_tu
 
 
 def test_what_no_longer_fits_into_memory_gives_its_room_back_when_it_expires_unread(core: Core) -> None:
-    core.broker.pressure.memory_half_full = True
+    core.broker.services.pressure.memory_half_full = True
     client = core.client()
     client.call("queue.declare", queue="q", arguments={"x-message-ttl": 1000})
     publish(client, "q", range(WINDOW + 500))

@@ -53,7 +53,7 @@ def one_turn(core: Core) -> None:
 def test_a_flood_of_methods_is_taken_a_bounded_number_a_turn_and_in_order(core: Core, client: CoreClient) -> None:
     give(client, BINDS + method_frame(1, "queue.declare", queue="q", passive=True))
     turns = [0, bound(core)]
-    while core.broker.pacing.waiting():
+    while core.broker.services.pacing.waiting():
         assert client.sink.paused and client.take() == []
         one_turn(core)
         client._collect()
@@ -112,7 +112,7 @@ def test_a_message_for_very_many_queues_counts_for_each(core: Core, client: Core
     message = one + content_frames(1, encode_header(Properties(), 3), b"abc", 131072)
     give(client, message * 500)
     turns = [0, int(core.queue("c0").ready)]
-    while core.broker.pacing.waiting():
+    while core.broker.services.pacing.waiting():
         one_turn(core)
         turns.append(int(core.queue("c0").ready))
     assert max(b - a for a, b in zip(turns, turns[1:], strict=False)) <= WORK // (200 >> COPIES) + 1
@@ -126,7 +126,7 @@ def test_a_client_that_goes_in_the_middle_takes_the_rest_of_its_input_along(core
     client.connection.lost("gone")
     core.broker.end_turn()
     advance(core, 5)
-    assert bound(core) == done < MANY and not core.broker.pacing.waiting()
+    assert bound(core) == done < MANY and not core.broker.services.pacing.waiting()
 
 
 def test_a_refused_method_in_the_middle_ends_the_channel_and_nothing_behind_it_counts(

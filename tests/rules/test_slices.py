@@ -37,10 +37,10 @@ def publish(client: CoreClient, name: str, bodies: range, **properties: Any) -> 
 def turn_after_turn(core: Core, name: str) -> list[int]:
     """How much the queue lost in each turn, until no timer of the rules is due any more."""
     lost = []
-    while 0 <= core.broker.timers.next_due() <= core.clock.now_ms():
+    while 0 <= core.broker.services.timers.next_due() <= core.clock.now_ms():
         before = int(core.queue(name).ready)
         core.broker.begin_turn()
-        core.broker.timers.run_next(core.broker.turn.now)
+        core.broker.services.timers.run_next(core.broker.services.turn.now)
         core.broker.end_turn()
         lost.append(before - int(core.queue(name).ready))
     return lost
@@ -48,7 +48,7 @@ def turn_after_turn(core: Core, name: str) -> list[int]:
 
 def one_slice(core: Core) -> None:
     core.broker.begin_turn()
-    core.broker.timers.run_next(core.broker.turn.now)
+    core.broker.services.timers.run_next(core.broker.services.turn.now)
     core.broker.end_turn()
 
 

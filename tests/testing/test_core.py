@@ -68,9 +68,9 @@ def test_what_takes_several_turns_is_seen_to_its_end_and_no_time_passes(core: Co
     assert len(client.deliveries()) == count
     before = core.clock.now_ms()
     client.send("basic.ack", delivery_tag=0, multiple=True)
-    assert core.broker.jobs.busy()
+    assert core.broker.services.jobs.busy()
     core.settle()
-    assert not core.broker.jobs.busy() and core.clock.now_ms() == before
+    assert not core.broker.services.jobs.busy() and core.clock.now_ms() == before
     assert core.ready("q") == 0
 
 

@@ -126,7 +126,7 @@ def test_pending_commits_are_waited_for() -> None:
         channel.confirm_delivery()
         channel.basic_publish("", "q", b"x", pika.BasicProperties(delivery_mode=2))
         broker.settle()
-        assert broker.call(lambda: broker.server.broker.log.in_flight is None)
+        assert broker.call(lambda: broker.server.broker.services.log.in_flight is None)
 
 
 def test_real_time_cannot_be_moved_nor_time_turned_back() -> None:

@@ -19,6 +19,7 @@ from warrenmq.broker.connection.connections import Connections
 from warrenmq.broker.connection.crowds import Unblock
 from warrenmq.broker.core import Core
 from warrenmq.broker.queue.queue import Entry, Queue
+from warrenmq.broker.queue.surroundings import Surroundings
 from warrenmq.broker.services.clock import Clock
 from warrenmq.broker.services.notes import Notes
 from warrenmq.broker.services.randomness import Randomness
@@ -43,9 +44,9 @@ class Broker(Core):
         notes: Notes,
         node_name: str = "warren@localhost",
     ) -> None:
-        super().__init__(log, transient, clock, io_clock, randomness, notes, node_name)
+        super().__init__(Surroundings(log, transient, clock, io_clock, randomness, notes), node_name)
         self.connections: Final = Connections(self)
-        self._ack_timeout: Final = AckTimeout(self, self.connections)
+        self._ack_timeout: Final = AckTimeout(self.services, self.connections)
 
     # -- start -------------------------------------------------------------------------------------------------
 
@@ -60,36 +61,48 @@ class Broker(Core):
             made.description = "Default virtual host"
             made.save()
         self._ack_timeout.start()
-        self.access.create_defaults(username, password, vhost)
+        self.registry.access.create_defaults(username, password, vhost)
 
     # -- clients -----------------------------------------------------------------------------------------------
 
     def connect(self, sink: Sink, peer: str, peer_port: i64, host: str, port: i64) -> Connection:
         connection = Connection(self, self.connections, sink, peer, peer_port, host, port)
         self.connections.add(connection)
-        connection.drop_after(self.limits.handshake_timeout)
+        connection.drop_after(self.services.limits.handshake_timeout)
         return connection
 
     def pieces_with(self, queue: Queue) -> list[list[Entry | None]]:
         return self.connections.pieces_with(queue)
 
     def update_alarms(self) -> None:
-        if not self.pressure.look():
+        if not self.services.pressure.look():
             return
-        reason = self.pressure.reason
-        self.notes.event("warning" if reason else "info", "alarm", {"reason": reason or "cleared"})
+        reason = self.services.pressure.reason
+        self.services.notes.event("warning" if reason else "info", "alarm", {"reason": reason or "cleared"})
         if not reason:
             blocked: list[Session] = [connection for connection in self.connections if connection.reading.blocked]
             blocked.reverse()
-            self.jobs.add(Unblock(self.pressure, blocked))
+            self.services.jobs.add(Unblock(self.services.pressure, blocked))
+
+    # -- turns -------------------------------------------------------------------------------------------------
+
+    def begin_turn(self) -> None:
+        self.services.begin_turn()
+
+    def end_turn(self) -> None:
+        self.services.end_turn()
+
+    def run_timers(self) -> bool:
+        """Fire one due timer of either clock; says whether one fired."""
+        return self.services.run_timers()
 
     # -- end ---------------------------------------------------------------------------------------------------
 
     def shut_down(self, reason: str) -> None:
         """Tell every client, when what they have settled is."""
-        self.jobs.finish()
+        self.services.jobs.finish()
         for connection in self.connections:
             if connection.state >= RUNNING and connection.state < GONE:
                 connection.shut(CONNECTION_FORCED, reason)
-        self.jobs.finish()  # what they held goes back
-        self.end_turn()
+        self.services.jobs.finish()  # what they held goes back
+        self.services.end_turn()

@@ -14,53 +14,41 @@ from warrenmq.broker.access.failed_logins import FailedLogins
 from warrenmq.broker.dead_letter import DeadLetters
 from warrenmq.broker.delay.delays import Delays
 from warrenmq.broker.delivering.firehose import Firehose
-from warrenmq.broker.durability.durability import Durability
+from warrenmq.broker.durability.durability import Clients, Durability
 from warrenmq.broker.extensions.interceptor import Interceptors
 from warrenmq.broker.node import Node
+from warrenmq.broker.parameters import Parameters
 from warrenmq.broker.queue.queue import Queue
+from warrenmq.broker.queue.surroundings import Surroundings
 from warrenmq.broker.records import INTERNAL, Exchange, Resource
 from warrenmq.broker.replies import DirectReplies
-from warrenmq.broker.services.clock import Clock
-from warrenmq.broker.services.notes import Notes
-from warrenmq.broker.services.randomness import Randomness
-from warrenmq.broker.vhost.registry import Registry
+from warrenmq.broker.vhost.registry import Elsewhere, Registry
 from warrenmq.broker.vhost.undecided import Undecided
 from warrenmq.broker.vhost.vhost import VHost
-from warrenmq.log.log import Log
-from warrenmq.log.transient import TransientStore
 
 
-class Core(Registry):
+class Core(Clients, Elsewhere):
     """What exists, on the services that all of it shares."""
 
-    def __init__(
-        self,
-        log: Log,
-        transient: TransientStore,
-        clock: Clock,
-        io_clock: Clock,
-        randomness: Randomness,
-        notes: Notes,
-        node_name: str = "warren@localhost",
-    ) -> None:
-        super().__init__(log, transient, clock, io_clock, randomness, notes)
-        self.node: Final = Node(node_name, self.turn.now)
-        self.vhosts: dict[str, VHost] = {}
-        self.parameters: dict[tuple[str, str, str], object] = {}  # (component, vhost, name) -> value
-        self.global_parameters: dict[str, object] = {}
+    def __init__(self, services: Surroundings, node_name: str) -> None:
+        self.services: Final = services
+        self.node: Final = Node(node_name, services.turn.now)
+        self.vhosts: Final[dict[str, VHost]] = {}
+        self.parameters: Final = Parameters()
         self.failed_logins: Final = FailedLogins()
         self.interceptors: Interceptors = Interceptors()
-        self.firehose: Final = Firehose(self, self.node.name)
-        self.replies: Final = DirectReplies(self.ids)
-        self.delay: Final = Delays(self, self.vhosts)
-        self.dead_letters = DeadLetters(self, self.delay)
-        self.durability: Final = Durability(self, self.vhosts, self.delay)
-        self.undecided: Final = Undecided(self, self.policies, self.vhosts)
+        self.firehose: Final = Firehose(services, node_name)
+        self.replies: Final = DirectReplies(services.ids)
+        self.delay: Final = Delays(services, self.vhosts)
+        self.dead_letters: Final = DeadLetters(services, self.delay)
+        self.durability: Final = Durability(services, self.vhosts, self.delay, self)
+        self.registry: Final = Registry(services, self.dead_letters, self, self)
+        self.undecided: Final = Undecided(services, self.registry.policies, self.vhosts)
 
     def add_vhost(self, name: str, user: str = INTERNAL) -> VHost:
         vhost = self.vhosts.get(name)
         if vhost is None:
-            vhost = VHost(name, self, user)
+            vhost = VHost(name, self.registry, user)
             self.vhosts[name] = vhost
         return vhost
 
@@ -83,7 +71,7 @@ class Core(Registry):
     def names_of_damaged(self, address: i64) -> list[str]:
         """The queues and exchanges a record was written for; it may have moved since."""
         found: list[str] = []
-        ids = self.log.queues_of(address)
+        ids = self.services.log.queues_of(address)
         for vhost in self.vhosts.values():
             for queue in vhost.queues.values():
                 if queue.id in ids:

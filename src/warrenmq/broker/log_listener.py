@@ -36,8 +36,8 @@ class LogListener(Listener):
             "reason": problem,
             "id": f"log-{address}",
         }
-        self._broker.notes.event("error", "message_damaged", fields)
+        self._broker.services.notes.event("error", "message_damaged", fields)
 
     def segment_damaged(self, segment: i64, problem: str) -> None:
         fields: dict[str, object] = {"segment": int(segment), "reason": problem}
-        self._broker.notes.event("error", "segment_damaged", fields)
+        self._broker.services.notes.event("error", "segment_damaged", fields)

@@ -33,13 +33,13 @@ def delete_vhost(broker: Broker, vhost: VHost) -> Iterator[None]:
             yield
         vhost.remove_exchange(exchange)
         yield
-    access = broker.access
+    access = broker.registry.access
     for user, where in list(access.permissions):
         if where == name:
             access.clear_permissions(user, where)
             yield
     parameters.vhost_deleted(broker, name)
     access.vhost_deleted(name)
-    broker.policies.vhost_deleted(name)
+    broker.registry.policies.vhost_deleted(name)
     del broker.vhosts[name]
-    broker.store.delete("vhost", name)
+    broker.services.store.delete("vhost", name)

@@ -137,7 +137,8 @@ class Api:
         if isinstance(error, ApiError):
             headers = {"www-authenticate": auth.REALM} if error.status == 401 else None
             return Json({"error": error.error, "reason": error.reason}, status_code=error.status, headers=headers)
-        self._bridge.broker.notes.crash("http_error", {"method": request.method, "path": request.url.path}, error)
+        notes = self._bridge.broker.services.notes
+        notes.crash("http_error", {"method": request.method, "path": request.url.path}, error)
         return Json({"error": "internal_error", "reason": "see the broker's log"}, status_code=500)
 
     async def page(self, request: Request) -> Response:

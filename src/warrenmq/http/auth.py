@@ -49,7 +49,7 @@ async def authenticate(request: Request, bridge: Bridge) -> User:
 async def _judged(bridge: Bridge, address: str, username: str, password: str) -> User | None:
     """The user, if the password is theirs; looked at when it is this pair's turn."""
     failed = bridge.broker.failed_logins
-    wait = int(failed.wait(username, address, bridge.broker.io_now()))
+    wait = int(failed.wait(username, address, bridge.broker.services.io_now()))
     if wait == REFUSED:
         _log_refusal(bridge, address, username)
         reason = "too many failed logins from this address: the password was not looked at"
@@ -57,12 +57,12 @@ async def _judged(bridge: Bridge, address: str, username: str, password: str) ->
     if wait > 0:
         await bridge.wait(wait)
     user = bridge.access.authenticate(username, password)
-    failed.over(username, address, wait > 0, user is not None, bridge.broker.io_now())
+    failed.over(username, address, wait > 0, user is not None, bridge.broker.services.io_now())
     return user
 
 
 def _log_refusal(bridge: Bridge, address: str, username: str) -> None:
-    bridge.broker.notes.event("warning", "http_login_refused", {"peer": address, "user": cut(username)})
+    bridge.broker.services.notes.event("warning", "http_login_refused", {"peer": address, "user": cut(username)})
 
 
 def _credentials(scheme: str, encoded: str) -> tuple[str, str]:

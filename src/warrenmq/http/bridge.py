@@ -40,11 +40,11 @@ class Bridge:
     def __init__(self, server: Server) -> None:
         self.server = server
         self.broker: Broker = server.broker
-        self.access: Access = server.broker.access
+        self.access: Access = server.broker.registry.access
         self.http_connections = HttpConnections(lambda: server.settings.http_connection_max)
         self.rates = Rates(time.monotonic)
         # for the patterns in listings of all users together: every request may bring a new one
-        self.patience = Patience(self.broker.io_clock, self.broker.notes, "listings")
+        self.patience = Patience(self.broker.services.io_clock, self.broker.services.notes, "listings")
 
     # -- changing
 
@@ -66,7 +66,7 @@ class Bridge:
         """So long, by the wire's clock."""
         done = asyncio.Event()
         self.begin()
-        self.broker.io_timers.arm(Turn(done.set), self.broker.io_now() + milliseconds)
+        self.broker.services.io_timers.arm(Turn(done.set), self.broker.services.io_now() + milliseconds)
         await done.wait()
 
     async def steps(self, what: str, steps: Iterator[None]) -> None:
@@ -125,7 +125,7 @@ class Bridge:
 
     @property
     def alarms(self) -> Alarms | None:
-        return self.broker.pressure.alarms
+        return self.broker.services.pressure.alarms
 
     def vhost(self, name: str) -> VHost:
         """The vhost of a path; 404 as for any object."""

@@ -40,11 +40,11 @@ def _shown(aside: Aside, one: Damaged) -> DamagedMessage:
 async def index(call: Call) -> object:
     broker = call.bridge.server.broker
     found: list[DamagedMessage] = []
-    for aside in broker.damaged.owners.values():
+    for aside in broker.services.damaged.owners.values():
         found.extend(_shown(aside, one) for one in aside.kept.values())
-    for address in broker.damaged.ahead():
+    for address in broker.services.damaged.ahead():
         owner = ", ".join(broker.names_of_damaged(address))
-        reason = broker.log.damage.known[address]
+        reason = broker.services.log.damage.known[address]
         found.append(DamagedMessage(f"log-{address}", "", "log", owner, None, None, named(address), reason))
     return found
 
@@ -53,7 +53,7 @@ async def drop(call: Call) -> object:
     broker = call.bridge.server.broker
     id = call.path["id"]
     call.bridge.begin()
-    if not broker.damaged.drop(id):
+    if not broker.services.damaged.drop(id):
         raise ApiError(404, "Object Not Found", f"there is no damaged message {id}")
     await call.bridge.committed()
     return NoContent()

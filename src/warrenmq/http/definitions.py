@@ -108,7 +108,7 @@ async def _import(call: Call, vhost: str | None) -> None:
     wanted = await document(call)
     bridge = call.bridge
     broker = bridge.broker
-    reader = Reader(vhost, importing.existing(broker), broker.randomness)
+    reader = Reader(vhost, importing.existing(broker), broker.services.randomness)
 
     def carry_out(plan: Plan) -> Iterator[None]:
         problem = None

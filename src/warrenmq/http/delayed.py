@@ -255,7 +255,7 @@ async def reschedule(call: Call) -> DelayedMessage:
     wanted = await call.body(NewTime)
     schedule, due, key = _found(call, "configure")
     call.bridge.begin()
-    new_due = _new_due(wanted, int(call.bridge.broker.turn.now))
+    new_due = _new_due(wanted, int(call.bridge.broker.services.turn.now))
     id = schedule.id_of(due, key)
     try:
         call.bridge.broker.delay.reschedule(schedule, due, key, new_due)

@@ -109,12 +109,12 @@ async def log(call: Call) -> object:
     reasons: list[str] = []
     if server.folder.problem:
         reasons.append(server.folder.problem)
-    if broker.pressure.log_failing:
-        reasons.append(f"the log cannot be written: {broker.log.reason}")
-    damaged = int(broker.damaged.count())
+    if broker.services.pressure.log_failing:
+        reasons.append(f"the log cannot be written: {broker.services.log.reason}")
+    damaged = int(broker.services.damaged.count())
     if damaged:
         reasons.append(f"{damaged} damaged messages are kept out of delivery; GET /api/damaged lists them")
-    reasons.extend(f"segment {number}: {problem}" for number, problem in broker.log.damage.segments.items())
+    reasons.extend(f"segment {number}: {problem}" for number, problem in broker.services.log.damage.segments.items())
     if not reasons:
         return ok()
     return failed("; ".join(reasons), damaged=damaged, folder=server.folder.problem or None)

@@ -129,7 +129,7 @@ def _metrics(bridge: Bridge, queues: Queues, per_object: bool) -> Iterator[Metri
     broker = bridge.broker
     alarms = bridge.alarms
     connections = bridge.open_connections()
-    totals = broker.totals
+    totals = broker.registry.totals
     delay = broker.delay
     consumers = sum(len(channel.consumers) for one in connections for channel in one.channels.values())
     routed, delivered, acknowledged, redelivered = totals.messages(
@@ -180,7 +180,8 @@ def _metrics(bridge: Bridge, queues: Queues, per_object: bool) -> Iterator[Metri
     yield by_protocol("rabbitmq_global_messages_delivered", "Total messages delivered to consumers", delivered)
     yield by_protocol("rabbitmq_global_messages_acknowledged", "Total messages acknowledged by consumers", acknowledged)
     yield by_protocol("rabbitmq_global_messages_redelivered", "Total messages given back by consumers", redelivered)
-    yield by_protocol("rabbitmq_global_messages_unroutable", "Total messages no queue took", int(broker.unroutable))
+    unroutable = int(broker.services.unroutable)
+    yield by_protocol("rabbitmq_global_messages_unroutable", "Total messages no queue took", unroutable)
     yield from _dead_letters(broker.dead_letters)
     files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     yield gauge("rabbitmq_process_open_fds", "Open file descriptors", open_files())
@@ -210,8 +211,9 @@ def _metrics(bridge: Bridge, queues: Queues, per_object: bool) -> Iterator[Metri
     yield gauge("warren_connections_in_flow", "Connections not read until the log has caught up", in_flow)
     allowed = int(broker.durability.allowance.limit)
     yield gauge("warren_credit_bytes", "Bytes that a connection may have on the way to the disk", allowed)
-    yield gauge("warren_log_synced_batch", "Number of the last batch of the log on disk", int(broker.log.synced))
-    yield gauge("warren_log_failing", "is 1 while the log cannot be written", broker.pressure.log_failing)
+    log = broker.services.log
+    yield gauge("warren_log_synced_batch", "Number of the last batch of the log on disk", int(log.synced))
+    yield gauge("warren_log_failing", "is 1 while the log cannot be written", broker.services.pressure.log_failing)
     stalled = SummaryMetricFamily("warren_loop_stall_seconds", "Passes of the event loop over 0.1 s", labels=["spent"])
     longest = GaugeMetricFamily("warren_loop_stall_longest_seconds", "The longest of them", labels=["spent"])
     for spent, stalls in bridge.server.watchdog.stalls.items():
@@ -219,11 +221,11 @@ def _metrics(bridge: Bridge, queues: Queues, per_object: bool) -> Iterator[Metri
         longest.add_metric([spent], stalls.longest)
     yield stalled
     yield longest
-    damage = broker.log.damage
-    yield gauge("warren_damaged_messages", "Messages that do not check on disk", int(broker.damaged.count()))
+    damage = broker.services.log.damage
+    yield gauge("warren_damaged_messages", "Messages that do not check on disk", int(broker.services.damaged.count()))
     yield counter("warren_damaged_found", "Total records of the log found damaged", int(damage.found))
     yield gauge("warren_damaged_segments", "Segments in which more than bodies is damaged", len(damage.segments))
-    yield counter("warren_scrub_read_bytes", "Total bytes of the log read by the scrub", int(broker.log.scrub.bytes))
-    yield counter("warren_scrub_passes", "Total times the scrub has read all of it", int(broker.log.scrub.passes))
+    yield counter("warren_scrub_read_bytes", "Total bytes of the log read by the scrub", int(log.scrub.bytes))
+    yield counter("warren_scrub_passes", "Total times the scrub has read all of it", int(log.scrub.passes))
     gone = bridge.server.folder.problem != ""
     yield gauge("warren_data_folder_gone", "is 1 when the data folder was removed or replaced", gone)

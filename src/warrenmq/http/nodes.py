@@ -69,7 +69,7 @@ def node_info(bridge: Bridge) -> Node:
         type="disc",
         running=True,
         os_pid=str(os.getpid()),
-        uptime=int(broker.io_now() - broker.node.started_at),
+        uptime=int(broker.services.io_now() - broker.node.started_at),
         processors=os.cpu_count() or 1,
         run_queue=0,
         fd_used=descriptors,

@@ -45,7 +45,7 @@ def contexts(bridge: Bridge) -> list[Context]:
 
 
 def churn(bridge: Bridge) -> Object:
-    totals = bridge.broker.totals
+    totals = bridge.broker.registry.totals
     counters = {
         "connection_created": int(totals.connections_opened),
         "connection_closed": int(totals.connections_closed),

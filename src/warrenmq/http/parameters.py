@@ -84,12 +84,12 @@ def _delete(call: Call) -> None:
 
 
 async def list_global(call: Call) -> list[GlobalParameter]:
-    values = call.bridge.broker.global_parameters
+    values = call.bridge.broker.parameters.globally
     return [GlobalParameter(name, values[name]) for name in sorted(values)]
 
 
 async def get_global(call: Call) -> GlobalParameter:
-    values = call.bridge.broker.global_parameters
+    values = call.bridge.broker.parameters.globally
     name = call.path["name"]
     if name not in values:
         raise not_found()
@@ -100,7 +100,7 @@ async def put_global(call: Call) -> object:
     value = (await call.body(Value)).value
     broker = call.bridge.broker
     name = call.path["name"]
-    existed = name in broker.global_parameters
+    existed = name in broker.parameters.globally
     await call.bridge.change(lambda: parameters.put_global(broker, name, value))
     return put(existed)
 

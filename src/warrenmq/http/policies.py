@@ -30,7 +30,7 @@ def _handlers(operator: bool) -> dict[str, Handler]:
     """Five handlers, for one of the two kinds of policies."""
 
     async def list_all(call: Call) -> Iterator[dict[str, object]]:
-        policies = call.bridge.broker.policies
+        policies = call.bridge.broker.registry.policies
         return (
             policy.to_dict()
             for vhost in call.bridge.visible_vhosts(call.user)
@@ -39,10 +39,10 @@ def _handlers(operator: bool) -> dict[str, Handler]:
 
     async def list_vhost(call: Call) -> Iterator[dict[str, object]]:
         vhost = call.bridge.vhost(call.path["vhost"])
-        return (one.to_dict() for one in by_name(call.bridge.broker.policies.in_vhost(vhost.name, operator)))
+        return (one.to_dict() for one in by_name(call.bridge.broker.registry.policies.in_vhost(vhost.name, operator)))
 
     def existing(call: Call) -> Policy:
-        policy = call.bridge.broker.policies.get(call.path["vhost"], call.path["name"], operator)
+        policy = call.bridge.broker.registry.policies.get(call.path["vhost"], call.path["name"], operator)
         if policy is None:
             raise not_found()
         return policy
@@ -58,7 +58,7 @@ def _handlers(operator: bool) -> dict[str, Handler]:
             wanted = wanted | {"definition": {}}
         policy = parse(vhost.name, call.path["name"], wanted, operator)
         broker = call.bridge.broker
-        existed = broker.policies.get(vhost.name, policy.name, operator) is not None
+        existed = broker.registry.policies.get(vhost.name, policy.name, operator) is not None
 
         await call.bridge.change_in_steps("policy", lambda: in_force.set_policy(broker, policy, operator))
         return put(existed)

@@ -227,9 +227,9 @@ def vhost_info(bridge: Bridge, vhost: VHost) -> VhostInfo:
 def connection_state(connection: Connection) -> str:
     if connection.reading.blocked:
         return "blocked"
-    if connection.broker.pressure.reason and connection.state == RUNNING:
+    if connection.broker.services.pressure.reason and connection.state == RUNNING:
         return "blocking"  # it has not published since
-    if connection.reading.in_flow or connection.reading.flow_until > connection.broker.turn.now:
+    if connection.reading.in_flow or connection.reading.flow_until > connection.broker.services.turn.now:
         return "flow"
     if connection.state == RUNNING:
         return "running"

@@ -146,9 +146,9 @@ class Server:
         self._runners = [committer, worker]
         log.attach(LogListener(broker), committer, worker)
         set_offers(broker, settings)
-        broker.pressure.alarms = Alarms(self._memory_used, self._disk_free, memory_total())
-        set_memory_limit(broker.pressure.alarms, settings)
-        broker.pressure.alarms.set_disk_limit(settings.disk_free_limit)
+        broker.services.pressure.alarms = Alarms(self._memory_used, self._disk_free, memory_total())
+        set_memory_limit(broker.services.pressure.alarms, settings)
+        broker.services.pressure.alarms.set_disk_limit(settings.disk_free_limit)
         self._load_extensions()
         broker.recover(recovered)
         broker.create_defaults(settings.default_user, settings.default_pass, settings.default_vhost)
@@ -158,13 +158,13 @@ class Server:
         """Interceptors and decorators named in the configuration."""
         broker = self.broker
         for name in self.settings.decorators:
-            broker.decorators.load(name)
+            broker.registry.decorators.load(name)
         broker.interceptors = load_interceptors(self.settings.interceptors, broker.node.name, self.clock)
 
     def _memory_used(self) -> int:
         """Resident memory; when it looks like too much, what was freed already is given back first."""
         used = resident_bytes()
-        alarms = self.broker.pressure.alarms
+        alarms = self.broker.services.pressure.alarms
         if alarms is not None and used > alarms.memory_limit:
             give_back()
             used = resident_bytes()
@@ -318,10 +318,10 @@ class Server:
 
     def _arm(self) -> None:
         """One loop timer for the earliest of the broker's."""
-        now = self.broker.io_now()
-        due = self.broker.io_timers.next_due()
+        now = self.broker.services.io_now()
+        due = self.broker.services.io_timers.next_due()
         if not isinstance(self.clock, VirtualClock):
-            other = self.broker.timers.next_due()
+            other = self.broker.services.timers.next_due()
             if other >= 0 and (due < 0 or other < due):
                 due = other
         if due == self._timer_due or (self._timer_due >= 0 and (due < 0 or self._timer_due < due)):
@@ -342,7 +342,7 @@ class Server:
             fired = self._run_timer()
             if fired is not None:
                 self.watchdog.lap(fired)
-            turn = self.broker.turn
+            turn = self.broker.services.turn
             if fired is None or self.broker.delay.slice_full or turn.expiries_left <= 0 or turn.work_left <= 0:
                 break  # with more of what this turn has done enough of, end_turn arms the timer again
         else:
@@ -350,9 +350,9 @@ class Server:
 
     def _run_timer(self) -> Timer | None:
         broker = self.broker
-        if not isinstance(self.clock, VirtualClock) and broker.timers.run_next(broker.turn.now):
-            return broker.timers.fired
-        return broker.io_timers.fired if broker.io_timers.run_next(broker.io_now()) else None
+        if not isinstance(self.clock, VirtualClock) and broker.services.timers.run_next(broker.services.turn.now):
+            return broker.services.timers.fired
+        return broker.services.io_timers.fired if broker.services.io_timers.run_next(broker.services.io_now()) else None
 
     def _tick(self) -> float:
         """The log's upkeep: syncs nobody waits for, retries, compaction in small slices."""
@@ -360,7 +360,7 @@ class Server:
         self.log.tick(self.io_clock.now_ms())
         more = self.log.maintain(2)
         self.watchdog.lap("the upkeep of the log")
-        busy = more or self.log.synced < self.log.batch - 1 or self.broker.pressure.log_failing
+        busy = more or self.log.synced < self.log.batch - 1 or self.broker.services.pressure.log_failing
         return TICK_BUSY if busy else TICK_IDLE
 
     def _watch(self) -> float:

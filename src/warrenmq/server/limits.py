@@ -20,7 +20,7 @@ OFFERS = (
 
 def set_offers(broker: Broker, settings: Settings) -> None:
     """What clients are offered and allowed. What was negotiated with a connected client stays as it was."""
-    limits = broker.limits
+    limits = broker.services.limits
     limits.max_message_size = settings.max_message_size
     limits.channel_max = settings.channel_max
     limits.frame_max = settings.frame_max

@@ -53,7 +53,7 @@ def reload(server: Server, wanted: Settings) -> Reloaded:
         server.tls.renew(context)
     server.begin()
     set_offers(server.broker, wanted)
-    alarms = server.broker.pressure.alarms
+    alarms = server.broker.services.pressure.alarms
     if alarms is not None:
         if "memory_high_watermark" in result.changed:
             set_memory_limit(alarms, wanted)

@@ -212,7 +212,7 @@ class Broker:
     @property
     def now_ms(self) -> int:
         """The broker's time, milliseconds since the epoch."""
-        return self.call(lambda: int(self.server.broker.clock.now_ms()))
+        return self.call(lambda: int(self.server.broker.services.clock.now_ms()))
 
     def advance(self, seconds: float) -> None:
         """Move virtual time.

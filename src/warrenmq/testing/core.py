@@ -189,10 +189,10 @@ class Core:
     def advance(self, milliseconds: int) -> None:
         """Fire what becomes due, in due order, each timer in a turn of its own."""
         end = self.clock.now_ms() + milliseconds
-        while 0 <= (due := self.broker.timers.next_due()) <= end:
+        while 0 <= (due := self.broker.services.timers.next_due()) <= end:
             self.clock.set_ms(max(due, self.clock.now_ms()))
             self.broker.begin_turn()
-            self.broker.timers.run_next(self.broker.turn.now)
+            self.broker.services.timers.run_next(self.broker.services.turn.now)
             self.broker.end_turn()
         self.clock.set_ms(end)
         self.broker.begin_turn()
@@ -202,9 +202,9 @@ class Core:
 
     def settle(self) -> None:
         """What takes several turns is seen to its end; no time passes."""
-        while self.broker.jobs.busy():
+        while self.broker.services.jobs.busy():
             self.broker.begin_turn()
-            self.broker.jobs.fire()
+            self.broker.services.jobs.fire()
             self.broker.end_turn()
             self.commit()
 

@@ -125,9 +125,9 @@ class CoreClient:
         self.core.broker.begin_turn()
         self.connection.feed(data)
         self.core.broker.end_turn()
-        while self.core.broker.pacing.waiting():  # more than one turn takes
+        while self.core.broker.services.pacing.waiting():  # more than one turn takes
             self.core.broker.begin_turn()
-            self.core.broker.pacing.fire()
+            self.core.broker.services.pacing.fire()
             self.core.broker.end_turn()
         self._collect()
 

@@ -39,7 +39,7 @@ async def settle(broker: Broker) -> None:
     while True:
         while not loop.quiet():
             await asyncio.sleep(0)
-        if (broker.log.in_flight is None or broker.log.failing) and not broker.jobs.busy():
+        if (broker.services.log.in_flight is None or broker.services.log.failing) and not broker.services.jobs.busy():
             return
         await asyncio.sleep(COMMIT_POLL)
 
@@ -64,9 +64,9 @@ async def advance(server: Server, clock: VirtualClock, milliseconds: int) -> Non
 
 def next_due(broker: Broker) -> int:
     """When the next timer on the virtual clock is due, -1 when none is; the wire's timers count if they are on it."""
-    due = broker.timers.next_due()
-    if broker.io_clock is broker.clock:
-        wire = broker.io_timers.next_due()
+    due = broker.services.timers.next_due()
+    if broker.services.io_clock is broker.services.clock:
+        wire = broker.services.io_timers.next_due()
         if due < 0 or 0 <= wire < due:
             return wire
     return due

@@ -39,7 +39,7 @@ class Answers(Gated, Committed):
     def __init__(self, number: i64, session: Session, consumers: Consumers) -> None:
         self._number: Final = number
         self._session: Final = session
-        self._broker: Final = session.broker
+        self._services: Final = session.services
         self._consumers: Final = consumers
         self._held: list[Held] = []  # what waits for the log
         self._mark: i64 = 0  # the log's, when the method being handled began
@@ -59,7 +59,7 @@ class Answers(Gated, Committed):
 
     def method_begins(self) -> None:
         """What is written to the log from now on is this method's doing: its answer waits for that."""
-        self._mark = self._broker.log.mark()
+        self._mark = self._services.log.mark()
 
     def reply_when_synced(self, frames: bytes, found_durable: bool = True) -> None:
         """Answer when the log has what the method changed, and what it may have found there.
@@ -67,11 +67,11 @@ class Answers(Gated, Committed):
         What is not durable is found in memory alone: such an answer does not wait for other clients' definitions,
         which a failing disk may hold up for long.
         """
-        broker = self._broker
-        if broker.log.mark() != self._mark:
+        services = self._services
+        if services.log.mark() != self._mark:
             self.reply_behind_the_log(frames)
-        elif found_durable and broker.store.batch > broker.log.synced:
-            self._hold(Held(broker.store.batch, frames, False, None))
+        elif found_durable and services.store.batch > services.log.synced:
+            self._hold(Held(services.store.batch, frames, False, None))
         else:
             self.reply(frames)
 
@@ -81,11 +81,11 @@ class Answers(Gated, Committed):
 
     def reply_behind_the_log(self, frames: bytes) -> None:
         """Answer when everything up to now is on disk."""
-        self._hold(Held(self._broker.log.batch, frames, False, None))
+        self._hold(Held(self._services.log.batch, frames, False, None))
 
     def reply_with_message(self, method: bytes, message: Message, waits: bool) -> None:
         """An answer that carries a message may wait for the log as a delivery does: not while the disk fails."""
-        held = Held(self._broker.log.batch, method, True, message)
+        held = Held(self._services.log.batch, method, True, message)
         if waits:
             self._hold(held)
         elif self._held:
@@ -97,12 +97,12 @@ class Answers(Gated, Committed):
 
     def _hold(self, held: Held) -> None:
         if not self._held:
-            self._broker.durability.gated.append(self)
+            self._session.broker.durability.gated.append(self)
         elif self._held[-1].batch > held.batch:
             held.batch = self._held[-1].batch
         self._held.append(held)
         self._consumers.behind_answers = True
-        self._broker.turn.owed = True
+        self._services.turn.owed = True
 
     # -- tx.commit -----------------------------------------------------------------------------------------------
 
@@ -116,9 +116,9 @@ class Answers(Gated, Committed):
         elif self._held:
             self.reply(frames)
         else:
-            self._held.append(Held(self._broker.log.synced, frames, True, None))
+            self._held.append(Held(self._services.log.synced, frames, True, None))
             self._consumers.behind_answers = True
-            self._broker.turn.committed.append(self)
+            self._services.turn.committed.append(self)
         self.committing = self._held[-1]
 
     def forget_commit_answer(self) -> None:
@@ -135,14 +135,14 @@ class Answers(Gated, Committed):
 
     def commit_is_over(self, durable: bool) -> None:
         """The answer goes out, when the log has what was committed."""
-        batch: i64 = self._broker.log.batch if durable else self._broker.log.synced
+        batch: i64 = self._services.log.batch if durable else self._services.log.synced
         for held in self._held:
             if held.batch == NEVER:
                 held.batch = batch
                 held.even_failing = not durable
-        self._broker.turn.owed = True
+        self._services.turn.owed = True
         if self.committing is None and not durable:
-            self.release(self._broker.log.synced)
+            self.release(self._services.log.synced)
 
     # -- what the log says ---------------------------------------------------------------------------------------
 

@@ -80,7 +80,7 @@ class Assembly:
                 method.spec.method_id,
             )
         size: i64 = read_i64_be(payload, 4)
-        if size < 0 or size > self._publishing.broker.limits.max_message_size:
+        if size < 0 or size > self._publishing.broker.services.limits.max_message_size:
             self.method = None
             # the stages before the size come first; then it is refused before any body is buffered
             resolve(self._publishing, self._arguments, size if size > 0 else 0x7FFFFFFFFFFFFFFF)
@@ -93,7 +93,7 @@ class Assembly:
         if size == 0:
             self._complete(receiver)
         elif size > LARGE and self._will_be_logged(payload):
-            self._large = LargeBody(self._publishing.broker.log, self.chunks)
+            self._large = LargeBody(self._publishing.broker.services.log, self.chunks)
 
     def _will_be_logged(self, header: bytes) -> bool:
         """Will the body go to the log? Then its pieces may go there as they come."""
@@ -126,7 +126,7 @@ class Assembly:
             logged = self._large.collected(self.size - self.left, self.left == 0)
             if logged:
                 self._small = 0
-                self._publishing.teller.charge(self._publishing.broker.log.batch, logged)
+                self._publishing.teller.charge(self._publishing.broker.services.log.batch, logged)
         if self.left == 0:
             self._complete(receiver)
 

@@ -47,11 +47,13 @@ class Channel(Receiver):
         self.number: Final = number
         self.connection: Final = connection
         self.broker: Final = broker
+        self.services: Final = broker.services
         self.standing: Final = Standing()
         self.counts: Final = Counts()
         self.consumers: Final = Consumers(connection, self.standing)
         self.answers: Final = Answers(number, connection, self.consumers)
-        self.outstanding: Final = Outstanding(connection, broker.turn, broker.jobs, self.consumers, self.counts)
+        turn, jobs = self.services.turn, self.services.jobs
+        self.outstanding: Final = Outstanding(connection, turn, jobs, self.consumers, self.counts)
         self.telling: Final = Telling(number, connection, self.standing, self.answers)
         self.publishing: Final = self.telling.publishing
         self.replies: Final = Replies(self.publishing, connection.output, self.outstanding, self.counts)
@@ -61,16 +63,16 @@ class Channel(Receiver):
 
     def check(self, permission: str, name: Resource) -> None:
         """403 unless the user may configure, write or read the resource."""
-        rights.check(self.broker.access, self.connection.username, permission, name)
+        rights.check(self.broker.registry.access, self.connection.username, permission, name)
 
     def check_topic(self, permission: str, exchange: Exchange, routing_key: str) -> None:
-        rights.check_topic(self.broker.access, self.connection.username, permission, exchange, routing_key)
+        rights.check_topic(self.broker.registry.access, self.connection.username, permission, exchange, routing_key)
 
     def content_is_complete(self) -> None:
         if self.answers.committing is not None:
             self.assembly.abandon()
             raise command_while_committing(PUBLISH)
-        if self.broker.pressure.reason:
+        if self.services.pressure.reason:
             self.connection.block()  # behind this one: on a disk that fails it is what the log is tried with
 
     def terminate(self) -> None:

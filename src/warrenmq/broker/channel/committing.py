@@ -71,24 +71,24 @@ class Commit(Unsettled):
             self._publishes.reverse()  # what is done is let go, from the end: to free very many at once takes long
             self._acks.reverse()
         if not self._holds and not self._few():
-            if not broker.jobs.hold_log():
+            if not broker.services.jobs.hold_log():
                 return False
             self._holds = True
-        mark = broker.log.mark()
+        mark = broker.services.log.mark()
         over = self._publish() and self._settle()
         if over and self._queued and not self._told:
-            broker.settle_down()
-        if broker.log.mark() != mark:
+            broker.services.settle_down()
+        if broker.services.log.mark() != mark:
             self._logs = True
         if over:
             if self._holds:
-                broker.jobs.release_log()
+                broker.services.jobs.release_log()
             self._answer()
         return over
 
     def _few(self) -> bool:
         """Will the rest be done in this turn?"""
-        left: i64 = self._channel.broker.turn.settles_left - len(self._publishes) * PUBLISH
+        left: i64 = self._channel.services.turn.settles_left - len(self._publishes) * PUBLISH
         for ack in self._acks:
             left -= len(ack.taken.entries)
             if left < 0 or len(ack.taken.entries) > FEW:
@@ -106,9 +106,9 @@ class Commit(Unsettled):
         broker = self._channel.broker
         known = self._channel.connection.open_vhost().queues
         while self._asked < len(self._publishes):
-            if broker.turn.settles_left <= 0:
+            if broker.services.turn.settles_left <= 0:
                 return False
-            broker.turn.settles_left -= ASK
+            broker.services.turn.settles_left -= ASK
             p = self._publishes[self._asked]
             self._asked += 1
             # a message is routed to names when it is published; which queues have them is asked at the commit
@@ -126,7 +126,7 @@ class Commit(Unsettled):
                 return False
             self._looked += 1
             self._looked_entries = 0
-        if broker.pressure.log_failing and self._logs:
+        if broker.services.pressure.log_failing and self._logs:
             raise partial()
         return True
 
@@ -143,10 +143,10 @@ class Commit(Unsettled):
         """A delivery that its queue does not take back ends the connection before anything is applied."""
         broker = self._channel.broker
         entries = ack.taken.entries
-        end: i64 = self._looked_entries + max(0, broker.turn.settles_left)
+        end: i64 = self._looked_entries + max(0, broker.services.turn.settles_left)
         if end > len(entries):
             end = len(entries)
-        broker.turn.settles_left -= end - self._looked_entries
+        broker.services.turn.settles_left -= end - self._looked_entries
         for entry in entries[self._looked_entries : end]:
             if ack.what != ACK:
                 problem = entry.queue.refusal_problem(NACK_OR_REJECT)
@@ -164,10 +164,11 @@ class Commit(Unsettled):
             tx.put_back(self._acks)
         else:  # the channel is gone
             entries = [entry for ack in self._acks for entry in ack.taken.entries]
-            self._channel.broker.jobs.add(GiveBack(self._channel.outstanding, None, self._channel.broker.turn, entries))
+            services = self._channel.services
+            services.jobs.add(GiveBack(self._channel.outstanding, None, services.turn, entries))
         forget(self._publishes)
-        self._channel.broker.leftovers.add(self._publishes)
-        self._channel.broker.leftovers.add(self._acks)
+        self._channel.services.leftovers.add(self._publishes)
+        self._channel.services.leftovers.add(self._acks)
         self._acks = []
 
     # -- applying ----------------------------------------------------------------------------------------------
@@ -179,10 +180,10 @@ class Commit(Unsettled):
         if not publishes:
             return True
         while publishes:
-            if broker.turn.settles_left <= 0:
+            if broker.services.turn.settles_left <= 0:
                 return False
             p = publishes.pop()
-            broker.turn.settles_left -= PUBLISH + (p.message.size >> 12)
+            broker.services.turn.settles_left -= PUBLISH + (p.message.size >> 12)
             queues = p.queues
             for queue in queues:
                 if queue.gone:
@@ -196,7 +197,7 @@ class Commit(Unsettled):
             if p.body is not None:
                 p.body.abandon()  # unless a queue or a schedule took it
         if self._queued and self._acks:
-            broker.settle_down()  # consumers get what was published before what goes back
+            broker.services.settle_down()  # consumers get what was published before what goes back
         return True
 
     def _settle(self) -> bool:
@@ -217,17 +218,17 @@ class Commit(Unsettled):
         channel = self._channel
         entries = ack.taken.entries
         what = ack.what
-        if len(entries) <= FEW and channel.broker.turn.settles_left > 0:
-            channel.broker.turn.settles_left -= len(entries)
+        if len(entries) <= FEW and channel.services.turn.settles_left > 0:
+            channel.services.turn.settles_left -= len(entries)
             if what == ACK:
                 channel.outstanding.settle(entries)
             else:
                 channel.outstanding.refuse(entries, what == REQUEUE)
             return None
         if what == REQUEUE:
-            return GiveBack(channel.outstanding, channel.connection, channel.broker.turn, entries)
+            return GiveBack(channel.outstanding, channel.connection, channel.services.turn, entries)
         settled = entries if what == ACK else in_groups(entries)
-        return Settle(channel.outstanding, channel.connection, channel.broker.turn, settled, what != ACK)
+        return Settle(channel.outstanding, channel.connection, channel.services.turn, settled, what != ACK)
 
     # -- answering ---------------------------------------------------------------------------------------------
 

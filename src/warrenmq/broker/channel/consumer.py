@@ -41,7 +41,7 @@ class Subscription(Consumer):
         self._outstanding: Final = channel.outstanding
         self._counts: Final = channel.counts
         self._output: Final = channel.connection.output
-        self._turn: Final = channel.broker.turn
+        self._turn: Final = channel.services.turn
         self._frame: Final = DeliverFrame(channel.number, tag)
 
     def tell_cancelled(self) -> None:

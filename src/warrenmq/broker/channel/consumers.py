@@ -66,7 +66,7 @@ class Consumers:
         consumer.queue.pass_over(consumer)
         consumer.cancelled = True
         self.by_tag.pop(consumer.tag, None)
-        self._session.broker.turn.cancelled.append(consumer)
+        self._session.services.turn.cancelled.append(consumer)
 
     def wants_cancels(self) -> bool:
         """Does the client want to hear of consumers that end?"""

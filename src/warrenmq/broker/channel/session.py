@@ -29,6 +29,7 @@ class Session(Client, Waiting, Owner, Paced):
 
     def __init__(self, broker: Core, sink: Sink, peer: str, peer_port: i64, host: str, port: i64) -> None:
         self.broker: Final = broker
+        self.services: Final = broker.services
         self.peer: Final = Peer(peer, peer_port)
         self.name: Final = f"{peer}:{peer_port} -> {host}:{port}"
         self.state: i64 = HEADER
@@ -36,8 +37,8 @@ class Session(Client, Waiting, Owner, Paced):
         self.vhost: VHost | None = None
         self.exclusive_queues: dict[Queue, bool] = {}
         self.memo: Final = Memo()
-        self.output: Final = Output(sink, broker.turn, self, broker.limits.frame_max)
-        self.reading: Final = Reading(sink, broker.turn, broker.durability)
+        self.output: Final = Output(sink, broker.services.turn, self, broker.services.limits.frame_max)
+        self.reading: Final = Reading(sink, broker.services.turn, broker.durability)
 
     def enter(self, state: i64) -> None:
         self.state = CONNECTION.entered(self.state, state)

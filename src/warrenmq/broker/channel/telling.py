@@ -35,7 +35,8 @@ class Telling(Teller, Answering, WaitsForLog):
         broker = session.broker
         vhost = session.open_vhost()
         name = f"{session.name} ({number})"  # as RabbitMQ names channels
-        publisher = Publisher(session.username, vhost.name, vhost.exchanges, broker.access, broker.limits)
+        access, limits = broker.registry.access, broker.services.limits
+        publisher = Publisher(session.username, vhost.name, vhost.exchanges, access, limits)
         sender = Sender(session.username, session.name, name, number)
         self._number: Final = number
         self._session: Final = session
@@ -66,7 +67,7 @@ class Telling(Teller, Answering, WaitsForLog):
     def owes(self) -> None:
         if not self._owes:
             self._owes = True
-            self._session.broker.turn.owing.append(self)
+            self._session.services.turn.owing.append(self)
 
     def flush_confirms(self) -> None:
         self._owes = False
@@ -83,7 +84,7 @@ class Telling(Teller, Answering, WaitsForLog):
 
     def waits(self) -> None:
         broker = self._session.broker
-        broker.turn.owed = True
+        broker.services.turn.owed = True
         if not self._waits:
             self._waits = True
             broker.durability.waiting.append(self)

@@ -102,7 +102,7 @@ class Transaction:
 
     def rollback(self) -> None:
         """Forget the publishes; the acknowledged deliveries are outstanding again."""
-        leftovers = self._publishing.broker.leftovers
+        leftovers = self._publishing.broker.services.leftovers
         publishes = self.take_publishes()
         forget(publishes)
         leftovers.add(publishes)

@@ -7,7 +7,7 @@ from typing import Final, final
 from mypy_extensions import i64
 
 from warrenmq.broker.connection.connections import Connections
-from warrenmq.broker.core import Core
+from warrenmq.broker.services.services import Services
 from warrenmq.broker.services.timers import Timer
 from warrenmq.wire.replies import PRECONDITION_FAILED, AmqpError
 
@@ -18,26 +18,26 @@ INTERVAL: Final = 60_000  # RabbitMQ looks once a minute
 class AckTimeout(Timer):
     """The timer that looks for deliveries held longer than the consumer timeout and closes their channels."""
 
-    def __init__(self, core: Core, connections: Connections) -> None:
+    def __init__(self, services: Services, connections: Connections) -> None:
         super().__init__()
-        self._core: Final = core
+        self._services: Final = services
         self._connections: Final = connections
 
     def start(self) -> None:
-        self._core.timers.arm(self, self._core.turn.now + INTERVAL)
+        self._services.timers.arm(self, self._services.turn.now + INTERVAL)
 
     def fire(self) -> None:
-        core = self._core
+        services = self._services
         for connection in self._connections:
             for channel in list(connection.channels.values()):
                 oldest = channel.outstanding.unacked.oldest()
                 if oldest is None:
                     continue
-                timeout: i64 = core.limits.consumer_timeout
+                timeout: i64 = services.limits.consumer_timeout
                 own = oldest.queue.settings.consumer_timeout
                 if own > 0:
                     timeout = own
-                if timeout > 0 and core.turn.now - oldest.delivered_at > timeout:
+                if timeout > 0 and services.turn.now - oldest.delivered_at > timeout:
                     error = AmqpError(
                         PRECONDITION_FAILED,
                         f"delivery acknowledgement on channel {channel.number} timed out. "

@@ -17,11 +17,11 @@ class Attendance:
     """The connections as each of them knows the others. Counts are kept, never walked for."""
 
     def __init__(self, core: Core) -> None:
-        self._access: Final = core.access
-        self._totals: Final = core.totals
+        self._access: Final = core.registry.access
+        self._totals: Final = core.registry.totals
         self._of_user: Final[dict[str, int]] = {}  # those that have opened a vhost
         self._channels_of_user: Final[dict[str, int]] = {}
-        self.again: Final = Again(core.io_timers, core.io_clock)
+        self.again: Final = Again(core.services.io_timers, core.services.io_clock)
 
     def __len__(self) -> int:
         raise NotImplementedError

@@ -35,7 +35,7 @@ class Connection(Dialogue):
         self, broker: Core, connections: Attendance, sink: Sink, peer: str, peer_port: i64, host: str, port: i64
     ) -> None:
         super().__init__(broker, connections, sink, peer, peer_port, host, port)
-        self.connected_at: Final[i64] = broker.turn.now
+        self.connected_at: Final[i64] = broker.services.turn.now
         self._leaving: bool = False  # are its exclusive queues being deleted?
         self._access_generation: i64 = -1
         self._resumed: i64 = 0  # how often the client began to read again
@@ -53,10 +53,10 @@ class Connection(Dialogue):
         input.received += len(data)
         if self.state >= GONE or input.over:
             return
-        if self._access_generation != self.broker.access.generation:
+        if self._access_generation != self.broker.registry.access.generation:
             self._forget_routes()
-        if len(data) > LITTLE and self.broker.turn.work_left <= 0 and not self.reading.stopped:
-            self.broker.pacing.hold(self)
+        if len(data) > LITTLE and self.services.turn.work_left <= 0 and not self.reading.stopped:
+            self.services.pacing.hold(self)
         start: i64 = 0
         while input.kept() and not self.reading.stopped:
             end = input.join(data, start)
@@ -75,15 +75,15 @@ class Connection(Dialogue):
         if self.state >= GONE or input.over:
             return
         input.at = start
-        self.broker.pacing.hearing = self
+        self.services.pacing.hearing = self
         try:
             while not self._consumed(data):
                 pass
         except Exception as defect:
             input.at = len(data)
             self._crashed(defect)
-        self.broker.pacing.hearing = None
-        self.broker.turn.work_left -= (input.at - start) >> OCTETS
+        self.services.pacing.hearing = None
+        self.services.turn.work_left -= (input.at - start) >> OCTETS
         if input.at < len(data) and self.state < GONE and not input.over:
             input.keep(data, input.at)
 
@@ -203,7 +203,7 @@ class Connection(Dialogue):
         self.input.last_channel = None
         if self.exclusive_queues and not self._leaving:
             self._leaving = True
-            self.broker.jobs.add(RemoveQueues(self.exclusive_queues))
+            self.services.jobs.add(RemoveQueues(self.exclusive_queues))
         self._forget_routes()
 
     def lost(self, reason: str) -> None:
@@ -214,7 +214,7 @@ class Connection(Dialogue):
         self.flush()
         self.enter(GONE)
         self.output.end()
-        self.broker.io_timers.cancel(self._heartbeat_timer)
+        self.services.io_timers.cancel(self._heartbeat_timer)
         self.drop_no_more()
         self._heartbeat_timer.release()
         self._deadline.release()
@@ -279,7 +279,7 @@ class Connection(Dialogue):
         self.reading.block()
         if self.peer.connection_blocked:
             self._told_blocked = True
-            self.write(method_frame(0, "connection.blocked", reason=self.broker.pressure.reason))
+            self.write(method_frame(0, "connection.blocked", reason=self.services.pressure.reason))
 
     def unblock(self) -> None:
         if not self.reading.blocked:
@@ -294,14 +294,14 @@ class Connection(Dialogue):
 
     def _forget_routes(self) -> None:
         self.memo.forget()
-        self._access_generation = self.broker.access.generation
+        self._access_generation = self.broker.registry.access.generation
 
     def arm_heartbeat(self) -> None:
         if self.heartbeat > 0:
-            self.broker.io_timers.arm(self._heartbeat_timer, self.broker.io_now() + self.heartbeat * 500)
+            self.services.io_timers.arm(self._heartbeat_timer, self.services.io_now() + self.heartbeat * 500)
 
     def drop_after(self, milliseconds: i64) -> None:
-        self.broker.io_timers.arm(self._deadline, self.broker.io_now() + milliseconds)
+        self.services.io_timers.arm(self._deadline, self.services.io_now() + milliseconds)
 
     def drop_no_more(self) -> None:
-        self.broker.io_timers.cancel(self._deadline)
+        self.services.io_timers.cancel(self._deadline)

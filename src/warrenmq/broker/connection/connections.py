@@ -24,7 +24,7 @@ class Connections(Attendance):
 
     def __init__(self, core: Core) -> None:
         super().__init__(core)
-        self._jobs: Final = core.jobs
+        self._jobs: Final = core.services.jobs
         self._all: Final[dict[Connection, bool]] = {}
 
     def __iter__(self) -> Iterator[Connection]:

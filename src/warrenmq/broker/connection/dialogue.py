@@ -26,9 +26,9 @@ class Dialogue(Session):
     ) -> None:
         super().__init__(broker, sink, peer, peer_port, host, port)
         self.connections: Final = connections
-        self.limits: Final = broker.limits
+        self.limits: Final = broker.services.limits
         self.channels: dict[int, Channel] = {}
-        self.channel_max: i64 = broker.limits.channel_max
+        self.channel_max: i64 = broker.services.limits.channel_max
         self.heartbeat: i64 = 0
         self.input: Final = Input()
 

@@ -65,7 +65,7 @@ def consume(connection: Dialogue, data: bytes) -> None:
         if not handshake.protocol_header(connection, data[:8]):
             input.at = n
             return
-    alarm = len(connection.broker.pressure.reason) > 0
+    alarm = len(connection.services.pressure.reason) > 0
     while n - pos >= 8:
         if reading.stopped:
             input.need = 0
@@ -114,7 +114,7 @@ def consume(connection: Dialogue, data: bytes) -> None:
                         channel.tx.ack(read_i64_be(data, end - 9), (data[end - 1] & 1) != 0)
                     continue
         input.at = end + 1
-        if alarm and (kind == FRAME_HEADER or kind == FRAME_BODY) and connection.broker.pressure.short:
+        if alarm and (kind == FRAME_HEADER or kind == FRAME_BODY) and connection.services.pressure.short:
             connection.block()  # this frame is the last: only a message without a body gets through
         try:
             _frame(connection, kind, number, data[pos + 7 : end])
@@ -127,10 +127,10 @@ def consume(connection: Dialogue, data: bytes) -> None:
         if connection.state >= GONE or input.over:
             return
         if kind == FRAME_METHOD:
-            turn = connection.broker.turn
+            turn = connection.services.turn
             turn.work_left -= METHOD
             if turn.work_left <= 0 and n - pos > LITTLE:
-                connection.broker.pacing.hold(connection)
+                connection.services.pacing.hold(connection)
     input.at = pos
 
 
@@ -280,7 +280,7 @@ def _method(connection: Dialogue, channel: Channel, payload: bytes) -> None:
             rewritten = len(connection.broker.interceptors.of_methods) > 0
             channel.assembly.begin(method, method.payload()[4:] if rewritten else payload[4:])
             return
-        connection.broker.settle_down()  # what came before must show in the answer
+        connection.services.settle_down()  # what came before must show in the answer
         channel.answers.method_begins()
         handler(method.name)(channel, method)
     except AmqpError as error:

@@ -115,15 +115,15 @@ def start_ok(connection: Dialogue, method: Method) -> None:
     if connection.peer.mechanism == "EXTERNAL":
         log_in(connection, name, password)
         return
-    wait = broker.failed_logins.wait(name, connection.peer.host, broker.io_now())
+    wait = broker.failed_logins.wait(name, connection.peer.host, broker.services.io_now())
     if wait == REFUSED:
         login.refuse(connection, name, True)
     elif wait == 0:
         right = log_in(connection, name, password)
-        broker.failed_logins.over(name, connection.peer.host, False, right, broker.io_now())
+        broker.failed_logins.over(name, connection.peer.host, False, right, broker.services.io_now())
     else:
         connection.hold()
-        broker.io_timers.arm(Held(connection, name, password), broker.io_now() + wait)
+        broker.services.io_timers.arm(Held(connection, name, password), broker.services.io_now() + wait)
 
 
 @final
@@ -142,7 +142,7 @@ class Held(Timer):
         right = False
         if connection.state == STARTING:
             right = log_in(connection, self._name, self._password)
-        broker.failed_logins.over(self._name, connection.peer.host, True, right, broker.io_now())
+        broker.failed_logins.over(self._name, connection.peer.host, True, right, broker.services.io_now())
         if connection.state < GONE:
             connection.flush()
             connection.release_hold()
@@ -161,9 +161,9 @@ def log_in(connection: Dialogue, name: str, password: str) -> bool:
         method_frame(
             0,
             "connection.tune",
-            channel_max=broker.limits.channel_max,
-            frame_max=broker.limits.frame_max,
-            heartbeat=broker.limits.heartbeat,
+            channel_max=broker.services.limits.channel_max,
+            frame_max=broker.services.limits.frame_max,
+            heartbeat=broker.services.limits.heartbeat,
         )
     )
     return True
@@ -176,8 +176,8 @@ def _capable(capabilities: Table, name: str) -> bool:
 
 def tune_ok(connection: Dialogue, method: Method) -> None:
     broker = connection.broker
-    connection.channel_max = _negotiate("channel_max", method.int("channel_max"), broker.limits.channel_max, 1)
-    frame_max = _negotiate("frame_max", method.int("frame_max"), broker.limits.frame_max, FRAME_MIN_SIZE)
+    connection.channel_max = _negotiate("channel_max", method.int("channel_max"), broker.services.limits.channel_max, 1)
+    frame_max = _negotiate("frame_max", method.int("frame_max"), broker.services.limits.frame_max, FRAME_MIN_SIZE)
     connection.input.frame_limit = frame_max if frame_max else 0x7FFFFFFF
     connection.output.frame_max = connection.input.frame_limit
     connection.heartbeat = method.int("heartbeat")
@@ -203,23 +203,23 @@ def open(connection: Dialogue, method: Method) -> None:
     name = method.str("virtual_host")
     broker = connection.broker
     user = connection.username
-    limit = broker.limits.connection_max
+    limit = broker.services.limits.connection_max
     if limit and len(connection.connections) > limit:
         raise AmqpError(NOT_ALLOWED, f"connection refused: node connection limit ({limit}) is reached")
     vhost = broker.vhosts.get(name)
     if vhost is None or vhost.leaving:
         raise AmqpError(NOT_ALLOWED, f"vhost {name} not found")
-    limit = broker.access.vhost_limit(name, "max-connections")
+    limit = broker.registry.access.vhost_limit(name, "max-connections")
     if limit >= 0 and vhost.connections >= limit:
         raise AmqpError(
             NOT_ALLOWED, f"access to vhost '{name}' refused for user '{user}': connection limit ({limit}) is reached"
         )
-    limit = broker.access.user_limit(user, "max-connections")
+    limit = broker.registry.access.user_limit(user, "max-connections")
     if limit >= 0 and connection.connections.of_user(user) >= limit:
         raise AmqpError(
             NOT_ALLOWED, f"connection refused for user '{user}': user connection limit ({limit}) is reached"
         )
-    if not broker.access.vhost_allowed(user, name):
+    if not broker.registry.access.vhost_allowed(user, name):
         raise AmqpError(NOT_ALLOWED, f"access to vhost '{name}' refused for user '{user}'")
     connection.vhost = vhost
     vhost.connections += 1
@@ -235,7 +235,7 @@ def close(connection: Dialogue) -> None:
     for channel in list(connection.channels.values()):
         channel.telling.flush_confirms()
     connection.terminate()
-    connection.broker.settle_down()
+    connection.services.settle_down()
     if connection.exclusive_queues:
         raise Postponed  # some are left for the next turns
     connection.write(method_frame(0, "connection.close-ok"))

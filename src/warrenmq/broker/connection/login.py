@@ -39,12 +39,12 @@ def credentials(connection: Dialogue, mechanism: str, response: bytes) -> tuple[
 
 def accept(connection: Dialogue, name: str, password: str) -> bool:
     """Whether the client is who it says, and may come from where it comes from; then it is logged in."""
-    access = connection.broker.access
+    access = connection.broker.registry.access
     if connection.peer.mechanism == "EXTERNAL":
         known = access.user(name) is not None
     else:
         known = access.authenticate(name, password) is not None
-    if known and (connection.peer.is_loopback or name not in connection.broker.limits.loopback_users):
+    if known and (connection.peer.is_loopback or name not in connection.services.limits.loopback_users):
         connection.username = name
         return True
     return False

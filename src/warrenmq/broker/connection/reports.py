@@ -27,14 +27,14 @@ def about(level: str, event: str, connection: Session, reason: str = "") -> None
     }
     if reason:
         fields["reason"] = reason
-    connection.broker.notes.event(level, event, fields)
+    connection.services.notes.event(level, event, fields)
 
 
 def error(scope: str, connection: Session, channel: i64, raised: AmqpError) -> None:
     text = raised.text
     if connection.username == "":
         text = UNTOLD if raised.code == SYNTAX_ERROR else cut(text)
-    connection.broker.notes.event(
+    connection.services.notes.event(
         "error",
         scope + "_error",
         {"connection": connection.name, "channel": int(channel), "code": raised.code, "text": text},
@@ -49,7 +49,7 @@ def failed_login(connection: Session, mechanism: str, username: str, unheard: bo
     }
     if unheard:
         fields["hint"] = "too many failed logins from this address: the password was not looked at"
-    connection.broker.notes.event("warning", "login_refused", fields)
+    connection.services.notes.event("warning", "login_refused", fields)
 
 
 def cut(text: str) -> str:
@@ -63,7 +63,7 @@ def bad_header(connection: Session, header: bytes) -> None:
         hint = "an HTTP client on the AMQP port: the management API is on the HTTP port"
     elif header[:1] == b"\x16":
         hint = "a TLS client on the plain port: use the TLS port"
-    connection.broker.notes.event(
+    connection.services.notes.event(
         "warning",
         "bad_protocol_header",
         {"peer": str(connection.peer), "header": repr(header), "hint": hint},
@@ -71,4 +71,4 @@ def bad_header(connection: Session, header: bytes) -> None:
 
 
 def crashed(connection: Session, raised: Exception) -> None:
-    connection.broker.notes.crash("internal_error", {"connection": connection.name}, raised)
+    connection.services.notes.crash("internal_error", {"connection": connection.name}, raised)

@@ -34,7 +34,7 @@ class Export:
 
 
 def export_definitions(broker: Core) -> Export:
-    access = broker.access
+    access = broker.registry.access
     vhosts = [broker.vhosts[name] for name in sorted(broker.vhosts)]
     document = Export(
         {
@@ -53,7 +53,7 @@ def export_definitions(broker: Core) -> Export:
     )
     sections["parameters"] = _each(parameters.listing(broker))
     sections["global_parameters"] = _each(
-        [{"name": name, "value": broker.global_parameters[name]} for name in sorted(broker.global_parameters)]
+        [{"name": name, "value": broker.parameters.globally[name]} for name in sorted(broker.parameters.globally)]
     )
     _vhosts_parts(broker, vhosts, document)
     return document
@@ -75,7 +75,7 @@ def _vhosts_parts(broker: Core, vhosts: list[VHost], document: Export) -> None:
     exchanges: list[Exchange] = []
     bindings: list[Binding] = []
     for vhost in vhosts:
-        policies.extend(broker.policies.in_vhost(vhost.name))
+        policies.extend(broker.registry.policies.in_vhost(vhost.name))
         queues.extend([vhost.queues[name] for name in sorted(vhost.queues)])
         for name in sorted(vhost.exchanges):
             exchange = vhost.exchanges[name]

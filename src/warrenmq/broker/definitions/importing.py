@@ -33,11 +33,11 @@ if TYPE_CHECKING:
 
 
 def existing(broker: Core) -> Existing:
-    known = Existing(broker.access.users)
+    known = Existing(broker.registry.access.users)
     for name, vhost in broker.vhosts.items():
         known.exchanges[name] = vhost.exchanges
         known.queues[name] = vhost.queues
-        known.queue_limits[name] = broker.access.vhost_limit(name, "max-queues")
+        known.queue_limits[name] = broker.registry.access.vhost_limit(name, "max-queues")
     return known
 
 
@@ -50,7 +50,7 @@ def apply(broker: Core, plan: Plan, username: str) -> Iterator[None]:
     for planned in plan.vhosts:
         _vhost(broker, planned, username)
         yield
-    access = broker.access
+    access = broker.registry.access
     for permission in plan.permissions:
         if permission.user in access.users and permission.vhost in broker.vhosts:
             access.set_permissions(
@@ -85,11 +85,11 @@ def apply(broker: Core, plan: Plan, username: str) -> Iterator[None]:
 
 
 def set_vhost_limits(broker: Core, vhost: str, limits: dict[str, int]) -> None:
-    broker.access.set_vhost_limits(vhost, limits)
+    broker.registry.access.set_vhost_limits(vhost, limits)
 
 
 def _user(broker: Core, user: PlannedUser) -> None:
-    access = broker.access
+    access = broker.registry.access
     made = access.put_user(user.name, user.password_hash, user.algorithm, user.tags)
     for limit in list(made.limits):
         access.clear_user_limit(user.name, limit)
@@ -112,17 +112,17 @@ def _vhost(broker: Core, planned: PlannedVhost, username: str) -> None:
 def _policies(broker: Core, plan: Plan) -> Iterator[None]:
     touched: set[str] = set()
     for policy in plan.operator_policies:
-        broker.policies.set(policy, True)
+        broker.registry.policies.set(policy, True)
         touched.add(policy.vhost)
         yield
     for policy in plan.policies:
-        broker.policies.set(policy, False)
+        broker.registry.policies.set(policy, False)
         touched.add(policy.vhost)
         yield
     for name in sorted(touched):
         vhost = broker.vhosts.get(name)
         if vhost is None:
-            broker.policies.vhost_deleted(name)
+            broker.registry.policies.vhost_deleted(name)
             continue
         for _ in in_force.everything(broker, vhost):
             yield

@@ -33,18 +33,18 @@ SEARCHES: Final = 20  # patterns searched in one step; with more of them, a queu
 
 def set_policy(broker: Core, policy: Policy, operator: bool) -> Iterator[None]:
     """Add or replace a policy, at once, and put it into force, in steps."""
-    broker.policies.set(policy, operator)
+    broker.registry.policies.set(policy, operator)
     return _steps(broker, policy.vhost, policy.name, policy, operator)
 
 
 def delete_policy(broker: Core, vhost: str, name: str, operator: bool) -> Iterator[None]:
-    broker.policies.delete(vhost, name, operator)
+    broker.registry.policies.delete(vhost, name, operator)
     return _steps(broker, vhost, name, None, operator)
 
 
 def everything(broker: Core, vhost: VHost) -> Iterator[None]:
     """All policies of a vhost on all it holds, after several changed."""
-    steps = 1 + broker.policies.effort(vhost.name) // SEARCHES
+    steps = 1 + broker.registry.policies.effort(vhost.name) // SEARCHES
     for one in _held(vhost):
         if _refreshed(vhost, one):
             for _ in range(steps):
@@ -56,9 +56,9 @@ def _steps(broker: Core, vhost_name: str, name: str, policy: Policy | None, oper
     vhost = broker.vhosts.get(vhost_name)
     if vhost is None:
         return
-    steps = 1 + broker.policies.effort(vhost_name) // SEARCHES
+    steps = 1 + broker.registry.policies.effort(vhost_name) // SEARCHES
     passed: i64 = 0
-    unanswered = broker.policies.passed_over(vhost_name)
+    unanswered = broker.registry.policies.passed_over(vhost_name)
     for one in _held(vhost):
         had = one.operator_policy if operator else one.policy
         if had == name or (policy is not None and _applies(policy, one)):
@@ -66,8 +66,8 @@ def _steps(broker: Core, vhost_name: str, name: str, policy: Policy | None, oper
                 for _ in range(steps):
                     yield
             continue
-        if broker.policies.passed_over(vhost_name) != unanswered:
-            unanswered = broker.policies.passed_over(vhost_name)
+        if broker.registry.policies.passed_over(vhost_name) != unanswered:
+            unanswered = broker.registry.policies.passed_over(vhost_name)
             broker.undecided.add(one.name)
         passed += 1
         if passed % PASSED_OVER == 0:

@@ -24,8 +24,8 @@ CLUSTER_NAME: Final = "cluster_name"
 
 
 def put(broker: Core, component: str, vhost: str, name: str, value: object) -> None:
-    broker.parameters[(component, vhost, name)] = value
-    broker.store.put(
+    broker.parameters.of_vhosts[(component, vhost, name)] = value
+    broker.services.store.put(
         PARAMETER,
         store_key([component, vhost, name]),
         {"component": component, "vhost": vhost, "name": name, "value": value},
@@ -33,32 +33,32 @@ def put(broker: Core, component: str, vhost: str, name: str, value: object) -> N
 
 
 def delete(broker: Core, component: str, vhost: str, name: str) -> bool:
-    if (component, vhost, name) not in broker.parameters:
+    if (component, vhost, name) not in broker.parameters.of_vhosts:
         return False
-    del broker.parameters[(component, vhost, name)]
-    broker.store.delete(PARAMETER, store_key([component, vhost, name]))
+    del broker.parameters.of_vhosts[(component, vhost, name)]
+    broker.services.store.delete(PARAMETER, store_key([component, vhost, name]))
     return True
 
 
 def put_global(broker: Core, name: str, value: object) -> None:
-    broker.global_parameters[name] = value
-    broker.store.put(GLOBAL_PARAMETER, name, {"name": name, "value": value})
+    broker.parameters.globally[name] = value
+    broker.services.store.put(GLOBAL_PARAMETER, name, {"name": name, "value": value})
     if name == CLUSTER_NAME and isinstance(value, str):
         broker.node.cluster_name = value
 
 
 def delete_global(broker: Core, name: str) -> bool:
-    if name not in broker.global_parameters:
+    if name not in broker.parameters.globally:
         return False
-    del broker.global_parameters[name]
-    broker.store.delete(GLOBAL_PARAMETER, name)
+    del broker.parameters.globally[name]
+    broker.services.store.delete(GLOBAL_PARAMETER, name)
     if name == CLUSTER_NAME:
         broker.node.cluster_name = broker.node.name
     return True
 
 
 def vhost_deleted(broker: Core, vhost: str) -> None:
-    for component, owner, name in list(broker.parameters):
+    for component, owner, name in list(broker.parameters.of_vhosts):
         if owner == vhost:
             delete(broker, component, owner, name)
 
@@ -67,15 +67,15 @@ def listing(broker: Core) -> list[dict[str, object]]:
     """All of them as RabbitMQ lists them, with those that live elsewhere."""
     out: list[dict[str, object]] = []
     for vhost in sorted(broker.vhosts):
-        limits = broker.access.vhost_limits.get(vhost)
+        limits = broker.registry.access.vhost_limits.get(vhost)
         if limits:
             out.append({"value": dict(limits), "vhost": vhost, "component": VHOST_LIMITS, "name": "limits"})
-        for policy in broker.policies.in_vhost(vhost, True):
+        for policy in broker.registry.policies.in_vhost(vhost, True):
             value = policy.to_dict()
             del value["vhost"]
             del value["name"]
             out.append({"value": value, "vhost": vhost, "component": OPERATOR_POLICY, "name": policy.name})
-    for (component, vhost, name), kept in sorted(broker.parameters.items(), key=_key):
+    for (component, vhost, name), kept in sorted(broker.parameters.of_vhosts.items(), key=_key):
         out.append({"value": kept, "vhost": vhost, "component": component, "name": name})
     return out
 

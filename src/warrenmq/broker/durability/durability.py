@@ -8,7 +8,7 @@ who is told in which order. What a publisher is told is decided in ``publish/out
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final, final
+from typing import Final, final
 
 from librt.vecs import append
 from mypy_extensions import i64, trait
@@ -16,11 +16,10 @@ from mypy_extensions import i64, trait
 from warrenmq.broker.delay.delays import Delays
 from warrenmq.broker.durability.dropping import FEW, LetGo
 from warrenmq.broker.durability.flow import Allowance
+from warrenmq.broker.queue.office import Outstanding
 from warrenmq.broker.queue.queue import Queue
+from warrenmq.broker.services.services import Services
 from warrenmq.broker.vhost.vhost import VHost
-
-if TYPE_CHECKING:
-    from warrenmq.broker.vhost.registry import Registry
 
 
 @trait
@@ -69,12 +68,22 @@ class Charged:
         raise NotImplementedError
 
 
+@trait
+class Clients(Outstanding):
+    """Those who are connected, as far as the log concerns them."""
+
+    def update_alarms(self) -> None:
+        """Measure; block publishers while an alarm is on, unblock them when the last one clears."""
+        raise NotImplementedError
+
+
 @final
 class Durability:
     """The list of answers and credits that wait for a batch, settled when the log reports on it."""
 
-    def __init__(self, broker: Registry, vhosts: dict[str, VHost], delay: Delays) -> None:
-        self._broker: Final = broker
+    def __init__(self, services: Services, vhosts: dict[str, VHost], delay: Delays, clients: Clients) -> None:
+        self._services: Final = services
+        self._clients: Final = clients
         self._vhosts: Final = vhosts
         self._delay: Final = delay
         self.allowance: Final = Allowance()
@@ -88,8 +97,8 @@ class Durability:
 
     def when_synced(self, callback: Callable[[], None]) -> None:
         """Call back when everything up to now is on disk (HTTP answers wait this way)."""
-        self._broker.turn.owed = True
-        self._callbacks.append((self._broker.log.batch, callback))
+        self._services.turn.owed = True
+        self._callbacks.append((self._services.log.batch, callback))
 
     def charged(self, connection: Charged) -> None:
         """The connection has credit outstanding."""
@@ -108,7 +117,7 @@ class Durability:
             self.waiting = [channel for channel in self.waiting if channel.waited()]
         if self.gated:
             self.gated = [answers for answers in self.gated if not answers.release(batch)]
-        self._broker.held_deliveries.synced()
+        self._services.held_deliveries.synced()
         if self._callbacks:
             waiting = self._callbacks
             self._callbacks = [item for item in waiting if item[0] > batch]
@@ -118,11 +127,11 @@ class Durability:
 
     def failed(self, batch: i64, reason: str) -> None:
         """The log could not write: take back what nobody has seen, nack what was waiting, say why."""
-        broker = self._broker
-        log = broker.log
-        broker.pressure.log_failing = True
+        services = self._services
+        log = services.log
+        services.pressure.log_failing = True
         self.problem = reason
-        broker.notes.event("error", "log_write_failed", {"reason": reason, "batch": int(batch)})
+        services.notes.event("error", "log_write_failed", {"reason": reason, "batch": int(batch)})
         taken: dict[int, int] = {}  # address -> from how many queues
         for vhost in self._vhosts.values():
             for queue in vhost.queues.values():
@@ -136,21 +145,21 @@ class Durability:
             channel.batch_failed(batch, taken)
         self.waiting = [channel for channel in self.waiting if channel.waited()]
         self.gated = [answers for answers in self.gated if not answers.log_failed()]
-        broker.held_deliveries.failed()
-        broker.update_alarms()
+        services.held_deliveries.failed()
+        self._clients.update_alarms()
 
     def recovered(self) -> None:
-        broker = self._broker
-        broker.pressure.log_failing = False
+        services = self._services
+        services.pressure.log_failing = False
         self.problem = ""
-        broker.notes.event("info", "log_recovered", {})
-        broker.update_alarms()
+        services.notes.event("info", "log_recovered", {})
+        self._clients.update_alarms()
 
     def _give_credit(self, batch: i64) -> None:
         used_up = False
         for connection in self._charged:
             used_up = used_up or connection.out_of_credit()
-        self.allowance.synced(batch, self._broker.turn.now, used_up)
+        self.allowance.synced(batch, self._services.turn.now, used_up)
         still: list[Charged] = []
         for connection in self._charged:
             if not connection.give_credit(batch):
@@ -161,15 +170,15 @@ class Durability:
 
     def drop(self, queue: Queue) -> None:
         """A durable queue goes: everything it still holds, waiting or with consumers."""
-        broker = self._broker
+        services = self._services
         addresses = queue.logged_addresses()
-        pieces = broker.pieces_with(queue)
+        pieces = self._clients.pieces_with(queue)
         count: i64 = 0
         for some in pieces:
             count += len(some)
         if count <= FEW:
-            for entry in broker.outstanding(queue):
+            for entry in self._clients.outstanding(queue):
                 if queue.holds(entry.message):
                     addresses = append(addresses, entry.message.address)
             pieces.clear()
-        broker.jobs.add(LetGo(broker, queue, addresses, pieces))
+        services.jobs.add(LetGo(services, queue, addresses, pieces))

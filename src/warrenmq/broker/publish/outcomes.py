@@ -49,9 +49,9 @@ def deliver(
     exchange.messages_in += 1
     exchange.messages_out += len(queues)
     if promised:
-        outcome = accept(publishing.broker, message, queues, publishing.large_body)
+        outcome = accept(publishing.services, message, queues, publishing.large_body)
     else:
-        outcome = offer(publishing.broker, message, queues, publishing.large_body)
+        outcome = offer(publishing.services, message, queues, publishing.large_body)
     if routed is not None and routed.scheduled:
         if queues:
             message = twin(message)
@@ -94,7 +94,7 @@ def tell(
     """Turn an outcome into what the publisher is told. The only function that does."""
     if outcome == NO_ROUTE:
         exchange.messages_unroutable += 1
-        publishing.broker.unroutable += 1
+        publishing.services.unroutable += 1
         if mandatory:
             publishing.teller.basic_return(message, NO_ROUTE_CODE, "NO_ROUTE")
         else:

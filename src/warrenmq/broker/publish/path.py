@@ -61,13 +61,13 @@ def publish(publishing: Publishing, arguments: bytes, message: Message) -> None:
     if publishing.is_plain():
         if route.static and is_ordinary(properties):
             message.origin = route.origin
-            message.id = publishing.broker.ids.message()
+            message.id = publishing.services.ids.message()
             number = publishing.take_number(route.mandatory)
             deliver(publishing, route.exchange, message, route.queues, None, route.mandatory, number)
             return
         if route.waits and delay_alone(properties) > 0:
             message.origin = route.origin
-            message.id = publishing.broker.ids.message()
+            message.id = publishing.services.ids.message()
             number = publishing.take_number(route.mandatory)
             keep(publishing, route.exchange, message, properties.delay, route.mandatory, number)
             return
@@ -151,7 +151,7 @@ def _with_routing_keys(publishing: Publishing, route: Route, message: Message, s
     BCC is taken out of what is delivered, and a direct reply-to is replaced by the address that it stands for.
     """
     message.origin = route.origin
-    message.id = publishing.broker.ids.message()
+    message.id = publishing.services.ids.message()
     copied = (seen.marks & (MARK_CC | MARK_BCC)) != 0
     replies = len(publishing.publisher.reply_address) > 0 and seen.reply_to == DIRECT_REPLY
     if not copied and not replies:
@@ -177,16 +177,16 @@ def _with_routing_keys(publishing: Publishing, route: Route, message: Message, s
 def find_queues(publishing: Publishing, exchange: Exchange, message: Message) -> Routed:
     """Route one message: its type, decorators, exchange-to-exchange bindings and alternate exchanges."""
     vhost = publishing.vhost
-    broker = publishing.broker
+    now = publishing.services.turn.now
     if exchange.name.name == "":
         for key in message.origin.routing_keys:
             if key.startswith(DIRECT_REPLY + "."):
-                broker.replies.deliver(key, message)
+                publishing.broker.replies.deliver(key, message)
     if isinstance(exchange.matcher, DelayedExchange):
         headers = Content(message.header(), b"").headers
-        if has_to_wait(headers, broker.turn.now):  # where to is asked when it is due
+        if has_to_wait(headers, now):  # where to is asked when it is due
             return waiting_at(exchange, headers)
-    return walk(exchange, message.basic_message(vhost.name), vhost.exchanges, vhost.queues, False, broker.turn.now)
+    return walk(exchange, message.basic_message(vhost.name), vhost.exchanges, vhost.queues, False, now)
 
 
 def tap(publishing: Publishing, message: Message, queues: list[Queue]) -> None:

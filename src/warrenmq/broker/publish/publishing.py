@@ -83,6 +83,7 @@ class Publishing:
         self, broker: Core, vhost: VHost, publisher: Publisher, sender: Sender, memo: Memo, teller: Teller
     ) -> None:
         self.broker: Final = broker
+        self.services: Final = broker.services
         self.vhost: Final = vhost
         self.publisher: Final = publisher
         self.sender: Final = sender

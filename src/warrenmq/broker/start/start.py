@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def recover(broker: Core, recovered: Recovered) -> None:
-    broker.ids.epoch_begins(recovered.epoch)
+    broker.services.ids.epoch_begins(recovered.epoch)
     others = topology.load_definitions(broker, recovered.definitions)
     stored_leases: dict[str, topology.StoredLease] = {}
     acted: list[dict[str, object]] = []
@@ -68,9 +68,9 @@ def recover(broker: Core, recovered: Recovered) -> None:
     broker.delay.recover(recovered)
     for id, index in recovered.queues.items():
         if id not in by_id and not broker.delay.knows(id):
-            broker.notes.event("warning", "messages_without_queue", {"queue_id": id, "messages": len(index)})
-            broker.log.drop_queue(id, index.addresses)
-    broker.log.tell_found()
+            broker.services.notes.event("warning", "messages_without_queue", {"queue_id": id, "messages": len(index)})
+            broker.services.log.drop_queue(id, index.addresses)
+    broker.services.log.tell_found()
 
 
 def _lease_key(value: dict[str, object]) -> str:
@@ -80,12 +80,12 @@ def _lease_key(value: dict[str, object]) -> str:
 def _load_other(broker: Core, kind: str, value: dict[str, object]) -> None:
     """A definition that belongs to the broker as a whole."""
     if kind == "parameter":
-        broker.parameters[(str(value["component"]), str(value["vhost"]), str(value["name"]))] = value["value"]
+        broker.parameters.of_vhosts[(str(value["component"]), str(value["vhost"]), str(value["name"]))] = value["value"]
     elif kind == "counter":
-        broker.ids.queues_are_taken_below(int(str(value["next"])))
+        broker.services.ids.queues_are_taken_below(int(str(value["next"])))
     elif kind == "global_parameter":
-        broker.global_parameters[str(value["name"])] = value["value"]
+        broker.parameters.globally[str(value["name"])] = value["value"]
         if value["name"] == "cluster_name":
             broker.node.cluster_name = str(value["value"])
     else:
-        broker.notes.event("warning", "unknown_definition", {"kind": kind})
+        broker.services.notes.event("warning", "unknown_definition", {"kind": kind})

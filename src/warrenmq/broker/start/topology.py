@@ -50,7 +50,7 @@ def load_definitions(broker: Core, definitions: dict[tuple[str, str], bytes]) ->
     bindings = by_kind.pop("binding", [])
     for kind, values in by_kind.items():
         for value in values:
-            if not broker.access.load(kind, value) and not broker.policies.load(kind, value):
+            if not broker.registry.access.load(kind, value) and not broker.registry.policies.load(kind, value):
                 others.append((kind, value))
     for value in exchanges:
         owner = broker.vhosts[str(value["vhost"])]
@@ -69,7 +69,7 @@ def load_definitions(broker: Core, definitions: dict[tuple[str, str], bytes]) ->
         owner = broker.vhosts[str(value["vhost"])]
         id = value["id"]
         assert isinstance(id, int)
-        broker.ids.saw_queue(id)
+        broker.services.ids.saw_queue(id)
         name = owner.queue_name(str(value["name"]))
         identity = str(value.get("identity", id))  # older logs have none
         auto_delete = value["auto_delete"] is True
@@ -82,7 +82,7 @@ def load_definitions(broker: Core, definitions: dict[tuple[str, str], bytes]) ->
         if source is not None and destination is not None:
             owner.restore_binding(source, destination, str(value["key"]), unpack(value["arguments"]))
         else:  # one end is gone, and a crash came before the log heard of each binding that went along
-            broker.log.undefine("binding", stored_binding_key(value))
+            broker.services.log.undefine("binding", stored_binding_key(value))
     return others
 
 
@@ -121,7 +121,7 @@ def load_queue(
         size = holder.size_of(packed)
         if size == holder.LARGE:
             try:
-                size = read_i64_be(broker.log.read_head(index.addresses[i]).header, 4)
+                size = read_i64_be(broker.services.log.read_head(index.addresses[i]).header, 4)
             except RecordDamaged:  # it is set aside when its turn comes: that it is large is all one knows
                 size = holder.LARGE
         reason = holder.reason_of(packed)

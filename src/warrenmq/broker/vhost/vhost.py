@@ -44,7 +44,7 @@ class VHost(Realm):
     """A namespace of exchanges, queues and bindings: declared, bound, deleted and restored here."""
 
     def __init__(self, name: str, registry: Registry, user: str = INTERNAL) -> None:
-        super().__init__(name, registry)
+        super().__init__(name, registry.services)
         self.registry: Final = registry
         self.user: Final = user  # who made it
         self.description: str = ""
@@ -59,7 +59,7 @@ class VHost(Realm):
 
     def save(self) -> None:
         """Into the definitions: what is said of it itself, not what is in it."""
-        self.registry.store.put(
+        self.broker.store.put(
             "vhost",
             self.name,
             {
@@ -107,14 +107,14 @@ class VHost(Realm):
         exchange = self._add_exchange(name, type, durable, auto_delete, internal, arguments)
         exchange.user = username
         if durable:
-            declared.put_exchange(self.registry.store, self.name, exchange)
+            declared.put_exchange(self.broker.store, self.name, exchange)
         return exchange
 
     def _add_exchange(
         self, name: str, type: str, durable: bool, auto_delete: bool, internal: bool, arguments: Table
     ) -> Exchange:
         self._finish_forgetting(self.exchange_name(name))
-        matcher = create(type, arguments, self.registry.randomness)
+        matcher = create(type, arguments, self.broker.randomness)
         exchange = Exchange(self.exchange_name(name), type, durable, auto_delete, internal, arguments, matcher)
         matcher.validate(exchange)
         validate_decorators(exchange, self.registry.decorators)
@@ -138,7 +138,7 @@ class VHost(Realm):
         """The only way to change an exchange's scratches; durable like the exchange."""
         exchange.scratches[key] = value
         if exchange.durable:
-            declared.put_exchange(self.registry.store, self.name, exchange)
+            declared.put_exchange(self.broker.store, self.name, exchange)
 
     def delete_exchange(self, name: str, if_unused: bool) -> None:
         """Deleting what is not there is fine."""
@@ -154,10 +154,10 @@ class VHost(Realm):
         if self.exchanges.pop(name, None) is None:
             return
         if exchange.durable:
-            self.registry.store.delete("exchange", store_key([self.name, name]))
+            self.broker.store.delete("exchange", store_key([self.name, name]))
         exchange.gone = True
         self._unbind_all(exchange, [exchange.bindings_out, exchange.bindings_in])
-        self.registry.exchange_removed(exchange)
+        self.registry.elsewhere.exchange_removed(exchange)
         self.exchange_routes.changed(name)
 
     # -- queues ------------------------------------------------------------------------------------------------
@@ -193,11 +193,11 @@ class VHost(Realm):
         if exclusive_owner is not None:
             durable = False  # an exclusive queue goes with its connection, so it is recorded as transient
         self.registry.totals.queues_created += 1
-        id = self.registry.ids.queue()
-        identity = self.registry.ids.name(f"{id}-")
+        id = self.broker.ids.queue()
+        identity = self.broker.ids.name(f"{id}-")
         queue = self.add_queue(Declaration(resource, id, identity, durable, exclusive_owner, auto_delete, arguments))
         if durable:
-            declared.put_queue(self.registry.store, self.name, queue)
+            declared.put_queue(self.broker.store, self.name, queue)
         if exclusive_owner is not None:
             exclusive_owner.owns(queue)
         return queue
@@ -249,17 +249,17 @@ class VHost(Realm):
         del self.queues[name]
         self.queue_routes.changed(name)
         if queue.durable:
-            self.registry.store.delete("queue", store_key([self.name, name]))
+            self.broker.store.delete("queue", store_key([self.name, name]))
         self._unbind_all(queue, [queue.bindings_in])
         if queue.durable:
-            self.registry.drop_from_log(queue)
+            self.registry.elsewhere.drop_from_log(queue)
         queue.stop()
         owner = queue.exclusive_owner
         if owner is not None:
             owner.owns_no_more(queue)
         for consumer in list(queue.consumers):
             consumer.queue_deleted()
-        self.registry.queue_gone(queue, True)
+        self.registry.elsewhere.queue_gone(queue, True)
         self.registry.totals.queue_deleted(queue)
         return count
 
@@ -272,7 +272,7 @@ class VHost(Realm):
         source.matcher.validate_binding(Binding(source, destination, key, arguments))
         binding = self.restore_binding(source, destination, key, arguments)
         if source.durable and _durable(destination):
-            declared.put_binding(self.registry.store, self.name, binding)
+            declared.put_binding(self.broker.store, self.name, binding)
         return binding
 
     def restore_binding(self, source: Exchange, destination: Destination, key: str, arguments: Table) -> Binding:
@@ -305,7 +305,7 @@ class VHost(Realm):
         source.matcher.unbind(binding)
         self.exchange_routes.changed(source.name.name)
         if source.durable and _durable(destination):
-            declared.delete_binding(self.registry.store, self.name, binding)
+            declared.delete_binding(self.broker.store, self.name, binding)
         if cascade and source.auto_delete and not source.bindings_out:
             self.remove_exchange(source)
 
@@ -314,7 +314,7 @@ class VHost(Realm):
         and the log hear in turns to come: nobody finds what is gone, and without both its ends a binding means nothing
         to the log, even after a crash (``start/topology.py``)."""
         registry = self.registry
-        job = ForgetBindings(registry.forgetting, registry.store, registry.turn, self.name, end.name)
+        job = ForgetBindings(registry.forgetting, self.broker.store, self.broker.turn, self.name, end.name)
         sources: dict[Exchange, bool] = {}
         for side in sides:
             many = len(side) > FEW
@@ -342,7 +342,7 @@ class VHost(Realm):
             if source.auto_delete and not source.bindings_out:
                 self.remove_exchange(source)
         if job.begins():
-            registry.jobs.add(job)
+            self.broker.jobs.add(job)
 
     def check_forgotten(self, name: Resource) -> None:
         """Whoever declares it anew waits until the log has been told of all bindings of the one that is gone."""

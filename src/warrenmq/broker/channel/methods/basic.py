@@ -45,7 +45,7 @@ def consume(channel: Channel, method: Method) -> None:
     _refuse_reuse(channel, tag)
     channel.check("read", connection.resource("queue", name))
     if not tag:
-        tag = channel.broker.ids.name("amq.ctag-")
+        tag = channel.services.ids.name("amq.ctag-")
     vhost = connection.open_vhost()
     arguments = method.table("arguments")
     queue = vhost.queue(name)
@@ -81,7 +81,7 @@ def _consume_replies(channel: Channel, method: Method, tag: str) -> None:
     if channel.replies.listening():
         raise AmqpError(PRECONDITION_FAILED, "reply consumer already set")
     if not tag:
-        tag = channel.broker.ids.name("amq.ctag-")
+        tag = channel.services.ids.name("amq.ctag-")
     channel.broker.replies.listen(channel.replies, tag)
     if not method.bit("nowait"):
         channel.answers.reply(method_frame(channel.number, "basic.consume-ok", consumer_tag=tag))
@@ -119,7 +119,7 @@ def get(channel: Channel, method: Method) -> None:
         return
     tag = channel.outstanding.next_tag()
     if not no_ack:
-        entry.delivered_at = channel.broker.turn.now
+        entry.delivered_at = channel.services.turn.now
         channel.outstanding.unacked.add(tag, entry)
     queue.got(entry, no_ack)
     message = entry.message

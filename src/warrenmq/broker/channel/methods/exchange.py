@@ -32,7 +32,7 @@ def declare(channel: Channel, method: Method) -> None:
     if name.name not in vhost.exchanges:
         if name.name.startswith("amq."):
             raise AmqpError(ACCESS_REFUSED, f"exchange name '{name.name}' contains reserved prefix 'amq.*'")
-        check_named(channel.broker.access, channel.connection.username, name, type, arguments)
+        check_named(channel.broker.registry.access, channel.connection.username, name, type, arguments)
         vhost.check_forgotten(name)
     vhost.declare_exchange(
         name.name,

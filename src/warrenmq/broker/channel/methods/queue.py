@@ -37,7 +37,7 @@ def _declare(channel: Channel, method: Method, name: str) -> None:
         type = queue_type(arguments)
         if type in (QUORUM, STREAM):
             raise AmqpError(PRECONDITION_FAILED, f"Cannot declare a server-named queue for type rabbit_{type}_queue")
-        name = channel.broker.ids.name("amq.gen-")
+        name = channel.services.ids.name("amq.gen-")
     elif name.startswith("amq."):
         raise AmqpError(ACCESS_REFUSED, f"queue name '{name}' contains reserved prefix 'amq.*'")
     resource = connection.resource("queue", name)
@@ -45,7 +45,7 @@ def _declare(channel: Channel, method: Method, name: str) -> None:
     if name in vhost.queues:
         vhost.queues[name].check_whole()
     else:
-        check_named(channel.broker.access, channel.connection.username, resource, "", arguments)
+        check_named(channel.broker.registry.access, channel.connection.username, resource, "", arguments)
         vhost.check_forgotten(resource)
     queue = vhost.declare_queue(name, method.bit("durable"), owner, method.bit("auto_delete"), arguments)
     channel.last_queue = name

@@ -30,7 +30,7 @@ def _transaction(channel: Channel) -> Transaction:
 
 def commit(channel: Channel, method: Method) -> None:
     tx = _transaction(channel)
-    channel.broker.jobs.add(Commit(channel, tx.take_publishes(), tx.take_acks()))
+    channel.services.jobs.add(Commit(channel, tx.take_publishes(), tx.take_acks()))
 
 
 def rollback(channel: Channel, method: Method) -> None:
