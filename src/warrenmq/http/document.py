@@ -35,12 +35,13 @@ def endpoints() -> str:
 
 
 def keys() -> str:
-    lines = ["| key | value | operator policies | effect |", "|---|---|---|---|"]
+    lines = ["| key | value | operator policies | effect | queues |", "|---|---|---|---|---|"]
     for key in policy_keys.TABLE:
         choices = ", ".join(f"`{choice}`" for choice in key.choices)
         operator = "the smaller value" if key.merge == "min" else "–"
         effect = "kept only" if key.kept_only else "yes"
-        lines.append(f"| `{key.name}` | {choices or ACCEPTS[key.rule]} | {operator} | {effect} |")
+        types = "all" if len(key.types) == 3 else ", ".join(key.types)
+        lines.append(f"| `{key.name}` | {choices or ACCEPTS[key.rule]} | {operator} | {effect} | {types} |")
     return "\n".join(lines)
 
 

@@ -11,7 +11,7 @@ from typing import Final, final
 
 from warrenmq.broker.access.access import Refused
 from warrenmq.broker.access.patterns import InvalidPattern, NamePattern
-from warrenmq.broker.policy.policy_keys import refused, validate_definition
+from warrenmq.broker.policy.policy_keys import refused, types_of, validate_definition
 from warrenmq.wire.erlang import atom, json_term, list_of_pairs
 
 # kinds in the store
@@ -35,6 +35,7 @@ class Policy:
         self.definition: Final = definition
         self.priority: Final = priority
         self.apply_to: Final = apply_to
+        self.types: Final = types_of(definition)
         try:
             self.names: Final = NamePattern(pattern)
         except InvalidPattern as error:
@@ -45,6 +46,8 @@ class Policy:
 
     def applies(self, kind: str, name: str, queue_type: str) -> bool:
         apply_to = self.apply_to
+        if kind != "exchange" and queue_type not in self.types:
+            return False
         if apply_to != "all":
             if kind == "exchange":
                 if apply_to != "exchanges":

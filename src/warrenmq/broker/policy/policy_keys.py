@@ -33,6 +33,7 @@ class PolicyKey:
 
     def __init__(self, name: str, rule: str, words: str, choices: list[str], merge: str, kept_only: bool) -> None:
         self.name: Final = name
+        self.types: Final = [type for type in UNSUPPORTED if name not in UNSUPPORTED[type]]  # of queue, which know it
         self.rule: Final = rule
         self.words: Final = words
         self.choices: Final = choices
@@ -87,6 +88,37 @@ KEPT_ONLY: Final = [
     "federation-upstream-set",
 ]
 
+_MIRRORS: Final = [
+    "ha-mode",
+    "ha-params",
+    "ha-sync-mode",
+    "ha-sync-batch-size",
+    "ha-promote-on-shutdown",
+    "ha-promote-on-failure",
+]
+_STREAMS_ALONE: Final = ["max-age", "stream-max-segment-size-bytes", "initial-cluster-size"]
+
+# By type of queue, the keys it knows nothing of: a policy with one of them does not apply to such queues at all.
+UNSUPPORTED: Final[dict[str, list[str]]] = {
+    "classic": ["dead-letter-strategy", "delivery-limit", "queue-leader-locator", *_STREAMS_ALONE],
+    "quorum": ["queue-mode", "queue-master-locator", *_STREAMS_ALONE, *_MIRRORS],
+    "stream": [
+        "dead-letter-exchange",
+        "dead-letter-routing-key",
+        "dead-letter-strategy",
+        "message-ttl",
+        "expires",
+        "max-length",
+        "max-in-memory-length",
+        "max-in-memory-bytes",
+        "delivery-limit",
+        "overflow",
+        "queue-mode",
+        "queue-master-locator",
+        *_MIRRORS,
+    ],
+}
+
 TABLE: Final = [
     _key("alternate-exchange", TEXT, "is not a valid alternate exchange name"),
     _key("dead-letter-exchange", TEXT, "is not a valid dead letter exchange name"),
@@ -137,6 +169,11 @@ MIRROR_WORDS: Final = {
 }
 
 KEYS: Final = {key.name: key for key in TABLE}
+
+
+def types_of(definition: dict[str, object]) -> list[str]:
+    """The types of queue to which a policy that says this applies: those that know every key of it."""
+    return [type for type in UNSUPPORTED if not any(key in definition for key in UNSUPPORTED[type])]
 
 
 def refused(text: str) -> Refused:
