@@ -57,7 +57,7 @@ def letter_stays(right: Any, self: Any, entry: Any, reason: str) -> None:
     if self.settings.dead_letter_exchange is None or self.gone:
         right(self, entry, reason)
     elif paging.recall(self, entry):
-        self.broker.dead_letters.add(self, entry, reason)
+        self._dead_letters.add(self, entry, reason)
 
 
 def acks_are_left_out(right: Any, self: Any, ack: Any) -> Any:

@@ -60,9 +60,9 @@ def test_what_the_first_batch_imports_is_left_alone_too() -> None:
 
 
 def test_what_a_worker_has_imported_is_left_alone_by_the_collector_and_only_that(spark: SparkSession) -> None:
+    """How much is looked at all the same is not asked here: the worker may have served other tests, which import."""
     found = spark.range(1).mapInArrow(counts, "first bigint, second bigint, looked_at bigint").collect()
     assert [10_000 < row.second <= row.first for row in found] == [True], found  # what was under way is gone since
-    assert [row.looked_at < 10_000 for row in found] == [True], found
 
 
 def test_a_process_that_is_no_worker_is_left_as_it_is() -> None:
