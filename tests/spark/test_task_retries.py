@@ -86,6 +86,9 @@ for step in steps:
 spark.stop()
 """
 MEGABYTE = 1 << 20
+# Of a megabyte each: more than the batches that Spark's two workers and its JVM hold at once, and all the sockets
+# between them and the broker, which is about 80.
+LARGE = 200
 
 
 def declare(broker: RunningBroker, name: str, **arguments: object) -> str:
@@ -129,7 +132,7 @@ def test_spark_repeats_the_task_that_lost_its_broker_and_every_row_arrives(name:
         stream = declare(broker, f"{name}-stream", x_queue_type="stream")
         queue, target = declare(broker, f"{name}-queue"), declare(broker, f"{name}-target")
         # So large that the reader cannot have all of it when its first record batch is held up.
-        publish(broker, stream, [(b"%8d" % number).ljust(MEGABYTE) for number in range(80)])
+        publish(broker, stream, [(b"%8d" % number).ljust(MEGABYTE) for number in range(LARGE)])
         publish(broker, queue, [b"%8d" % number for number in range(400)])
         few = {"retries": "3"}
         steps: list[dict[str, Any]] = [
@@ -164,7 +167,7 @@ def test_spark_repeats_the_task_that_lost_its_broker_and_every_row_arrives(name:
         results = {step["name"]: json.loads((tmp_path / f"{step['name']}.result").read_text()) for step in steps}
         broker = start()
         written = drain(broker, target)
-    assert sorted(results["stream"]) == list(range(80))
+    assert sorted(results["stream"]) == list(range(LARGE))
     assert sorted(results["lease"]) == list(range(400))
     # At least once, and who reads can tell: what came twice has the same id.
     assert results["write"] == "written" and len(written) > 3000
