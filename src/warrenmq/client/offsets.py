@@ -13,6 +13,7 @@ from librt.strings import read_i16_be, read_i64_be
 from mypy_extensions import i64
 
 from warrenmq.client.messages import Message
+from warrenmq.wire.constants import STREAM_OFFSET_ENTRY
 from warrenmq.wire.content import HEADER_FIXED
 from warrenmq.wire.fields import value_end
 from warrenmq.wire.octets import longstr_end, shortstr_end
@@ -25,7 +26,6 @@ _FIRST: Final = 0x0F782D7374726561  # \x0f x - s t r e a
 _SECOND: Final = 0x6D2D6F6666736574  # m - o f f s e t
 _SIZE: Final = 16
 _LETTER: Final = 108  # l
-_ENTRY: Final = b"\x0fx-stream-offsetl"
 
 
 def stream_offset(data: bytes, at: i64, end: i64) -> i64:
@@ -67,7 +67,7 @@ def stream_offsets(messages: list[Message]) -> list[int]:
 
 
 def _searched(header: bytes) -> i64:
-    at: i64 = header.rfind(_ENTRY)
+    at: i64 = header.rfind(STREAM_OFFSET_ENTRY)
     if at < 0 or at + _SIZE + 9 > len(header):
         return -1
     return read_i64_be(header, at + _SIZE + 1)

@@ -40,7 +40,7 @@ def keys() -> str:
         choices = ", ".join(f"`{choice}`" for choice in key.choices)
         operator = "the smaller value" if key.merge == "min" else "–"
         effect = "kept only" if key.kept_only else "yes"
-        types = "all" if len(key.types) == 3 else ", ".join(key.types)
+        types = "all" if len(key.types) == len(policy_keys.UNSUPPORTED) else ", ".join(key.types)
         lines.append(f"| `{key.name}` | {choices or ACCEPTS[key.rule]} | {operator} | {effect} | {types} |")
     return "\n".join(lines)
 

@@ -36,3 +36,7 @@ ID_BASIC_ACK: Final = 60 << 16 | 80
 ID_BASIC_REJECT: Final = 60 << 16 | 90
 ID_BASIC_NACK: Final = 60 << 16 | 120
 SIZE_BASIC_ACK: Final = 13  # of the payload of a basic.ack, and of a basic.nack
+
+# How the offset of a stream's message begins in its table of headers: the name as a short string, the letter of a
+# signed 64 bit number, which follows.
+STREAM_OFFSET_ENTRY: Final = b"\x0fx-stream-offsetl"

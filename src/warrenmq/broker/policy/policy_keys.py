@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Final, final
 
 from warrenmq.broker.access.access import Refused
-from warrenmq.broker.queue.arguments import MAX_SEGMENT_BYTES
+from warrenmq.broker.queue.arguments import CLASSIC, MAX_SEGMENT_BYTES, QUORUM, STREAM
 from warrenmq.wire.erlang import json_term, list_of_pairs
 
 COUNT: Final = "count"  # integer from 0
@@ -69,6 +69,15 @@ def _key(name: str, rule: str, words: str, merge: str = FIRST, choices: str = ""
     return PolicyKey(name, rule, words, choices.split(), merge, name in KEPT_ONLY)
 
 
+_MIRRORS: Final = [
+    "ha-mode",
+    "ha-params",
+    "ha-sync-mode",
+    "ha-sync-batch-size",
+    "ha-promote-on-shutdown",
+    "ha-promote-on-failure",
+]
+
 # features Warren does not have, or has without being asked: mirrors, placement, federation, what is held in memory
 KEPT_ONLY: Final = [
     "max-in-memory-length",
@@ -78,31 +87,18 @@ KEPT_ONLY: Final = [
     "initial-cluster-size",
     "queue-leader-locator",
     "queue-master-locator",
-    "ha-mode",
-    "ha-params",
-    "ha-sync-mode",
-    "ha-sync-batch-size",
-    "ha-promote-on-shutdown",
-    "ha-promote-on-failure",
+    *_MIRRORS,
     "federation-upstream",
     "federation-upstream-set",
 ]
 
-_MIRRORS: Final = [
-    "ha-mode",
-    "ha-params",
-    "ha-sync-mode",
-    "ha-sync-batch-size",
-    "ha-promote-on-shutdown",
-    "ha-promote-on-failure",
-]
 _STREAMS_ALONE: Final = ["max-age", "stream-max-segment-size-bytes", "initial-cluster-size"]
 
 # By type of queue, the keys it knows nothing of: a policy with one of them does not apply to such queues at all.
 UNSUPPORTED: Final[dict[str, list[str]]] = {
-    "classic": ["dead-letter-strategy", "delivery-limit", "queue-leader-locator", *_STREAMS_ALONE],
-    "quorum": ["queue-mode", "queue-master-locator", *_STREAMS_ALONE, *_MIRRORS],
-    "stream": [
+    CLASSIC: ["dead-letter-strategy", "delivery-limit", "queue-leader-locator", *_STREAMS_ALONE],
+    QUORUM: ["queue-mode", "queue-master-locator", *_STREAMS_ALONE, *_MIRRORS],
+    STREAM: [
         "dead-letter-exchange",
         "dead-letter-routing-key",
         "dead-letter-strategy",

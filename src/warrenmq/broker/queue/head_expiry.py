@@ -89,10 +89,7 @@ class HeadExpiry(Timer):
             else:
                 head = fifo.pop_unread()
                 assert head is not None
-            size = head.message.size
-            broker.turn.expiries_left -= 1 if head.message.absent else 1 + (size >> 12)
-            queue.ready -= 1
-            queue.ready_bytes -= size
+            self._order.gave_up(head)
             self._keeper.give_up(head, "expired")
         if self.behind:
             self.behind = False

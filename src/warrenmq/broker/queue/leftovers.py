@@ -1,4 +1,4 @@
-"""What a purged or deleted queue held in memory, let go a slice at a time.
+"""What a purged or deleted queue, or a transaction that is over, held in memory, let go a slice at a time.
 
 Duty: to spread the work. For everybody the messages are gone when the queue says so; but freeing a million of them
 takes longer than a turn should, and nobody waits for it. Not here: the log's part, which is one batch (``log/log.py``).
@@ -35,7 +35,7 @@ class Leftovers(Timer):
             self._wait()
 
     def add_pieces(self, pieces: list[list[Any]]) -> None:
-        """The same for lists much shorter than a slice."""
+        """Nobody else needs these lists, each much shorter than a slice."""
         if len(pieces) > 1:
             self._pieces.extend(pieces)
             self._wait()

@@ -72,9 +72,7 @@ class Limits:
             entry = fifo.pop() if buried else fifo.pop_unread()
             if entry is None:
                 return True
-            turn.expiries_left -= 1 if entry.message.absent else 1 + (entry.message.size >> 12)
-            queue.ready -= 1
-            queue.ready_bytes -= entry.message.size
+            self._order.gave_up(entry)
             self._expiry.seen()
             self._keeper.give_up(entry, "maxlen")
         return True

@@ -45,6 +45,14 @@ class Order:
             i -= 1
         return self.lowest
 
+    def gave_up(self, entry: Entry) -> None:
+        """It was taken from the head for good: it waits no longer, and the turn has done so much of what it may."""
+        queue = self._queue
+        size = entry.message.size
+        queue.broker.turn.expiries_left -= 1 if entry.message.absent else 1 + (size >> 12)
+        queue.ready -= 1
+        queue.ready_bytes -= size
+
     def put_back(self, entries: list[Entry]) -> None:
         """Requeue at the original positions; oldest first in the list."""
         for entry in entries:

@@ -13,14 +13,14 @@ from typing import Final
 from librt.strings import BytesWriter, read_i16_be, read_i32_be, write_i16_be, write_i32_be, write_i64_be
 from mypy_extensions import i16, i32, i64
 
+from warrenmq.wire.constants import STREAM_OFFSET_ENTRY
 from warrenmq.wire.fields import value_end
 from warrenmq.wire.octets import Malformed, shortstr_end
 from warrenmq.wire.properties import FLAG_CONTENT_ENCODING, FLAG_CONTENT_TYPE, FLAG_HEADERS
 
-_NAME: Final = b"\x0fx-stream-offset"
+_NAME: Final = STREAM_OFFSET_ENTRY[:-1]
 _NAME_SIZE: Final = len(_NAME)
-_ENTRY: Final = _NAME + b"l"  # name and type letter; the offset follows
-_ENTRY_SIZE: Final = len(_ENTRY) + 8
+_ENTRY_SIZE: Final = len(STREAM_OFFSET_ENTRY) + 8
 
 
 def with_stream_offset(header: bytes, offset: i64) -> bytes:
@@ -42,7 +42,7 @@ def with_stream_offset(header: bytes, offset: i64) -> bytes:
     table = _others(header, at + 4, rest) if size else b""
     write_i32_be(w, i32(len(table) + _ENTRY_SIZE))
     w.write(table)
-    w.write(_ENTRY)
+    w.write(STREAM_OFFSET_ENTRY)
     write_i64_be(w, offset)
     w.write(header[rest:])
     return w.getvalue()
