@@ -1,8 +1,12 @@
 """For every test run: which build is tested, our pytest plugin when it is not installed, hypothesis's profile, and
-what can never run here is not collected (a skip is for what this machine lacks).
+what can never run here is not collected (a skip is for what this machine lacks). A run of the pure tests alone imports
+the files alone that have some.
 """
 
 from __future__ import annotations
+
+import functools
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -11,13 +15,30 @@ import warrenmq
 from warrenmq.testing import plugin
 
 # A deadline and the check for slow inputs measure the machine. A test's own list of suppressed checks
-# replaces this one, so it names too_slow again (tests/house).
-settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+# replaces this one, so it names too_slow again (tests/house). A test that wants more examples than others takes a
+# multiple of ``settings().max_examples``: what also runs compiled, where it is quicker, has fewer of them uncompiled.
+settings.register_profile(
+    "any machine",
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+    max_examples=100 if warrenmq.build_info().compiled else 30,
+)
 settings.load_profile("any machine")
 
 
 def pytest_report_header() -> str:
     return f"warren {warrenmq.__version__}: {warrenmq.build_info()}"
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    if config.option.markexpr.startswith("pure") and collection_path.name.startswith("test_"):
+        return None if names_pure(collection_path) else True
+    return None
+
+
+@functools.cache
+def names_pure(path: Path) -> bool:
+    return "mark.pure" in path.read_text()
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -34,6 +55,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def can_run(item: pytest.Item) -> bool:
+    if item.get_closest_marker("pure"):
+        assert names_pure(item.path), f"{item.nodeid} is marked pure and its file does not say it: make check misses it"
     if item.get_closest_marker("uncompiled"):
         assert item.get_closest_marker("pure"), f"{item.nodeid} is not marked pure: no run of `make test` would have it"
         return not warrenmq.build_info().compiled

@@ -244,7 +244,7 @@ KEYS = st.sampled_from(
 PART = st.dictionaries(KEYS, JSON | st.sampled_from(["/", "guest", "q", "x"]), max_size=8)
 
 
-@settings(max_examples=300)
+@settings(max_examples=3 * settings().max_examples)
 @given(
     st.dictionaries(
         st.sampled_from([section.name for section in SECTIONS]), st.lists(PART | JSON, max_size=3) | JSON, max_size=4

@@ -24,7 +24,7 @@ def everything(index: DueIndex, chunk: int) -> list[tuple[int, int]]:
     return found
 
 
-@settings(max_examples=200)
+@settings(max_examples=2 * settings().max_examples)
 @given(st.lists(st.tuples(st.sampled_from(["add", "add", "remove", "take", "after"]), pairs), max_size=120))
 def test_it_is_a_sorted_list(history: list[tuple[str, tuple[int, int]]]) -> None:
     index, model = DueIndex(), list[tuple[int, int]]()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
@@ -107,6 +108,7 @@ def modules() -> dict[str, Path]:
     return {".".join(path.relative_to(BROKER).with_suffix("").parts): path for path in sorted(paths)}
 
 
+@functools.cache
 def imports() -> dict[str, set[str]]:
     """Module -> the broker's modules that it names in an import, wherever it stands."""
     known = modules()

@@ -232,7 +232,7 @@ OPERATIONS = st.one_of(
 )
 
 
-@settings(max_examples=300)
+@settings(max_examples=3 * settings().max_examples)
 @given(st.lists(OPERATIONS, max_size=60))
 def test_outstanding_tags_are_what_a_plain_dictionary_says(entry: Entry, operations: list[tuple[str, int]]) -> None:
     unacked, model, tag = Unacked(), dict[int, Entry](), 0

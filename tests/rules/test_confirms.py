@@ -6,7 +6,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from warrenmq.testing.core import Core
@@ -255,7 +255,6 @@ def test_a_sync_confirms_all_its_messages_in_one_frame(held: Core, late: CoreCli
 TARGETS = st.sampled_from(["transient", "durable", "nowhere", "full", "both", "commit", "turn"])
 
 
-@settings(max_examples=120)
 @given(st.lists(TARGETS, max_size=40))
 def test_every_number_is_settled_exactly_once_as_it_must_be_and_never_early(steps: list[str]) -> None:
     """A model client reads acks and nacks, multiple ones too, and knows what each message must get."""

@@ -17,8 +17,6 @@ from warrenmq.testing.core import Core
 from warrenmq.testing.core_client import CoreClient
 from warrenmq.wire.methods import method_frame
 
-pytestmark = pytest.mark.pure
-
 MANY = 2 * SLICE + 100
 FEW_MORE = 10  # that locals of a test or of a frame on the stack may keep
 

@@ -111,20 +111,20 @@ def read_stream(octets: bytes, channels: bool) -> None:
         assert error.code in (501, 505)
 
 
-@settings(max_examples=300)
+@settings(max_examples=3 * settings().max_examples)
 @given(st.binary(max_size=120))
 def test_random_octets_are_only_ever_refused(octets: bytes) -> None:
     try_everything(octets)
 
 
-@settings(max_examples=300)
+@settings(max_examples=3 * settings().max_examples)
 @given(methods(), st.integers(0, 2**32))
 def test_mutated_methods_are_only_ever_refused(method: Method, seed: int) -> None:
     try_everything(mutate(method.payload(), seed))
     try_everything(mutate(method_frame(1, method.name, **method.values), seed))
 
 
-@settings(max_examples=300)
+@settings(max_examples=3 * settings().max_examples)
 @given(PROPERTIES, st.integers(0, 2**32))
 def test_mutated_headers_are_only_ever_refused(properties: Properties, seed: int) -> None:
     header = encode_header(properties, 3)
@@ -133,7 +133,7 @@ def test_mutated_headers_are_only_ever_refused(properties: Properties, seed: int
     try_everything(mutate(stream, seed))
 
 
-@settings(max_examples=200)
+@settings(max_examples=2 * settings().max_examples)
 @given(TABLES, st.integers(0, 2**32))
 def test_mutated_tables_are_only_ever_refused(table: Table, seed: int) -> None:
     octets = mutate(encode_table(table), seed)
@@ -141,7 +141,7 @@ def test_mutated_tables_are_only_ever_refused(table: Table, seed: int) -> None:
     agree_on_table(octets[4:])
 
 
-@settings(max_examples=200)
+@settings(max_examples=2 * settings().max_examples)
 @given(PROPERTIES, st.integers(0, 2**32))
 def test_quick_and_full_decode_refuse_the_same_headers(properties: Properties, seed: int) -> None:
     header = mutate(encode_header(properties, 3), seed)

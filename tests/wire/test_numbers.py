@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 from collections.abc import Iterator
 from http import HTTPStatus
 from pathlib import Path
@@ -60,24 +61,31 @@ def test_every_reply_code_has_a_name_and_a_row() -> None:
     assert {code: reply.name for code, reply in replies.REPLIES.items()} == {**named, 200: "REPLY_SUCCESS"}
 
 
+@functools.cache
+def sources() -> dict[str, list[ast.AST]]:
+    """Every node of every module."""
+    paths = sorted(SOURCES.rglob("*.py"))
+    return {path.relative_to(SOURCES).as_posix(): list(ast.walk(ast.parse(path.read_text()))) for path in paths}
+
+
 def test_a_reply_code_that_cannot_be_a_status_of_http_stands_nowhere_but_in_the_table() -> None:
     codes = set(replies.REPLIES) - {status.value for status in HTTPStatus}
     assert {replies.NO_ROUTE, replies.CONNECTION_FORCED} <= codes
     found: list[str] = []
-    for path in SOURCES.rglob("*.py"):
-        if path.relative_to(SOURCES).as_posix() == "wire/replies.py":
+    for path, nodes in sources().items():
+        if path == "wire/replies.py":
             continue
-        for node in ast.walk(ast.parse(path.read_text())):
+        for node in nodes:
             if isinstance(node, ast.Constant) and type(node.value) is int and node.value in codes:
-                found.append(f"{path.name}:{node.lineno}: {node.value}")
+                found.append(f"{path}:{node.lineno}: {node.value}")
     assert found == []
 
 
 def calls() -> Iterator[tuple[str, ast.Call]]:
-    for path in SOURCES.rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text())):
+    for path, nodes in sources().items():
+        for node in nodes:
             if isinstance(node, ast.Call):
-                yield f"{path.relative_to(SOURCES)}:{node.lineno}", node
+                yield f"{path}:{node.lineno}", node
 
 
 def number(node: ast.expr) -> bool:
@@ -87,7 +95,7 @@ def number(node: ast.expr) -> bool:
 def test_nobody_writes_a_reply_code_or_a_method_id_as_a_number() -> None:
     found: list[str] = []
     for where, call in calls():
-        name = ast.unparse(call.func).rpartition(".")[2]
+        name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
         places = [CODES[name]] if name in CODES else []
         places += IDS.get(name, ())
         arguments = [call.args[place] for place in places if place < len(call.args)]
