@@ -361,6 +361,9 @@ def rotten_broker(folder: Path, count: int = 5, rotten: int = 2) -> Broker:
     return broker
 
 
+OTHER_TWO = [body(3).decode(), body(4).decode()]
+
+
 def taken(broker: Broker, count: int) -> list[bytes]:
     with Connection(broker.url) as connection:
         channel = connection.channel()
@@ -395,6 +398,22 @@ def test_the_operator_sees_it_in_a_health_check_a_metric_and_a_list_and_drops_it
         assert http.delete(f"{api}/damaged/{one['id']}").status_code == 204
         assert http.get(f"{api}/damaged").json() == [] and http.get(check).status_code == 200
         assert "warren_damaged_messages 0.0\n" in http.get(f"{broker.http_url}/metrics").text
+
+
+def test_whoever_looks_at_the_queue_sees_it_before_and_after_it_was_set_aside(tmp_path: Path, http: web.Client) -> None:
+    broker = rotten_broker(tmp_path)
+    with broker:
+        peek = f"{broker.http_url}/api/queues/%2F/q/peek"
+        before = http.get(peek).json()["items"]
+        assert [item["state"] for item in before] == ["waiting", "waiting", "damaged", "waiting", "waiting"]
+        assert [item["payload"] for item in before] == [body(0).decode(), body(1).decode(), "", *OTHER_TWO]
+        assert taken(broker, 3) == others(2, count=4)
+        page = http.get(peek).json()
+        assert [(item["position"], item["state"]) for item in page["items"]] == [(3, "damaged"), (5, "waiting")]
+        assert page["messages_held"] == 1
+        (one,) = http.get(f"{broker.http_url}/api/damaged").json()
+        assert page["items"][0]["held"] == {"reason": "its checksum does not match", "id": one["id"]}
+        assert http.get(peek, params={"text": "message"}).json()["items"][0]["position"] == 5
 
 
 def test_the_command_line_lists_and_drops(tmp_path: Path) -> None:

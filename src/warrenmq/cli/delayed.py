@@ -10,9 +10,9 @@ from urllib.parse import urlencode
 import typer
 
 from warrenmq.cli._api import Answer, Api, Failure, segment
+from warrenmq.cli._units import milliseconds
 
 DEFAULT_URL = "http://guest:guest@127.0.0.1:15672"
-UNITS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 
 Url = Annotated[str, typer.Option("--url", "-u", envvar="WARREN_HTTP_URL", help="Address of the management API.")]
 Vhost = Annotated[str, typer.Option("--vhost", "-p", help="Virtual host.")]
@@ -167,11 +167,10 @@ def _path(vhost: str, id: str, action: str, exchange: str | None) -> str:
 
 
 def _milliseconds(text: str) -> int:
-    number = text.rstrip("abcdefghijklmnopqrstuvwxyz")
-    unit = text[len(number) :] or "ms"
-    if not number.isascii() or not number.isdigit() or unit not in UNITS:
-        _stop(f"'{text}' is no time span: milliseconds, or a number with {', '.join(UNITS)}")
-    return int(number) * UNITS[unit]
+    try:
+        return milliseconds(text)
+    except ValueError as error:
+        _stop(str(error))
 
 
 def _stop(reason: str) -> NoReturn:

@@ -166,7 +166,7 @@ class HttpApi:
 
     def positions(self, queue: str) -> tuple[int, int, int]:
         """First position, one behind the last, and how many messages wait."""
-        status, answer = self.call("GET", f"{self._peek(queue)}?count=0")
+        status, answer = self.call("GET", f"{self._peek(queue)}?count=0&state=waiting")
         if status != 200 or not isinstance(answer, dict):
             raise BrokerLost(f"queue '{queue}' cannot be looked at: {status} {_reason(answer)}")
         return int(answer["first"]), int(answer["end"]), int(answer["messages"])

@@ -365,6 +365,16 @@ def _plain(field: Field) -> object:
     return value
 
 
+def as_text(field: Field) -> str:
+    """A value as people write it in a filter."""
+    value = field.value
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "backslashreplace")
+    return str(value)
+
+
 def from_python(values: Mapping[str, object]) -> Table:
     """Types as RabbitMQ's HTTP API gives them to JSON (integers become ``l``). A Field keeps its own type."""
     return {name: field_of(value) for name, value in values.items()}

@@ -9,12 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final, final
 
+from warrenmq.broker.channel.channel import Channel
 from warrenmq.broker.channel.session import Session
 from warrenmq.broker.channel.settling import Unsettled
 from warrenmq.broker.connection import reports
 from warrenmq.broker.connection.attendance import Attendance
 from warrenmq.broker.connection.connection import Connection
 from warrenmq.broker.core import Core
+from warrenmq.broker.queue.held import Deliveries, Holder
 from warrenmq.broker.queue.queue import Entry, Queue
 
 
@@ -52,17 +54,45 @@ class Connections(Attendance):
             reports.about("info", "connection_closed", connection, reason)
 
     def pieces_with(self, queue: Queue) -> list[list[Entry | None]]:
+        return [some.entries for some in self.deliveries_of(queue)]
+
+    def deliveries_of(self, queue: Queue) -> list[Deliveries]:
         """What is with consumers, or on its way back from them, among others' and gaps: copies, as they are at this
         moment, which takes next to no time."""
-        found: list[list[Entry | None]] = []
+        found: list[Deliveries] = []
         if queue.unacked > 0:
             for connection in self._all:
                 for channel in connection.channels.values():
+                    holder = ChannelHolder(channel)
                     if channel.outstanding.unacked.count > 0:
-                        found.append(channel.outstanding.unacked.copied())
+                        found.append(Deliveries(queue, channel.outstanding.unacked.copied(), holder))
                     if channel.tx is not None:
-                        found.extend(channel.tx.pieces())
+                        for piece in channel.tx.pieces():
+                            found.append(Deliveries(queue, piece, holder))
             for job in self._jobs.waiting:
                 if isinstance(job, Unsettled):
-                    found.append([*job.entries_left()])
+                    found.append(Deliveries(queue, [*job.entries_left()], NOBODY))
         return found
+
+
+@final
+class ChannelHolder(Holder):
+    """A channel, as the holder of what was delivered on it."""
+
+    def __init__(self, channel: Channel) -> None:
+        self._channel: Final = channel
+
+    def describe(self) -> dict[str, object]:
+        connection = self._channel.connection
+        return {"connection": connection.name, "channel": int(self._channel.number), "user": connection.username}
+
+
+@final
+class OnItsWay(Holder):
+    """Nobody any more: a job settles it or gives it back."""
+
+    def describe(self) -> dict[str, object]:
+        return {}
+
+
+NOBODY: Final = OnItsWay()

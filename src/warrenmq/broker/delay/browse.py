@@ -15,7 +15,7 @@ from warrenmq.broker.delay.schedule import Schedule
 from warrenmq.broker.message import packed_keys_of, unpack_keys
 from warrenmq.broker.records import Content
 from warrenmq.log.format import LogError, StoredMessage
-from warrenmq.wire.fields import Field
+from warrenmq.wire.fields import as_text
 
 BEFORE_ALL: Final = -1
 LAST_KEY: Final = 0x7FFFFFFFFFFFFFFF
@@ -78,19 +78,9 @@ class Filter:
             return False
         for name, value in self.headers.items():
             field = content.headers.get(name)
-            if field is None or shown(field) != value:
+            if field is None or as_text(field) != value:
                 return False
         return True
-
-
-def shown(field: Field) -> str:
-    """A header's value as people write it in a filter."""
-    value = field.value
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, bytes):
-        return value.decode("utf-8", "backslashreplace")
-    return str(value)
 
 
 @final

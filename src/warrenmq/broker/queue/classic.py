@@ -104,6 +104,8 @@ class ClassicQueue(Queue, GivesUp):
         self._moved_batch = batch
 
     def publish(self, message: Message, expires_at: i64) -> None:
+        if not self.dirty:
+            self.mark_dirty()
         position = self.next_position
         self.next_position = position + 1
         self.published += 1
@@ -125,8 +127,6 @@ class ClassicQueue(Queue, GivesUp):
             entry = Entry(message, self, position)
             entry.expires_at = expires_at
             fifo.push(entry)
-        if not self.dirty:
-            self.mark_dirty()
         if self.eager:
             self.drain()
             if self.settings.overflow == DROP_HEAD:
@@ -262,7 +262,6 @@ class ClassicQueue(Queue, GivesUp):
         self.fetched_nothing += 1
 
     def promise_pending(self) -> bool:
-        """Must an answer that carries a message wait for the log?"""
         if self.broker.pressure.log_failing:
             return False
         return self._moved_batch > self.broker.log.synced or (self.durable and not self.promise_kept())
@@ -377,7 +376,6 @@ class ClassicQueue(Queue, GivesUp):
             self._expiry.arm()
 
     def places(self, first: i64, end: i64, most: i64) -> list[Place]:
-        """Where what waits here is, by position from ``first`` up to ``end``: for somebody who only looks."""
         return self._order.places(first, end, most)
 
     def head_timestamp(self) -> int | None:
@@ -414,6 +412,7 @@ class ClassicQueue(Queue, GivesUp):
         self._order.of(priority).push_packed(address, position, size, flags | PERSISTENT, expires_at)
 
     def recovered(self) -> None:
+        super().recovered()
         self.leases.restored()
         if self._expiry.possible:
             self._expiry.arm()

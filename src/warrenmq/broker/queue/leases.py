@@ -67,6 +67,10 @@ class Leases(Lessor):
     def all(self, owner: str = "") -> list[Lease]:
         return [lease for lease in self._leases.values() if not lease.returning and (not owner or lease.owner == owner)]
 
+    def holding(self) -> list[Lease]:
+        """All that hold something, those on their way back as well."""
+        return [lease for lease in self._leases.values() if lease.left > 0]
+
     # -- taking ------------------------------------------------------------------------------------------------
 
     def create(self, count: i64, max_bytes: i64, ttl: i64, owner: str, key: str) -> Lease:

@@ -181,6 +181,9 @@ class Letters(Posted):
         self.bytes = 0
         self.queue.broker.timers.cancel(self._retry)
 
+    def all(self) -> list[Letter]:
+        return list(self._waiting.values())
+
     def addresses(self) -> list[i64]:
         """Where the log keeps them."""
         return [letter.address for letter in self._waiting.values()]

@@ -18,7 +18,9 @@ from mypy_extensions import i64, trait
 from warrenmq.broker.message import Message
 from warrenmq.broker.queue import holder
 from warrenmq.broker.queue.arguments import CLASSIC, STREAM, QueueSettings, queue_type, settings
-from warrenmq.broker.queue.aside import Aside
+from warrenmq.broker.queue.arrivals import Arrivals
+from warrenmq.broker.queue.aside import Aside, Damaged
+from warrenmq.broker.queue.place import Place
 from warrenmq.broker.queue.surroundings import Surroundings
 from warrenmq.broker.records import Binding, Destination, Exchange, Resource
 from warrenmq.broker.services.held_deliveries import Promised
@@ -168,6 +170,7 @@ class Queue(Destination, Delivering, Promised):
         self.eager: bool = False  # must each publish be settled before the next? (limits)
         self.failed: bool = False  # by a fault: accepts nothing any more
         self.next_position: i64 = 1
+        self.arrivals: Final = Arrivals()
         self.ready: i64 = 0
         self.ready_bytes: i64 = 0
         self.unacked: i64 = 0
@@ -247,7 +250,16 @@ class Queue(Destination, Delivering, Promised):
         """There may be something to deliver: look at the end of the turn."""
         if not self.dirty:
             self.dirty = True
-            self.broker.turn.dirty.append(self)
+            turn = self.broker.turn
+            turn.dirty.append(self)
+            if turn.now >= self.arrivals.due:
+                self._mark_arrivals(turn.now)
+
+    def _mark_arrivals(self, now: i64) -> None:
+        if self.ready == 0 and self.unacked == 0:
+            self.arrivals.begin(self.next_position, now)
+        else:
+            self.arrivals.mark(self.next_position, now)
 
     def deliver_now(self) -> None:
         """The end of the turn. A queue that fails, on a disk that cannot be read say, does not keep the others from
@@ -343,6 +355,31 @@ class Queue(Destination, Delivering, Promised):
             self._aside = Aside(broker, broker.damaged, self.id, "queue", self.vhost.name, self.name.name, in_place)
         self._aside.put(position, address, size, holder.pack(priority, size, redelivered), expires_at)
 
+    # -- looking ---------------------------------------------------------------------------------------------------
+
+    def places(self, first: i64, end: i64, most: i64) -> list[Place]:
+        """Where what waits here is, by position from ``first`` up to ``end``: for somebody who only looks."""
+        raise NotImplementedError
+
+    def visible_end(self) -> i64:
+        """One behind the last position that may be looked at."""
+        return self.next_position
+
+    def came_at(self, position: i64) -> i64:
+        """When the message at this position came; earlier than that where ``knows_arrival`` says no."""
+        return self.arrivals.since(position)
+
+    def knows_arrival(self, position: i64) -> bool:
+        return self.arrivals.is_known(position)
+
+    def promise_pending(self) -> bool:
+        """Must an answer that carries a message wait for the log?"""
+        return False
+
+    def damaged(self) -> list[Damaged]:
+        """What was set aside."""
+        return [] if self._aside is None else list(self._aside.kept.values())
+
     # -- consumers -------------------------------------------------------------------------------------------------
 
     def consumer_count(self) -> int:
@@ -426,4 +463,5 @@ class Queue(Destination, Delivering, Promised):
         """The log knows a dead letter that waits here for its targets; only quorum queues have those."""
 
     def recovered(self) -> None:
-        """That was all the log has."""
+        """That was all the log has. It does not say when a message came."""
+        self.arrivals.begin(self.next_position, self.broker.turn.now)

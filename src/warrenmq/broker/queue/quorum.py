@@ -17,7 +17,7 @@ from warrenmq.broker.message import Message, with_properties
 from warrenmq.broker.queue import holder, paging
 from warrenmq.broker.queue.arguments import REJECT_PUBLISH
 from warrenmq.broker.queue.classic import ClassicQueue
-from warrenmq.broker.queue.letters import LetterKeeper, Letters
+from warrenmq.broker.queue.letters import Letter, LetterKeeper, Letters
 from warrenmq.broker.queue.office import DeadLetterOffice, Outstanding
 from warrenmq.broker.queue.page import PERSISTENT, REDELIVERED
 from warrenmq.broker.queue.queue import Consumer, Declaration, Entry, Realm
@@ -109,6 +109,10 @@ class QuorumQueue(ClassicQueue, LetterKeeper):
 
     def letters_waiting(self) -> tuple[int, int]:
         return len(self._letters), self._letters.bytes
+
+    def letters(self) -> list[Letter]:
+        """Those that wait for their targets."""
+        return self._letters.all()
 
     def recovered_letter(self, position: i64, address: i64, size: i64, reason: str) -> None:
         if position >= self.next_position:

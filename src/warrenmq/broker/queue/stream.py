@@ -18,6 +18,7 @@ from warrenmq.broker.message import Message, Origin, message_from
 from warrenmq.broker.queue import holder
 from warrenmq.broker.queue.arguments import interval_ms
 from warrenmq.broker.queue.consumer_arguments import STREAM_OFFSET, offset_text
+from warrenmq.broker.queue.place import Place
 from warrenmq.broker.queue.queue import Consumer, Declaration, Realm
 from warrenmq.broker.queue.replay import ReplayQueue
 from warrenmq.broker.queue.stream_header import with_stream_offset
@@ -264,6 +265,34 @@ class StreamQueue(ReplayQueue):
                     return page.first + i
                 i += 1
         return self.next_position
+
+    def visible_end(self) -> i64:
+        return self._committed
+
+    def came_at(self, position: i64) -> i64:
+        page = self._page_of(position)
+        return page.times[position - page.first]
+
+    def knows_arrival(self, position: i64) -> bool:
+        return True
+
+    def places(self, first: i64, end: i64, most: i64) -> list[Place]:
+        at = first if first > self._first else self._first
+        if end > self._committed:
+            end = self._committed
+        out: list[Place] = []
+        while at < end and len(out) < most:
+            page = self._page_of(at)
+            i = at - page.first
+            while i < len(page.addresses) and at < end and len(out) < most:
+                if int(at) not in self._damaged:
+                    message: Message | None = None
+                    if self._recent and at >= self._recent_first:
+                        message = self._recent[at - self._recent_first]
+                    out.append(Place(at, page.sizes[i], False, 0, page.addresses[i], message))
+                at += 1
+                i += 1
+        return out
 
     def skip(self, at: i64) -> i64:
         if self._damaged:

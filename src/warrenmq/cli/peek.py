@@ -1,0 +1,114 @@
+"""`warren peek`: what is in a queue, waiting or held, over the management API. Nothing is taken or changed."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Annotated, Any
+from urllib.parse import urlencode
+
+import typer
+
+from warrenmq.cli._api import segment
+from warrenmq.cli._filters import (
+    DEFAULT_URL,
+    Command,
+    Header,
+    Json,
+    Key,
+    Larger,
+    Older,
+    Smaller,
+    Text,
+    Url,
+    Vhost,
+    Younger,
+    table,
+)
+from warrenmq.cli._units import in_words
+
+PAGE = 1000
+BODY = 1 << 20  # octets shown of one
+
+
+def register(app: typer.Typer) -> None:
+    app.command("peek")(peek)
+
+
+def peek(
+    queue: Annotated[str, typer.Argument(help="The queue, or a stream.")],
+    vhost: Vhost = "/",
+    held: Annotated[bool, typer.Option("--held", help="Only what is held: unacked, leased ...")] = False,
+    waiting: Annotated[bool, typer.Option("--waiting", help="Only what waits.")] = False,
+    header: Header = None,
+    key: Key = None,
+    older: Older = None,
+    younger: Younger = None,
+    larger: Larger = None,
+    smaller: Smaller = None,
+    text: Text = None,
+    first: Annotated[int, typer.Option("--from", min=0, help="Begin at this position or offset.")] = 0,
+    limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="Show at most so many.")] = 100,
+    as_json: Json = False,
+    body: Annotated[bool, typer.Option("--body", help="Show bodies, up to a mebibyte each.")] = False,
+    url: Url = DEFAULT_URL,
+) -> None:
+    """Look at the messages of a queue, the oldest first. Nobody notices: nothing is taken, held or marked."""
+    command = Command("peek", url)
+    if held and waiting:
+        command.stop("--held and --waiting: choose one, or neither for both")
+    query: dict[str, Any] = command.filters(header, key, older, younger, larger, smaller, text)
+    query["state"] = "held" if held else "waiting" if waiting else "all"
+    query["truncate"] = BODY if body else 0
+    items: list[Any] = []
+    end: int | None = None
+    at = first
+    while len(items) < limit and (end is None or at < end):
+        asked = {**query, "first": at, "count": min(PAGE, limit - len(items))}
+        if end is not None:
+            asked["end"] = end
+        page = command.ask("GET", f"/queues/{segment(vhost)}/{segment(queue)}/peek?{urlencode(asked, doseq=True)}")
+        items += page["items"]
+        end, at = page["end"], page["next"]
+    if as_json:
+        print(json.dumps(items, indent=2, ensure_ascii=False))
+        return
+    _show(items, body)
+    if end is not None and at < end:
+        print(f"{len(items)} shown; more from position {at} on: --from {at}", file=sys.stderr)
+
+
+def _show(items: list[Any], body: bool) -> None:
+    rows = [("POSITION", "STATE", "AGE", "HELD", "EXCHANGE", "ROUTING KEY", "BYTES", "BY")]
+    for one in items:
+        held = one.get("held", {})
+        rows.append(
+            (
+                str(one["position"]),
+                one["state"] + (", redelivered" if one["redelivered"] and not held else ""),
+                (">" if one.get("age_at_least") else "") + in_words(one["age_ms"]),
+                in_words(held["held_ms"]) if "held_ms" in held else "",
+                one["exchange"],
+                one["routing_key"],
+                str(one["payload_bytes"]),
+                _holder(held),
+            )
+        )
+    if not body:
+        table(rows)
+        return
+    for row, one in zip(rows[1:], items, strict=True):
+        print("  ".join(value for value in row if value))
+        print(one["payload"] if one["payload_encoding"] == "string" else f"base64:{one['payload']}")
+
+
+def _holder(held: dict[str, Any]) -> str:
+    words = []
+    if "connection" in held:
+        words.append(f"{held.get('consumer_tag', 'basic.get')} on {held['connection']} ({held['channel']})")
+    if "lease" in held:
+        words.append(f"lease {held['lease']}" + (f" of {held['owner']}" if "owner" in held else ""))
+        words.append(f"until {held['until']}")
+    if "reason" in held:
+        words.append(held["reason"])
+    return ", ".join(words)
