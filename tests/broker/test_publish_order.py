@@ -29,6 +29,7 @@ FAULTS: list[tuple[str, dict[str, object], str]] = [
     ("expiration", {"expiration": "soon"}, "invalid expiration 'soon'"),
     ("CC and BCC", {"CC": "not a list"}, "unacceptable_type_in_header"),
     ("delivery mode", {"delivery_mode": 9}, "delivery_mode_unknown"),
+    ("receipt", {"x-receipt": ""}, "invalid x-receipt ''"),
 ]
 PROPERTIES = ("reply_to", "user_id", "expiration", "delivery_mode")
 
@@ -55,8 +56,7 @@ def publish(client: CoreClient, *faults: dict[str, object]) -> str:
     properties = Properties()
     for name in PROPERTIES:
         setattr(properties, name, wanted.get(name))
-    if "CC" in wanted:
-        properties.headers = {"CC": Field("S", str(wanted["CC"]))}
+    properties.headers = {name: Field("S", str(wanted[name])) for name in ("CC", "x-receipt") if name in wanted}
     client.take()
     body = wanted["body"]
     assert isinstance(body, bytes)
@@ -131,7 +131,7 @@ def test_a_message_takes_the_stages_in_the_order_of_the_list(tmp_path: Path) -> 
             met.append(name)
 
     properties = Properties()
-    properties.headers = {"CC": Field("A", [Field("S", "nobody")])}
+    properties.headers = {"CC": Field("A", [Field("S", "nobody")]), "x-receipt": Field("S", "q")}
     sys.setprofile(note)
     try:
         client.publish("amq.topic", "q", b"x", properties, mandatory=True)

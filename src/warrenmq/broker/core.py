@@ -20,6 +20,7 @@ from warrenmq.broker.node import Node
 from warrenmq.broker.parameters import Parameters
 from warrenmq.broker.queue.queue import Queue
 from warrenmq.broker.queue.surroundings import Surroundings
+from warrenmq.broker.receipts.receipts import Receipts
 from warrenmq.broker.records import INTERNAL, Exchange, Resource
 from warrenmq.broker.replies import DirectReplies
 from warrenmq.broker.vhost.registry import Elsewhere, Registry
@@ -42,6 +43,7 @@ class Core(Clients, Elsewhere):
         self.delay: Final = Delays(services, self.vhosts)
         self.dead_letters: Final = DeadLetters(services, self.delay)
         self.durability: Final = Durability(services, self.vhosts, self.delay, self)
+        self.receipts: Final = Receipts(services, self.vhosts, self.durability, self.replies)
         self.registry: Final = Registry(services, self.dead_letters, self, self)
         self.undecided: Final = Undecided(services, self.registry.policies, self.vhosts)
 

@@ -30,6 +30,7 @@ BANNERS = {
     "list_topic_permissions": 'Listing topic permissions for vhost "{vhost}" ...',
     "list_user_topic_permissions": 'Listing topic permissions for user "{0}" ...',
     "add_vhost": 'Adding vhost "{0}" ...',
+    "update_vhost_metadata": 'Updating metadata of vhost "{0}" ...',
     "delete_vhost": 'Deleting vhost "{0}" ...',
     "set_vhost_tags": 'Setting tags for virtual host "{0}" to {rest} ...',
     "list_vhosts": "Listing vhosts ...",

@@ -45,6 +45,7 @@ def _table(*rows: tuple[Callable[[Call], Result], int, int | None, str]) -> dict
 
 
 COLUMNS = "[-p VHOST] [COLUMN ...]"
+METADATA = "[--description TEXT] [--tags TAGS] [--default-queue-type TYPE] [--nack-unroutable true|false]"
 VERBS = _table(
     (who.add_user, 1, 2, "USER [PASSWORD]"),
     (who.delete_user, 1, 1, "USER"),
@@ -62,7 +63,8 @@ VERBS = _table(
     (who.clear_topic_permissions, 1, 2, "[-p VHOST] USER [EXCHANGE]"),
     (who.list_topic_permissions, 0, 0, "[-p VHOST]"),
     (who.list_user_topic_permissions, 1, 1, "USER"),
-    (settings.add_vhost, 1, 1, "VHOST [--description TEXT] [--tags TAGS] [--default-queue-type TYPE]"),
+    (settings.add_vhost, 1, 1, f"VHOST {METADATA}"),
+    (settings.update_vhost_metadata, 1, 1, f"VHOST {METADATA}"),
     (settings.delete_vhost, 1, 1, "VHOST"),
     (settings.set_vhost_tags, 1, None, "VHOST [TAG ...]"),
     (settings.list_vhosts, 0, None, "[COLUMN ...]"),

@@ -57,6 +57,7 @@ VALUED = {
     "description",
     "tags",
     "default-queue-type",
+    "nack-unroutable",
     "unit",
     "within",
     "pid",

@@ -166,7 +166,7 @@ async def publish(call: Call) -> Routed:
             routed, acked = await channel.publish(exchange_name(call), wanted.routing_key, properties, payload)
         except AmqpError as error:
             raise bad_request(f"{error.code} {error.text}") from None
-    if not acked:
+    if not acked and (routed or not vhost.nack_unroutable):
         raise bad_request("rejected Unable to publish message. Check queue limits.")
     return Routed(routed)
 

@@ -198,6 +198,8 @@ def _metrics(bridge: Bridge, queues: Queues, per_object: bool) -> Iterator[Metri
     yield counter("warren_delayed_delivered", "Total delayed messages that a queue took when due", int(delay.delivered))
     yield counter("warren_delayed_cancelled", "Total delayed messages cancelled", int(delay.cancelled))
     yield counter("warren_delayed_undeliverable", "Total delayed messages no queue took", int(delay.undeliverable))
+    yield counter("warren_receipts_sent", "Total receipts that a queue or a channel took", int(broker.receipts.sent))
+    yield counter("warren_receipts_lost", "Total receipts that nobody took", int(broker.receipts.lost))
     http_connections = bridge.http_connections
     dropped = CounterMetricFamily(
         "warren_http_connections_dropped", "Total HTTP connections dropped, by reason", labels=["reason"]

@@ -58,6 +58,7 @@ class VhostDeclaration(Struct):
     tags: Json = None
     tracing: bool | None = None
     default_queue_type: str | None = None
+    nack_unroutable: bool | None = None
 
 
 class UserDeclaration(Struct):

@@ -56,6 +56,8 @@ async def put_vhost(call: Call) -> object:
             vhost.tags = tags
         if wanted.default_queue_type is not None:
             vhost.default_queue_type = wanted.default_queue_type
+        if wanted.nack_unroutable is not None:
+            vhost.nack_unroutable = wanted.nack_unroutable
         if wanted.tracing is not None:
             vhost.set_tracing(wanted.tracing)
         vhost.save()

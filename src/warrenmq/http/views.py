@@ -199,12 +199,15 @@ def vhost_info(bridge: Bridge, vhost: VHost) -> VhostInfo:
     connected = [one for one in bridge.broker.connections if one.vhost is vhost]
     received = sum(int(one.input.received) for one in connected)
     sent = sum(int(one.output.sent) for one in connected)
+    metadata: dict[str, object] = {"description": vhost.description, "tags": list(vhost.tags)}
+    if vhost.nack_unroutable:
+        metadata["nack_unroutable"] = True
     return VhostInfo(
         name=vhost.name,
         description=vhost.description,
         tags=list(vhost.tags),
         default_queue_type=vhost.default_queue_type or "undefined",
-        metadata={"description": vhost.description, "tags": list(vhost.tags)},
+        metadata=metadata,
         tracing=vhost.tracing,
         cluster_state={bridge.node: "running"},
         messages=totals.messages,

@@ -46,6 +46,8 @@ MARK_BCC: Final = 2
 MARK_DELAY: Final = 4  # x-delay
 MARK_DELIVER_AT: Final = 8  # x-deliver-at
 MARK_DELAY_OTHER: Final = 16  # x-delay-id, x-delay-cancel, x-delay-every ...
+MARK_RECEIPT: Final = 32  # x-receipt
+MARK_LEAST: Final = 64  # x-confirm-min-queues
 
 
 @final
@@ -174,9 +176,14 @@ def _mark(data: bytes, at: i64, size: i64) -> i64:
         return MARK_CC if size == 2 and data[at + 1] == 67 else 0
     if first == 66:  # B
         return MARK_BCC if size == 3 and data[at + 1] == 67 and data[at + 2] == 67 else 0
-    if first != 120 or size < 7 or data[at + 1] != 45 or data[at + 2] != 100 or data[at + 3] != 101:  # x - d e
+    if first != 120 or size < 7 or data[at + 1] != 45:  # x -
         return 0
-    if data[at + 4] != 108:  # l
+    third: i64 = data[at + 2]
+    if third == 114:  # r
+        return MARK_RECEIPT if size == 9 and data[at : at + 9] == b"x-receipt" else 0
+    if third == 99:  # c
+        return MARK_LEAST if size == 20 and data[at : at + 20] == b"x-confirm-min-queues" else 0
+    if third != 100 or data[at + 3] != 101 or data[at + 4] != 108:  # d e l
         return 0
     name = data[at : at + size]
     if name == b"x-delay":

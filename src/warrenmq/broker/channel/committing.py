@@ -15,9 +15,11 @@ from mypy_extensions import i64
 
 from warrenmq.broker.channel.settling import FEW, GiveBack, Settle, Unsettled, in_groups
 from warrenmq.broker.channel.transaction import ACK, NACK_OR_REJECT, REQUEUE, BufferedAck
+from warrenmq.broker.publish.accounting import deliver_as_wished
 from warrenmq.broker.publish.outcomes import deliver
 from warrenmq.broker.publish.publishing import Uncommitted, forget
 from warrenmq.broker.queue.queue import Entry, Queue
+from warrenmq.broker.receipts.receipt import Receipt
 from warrenmq.wire.methods import SPECS_BY_NAME, method_frame
 from warrenmq.wire.replies import NOT_IMPLEMENTED, PRECONDITION_FAILED, AmqpError
 
@@ -51,6 +53,7 @@ class Commit(Unsettled):
         self._queued: bool = False  # has a queue got a message?
         self._part: Unsettled | None = None  # the acknowledgement that takes several turns
         self._told: bool = False  # the answer stands in line
+        self._receipts: list[Receipt] = []  # to be sent when all of it is done
 
     def step(self) -> bool:
         channel = self._channel
@@ -192,7 +195,14 @@ class Commit(Unsettled):
             self._queued = self._queued or len(queues) > 0
             p.message.moved = True  # with the rest of its transaction or not at all: a failing disk takes no part back
             channel.publishing.large_body = p.body
-            deliver(channel.publishing, p.exchange, p.message, queues, p.routed, p.mandatory, 0, True)
+            if p.wish is not None:
+                receipt = deliver_as_wished(
+                    channel.publishing, p.exchange, p.message, queues, p.routed, p.mandatory, 0, p.wish, True
+                )
+                if receipt is not None:
+                    self._receipts.append(receipt)
+            else:
+                deliver(channel.publishing, p.exchange, p.message, queues, p.routed, p.mandatory, 0, True)
             channel.publishing.large_body = None
             if p.body is not None:
                 p.body.abandon()  # unless a queue or a schedule took it
@@ -241,6 +251,9 @@ class Commit(Unsettled):
     def _answer(self) -> None:
         """What was published is with its queues when commit-ok comes; what went back to them is delivered behind it."""
         channel = self._channel
+        for receipt in self._receipts:
+            receipt.committed = True
+            channel.broker.receipts.owe(receipt, self._logs)
         if self._told:
             channel.answers.commit_is_over(self._logs)
             return

@@ -186,9 +186,9 @@ class Reader:
             if self._exchange_named(resource) is None:
                 matcher = create(type, {}, self._random)
                 self._exchanges[resource] = Exchange(resource, type, True, False, internal, {}, matcher)
-        self.plan.vhosts.append(
-            PlannedVhost(name, description, tags, "" if queue_type == "undefined" else queue_type, part.flag("tracing"))
-        )
+        nacks = part.flag("nack_unroutable") or metadata.flag("nack_unroutable")
+        default = "" if queue_type == "undefined" else queue_type
+        self.plan.vhosts.append(PlannedVhost(name, description, tags, default, part.flag("tracing"), nacks))
 
     def _known_user(self, part: Part) -> str:
         user = part.text("user")

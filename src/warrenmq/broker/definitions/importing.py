@@ -98,12 +98,13 @@ def _user(broker: Core, user: PlannedUser) -> None:
 
 
 def _vhost(broker: Core, planned: PlannedVhost, username: str) -> None:
-    if planned.name in broker.vhosts and not (planned.description or planned.tags or planned.default_queue_type):
+    if planned.name in broker.vhosts and not planned.says_something():
         return
     vhost = broker.add_vhost(planned.name, username)
     vhost.description = planned.description
     vhost.tags = planned.tags
     vhost.default_queue_type = planned.default_queue_type
+    vhost.nack_unroutable = planned.nack_unroutable
     if planned.tracing:
         vhost.set_tracing(True)
     vhost.save()

@@ -26,12 +26,25 @@ class PlannedUser:
 class PlannedVhost:
     """A virtual host as the definitions describe it."""
 
-    def __init__(self, name: str, description: str, tags: list[str], default_queue_type: str, tracing: bool) -> None:
+    def __init__(
+        self,
+        name: str,
+        description: str,
+        tags: list[str],
+        default_queue_type: str,
+        tracing: bool,
+        nack_unroutable: bool,
+    ) -> None:
         self.name: Final = name
         self.description: Final = description
         self.tags: Final = tags
         self.default_queue_type: Final = default_queue_type
         self.tracing: Final = tracing
+        self.nack_unroutable: Final = nack_unroutable
+
+    def says_something(self) -> bool:
+        """Is there more to it than its name?"""
+        return bool(self.description or self.tags or self.default_queue_type or self.nack_unroutable)
 
 
 @final

@@ -104,6 +104,15 @@ class Delays(Kept):
             total += len(schedule)
         return total
 
+    def request(self, routed: Routed) -> Request:
+        """What a publish that has to wait asks for."""
+        return read(routed.headers, self._broker.turn.now)
+
+    def finds(self, exchange: Exchange, id: str) -> bool:
+        """Does a message of this id wait there?"""
+        schedule = self._schedules.get(exchange)
+        return schedule is not None and schedule.find(id) is not None
+
     # -- in ----------------------------------------------------------------------------------------------------
 
     def check(self, sender: Sender, routed: Routed) -> list[Resource]:

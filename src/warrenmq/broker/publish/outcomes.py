@@ -42,9 +42,12 @@ def deliver(
     mandatory: bool,
     number: i64,
     promised: bool = False,
-) -> None:
-    """Put a message into its queues and tell its publisher, now or when the log has it. ``promised``: the queues were
-    asked before and do not refuse it."""
+    too_few: bool = False,
+) -> i64:
+    """Put a message into its queues and tell its publisher, now or when the log has it. Returns the outcome.
+
+    ``promised``: the queues were asked before and do not refuse it. ``too_few``: it is nacked whoever takes it, because
+    fewer queues do than it asks for."""
     publishing.published += 1
     exchange.messages_in += 1
     exchange.messages_out += len(queues)
@@ -65,7 +68,8 @@ def deliver(
     if message.batch:
         publishing.teller.charge(message.batch, message.size)
     if number or outcome >= NO_ROUTE:  # else nobody is to be told anything
-        tell(publishing, exchange, message, queues, outcome, mandatory, number)
+        tell(publishing, exchange, message, queues, outcome, mandatory, number, too_few)
+    return outcome
 
 
 def keep(
@@ -90,6 +94,7 @@ def tell(
     outcome: i64,
     mandatory: bool,
     number: i64,
+    too_few: bool = False,
 ) -> None:
     """Turn an outcome into what the publisher is told. The only function that does."""
     if outcome == NO_ROUTE:
@@ -104,7 +109,7 @@ def tell(
     if not number:
         return
     confirms = publishing.confirms
-    if outcome == WAITING or outcome == SCHEDULED or outcome == KEPT:
+    if not too_few and (outcome == WAITING or outcome == SCHEDULED or outcome == KEPT):
         if message.batch == 0:
             if publishing.sender.confirms:
                 confirms.ack(number)
@@ -119,11 +124,26 @@ def tell(
             publishing.teller.waits()
         return
     if publishing.sender.confirms:
-        if outcome == REFUSED:
+        if outcome == REFUSED or too_few or (outcome == NO_ROUTE and is_nacked(publishing, message)):
             confirms.nack(number)
         else:
             confirms.ack(number)
         publishing.teller.owes()
+
+
+def is_nacked(publishing: Publishing, message: Message) -> bool:
+    """Is a message without a queue nacked? Where the vhost says so, unless it is a reply that reached its channel."""
+    return publishing.vhost.nack_unroutable and not is_heard_reply(publishing, message)
+
+
+def is_heard_reply(publishing: Publishing, message: Message) -> bool:
+    """Was it published to the address of a channel that listens for replies?"""
+    if message.origin.exchange != "":
+        return False
+    for key in message.origin.routing_keys:
+        if key in publishing.broker.replies:
+            return True
+    return False
 
 
 def any_accepted(queues: list[Queue], message: Message) -> bool:

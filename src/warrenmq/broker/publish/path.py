@@ -18,6 +18,7 @@ from warrenmq.broker.exchange.walk import Routed, waiting_at
 from warrenmq.broker.exchange.walk import route as walk
 from warrenmq.broker.expiration import read_expiration
 from warrenmq.broker.message import Message, Origin, with_properties
+from warrenmq.broker.publish.accounting import deliver_as_wished
 from warrenmq.broker.publish.amending import amend
 from warrenmq.broker.publish.outcomes import deliver, keep
 from warrenmq.broker.publish.publishing import Publishing, Uncommitted
@@ -36,11 +37,21 @@ from warrenmq.broker.publish.stages import (
     refuse_immediate,
     refuse_internal,
 )
+from warrenmq.broker.publish.wish import Wish, check_least, read_wish
 from warrenmq.broker.records import DIRECT_REPLY, BasicMessage, Content, Exchange, Resource
 from warrenmq.wire.constants import ID_BASIC_PUBLISH
 from warrenmq.wire.content import Properties, encode_header
 from warrenmq.wire.methods import decode_method
-from warrenmq.wire.peek import MARK_BCC, MARK_CC, MARK_DELAY, MARK_DELAY_OTHER, MARK_DELIVER_AT, Peek
+from warrenmq.wire.peek import (
+    MARK_BCC,
+    MARK_CC,
+    MARK_DELAY,
+    MARK_DELAY_OTHER,
+    MARK_DELIVER_AT,
+    MARK_LEAST,
+    MARK_RECEIPT,
+    Peek,
+)
 
 if TYPE_CHECKING:
     from warrenmq.broker.queue.queue import Queue
@@ -48,6 +59,7 @@ if TYPE_CHECKING:
 BASIC_PUBLISH: Final = ID_BASIC_PUBLISH.to_bytes(4, "big")
 EMPTY_CONTENT: Final = Content(encode_header(Properties(), 0), b"")
 _DELAY_HEADERS: Final = MARK_DELAY | MARK_DELAY_OTHER | MARK_DELIVER_AT
+_WISHES: Final = MARK_RECEIPT | MARK_LEAST
 
 
 def publish(publishing: Publishing, arguments: bytes, message: Message) -> None:
@@ -79,6 +91,11 @@ def publish(publishing: Publishing, arguments: bytes, message: Message) -> None:
     message.expiration = expiration
     message.priority = properties.priority if properties.priority > 0 else 0
     check_delivery_mode(properties)
+    wish: Wish | None = None
+    if (properties.marks & _WISHES) != 0:
+        sequence: i64 = number - publishing.confirms.offset if publishing.numbered else 0
+        known = publishing.vhost.queues
+        wish = read_wish(publishing.publisher, known, message, properties, publishing.sender.confirms, sequence)
     if publishing.broker.interceptors.of_messages:
         message = amend(publishing.broker.interceptors, publishing.vhost.name, message)
     routed = None
@@ -89,11 +106,19 @@ def publish(publishing: Publishing, arguments: bytes, message: Message) -> None:
         if routed.scheduled and (properties.marks & MARK_DELAY_OTHER) != 0:
             for owned in publishing.broker.delay.check(publishing.sender, routed):
                 check_configure_permission(publishing.publisher, owned)
+        if wish is not None:
+            check_least(wish, routed)
     tap(publishing, message, queues)
     if publishing.uncommitted is not None:
         body = publishing.take_large_body()
-        waiting = Uncommitted(route.exchange, message, queues, routed, route.mandatory, number, body)
+        waiting = Uncommitted(route.exchange, message, queues, routed, route.mandatory, number, body, wish)
         publishing.uncommitted.append(waiting)
+    elif wish is not None:
+        receipt = deliver_as_wished(
+            publishing, route.exchange, message, queues, routed, route.mandatory, number, wish, False
+        )
+        if receipt is not None:
+            publishing.broker.receipts.owe(receipt, receipt.on_disk())
     else:
         deliver(publishing, route.exchange, message, queues, routed, route.mandatory, number)
 

@@ -16,6 +16,7 @@ from warrenmq.broker.publish.confirms import Confirms
 from warrenmq.broker.publish.mandatory import Mandatory
 from warrenmq.broker.publish.publisher import Publisher
 from warrenmq.broker.publish.routes import Memo
+from warrenmq.broker.publish.wish import Wish
 from warrenmq.broker.records import Exchange
 from warrenmq.broker.sender import Sender
 
@@ -58,6 +59,7 @@ class Uncommitted:
         mandatory: bool,
         number: i64,
         body: LargeBody | None,
+        wish: Wish | None,
     ) -> None:
         self.exchange: Final = exchange
         self.message: Final = message
@@ -66,6 +68,7 @@ class Uncommitted:
         self.mandatory: Final = mandatory
         self.number: Final = number
         self.body: Final = body  # what the log has of it already
+        self.wish: Final = wish
 
 
 def forget(publishes: list[Uncommitted]) -> None:
@@ -115,6 +118,7 @@ class Publishing:
         """tx.select: from now on publishes wait for tx.commit."""
         self.uncommitted = []
         self.numbered = True
+        self.confirms.offset = self.last_number  # receipts count from here
 
     def take_number(self, mandatory: bool) -> i64:
         """The next sequence number, for mandatory, confirm and tx alike; 0 when nobody will ask for one."""

@@ -46,6 +46,7 @@ STAGES: Final = [
     Stage("sequence number", 0, "take_number", "for mandatory, confirm and tx alike"),
     Stage("CC and BCC", PRECONDITION_FAILED, "routing_keys_of"),
     Stage("delivery mode", PRECONDITION_FAILED, "check_delivery_mode", "where RabbitMQ makes its message record"),
+    Stage("receipt", PRECONDITION_FAILED, "read_wish", "x-receipt and x-confirm-min-queues, where a message has them"),
     Stage("message interceptors", 0, "amend", "may amend the message"),
     Stage("route", 0, "find_queues", "decorators, exchange-to-exchange bindings, alternate exchanges, delays"),
     Stage("firehose", 0, "tap", "a copy of what is published, when the vhost is traced"),

@@ -86,6 +86,12 @@ class ClassicQueue(Queue, GivesUp):
     def would_refuse(self, more: i64, more_bytes: i64, size: i64) -> bool:
         return self.failed or self._limits.would_refuse(more, more_bytes, size)
 
+    def refusal(self, message: Message) -> str:
+        failed = super().refusal(message)
+        if failed or not self.eager or not self.refuses(message):
+            return failed
+        return self._limits.reached()
+
     def refused(self, message: Message) -> None:
         """reject-publish-dlx dead-letters it all the same."""
         if self.settings.overflow == REJECT_PUBLISH_DLX and not self.failed:

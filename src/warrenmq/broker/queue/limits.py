@@ -47,6 +47,13 @@ class Limits:
             return True
         return s.max_bytes >= 0 and queue.ready_bytes + more_bytes + size > s.max_bytes
 
+    def reached(self) -> str:
+        """The limit over which a message would be that is refused."""
+        s = self.queue.settings
+        if s.max_length >= 0 and self.queue.ready + 1 > s.max_length:
+            return f"max-length {s.max_length}"
+        return f"max-length-bytes {s.max_bytes}"
+
     def trim(self, least: i64 = 0) -> None:
         """Down to the limit: as many as this turn may, and the rest in turns to come."""
         if not self.trimmed(least) and not self._trimming:

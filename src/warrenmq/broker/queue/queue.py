@@ -222,6 +222,10 @@ class Queue(Destination, Delivering, Promised):
         """The same after ``more`` messages of ``more_bytes`` in all had come (a transaction checks before it acts)."""
         return self.failed
 
+    def refusal(self, message: Message) -> str:
+        """Why it would refuse this message, "" when it would not."""
+        return "the queue failed" if self.failed else ""
+
     def refused(self, message: Message) -> None:
         """A publish was rejected here."""
 

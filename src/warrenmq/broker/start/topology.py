@@ -42,6 +42,7 @@ def load_definitions(broker: Core, definitions: dict[tuple[str, str], bytes]) ->
         vhost = broker.add_vhost(str(value["name"]), str(value.get("user", INTERNAL)))
         vhost.description = str(value.get("description", ""))
         vhost.default_queue_type = str(value.get("default_queue_type", ""))
+        vhost.nack_unroutable = value.get("nack_unroutable") is True
         tags = value.get("tags")
         if isinstance(tags, list):
             vhost.tags = [str(tag) for tag in tags]

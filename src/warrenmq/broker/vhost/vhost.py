@@ -50,6 +50,7 @@ class VHost(Realm):
         self.description: str = ""
         self.tags: list[str] = []
         self.default_queue_type: str = ""
+        self.nack_unroutable: bool = False  # is a publish that reaches no queue nacked? RabbitMQ acks it
         self.connections: i64 = 0
         self.leaving: bool = False  # is it being deleted? Then it takes nobody in
         self.exchange_routes: Final = Dependents()
@@ -67,6 +68,7 @@ class VHost(Realm):
                 "description": self.description,
                 "tags": self.tags,
                 "default_queue_type": self.default_queue_type,
+                "nack_unroutable": self.nack_unroutable,
                 "user": self.user,
             },
         )

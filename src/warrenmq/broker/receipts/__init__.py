@@ -1,0 +1,1 @@
+"""Receipts: what became of a publish, said to whoever asked for it."""
