@@ -13,7 +13,7 @@ from mypy_extensions import i64
 
 from warrenmq.broker.delay.delays import Delays
 from warrenmq.broker.delivering.deaths import as_dead_letter, death_of, deaths_in, is_cycle
-from warrenmq.broker.delivering.delivering import offer, twin
+from warrenmq.broker.delivering.delivering import NO_ROUTE, move, twin
 from warrenmq.broker.exchange.walk import Routed
 from warrenmq.broker.exchange.walk import route as walk
 from warrenmq.broker.message import Message
@@ -21,6 +21,7 @@ from warrenmq.broker.queue.office import DeadLetterOffice, Posted
 from warrenmq.broker.queue.queue import Entry, Queue
 from warrenmq.broker.records import Content
 from warrenmq.broker.services.turn import Letters as TurnLetters
+from warrenmq.log.causes import DEAD_LETTER, LETTERED, REASONS, REFUSED
 from warrenmq.wire.fields import Field
 from warrenmq.wire.replies import AmqpError
 
@@ -51,15 +52,15 @@ class DeadLetters(DeadLetterOffice, TurnLetters):
         self._services: Final = services
         self._delays: Final = delays
         services.turn.letters = self
-        self._pending: list[tuple[Queue, Message, str]] = []
+        self._pending: list[tuple[Queue, Message, int]] = []  # with the causes
         self._running: bool = False
         self._letters: list[Posted] = []
 
     def pending(self) -> bool:
         return len(self._pending) > 0 or len(self._letters) > 0
 
-    def add(self, queue: Queue, entry: Entry, reason: str) -> None:
-        self._pending.append((queue, entry.message, reason))
+    def add(self, queue: Queue, entry: Entry, cause: i64) -> None:
+        self._pending.append((queue, entry.message, int(cause)))
 
     def letters_wait(self, letters: Posted) -> None:
         """A queue has letters that stay with it until they are taken: try them with all others."""
@@ -72,23 +73,25 @@ class DeadLetters(DeadLetterOffice, TurnLetters):
         self._running = True
         done: i64 = 0
         while done < len(self._pending):
-            queue, message, reason = self._pending[done]
+            queue, message, cause = self._pending[done]
             done += 1
-            self._publish(queue, message, reason)
+            taken = self._publish(queue, message, REASONS[cause])
+            if cause != REFUSED:  # else it never was in the queue
+                queue.lettered(cause | LETTERED if taken else cause)
         self._pending = []
         while self._letters:
             self._letters.pop(0).send()
         self._running = False
 
-    def _publish(self, queue: Queue, message: Message, reason: str) -> None:
-        """At most once: whoever takes it has it, and then it is over."""
+    def _publish(self, queue: Queue, message: Message, reason: str) -> bool:
+        """At most once: whoever takes it has it, and then it is over. Says whether anybody did."""
         self._count(queue, AT_MOST_ONCE, reason)
         way = self._way(queue, message, reason)
         if way is None or not (way.targets or way.routed.scheduled):
             self.dropped += 1
-            return
+            return False
         self.published += 1
-        self._hand_over(way, way.targets)
+        return self._hand_over(way, way.targets)
 
     def deliver(self, queue: Queue, letter: Message, reason: str, taken: list[str]) -> bool:
         """At least once: offer it to the targets that are not in ``taken`` yet, where those that take it are noted.
@@ -145,11 +148,14 @@ class DeadLetters(DeadLetterOffice, TurnLetters):
                 targets.append(target)
         return Way(dead, routed, targets)
 
-    def _hand_over(self, way: Way, targets: list[Queue]) -> None:
-        offer(self._services, way.dead, targets)
+    def _hand_over(self, way: Way, targets: list[Queue]) -> bool:
+        """Says whether anybody took it."""
+        taken = move(self._services, way.dead, targets, 0, DEAD_LETTER)
         if way.routed.scheduled:
             dead = twin(way.dead) if targets else way.dead
-            self._delays.schedule(None, dead, way.routed, False, 0)
+            if self._delays.schedule(None, dead, way.routed, False, 0) != NO_ROUTE:
+                return True
+        return taken
 
 
 def dead_message(services: Services, queue: Queue, message: Message, reason: str, exchange: str) -> Message:

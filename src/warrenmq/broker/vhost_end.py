@@ -41,5 +41,6 @@ def delete_vhost(broker: Broker, vhost: VHost) -> Iterator[None]:
     parameters.vhost_deleted(broker, name)
     access.vhost_deleted(name)
     broker.registry.policies.vhost_deleted(name)
+    broker.registry.totals.vhost_deleted(name)
     del broker.vhosts[name]
     broker.services.store.delete("vhost", name)

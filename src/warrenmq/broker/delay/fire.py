@@ -23,6 +23,7 @@ from warrenmq.broker.expiration import read_expiration
 from warrenmq.broker.message import Message, message_from, with_properties
 from warrenmq.broker.records import Content
 from warrenmq.broker.stored import Origins, message_of
+from warrenmq.log.causes import DEAD_LETTER, DUE
 from warrenmq.log.format import StoredMessage
 from warrenmq.wire.fields import Field, Table
 from warrenmq.wire.peek import peek_properties
@@ -84,7 +85,7 @@ class Firing:
         problem = ""
         if not queues:
             problem = UNROUTABLE
-        elif not move(services, sent, queues, address):
+        elif not move(services, sent, queues, address, DUE):
             problem = REFUSED
         if problem:
             undeliverable(services, exchange)
@@ -131,7 +132,7 @@ class Firing:
         id = services.ids.message()
         dead = as_dead_letter(message, content.properties.copy(), target.name.name, routing_key, death, id)
         routed = walk(target, dead.basic_message(vhost.name), vhost.exchanges, vhost.queues, True, services.turn.now)
-        move(services, dead, queues_of(routed), 0)
+        move(services, dead, queues_of(routed), 0, DEAD_LETTER)
 
 
 def catches_up(schedule: Schedule, request: Request) -> bool:

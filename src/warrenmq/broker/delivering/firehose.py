@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, final
 
-from warrenmq.broker.delivering.delivering import offer
+from warrenmq.broker.delivering.delivering import move
 from warrenmq.broker.exchange.walk import route as walk
 from warrenmq.broker.message import Message, Origin, message_from
 from warrenmq.broker.records import Content
 from warrenmq.broker.sender import Sender
+from warrenmq.log.causes import COPY
 from warrenmq.wire.content import Properties, encode_header
 from warrenmq.wire.fields import Field, Table, field_of
 
@@ -82,4 +83,4 @@ class Firehose:
         copy = message_from(Origin(TRACE, [key]), id, header, message.pieces(), message.size, False)
         routed = walk(vhost.exchanges[TRACE], copy.basic_message(vhost.name), vhost.exchanges, vhost.queues)
         targets = [vhost.queues[found.name.name] for found in routed.queues if found.name.name in vhost.queues]
-        offer(self._services, copy, targets)
+        move(self._services, copy, targets, 0, COPY)

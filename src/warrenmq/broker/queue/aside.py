@@ -59,6 +59,7 @@ class Aside:
         self.vhost: Final = vhost
         self.name: Final = name
         self.kept: dict[int, Damaged] = {}
+        self.dropped: i64 = 0  # given up by the operator
 
     def put(self, position: i64, address: i64, size: i64, flags: i64, expires_at: i64) -> None:
         """Out of delivery, and said so. What was dropped before it was found here goes at once."""
@@ -101,6 +102,7 @@ class Aside:
     def _release(self, address: i64) -> None:
         if self._in_place:
             return
+        self.dropped += 1
         if address > 0:
             self._services.log.settle(self.owner, address)
         else:

@@ -16,6 +16,14 @@ from mypy_extensions import i64
 
 from warrenmq.broker.message import Message
 from warrenmq.broker.queue import paging
+from warrenmq.broker.queue.accounts import (
+    ASIDE,
+    DEAD_LETTERING,
+    LEASED,
+    UNACKED,
+    WAITING,
+    Accounts,
+)
 from warrenmq.broker.queue.arguments import CLASSIC, DROP_HEAD, QUORUM, REJECT_PUBLISH_DLX
 from warrenmq.broker.queue.dispatch import Dispatch
 from warrenmq.broker.queue.fifo import Fifo
@@ -34,6 +42,24 @@ from warrenmq.broker.queue.queue_expiry import QueueExpiry
 from warrenmq.broker.queue.read_ahead import reads_ahead
 from warrenmq.broker.records import Content
 from warrenmq.broker.services.postponed import Postponed
+from warrenmq.log.causes import (
+    ACKED,
+    AUTO_ACKED,
+    COPY,
+    DAMAGED,
+    DEAD_LETTER,
+    DELETED,
+    DUE,
+    FORGOTTEN,
+    LEASE_SETTLED,
+    LETTERED,
+    MOVE,
+    PUBLISHED,
+    PURGED,
+    REFUSED,
+    REJECTED,
+    WITHDRAWN,
+)
 from warrenmq.log.index import QueueIndex
 from warrenmq.wire.replies import NOT_IMPLEMENTED, PRECONDITION_FAILED, AmqpError
 
@@ -95,7 +121,7 @@ class ClassicQueue(Queue, GivesUp):
     def refused(self, message: Message) -> None:
         """reject-publish-dlx dead-letters it all the same."""
         if self.settings.overflow == REJECT_PUBLISH_DLX and not self.failed:
-            self._dead_letters.add(self, Entry(message, self, 0), "maxlen")
+            self._dead_letters.add(self, Entry(message, self, 0), REFUSED)
 
     def expiry_for(self, message: Message) -> i64:
         ttl = self.settings.ttl
@@ -175,7 +201,7 @@ class ClassicQueue(Queue, GivesUp):
             consumer.deliver(entry)
             if consumer.no_ack:
                 self.delivered_no_ack += 1
-                self._leave(entry)
+                self._leave(entry, AUTO_ACKED)
             else:
                 self.delivered += 1
                 self.unacked += 1
@@ -255,7 +281,7 @@ class ClassicQueue(Queue, GivesUp):
             self.redelivered += 1
         if no_ack:
             self.fetched_no_ack += 1
-            self._leave(entry)
+            self._leave(entry, AUTO_ACKED)
         else:
             self.fetched += 1
             self.unacked += 1
@@ -278,9 +304,9 @@ class ClassicQueue(Queue, GivesUp):
         self.acked += 1
         self.unacked -= 1
         self.unacked_bytes -= entry.message.size
-        self._leave(entry)
+        self._leave(entry, ACKED)
 
-    def _leave(self, entry: Entry) -> None:
+    def _leave(self, entry: Entry, cause: i64) -> None:
         if not self.gone and self.holds(entry.message):
             self.broker.log.settle(self.id, entry.message.address)
 
@@ -317,14 +343,18 @@ class ClassicQueue(Queue, GivesUp):
         """Dead-lettered if there is where to, else gone."""
         self.unacked -= 1
         self.unacked_bytes -= entry.message.size
-        self.give_up(entry, "rejected")
+        self.give_up(entry, REJECTED)
 
-    def give_up(self, entry: Entry, reason: str) -> None:
+    def give_up(self, entry: Entry, cause: i64) -> None:
         if self.settings.dead_letter_exchange is not None and not self.gone:
             if not paging.recall(self, entry):
                 return
-            self._dead_letters.add(self, entry, reason)
-        self._leave(entry)
+            self._kept_accounts().here(DEAD_LETTERING, 1)
+            self._dead_letters.add(self, entry, cause)
+            cause |= LETTERED
+        else:
+            self.left(cause, 1)
+        self._leave(entry, cause)
 
     # -- consumers ---------------------------------------------------------------------------------------------
 
@@ -360,6 +390,7 @@ class ClassicQueue(Queue, GivesUp):
         self.leases.note("queue_purged_around_leases")
         if self.durable and count:
             self.broker.log.purge(self.id, self._order.logged())
+        self.left(PURGED, count)
         self._clear()
         self._expiry.seen()
         self._expiry.disarm()
@@ -367,6 +398,7 @@ class ClassicQueue(Queue, GivesUp):
 
     def stop(self) -> None:
         self.leases.note("queue_deleted_with_leases")
+        self.left(DELETED, self.account().all_here())
         self.leases.drop()
         super().stop()
         self._expiry.disarm()
@@ -377,7 +409,9 @@ class ClassicQueue(Queue, GivesUp):
         self._order.clear()
 
     def forget_transient(self) -> None:
+        before = self._order.length()
         self._order.forget_transient()
+        self.left(FORGOTTEN, before - self._order.length())
         if self._expiry.possible:
             self._expiry.arm()
 
@@ -404,7 +438,30 @@ class ClassicQueue(Queue, GivesUp):
         return index
 
     def take_back(self, first: i64) -> list[i64]:
-        return self._order.take_back(first)
+        addresses = self._order.take_back(first)
+        self.left(WITHDRAWN, len(addresses))
+        return addresses
+
+    def account(self) -> Accounts:
+        found = super().account()
+        others = found.came_by(DEAD_LETTER) + found.came_by(DUE) + found.came_by(MOVE) + found.came_by(COPY)
+        found.came(PUBLISHED, self.published - others)
+        found.left(ACKED, self.acked - self.leases.acked)
+        found.left(LEASE_SETTLED, self.leases.acked)
+        found.left(AUTO_ACKED, self.delivered_no_ack + self.fetched_no_ack)
+        aside = self._aside
+        if aside is not None:
+            found.left(DAMAGED, aside.dropped)
+        if self.gone:
+            return found
+        leased = self.leases.messages()
+        found.here(WAITING, self.ready)
+        found.here(UNACKED, self.unacked - leased)
+        found.here(LEASED, leased)
+        if aside is not None:
+            found.here(ASIDE, len(aside.kept))
+        found.misplaced = self._order.misplaced()
+        return found
 
     # -- start -------------------------------------------------------------------------------------------------
 

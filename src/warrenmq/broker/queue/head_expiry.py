@@ -17,6 +17,7 @@ from warrenmq.broker.queue.order import Order
 from warrenmq.broker.queue.queue import Queue
 from warrenmq.broker.queue.read_ahead import reads_ahead
 from warrenmq.broker.services.timers import Timer
+from warrenmq.log.causes import EXPIRED
 
 
 @final
@@ -90,7 +91,7 @@ class HeadExpiry(Timer):
                 head = fifo.pop_unread()
                 assert head is not None
             self._order.gave_up(head)
-            self._keeper.give_up(head, "expired")
+            self._keeper.give_up(head, EXPIRED)
         if self.behind:
             self.behind = False
             queue.mark_dirty()

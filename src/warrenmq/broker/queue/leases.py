@@ -44,6 +44,7 @@ class Leases(Lessor):
         self._expiry: Final = expiry
         self._promise: Final = promise
         self._leases: dict[str, Lease] = {}
+        self.acked: i64 = 0  # messages that left under a lease
         self._returned: dict[str, bool] = {}  # ids of leases that ran out or were released: settling them is too late
 
     def __len__(self) -> int:
@@ -180,6 +181,7 @@ class Leases(Lessor):
         if len(gone):
             queue.broker.log.settle_many(queue.id, gone)
         lease.settled += settled
+        self.acked += settled
         return settled
 
     def requeue(self, lease: Lease, slots: list[int]) -> None:
@@ -427,6 +429,8 @@ class Leases(Lessor):
             for address in lease.addresses:
                 if address < 0:
                     self._queue.broker.transient.free(-address)
+            self._queue.unacked -= lease.left
+            self._queue.unacked_bytes -= lease.bytes
             lease.left = 0
             self._finish(lease)
         if self._queue.durable:

@@ -19,6 +19,7 @@ from warrenmq.broker.queue import holder
 from warrenmq.broker.queue.office import DeadLetterOffice, Posted
 from warrenmq.broker.queue.queue import Entry, Queue
 from warrenmq.broker.services.timers import Timer
+from warrenmq.log.causes import CAUSE_OF, LETTERED, REASONS
 from warrenmq.log.damage import RecordDamaged
 from warrenmq.log.index import QueueIndex
 
@@ -84,8 +85,9 @@ class Letters(Posted):
     def __len__(self) -> int:
         return len(self._waiting)
 
-    def add(self, entry: Entry, reason: str) -> None:
+    def add(self, entry: Entry, cause: i64) -> None:
         """The queue gave it up: try it at the end of the turn."""
+        reason = REASONS[cause]
         queue = self.queue
         position = queue.next_position
         queue.next_position = position + 1
@@ -160,6 +162,8 @@ class Letters(Posted):
             self._office.dropped += 1
         del self._waiting[letter.position]
         self.bytes -= letter.size
+        cause: i64 = CAUSE_OF[letter.reason]
+        queue.left(cause | LETTERED if taken else cause, 1)
         queue.broker.log.settle(queue.id, letter.address)
         return True
 

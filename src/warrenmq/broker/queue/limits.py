@@ -16,6 +16,7 @@ from warrenmq.broker.queue.order import Order
 from warrenmq.broker.queue.queue import Queue
 from warrenmq.broker.queue.read_ahead import reads_ahead
 from warrenmq.broker.services.jobs import Job
+from warrenmq.log.causes import LIMIT
 
 
 @final
@@ -81,7 +82,7 @@ class Limits:
                 return True
             self._order.gave_up(entry)
             self._expiry.seen()
-            self._keeper.give_up(entry, "maxlen")
+            self._keeper.give_up(entry, LIMIT)
         return True
 
     def trimming_is_over(self) -> None:

@@ -28,7 +28,7 @@ class DeadLetterOffice:
         self.confirmed: i64 = 0  # letters that stayed until all targets had them
         self.counts: dict[tuple[str, str, str], int] = {}  # by kind of queue, strategy and reason
 
-    def add(self, queue: Queue, entry: Entry, reason: str) -> None:
+    def add(self, queue: Queue, entry: Entry, cause: i64) -> None:
         """At most once: it leaves the queue now, and is published before the turn ends."""
         raise NotImplementedError
 
@@ -66,6 +66,6 @@ class Outstanding:
 class GivesUp:
     """A queue as its limits and its expiry know it."""
 
-    def give_up(self, entry: Entry, reason: str) -> None:
-        """It leaves the queue for this reason: dead-lettered if there is where to, else gone."""
+    def give_up(self, entry: Entry, cause: i64) -> None:
+        """It leaves the queue for this cause: dead-lettered if there is where to, else gone."""
         raise NotImplementedError

@@ -45,6 +45,22 @@ class Order:
             i -= 1
         return self.lowest
 
+    def length(self) -> i64:
+        """How many wait here, by each fifo's own count."""
+        total: i64 = 0
+        for fifo in self.fifos:
+            total += fifo.length
+        return total
+
+    def misplaced(self) -> i64:
+        """How many more wait by the queue's count than stand here; and so for each fifo."""
+        off = self._queue.ready - self.length()
+        wrong: i64 = off if off >= 0 else -off
+        for fifo in self.fifos:
+            off = fifo.length - fifo.window() - fifo.paged
+            wrong += off if off >= 0 else -off
+        return wrong
+
     def gave_up(self, entry: Entry) -> None:
         """It was taken from the head for good: it waits no longer, and the turn has done so much of what it may."""
         queue = self._queue

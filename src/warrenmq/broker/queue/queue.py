@@ -17,6 +17,7 @@ from mypy_extensions import i64, trait
 
 from warrenmq.broker.message import Message
 from warrenmq.broker.queue import holder
+from warrenmq.broker.queue.accounts import DEAD_LETTERING, Accounts
 from warrenmq.broker.queue.arguments import CLASSIC, STREAM, QueueSettings, queue_type, settings
 from warrenmq.broker.queue.arrivals import Arrivals
 from warrenmq.broker.queue.aside import Aside, Damaged
@@ -176,6 +177,7 @@ class Queue(Destination, Delivering, Promised):
         self.unacked: i64 = 0
         self.unacked_bytes: i64 = 0
         self._aside: Aside | None = None  # what is damaged
+        self._accounts: Accounts | None = None  # what came and left in other ways than the counters below say
         # counters
         self.published: i64 = 0
         self.delivered: i64 = 0  # to consumers who acknowledge; the others and those by basic.get count below
@@ -306,6 +308,39 @@ class Queue(Destination, Delivering, Promised):
     def came_back(self) -> None:
         """After entries came back: consumers may get them."""
         self.mark_dirty()
+
+    # -- accounts --------------------------------------------------------------------------------------------------
+
+    def _kept_accounts(self) -> Accounts:
+        kept = self._accounts
+        if kept is None:
+            kept = Accounts()
+            self._accounts = kept
+        return kept
+
+    def came(self, way: i64, count: i64) -> None:
+        """So many entries come in another way than by a publish."""
+        if count:
+            self._kept_accounts().came(way, count)
+
+    def left(self, cause: i64, count: i64) -> None:
+        """So many entries left for a cause that nothing else counts."""
+        if count:
+            self._kept_accounts().left(cause, count)
+
+    def lettered(self, cause: i64) -> None:
+        """An entry that was given up, and waited for the end of the turn, is with others now, or nowhere."""
+        if not self.gone:
+            accounts = self._kept_accounts()
+            accounts.here(DEAD_LETTERING, -1)
+            accounts.left(cause, 1)
+
+    def account(self) -> Accounts:
+        """What came, what left and what is here. Of a queue that is gone nothing is here."""
+        found = Accounts()
+        if self._accounts is not None:
+            found.add(self._accounts)
+        return found
 
     # -- may it be done? -------------------------------------------------------------------------------------------
 

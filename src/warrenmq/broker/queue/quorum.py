@@ -15,6 +15,7 @@ from mypy_extensions import i64
 
 from warrenmq.broker.message import Message, with_properties
 from warrenmq.broker.queue import holder, paging
+from warrenmq.broker.queue.accounts import DEAD_LETTERING, Accounts
 from warrenmq.broker.queue.arguments import REJECT_PUBLISH
 from warrenmq.broker.queue.classic import ClassicQueue
 from warrenmq.broker.queue.letters import Letter, LetterKeeper, Letters
@@ -22,6 +23,7 @@ from warrenmq.broker.queue.office import DeadLetterOffice, Outstanding
 from warrenmq.broker.queue.page import PERSISTENT, REDELIVERED
 from warrenmq.broker.queue.queue import Consumer, Declaration, Entry, Realm
 from warrenmq.broker.records import Content
+from warrenmq.log.causes import AUTO_ACKED, DELIVERY_LIMIT
 from warrenmq.log.index import QueueIndex
 from warrenmq.wire.fields import Field, Table
 from warrenmq.wire.replies import NOT_IMPLEMENTED, RESOURCE_LOCKED, AmqpError
@@ -119,6 +121,12 @@ class QuorumQueue(ClassicQueue, LetterKeeper):
             self.next_position = position + 1
         self._letters.recover(position, address, size, reason)
 
+    def account(self) -> Accounts:
+        found = super().account()
+        if not self.gone:
+            found.here(DEAD_LETTERING, len(self._letters))
+        return found
+
     def message_at(self, address: i64, size: i64) -> Message:
         """What the log has there."""
         return self._fifo.message_at(address, size, True)
@@ -211,7 +219,7 @@ class QuorumQueue(ClassicQueue, LetterKeeper):
             entry.consumer = None
             failures = self._failures.get(entry.position, 0) + 1
             if 0 <= limit < failures:
-                self.give_up(entry, "delivery_limit")
+                self.give_up(entry, DELIVERY_LIMIT)
                 continue
             _hide(entry)
             entry.redelivered = True
@@ -265,10 +273,11 @@ class QuorumQueue(ClassicQueue, LetterKeeper):
         for consumer, entry in taken:
             consumer.unacked -= 1
             consumer.deliver(entry)
-            self.delivered += 1
             if consumer.no_ack:
-                self._leave(entry)
+                self.delivered_no_ack += 1
+                self._leave(entry, AUTO_ACKED)
             else:
+                self.delivered += 1
                 self.unacked += 1
                 self.unacked_bytes += entry.message.size
                 if self.unacked > paging.WINDOW:
@@ -302,16 +311,16 @@ class QuorumQueue(ClassicQueue, LetterKeeper):
     def recovered_failures(self, position: i64, failures: i64) -> None:
         self._failures[position] = failures
 
-    def give_up(self, entry: Entry, reason: str) -> None:
+    def give_up(self, entry: Entry, cause: i64) -> None:
         _hide(entry)
         if self.keeps_letters() and not self.gone:
             self._failures.pop(entry.position, None)
-            self._letters.add(entry, reason)
+            self._letters.add(entry, cause)
         else:
-            super().give_up(entry, reason)
+            super().give_up(entry, cause)
 
-    def _leave(self, entry: Entry) -> None:
-        super()._leave(entry)
+    def _leave(self, entry: Entry, cause: i64) -> None:
+        super()._leave(entry, cause)
         if self._failures:
             self._failures.pop(entry.position, None)
 

@@ -16,6 +16,7 @@ from mypy_extensions import i64
 from warrenmq.broker.equivalence import integer
 from warrenmq.broker.message import Message, Origin, message_from
 from warrenmq.broker.queue import holder
+from warrenmq.broker.queue.accounts import RETAINED, Accounts
 from warrenmq.broker.queue.arguments import interval_ms
 from warrenmq.broker.queue.consumer_arguments import STREAM_OFFSET, offset_text
 from warrenmq.broker.queue.place import Place
@@ -23,6 +24,7 @@ from warrenmq.broker.queue.queue import Consumer, Declaration, Realm
 from warrenmq.broker.queue.replay import ReplayQueue
 from warrenmq.broker.queue.stream_header import with_stream_offset
 from warrenmq.broker.stored import Origins
+from warrenmq.log.causes import COPY, DEAD_LETTER, DELETED, DUE, MOVE, PUBLISHED, TRIMMED, WITHDRAWN
 from warrenmq.log.index import QueueIndex
 from warrenmq.wire.replies import NOT_IMPLEMENTED, PRECONDITION_FAILED, AmqpError
 
@@ -178,6 +180,7 @@ class StreamQueue(ReplayQueue):
                     self._open[-1] = (self._open[-1][0], int(self.next_position))
                     return addresses
                 message = self._recent.pop()
+                self.left(WITHDRAWN, 1)
                 self._recent_bytes -= message.size
                 self.next_position -= 1
                 self.ready -= 1
@@ -221,6 +224,7 @@ class StreamQueue(ReplayQueue):
             if i == len(page.addresses):
                 del self._pages[0]
         if len(gone):
+            self.left(TRIMMED, len(gone))
             self.broker.log.settle_many(self.id, gone)
         if self._aside is not None:
             self._aside.forget_before(offset)
@@ -345,7 +349,22 @@ class StreamQueue(ReplayQueue):
 
     # -- the whole stream --------------------------------------------------------------------------------------
 
+    def account(self) -> Accounts:
+        """Entries stay when they are read: only retention and the end take them."""
+        found = super().account()
+        others = found.came_by(DEAD_LETTER) + found.came_by(DUE) + found.came_by(MOVE) + found.came_by(COPY)
+        found.came(PUBLISHED, self.published - others)
+        if not self.gone:
+            found.here(RETAINED, self.ready)
+            stored: i64 = self._pages[0].first - self._first if self._pages else 0  # less than 0: trimmed of the first
+            for page in self._pages:
+                stored += len(page.addresses)
+            off = self.ready - stored
+            found.misplaced = off if off >= 0 else -off
+        return found
+
     def stop(self) -> None:
+        self.left(DELETED, self.ready)
         super().stop()
         self._pages = []
         self._recent = []

@@ -17,6 +17,7 @@ from warrenmq.broker.queue.classic import leases_of
 from warrenmq.broker.queue.queue import Declaration, Queue
 from warrenmq.broker.records import INTERNAL
 from warrenmq.broker.vhost.declared import stored_binding_key, unpack
+from warrenmq.log.causes import RECOVERED
 from warrenmq.log.damage import RecordDamaged
 
 if TYPE_CHECKING:
@@ -111,6 +112,7 @@ def load_queue(
     if lent is not None:
         for stored in leases:
             leased.update(lent.restore(stored.value, stored.settled, stored.backs))
+    queue.came(RECOVERED, len(index))
     i: i64 = 0
     while i < len(index):
         position = index.positions[i]

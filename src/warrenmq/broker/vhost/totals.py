@@ -7,6 +7,8 @@ from typing import final
 
 from mypy_extensions import i64
 
+from warrenmq.broker.queue.accounts import Accounts
+from warrenmq.broker.queue.arguments import STREAM
 from warrenmq.broker.queue.queue import Queue
 
 
@@ -27,6 +29,8 @@ class Totals:
         self._delivered: i64 = 0
         self._acked: i64 = 0
         self._requeued: i64 = 0
+        self._entries: dict[str, Accounts] = {}  # by vhost, "": those that are gone themselves
+        self._streams: dict[str, Accounts] = {}
 
     def queue_deleted(self, queue: Queue) -> None:
         self.queues_deleted += 1
@@ -34,6 +38,23 @@ class Totals:
         self._delivered += queue.taken()
         self._acked += queue.acked
         self._requeued += queue.requeued
+        self.past(queue.vhost.name, queue.kind == STREAM).add(queue.account())
+
+    def past(self, vhost: str, streams: bool) -> Accounts:
+        """What the queues, or the streams, that are gone have counted in this vhost."""
+        kept = self._streams if streams else self._entries
+        found = kept.get(vhost)
+        if found is None:
+            found = Accounts()
+            kept[vhost] = found
+        return found
+
+    def vhost_deleted(self, name: str) -> None:
+        for streams in (False, True):
+            past = self.past(name, streams)
+            self.past("", streams).add(past)
+        self._entries.pop(name, None)
+        self._streams.pop(name, None)
 
     def messages(self, queues: Iterable[Queue]) -> tuple[int, int, int, int]:
         """Routed to queues, delivered, acknowledged and given back, in these queues and those that were."""
