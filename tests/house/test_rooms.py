@@ -103,6 +103,7 @@ ALLOWED: dict[str, set[str]] = {
     },
     "connection": {"access", "channel", "core", "extensions", "message", "publish", "queue", "services"},
     "broker": {"channel", "connection", "core", "queue", "services", "start"},
+    "ledger": {"broker", "channel", "queue"},
     "vhost_end": {"broker", "definitions", "vhost"},
 }
 

@@ -20,6 +20,7 @@ from types import TracebackType
 
 from warrenmq.broker.broker import Broker
 from warrenmq.broker.definitions.in_force import set_policy
+from warrenmq.broker.ledger import at_a_glance
 from warrenmq.broker.log_listener import LogListener
 from warrenmq.broker.policy.policy import parse_policy
 from warrenmq.broker.queue.classic import ClassicQueue
@@ -33,6 +34,8 @@ from warrenmq.log.runner import Runner, Task
 from warrenmq.log.settings import LogSettings
 from warrenmq.log.transient import TransientStore
 from warrenmq.testing.core_client import CoreClient
+
+QUEUES_A_TURN = 200  # whose accounts are looked at at the end of each turn
 
 
 class UnsyncedFiles(Files):
@@ -120,6 +123,7 @@ class Core:
         self.notes = Events()
         self.transient = TransientStore(str(self.folder), self.files)
         self.broker = Broker(self.log, self.transient, self.clock, self.clock, Randomness(1), self.notes)
+        self._looked = 0  # where the queues begin that the last turn's end looked at
         self.committer = HeldRunner() if self.held else Runner()
         self.log.attach(LogListener(self.broker), self.committer, Runner())
         self.broker.recover(self.recovered)
@@ -164,10 +168,21 @@ class Core:
 
     # --- turns and time
 
+    def end_turn(self) -> None:
+        """End the turn that is under way, and see that nothing was lost, doubled or miscounted in it."""
+        self.broker.end_turn()
+        if self.notes.crashes is None:  # else defects are expected, and what they leave behind
+            queues = [queue for vhost in self.broker.vhosts.values() for queue in vhost.queues.values()]
+            if len(queues) > QUEUES_A_TURN:  # some of them, others in the next turn
+                self._looked = (self._looked + QUEUES_A_TURN) % len(queues)
+                queues = queues[self._looked : self._looked + QUEUES_A_TURN]
+            problem = at_a_glance(self.broker, queues)
+            assert not problem, f"the ledger does not add up: {problem}"
+
     def turn(self) -> None:
         """A turn that only ends."""
         self.broker.begin_turn()
-        self.broker.end_turn()
+        self.end_turn()
 
     def commit(self) -> None:
         """Let every held commit finish, and whatever follows from it."""
@@ -177,13 +192,13 @@ class Core:
             task.run()
             self.broker.begin_turn()
             self.log.done(task.number)
-            self.broker.end_turn()
+            self.end_turn()
 
     def retry(self) -> None:
         """The log tries a failed disk again."""
         self.broker.begin_turn()
         self.log.retry()
-        self.broker.end_turn()
+        self.end_turn()
         self.commit()
 
     def advance(self, milliseconds: int) -> None:
@@ -193,11 +208,11 @@ class Core:
             self.clock.set_ms(max(due, self.clock.now_ms()))
             self.broker.begin_turn()
             self.broker.services.timers.run_next(self.broker.services.turn.now)
-            self.broker.end_turn()
+            self.end_turn()
         self.clock.set_ms(end)
         self.broker.begin_turn()
         self.log.tick(end)
-        self.broker.end_turn()
+        self.end_turn()
         self.commit()
 
     def settle(self) -> None:
@@ -205,7 +220,7 @@ class Core:
         while self.broker.services.jobs.busy():
             self.broker.begin_turn()
             self.broker.services.jobs.fire()
-            self.broker.end_turn()
+            self.end_turn()
             self.commit()
 
     # --- looking and setting up
@@ -244,7 +259,7 @@ class Core:
         wanted = parse_policy("/", "p", {**value, "apply-to": "queues", "priority": 0}, False)
         for _ in set_policy(self.broker, wanted, False):
             pass
-        self.broker.end_turn()
+        self.end_turn()
 
 
 def _let_go(log: Log) -> None:

@@ -81,6 +81,9 @@ class Home(Protocol):
     def commit(self) -> None:
         """Let every held commit finish."""
 
+    def end_turn(self) -> None:
+        """End the turn that is under way."""
+
 
 class CoreClient:
     """A connection to a `Core`, with as many channels as are opened."""
@@ -124,11 +127,11 @@ class CoreClient:
         """Send octets, as one turn; as several when they are more than one takes."""
         self.core.broker.begin_turn()
         self.connection.feed(data)
-        self.core.broker.end_turn()
+        self.core.end_turn()
         while self.core.broker.services.pacing.waiting():  # more than one turn takes
             self.core.broker.begin_turn()
             self.core.broker.services.pacing.fire()
-            self.core.broker.end_turn()
+            self.core.end_turn()
         self._collect()
 
     def send(self, name: str, channel: int = 1, **values: object) -> None:

@@ -82,6 +82,7 @@ class Assembly:
         size: i64 = read_i64_be(payload, 4)
         if size < 0 or size > self._publishing.broker.services.limits.max_message_size:
             self.method = None
+            self._publishing.tally.turned_away()
             # the stages before the size come first; then it is refused before any body is buffered
             resolve(self._publishing, self._arguments, size if size > 0 else 0x7FFFFFFFFFFFFFFF)
             raise AmqpError(FRAME_ERROR, f"content body size {size} is not acceptable")
@@ -154,8 +155,12 @@ class Assembly:
         self.method = None
         self._header = None
         publishing.large_body = self._large
+        before = publishing.last_number
         try:
             publish(publishing, self._arguments, message)
+        except AmqpError:
+            publishing.refused(before)
+            raise
         finally:
             if publishing.large_body is None:
                 self._large = None  # the transaction has it

@@ -70,6 +70,7 @@ class Channel(Receiver):
 
     def content_is_complete(self) -> None:
         if self.answers.committing is not None:
+            self.publishing.tally.turned_away()
             self.assembly.abandon()
             raise command_while_committing(PUBLISH)
         if self.services.pressure.reason:

@@ -37,7 +37,7 @@ class Commit(Unsettled):
     def __init__(self, channel: Channel, publishes: list[Uncommitted], acks: list[BufferedAck]) -> None:
         super().__init__(channel.connection)
         self._channel: Final = channel
-        self._publishes: Final = publishes
+        self._publishes: list[Uncommitted] = publishes
         self._acks: list[BufferedAck] = acks
         self._later: bool = False  # is this another turn than that of the method?
         # asking
@@ -169,10 +169,12 @@ class Commit(Unsettled):
             entries = [entry for ack in self._acks for entry in ack.taken.entries]
             services = self._channel.services
             services.jobs.add(GiveBack(self._channel.outstanding, None, services.turn, entries))
+        self._channel.publishing.tally.not_committed += len(self._publishes)
         forget(self._publishes)
         self._channel.services.leftovers.add(self._publishes)
         self._channel.services.leftovers.add(self._acks)
         self._acks = []
+        self._publishes = []
 
     # -- applying ----------------------------------------------------------------------------------------------
 
@@ -186,6 +188,7 @@ class Commit(Unsettled):
             if broker.services.turn.settles_left <= 0:
                 return False
             p = publishes.pop()
+            channel.publishing.tally.committed += 1
             broker.services.turn.settles_left -= PUBLISH + (p.message.size >> 12)
             queues = p.queues
             for queue in queues:
@@ -268,6 +271,9 @@ class Commit(Unsettled):
 
     def _open(self) -> bool:
         return self._channel.tx is not None
+
+    def publishes_left(self) -> i64:
+        return len(self._publishes)
 
     def entries_left(self) -> list[Entry]:
         """All of what is not settled for sure: what is passes for gone at its queue."""

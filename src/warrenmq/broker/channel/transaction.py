@@ -104,6 +104,7 @@ class Transaction:
         """Forget the publishes; the acknowledged deliveries are outstanding again."""
         leftovers = self._publishing.broker.services.leftovers
         publishes = self.take_publishes()
+        self._publishing.tally.rolled_back += len(publishes)
         forget(publishes)
         leftovers.add(publishes)
         acks = self.take_acks()

@@ -191,9 +191,15 @@ def _publish(connection: Dialogue, input: Input, data: bytes, pos: i64, end: i64
     input.at = last + 1
     publishing = channel.publishing
     if publishing.uncommitted is not None and channel.answers.committing is not None:
+        publishing.tally.turned_away()
         raise command_while_committing(PUBLISH)
     message = Message(NOWHERE, 0, data[h : last + 1], number, header_size, size, False)
-    publish(publishing, data[pos + 11 : end], message)
+    before = publishing.last_number
+    try:
+        publish(publishing, data[pos + 11 : end], message)
+    except AmqpError:
+        publishing.refused(before)
+        raise
     return last + 1
 
 

@@ -84,6 +84,10 @@ class Delays(Kept):
         self.delivered: i64 = 0
         self.cancelled: i64 = 0
         self.undeliverable: i64 = 0
+        self.recovered: i64 = 0  # found in the log at start
+        self.repetitions: i64 = 0  # of messages that repeat
+        self.withdrawn: i64 = 0  # the disk could not take them
+        self._damaged: i64 = 0  # of exchanges that are gone: dropped by the operator, or gone with the exchange
 
     # -- looking -----------------------------------------------------------------------------------------------
 
@@ -112,6 +116,22 @@ class Delays(Kept):
         """Does a message of this id wait there?"""
         schedule = self._schedules.get(exchange)
         return schedule is not None and schedule.find(id) is not None
+
+    def aside(self) -> i64:
+        """Damaged on disk, and not dropped yet."""
+        total: i64 = 0
+        for schedule in self._schedules.values():
+            if schedule.aside is not None:
+                total += len(schedule.aside.kept)
+        return total
+
+    def damaged(self) -> i64:
+        """Damaged on disk, and gone."""
+        total = self._damaged
+        for schedule in self._schedules.values():
+            if schedule.aside is not None:
+                total += schedule.aside.dropped
+        return total
 
     # -- in ----------------------------------------------------------------------------------------------------
 
@@ -244,7 +264,7 @@ class Delays(Kept):
         if replaces:
             self._arm()
         else:
-            self.kept(due)
+            self._kept(due)
 
     def _counts_as_routed(self, exchange: Exchange, message: Message) -> bool:
         """The honest answer to mandatory, where it is asked for: would the type inside route it now?"""
@@ -267,7 +287,11 @@ class Delays(Kept):
                 vhost.update_scratch(exchange, SCRATCH, int(schedule.id))
         return schedule
 
-    def kept(self, due: i64) -> None:
+    def repeated(self, due: i64) -> None:
+        self.repetitions += 1
+        self._kept(due)
+
+    def _kept(self, due: i64) -> None:
         """Something waits until ``due``: a sooner arrival replaces the timer, a later one does not."""
         if self._timer.due < 0 or due < self._timer.due:
             self._broker.timers.arm(self._timer, due)
@@ -422,6 +446,8 @@ class Delays(Kept):
         schedule = self._schedules.pop(exchange, None)
         if schedule is None:
             return
+        if schedule.aside is not None:
+            self._damaged += schedule.aside.dropped + len(schedule.aside.kept)
         count = schedule.cancel_all()
         if count:
             self.cancelled += count
@@ -450,6 +476,7 @@ class Delays(Kept):
                 self._unsynced.append(one)
             elif one.schedule.take(one.due, one.key):
                 one.schedule.release(one.key)
+                self.withdrawn += 1
         self._arm()
 
     def recover(self, recovered: Recovered) -> None:
@@ -464,6 +491,7 @@ class Delays(Kept):
                 self._schedules[exchange] = schedule
                 found = recovered.queues.get(id)
                 if found is not None:
+                    self.recovered += len(found)
                     schedule.recover(found)
         self._arm()
 

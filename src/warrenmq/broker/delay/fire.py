@@ -40,7 +40,8 @@ REFUSED: Final = "rejected"
 class Kept:
     """Whoever wants to know what waits from now on."""
 
-    def kept(self, due: i64) -> None:
+    def repeated(self, due: i64) -> None:
+        """It waits once more, until then."""
         raise NotImplementedError
 
 
@@ -113,7 +114,7 @@ class Firing:
             message.origin, services.ids.message(), message.header(), message.pieces(), message.size, message.persistent
         )
         schedule.keep(again, note, following)
-        self._delays.kept(following)
+        self._delays.repeated(following)
 
     def _dead_letter(self, schedule: Schedule, message: Message, content: Content, reason: str) -> None:
         """To the exchange's x-dead-letter-exchange, if it has one. There it does not wait again."""

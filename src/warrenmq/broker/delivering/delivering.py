@@ -38,16 +38,21 @@ def queues_of(routed: Routed) -> list[Queue]:
 
 
 def offer(services: Services, message: Message, queues: list[Queue], body: LargeBody | None = None) -> i64:
-    """Put the message into its queues; log it once when it must survive. ``body``: what the log has of it already."""
+    """Put a published message into its queues; log it once when it must survive. ``body``: what the log has of it
+    already. How many of them took it is counted here when some refuse it."""
     if len(queues) == 1:
         queue = queues[0]
         if queue.eager and queue.refuses(message):
             queue.refused(message)
+            services.tally.refused_by_queues += 1
             return REFUSED
         return _accept_one(services, message, queue, body)
     for queue in queues:
         if queue.eager and queue.refuses(message):
-            accept(services, message, _accepting(message, queues), body)
+            if accept(services, message, _accepting(message, queues), body) == NO_ROUTE:
+                services.tally.refused_by_queues += 1
+            else:
+                services.tally.routed += 1
             return REFUSED
     return accept(services, message, queues, body)
 

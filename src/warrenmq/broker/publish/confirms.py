@@ -44,6 +44,8 @@ class Confirms:
     def __init__(self) -> None:
         self.offset: i64 = 0  # publish_seqno when confirm.select came
         self.waiting: list[Waiting] = []
+        self.acked: i64 = 0  # told so
+        self.nacked: i64 = 0
         self._run_first: i64 = 0  # acked numbers of this turn that follow one another
         self._run_last: i64 = 0
         self._acked: list[int] = []  # the others
@@ -53,6 +55,16 @@ class Confirms:
     def owed(self) -> bool:
         """Is there something to flush?"""
         return self._run_last != 0 or len(self._acked) > 0 or len(self._nacked) > 0
+
+    def unanswered(self) -> i64:
+        """How many wait for the log, or for the end of the turn."""
+        count: i64 = len(self._acked) + len(self._nacked)
+        if self._run_last:
+            count += self._run_last - self._run_first + 1
+        for waiting in self.waiting:
+            if waiting.last > self.offset:
+                count += waiting.last - max(waiting.first - 1, self.offset)
+        return count
 
     def ack(self, seq: i64) -> None:
         if seq > self._last:
@@ -112,6 +124,7 @@ class Confirms:
             self._run_last = 0
             if last == 0:
                 return
+            self.acked += last - first + 1
             if not self.waiting or self.waiting[0].first > last:
                 self._write(w, channel, ID_BASIC_ACK, last - offset, last > first)
                 return
@@ -124,6 +137,8 @@ class Confirms:
             self._run_last = 0
         acked.sort()
         nacked.sort()
+        self.acked += len(acked)
+        self.nacked += len(nacked)
         self._acked = []
         self._nacked = []
         cutoff: i64 = self.waiting[0].first if self.waiting else self._last + 1

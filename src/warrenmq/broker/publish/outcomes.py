@@ -55,6 +55,8 @@ def deliver(
         outcome = accept(publishing.services, message, queues, publishing.large_body)
     else:
         outcome = offer(publishing.services, message, queues, publishing.large_body)
+    if outcome <= WAITING:
+        publishing.tally.routed += 1
     if routed is not None and routed.scheduled:
         if queues:
             message = twin(message)
@@ -63,6 +65,8 @@ def deliver(
         )
         if outcome == NO_ROUTE:
             outcome = scheduled
+            if scheduled != NO_ROUTE:
+                publishing.tally.scheduled += 1
         elif outcome == ACCEPTED and message.batch:
             outcome = WAITING
     if message.batch:
@@ -81,6 +85,7 @@ def keep(
     outcome = publishing.broker.delay.keep_for(
         publishing.sender, message, exchange, delay, mandatory, number, publishing.large_body
     )
+    publishing.tally.scheduled += 1
     if message.batch:
         publishing.teller.charge(message.batch, message.size)
     tell(publishing, exchange, message, [], outcome, mandatory, number)
@@ -101,8 +106,10 @@ def tell(
         exchange.messages_unroutable += 1
         publishing.services.unroutable += 1
         if mandatory:
+            publishing.tally.returned += 1
             publishing.teller.basic_return(message, NO_ROUTE_CODE, "NO_ROUTE")
         else:
+            publishing.tally.dropped += 1
             publishing.dropped += 1
     elif outcome == SCHEDULED and mandatory:
         publishing.teller.basic_return(message, NO_ROUTE_CODE, "NO_ROUTE")

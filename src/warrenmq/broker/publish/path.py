@@ -63,7 +63,9 @@ _WISHES: Final = MARK_RECEIPT | MARK_LEAST
 
 
 def publish(publishing: Publishing, arguments: bytes, message: Message) -> None:
-    """One message through all stages: the publish frame's arguments, and its content as it arrived."""
+    """One message through all stages: the publish frame's arguments, and its content as it arrived. Who calls it tells
+    ``publishing`` when it was refused."""
+    publishing.tally.published += 1
     memo = publishing.memo
     properties = memo.properties(message)
     route = memo.route(arguments)
@@ -113,6 +115,7 @@ def publish(publishing: Publishing, arguments: bytes, message: Message) -> None:
         body = publishing.take_large_body()
         waiting = Uncommitted(route.exchange, message, queues, routed, route.mandatory, number, body, wish)
         publishing.uncommitted.append(waiting)
+        publishing.tally.buffered += 1
     elif wish is not None:
         receipt = deliver_as_wished(
             publishing, route.exchange, message, queues, routed, route.mandatory, number, wish, False

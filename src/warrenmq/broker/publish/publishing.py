@@ -87,6 +87,7 @@ class Publishing:
     ) -> None:
         self.broker: Final = broker
         self.services: Final = broker.services
+        self.tally: Final = broker.services.tally
         self.vhost: Final = vhost
         self.publisher: Final = publisher
         self.sender: Final = sender
@@ -101,11 +102,35 @@ class Publishing:
         self.published: i64 = 0
         self.returned: i64 = 0  # mandatory, and without a queue
         self.dropped: i64 = 0  # not mandatory, and without a queue
+        self.refused_numbered: i64 = 0  # of those that have a number and would be confirmed
+        self.over: bool = False
 
     def end(self) -> None:
         """The channel is over: nothing waits any more, and nobody is told."""
+        if not self.over:
+            self.over = True
+            self._add_up()
         self.confirms.waiting = []
         self.teller = NOBODY
+
+    def _add_up(self) -> None:
+        """What was counted here outlives the channel."""
+        tally = self.tally
+        tally.numbered += self.confirmable()
+        tally.acked += self.confirms.acked
+        tally.nacked += self.confirms.nacked
+        tally.refused_numbered += self.refused_numbered
+        tally.abandoned += self.confirms.unanswered()
+
+    def refused(self, number: i64) -> None:
+        """A publish was refused; ``number`` was the last one before it."""
+        self.tally.refused += 1
+        if self.sender.confirms and self.last_number > number:
+            self.refused_numbered += 1
+
+    def confirmable(self) -> i64:
+        """How many publishes have a number that is to be confirmed."""
+        return self.last_number - self.confirms.offset if self.sender.confirms else 0
 
     def select_confirms(self) -> None:
         """confirm.select: from the next publish on each is confirmed."""

@@ -20,6 +20,7 @@ from warrenmq.broker.services.pacing import Pacing
 from warrenmq.broker.services.pressure import Pressure
 from warrenmq.broker.services.randomness import Randomness
 from warrenmq.broker.services.store import DefinitionStore
+from warrenmq.broker.services.tally import Tally
 from warrenmq.broker.services.timers import Timers
 from warrenmq.broker.services.turn import Turn
 from warrenmq.log.log import Log
@@ -55,6 +56,7 @@ class Services:
         self.jobs: Final = Jobs(log, self.turn, self.pressure, self.io_timers, io_clock)
         self.pacing: Final = Pacing(self.turn, self.io_timers, io_clock)
         self.unroutable: i64 = 0  # messages that went nowhere
+        self.tally: Final = Tally()
 
     def io_now(self) -> i64:
         return self.io_clock.now_ms()

@@ -49,6 +49,14 @@ class Totals:
             kept[vhost] = found
         return found
 
+    def past_difference(self) -> i64:
+        """By how much they were off when they went, all of them together."""
+        total: i64 = 0
+        for kept in (self._entries, self._streams):
+            for accounts in kept.values():
+                total += accounts.difference()
+        return total
+
     def vhost_deleted(self, name: str) -> None:
         for streams in (False, True):
             past = self.past(name, streams)
