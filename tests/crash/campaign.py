@@ -45,11 +45,13 @@ class Campaign:
             while not self.ledger.broken and self.kills < kills and time.monotonic() < until:
                 self.work_and_kill()
                 self.broker.start()
+                self.broker.check_ledger()
                 # what is left in the queues every other time has lived through several crashes when it is read
                 if self.kills % check_every == 0 or self.kills == kills:
                     self.check()
             if not self.ledger.broken:
                 self.check()
+                self.broker.check_ledger()
                 self.broker.stop()
         finally:
             self.broker.end()

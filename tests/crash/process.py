@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 from typing import IO
 
-from tests.support import planting
+from tests.support import planting, web
 
 START_SECONDS = 60
 
@@ -81,6 +81,12 @@ class BrokerProcess:
         told = json.loads(ready.read_text())
         self.url = "amqp://guest:guest@{}/%2F".format(told["amqp"])
         self.http_port = int(str(told["http"]).rpartition(":")[2])
+
+    def check_ledger(self) -> None:
+        """What the log was found to hold is what is there, and whatever came since is somewhere."""
+        if self.fault is None:
+            found = web.get(f"http://127.0.0.1:{self.http_port}/api/ledger", auth=("guest", "guest")).json()
+            assert found["even"], found
 
     def _keep_log(self, output: IO[bytes]) -> None:
         with open(self.folder / "log", "ab", buffering=0) as file:

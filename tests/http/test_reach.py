@@ -48,6 +48,7 @@ CALLS = [
     Reach("POST", BIND, {"routing_key": "new"}),
     Reach("DELETE", BIND + "/{props}"),
     Reach("GET", QUEUE + "/stream", None, LOCKED, REFUSED),
+    Reach("GET", QUEUE + "/ledger", None, LOCKED, REFUSED),
     Reach("GET", QUEUE + "/peek", None, LOCKED, REFUSED),
     Reach("POST", LEASES, {"count": 10}, LOCKED, REFUSED),
     Reach("GET", LEASES, None, LOCKED, REFUSED),

@@ -6,7 +6,7 @@ import ssl
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from warrenmq.http.endpoint import MANAGEMENT, VHOST, Call, Endpoint, Handler, Json
+from warrenmq.http.endpoint import MANAGEMENT, MONITORING, VHOST, Call, Endpoint, Handler, Json
 from warrenmq.http.errors import bad_request, not_authorised
 from warrenmq.http.models import Status, Unwell
 from warrenmq.wire.content import Properties
@@ -120,6 +120,12 @@ async def log(call: Call) -> object:
     return failed("; ".join(reasons), damaged=damaged, folder=server.folder.problem or None)
 
 
+async def ledger(call: Call) -> object:
+    """Has anything been lost, doubled or miscounted? As of the last look at everything."""
+    problem = call.bridge.server.ledger.problem()
+    return failed(f"{problem}; GET /api/ledger has all of it") if problem else ok()
+
+
 CHECKS = "/health/checks"
 
 
@@ -131,6 +137,7 @@ ENDPOINTS = [
     _check(f"{CHECKS}/alarms", alarms, "No alarm in the cluster"),
     _check(f"{CHECKS}/local-alarms", alarms, "No alarm on the node"),
     _check(f"{CHECKS}/log", log, "The log is where it was, can be written, and nothing known in it is damaged"),
+    _check(f"{CHECKS}/ledger", ledger, "Nothing was lost, doubled or miscounted", MONITORING),
     _check(f"{CHECKS}/virtual-hosts", fine, "All vhosts are up"),
     _check(f"{CHECKS}/port-listener/{{port}}", port_listener, "Something listens on the port"),
     _check(f"{CHECKS}/protocol-listener/{{protocol}}", protocol_listener, "The protocol is served"),

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from starlette.responses import Response
 
 from warrenmq.broker.dead_letter import AT_LEAST_ONCE
+from warrenmq.broker.ledger import Ledger
 from warrenmq.broker.queue.holder import REASONS
 from warrenmq.broker.queue.office import DeadLetterOffice
 from warrenmq.http.bridge import Bridge
@@ -123,6 +124,23 @@ def _dead_letters(letters: DeadLetterOffice) -> Iterator[Metric]:
     yield confirmed
 
 
+def _ledger(ledger: Ledger) -> Iterator[Metric]:
+    """As of the last look at everything, which takes a few seconds with very many queues."""
+    from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+
+    off = GaugeMetricFamily("warren_ledger_difference", "What does not add up: must be 0", labels=["sum"])
+    parts = GaugeMetricFamily("warren_ledger_messages", "What adds up, by sum and part", labels=["sum", "side", "part"])
+    for sum in ledger.sums:
+        off.add_metric([sum.name], sum.difference())
+        for side, lines in (("came", sum.came), ("left", sum.left), ("here", sum.here)):
+            for part, count in lines.items():
+                parts.add_metric([sum.name, side, part], count)
+    yield off
+    yield GaugeMetricFamily("warren_ledger_queues_off", "Queues that do not add up: must be 0", value=len(ledger.wrong))
+    yield CounterMetricFamily("warren_ledger_passes", "Total looks at everything", value=ledger.passes)
+    yield parts
+
+
 def _metrics(bridge: Bridge, queues: Queues, per_object: bool) -> Iterator[Metric]:
     from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoMetricFamily, SummaryMetricFamily
 
@@ -200,6 +218,7 @@ def _metrics(bridge: Bridge, queues: Queues, per_object: bool) -> Iterator[Metri
     yield counter("warren_delayed_undeliverable", "Total delayed messages no queue took", int(delay.undeliverable))
     yield counter("warren_receipts_sent", "Total receipts that a queue or a channel took", int(broker.receipts.sent))
     yield counter("warren_receipts_lost", "Total receipts that nobody took", int(broker.receipts.lost))
+    yield from _ledger(bridge.server.ledger)
     http_connections = bridge.http_connections
     dropped = CounterMetricFamily(
         "warren_http_connections_dropped", "Total HTTP connections dropped, by reason", labels=["reason"]

@@ -13,6 +13,7 @@ from warrenmq.http import (
     flags,
     health,
     leases,
+    ledger,
     limits,
     nodes,
     overview,
@@ -49,6 +50,7 @@ MODULES = [
     flags,
     delayed,
     damaged,
+    ledger,
 ]
 
 ENDPOINTS: list[Endpoint] = [endpoint for module in MODULES for endpoint in module.ENDPOINTS]

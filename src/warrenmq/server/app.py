@@ -15,6 +15,7 @@ from typing import Any
 
 from warrenmq.broker.broker import Broker
 from warrenmq.broker.extensions.interceptor import load_interceptors
+from warrenmq.broker.ledger import Ledger
 from warrenmq.broker.log_listener import LogListener
 from warrenmq.broker.services.alarms import Alarms
 from warrenmq.broker.services.clock import Clock, SystemClock, VirtualClock
@@ -43,6 +44,10 @@ TURN_BYTES = 1 << 20  # a turn ends after this much input at the latest
 TICK_BUSY = 0.025
 TICK_IDLE = 1.0
 WATCH = 1.0  # seconds between looks at memory and disk
+LEDGER_PASS = 2.0  # seconds between looks at the ledger as a whole
+LEDGER_PAUSE = 0.05  # and between those at so many queues each
+LEDGER_SLICE = 256
+LEDGER_LAST = 10_000  # when the broker stops
 CLOSE_GRACE = 2.0  # how long clients have to answer our connection.close
 
 
@@ -98,6 +103,7 @@ class Server:
         self.http_addresses: list[Address] = []
         self.broker: Broker
         self.folder: DataFolder
+        self.ledger: Ledger
         self._web: Web | None = None
         self._turn_scheduled = False
         self.turns = 0  # so far
@@ -130,6 +136,7 @@ class Server:
             self.background.every("the watch over memory and disk", self._watch),
             self.background.every("the watch over the data folder", self._watch_folder),
             self.background.every("the scrub of the log", self._scrub),
+            self.background.every("the look at the ledger", self._look_at_ledger),
         ]
 
     def _open_broker(self) -> None:
@@ -141,6 +148,7 @@ class Server:
         transient = TransientStore(str(folder), self._files)
         broker = Broker(log, transient, self.clock, self.io_clock, Randomness(self._seed), ServerNotes())
         self.broker = broker
+        self.ledger = Ledger(broker)
         committer = ThreadRunner(self._post, "warren-commit")
         worker = ThreadRunner(self._post, "warren-maintain")
         self._runners = [committer, worker]
@@ -255,6 +263,7 @@ class Server:
         if self._timer is not None:
             self._timer.cancel()
         self.end_turn()
+        self.ledger.step(LEDGER_LAST)
         self.log.flush()
         self.log.close(self._indexes())
         for runner in self._runners:
@@ -383,6 +392,10 @@ class Server:
         self.begin()
         interval = int(settings.scrub_interval * 1000)
         return max(float(self.log.scrub.step(self.io_clock.now_ms(), settings.scrub_rate, interval)), 1.0) / 1000
+
+    def _look_at_ledger(self) -> float:
+        """Some queues at a time: has anything been lost, doubled or miscounted?"""
+        return LEDGER_PASS if self.ledger.step(LEDGER_SLICE) else LEDGER_PAUSE
 
     def committed(self) -> asyncio.Future[None]:
         """Done when everything up to now is on disk."""

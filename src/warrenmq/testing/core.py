@@ -28,6 +28,7 @@ from warrenmq.broker.queue.queue import Queue
 from warrenmq.broker.services.clock import VirtualClock
 from warrenmq.broker.services.notes import Notes
 from warrenmq.broker.services.randomness import Randomness
+from warrenmq.log.causes import RECOVERED
 from warrenmq.log.files import Files
 from warrenmq.log.log import Log
 from warrenmq.log.runner import Runner, Task
@@ -151,12 +152,31 @@ class Core:
 
     def restart(self, clean: bool = True) -> None:
         """Stop, or crash with everything so far on disk, and start on the same folder; clients have to connect anew."""
+        self.log.flush()
+        held = {} if self.log.failing or self.broker.services.jobs.busy() else self._held_in_log()
         if clean:
             self.stop()
         else:
-            self.log.flush()
             self.crash()
         self.start()
+        for name, count in held.items():
+            assert self._recovered(name) == count, f"{name}: the log had {count}, recovered {self._recovered(name)}"
+
+    def _held_in_log(self) -> dict[str, int]:
+        """How many messages of each durable queue the log must have, by what the queue and its consumers hold."""
+        held: dict[str, int] = {}
+        for vhost in self.broker.vhosts.values():
+            for queue in vhost.queues.values():
+                if queue.durable:
+                    held[str(queue.name)] = len(queue.logged_addresses())
+                    if isinstance(queue, ClassicQueue):
+                        entries = self.broker.outstanding(queue)
+                        held[str(queue.name)] += sum(1 for entry in entries if queue.holds(entry.message))
+        return held
+
+    def _recovered(self, name: str) -> int:
+        found = [queue for vhost in self.broker.vhosts.values() for queue in vhost.queues.values()]
+        return sum(int(queue.account().came_by(RECOVERED)) for queue in found if str(queue.name) == name)
 
     def __enter__(self) -> Core:
         return self
