@@ -25,12 +25,8 @@ from warrenmq.broker.queue.arguments import STREAM
 from warrenmq.broker.queue.queue import Queue
 from warrenmq.log.causes import (
     CAUSE_NAMES,
-    COPY,
-    DEAD_LETTER,
     DELETED,
-    DUE,
     FIRED,
-    MOVE,
     PUBLISHED,
     RECOVERED,
     REFUSED,
@@ -46,7 +42,6 @@ ROUTING: Final = "routing"
 ANSWERS: Final = "answers"
 TRANSACTIONS: Final = "transactions"
 DELAYED: Final = "delayed"
-SUMS: Final = [ENTRIES, STREAMS, ORDER, ROUTING, ANSWERS, TRANSACTIONS, DELAYED]
 
 MOST_NAMED: Final = 100  # queues that do not add up: as many are named
 
@@ -79,8 +74,8 @@ class Sum:
 def entries(accounts: Accounts) -> Sum:
     """Of queues that are emptied."""
     found = Sum(ENTRIES)
-    for way in (PUBLISHED, DEAD_LETTER, DUE, MOVE, COPY, RECOVERED):
-        found.came[WAY_NAMES[way]] = int(accounts.came_by(way))
+    for way, name in enumerate(WAY_NAMES):
+        found.came[name] = int(accounts.came_by(way))
     for cause, name in CAUSE_NAMES.items():
         if not TRIMMED <= cause <= REFUSED:  # which are not for queues of this kind
             found.left[name] = int(accounts.left_for(cause))
@@ -91,8 +86,8 @@ def entries(accounts: Accounts) -> Sum:
 
 def streams(accounts: Accounts) -> Sum:
     found = Sum(STREAMS)
-    for way in (PUBLISHED, DEAD_LETTER, DUE, MOVE, COPY, RECOVERED):
-        found.came["appended" if way == PUBLISHED else WAY_NAMES[way]] = int(accounts.came_by(way))
+    for way, name in enumerate(WAY_NAMES):
+        found.came["appended" if way == PUBLISHED else name] = int(accounts.came_by(way))
     for cause in (TRIMMED, WITHDRAWN, DELETED):
         found.left[CAUSE_NAMES[cause]] = int(accounts.left_for(cause))
     found.here[PLACE_NAMES[RETAINED]] = int(accounts.in_place(RETAINED))
@@ -135,7 +130,7 @@ def routing(broker: Broker) -> Sum:
 def transactions(broker: Broker) -> Sum:
     tally = broker.services.tally
     found = Sum(TRANSACTIONS)
-    found.came["published"] = int(tally.buffered)
+    found.came["published"] = int(tally.transacted)
     found.left["committed"] = int(tally.committed)
     found.left["rolled_back"] = int(tally.rolled_back)
     found.left["refused"] = int(tally.not_committed)

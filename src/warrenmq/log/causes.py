@@ -28,7 +28,6 @@ FIRED: Final = 14  # a delayed message, when it was due
 CANCELLED: Final = 15  # a delayed message
 UNDELIVERABLE: Final = 16  # a delayed message that no queue took when it was due
 REFUSED: Final = 17  # a publish that its queue did not take: it never was an entry
-CAUSES: Final = 18
 
 LETTERED: Final = 32  # added to the four for which a queue gives an entry up: it was dead-lettered. Without: it is gone
 ALL_CAUSES: Final = 40  # as many numbers as there may be, with that
@@ -81,6 +80,7 @@ DUE: Final = 2  # from a delayed exchange
 MOVE: Final = 3  # from another queue, by the operator
 COPY: Final = 4  # by the firehose, or by the operator
 RECOVERED: Final = 5  # found in the log at start
-WAYS: Final = 6
+RECEIPT: Final = 6  # what a publisher asked to be told
+WAYS: Final = 7
 
-WAY_NAMES: Final = ["published", "dead_letter", "due", "move", "copy", "recovered"]  # by number
+WAY_NAMES: Final = ["published", "dead_letter", "due", "move", "copy", "recovered", "receipt"]  # by number

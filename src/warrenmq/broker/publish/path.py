@@ -115,7 +115,7 @@ def publish(publishing: Publishing, arguments: bytes, message: Message) -> None:
         body = publishing.take_large_body()
         waiting = Uncommitted(route.exchange, message, queues, routed, route.mandatory, number, body, wish)
         publishing.uncommitted.append(waiting)
-        publishing.tally.buffered += 1
+        publishing.tally.transacted += 1
     elif wish is not None:
         receipt = deliver_as_wished(
             publishing, route.exchange, message, queues, routed, route.mandatory, number, wish, False

@@ -13,7 +13,7 @@ from typing import Final, final
 from librt.vecs import vec
 from mypy_extensions import i64
 
-from warrenmq.log.causes import ALL_CAUSES, WAYS
+from warrenmq.log.causes import ALL_CAUSES, PUBLISHED, RECOVERED, WAYS
 
 # where an entry is that has not left
 WAITING: Final = 0
@@ -66,6 +66,16 @@ class Accounts:
 
     def came_by(self, way: i64) -> i64:
         return self._came[way]
+
+    def came_otherwise(self) -> i64:
+        """How many came from inside the broker while it ran."""
+        total: i64 = 0
+        way: i64 = 0
+        while way < WAYS:
+            if way != PUBLISHED and way != RECOVERED:
+                total += self._came[way]
+            way += 1
+        return total
 
     def left_for(self, cause: i64) -> i64:
         return self._left[cause]

@@ -45,15 +45,11 @@ from warrenmq.broker.services.postponed import Postponed
 from warrenmq.log.causes import (
     ACKED,
     AUTO_ACKED,
-    COPY,
     DAMAGED,
-    DEAD_LETTER,
     DELETED,
-    DUE,
     FORGOTTEN,
     LEASE_SETTLED,
     LETTERED,
-    MOVE,
     PUBLISHED,
     PURGED,
     REFUSED,
@@ -444,8 +440,7 @@ class ClassicQueue(Queue, GivesUp):
 
     def account(self) -> Accounts:
         found = super().account()
-        others = found.came_by(DEAD_LETTER) + found.came_by(DUE) + found.came_by(MOVE) + found.came_by(COPY)
-        found.came(PUBLISHED, self.published - others)
+        found.came(PUBLISHED, self.published - found.came_otherwise())
         found.left(ACKED, self.acked - self.leases.acked)
         found.left(LEASE_SETTLED, self.leases.acked)
         found.left(AUTO_ACKED, self.delivered_no_ack + self.fetched_no_ack)

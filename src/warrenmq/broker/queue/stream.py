@@ -24,7 +24,7 @@ from warrenmq.broker.queue.queue import Consumer, Declaration, Realm
 from warrenmq.broker.queue.replay import ReplayQueue
 from warrenmq.broker.queue.stream_header import with_stream_offset
 from warrenmq.broker.stored import Origins
-from warrenmq.log.causes import COPY, DEAD_LETTER, DELETED, DUE, MOVE, PUBLISHED, TRIMMED, WITHDRAWN
+from warrenmq.log.causes import DELETED, PUBLISHED, TRIMMED, WITHDRAWN
 from warrenmq.log.index import QueueIndex
 from warrenmq.wire.replies import NOT_IMPLEMENTED, PRECONDITION_FAILED, AmqpError
 
@@ -352,8 +352,7 @@ class StreamQueue(ReplayQueue):
     def account(self) -> Accounts:
         """Entries stay when they are read: only retention and the end take them."""
         found = super().account()
-        others = found.came_by(DEAD_LETTER) + found.came_by(DUE) + found.came_by(MOVE) + found.came_by(COPY)
-        found.came(PUBLISHED, self.published - others)
+        found.came(PUBLISHED, self.published - found.came_otherwise())
         if not self.gone:
             found.here(RETAINED, self.ready)
             stored: i64 = self._pages[0].first - self._first if self._pages else 0  # less than 0: trimmed of the first

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, final
 
 from mypy_extensions import i64
 
-from warrenmq.broker.delivering.delivering import REFUSED, offer
+from warrenmq.broker.delivering.delivering import move
 from warrenmq.broker.durability.durability import Durability, WaitsForLog
 from warrenmq.broker.message import Origin, message_from
 from warrenmq.broker.queue.queue import Queue
@@ -21,6 +21,7 @@ from warrenmq.broker.replies import DirectReplies
 from warrenmq.broker.services.jobs import Job
 from warrenmq.broker.services.services import Services
 from warrenmq.broker.services.turn import Delivering
+from warrenmq.log.causes import RECEIPT
 from warrenmq.wire.content import encode_header
 
 if TYPE_CHECKING:
@@ -128,7 +129,7 @@ class Receipts(WaitsForLog, Delivering):
         else:
             vhost = self._vhosts.get(receipt.vhost)
             queue = None if vhost is None else vhost.queues.get(receipt.queue)
-            taken = queue is not None and offer(self._services, message, [queue]) != REFUSED
+            taken = queue is not None and move(self._services, message, [queue], 0, RECEIPT)
         if taken:
             self.sent += 1
         else:

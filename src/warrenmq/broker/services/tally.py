@@ -25,7 +25,7 @@ class Tally:
         self.refused_by_queues: i64 = 0  # by every queue
         self.refused: i64 = 0  # by the broker: the channel or connection was closed for it
         # in transactions
-        self.buffered: i64 = 0
+        self.transacted: i64 = 0
         self.committed: i64 = 0
         self.rolled_back: i64 = 0
         self.not_committed: i64 = 0  # the commit was refused
