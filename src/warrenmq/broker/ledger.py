@@ -74,7 +74,7 @@ class Sum:
 def entries(accounts: Accounts) -> Sum:
     """Of queues that are emptied."""
     found = Sum(ENTRIES)
-    for way, name in enumerate(WAY_NAMES):
+    for way, name in WAY_NAMES.items():
         found.came[name] = int(accounts.came_by(way))
     for cause, name in CAUSE_NAMES.items():
         if not TRIMMED <= cause <= REFUSED:  # which are not for queues of this kind
@@ -86,7 +86,7 @@ def entries(accounts: Accounts) -> Sum:
 
 def streams(accounts: Accounts) -> Sum:
     found = Sum(STREAMS)
-    for way, name in enumerate(WAY_NAMES):
+    for way, name in WAY_NAMES.items():
         found.came["appended" if way == PUBLISHED else name] = int(accounts.came_by(way))
     for cause in (TRIMMED, WITHDRAWN, DELETED):
         found.left[CAUSE_NAMES[cause]] = int(accounts.left_for(cause))

@@ -83,4 +83,12 @@ RECOVERED: Final = 5  # found in the log at start
 RECEIPT: Final = 6  # what a publisher asked to be told
 WAYS: Final = 7
 
-WAY_NAMES: Final = ["published", "dead_letter", "due", "move", "copy", "recovered", "receipt"]  # by number
+WAY_NAMES: Final[dict[int, str]] = {
+    PUBLISHED: "published",
+    DEAD_LETTER: "dead_letter",
+    DUE: "due",
+    MOVE: "move",
+    COPY: "copy",
+    RECOVERED: "recovered",
+    RECEIPT: "receipt",
+}
