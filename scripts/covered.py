@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parents[1]
 FLOORS = ROOT / "tests" / "coverage.json"
 WORK = ROOT / ".make" / "coverage"
 SLACK = 0.3  # of a hundred
-TESTS = ["-q", "-m", "pure and not soak", "--dist", "loadfile", "--no-loadscope-reorder"]
+TESTS = ["-q", "-p", "no:schemathesis", "-m", "pure and not soak", "--dist", "loadfile", "--no-loadscope-reorder"]
 
 
 def run(*command: str) -> None:

@@ -34,11 +34,11 @@ def broker(request: pytest.FixtureRequest) -> Iterator[RunningBroker]:
 
 
 def stop_and_start(broker: RunningBroker) -> None:
-    for verb in ("stop_app", "start_app"):
-        if broker.is_warren:
+    if broker.is_warren:
+        for verb in ("stop_app", "start_app"):
             order(broker, verb)
-        else:
-            broker.ctl(verb)
+    else:
+        broker.ctl("eval", "rabbit:stop(), rabbit:start().")  # what the two verbs do, without a program for each
 
 
 def order(broker: RunningBroker, verb: str) -> None:
@@ -142,19 +142,21 @@ def test_what_is_not_durable_is_gone(broker: RunningBroker) -> None:
     }
 
 
-@pytest.mark.parametrize("queue", ["durable", "prioritised", "quorum"])
-def test_transient_messages_are_gone_and_persistent_ones_are_in_order(broker: RunningBroker, queue: str) -> None:
+def test_transient_messages_are_gone_and_persistent_ones_are_in_order(broker: RunningBroker) -> None:
+    queues = ("durable", "prioritised", "quorum")
     with connect(broker) as client:
-        declare_queue(client, queue)
         client.call(1, "confirm.select")
-        for number in range(20):
-            publish(client, "", queue, b"%d" % number, persistent=number % 2 == 0)
-        for _ in range(3):
-            client.send_method(1, "basic.get", queue=queue)
-            client.wait_message("basic.get-ok")
+        for queue in queues:
+            declare_queue(client, queue)
+            for number in range(20):
+                publish(client, "", queue, b"%d" % number, persistent=number % 2 == 0)
+            for _ in range(3):
+                client.send_method(1, "basic.get", queue=queue)
+                client.wait_message("basic.get-ok")
         stop_and_start(broker)
-    kept = range(20) if queue == "quorum" else range(0, 20, 2)
-    assert drained(broker, queue) == [(b"%d" % number, number < 3) for number in kept]
+    for queue in queues:
+        kept = range(20) if queue == "quorum" else range(0, 20, 2)
+        assert drained(broker, queue) == [(b"%d" % number, number < 3) for number in kept], queue
 
 
 def test_it_makes_no_difference_whether_a_queue_is_in_memory(broker: RunningBroker) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from typing import Any
 
@@ -164,14 +165,26 @@ def test_times_bound_a_read_and_milliseconds_among_offsets_are_told(broker: Runn
     publish(broker, name, [b"x"] * 5)
     given = options(broker, "stream", name)
     everything = {name: list(range(5))}
-    assert read({**given, "startingTimestamp": MILLISECONDS}) == everything  # long ago
-    assert read({**given, "endingTimestamp": MILLISECONDS}) == {}
-    assert read({**given, "endingTimestamp": str(int(MILLISECONDS) * 2)}) == everything
-    assert read({**given, "startingTimestamp": str(int(MILLISECONDS) * 2)}) == {}
-    for option, other in (("startingOffsets", "startingTimestamp"), ("endingOffsets", "endingTimestamp")):
-        for more in ({}, {"failOnDataLoss": "false"}):
-            with pytest.raises(OptionError, match=f"a number is an offset there, for milliseconds .* '{other}'"):
-                read({**given, option: MILLISECONDS, **more})
+    long_ago, long_hence = MILLISECONDS, str(int(MILLISECONDS) * 2)
+    times = [
+        ({"startingTimestamp": long_ago}, everything),
+        ({"endingTimestamp": long_ago}, {}),
+        ({"endingTimestamp": long_hence}, everything),
+        ({"startingTimestamp": long_hence}, {}),
+    ]
+    numbers = [
+        ({option: MILLISECONDS, **more}, f"a number is an offset there, for milliseconds .* '{other}'")
+        for option, other in (("startingOffsets", "startingTimestamp"), ("endingOffsets", "endingTimestamp"))
+        for more in ({}, {"failOnDataLoss": "false"})
+    ]
+    with ThreadPoolExecutor(8) as reading:  # at once: nobody says that there is nothing, and each waits for it
+        bounded = [(reading.submit(read, {**given, **bound}), found) for bound, found in times]
+        refused = [(reading.submit(read, {**given, **bound}), said) for bound, said in numbers]
+        for reader, found in bounded:
+            assert reader.result() == found
+        for reader, said in refused:
+            with pytest.raises(OptionError, match=said):
+                reader.result()
 
 
 @pytest.mark.parametrize("kind", ["stream", pytest.param("leased queue", marks=pytest.mark.warren_only), "plain queue"])

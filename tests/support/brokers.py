@@ -218,8 +218,11 @@ def start_rabbitmq(plugins: tuple[str, ...] = (), extra_config: str = "") -> Ite
         f"listeners.tcp.1 = 127.0.0.1:{port}\n"
         f"management.tcp.ip = 127.0.0.1\nmanagement.tcp.port = {http_port}\n"
         # the disk of a build machine may be nearly full; alarms have tests of their own
-        "disk_free_limit.absolute = 1MB\n" + extra_config
+        "disk_free_limit.absolute = 1MB\n"
+        # what the API shows is gathered every five seconds else, and a test would wait for it
+        "collect_statistics_interval = 500\n" + extra_config
     )
+    (folder / "advanced.config").write_text("[{rabbit, [{quorum_tick_interval, 500}]}].\n")  # likewise
     (folder / "enabled_plugins").write_text(f"[{','.join(plugins)}].\n")
     uid = _rabbitmq_uid()
     if uid is not None:
@@ -239,6 +242,7 @@ def start_rabbitmq(plugins: tuple[str, ...] = (), extra_config: str = "") -> Ite
         "RABBITMQ_LOG_BASE": str(folder / "log"),
         "RABBITMQ_ENABLED_PLUGINS_FILE": str(folder / "enabled_plugins"),
         "RABBITMQ_CONFIG_FILE": str(folder / "rabbitmq"),
+        "RABBITMQ_ADVANCED_CONFIG_FILE": str(folder / "advanced.config"),
         "RABBITMQ_PID_FILE": str(folder / "pid"),
         "RABBITMQ_CONF_ENV_FILE": str(folder / "no-such-file"),
         "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS": "-kernel inet_dist_use_interface {127,0,0,1}",
