@@ -138,6 +138,19 @@ def timeout(house: House) -> None:
     assert house.closed()
 
 
+def late(house: House) -> None:
+    """What is not acknowledged in time goes back by itself, and its channel lives."""
+    house.fill("a")
+    held = house.channel.basic_get("probe")
+    assert held is not None
+    house.advance(2000)
+    again = house.channel.basic_get("probe")
+    assert again is not None and again.redelivered
+    house.channel.basic_ack(held.delivery_tag)  # too late, and ignored
+    house.channel.basic_ack(again.delivery_tag)
+    assert not house.closed()
+
+
 def kept_until_confirmed(house: House) -> None:
     """At least once: a dead letter whose target is missing stays where it is."""
     house.fill("a")
@@ -170,6 +183,7 @@ QUEUE_PROBES: dict[str, tuple[str, Setting, Callable[[House], None]]] = {
     "max-age": ("stream", {"max-age": "60s", "stream-max-segment-size-bytes": 1000}, segments),
     "stream-max-segment-size-bytes": ("stream", {"max-age": "60s", "stream-max-segment-size-bytes": 1000}, segments),
     "consumer-timeout": ("classic", {"consumer-timeout": 60_000}, timeout),
+    "ack-deadline": ("classic", {"ack-deadline": 1000}, late),
 }
 
 #: "kept only": a value that is taken, with what it needs beside it, and on which type of queue

@@ -40,7 +40,14 @@ SAYS: dict[str, dict[str, object]] = {
     "ha-promote-on-shutdown": {**MIRRORED, "ha-promote-on-shutdown": "always"},
     "ha-promote-on-failure": {**MIRRORED, "ha-promote-on-failure": "always"},
 }
-OURS = {"consumer-timeout", "federation-upstream", "federation-upstream-set", "extra-destinations", "delayed-mandatory"}
+OURS = {
+    "ack-deadline",
+    "consumer-timeout",
+    "federation-upstream",
+    "federation-upstream-set",
+    "extra-destinations",
+    "delayed-mandatory",
+}
 
 
 class Scene:

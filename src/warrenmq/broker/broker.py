@@ -13,6 +13,7 @@ from mypy_extensions import i64
 from warrenmq.broker.channel.session import Session
 from warrenmq.broker.channel.sink import Sink
 from warrenmq.broker.channel.states import GONE, RUNNING
+from warrenmq.broker.connection.ack_deadline import AckDeadlines
 from warrenmq.broker.connection.ack_timeout import AckTimeout
 from warrenmq.broker.connection.connection import Connection
 from warrenmq.broker.connection.connections import Connections
@@ -47,6 +48,7 @@ class Broker(Core):
         super().__init__(Surroundings(log, transient, clock, io_clock, randomness, notes), node_name)
         self.connections: Final = Connections(self)
         self._ack_timeout: Final = AckTimeout(self.services, self.connections)
+        self.services.deadlines.sweeper = AckDeadlines(self.services, self.connections)
 
     # -- start -------------------------------------------------------------------------------------------------
 

@@ -218,6 +218,8 @@ def _metrics(bridge: Bridge, queues: Queues, per_object: bool) -> Iterator[Metri
     yield counter("warren_delayed_undeliverable", "Total delayed messages no queue took", int(delay.undeliverable))
     yield counter("warren_receipts_sent", "Total receipts that a queue or a channel took", int(broker.receipts.sent))
     yield counter("warren_receipts_lost", "Total receipts that nobody took", int(broker.receipts.lost))
+    missed = int(broker.services.deadlines.missed)
+    yield counter("warren_ack_deadlines_missed", "Total deliveries given back because their ack was late", missed)
     yield from _ledger(bridge.server.ledger)
     http_connections = bridge.http_connections
     dropped = CounterMetricFamily(

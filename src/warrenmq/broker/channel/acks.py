@@ -9,11 +9,13 @@ Duty: which tags are outstanding. Not here: what an acknowledgement does to the 
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from typing import Final, cast, final
 
 from librt.vecs import append, vec
 from mypy_extensions import i64
 
+from warrenmq.broker.channel.late_tags import LateTags
 from warrenmq.broker.queue.queue import Entry
 from warrenmq.wire.constants import CLASS_BASIC, ID_BASIC_ACK
 from warrenmq.wire.replies import PRECONDITION_FAILED, AmqpError
@@ -42,6 +44,8 @@ class Unacked:
         self._sparse: dict[int, Entry] | None = None
         self._tags: list[int] = []  # of the dict, in order, and some that are gone: a dict finds its first slowly
         self._first: i64 = 0  # those before it are gone
+        self.late: LateTags | None = None  # tags of deliveries that missed their deadline, which may yet be settled
+        self.rewound: bool = False  # are tags outstanding again that were not?
 
     def add(self, tag: i64, entry: Entry) -> None:
         """Tags only grow; those of auto-ack deliveries never come here and leave gaps."""
@@ -97,6 +101,30 @@ class Unacked:
         elif index > 1024 and self.count * 4 < len(slots) - self._head:
             self._to_sparse()
         return entry
+
+    def is_late(self, tag: i64) -> bool:
+        """Was it given back because it missed its deadline? Then whatever its client says about it is ignored."""
+        return self.late is not None and tag in self.late
+
+    def behind(self, tag: i64, most: i64) -> list[tuple[int, Entry]]:
+        """Outstanding deliveries with later tags than this, oldest first, at most so many."""
+        found: list[tuple[int, Entry]] = []
+        sparse = self._sparse
+        if sparse is not None:
+            at = bisect_right(self._tags, tag)
+            while at < len(self._tags) and len(found) < most:
+                entry = sparse.get(self._tags[at])
+                if entry is not None:
+                    found.append((self._tags[at], entry))
+                at += 1
+            return found
+        i: i64 = max(self._head, tag + 1 - self._base)
+        while i < len(self._slots) and len(found) < most:
+            slot = self._slots[i]
+            if slot is not None:
+                found.append((self._base + i, slot))
+            i += 1
+        return found
 
     def contains(self, tag: i64) -> bool:
         sparse = self._sparse
@@ -223,6 +251,7 @@ class Unacked:
 
     def put_back(self, taken: list[Taken]) -> None:
         """Make deliveries outstanding again under their old tags (tx.rollback)."""
+        self.rewound = True
         lowest: i64 = 0
         highest: i64 = 0
         count = self.count

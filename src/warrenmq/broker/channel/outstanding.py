@@ -15,6 +15,8 @@ from warrenmq.broker.channel.abandoned import take_all
 from warrenmq.broker.channel.acks import METHOD_ACK, Unacked, unknown_tag
 from warrenmq.broker.channel.consumers import Consumers
 from warrenmq.broker.channel.counts import Counts
+from warrenmq.broker.channel.late_tags import LateTags
+from warrenmq.broker.channel.lateness import Watch
 from warrenmq.broker.channel.settling import FEW, GiveBack, Settle, Settler, in_groups, queues_of
 from warrenmq.broker.channel.transaction import NACK_OR_REJECT
 from warrenmq.broker.queue.queue import Entry, Queue
@@ -34,6 +36,7 @@ class Outstanding(Settler):
         self._consumers: Final = consumers
         self._counts: Final = counts
         self.unacked: Final = Unacked()
+        self._watch: Watch | None = None  # while some queue of the broker has a deadline
         self._tag: i64 = 0  # the last one that was given out
 
     def next_tag(self) -> i64:
@@ -50,6 +53,8 @@ class Outstanding(Settler):
         if not multiple:
             entry = self.unacked.take(tag)
             if entry is None:
+                if self.unacked.is_late(tag):
+                    return
                 raise unknown_tag(tag, METHOD_ACK)
             self._settle_one(entry)
             return
@@ -66,6 +71,8 @@ class Outstanding(Settler):
         else:
             entry = self.unacked.take(tag)
             if entry is None:
+                if self.unacked.is_late(tag):
+                    return
                 raise unknown_tag(tag, method_id)
             entries = [entry]
         if self._few(entries):
@@ -99,9 +106,33 @@ class Outstanding(Settler):
         return True
 
     def _take_up_to(self, tag: i64, method_id: i64) -> list[Entry]:
-        if tag != 0 and not self.unacked.contains(tag):
+        if tag != 0 and not self.unacked.contains(tag) and not self.unacked.is_late(tag):
             raise unknown_tag(tag, method_id)
         return self.unacked.take_up_to(tag)
+
+    # -- deadlines -----------------------------------------------------------------------------------------------
+
+    def watched(self) -> Watch:
+        """The deadlines of what is outstanding, for whoever looks after them."""
+        watch = self._watch
+        if watch is None:
+            watch = Watch(self.unacked)
+            self._watch = watch
+        return watch
+
+    def give_back_late(self, tags: list[int]) -> None:
+        """These missed their deadline: back to their queues, as if the client had given them back."""
+        late = self.unacked.late
+        if late is None:
+            late = LateTags()
+            self.unacked.late = late
+        entries: list[Entry] = []
+        for tag in tags:
+            entry = self.unacked.take(tag)
+            if entry is not None:
+                late.add(tag)
+                entries.append(entry)
+        self.refuse(entries, True)
 
     # -- for good ------------------------------------------------------------------------------------------------
 

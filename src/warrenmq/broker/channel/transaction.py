@@ -62,9 +62,11 @@ class Transaction:
         if not multiple:
             entry = self._unacked.take(tag)
             if entry is None:
+                if self._unacked.is_late(tag):
+                    return Taken(vec[i64](), [])
                 raise unknown_tag(tag, method_id)
             return Taken(vec[i64]([tag]), [entry])
-        if tag != 0 and not self._unacked.contains(tag):
+        if tag != 0 and not self._unacked.contains(tag) and not self._unacked.is_late(tag):
             raise unknown_tag(tag, method_id)
         return self._unacked.take_tagged_up_to(tag)
 

@@ -111,6 +111,7 @@ UNSUPPORTED: Final[dict[str, list[str]]] = {
         "overflow",
         "queue-mode",
         "queue-master-locator",
+        "ack-deadline",
         *_MIRRORS,
     ],
 }
@@ -151,6 +152,7 @@ TABLE: Final = [
     _key("ha-promote-on-failure", ONE_OF, "", FIRST, "always when-synced"),
     # not in a plain 3.10, harmless to accept
     _key("consumer-timeout", COUNT, "is not a valid consumer timeout", MIN),
+    _key("ack-deadline", PERIOD, "is not a valid deadline for acknowledgements", MIN),
     _key("federation-upstream", TEXT, "is not a valid federation upstream"),
     _key("federation-upstream-set", TEXT, "is not a valid federation upstream set"),
     _key("extra-destinations", NAMES, "is not a valid list of destinations"),

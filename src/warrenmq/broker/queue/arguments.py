@@ -157,6 +157,7 @@ _CHECKS: Final[list[tuple[str, Callable[[Field, Table], str]]]] = [
     ("x-quorum-initial-group-size", _positive),
     ("x-queue-leader-locator", _leader_locator),
     ("x-queue-master-locator", _master_locator),
+    ("x-ack-deadline", _expires),
 ]
 
 # The arguments that each type has, in the order in which they are compared when a queue is declared again.
@@ -176,6 +177,7 @@ OF_TYPE: Final[dict[str, list[str]]] = {
         "x-single-active-consumer",
         "x-queue-type",
         "x-queue-master-locator",
+        "x-ack-deadline",
     ],
     QUORUM: [
         "x-dead-letter-exchange",
@@ -193,6 +195,7 @@ OF_TYPE: Final[dict[str, list[str]]] = {
         "x-delivery-limit",
         "x-message-ttl",
         "x-queue-leader-locator",
+        "x-ack-deadline",
     ],
     STREAM: [
         "x-max-length-bytes",
@@ -259,6 +262,7 @@ class QueueSettings:
         self.at_least_once: bool = False  # the strategy that is asked for; whether it can be had is the queue's to say
         self.delivery_limit: i64 = -1
         self.consumer_timeout: i64 = -1
+        self.ack_deadline: i64 = -1
         self.max_age: i64 = -1
         self.segment_bytes: i64 = -1
 
@@ -307,6 +311,7 @@ def settings(arguments: Table, policy: dict[str, object]) -> QueueSettings:
     s.at_least_once = _text(arguments, "x-dead-letter-strategy", policy, "dead-letter-strategy") == "at-least-once"
     s.delivery_limit = _delivery_limit(arguments, policy)
     s.consumer_timeout = _least(arguments, "x-consumer-timeout", policy, "consumer-timeout")
+    s.ack_deadline = _least(arguments, "x-ack-deadline", policy, "ack-deadline")
     age = _text(arguments, "x-max-age", policy, "max-age")
     s.max_age = -1 if age is None else interval_ms(age)
     s.segment_bytes = _least(arguments, "x-stream-max-segment-size-bytes", policy, "stream-max-segment-size-bytes")

@@ -162,6 +162,7 @@ class Queue(Destination, Delivering, Promised):
         self.operator_policy: str | None = None
         self.policy_definition: dict[str, object] = {}
         self.settings: QueueSettings = settings(arguments, {})
+        self.broker.deadlines.changed(-1, self.settings.ack_deadline, False)
         self.bindings_in: Final[dict[object, Binding]] = {}
         sac = arguments.get("x-single-active-consumer")
         self.single_active: Final = sac is not None and sac.value is True
@@ -202,7 +203,9 @@ class Queue(Destination, Delivering, Promised):
 
     def apply_settings(self) -> None:
         """The policy changed: take the new limits into force, also on what waits here already."""
+        before = self.settings.ack_deadline
         self.settings = settings(self.arguments, self.policy_definition)
+        self.broker.deadlines.changed(before, self.settings.ack_deadline, self.unacked > 0)
         self.touch()
 
     def touch(self) -> None:
@@ -460,6 +463,7 @@ class Queue(Destination, Delivering, Promised):
         """The queue is deleted, and the log has dropped it: nothing waits. Its consumers are told by the vhost."""
         if self._aside is not None:
             self._aside.clear()
+        self.broker.deadlines.changed(self.settings.ack_deadline, -1, False)
         self.gone = True
 
     def forget_transient(self) -> None:

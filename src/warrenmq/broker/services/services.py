@@ -11,6 +11,7 @@ from typing import Final
 from mypy_extensions import i64
 
 from warrenmq.broker.services.clock import Clock
+from warrenmq.broker.services.deadlines import Deadlines
 from warrenmq.broker.services.held_deliveries import HeldDeliveries
 from warrenmq.broker.services.ids import Ids
 from warrenmq.broker.services.jobs import Jobs
@@ -49,6 +50,7 @@ class Services:
         self.ids: Final = Ids(log, randomness)
         self.timers: Final = Timers(notes)  # the rules' time: TTL, expiry, delays
         self.io_timers: Final = Timers(notes)  # the wire's time: heartbeats, handshakes, grace, leftovers
+        self.deadlines: Final = Deadlines(self.timers, self.turn)
         self.limits: Final = Limits()
         self.held_deliveries: Final = HeldDeliveries(self.turn)
         self.store: Final = DefinitionStore(log)
