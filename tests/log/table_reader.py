@@ -8,6 +8,7 @@ from typing import Any
 from warrenmq.log.grammar import (
     BATCH_HEADER,
     CHANGES,
+    EVENTS,
     FILE_HEADER,
     LEDGER_BLOCK,
     LETTERS,
@@ -23,7 +24,7 @@ Values = dict[str, Any]
 
 ROWS = {row.name: row for row in TABLE}
 MESSAGE_ROWS = {row.kind: row for row in MESSAGES}
-CHANGE_ROWS = {row.kind: row for row in CHANGES}
+CHANGE_ROWS = {row.kind: row for row in CHANGES + EVENTS}
 
 
 def place(row: RecordSpec, name: str) -> int:

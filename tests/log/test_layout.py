@@ -23,6 +23,7 @@ from warrenmq.log import clean, grammar, layout, record
 from warrenmq.log import manifest as manifests
 from warrenmq.log.batch import OpenBatch
 from warrenmq.log.change import change_size
+from warrenmq.log.events import Events, write_cause
 from warrenmq.log.files import Files
 from warrenmq.log.format import (
     BatchHeader,
@@ -32,7 +33,7 @@ from warrenmq.log.format import (
     read_batch_header,
     read_file_header,
 )
-from warrenmq.log.grammar import CHANGES, MESSAGES, NO_KIND, TABLE, RecordSpec
+from warrenmq.log.grammar import CHANGES, EVENTS, MESSAGES, NO_KIND, TABLE, RecordSpec
 from warrenmq.log.holders import AS_WRITTEN, EXACT, Holders, read_holders
 from warrenmq.log.ledger import block, read_ledger
 from warrenmq.log.log import Log
@@ -52,8 +53,8 @@ HEAD = """# The log's files, octet by octet
 
 Drawn from the table in `log/grammar.py`; a test draws it again and compares, and reads whole folders with nothing else.
 [log.md](log.md) says what all this is for. A segment file is a file header and batches, then possibly zeros; a batch is
-its header, records (message, chunked message, chunk), then changes (settle, …, requeue); a ledger is ledger blocks of
-changes; the manifest is its head and what it says.
+its header, records (message, chunked message, chunk), then changes (settle, …, requeue) and events (turn, …, gap); a
+ledger is ledger blocks of changes; the manifest is its head and what it says.
 
 All integers are little-endian: `i16`, `i32`, `i64`, and `sum`, 32 bits without a sign; `name:8` is eight octets;
 `name[length]` is as many octets as the field says, `name[count*row]` as many rows or numbers. A record or change
@@ -86,7 +87,7 @@ def test_the_page_is_what_the_table_draws() -> None:
 
 
 def test_no_two_kinds_have_one_number() -> None:
-    numbers = [row.kind for row in MESSAGES + CHANGES]
+    numbers = [row.kind for row in MESSAGES + CHANGES + EVENTS]
     assert len(set(numbers)) == len(numbers) and NO_KIND not in numbers
 
 
@@ -109,6 +110,8 @@ PLACES: dict[str, list[tuple[str, str]]] = {
     "KIND_LENGTH_AT": [("define", "kind_length"), ("undefine", "kind_length")],
     "KEY_LENGTH_AT": [("define", "key_length"), ("undefine", "key_length")],
     "VALUE_LENGTH_AT": [("define", "value_length")],
+    "EVENT_LENGTH_AT": [(row.name, "length") for row in EVENTS],
+    "EVENT_WHO_AT": [(name, "who") for name in ("name", "published", "delivered to")],
     "BLOCK_LENGTH_AT": [("ledger block", "length")],
     "BLOCK_SUM_AT": [("ledger block", "sum")],
 }
@@ -127,21 +130,38 @@ for _prefix, _row in (
     ("ENQUEUE", "enqueue"),
     ("REQUEUE", "requeue"),
     ("SPILL", "spilled message"),
+    ("EVENT_TURN", "turn"),
+    ("EVENT_NAME", "name"),
+    ("EVENT_PUBLISHED", "published"),
+    ("EVENT_DELIVERED", "delivered to"),
+    ("EVENT_CAUSE", "cause"),
+    ("EVENT_GAP", "gap"),
 ):
     for _one in row_of(_row).fields:
         PLACES.setdefault(f"{_prefix}_{_one.name.upper()}_AT", [(_row, _one.name)] if not _one.counter else [])
 
-FIXED = {
-    "FILE_HEADER": ["file header"],
-    "BATCH_HEADER": ["batch header"],
-    "HOLDER": ["holder"],
-    "MESSAGE_FIXED": ["message", "chunked message"],
-    "OLD_MESSAGE_FIXED": ["old message", "old chunked message"],
-    "CHUNK_FIXED": ["chunk"],
-    "OLD_CHUNK_FIXED": ["old chunk"],
-    "BLOCK_FIXED": ["ledger block"],
-    "SPILL_FIXED": ["spilled message"],
-} | {f"{row.name.upper().replace(' ', '_')}_FIXED": [row.name] for row in CHANGES}
+FIXED = (
+    {
+        "FILE_HEADER": ["file header"],
+        "BATCH_HEADER": ["batch header"],
+        "HOLDER": ["holder"],
+        "MESSAGE_FIXED": ["message", "chunked message"],
+        "OLD_MESSAGE_FIXED": ["old message", "old chunked message"],
+        "CHUNK_FIXED": ["chunk"],
+        "OLD_CHUNK_FIXED": ["old chunk"],
+        "BLOCK_FIXED": ["ledger block"],
+        "SPILL_FIXED": ["spilled message"],
+    }
+    | {f"{row.name.upper().replace(' ', '_')}_FIXED": [row.name] for row in CHANGES}
+    | {
+        "EVENT_TURN_FIXED": ["turn"],
+        "EVENT_NAME_FIXED": ["name"],
+        "EVENT_PUBLISHED_FIXED": ["published"],
+        "EVENT_DELIVERED_FIXED": ["delivered to"],
+        "EVENT_CAUSE_FIXED": ["cause"],
+        "EVENT_GAP_FIXED": ["gap"],
+    }
+)
 
 
 def constants(ending: str) -> set[str]:
@@ -411,6 +431,46 @@ def a_definition(row: RecordSpec, draw: Draw) -> None:
     assert state.definitions == ({(kind, key): value} if define else {})
 
 
+@case("turn", "name", "published", "delivered to", "gap")
+def an_event(row: RecordSpec, draw: Draw) -> None:
+    """Written all together, as they come in a turn; ``test_events.py`` reads them."""
+    events = Events()
+    events.segment = 7
+    who, told = events.name(b"who"), draw(st.integers(1, 4))
+    address, number, tag, time = draw(count), draw(st.integers(1, 2**40)), draw(count), draw(i64)
+    queue, position, flags = draw(count), draw(count), draw(st.integers(0, 3))
+    for n in range(told):
+        events.published(who, address + n, number + n)
+        events.delivered(who, queue, position + n, address + n, tag + n, flags)
+    events.left_out(5)
+    events.end_turn(time, 3, 4)
+    data = events.take()
+    found = {one.name: values for one, values in table_reader.decode_all(table_reader.CHANGE_ROWS, data)}
+    expected: dict[str, Values] = {
+        "turn": {"time": time, "records": 3, "changes": 4},
+        "name": {"who": 1, "text_length": 3, "text": b"who"},
+        "published": {"who": 1, "address": address, "count": told, "number": number},
+        "delivered to": {"who": 1, "queue": queue, "position": position, "address": address, "count": told, "tag": tag}
+        | {"flags": flags},
+        "gap": {"since": time, "until": time, "count": 5},
+    }
+    assert {k: v for k, v in found[row.name].items() if k != "length"} == expected[row.name]
+    sizes, at = [], 0
+    while at < len(data):
+        sizes.append(change_size(data, at))
+        at += sizes[-1]
+    assert at == len(data) and len(sizes) == len(expected)
+
+
+@case("cause")
+def a_cause(row: RecordSpec, draw: Draw) -> None:
+    cause = draw(i32)
+    out = BytesWriter()
+    write_cause(out, cause)
+    assert written(row, out.getvalue()) == {"length": 4, "cause": cause}
+    assert change_size(out.getvalue(), 0) == len(out)
+
+
 @case("file header")
 def a_file_header(row: RecordSpec, draw: Draw) -> None:
     numbers = {f.name: draw({"i32": i32, "i64": i64}[f.type]) for f in row.fields[3:-1] if f.name != "zero"}
@@ -430,7 +490,7 @@ def a_batch_header(row: RecordSpec, draw: Draw) -> None:
     data = batch_header(SEED, BatchHeader(*numbers.values()))
     values = written(row, data)
     sum_of = zlib.crc32(data[layout.BATCH_PROLOGUE :], SEED)
-    assert values == numbers | {"magic": b"WBA%d" % layout.VERSION, "sum": sum_of, "zeros": bytes(12)}
+    assert values == numbers | {"magic": b"WBA%d" % layout.VERSION, "sum": sum_of, "zeros": bytes(4)}
     header = read_batch_header(SEED, b"before" + data, 6)
     attributes = {"messages_length": "messages", "changes_length": "changes", "payload_sum": "crc"}
     assert header is not None
@@ -553,18 +613,22 @@ def test_a_folder_in_which_everything_happened_has_every_kind_of_the_present_for
     log.end_turn(True)
     log.hold(addresses[0], 2, 1, 0, 0)
     log.settle(1, addresses[0])
-    log.settle_many(1, _vec(addresses[1:4]))
+    log.settle_many(1, _vec(addresses[1:4]), 3)
     log.requeue(1, addresses[4], 9, 1)
     log.delivered_up_to(1, 3)
     log.drop_queue(2, _vec(addresses[:1]))
     log.undefine("queue", "gone")
+    events = log.current.events
+    events.published(events.name(b"channel"), addresses[0], 1)
+    events.delivered(events.name(b"consumer"), 1, 1, addresses[0], 1, 0)
+    events.left_out(1)
     log.end_turn(True)
     assert log.flush()
     found: set[str] = set()
     for path in tmp_path.glob("segment-*.log"):
         found |= {row.name for row, _ in table_reader.segment_file(path.read_bytes())[1]}
     assert log.close()
-    present = {row.name for row in MESSAGES + CHANGES if row.until == layout.VERSION}
+    present = {row.name for row in MESSAGES + CHANGES + EVENTS if row.until == layout.VERSION}
     assert found == present | {"file header", "batch header"}
 
 

@@ -12,8 +12,10 @@ from tests.log.world import World, found_state, same
 from warrenmq.log.damage import RecordDamaged
 from warrenmq.log.files import Files
 from warrenmq.log.format import LogCorrupt, LogError, LogVersion
-from warrenmq.log.layout import FILE_HEADER
+from warrenmq.log.layout import FILE_HEADER, VERSION
 from warrenmq.log.log import Log
+from warrenmq.log.manifest import decode
+from warrenmq.log.segment import file_name
 from warrenmq.log.settings import LogSettings
 
 
@@ -148,7 +150,7 @@ def test_what_stands_behind_a_torn_batch_is_cut_even_if_it_checks() -> None:
     whole = image[name]
     at = whole.index(b"torn")
     # what the same process would have written next, had it not waited: the same batch again further on
-    batch = whole[whole.rindex(b"WBA2") :]
+    batch = whole[whole.rindex(b"WBA%d" % VERSION) :]
     damaged = whole[:at] + b"TORN" + whole[at + 4 :] + batch
     log, recovered = Log.open("/data", SimulatedFiles({**image, name: damaged}), small())
     assert found_state(log, recovered).queues == {1: {1: b"a"}}
@@ -264,8 +266,8 @@ def test_a_missing_segment_or_manifest_is_refused_by_name() -> None:
     disk = SimulatedFiles()
     filled(disk)
     image = disk.synced_image()
-    segments = sorted(name for name in image if name.endswith(".log"))
-    for name in [*segments[:-1], "manifest"]:
+    known = decode(image["manifest"], "manifest").segments  # what is older is dead, and about to be removed
+    for name in [*(file_name(segment.number, 0) for segment in known), "manifest"]:
         rest = {other: data for other, data in image.items() if other != name}
         with pytest.raises(LogCorrupt) as refused:
             Log.open("/data", SimulatedFiles(rest), small())
@@ -281,11 +283,11 @@ def test_another_version_is_refused_by_name() -> None:
     name = sorted(name for name in image if name.endswith(".log"))[-1]
     data = image[name]
     later = data[:8] + (7).to_bytes(4, "little") + zlib.crc32(data[16:FILE_HEADER], 7).to_bytes(4, "little") + data[16:]
-    with pytest.raises(LogVersion, match="format 7, this Warren reads formats 1 to 2"):
+    with pytest.raises(LogVersion, match="format 7, this Warren reads formats 1 to 3"):
         Log.open("/data", SimulatedFiles({**image, name: later}), small())
     data = image["manifest"]
     later = data[:8] + (9).to_bytes(4, "little") + zlib.crc32(data[24:], 9).to_bytes(4, "little") + data[16:]
-    with pytest.raises(LogVersion, match="format 9, this Warren reads formats 1 to 2"):
+    with pytest.raises(LogVersion, match="format 9, this Warren reads formats 1 to 3"):
         Log.open("/data", SimulatedFiles({**image, "manifest": later}), small())
 
 

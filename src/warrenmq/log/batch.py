@@ -13,6 +13,7 @@ from librt.vecs import append, vec
 from mypy_extensions import i16, i32, i64
 
 from warrenmq.log.change import write_settles
+from warrenmq.log.events import ACKED, Events, write_cause
 from warrenmq.log.layout import (
     CHUNK,
     CHUNKED,
@@ -44,6 +45,7 @@ class Sealed:
         heads: i64,
         changes: bytes,
         number: i64,
+        time: i64,
     ) -> None:
         self.segment: Final = segment
         self.first_record: Final = first_record
@@ -52,6 +54,7 @@ class Sealed:
         self.heads: Final = heads  # the sums of their heads, chained
         self.changes: Final = changes
         self.number: Final = number  # the last turn in it
+        self.time: Final = time  # when it was closed, µs
         self.at: i64 = -1  # segment offset of its header, once written
 
     def holds(self, segment: i64, record: i64) -> bool:
@@ -82,6 +85,8 @@ class OpenBatch:
         self.lacking: i64 = 0  # how many of its holders are still to come
         self.messages: BytesWriter = BytesWriter()
         self.changes: BytesWriter = BytesWriter()
+        self.cause: i64 = ACKED  # of the last settle
+        self.events: Final = Events()
         self.offsets: vec[i32] = vec[i32]()
         self.first_record: i64 = 0
         self.exchange: str = ""
@@ -91,7 +96,12 @@ class OpenBatch:
         self.copied: bytes = b""  # for reads of records not sealed yet
 
     def size(self) -> i64:
+        """Of what somebody may wait for."""
         return len(self.messages) + len(self.changes)
+
+    def is_empty(self) -> bool:
+        """Has it not even events?"""
+        return len(self.messages) + len(self.changes) + len(self.events.out) == 0
 
     def begin_message(
         self,
@@ -171,6 +181,12 @@ class OpenBatch:
         self.offsets = append(self.offsets, i32(len(out)))
         self.heads = chained(self.heads, write_chunk(out, self.sums, record, data, total(data)))
 
+    def say_cause(self, cause: i64) -> None:
+        """Why the settles that follow are."""
+        self.cause = cause
+        if self.events.on:
+            write_cause(self.changes, cause)
+
     def settle(self, queue_id: i64, address: i64) -> None:
         out = self.changes
         out.append(SETTLE)
@@ -233,11 +249,18 @@ class OpenBatch:
         out.write(kind_bytes)
         out.write(key_bytes)
 
-    def seal(self, segment: i64, number: i64) -> Sealed:
+    def end_turn(self, time: i64) -> None:
+        """Say when all this was that came since the turn before."""
+        self.events.end_turn(time, len(self.offsets), len(self.changes))
+
+    def seal(self, segment: i64, number: i64, time: i64) -> Sealed:
         """Close it; the open batch begins anew, empty."""
         messages = self.messages.getvalue()
         changes = self.changes.getvalue()
-        sealed = Sealed(segment, self.first_record, self.offsets, messages, self.heads, changes, number)
+        if len(self.events.out) > 0:
+            changes += self.events.take()
+        self.cause = ACKED
+        sealed = Sealed(segment, self.first_record, self.offsets, messages, self.heads, changes, number, time)
         self.heads = self.sums.start
         self.offsets = vec[i32]()
         self.copied = b""
@@ -282,4 +305,13 @@ def without_dead(sealed: Sealed, dead: vec[bool], start: i64) -> Sealed:
             out.begin_message(MESSAGE, record, message_id_of(data, at), b"", b"", "", b"", 0, 0)
         i += 1
     messages = out.messages.getvalue()
-    return Sealed(sealed.segment, sealed.first_record, out.offsets, messages, out.heads, sealed.changes, sealed.number)
+    return Sealed(
+        sealed.segment,
+        sealed.first_record,
+        out.offsets,
+        messages,
+        out.heads,
+        sealed.changes,
+        sealed.number,
+        sealed.time,
+    )

@@ -21,6 +21,9 @@ from warrenmq.log.layout import (
     DROP_SEGMENT,
     ENQUEUE,
     ENQUEUE_FIXED,
+    EVENT_HEAD,
+    EVENT_LENGTH_AT,
+    EVENT_TURN,
     KEY_LENGTH_AT,
     KIND_LENGTH_AT,
     REQUEUE,
@@ -36,7 +39,7 @@ from warrenmq.log.layout import (
 
 
 def change_size(data: bytes, at: i64) -> i64:
-    """The length of the change at ``at``; 0 when the bytes are no change.
+    """The length of the change or event at ``at``; 0 when the bytes are neither.
 
     A ladder and not a table: a start comes here for every change there is, and the most frequent ones stand first.
     """
@@ -57,6 +60,8 @@ def change_size(data: bytes, at: i64) -> i64:
         return DEFINE_FIXED + kind_length(data, at) + key_length(data, at) + value_length(data, at)
     if kind == UNDEFINE:
         return UNDEFINE_FIXED + kind_length(data, at) + key_length(data, at)
+    if kind >= EVENT_TURN:
+        return EVENT_HEAD + i64(read_i32_le(data, at + EVENT_LENGTH_AT))
     return 0
 
 

@@ -21,8 +21,11 @@ from warrenmq.log.core import Core
 from warrenmq.log.layout import BATCH_HEADER
 from warrenmq.log.maintenance import Maintenance
 from warrenmq.log.outage import Outage
-from warrenmq.log.segment import Part, Segment
+from warrenmq.log.segment import Part
 from warrenmq.log.tail import Commit, Tail
+
+EVENT_DELAY_MS: Final = 1000
+EVENT_BYTES: Final = 1 << 20
 
 
 @final
@@ -64,12 +67,19 @@ class Commits:
             if now_ms >= self.outage.retry_at:
                 self.retry()
             return
-        if self.log.current.size() == 0:
+        if self.log.current.is_empty():
             self._unsynced_since = 0
         elif self._unsynced_since == 0:
             self._unsynced_since = now_ms
-        elif now_ms - self._unsynced_since >= self.log.settings.sync_delay_ms:
+        elif now_ms - self._unsynced_since >= self._patience():
             self.submit(1)
+
+    def _patience(self) -> i64:
+        """How long what nobody waits for may stay in memory, in ms; events alone need not go to disk at once."""
+        current = self.log.current
+        if current.size() > 0 or len(current.events.out) >= EVENT_BYTES:
+            return self.log.settings.sync_delay_ms
+        return EVENT_DELAY_MS
 
     def flush(self) -> bool:
         """Between turns: wait until every closed turn is synced. False when the disk fails."""
@@ -80,7 +90,7 @@ class Commits:
                 self.log.done(commit.number)
             elif self.outage.failing:
                 return False
-            elif self.log.current.size() > 0 and self.log.sealable():
+            elif not self.log.current.is_empty() and self.log.sealable():
                 self.submit(1)
             else:
                 return True
@@ -128,8 +138,8 @@ class Commits:
         """Hand everything closed to the committer."""
         log = self.log
         batches = self.outage.take()
-        if log.current.size() > 0:
-            batches.append(log.current.seal(log.active.number, log.batch - 1))
+        if not log.current.is_empty():
+            batches.append(log.current.seal(log.active.number, log.batch - 1, log.time))
             log.close_turn()
             self._roll(batches)
         if batches:
@@ -152,8 +162,7 @@ class Commits:
             if sealed.segment == active.number:
                 size += BATCH_HEADER + len(sealed.messages) + len(sealed.changes)
         if size >= log.settings.segment_bytes:
-            log.active = Segment(active.number + 1)
-            log.segments[log.active.number] = log.active
+            log.begin_segment(active.number + 1)
 
     # --- what came of it
 

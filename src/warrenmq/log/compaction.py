@@ -46,6 +46,7 @@ class Compaction:
         self.heads: i64 = seed
         self.damaged: list[int] = []  # records whose bodies do not check: kept as they are
         self.batch_first: i64 = 0
+        self.batch_time: i64 = 0  # that of the batch its first record came in
         self.batch_records: i64 = 0
         self.batches: list[bytes] = []
         self.length: i64 = 0
@@ -113,6 +114,7 @@ class Compaction:
         written = rewritten(self.sums, data, at, size, held)
         if self.batch_records == 0:
             self.batch_first = record
+            self.batch_time = self.cursor.header.time
         self.batch_records += 1
         self.numbers = append(self.numbers, i32(record))
         self.offsets = append(self.offsets, self.length + BATCH_HEADER + len(self.out))
@@ -139,6 +141,7 @@ class Compaction:
             len(data),
             0,
             payload_crc(self.heads, b""),
+            self.batch_time,
         )
         self.batches.append(batch_header(self.seed, header))
         self.batches.append(data)

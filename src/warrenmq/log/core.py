@@ -34,6 +34,7 @@ class Core:
         self.seed: Final = seed(found.manifest.log_id)
         self.epoch: Final = found.recovered.epoch
         self.now: i64 = 0  # in ms, as of the last tick
+        self.time: i64 = 0  # of day, in µs since 1970, of the turn: what is closed now bears it
         # whom to tell, and who does the disk work
         self.listener: Listener = Listener()
         self.damage: Final = Damage(self.listener)
@@ -50,7 +51,7 @@ class Core:
         # records
         self.segments: Final = found.segments
         self.active: Segment = Segment(found.highest + 1)  # where records are appended
-        self.segments[self.active.number] = self.active
+        self.begin_segment(found.highest + 1)
         self.chunked: Final = found.chunked  # address of a chunked message -> its chunks
         self.reader: Final = Reader(folder, files)
         self._segment: Segment = self.active  # the last one looked up
@@ -70,6 +71,12 @@ class Core:
         return self._closed_size
 
     # --- records
+
+    def begin_segment(self, number: i64) -> None:
+        """Records go to a new segment from now on."""
+        self.active = Segment(number)
+        self.segments[number] = self.active
+        self.current.events.segment = number
 
     def find(self, number: i64) -> Segment:
         segment = self._segment

@@ -32,7 +32,7 @@ from warrenmq.log.layout import (
 )
 
 FILE_FIELDS: Final = struct.Struct(grammar.FILE_HEADER.struct_format("log_id", "length"))
-BATCH_FIELDS: Final = struct.Struct(grammar.BATCH_HEADER.struct_format("segment", "payload_sum"))
+BATCH_FIELDS: Final = struct.Struct(grammar.BATCH_HEADER.struct_format("segment", "time"))
 
 
 class LogError(Exception):
@@ -160,6 +160,7 @@ class BatchHeader:
         messages: i64,
         changes: i64,
         crc: i64,
+        time: i64,
         version: i64 = VERSION,
     ) -> None:
         self.version: Final = version
@@ -174,6 +175,7 @@ class BatchHeader:
         self.messages: Final = messages
         self.changes: Final = changes
         self.crc: Final = crc
+        self.time: Final = time  # when it was closed, in µs since 1970; 0 before format 3
 
     def length(self) -> i64:
         return BATCH_HEADER + self.messages + self.changes
@@ -202,6 +204,7 @@ def batch_header(start: int, header: BatchHeader) -> bytes:
         header.messages,
         header.changes,
         header.crc,
+        header.time,
     )
     fields += bytes(BATCH_HEADER - BATCH_PROLOGUE - len(fields))
     magic = BATCH_MAGIC + str(int(header.version)).encode()
@@ -230,6 +233,7 @@ def read_batch_header(start: int, data: bytes, at: i64) -> BatchHeader | None:
         messages,
         changes,
         crc,
+        time,
     ) = BATCH_FIELDS.unpack_from(fields)
     return BatchHeader(
         segment,
@@ -243,6 +247,7 @@ def read_batch_header(start: int, data: bytes, at: i64) -> BatchHeader | None:
         messages,
         changes,
         crc,
+        time,
         version,
     )
 

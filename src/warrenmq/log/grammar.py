@@ -88,9 +88,9 @@ BATCH_HEADER: Final = RecordSpec(
     "batch header",
     NO_KIND,
     "magic:4 sum:sum segment:i64 offset:i64 epoch:i64 synced_segment:i64 synced_offset:i64 number:i64 "
-    "first_record:i32 records:i32 messages_length:i64 changes_length:i64 payload_sum:sum zeros:12",
+    "first_record:i32 records:i32 messages_length:i64 changes_length:i64 payload_sum:sum time:i64 zeros:4",
     "before the messages and the changes of a batch; the sum is CRC-32 of the rest of the header, begun with the log's "
-    "seed",
+    "seed; the time at which it was closed, in µs since 1970, is 0 before format 3",
 )
 
 HOLDER: Final = RecordSpec(
@@ -183,6 +183,54 @@ CHANGES: Final[list[RecordSpec]] = [
     ),
 ]
 
+EVENTS: Final[list[RecordSpec]] = [
+    RecordSpec(
+        "turn",
+        layout.EVENT_TURN,
+        "length:i32 time:i64 records:i32 changes:i32",
+        "a turn ended at this time (µs since 1970), when the batch had so many records and octets of changes: what "
+        "came since the turn before happened then",
+        since=3,
+    ),
+    RecordSpec(
+        "name",
+        layout.EVENT_NAME,
+        "length:i32 who:i32 text_length:i32 text[text_length]",
+        "a channel or a consumer, before the first event about it in a segment: JSON",
+        since=3,
+    ),
+    RecordSpec(
+        "published",
+        layout.EVENT_PUBLISHED,
+        "length:i32 who:i32 address:i64 count:i32 number:i64",
+        "so many records, from this one on, were published on this channel, the first as its publish number so many "
+        "(0: not numbered)",
+        since=3,
+    ),
+    RecordSpec(
+        "delivered to",
+        layout.EVENT_DELIVERED,
+        "length:i32 who:i32 queue:i32 position:i64 address:i64 count:i32 tag:i64 flags:i32",
+        "so many records, from this one on, were delivered from positions and with delivery tags in a row; flags: 1 "
+        "redelivered, 2 by basic.get (then `who` is a channel)",
+        since=3,
+    ),
+    RecordSpec(
+        "cause",
+        layout.EVENT_CAUSE,
+        "length:i32 cause:i32",
+        "why the settles behind it in the batch are, until the next cause; they begin as acknowledged",
+        since=3,
+    ),
+    RecordSpec(
+        "gap",
+        layout.EVENT_GAP,
+        "length:i32 since:i64 until:i64 count:i64",
+        "so many publishes and deliveries between these times (µs since 1970) left no event",
+        since=3,
+    ),
+]
+
 LEDGER_BLOCK: Final = RecordSpec(
     "ledger block",
     NO_KIND,
@@ -250,6 +298,7 @@ TABLE: Final[list[RecordSpec]] = [
     *MESSAGES,
     HOLDER,
     *CHANGES,
+    *EVENTS,
     LEDGER_BLOCK,
     MANIFEST_HEAD,
     MANIFEST,

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from typing import Final
 
-VERSION: Final = 2  # what is written
+VERSION: Final = 3  # what is written
 OLDEST: Final = 1  # the earliest version that is read
+SUMMED: Final = 2  # the earliest whose records have sums
 
 FILE_MAGIC: Final = b"WARRNLOG"
 BATCH_MAGIC: Final = b"WBA"  # and the version's digit
@@ -95,6 +96,42 @@ KEY_LENGTH_AT: Final = 3
 UNDEFINE_FIXED: Final = 7
 VALUE_LENGTH_AT: Final = 7
 DEFINE_FIXED: Final = 11
+
+# --- events: kind, length of the rest, then
+
+EVENT_TURN: Final = 64  # and everything above is an event
+EVENT_NAME: Final = 65
+EVENT_PUBLISHED: Final = 66
+EVENT_DELIVERED: Final = 67
+EVENT_CAUSE: Final = 68
+EVENT_GAP: Final = 69
+
+EVENT_LENGTH_AT: Final = 1
+EVENT_HEAD: Final = 5
+EVENT_TURN_TIME_AT: Final = 5
+EVENT_TURN_RECORDS_AT: Final = 13
+EVENT_TURN_CHANGES_AT: Final = 17
+EVENT_TURN_FIXED: Final = 21
+EVENT_WHO_AT: Final = 5  # of all that concern a channel or a consumer
+EVENT_NAME_TEXT_LENGTH_AT: Final = 9
+EVENT_NAME_FIXED: Final = 13
+EVENT_PUBLISHED_ADDRESS_AT: Final = 9
+EVENT_PUBLISHED_COUNT_AT: Final = 17
+EVENT_PUBLISHED_NUMBER_AT: Final = 21
+EVENT_PUBLISHED_FIXED: Final = 29
+EVENT_DELIVERED_QUEUE_AT: Final = 9
+EVENT_DELIVERED_POSITION_AT: Final = 13
+EVENT_DELIVERED_ADDRESS_AT: Final = 21
+EVENT_DELIVERED_COUNT_AT: Final = 29
+EVENT_DELIVERED_TAG_AT: Final = 33
+EVENT_DELIVERED_FLAGS_AT: Final = 41
+EVENT_DELIVERED_FIXED: Final = 45
+EVENT_CAUSE_CAUSE_AT: Final = 5
+EVENT_CAUSE_FIXED: Final = 9
+EVENT_GAP_SINCE_AT: Final = 5
+EVENT_GAP_UNTIL_AT: Final = 13
+EVENT_GAP_COUNT_AT: Final = 21
+EVENT_GAP_FIXED: Final = 29
 
 # --- a block of a ledger
 

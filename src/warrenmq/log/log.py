@@ -21,6 +21,7 @@ from mypy_extensions import i64
 
 from warrenmq.log.commits import Commits
 from warrenmq.log.core import Core
+from warrenmq.log.events import ACKED
 from warrenmq.log.files import Files
 from warrenmq.log.format import LogError, StoredMessage
 from warrenmq.log.index import QueueIndex
@@ -174,14 +175,18 @@ class Log(Core):
         """What this queue holds came back to it, to this position and with these flags; its expiry stays."""
         self.current.requeue(queue_id, address, position, holder_flags)
 
-    def settle(self, queue_id: i64, address: i64) -> None:
-        """This queue no longer holds it."""
+    def settle(self, queue_id: i64, address: i64, cause: i64 = ACKED) -> None:
+        """This queue no longer holds it, for one of the ``causes``."""
         self._release(address, self.batch)
+        if cause != self.current.cause:
+            self.current.say_cause(cause)
         self.current.settle(queue_id, address)
 
-    def settle_many(self, queue_id: i64, addresses: vec[i64]) -> None:
+    def settle_many(self, queue_id: i64, addresses: vec[i64], cause: i64 = ACKED) -> None:
         """The same for many; addresses in a row cost next to nothing on disk."""
         count: i64 = len(addresses)
+        if count > 0 and cause != self.current.cause:
+            self.current.say_cause(cause)
         first: i64 = 0
         run: i64 = 0
         i: i64 = 0
@@ -272,6 +277,9 @@ class Log(Core):
         """Close the turn; its number. ``owed``: somebody waits for its sync, so commit as soon as may be."""
         if self._appended != 0:
             self._refuse_unheld(1)
+        events = self.current.events
+        if events.on and (events.begun() or not self.between_turns()):
+            self.current.end_turn(self.time)
         number = self.batch
         self.batch = number + 1
         self.commits.turn_ended(number, owed)

@@ -34,7 +34,7 @@ from warrenmq.log.layout import (
     HOLDER_POSITION_AT,
     HOLDER_QUEUE_AT,
     RECORD_BITS,
-    VERSION,
+    SUMMED,
 )
 from warrenmq.log.ledger import CURE, read_ledger
 from warrenmq.log.manifest import Manifest, ManifestSegment, read_whole
@@ -248,7 +248,7 @@ class Recovery:
             if header is None or header.generation != entry.generation or segment.generation != entry.generation:
                 return False
             segment.parts = [Part(part, base) for part, base in entry.parts]
-            segment.old = header.version < VERSION
+            segment.old = header.version < SUMMED
             segment.end = entry.end
             segment.ledger = entry.ledger
         self.segments = found.segments
@@ -342,7 +342,7 @@ class Recovery:
         if header is None:
             raise LogCorrupt(f"{self.folder}/{file_name(entry.number, 0)}: missing or not readable; {CURE}")
         segment.generation = header.generation
-        segment.old = header.version < VERSION
+        segment.old = header.version < SUMMED
         segment.manifest_generation = entry.generation
         if header.generation == entry.generation + 1:
             # compacted, and the folder lost power before the next checkpoint: the new file contains the ledger
@@ -360,7 +360,7 @@ class Recovery:
     def _new_segment(self, found: TailSegment) -> Segment:
         segment = Segment(found.number)
         segment.parts = [Part(header.part, header.base) for header in found.headers]
-        segment.old = found.headers[0].version < VERSION
+        segment.old = found.headers[0].version < SUMMED
         segment.end = found.end
         self.segments[int(found.number)] = segment
         return segment

@@ -46,7 +46,7 @@ class BatchCursor:
         self.damaged: list[int] = []  # the records of the current batch whose bodies do not check
         self.problem: str = ""
         self.sums: Final = Sums(seed)
-        self.header: BatchHeader = BatchHeader(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
+        self.header: BatchHeader = BatchHeader(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
         self.messages: bytes = b""
         self.changes: bytes = b""
 

@@ -25,6 +25,7 @@ from warrenmq.log.layout import (
     DROP_FIXED,
     DROP_SEGMENT,
     ENQUEUE,
+    EVENT_TURN,
     QUEUE_AT,
     REQUEUE,
     RUN_COUNT_AT,
@@ -154,7 +155,7 @@ class LogState:
                 self.ledger(read_i64_le(data, at + ADDRESS_AT) >> 32).other(data[at : at + size])
             elif kind == DROP:
                 self._drop(data, at, size)
-            else:
+            elif kind < EVENT_TURN:
                 self._definition(data, at, kind == DEFINE)
             at += size
 

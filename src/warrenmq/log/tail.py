@@ -116,6 +116,7 @@ class Tail:
                 len(sealed.messages),
                 len(sealed.changes),
                 payload_crc(sealed.heads, sealed.changes),
+                sealed.time,
             )
             parts.append(batch_header(self.seed, header))
             if sealed.messages:

@@ -12,6 +12,8 @@ from mypy_extensions import i64
 
 from warrenmq.broker.channel.deliver_frame import DeliverFrame
 from warrenmq.broker.queue.queue import Consumer, Entry, Queue
+from warrenmq.broker.sender import consumer_text
+from warrenmq.log.events import REDELIVERED
 from warrenmq.wire.fields import Table
 from warrenmq.wire.methods import method_frame
 
@@ -43,6 +45,9 @@ class Subscription(Consumer):
         self._output: Final = channel.connection.output
         self._turn: Final = channel.services.turn
         self._frame: Final = DeliverFrame(channel.number, tag)
+        events = channel.services.log.current.events
+        self._events: Final = events
+        self._named: Final = events.name(consumer_text(channel.publishing.sender, queue.vhost.name, tag))
 
     def tell_cancelled(self) -> None:
         """basic.cancel from the broker, behind the answer to the method that caused it."""
@@ -74,7 +79,11 @@ class Subscription(Consumer):
             self.unacked += 1
             self._consumers.unacked += 1
             outstanding.unacked.add(tag, entry)
-        self._frame.write(self._output, tag, entry.redelivered, entry.message)
+        message = entry.message
+        self._frame.write(self._output, tag, entry.redelivered, message)
+        if message.address and self._events.on:
+            flags: i64 = REDELIVERED if entry.redelivered else 0
+            self._events.delivered(self._named, self.queue.id, entry.position, message.address, tag, flags)
         if entry.redelivered:
             counts.redelivered += 1
             self.queue.delivered_again()

@@ -19,7 +19,7 @@ from warrenmq.broker.message import Message
 from warrenmq.broker.publish import outcomes
 from warrenmq.broker.publish.publisher import Publisher
 from warrenmq.broker.publish.publishing import Publishing, Teller
-from warrenmq.broker.sender import Sender
+from warrenmq.broker.sender import Sender, channel_text
 from warrenmq.broker.services.turn import Answering
 from warrenmq.wire.methods import method_frame
 
@@ -37,7 +37,9 @@ class Telling(Teller, Answering, WaitsForLog):
         name = f"{session.name} ({number})"  # as RabbitMQ names channels
         access, limits = broker.registry.access, broker.services.limits
         publisher = Publisher(session.username, vhost.name, vhost.exchanges, access, limits)
-        sender = Sender(session.username, session.name, name, number)
+        text = channel_text(session.username, vhost.name, session.name, number)
+        named = broker.services.log.current.events.name(text)
+        sender = Sender(session.username, session.name, name, number, named)
         self._number: Final = number
         self._session: Final = session
         self._reading: Final = session.reading

@@ -57,6 +57,8 @@ def deliver(
         outcome = offer(publishing.services, message, queues, publishing.large_body)
     if outcome <= WAITING:
         publishing.tally.routed += 1
+    if message.address:
+        publishing.services.log.current.events.published(publishing.sender.named, message.address, number)
     if routed is not None and routed.scheduled:
         if queues:
             message = twin(message)

@@ -1,6 +1,6 @@
-"""The broker's time: milliseconds since the epoch that never step back while the broker is up.
+"""The broker's time: milliseconds and microseconds since 1970 that never step back while the broker is up.
 
-``now_ms`` is the wall clock read once at the start plus monotonic time since, so a step of the system's clock
+It is the wall clock read once at the start plus monotonic time since, so a step of the system's clock
 neither expires nor delays anything; across a restart the wall clock counts again.
 """
 
@@ -15,8 +15,11 @@ from mypy_extensions import i64
 class Clock:
     """What the broker asks; the two clocks below answer."""
 
-    def now_ms(self) -> i64:
+    def now_us(self) -> i64:
         raise NotImplementedError
+
+    def now_ms(self) -> i64:
+        return self.now_us() // 1000
 
 
 @final
@@ -24,12 +27,12 @@ class SystemClock(Clock):
     """The machine's time of day at the start, advanced by its monotonic clock."""
 
     def __init__(self) -> None:
-        self._wall: i64 = int(time.time() * 1000)
+        self._wall: i64 = int(time.time() * 1000) * 1000
         self._start: i64 = time.monotonic_ns()
 
-    def now_ms(self) -> i64:
+    def now_us(self) -> i64:
         now: i64 = time.monotonic_ns()
-        return self._wall + (now - self._start) // 1000000
+        return self._wall + (now - self._start) // 1000
 
 
 @final
@@ -39,8 +42,8 @@ class VirtualClock(Clock):
     def __init__(self, start_ms: i64 = 1_700_000_000_000) -> None:
         self._now: i64 = start_ms
 
-    def now_ms(self) -> i64:
-        return self._now
+    def now_us(self) -> i64:
+        return self._now * 1000
 
     def set_ms(self, now: i64) -> None:
         self._now = now

@@ -102,7 +102,9 @@ class Turn:
 
     def begin(self) -> None:
         """Read the clock once for everything that happens until the end."""
-        self.now = self._clock.now_ms()
+        time = self._clock.now_us()
+        self.now = time // 1000
+        self._log.time = time
         self.expiries_left = EXPIRIES
         self.settles_left = SLICE
         self.work_left = WORK

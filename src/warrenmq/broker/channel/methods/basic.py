@@ -11,6 +11,7 @@ from warrenmq.broker.queue import consumer_arguments
 from warrenmq.broker.queue.classic import emptied
 from warrenmq.broker.queue.lease_view import view_of
 from warrenmq.broker.records import DIRECT_REPLY
+from warrenmq.log.events import FETCHED, REDELIVERED
 from warrenmq.wire.methods import Method, method_frame
 from warrenmq.wire.replies import ACCESS_REFUSED, NOT_ALLOWED, NOT_IMPLEMENTED, PRECONDITION_FAILED, AmqpError
 
@@ -139,6 +140,11 @@ def get(channel: Channel, method: Method) -> None:
         channel.counts.fetched += 1
     if entry.redelivered:
         channel.counts.redelivered += 1
+    events = channel.services.log.current.events
+    if message.address and events.on:
+        flags = FETCHED | (REDELIVERED if entry.redelivered else 0)
+        sender = channel.publishing.sender
+        events.delivered(sender.named, queue.id, entry.position, message.address, tag, flags)
     if entry.queue.vhost.tracing:
         channel.broker.firehose.delivered(
             channel.publishing.sender, queue.vhost, queue.name.name, entry.message, entry.redelivered

@@ -1,0 +1,270 @@
+"""Reading a batch as events: what happened, when, in the order in which it can be told.
+
+Duty: walk the records, changes and events of one batch and call a ``Witness`` for each, with the time of its turn. Not
+here: which batches (``scan``), what becomes of what was seen (``journal/``).
+
+Within a turn records come first, then changes, then publishes' senders and deliveries: a batch keeps them apart. So
+all events of a turn have one time, and whoever tells a message's life puts what has one time into its natural order.
+"""
+
+from __future__ import annotations
+
+from typing import Final, final
+
+from librt.strings import read_i32_le, read_i64_le
+from librt.vecs import append, vec
+from mypy_extensions import i64, mypyc_attr
+
+from warrenmq.log.change import change_size, key_length, kind_length, value_length
+from warrenmq.log.events import ACKED
+from warrenmq.log.format import BatchHeader, LogCorrupt
+from warrenmq.log.layout import (
+    ADDRESS_AT,
+    DEFINE,
+    DEFINE_FIXED,
+    DROP,
+    ENQUEUE,
+    ENQUEUE_POSITION_AT,
+    EVENT_CAUSE,
+    EVENT_CAUSE_CAUSE_AT,
+    EVENT_DELIVERED,
+    EVENT_DELIVERED_ADDRESS_AT,
+    EVENT_DELIVERED_COUNT_AT,
+    EVENT_DELIVERED_FLAGS_AT,
+    EVENT_DELIVERED_POSITION_AT,
+    EVENT_DELIVERED_QUEUE_AT,
+    EVENT_DELIVERED_TAG_AT,
+    EVENT_GAP,
+    EVENT_GAP_COUNT_AT,
+    EVENT_GAP_SINCE_AT,
+    EVENT_GAP_UNTIL_AT,
+    EVENT_NAME,
+    EVENT_NAME_FIXED,
+    EVENT_PUBLISHED,
+    EVENT_PUBLISHED_ADDRESS_AT,
+    EVENT_PUBLISHED_COUNT_AT,
+    EVENT_PUBLISHED_NUMBER_AT,
+    EVENT_TURN,
+    EVENT_TURN_CHANGES_AT,
+    EVENT_TURN_RECORDS_AT,
+    EVENT_TURN_TIME_AT,
+    EVENT_WHO_AT,
+    QUEUE_AT,
+    REQUEUE,
+    REQUEUE_POSITION_AT,
+    RUN_COUNT_AT,
+    SETTLE,
+    SETTLE_RUN,
+    UNDEFINE,
+    UNDEFINE_FIXED,
+)
+from warrenmq.log.record import is_chunk, number_of, record_size
+
+ALL: Final = 1 << 40
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class Witness:
+    """Somebody who is told what happened. Times are in µs since 1970."""
+
+    def message(self, time: i64, address: i64, data: bytes, at: i64, who: i64, number: i64) -> None:
+        """The record at ``at`` was written: published as ``number`` by ``who``, or, when that is 0, by the broker."""
+
+    def entered(self, time: i64, queue: i64, address: i64, position: i64) -> None:
+        """It entered a further queue."""
+
+    def left(self, time: i64, queue: i64, address: i64, count: i64, cause: i64) -> None:
+        """So many in a row left a queue."""
+
+    def came_back(self, time: i64, queue: i64, address: i64, position: i64) -> None:
+        """It was given back to its queue."""
+
+    def queue_gone(self, time: i64, queue: i64) -> None:
+        """The queue was deleted with all it still held."""
+
+    def delivered(
+        self, time: i64, who: i64, queue: i64, position: i64, address: i64, count: i64, tag: i64, flags: i64
+    ) -> None:
+        """So many in a row went to a client."""
+
+    def named(self, who: i64, text: bytes) -> None:
+        """From now on in this segment the number stands for this channel or consumer."""
+
+    def defined(self, kind: str, key: str, value: bytes) -> None:
+        """A definition, new or changed."""
+
+    def undefined(self, kind: str, key: str) -> None:
+        """A definition is gone."""
+
+    def gap(self, since: i64, until: i64, count: i64) -> None:
+        """So many publishes and deliveries are not told."""
+
+
+@final
+class Turns:
+    """The turns of a batch: when each was, and where it ends among the records and the changes."""
+
+    def __init__(self, closed: i64) -> None:
+        self.times: vec[i64] = vec[i64]()
+        self.records: vec[i64] = vec[i64]()
+        self.changes: vec[i64] = vec[i64]()
+        self.closed: Final = closed  # what no turn says is as old as the batch
+
+    def add(self, time: i64, records: i64, changes: i64) -> None:
+        self.times = append(self.times, time)
+        self.records = append(self.records, records)
+        self.changes = append(self.changes, changes)
+
+    def of_record(self, index: i64, turn: i64) -> i64:
+        """The turn, from ``turn`` on, to which the record with this index belongs."""
+        while turn < len(self.records) and self.records[turn] <= index:
+            turn += 1
+        return turn
+
+    def of_change(self, at: i64, turn: i64) -> i64:
+        while turn < len(self.changes) and self.changes[turn] <= at:
+            turn += 1
+        return turn
+
+    def time(self, turn: i64) -> i64:
+        return self.times[turn] if turn < len(self.times) else self.closed
+
+
+@final
+class Publishes:
+    """The runs of published records of a batch, in the order of their addresses."""
+
+    def __init__(self) -> None:
+        self.who: vec[i64] = vec[i64]()
+        self.first: vec[i64] = vec[i64]()
+        self.end: vec[i64] = vec[i64]()
+        self.number: vec[i64] = vec[i64]()
+
+    def add(self, who: i64, first: i64, count: i64, number: i64) -> None:
+        self.who = append(self.who, who)
+        self.first = append(self.first, first)
+        self.end = append(self.end, first + count)
+        self.number = append(self.number, number)
+
+
+def tell(header: BatchHeader, messages: bytes, changes: bytes, witness: Witness) -> None:
+    """Tell all of a batch that checks."""
+    turns = Turns(header.time)
+    publishes = Publishes()
+    _look_ahead(changes, turns, publishes, witness)
+    _records(header, messages, turns, publishes, witness)
+    _changes(changes, turns, witness)
+
+
+def _look_ahead(data: bytes, turns: Turns, publishes: Publishes, witness: Witness) -> None:
+    """What has to be known before the rest can be told: times, senders, names."""
+    at: i64 = 0
+    end: i64 = len(data)
+    while at < end:
+        kind = data[at]
+        if kind == EVENT_TURN:
+            turns.add(
+                read_i64_le(data, at + EVENT_TURN_TIME_AT),
+                i64(read_i32_le(data, at + EVENT_TURN_RECORDS_AT)),
+                i64(read_i32_le(data, at + EVENT_TURN_CHANGES_AT)),
+            )
+        elif kind == EVENT_PUBLISHED:
+            publishes.add(
+                i64(read_i32_le(data, at + EVENT_WHO_AT)),
+                read_i64_le(data, at + EVENT_PUBLISHED_ADDRESS_AT),
+                i64(read_i32_le(data, at + EVENT_PUBLISHED_COUNT_AT)),
+                read_i64_le(data, at + EVENT_PUBLISHED_NUMBER_AT),
+            )
+        size = change_size(data, at)
+        if size == 0:
+            raise LogCorrupt(f"unknown change {kind} in a batch that checks: written by a newer Warren?")
+        if kind == EVENT_NAME:
+            witness.named(i64(read_i32_le(data, at + EVENT_WHO_AT)), data[at + EVENT_NAME_FIXED : at + size])
+        at += size
+
+
+def _records(header: BatchHeader, data: bytes, turns: Turns, publishes: Publishes, witness: Witness) -> None:
+    at: i64 = 0
+    end: i64 = len(data)
+    index: i64 = 0
+    turn: i64 = 0
+    run: i64 = 0
+    base = header.segment << 32
+    while at < end:
+        size = record_size(data, at)
+        if not is_chunk(data[at]):
+            address = base | number_of(data, at)
+            turn = turns.of_record(index, turn)
+            while run < len(publishes.end) and publishes.end[run] <= address:
+                run += 1
+            if run < len(publishes.first) and publishes.first[run] <= address:
+                number = publishes.number[run]
+                if number:
+                    number += address - publishes.first[run]
+                witness.message(turns.time(turn), address, data, at, publishes.who[run], number)
+            else:
+                witness.message(turns.time(turn), address, data, at, 0, 0)
+        index += 1
+        at += size
+
+
+def _changes(data: bytes, turns: Turns, witness: Witness) -> None:
+    at: i64 = 0
+    end: i64 = len(data)
+    turn: i64 = 0
+    told: i64 = 0  # turns whose deliveries have been told
+    cause: i64 = ACKED
+    while at < end:
+        kind = data[at]
+        size = change_size(data, at)
+        if kind < EVENT_TURN:
+            turn = turns.of_change(at, turn)
+        time = turns.time(turn)
+        if kind == SETTLE or kind == SETTLE_RUN:
+            queue = i64(read_i32_le(data, at + QUEUE_AT))
+            count: i64 = 1 if kind == SETTLE else i64(read_i32_le(data, at + RUN_COUNT_AT))
+            witness.left(time, queue, read_i64_le(data, at + ADDRESS_AT), count, cause)
+        elif kind == ENQUEUE:
+            queue = i64(read_i32_le(data, at + QUEUE_AT))
+            address = read_i64_le(data, at + ADDRESS_AT)
+            witness.entered(time, queue, address, read_i64_le(data, at + ENQUEUE_POSITION_AT))
+        elif kind == REQUEUE:
+            queue = i64(read_i32_le(data, at + QUEUE_AT))
+            address = read_i64_le(data, at + ADDRESS_AT)
+            witness.came_back(time, queue, address, read_i64_le(data, at + REQUEUE_POSITION_AT))
+        elif kind == DROP:
+            witness.queue_gone(time, i64(read_i32_le(data, at + QUEUE_AT)))
+        elif kind == DEFINE or kind == UNDEFINE:
+            _definition(data, at, kind == DEFINE, witness)
+        elif kind == EVENT_TURN:
+            told += 1
+        elif kind == EVENT_CAUSE:
+            cause = i64(read_i32_le(data, at + EVENT_CAUSE_CAUSE_AT))
+        elif kind == EVENT_DELIVERED:
+            witness.delivered(
+                turns.time(told),
+                i64(read_i32_le(data, at + EVENT_WHO_AT)),
+                i64(read_i32_le(data, at + EVENT_DELIVERED_QUEUE_AT)),
+                read_i64_le(data, at + EVENT_DELIVERED_POSITION_AT),
+                read_i64_le(data, at + EVENT_DELIVERED_ADDRESS_AT),
+                i64(read_i32_le(data, at + EVENT_DELIVERED_COUNT_AT)),
+                read_i64_le(data, at + EVENT_DELIVERED_TAG_AT),
+                i64(read_i32_le(data, at + EVENT_DELIVERED_FLAGS_AT)),
+            )
+        elif kind == EVENT_GAP:
+            since = read_i64_le(data, at + EVENT_GAP_SINCE_AT)
+            until = read_i64_le(data, at + EVENT_GAP_UNTIL_AT)
+            witness.gap(since, until, read_i64_le(data, at + EVENT_GAP_COUNT_AT))
+        at += size
+
+
+def _definition(data: bytes, at: i64, define: bool, witness: Witness) -> None:
+    kind_at = at + (DEFINE_FIXED if define else UNDEFINE_FIXED)
+    key_at = kind_at + kind_length(data, at)
+    value_at = key_at + key_length(data, at)
+    kind = data[kind_at:key_at].decode("utf-8", "surrogateescape")
+    key = data[key_at:value_at].decode("utf-8", "surrogateescape")
+    if define:
+        witness.defined(kind, key, data[value_at : value_at + value_length(data, at)])
+    else:
+        witness.undefined(kind, key)

@@ -1,0 +1,218 @@
+"""Events: what a batch tells beside what it is for: when its turns were, who published, who was delivered what.
+
+Duty: write them, joined into runs, so that a thousand deliveries in a row cost one event; and count what had to be left
+out. They change nothing: a start skips them, a compaction leaves them out, and no sync is made for their sake alone.
+Reading them is ``event_reader``'s. What they are good for is the journal (``docs/journal.md``).
+
+A run ends with its turn. An event that says when a turn was stands behind all else of the turn, and names how many
+records and how many octets of changes the batch had then: what stands before that, and behind the turn before, happened
+at that time.
+"""
+
+from __future__ import annotations
+
+from typing import Final, final
+
+from librt.strings import BytesWriter, write_i32_le, write_i64_le
+from mypy_extensions import i32, i64
+
+from warrenmq.log.layout import (
+    EVENT_CAUSE,
+    EVENT_CAUSE_FIXED,
+    EVENT_DELIVERED,
+    EVENT_DELIVERED_FIXED,
+    EVENT_GAP,
+    EVENT_GAP_FIXED,
+    EVENT_HEAD,
+    EVENT_NAME,
+    EVENT_NAME_FIXED,
+    EVENT_PUBLISHED,
+    EVENT_PUBLISHED_FIXED,
+    EVENT_TURN,
+    EVENT_TURN_FIXED,
+)
+
+MOST_BYTES: Final = 8 << 20  # of a disk that takes nothing; what comes then is counted
+ACKED: Final = 0  # the cause of a settle that none was said for
+
+REDELIVERED: Final = 1
+FETCHED: Final = 2  # by basic.get
+
+
+@final
+class Named:
+    """A channel or a consumer as events know it: a number, and the name that goes with it once a segment."""
+
+    def __init__(self, number: i64, text: bytes) -> None:
+        self.number: Final = number
+        self.text: Final = text  # JSON
+        self.segment: i64 = 0  # in which it was last named
+
+
+NOBODY: Final = Named(0, b"")
+
+
+@final
+class Events:
+    """The events of the open batch."""
+
+    def __init__(self) -> None:
+        self.on: bool = True
+        self.out: BytesWriter = BytesWriter()
+        self.segment: i64 = 0  # where the batch will stand
+        self._numbers: i64 = 0
+        self._left_out: i64 = 0
+        self._left_out_since: i64 = 0
+        # a run of publishes
+        self._publisher: Named = NOBODY
+        self._published: i64 = 0  # the first address
+        self._next_published: i64 = 0
+        self._number: i64 = 0  # the first publish's, on its channel
+        self._next_number: i64 = 0
+        # a run of deliveries
+        self._consumer: Named = NOBODY
+        self._queue: i64 = 0
+        self._position: i64 = 0
+        self._delivered: i64 = 0
+        self._count: i64 = 0
+        self._tag: i64 = 0
+        self._flags: i64 = 0
+
+    def name(self, text: bytes) -> Named:
+        """Somebody who will be spoken of."""
+        self._numbers += 1
+        return Named(self._numbers, text)
+
+    def published(self, publisher: Named, address: i64, number: i64) -> None:
+        """This record came from there, as the ``number``-th publish of its channel (0: not counted there)."""
+        if publisher is self._publisher and address == self._next_published and number == self._next_number:
+            self._next_published = address + 1
+            if number:
+                self._next_number = number + 1
+            return
+        if self._publisher is not NOBODY:
+            self._end_publishes()
+        self._publisher = publisher
+        self._published = address
+        self._next_published = address + 1
+        self._number = number
+        self._next_number = number + 1 if number else 0
+
+    def delivered(self, consumer: Named, queue: i64, position: i64, address: i64, tag: i64, flags: i64) -> None:
+        """The record, at this position of the queue, went to a client."""
+        count = self._count
+        if (
+            consumer is self._consumer
+            and address == self._delivered + count
+            and tag == self._tag + count
+            and position == self._position + count
+            and flags == self._flags
+            and queue == self._queue
+        ):
+            self._count = count + 1
+            return
+        if count:
+            self._end_deliveries()
+        self._consumer = consumer
+        self._queue = queue
+        self._position = position
+        self._delivered = address
+        self._count = 1
+        self._tag = tag
+        self._flags = flags
+
+    def left_out(self, count: i64) -> None:
+        """So many will not be told."""
+        self._left_out += count
+
+    def end_turn(self, time: i64, records: i64, changes: i64) -> None:
+        """All that came since the last call was at this time (µs); the batch has so many records and changes."""
+        if self._publisher is not NOBODY:
+            self._end_publishes()
+            self._publisher = NOBODY
+        if self._count:
+            self._end_deliveries()
+            self._count = 0
+            self._consumer = NOBODY
+        out = self.out
+        if self._left_out:
+            self._tell_gap(time)
+        if len(out) > MOST_BYTES:
+            return
+        out.append(EVENT_TURN)
+        write_i32_le(out, EVENT_TURN_FIXED - EVENT_HEAD)
+        write_i64_le(out, time)
+        write_i32_le(out, i32(records))
+        write_i32_le(out, i32(changes))
+
+    def begun(self) -> bool:
+        """Has anything happened in this turn?"""
+        return self._count > 0 or self._publisher is not NOBODY
+
+    def take(self) -> bytes:
+        """Everything, for the batch that is being closed."""
+        data = self.out.getvalue()
+        self.out.truncate(0)
+        return data
+
+    def _end_publishes(self) -> None:
+        if self._room(self._publisher):
+            out = self.out
+            out.append(EVENT_PUBLISHED)
+            write_i32_le(out, EVENT_PUBLISHED_FIXED - EVENT_HEAD)
+            write_i32_le(out, i32(self._publisher.number))
+            write_i64_le(out, self._published)
+            write_i32_le(out, i32(self._next_published - self._published))
+            write_i64_le(out, self._number)
+        else:
+            self.left_out(self._next_published - self._published)
+
+    def _end_deliveries(self) -> None:
+        if self._room(self._consumer):
+            out = self.out
+            out.append(EVENT_DELIVERED)
+            write_i32_le(out, EVENT_DELIVERED_FIXED - EVENT_HEAD)
+            write_i32_le(out, i32(self._consumer.number))
+            write_i32_le(out, i32(self._queue))
+            write_i64_le(out, self._position)
+            write_i64_le(out, self._delivered)
+            write_i32_le(out, i32(self._count))
+            write_i64_le(out, self._tag)
+            write_i32_le(out, i32(self._flags))
+        else:
+            self.left_out(self._count)
+
+    def _room(self, who: Named) -> bool:
+        """Is there room for one more? Whoever it is about is named first, so that each segment stands for itself."""
+        out = self.out
+        if len(out) > MOST_BYTES:
+            return False
+        if who.segment != self.segment:
+            who.segment = self.segment
+            out.append(EVENT_NAME)
+            write_i32_le(out, i32(EVENT_NAME_FIXED - EVENT_HEAD + len(who.text)))
+            write_i32_le(out, i32(who.number))
+            write_i32_le(out, i32(len(who.text)))
+            out.write(who.text)
+        return True
+
+    def _tell_gap(self, time: i64) -> None:
+        if self._left_out_since == 0:
+            self._left_out_since = time
+        out = self.out
+        if len(out) > MOST_BYTES:
+            return
+        out.append(EVENT_GAP)
+        write_i32_le(out, EVENT_GAP_FIXED - EVENT_HEAD)
+        write_i64_le(out, self._left_out_since)
+        write_i64_le(out, time)
+        write_i64_le(out, self._left_out)
+        self._left_out = 0
+        self._left_out_since = 0
+
+
+def write_cause(out: BytesWriter, cause: i64) -> None:
+    """Among the changes: why the settles that follow in this batch are, until another cause is said."""
+    out.append(EVENT_CAUSE)
+    write_i32_le(out, EVENT_CAUSE_FIXED - EVENT_HEAD)
+    write_i32_le(out, i32(cause))
