@@ -1,4 +1,4 @@
-"""`warren log inspect | verify | salvage | backup`: looking at, checking, saving and copying a data folder offline.
+"""`warren log inspect | events | verify | salvage | backup`: looking at, checking, saving and copying a data folder.
 
 Duty: arguments, locking, printing. The work is `warrenmq.log`'s. A running broker's folder is locked: `warren backup`
 copies that one online.
@@ -17,11 +17,14 @@ from typing import Annotated
 
 import typer
 
+from warrenmq.cli._events import EventRows, Wanted, line
 from warrenmq.log.backup import contents, copy, inside, refusal
 from warrenmq.log.damage import named
 from warrenmq.log.examine import Facts, examine, has_marker, records
 from warrenmq.log.files import Files
 from warrenmq.log.format import LogError
+from warrenmq.log.history import tell_all
+from warrenmq.log.listing import Listing
 from warrenmq.log.salvage import Salvage
 from warrenmq.log.survey import Survey
 
@@ -33,6 +36,7 @@ def register(app: typer.Typer) -> None:
         no_args_is_help=True, help="Inspect, verify, salvage and copy the data folder of a stopped broker."
     )
     log.command("inspect")(inspect)
+    log.command("events")(events)
     log.command("verify")(verify)
     log.command("salvage")(salvage)
     log.command("backup")(backup)
@@ -99,7 +103,7 @@ def inspect(
         marker = has_marker(str(folder), files)
         queues = found.recovered.queues
         held = sum(len(index) for index in queues.values())
-        typer.echo(f"log {found.manifest.log_id:016x}, format 1, epoch {found.recovered.epoch}")
+        typer.echo(f"log {found.manifest.log_id:016x}, format {found.manifest.version}, epoch {found.recovered.epoch}")
         typer.echo(f"last stop: {'clean' if marker else 'not clean, or the broker was never stopped'}")
         typer.echo(f"manifest: checkpoint {found.manifest.checkpoint} at {position(found.manifest)}")
         typer.echo(
@@ -125,6 +129,32 @@ def inspect(
                     f"{record.segment << 32 | record.record:#x} {what} in turn {record.batch} at {record.offset}, "
                     f"{record.size} bytes, held {record.holders} times"
                 )
+
+
+def events(
+    folder: Annotated[Path, typer.Argument(help="The data folder; a broker may be running on it.")],
+    id: Annotated[int, typer.Option(help="Of the message with this number.")] = 0,
+    message_id: Annotated[str, typer.Option(help="Of messages with this property.")] = "",
+    correlation_id: Annotated[str, typer.Option(help="Of messages with this property.")] = "",
+    queue: Annotated[str, typer.Option(help="What happened in this queue.")] = "",
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
+) -> None:
+    """Tell what became of durable messages: published by whom, delivered to whom, gone when and why.
+
+    As far back as the log goes: what a compaction has rewritten has lost its events.
+    """
+    rows = EventRows(
+        Wanted(id, message_id, correlation_id, queue),
+        lambda row: typer.echo(json.dumps(row) if as_json else line(row)),
+    )
+    try:
+        for (kind, key), value in Listing(str(folder), Files()).manifest.definitions.items():
+            rows.defined(kind, key, value)
+        tell_all(str(folder), Files(), rows)
+    except LogError as error:
+        raise fail(error) from None
+    except OSError as failed:
+        raise fail(f"{failed.filename or folder}: {failed.strerror or failed}") from None
 
 
 def position(manifest: object) -> str:

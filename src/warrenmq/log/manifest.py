@@ -53,6 +53,7 @@ class Manifest:
         self.offset: i64 = 0  # ... and this offset in it
         self.batch: i64 = 0
         self.next_message_id: i64 = 1
+        self.version: i64 = VERSION  # as it was read
         self.segments: list[ManifestSegment] = []
         self.definitions: dict[tuple[str, str], bytes] = {}
         self.delivered: dict[int, int] = {}
@@ -120,6 +121,7 @@ def decode(data: bytes, path: str) -> Manifest:
     m.offset = offset
     m.batch = batch
     m.next_message_id = next_message_id
+    m.version = version
     at = FIXED.size
     for _ in range(segments):
         number, generation, end, ledger, records, count = SEGMENT.unpack_from(payload, at)

@@ -1,0 +1,154 @@
+"""The log's events as rows and as lines: what became of which message, in words.
+
+Duty: names for numbers (queues, channels, consumers, causes), the choice of messages, one dict an event. Not here:
+reading the log (``log/history.py``), arguments (``log.py``).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+
+from warrenmq.broker.message import packed_keys_of, unpack_keys
+from warrenmq.log.causes import CAUSE_NAMES
+from warrenmq.log.event_reader import Witness
+from warrenmq.log.events import FETCHED, REDELIVERED
+from warrenmq.log.holders import read_holders
+from warrenmq.log.record import decode_message, holder_count, holders_start
+from warrenmq.wire.content import decode_properties
+from warrenmq.wire.replies import AmqpError
+
+Row = dict[str, Any]
+BODY_SIZE = slice(4, 12)  # of a content header's payload
+
+
+class Wanted:
+    """Which messages are asked for; without any condition all."""
+
+    def __init__(self, id: int, message_id: str, correlation_id: str, queue: str) -> None:
+        self.id = id
+        self.message_id = message_id
+        self.correlation_id = correlation_id
+        self.queue = queue
+
+    def all(self) -> bool:
+        return not (self.id or self.message_id or self.correlation_id)
+
+    def has(self, row: Row) -> bool:
+        return (
+            (not self.id or row["id"] == self.id)
+            and (not self.message_id or row.get("message_id") == self.message_id)
+            and (not self.correlation_id or row.get("correlation_id") == self.correlation_id)
+        )
+
+
+class EventRows(Witness):
+    """A witness that turns what it is told into rows, those of the messages that are wanted."""
+
+    def __init__(self, wanted: Wanted, out: Callable[[Row], None]) -> None:
+        self._wanted = wanted
+        self._out = out
+        self._ids: dict[int, int] = {}  # by address, of the messages that are wanted
+        self._queues: dict[int, Row] = {}
+        self._who: dict[int, Row] = {}
+
+    # -- names
+
+    def named(self, who: int, text: bytes) -> None:
+        self._who[who] = json.loads(text)
+
+    def defined(self, kind: str, key: str, value: bytes) -> None:
+        if kind == "queue":
+            found = json.loads(value)
+            self._queues[found["id"]] = {"vhost": found["vhost"], "queue": found["name"]}
+
+    def _queue(self, id: int) -> Row:
+        """A queue without a name was defined before the oldest segment, or is a delayed exchange's."""
+        return self._queues.get(id, {"queue": f"#{id}"})
+
+    # -- events
+
+    def message(self, time: int, address: int, data: bytes, at: int, who: int, number: int) -> None:
+        stored = decode_message(data, at)
+        keys = unpack_keys(packed_keys_of(stored))
+        row: Row = {
+            "id": int(stored.message_id),
+            "exchange": stored.exchange,
+            "routing_keys": keys,
+            "size": int.from_bytes(stored.header[BODY_SIZE], "big"),
+        }
+        try:
+            properties = decode_properties(stored.header)
+            for name in ("message_id", "correlation_id"):
+                if getattr(properties, name):
+                    row[name] = getattr(properties, name)
+        except AmqpError:
+            pass  # what cannot be said is left out
+        if not self._wanted.has(row):
+            return
+        self._ids[address] = row["id"]
+        sender = self._who.get(who, {})
+        if number:
+            row["number"] = number
+        self._tell(time, "published" if sender else "written", address, {**row, **sender})
+        for queue, position, _expiry, _flags in read_holders(data, holders_start(data, at), holder_count(data, at)):
+            self._tell(time, "enqueued", address, {**self._queue(queue), "position": position})
+
+    def entered(self, time: int, queue: int, address: int, position: int) -> None:
+        self._tell(time, "enqueued", address, {**self._queue(queue), "position": position})
+
+    def left(self, time: int, queue: int, address: int, count: int, cause: int) -> None:
+        for one in self._of_run(address, count):
+            self._tell(time, CAUSE_NAMES.get(cause, f"left ({cause})"), one, self._queue(queue))
+
+    def came_back(self, time: int, queue: int, address: int, position: int) -> None:
+        self._tell(time, "requeued", address, {**self._queue(queue), "position": position})
+
+    def queue_gone(self, time: int, queue: int) -> None:
+        if self._wanted.all():
+            self._write(time, "queue deleted", self._queue(queue))
+
+    def delivered(
+        self, time: int, who: int, queue: int, position: int, address: int, count: int, tag: int, flags: int
+    ) -> None:
+        for one in self._of_run(address, count):
+            more: Row = {**self._queue(queue), "position": position + one - address, "tag": tag + one - address}
+            if flags & REDELIVERED:
+                more["redelivered"] = True
+            self._tell(time, "fetched" if flags & FETCHED else "delivered", one, {**more, **self._who.get(who, {})})
+
+    def gap(self, since: int, until: int, count: int) -> None:
+        self._write(since, "gap", {"until": moment(until), "events": count})
+
+    def _of_run(self, address: int, count: int) -> list[int]:
+        if self._wanted.all():
+            return list(range(address, address + count))
+        return [one for one in range(address, address + count) if one in self._ids]
+
+    def _tell(self, time: int, event: str, address: int, more: Row) -> None:
+        if not self._wanted.all() and address not in self._ids:
+            return
+        if self._wanted.queue and more.get("queue") != self._wanted.queue:
+            return
+        names: Row = {"message": f"{address:#x}"}
+        if address in self._ids:
+            names["id"] = self._ids[address]
+        self._write(time, event, {**names, **more})
+
+    def _write(self, time: int, event: str, more: Row) -> None:
+        self._out({"time": moment(time), "event": event, **more})
+
+
+def moment(time: int) -> str:
+    """µs since 1970 as people write it; nothing where the log does not say (before format 3)."""
+    return datetime.fromtimestamp(time / 1_000_000, UTC).isoformat(timespec="microseconds") if time else ""
+
+
+def line(row: Row) -> str:
+    """A row for people: the time, the message, what happened, and the rest as name=value."""
+    rest = {name: value for name, value in row.items() if name not in ("time", "event", "message", "id")}
+    words = [f"{name}={value if isinstance(value, int) else json.dumps(value)}" for name, value in rest.items()]
+    head = f"{row['time'] or '-':32}  {row.get('id', ''):>8}  {row.get('message', ''):14}  {row['event']:28}"
+    return f"{head}  {' '.join(words)}".rstrip()
