@@ -59,7 +59,7 @@ class EventRows(Witness):
     def named(self, who: int, text: bytes) -> None:
         self._who[who] = json.loads(text)
 
-    def defined(self, kind: str, key: str, value: bytes) -> None:
+    def defined(self, kind: str, _key: str, value: bytes) -> None:
         if kind == "queue":
             found = json.loads(value)
             self._queues[found["id"]] = {"vhost": found["vhost"], "queue": found["name"]}

@@ -12,8 +12,9 @@ from librt.strings import BytesWriter, write_i16_le, write_i32_le, write_i64_le
 from librt.vecs import append, vec
 from mypy_extensions import i16, i32, i64
 
+from warrenmq.log.causes import ACKED
 from warrenmq.log.change import write_settles
-from warrenmq.log.events import ACKED, Events, write_cause
+from warrenmq.log.events import Events, write_cause
 from warrenmq.log.layout import (
     CHUNK,
     CHUNKED,

@@ -15,8 +15,8 @@ from librt.strings import read_i32_le, read_i64_le
 from librt.vecs import append, vec
 from mypy_extensions import i64, mypyc_attr
 
+from warrenmq.log.causes import ACKED
 from warrenmq.log.change import change_size, key_length, kind_length, value_length
-from warrenmq.log.events import ACKED
 from warrenmq.log.format import BatchHeader, LogCorrupt
 from warrenmq.log.layout import (
     ADDRESS_AT,

@@ -33,7 +33,6 @@ from warrenmq.log.layout import (
 )
 
 MOST_BYTES: Final = 8 << 20  # of a disk that takes nothing; what comes then is counted
-ACKED: Final = 0  # the cause of a settle that none was said for
 
 REDELIVERED: Final = 1
 FETCHED: Final = 2  # by basic.get

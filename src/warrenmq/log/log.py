@@ -19,9 +19,9 @@ from typing import Final, final
 from librt.vecs import append, vec
 from mypy_extensions import i64
 
+from warrenmq.log.causes import ACKED, PURGED
 from warrenmq.log.commits import Commits
 from warrenmq.log.core import Core
-from warrenmq.log.events import ACKED
 from warrenmq.log.files import Files
 from warrenmq.log.format import LogError, StoredMessage
 from warrenmq.log.index import QueueIndex
@@ -206,7 +206,7 @@ class Log(Core):
 
     def purge(self, queue_id: i64, addresses: vec[i64]) -> None:
         """What a purge takes out: the ready messages, whose addresses the queue knows."""
-        self.settle_many(queue_id, addresses)
+        self.settle_many(queue_id, addresses, PURGED)
 
     def drop_queue(self, queue_id: i64, addresses: vec[i64]) -> None:
         """The queue is gone, with all it still holds (every address: ready and unacknowledged)."""

@@ -26,6 +26,7 @@ from warrenmq.broker.message import Message
 from warrenmq.broker.records import Exchange, Resource
 from warrenmq.broker.sender import Sender
 from warrenmq.broker.services.timers import Timer
+from warrenmq.log.causes import CANCELLED, MOVED, WITHDRAWN
 from warrenmq.log.damage import RecordDamaged
 from warrenmq.log.format import StoredMessage
 from warrenmq.log.index import QueueIndex
@@ -248,7 +249,7 @@ class Delays(Kept):
         replaced = schedule.find(note.name) if note.name else None
         if replaced is not None:
             schedule.take(replaced[0], replaced[1])
-            schedule.release(replaced[1])
+            schedule.release(replaced[1], CANCELLED)
             self.cancelled += 1
         key = schedule.keep(message, note, request.due, body)
         self._entered(schedule, message, request.due, key, replaced is not None)
@@ -312,7 +313,7 @@ class Delays(Kept):
         """Take one message out for good; says whether it was there."""
         if not schedule.take(due, key):
             return False
-        schedule.release(key)
+        schedule.release(key, CANCELLED)
         self.cancelled += 1
         self._arm()
         return True
@@ -325,7 +326,7 @@ class Delays(Kept):
         if not schedule.take(due, key):
             return False
         schedule.keep(self._firing.message_of(stored, note), note, new_due)
-        schedule.release(key)
+        schedule.release(key, MOVED)
         self._arm()
         return True
 
@@ -475,7 +476,7 @@ class Delays(Kept):
             if one.batch > batch:
                 self._unsynced.append(one)
             elif one.schedule.take(one.due, one.key):
-                one.schedule.release(one.key)
+                one.schedule.release(one.key, WITHDRAWN)
                 self.withdrawn += 1
         self._arm()
 

@@ -23,7 +23,7 @@ from warrenmq.broker.expiration import read_expiration
 from warrenmq.broker.message import Message, message_from, with_properties
 from warrenmq.broker.records import Content
 from warrenmq.broker.stored import Origins, message_of
-from warrenmq.log.causes import DEAD_LETTER, DUE
+from warrenmq.log.causes import DEAD_LETTER, DUE, FIRED, UNDELIVERABLE
 from warrenmq.log.format import StoredMessage
 from warrenmq.wire.fields import Field, Table
 from warrenmq.wire.peek import peek_properties
@@ -93,7 +93,7 @@ class Firing:
             self._dead_letter(schedule, message, record.content, problem)
         if note.has(REPEATS):
             self._repeat(schedule, message, note, record.content.headers, due)
-        schedule.release(key)
+        schedule.release(key, UNDELIVERABLE if problem else FIRED)
         return problem
 
     def _repeat(self, schedule: Schedule, message: Message, note: Note, headers: Table, due: i64) -> None:

@@ -24,6 +24,7 @@ from warrenmq.broker.delivering.large_body import LARGE, LargeBody, logged_body
 from warrenmq.broker.message import NOTE_SHIFT, Message
 from warrenmq.broker.queue.aside import Aside
 from warrenmq.broker.records import Exchange
+from warrenmq.log.causes import CANCELLED
 from warrenmq.log.damage import RecordDamaged
 from warrenmq.log.format import StoredMessage
 from warrenmq.log.index import QueueIndex
@@ -138,10 +139,10 @@ class Schedule:
         if named is not None:
             del self._names[named.name]
 
-    def release(self, key: i64) -> None:
+    def release(self, key: i64, cause: i64) -> None:
         """Let go of the data."""
         if self.durable:
-            self.broker.log.settle(self.id, key)
+            self.broker.log.settle(self.id, key, cause)
         elif self._memory.pop(key, None) is None:
             self.broker.transient.free(key)
 
@@ -209,7 +210,7 @@ class Schedule:
                 if self.durable:
                     addresses = append(addresses, key)
                 else:
-                    self.release(key)
+                    self.release(key, CANCELLED)
             pairs = self.index.after(pairs[-1][0], pairs[-1][1], SLICE)
         if self.aside is not None:
             addresses = self.aside.addresses(addresses)

@@ -20,6 +20,7 @@ from warrenmq.broker.queue.office import Outstanding
 from warrenmq.broker.queue.queue import Queue
 from warrenmq.broker.services.services import Services
 from warrenmq.broker.vhost.vhost import VHost
+from warrenmq.log.causes import WITHDRAWN
 
 
 @trait
@@ -137,7 +138,7 @@ class Durability:
             for queue in vhost.queues.values():
                 if queue.durable:
                     for address in queue.take_back(log.synced + 1):
-                        log.settle(queue.id, address)
+                        log.settle(queue.id, address, WITHDRAWN)
                         taken[address] = taken.get(address, 0) + 1
         self._delay.batch_failed(batch)
         self._give_credit(batch)

@@ -13,6 +13,7 @@ from librt.vecs import append, vec
 from mypy_extensions import i64
 
 from warrenmq.broker.services.notes import Notes
+from warrenmq.log.causes import DAMAGED
 from warrenmq.log.damage import MISMATCH, named
 from warrenmq.log.index import QueueIndex
 from warrenmq.log.log import Log
@@ -104,7 +105,7 @@ class Aside:
             return
         self.dropped += 1
         if address > 0:
-            self._services.log.settle(self.owner, address)
+            self._services.log.settle(self.owner, address, DAMAGED)
         else:
             self._services.transient.free(-address)
 

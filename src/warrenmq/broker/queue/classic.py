@@ -304,7 +304,7 @@ class ClassicQueue(Queue, GivesUp):
 
     def _leave(self, entry: Entry, cause: i64) -> None:
         if not self.gone and self.holds(entry.message):
-            self.broker.log.settle(self.id, entry.message.address)
+            self.broker.log.settle(self.id, entry.message.address, cause)
 
     def requeue(self, entries: list[Entry]) -> None:
         """Back to their places, flagged redelivered; oldest first in the list. What is over a limit or has expired then

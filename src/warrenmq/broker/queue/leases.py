@@ -24,6 +24,7 @@ from warrenmq.broker.queue.order import Order
 from warrenmq.broker.queue.promise import Promise
 from warrenmq.broker.queue.queue import Entry, Queue
 from warrenmq.broker.stored import Origins, message_of
+from warrenmq.log.causes import LEASE_SETTLED
 from warrenmq.log.format import StoredMessage
 from warrenmq.log.index import QueueIndex
 
@@ -179,7 +180,7 @@ class Leases(Lessor):
                 settled += 1
             slot += 1
         if len(gone):
-            queue.broker.log.settle_many(queue.id, gone)
+            queue.broker.log.settle_many(queue.id, gone, LEASE_SETTLED)
         lease.settled += settled
         self.acked += settled
         return settled

@@ -163,8 +163,10 @@ class Letters(Posted):
         del self._waiting[letter.position]
         self.bytes -= letter.size
         cause: i64 = CAUSE_OF[letter.reason]
-        queue.left(cause | LETTERED if taken else cause, 1)
-        queue.broker.log.settle(queue.id, letter.address)
+        if taken:
+            cause |= LETTERED
+        queue.left(cause, 1)
+        queue.broker.log.settle(queue.id, letter.address, cause)
         return True
 
     def settings_changed(self) -> None:

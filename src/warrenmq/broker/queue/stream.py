@@ -225,7 +225,7 @@ class StreamQueue(ReplayQueue):
                 del self._pages[0]
         if len(gone):
             self.left(TRIMMED, len(gone))
-            self.broker.log.settle_many(self.id, gone)
+            self.broker.log.settle_many(self.id, gone, TRIMMED)
         if self._aside is not None:
             self._aside.forget_before(offset)
             self._damaged = {at for at in self._damaged if at >= offset}
