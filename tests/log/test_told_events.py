@@ -49,7 +49,7 @@ def folder(tmp_path: Path) -> Path:
         tag = channel.basic_get("one")[0].delivery_tag
         channel.basic_reject(tag, requeue=False)
         for message in channel.consume("one", auto_ack=True, inactivity_timeout=None):
-            assert message[1].delivery_tag
+            assert message[0].delivery_tag
             break
         channel.cancel()
         channel.queue_declare("gone", durable=True)

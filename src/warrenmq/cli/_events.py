@@ -23,6 +23,10 @@ from warrenmq.wire.replies import AmqpError
 Row = dict[str, Any]
 BODY_SIZE = slice(4, 12)  # of a content header's payload
 
+# of what has one time, what came first: a message is published before it is delivered and leaves after that; what the
+# broker itself writes, a dead letter, it writes because something left
+PUBLISHED, ENQUEUED, DELIVERED, LEFT, WRITTEN, REENQUEUED = range(6)
+
 
 class Wanted:
     """Which messages are asked for; without any condition all."""
@@ -50,6 +54,7 @@ class EventRows(Witness):
     def __init__(self, wanted: Wanted, out: Callable[[Row], None]) -> None:
         self._wanted = wanted
         self._out = out
+        self._rows: list[tuple[int, int, Row]] = []  # of this batch, with their times and ranks
         self._ids: dict[int, int] = {}  # by address, of the messages that are wanted
         self._queues: dict[int, Row] = {}
         self._who: dict[int, Row] = {}
@@ -92,23 +97,31 @@ class EventRows(Witness):
         sender = self._who.get(who, {})
         if number:
             row["number"] = number
-        self._tell(time, "published" if sender else "written", address, {**row, **sender})
+        self._tell(
+            time,
+            PUBLISHED if sender else WRITTEN,
+            "published" if sender else "written",
+            address,
+            {**row, **sender},
+        )
+        rank = ENQUEUED if sender else REENQUEUED
         for queue, position, _expiry, _flags in read_holders(data, holders_start(data, at), holder_count(data, at)):
-            self._tell(time, "enqueued", address, {**self._queue(queue), "position": position})
+            self._tell(time, rank, "enqueued", address, {**self._queue(queue), "position": position})
 
     def entered(self, time: int, queue: int, address: int, position: int) -> None:
-        self._tell(time, "enqueued", address, {**self._queue(queue), "position": position})
+        self._tell(time, REENQUEUED, "enqueued", address, {**self._queue(queue), "position": position})
 
     def left(self, time: int, queue: int, address: int, count: int, cause: int) -> None:
         for one in self._of_run(address, count):
-            self._tell(time, CAUSE_NAMES.get(cause, f"left ({cause})"), one, self._queue(queue))
+            self._tell(time, LEFT, CAUSE_NAMES.get(cause, f"left ({cause})"), one, self._queue(queue))
 
     def came_back(self, time: int, queue: int, address: int, position: int) -> None:
-        self._tell(time, "requeued", address, {**self._queue(queue), "position": position})
+        self._tell(time, LEFT, "requeued", address, {**self._queue(queue), "position": position})
 
     def queue_gone(self, time: int, queue: int) -> None:
-        if self._wanted.all():
-            self._write(time, "queue deleted", self._queue(queue))
+        names = self._queue(queue)
+        if self._wanted.all() and self._wanted.queue in ("", names["queue"]):
+            self._write(time, LEFT, "queue deleted", names)
 
     def delivered(
         self, time: int, who: int, queue: int, position: int, address: int, count: int, tag: int, flags: int
@@ -117,17 +130,23 @@ class EventRows(Witness):
             more: Row = {**self._queue(queue), "position": position + one - address, "tag": tag + one - address}
             if flags & REDELIVERED:
                 more["redelivered"] = True
-            self._tell(time, "fetched" if flags & FETCHED else "delivered", one, {**more, **self._who.get(who, {})})
+            event = "fetched" if flags & FETCHED else "delivered"
+            self._tell(time, DELIVERED, event, one, {**more, **self._who.get(who, {})})
 
     def gap(self, since: int, until: int, count: int) -> None:
-        self._write(since, "gap", {"until": moment(until), "events": count})
+        self._write(since, PUBLISHED, "gap", {"until": moment(until), "events": count})
+
+    def batch_told(self) -> None:
+        for _time, _rank, row in sorted(self._rows, key=lambda one: one[:2]):
+            self._out(row)
+        self._rows = []
 
     def _of_run(self, address: int, count: int) -> list[int]:
         if self._wanted.all():
             return list(range(address, address + count))
         return [one for one in range(address, address + count) if one in self._ids]
 
-    def _tell(self, time: int, event: str, address: int, more: Row) -> None:
+    def _tell(self, time: int, rank: int, event: str, address: int, more: Row) -> None:
         if not self._wanted.all() and address not in self._ids:
             return
         if self._wanted.queue and more.get("queue") != self._wanted.queue:
@@ -135,10 +154,10 @@ class EventRows(Witness):
         names: Row = {"message": f"{address:#x}"}
         if address in self._ids:
             names["id"] = self._ids[address]
-        self._write(time, event, {**names, **more})
+        self._write(time, rank, event, {**names, **more})
 
-    def _write(self, time: int, event: str, more: Row) -> None:
-        self._out({"time": moment(time), "event": event, **more})
+    def _write(self, time: int, rank: int, event: str, more: Row) -> None:
+        self._rows.append((time, rank, {"time": moment(time), "event": event, **more}))
 
 
 def moment(time: int) -> str:

@@ -3,8 +3,8 @@
 Duty: walk the records, changes and events of one batch and call a ``Witness`` for each, with the time of its turn. Not
 here: which batches (``scan``), what becomes of what was seen (``journal/``).
 
-Within a turn records come first, then changes, then publishes' senders and deliveries: a batch keeps them apart. So
-all events of a turn have one time, and whoever tells a message's life puts what has one time into its natural order.
+A batch keeps records, changes and deliveries apart, and so are they told, each with its time: whoever wants them in
+order puts those of a batch in order. All events of a turn have one time; which came first is known by what they are.
 """
 
 from __future__ import annotations
@@ -40,6 +40,7 @@ from warrenmq.log.layout import (
     EVENT_GAP_UNTIL_AT,
     EVENT_NAME,
     EVENT_NAME_FIXED,
+    EVENT_NAME_TEXT_LENGTH_AT,
     EVENT_PUBLISHED,
     EVENT_PUBLISHED_ADDRESS_AT,
     EVENT_PUBLISHED_COUNT_AT,
@@ -59,8 +60,6 @@ from warrenmq.log.layout import (
     UNDEFINE_FIXED,
 )
 from warrenmq.log.record import is_chunk, number_of, record_size
-
-ALL: Final = 1 << 40
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -98,6 +97,9 @@ class Witness:
 
     def gap(self, since: i64, until: i64, count: i64) -> None:
         """So many publishes and deliveries are not told."""
+
+    def batch_told(self) -> None:
+        """That was all of a batch: what comes next is no older."""
 
 
 @final
@@ -154,6 +156,7 @@ def tell(header: BatchHeader, messages: bytes, changes: bytes, witness: Witness)
     _look_ahead(changes, turns, publishes, witness)
     _records(header, messages, turns, publishes, witness)
     _changes(changes, turns, witness)
+    witness.batch_told()
 
 
 def _look_ahead(data: bytes, turns: Turns, publishes: Publishes, witness: Witness) -> None:
@@ -179,7 +182,9 @@ def _look_ahead(data: bytes, turns: Turns, publishes: Publishes, witness: Witnes
         if size == 0:
             raise LogCorrupt(f"unknown change {kind} in a batch that checks: written by a newer Warren?")
         if kind == EVENT_NAME:
-            witness.named(i64(read_i32_le(data, at + EVENT_WHO_AT)), data[at + EVENT_NAME_FIXED : at + size])
+            text = at + EVENT_NAME_FIXED
+            length = i64(read_i32_le(data, at + EVENT_NAME_TEXT_LENGTH_AT))
+            witness.named(i64(read_i32_le(data, at + EVENT_WHO_AT)), data[text : text + length])
         at += size
 
 
