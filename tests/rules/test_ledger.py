@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from warrenmq.broker import ledger
+from warrenmq.broker.channel.acks import Unacked
 from warrenmq.broker.ledger import Ledger, Sum
 from warrenmq.broker.publish.confirms import Confirms
 from warrenmq.broker.queue.classic import ClassicQueue
@@ -330,6 +331,34 @@ def test_a_wrong_decrement_is_found(core: Core, client: CoreClient, monkeypatch:
     tag = client.call("basic.get", queue="q")["delivery_tag"]
     with pytest.raises(AssertionError, match="off by 1"):
         client.send("basic.ack", delivery_tag=tag)
+
+
+@pytest.mark.uncompiled
+def test_a_delivery_that_its_channel_forgets_is_found(
+    core: Core, client: CoreClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    declare(client, "q")
+    client.publish("", "q", b"x")
+
+    def forget(self: Unacked, tag: int, entry: Entry) -> None:
+        """Neither the tag nor the entry."""
+
+    monkeypatch.setattr(Unacked, "add", forget)
+    with pytest.raises(AssertionError, match="1 unacknowledged, 0 with channels and leases"):
+        client.call("basic.get", queue="q")
+
+
+@pytest.mark.uncompiled
+def test_a_settle_that_is_not_logged_is_found_after_a_crash(
+    core: Core, client: CoreClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    declare(client, "q")
+    client.publish("", "q", b"x")
+    tag = client.call("basic.get", queue="q")["delivery_tag"]
+    monkeypatch.setattr(ClassicQueue, "_leave", lambda self, entry, cause: None)
+    client.send("basic.ack", delivery_tag=tag)
+    with pytest.raises(AssertionError, match="the log had 0, recovered 1"):
+        core.restart(clean=False)
 
 
 @pytest.mark.uncompiled

@@ -363,9 +363,9 @@ def start_warren(
         if stop_cleanly and process.poll() is None:
             process.terminate()
             status = process.wait(STOP_SECONDS)
-            said = log_file.read_text(errors="replace")
-            assert status == 0, f"warren ended with {status}:\n{said[-3000:]}"
-            assert "ledger_difference" not in said, said[-3000:]  # it looks once more when it stops
+            assert status == 0, f"warren ended with {status}:\n{log_file.read_text(errors='replace')[-3000:]}"
+        said = log_file.read_text(errors="replace")
+        assert "ledger_difference" not in said, said[-3000:]  # it looks at its start, now and then, and when it stops
 
 
 # --------------------------------------------------------------------- one of each for the session

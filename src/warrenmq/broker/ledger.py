@@ -20,7 +20,7 @@ from mypy_extensions import i64
 
 from warrenmq.broker.broker import Broker
 from warrenmq.broker.channel.committing import Commit
-from warrenmq.broker.queue.accounts import PLACE_NAMES, RETAINED, Accounts
+from warrenmq.broker.queue.accounts import LEASED, PLACE_NAMES, RETAINED, Accounts
 from warrenmq.broker.queue.arguments import STREAM
 from warrenmq.broker.queue.queue import Queue
 from warrenmq.log.causes import (
@@ -44,6 +44,7 @@ TRANSACTIONS: Final = "transactions"
 DELAYED: Final = "delayed"
 
 MOST_NAMED: Final = 100  # queues that do not add up: as many are named
+FEW: Final = 1000  # deliveries of a queue that are looked up one by one
 
 
 @final
@@ -193,12 +194,18 @@ def delayed(broker: Broker) -> Sum:
 
 
 def at_a_glance(broker: Broker, queues: list[Queue]) -> str:
-    """What does not add up in these queues, in those that are gone, and in what is of no queue; "" when all does."""
+    """What does not add up in these queues, in those that are gone, and in what is of no queue; "" when all does.
+
+    For tests: what a queue counts as unacknowledged is looked for where it should be."""
     found: list[str] = []
     for queue in queues:
         accounts = queue.account()
         if accounts.difference() != 0 or accounts.misplaced != 0:
             found.append(f"{queue.name}: {'; '.join([sum.sentence() for sum in of_queue(queue)])}")
+        if 0 < queue.unacked < FEW and not broker.services.jobs.busy():
+            held = len(broker.outstanding(queue)) + int(accounts.in_place(LEASED))
+            if held != queue.unacked:
+                found.append(f"{queue.name}: {queue.unacked} unacknowledged, {held} with channels and leases")
     past = broker.registry.totals.past_difference()
     if past != 0:
         found.append(f"queues that are gone: off by {past}")
