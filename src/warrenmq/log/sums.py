@@ -6,7 +6,8 @@ record: the sum is taken for each message, and the call and the short run would 
 So each byte is summed once, by zlib and in long runs: the body by itself, header and route only when they differ from
 the record before (they seldom do); and the numbers of the head are weighed, each with an odd weight of its own, modulo
 2**32, so that a change of any one of them always changes the sum. Adler-32 is the faster of zlib's two sums for short
-bytes, CRC-32 for long ones. Either finds every change of a single octet.
+bytes, CRC-32 for long ones. Either finds every change of a single octet. A short body has one call of its own, so
+compiled its sum is taken here, four words at a time: less than half of what the call of zlib takes.
 """
 
 from __future__ import annotations
@@ -14,8 +15,10 @@ from __future__ import annotations
 from typing import Final, final
 from zlib import adler32, crc32
 
+from librt.strings import read_i64_le
 from mypy_extensions import i64
 
+from warrenmq import build_info
 from warrenmq.log.layout import OLD_CHUNK, OLD_CHUNKED, OLD_MESSAGE
 
 # The kind is weighed as format 1 numbers it, so that a record has one sum, whichever format it stands in.
@@ -25,12 +28,55 @@ LOW: Final = 0xFFFFFFFF
 SIGN: Final = 0x80000000
 CHAIN: Final = 0x01000193
 
+COMPILED: Final = build_info().compiled
+MODULUS: Final = 65521  # of Adler-32
+BLOCK: Final = 32  # octets, four words: the sums of eight would not fit into 16 bits
+OCTETS: Final = 0x00FF00FF00FF00FF  # every other octet of a word, each with 16 bits to grow in
+# four such numbers by these, and the highest 16 bits are the four of them, weighed and added up
+ADDED: Final = 0x0001000100010001
+EVEN: Final = 0x0008000600040002  # the first octet of a word counts eight times for what comes with it, ...
+ODD: Final = 0x0007000500030001  # ... the last one once
+
 
 def total(data: bytes) -> i64:
     """The sum of these bytes."""
-    if len(data) < SHORT:
-        return adler32(data)
-    return crc32(data)
+    if len(data) >= SHORT:
+        return crc32(data)
+    if COMPILED:
+        return short_total(data)
+    return adler32(data)
+
+
+def short_total(data: bytes) -> i64:
+    """Adler-32: the octets added up from 1 on, and all of these sums added up. Meant for less than ``SHORT``."""
+    size: i64 = len(data)
+    low: i64 = 1
+    high: i64 = 0
+    at: i64 = 0
+    while size - at >= BLOCK:
+        first = read_i64_le(data, at)
+        second = read_i64_le(data, at + 8)
+        third = read_i64_le(data, at + 16)
+        fourth = read_i64_le(data, at + 24)
+        even = first & OCTETS
+        odd = first >> 8 & OCTETS
+        before = even + odd  # counted again with each word that follows
+        even += second & OCTETS
+        odd += second >> 8 & OCTETS
+        before += even + odd
+        even += third & OCTETS
+        odd += third >> 8 & OCTETS
+        before += even + odd
+        even += fourth & OCTETS
+        odd += fourth >> 8 & OCTETS
+        high += low * BLOCK + (before * ADDED >> 48 & 0xFFFF) * 8 + (even * EVEN + odd * ODD >> 48 & 0xFFFF)
+        low += (even + odd) * ADDED >> 48 & 0xFFFF
+        at += BLOCK
+    while at < size:
+        low += i64(data[at])
+        high += low
+        at += 1
+    return (high % MODULUS) << 16 | low % MODULUS
 
 
 def signed(value: i64) -> i64:
@@ -88,9 +134,10 @@ class Sums:
         if header != self.header:
             self.header = header
             self.header_sum = total(header)
-        if route is not self.route and route != self.route:
+        if route is not self.route:
+            if route != self.route:
+                self.route_sum = total(route)
             self.route = route
-            self.route_sum = total(route)
         return (
             self.start
             + (OLD_CHUNKED if chunked else OLD_MESSAGE) * 0x4C957F3
