@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from typing import Final, final
 
+from librt.vecs import append, vec
 from mypy_extensions import i64
 
 CREDIT: Final = 8 << 20  # bytes a connection may have uncommitted, on a disk that takes them at once
@@ -30,18 +31,20 @@ class Allowance:
     def __init__(self) -> None:
         self.limit: i64 = AT_FIRST
         self.floor: i64 = 0  # ms that a sync takes with next to nothing to write: no limit makes that shorter
-        self._batches: list[i64] = []  # not synced yet; when their first message came, and bytes
-        self._times: list[i64] = []
-        self._bytes: list[i64] = []
+        # not synced yet, when their first message came, and bytes; every message comes here, so they are no objects
+        self._batches: vec[i64] = vec[i64]()
+        self._times: vec[i64] = vec[i64]()
+        self._bytes: vec[i64] = vec[i64]()
         self._last: i64 = 0  # when the last sync was over
 
     def charge(self, batch: i64, size: i64, now: i64) -> None:
-        if self._batches and self._batches[-1] == batch:
-            self._bytes[-1] += size
+        last: i64 = len(self._batches) - 1
+        if last >= 0 and self._batches[last] == batch:
+            self._bytes[last] += size
         else:
-            self._batches.append(batch)
-            self._times.append(now)
-            self._bytes.append(size)
+            self._batches = append(self._batches, batch)
+            self._times = append(self._times, now)
+            self._bytes = append(self._bytes, size)
 
     def synced(self, batch: i64, now: i64, used_up: bool) -> None:
         """Batches up to this one are settled. ``used_up``: has some connection run out of credit meanwhile?"""
@@ -55,9 +58,9 @@ class Allowance:
         took = now - self._times[0]
         waited = self._times[0] < self._last  # for the sync before its own
         self._last = now
-        del self._batches[:n]
-        del self._times[:n]
-        del self._bytes[:n]
+        self._batches = self._batches[n:]
+        self._times = self._times[n:]
+        self._bytes = self._bytes[n:]
         if written < LEAST:
             if not waited:
                 self.floor = (self.floor + took) // 2
@@ -74,18 +77,19 @@ class Credit:
     def __init__(self, allowance: Allowance) -> None:
         self._allowance: Final = allowance
         self.used: i64 = 0
-        self._batches: list[i64] = []
-        self._bytes: list[i64] = []
+        self._batches: vec[i64] = vec[i64]()
+        self._bytes: vec[i64] = vec[i64]()
 
     def take(self, batch: i64, size: i64, now: i64) -> bool:
         """A message of this size goes to the log in this batch; False when credit is used up."""
         size += OVERHEAD
         self.used += size
-        if self._batches and self._batches[-1] == batch:
-            self._bytes[-1] += size
+        last: i64 = len(self._batches) - 1
+        if last >= 0 and self._batches[last] == batch:
+            self._bytes[last] += size
         else:
-            self._batches.append(batch)
-            self._bytes.append(size)
+            self._batches = append(self._batches, batch)
+            self._bytes = append(self._bytes, size)
         self._allowance.charge(batch, size, now)
         return self.used < self._allowance.limit
 
@@ -96,8 +100,8 @@ class Credit:
             self.used -= self._bytes[n]
             n += 1
         if n:
-            del self._batches[:n]
-            del self._bytes[:n]
+            self._batches = self._batches[n:]
+            self._bytes = self._bytes[n:]
         return self.used == 0
 
     def enough(self) -> bool:
