@@ -74,7 +74,8 @@ class Message:
     ) -> None:
         self.origin: Origin = origin
         self.id: i64 = id  # unique across restarts; 0 until it is published
-        self.frames: Final = frames  # header frame + body frame as they came, or b"" (then header and chunks)
+        # header frame + body frame as they came, or b"" (then header and chunks); asked by its length, which is no call
+        self.frames: Final = frames
         self.channel: Final = channel  # the channel number inside frames
         self.header_size: Final = header_size
         self.size: Final = size  # of the body
@@ -90,12 +91,12 @@ class Message:
 
     def header(self) -> bytes:
         """The payload of the content header frame."""
-        if self.frames:
+        if len(self.frames) > 0:
             return self.frames[7 : 7 + self.header_size]
         return self.header_payload
 
     def body(self) -> bytes:
-        if self.frames:
+        if len(self.frames) > 0:
             start: i64 = 15 + self.header_size
             return self.frames[start : start + self.size]
         chunks = self.chunks
@@ -153,7 +154,7 @@ def with_properties(message: Message, properties: Properties) -> Message:
 def write_content(w: BytesWriter, channel: i64, message: Message, frame_max: i64) -> None:
     """Append header and body frames of the message for this channel."""
     frames = message.frames
-    if frames and message.size + 8 <= frame_max and message.header_size + 8 <= frame_max:
+    if len(frames) > 0 and message.size + 8 <= frame_max and message.header_size + 8 <= frame_max:
         start: i64 = len(w)
         w.write(frames)
         if channel != message.channel:

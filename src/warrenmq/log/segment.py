@@ -73,7 +73,9 @@ class Segment:
     def slot(self, record: i64) -> i64:
         """Where the tables keep this record; -1 when a compaction left it out."""
         if not self.sparse:
-            return record if record < len(self.references) else -1
+            if record < len(self.references):
+                return record
+            return -1
         low: i64 = 0
         high: i64 = len(self.numbers)
         while low < high:

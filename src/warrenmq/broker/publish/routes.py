@@ -85,14 +85,14 @@ class Memo:
     def properties(self, message: Message) -> Peek:
         """What the stages ask of the properties; raises AmqpError when they make no sense."""
         frames = message.frames
-        if frames:
+        if len(frames) > 0:
             at: i64 = FRAME_HEADER_SIZE + FLAGS_AT
             if message.header_size == HEADER_FIXED and read_i16_be(frames, at) == 0:
                 return NO_PROPERTIES
             octets = frames[at : FRAME_HEADER_SIZE + message.header_size]
         else:
             octets = message.header_payload[FLAGS_AT:]
-        if octets != self._last_octets or not octets:
+        if octets != self._last_octets or len(octets) == 0:
             self._last_octets = b""
             self._last_properties = peek_properties(message.header())
             self._last_octets = octets
