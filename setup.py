@@ -24,10 +24,10 @@ from setuptools.command.build_ext import build_ext
 
 HERE = Path(__file__).resolve().parent
 SOURCE = HERE / "src"
-COMPILED = ("wire", "broker", "log", "client")
+COMPILED = ("wire", "broker", "log", "client", "journal")
 """The packages below `warrenmq` that are compiled: what runs per message."""
 
-LEFT_OUT: frozenset[str] = frozenset()
+LEFT_OUT: frozenset[str] = frozenset({"warrenmq.journal.parquet"})  # nothing in it runs per event
 """Modules of these packages that stay plain Python, each with its reason."""
 
 OPTIMISATION = os.environ.get("WARREN_OPT_LEVEL", "3")

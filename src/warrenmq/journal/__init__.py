@@ -1,0 +1,1 @@
+"""The journal: what became of every durable message, as tables."""

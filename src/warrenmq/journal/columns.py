@@ -1,0 +1,179 @@
+"""Events as columns: the buffers that Arrow wants, filled without a Python object per value.
+
+Duty: one row an event, told by the log's ``event_reader``, with numbers for names; and the names. Messages have columns
+of their own, a row for each that was published or written, which say what the message was. Not here: Arrow
+(``parquet``).
+
+    events    time kind message queue position who number tag flags     fixed widths, little-endian
+    messages  row id size exchange keys header message_id correlation_id
+"""
+
+from __future__ import annotations
+
+from typing import Final, final
+
+from librt.strings import BytesWriter, read_i32_le, read_i64_be, read_i64_le, write_i32_le, write_i64_le
+from mypy_extensions import i32, i64, u8
+
+from warrenmq.broker.message import NOTE_SHIFT
+from warrenmq.client.columns import PropertyColumns, Texts
+from warrenmq.log.event_reader import Witness
+from warrenmq.log.layout import HEADER_LENGTH_AT, HOLDER, HOLDER_POSITION_AT, HOLDER_QUEUE_AT
+from warrenmq.log.record import (
+    body_length,
+    body_start,
+    exchange_length,
+    flags_of,
+    header_start,
+    holder_count,
+    holders_start,
+    keys_length,
+    message_id_of,
+)
+
+# kinds of events; a cause of leaving is added to LEFT
+PUBLISHED: Final = 0
+WRITTEN: Final = 1  # by the broker itself: a dead letter, a copy, or found by a compaction
+ENQUEUED: Final = 2
+DELIVERED: Final = 3
+FETCHED: Final = 4
+REQUEUED: Final = 5
+QUEUE_DELETED: Final = 6
+GAP: Final = 7
+LEFT: Final = 16
+
+NONE: Final = -1  # where an event has no queue, position, number or tag
+
+
+def _nothing(_value: bytes) -> bytes | None:
+    return None
+
+
+@final
+class EventColumns(Witness):
+    """The events of some batches, row by row; ``who`` and ``queue`` are numbers of names."""
+
+    def __init__(self) -> None:
+        self.rows: i64 = 0
+        self.times: Final = BytesWriter()
+        self.kinds: Final = BytesWriter()
+        self.messages: Final = BytesWriter()
+        self.queues: Final = BytesWriter()
+        self.positions: Final = BytesWriter()
+        self.whos: Final = BytesWriter()
+        self.numbers: Final = BytesWriter()  # of a publish; how many, of a gap
+        self.tags: Final = BytesWriter()
+        self.flags: Final = BytesWriter()
+        # messages
+        self.message_rows: Final = BytesWriter()
+        self.ids: Final = BytesWriter()
+        self.sizes: Final = BytesWriter()
+        self.exchanges: Final = Texts()
+        self.keys: Final = Texts()
+        self.headers: Final = Texts()
+        self.header_list: list[bytes] = []
+        # names
+        self.names: Final[list[bytes]] = []  # JSON, by number
+        self._by_name: Final[dict[bytes, int]] = {}
+        self._who: Final[dict[int, int]] = {}  # the segment's numbers to ours
+        self.queue_definitions: Final[list[bytes]] = []  # JSON
+
+    def properties(self) -> PropertyColumns | None:
+        """message_id and correlation_id of the messages; None when a header among them is no header."""
+        columns = PropertyColumns(["message_id", "correlation_id"], _nothing)
+        if not columns.add(self.header_list):
+            return None
+        columns.end()
+        return columns
+
+    # -- what it is told
+
+    def named(self, who: i64, text: bytes) -> None:
+        number = self._by_name.get(text)
+        if number is None:
+            number = len(self.names)
+            self._by_name[text] = number
+            self.names.append(text)
+        self._who[who] = number
+
+    def defined(self, kind: str, _key: str, value: bytes) -> None:
+        if kind == "queue":
+            self.queue_definitions.append(value)
+
+    def message(self, time: i64, address: i64, data: bytes, at: i64, who: i64, number: i64) -> None:
+        sender: i64 = NONE if who == 0 else self._who[who]
+        write_i32_le(self.message_rows, i32(self.rows))
+        row: i64 = self.headers.rows
+        write_i64_le(self.ids, message_id_of(data, at))
+        header = header_start(data, at)
+        payload = data[header : header + i64(read_i32_le(data, at + HEADER_LENGTH_AT))]
+        write_i64_le(self.sizes, read_i64_be(payload, 4) if len(payload) >= 12 else 0)
+        exchange = body_start(data, at) + body_length(data, at)
+        keys = exchange + exchange_length(data, at)
+        end = keys + keys_length(data, at) - (flags_of(data, at) >> NOTE_SHIFT)
+        self.exchanges.put(row, data[exchange:keys])
+        self.keys.put(row, data[keys:end])
+        self.headers.put(row, payload)
+        self.header_list.append(payload)
+        kind: i64 = WRITTEN if who == 0 else PUBLISHED
+        self._add(time, kind, address, NONE, NONE, sender, number if number else NONE, NONE, 0)
+        holder = holders_start(data, at)
+        count = holder_count(data, at)
+        while count > 0:
+            queue = i64(read_i32_le(data, holder + HOLDER_QUEUE_AT))
+            self.entered(time, queue, address, read_i64_le(data, holder + HOLDER_POSITION_AT))
+            holder += HOLDER
+            count -= 1
+
+    def entered(self, time: i64, queue: i64, address: i64, position: i64) -> None:
+        self._add(time, ENQUEUED, address, queue, position, NONE, NONE, NONE, 0)
+
+    def left(self, time: i64, queue: i64, address: i64, count: i64, cause: i64) -> None:
+        while count > 0:
+            self._add(time, LEFT + cause, address, queue, NONE, NONE, NONE, NONE, 0)
+            address += 1
+            count -= 1
+
+    def came_back(self, time: i64, queue: i64, address: i64, position: i64) -> None:
+        self._add(time, REQUEUED, address, queue, position, NONE, NONE, NONE, 0)
+
+    def queue_gone(self, time: i64, queue: i64) -> None:
+        self._add(time, QUEUE_DELETED, 0, queue, NONE, NONE, NONE, NONE, 0)
+
+    def delivered(
+        self, time: i64, who: i64, queue: i64, position: i64, address: i64, count: i64, tag: i64, flags: i64
+    ) -> None:
+        consumer: i64 = self._who[who]
+        kind: i64 = FETCHED if flags & 2 else DELIVERED
+        while count > 0:
+            self._add(time, kind, address, queue, position, consumer, NONE, tag, flags & 1)
+            address += 1
+            position += 1
+            tag += 1
+            count -= 1
+
+    def gap(self, since: i64, until: i64, count: i64) -> None:
+        self._add(since, GAP, 0, NONE, NONE, NONE, count, until, 0)
+
+    def _add(
+        self,
+        time: i64,
+        kind: i64,
+        message: i64,
+        queue: i64,
+        position: i64,
+        who: i64,
+        number: i64,
+        tag: i64,
+        flags: i64,
+    ) -> None:
+        write_i64_le(self.times, time)
+        write_i32_le(self.kinds, i32(kind))
+        write_i64_le(self.messages, message)
+        write_i32_le(self.queues, i32(queue))
+        write_i64_le(self.positions, position)
+        write_i32_le(self.whos, i32(who))
+        write_i64_le(self.numbers, number)
+        write_i64_le(self.tags, tag)
+        self.flags.append(u8(flags))
+        self.rows += 1

@@ -1,0 +1,260 @@
+"""Events as Parquet files: one table, whose schema is ``SCHEMA`` and stands with its version in every file.
+
+Duty: columns into Arrow, Arrow into files, one for each segment of the log, named by the log and the range of
+positions that it tells. Not here: what happened (``columns``), when files are written (``cli/journal.py``).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from warrenmq.broker.message import unpack_keys
+from warrenmq.journal.columns import (
+    DELIVERED,
+    ENQUEUED,
+    FETCHED,
+    GAP,
+    LEFT,
+    PUBLISHED,
+    QUEUE_DELETED,
+    REQUEUED,
+    WRITTEN,
+    EventColumns,
+)
+from warrenmq.log.causes import CAUSE_NAMES
+from warrenmq.log.event_reader import tell
+from warrenmq.log.files import Files
+from warrenmq.log.listing import Listing
+from warrenmq.wire.content import decode_properties
+from warrenmq.wire.replies import AmqpError
+
+VERSION = 1
+MOST_ROWS = 1 << 20  # of a row group
+
+EVENTS = {
+    PUBLISHED: "published",
+    WRITTEN: "written",
+    ENQUEUED: "enqueued",
+    DELIVERED: "delivered",
+    FETCHED: "fetched",
+    REQUEUED: "requeued",
+    QUEUE_DELETED: "queue deleted",
+    GAP: "gap",
+} | {LEFT + cause: name for cause, name in CAUSE_NAMES.items()}
+"""What an event is called, by its number."""
+
+NAME = pa.dictionary(pa.int32(), pa.string())
+FIELDS: list[tuple[str, pa.DataType, str]] = [
+    ("time", pa.timestamp("us", "UTC"), "when; events of one turn of the broker have one time"),
+    ("event", NAME, "what happened"),
+    ("message", pa.int64(), "the record in the log: all events of one record have the same"),
+    ("id", pa.int64(), "published, written: the message, the same in its dead letters"),
+    ("vhost", NAME, "of the queue, or of the channel"),
+    ("queue", NAME, "where it happened; `#7` where the log no longer knows the name"),
+    ("position", pa.int64(), "enqueued, delivered, fetched, requeued: its place in the queue"),
+    ("user", NAME, "published, delivered, fetched: whose channel"),
+    ("connection", NAME, "published, delivered, fetched: by its name"),
+    ("channel", pa.int32(), "published, delivered, fetched: its number"),
+    ("consumer", NAME, "delivered: its tag"),
+    ("number", pa.int64(), "published: which publish of its channel, where they are counted; gap: how many events"),
+    ("tag", pa.int64(), "delivered, fetched: the delivery tag"),
+    ("redelivered", pa.bool_(), "delivered, fetched: was it delivered before?"),
+    ("until", pa.timestamp("us", "UTC"), "gap: its end; its beginning is `time`"),
+    ("exchange", NAME, "published, written: to which exchange"),
+    ("routing_keys", pa.list_(pa.string()), "published, written: the publish key, then CC, then BCC"),
+    ("size", pa.int64(), "published, written: octets of the body"),
+    ("message_id", pa.string(), "published, written: the property"),
+    ("correlation_id", pa.string(), "published, written: the property"),
+    ("header", pa.binary(), "published, written: all properties, as AMQP's content header has them"),
+]
+"""Name, type and meaning of every column, in order."""
+
+SCHEMA = pa.schema(
+    [pa.field(name, kind, metadata={"meaning": meaning}) for name, kind, meaning in FIELDS],
+    metadata={"warren.journal": str(VERSION)},
+)
+
+
+def export(folder: Path, target: Path) -> Iterator[tuple[Path, int]]:
+    """Every segment of a log that is not there yet as a file of the target: its path, and how many events are in it.
+
+    A segment that the broker still writes to is told as far as it goes; the next call replaces that file.
+    """
+    files = Files()
+    listing = Listing(str(folder), files)
+    queues: dict[int, dict[str, str]] = {}
+    learn(queues, list(listing.manifest.definitions.values()))
+    for number in listing.numbers():
+        cursor = listing.cursor(number)
+        if cursor is None or listing.headers[(number, 0)].generation > 0:
+            continue  # removed meanwhile, or compacted: its events are gone
+        cursor.tolerated = 1 << 62
+        columns = EventColumns()
+        try:
+            while cursor.next():
+                tell(cursor.header, cursor.messages, cursor.changes, columns)
+        finally:
+            cursor.close()
+        learn(queues, columns.queue_definitions)
+        begin = f"journal-{listing.manifest.log_id & (1 << 64) - 1:016x}-{number:010d}-"
+        path = target / f"{begin}{cursor.at:010d}.parquet"
+        if path.exists():
+            continue
+        write(path, table(columns, queues))
+        for older in target.glob(f"{begin}*.parquet"):
+            if older != path:
+                older.unlink()
+        yield path, columns.rows
+
+
+def learn(queues: dict[int, dict[str, str]], definitions: list[bytes]) -> None:
+    """The names of queues; definitions of other things have no id."""
+    for raw in definitions:
+        value = json.loads(raw)
+        if isinstance(value, dict) and "id" in value and "vhost" in value:
+            queues[value["id"]] = {"vhost": value["vhost"], "queue": value["name"]}
+
+
+def write(path: Path, rows: pa.Table) -> None:
+    """Whole under its name, or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    being_made = path.with_suffix(".tmp")
+    pq.write_table(rows, being_made, compression="zstd", row_group_size=MOST_ROWS)
+    with being_made.open("rb") as file:
+        os.fsync(file.fileno())
+    being_made.rename(path)
+
+
+def table(columns: EventColumns, queues: dict[int, dict[str, str]]) -> pa.Table:
+    """The rows in the order of their times."""
+    rows = columns.rows
+    kinds = numpy.frombuffer(columns.kinds.getvalue(), numpy.int32)
+    whos = numpy.frombuffer(columns.whos.getvalue(), numpy.int32)
+    ids = numpy.frombuffer(columns.queues.getvalue(), numpy.int32)
+    tags = numbers(columns.tags.getvalue())
+    flags = numpy.frombuffer(columns.flags.getvalue(), numpy.uint8)
+    gaps = kinds == GAP
+    delivered = (kinds == DELIVERED) | (kinds == FETCHED)
+    who = [json.loads(text) for text in columns.names]
+    known = sorted(set(ids[ids >= 0].tolist()))
+    named = [queues.get(id, {"queue": f"#{id}"}) for id in known]
+    place = numpy.searchsorted(numpy.array(known, numpy.int64), ids) if known else ids
+    of_queue = [one.get("vhost") for one in named]
+    vhosts = texts([*of_queue, *(one.get("vhost") for one in who)])
+    vhost = numpy.where(ids >= 0, place, whos + len(named))
+    found: dict[str, pa.Array] = {
+        "time": pa.array(numpy.frombuffer(columns.times.getvalue(), numpy.int64)).cast(SCHEMA.field("time").type),
+        "event": chosen([EVENTS.get(n, f"left ({n - LEFT})") for n in range(int(kinds.max(initial=0)) + 1)], kinds),
+        "message": masked(numbers(columns.messages.getvalue()), (kinds == QUEUE_DELETED) | gaps),
+        "vhost": pa.DictionaryArray.from_arrays(pa.array(vhost, pa.int32(), mask=(ids < 0) & (whos < 0)), vhosts).cast(
+            NAME
+        ),
+        "queue": chosen([one["queue"] for one in named], numpy.where(ids >= 0, place, -1)),
+        "position": negative_is_none(numbers(columns.positions.getvalue())),
+        "user": chosen([one.get("user") for one in who], whos),
+        "connection": chosen([one.get("connection") for one in who], whos),
+        "channel": pa.array([one.get("channel") for one in who], pa.int32()).take(pa.array(whos, mask=whos < 0)),
+        "consumer": chosen([one.get("consumer") for one in who], whos),
+        "number": negative_is_none(numbers(columns.numbers.getvalue())),
+        "tag": masked(tags, ~delivered),
+        "redelivered": pa.array(flags != 0, mask=~delivered),
+        "until": masked(tags, ~gaps).cast(SCHEMA.field("until").type),
+    }
+    at = numpy.full(rows, -1, numpy.int64)
+    messages = numpy.frombuffer(columns.message_rows.getvalue(), numpy.int32)
+    at[messages] = numpy.arange(len(messages))
+    where = pa.array(at, mask=at < 0)
+    for name, values in of_messages(columns).items():
+        found[name] = values.take(where)
+    whole = pa.Table.from_arrays([found[name].cast(kind) for name, kind, _ in FIELDS], schema=SCHEMA)
+    order = numpy.argsort(numpy.frombuffer(columns.times.getvalue(), numpy.int64), kind="stable")
+    return whole.take(pa.array(order))
+
+
+def of_messages(columns: EventColumns) -> dict[str, pa.Array]:
+    """What a message was, a row for each."""
+    count = columns.headers.rows
+    headers = binary(columns.headers, count)
+    found = {
+        "id": pa.array(numbers(columns.ids.getvalue())),
+        "size": pa.array(numbers(columns.sizes.getvalue())),
+        "exchange": readable(binary(columns.exchanges, count)).dictionary_encode().cast(NAME),
+        "routing_keys": keys(binary(columns.keys, count)),
+        "header": headers,
+    }
+    properties = columns.properties()
+    for name in ("message_id", "correlation_id"):
+        if properties is None:
+            found[name] = pa.array([property_of(header, name) for header in columns.header_list], pa.string())
+        else:
+            found[name] = readable(binary(properties.texts[name], count))
+    return found
+
+
+def property_of(header: bytes, name: str) -> str | None:
+    """For headers among which one cannot be read."""
+    try:
+        value = getattr(decode_properties(header), name)
+    except AmqpError:
+        return None
+    return None if value is None else printable(value.encode("utf-8", "surrogateescape"))
+
+
+def binary(column: Any, rows: int) -> pa.Array:
+    ends, data = pa.py_buffer(column.ends.getvalue()), pa.py_buffer(column.data.getvalue())
+    there = None
+    if column.missing:
+        bits = numpy.packbits(numpy.frombuffer(column.there.getvalue(), numpy.uint8), bitorder="little")
+        there = pa.py_buffer(bits)
+    return pa.Array.from_buffers(pa.binary(), rows, [there, ends, data], column.missing)
+
+
+def readable(column: pa.Array) -> pa.Array:
+    """Octets as text; what is no UTF-8 is shown as near as can be."""
+    try:
+        return column.cast(pa.string())
+    except pa.ArrowInvalid:
+        return pa.array([None if one is None else printable(one) for one in column.to_pylist()], pa.string())
+
+
+def printable(octets: bytes) -> str:
+    return octets.decode("utf-8", "replace")
+
+
+def keys(packed: pa.Array) -> pa.Array:
+    """Packed routing keys taken apart, each distinct packing once."""
+    coded = packed.dictionary_encode()
+    lists = [
+        [printable(key.encode("utf-8", "surrogateescape")) for key in unpack_keys(one)]
+        for one in coded.dictionary.to_pylist()
+    ]
+    return pa.array(lists, pa.list_(pa.string())).take(coded.indices)
+
+
+def numbers(data: bytes) -> numpy.ndarray[Any, numpy.dtype[numpy.int64]]:
+    return numpy.frombuffer(data, numpy.int64)
+
+
+def masked(values: Any, without: Any) -> pa.Array:
+    return pa.array(values, mask=without)
+
+
+def negative_is_none(values: Any) -> pa.Array:
+    return pa.array(values, mask=values < 0)
+
+
+def texts(values: list[str | None]) -> pa.Array:
+    return pa.array(values, pa.string())
+
+
+def chosen(values: list[str | None], which: Any) -> pa.Array:
+    """Of these names the one with the row's number; none where it is negative."""
+    return texts(values).take(pa.array(which, mask=which < 0)).dictionary_encode()

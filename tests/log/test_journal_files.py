@@ -1,0 +1,112 @@
+"""`warren journal export`: the log's events as Parquet, beside what `warren log events` tells of the same folder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pika
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from tests.log.test_told_events import events, folder, persistent
+from warrenmq.cli.journal import register
+from warrenmq.testing import Broker
+
+pq = pytest.importorskip("pyarrow.parquet")
+
+__all__ = ["folder"]  # a fixture
+
+
+def warren(*arguments: str) -> tuple[int, str]:
+    app = typer.Typer()
+    register(app)
+    done = CliRunner().invoke(app, ["journal", *arguments])
+    return done.exit_code, done.output
+
+
+def rows_of(target: Path) -> list[dict[str, Any]]:
+    """As `warren log events` writes them: what an event has not is left out."""
+    found = []
+    for path in sorted(target.glob("*.parquet")):
+        for row in pq.read_table(path).to_pylist():
+            row.pop("header")
+            row["message"] = None if row["message"] is None else f"{row['message']:#x}"
+            row["time"] = row["time"].isoformat(timespec="microseconds")
+            row["redelivered"] = row["redelivered"] or None
+            found.append({name: value for name, value in row.items() if value is not None})
+    return found
+
+
+def told(folder: Path) -> list[dict[str, Any]]:
+    """An id stands only where a message is written: the files do not repeat it."""
+    found = events(str(folder))
+    for row in found:
+        if row["event"] not in ("published", "written"):
+            row.pop("id", None)
+    return found
+
+
+def in_order(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return sorted(rows, key=lambda row: (row["time"], row.get("message", ""), row["event"], str(row)))
+
+
+def test_the_files_say_what_the_log_tells(folder: Path, tmp_path: Path) -> None:
+    status, output = warren("export", str(folder), str(tmp_path / "journal"))
+    assert status == 0, output
+    written = rows_of(tmp_path / "journal")
+    assert [row["time"] for row in written] == sorted(row["time"] for row in written)
+    assert in_order(written) == in_order(told(folder))
+    assert {row["event"] for row in written} >= {"published", "enqueued", "delivered", "fetched", "acked", "purged"}
+
+
+def test_every_file_says_its_version_and_what_its_columns_mean(folder: Path, tmp_path: Path) -> None:
+    from warrenmq.journal.parquet import FIELDS, VERSION
+
+    warren("export", str(folder), str(tmp_path))
+    schema = pq.read_schema(next(tmp_path.glob("*.parquet")))
+    assert schema.metadata[b"warren.journal"] == str(VERSION).encode()
+    assert schema.names == [name for name, _, _ in FIELDS]
+    page = (Path(__file__).parents[2] / "docs" / "journal.md").read_text()
+    for name, kind, meaning in FIELDS:
+        assert f"| `{name}` | {str(kind).split('<')[0].split('[')[0]} | {meaning} |" in page
+
+
+def test_what_is_written_already_is_not_written_again_and_what_grew_is_replaced(tmp_path: Path) -> None:
+    data, target = tmp_path / "data", tmp_path / "journal"
+    with Broker(data_dir=str(data)) as broker:
+        with pika.BlockingConnection(pika.URLParameters(broker.url)) as connection:
+            channel = connection.channel()
+            channel.confirm_delivery()
+            channel.queue_declare("q", durable=True)
+            channel.basic_publish("", "q", b"body", persistent("first"))
+            warren("export", str(data), str(target))
+            assert [row["message_id"] for row in rows_of(target) if "message_id" in row] == ["first"]
+            assert warren("export", str(data), str(target)) == (0, "")
+            channel.basic_publish("", "q", b"body", persistent("second"))
+            warren("export", str(data), str(target))
+    assert [row["message_id"] for row in rows_of(target) if "message_id" in row] == ["first", "second"]
+    assert len(list(target.iterdir())) == 1
+
+
+def test_texts_that_are_no_utf_8_and_messages_without_properties_are_no_obstacle(tmp_path: Path) -> None:
+    from warrenmq.client import Connection
+
+    data, target = tmp_path / "data", tmp_path / "journal"
+    with Broker(data_dir=str(data)) as broker:
+        with Connection(broker.url) as connection:
+            channel = connection.channel()
+            channel.queue_declare("q", durable=True)
+        with pika.BlockingConnection(pika.URLParameters(broker.url)) as other:
+            bare = other.channel()
+            bare.basic_publish("", "q", b"", pika.BasicProperties(delivery_mode=2, headers={"CC": ["é", "q"]}))
+    assert warren("export", str(data), str(target))[0] == 0
+    published = [row for row in rows_of(target) if row["event"] == "published"]
+    assert [row["routing_keys"] for row in published] == [["q", "é", "q"]]
+    assert [row["size"] for row in published] == [0]
+
+
+def test_a_folder_without_a_log_is_one_clear_line(tmp_path: Path) -> None:
+    status, output = warren("export", str(tmp_path), str(tmp_path / "journal"))
+    assert status == 1 and len(output.splitlines()) == 1 and str(tmp_path) in output
