@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.brokers import broker, close_shared, rabbitmq, warren
+from tests.support.brokers import broker, close_shared, rabbitmq, shared_ledger, warren
 from warrenmq.testing.core import Core
 from warrenmq.testing.core_client import CoreClient
 
-__all__ = ["broker", "rabbitmq", "warren"]
+__all__ = ["broker", "rabbitmq", "shared_ledger", "warren"]
 
 #: Files of more than about twenty seconds, longest first. One that is missing here only makes the end less even.
 LONGEST_FIRST = (

@@ -257,6 +257,18 @@ def test_answers_are_acks_nacks_refusals_what_waits_and_what_is_abandoned(tmp_pa
     assert lines(sums(core)["answers"]) == expected
 
 
+def test_a_mandatory_publish_that_waits_without_confirms_is_owed_no_answer(tmp_path: Path) -> None:
+    core = Core(tmp_path, held=True)
+    client = core.client(persistent=True)
+    client.send("queue.declare", queue="q", durable=True)
+    core.commit()
+    client.publish("", "q", b"x", mandatory=True)
+    client.send("channel.close", reply_code=200, reply_text="", class_id=0, method_id=0)
+    assert lines(sums(core)["answers"]) == {}
+    core.commit()
+    assert lines(sums(core)["answers"]) == {}
+
+
 # -- delayed -----------------------------------------------------------------------------------------------------
 
 

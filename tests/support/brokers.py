@@ -404,6 +404,16 @@ def shared_warren() -> RunningBroker:
     return found
 
 
+@pytest.fixture(scope="session", autouse=True)
+def shared_ledger() -> Iterator[None]:
+    """Whatever tests did to the session's Warren: in the end nothing is lost, doubled or miscounted there."""
+    yield
+    found = _shared_warren() if _shared_warren.cache_info().currsize else ""
+    if isinstance(found, RunningBroker) and found.process.poll() is None:
+        status, ledger = found.http("GET", "/api/ledger")
+        assert status == 200 and isinstance(ledger, dict) and ledger["even"], ledger
+
+
 def shared_rabbitmq() -> RunningBroker:
     """The session's RabbitMQ; skips the test with one line where there is none."""
     found = _shared_rabbitmq()

@@ -166,7 +166,7 @@ def answers(broker: Broker) -> Sum:
                 acked += int(publishing.confirms.acked)
                 nacked += int(publishing.confirms.nacked)
                 refused += int(publishing.refused_numbered)
-                waiting += int(publishing.confirms.unanswered()) if publishing.sender.confirms else 0
+                waiting += int(publishing.unanswered())
     found = Sum(ANSWERS)
     found.came["published"] = published
     found.left["acked"] = acked
@@ -201,7 +201,8 @@ def at_a_glance(broker: Broker, queues: list[Queue]) -> str:
     for queue in queues:
         accounts = queue.account()
         if accounts.difference() != 0 or accounts.misplaced != 0:
-            found.append(f"{queue.name}: {'; '.join([sum.sentence() for sum in of_queue(queue)])}")
+            said = "; ".join([sum.sentence() for sum in of_queue(queue)])
+            found.append(f"{queue.name}: {said}")
         if 0 < queue.unacked < FEW and not broker.services.jobs.busy():
             held = len(broker.outstanding(queue)) + int(accounts.in_place(LEASED))
             if held != queue.unacked:

@@ -120,7 +120,11 @@ class Publishing:
         tally.acked += self.confirms.acked
         tally.nacked += self.confirms.nacked
         tally.refused_numbered += self.refused_numbered
-        tally.abandoned += self.confirms.unanswered()
+        tally.abandoned += self.unanswered()
+
+    def unanswered(self) -> i64:
+        """How many of those wait for the log; without confirms only mandatory ones do, and nobody is owed an answer."""
+        return self.confirms.unanswered() if self.sender.confirms else 0
 
     def refused(self, number: i64) -> None:
         """A publish was refused; ``number`` was the last one before it."""
