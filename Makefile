@@ -5,11 +5,14 @@
 
 PYTHON ?= python3
 ARGS ?=
-# How many processes share the tests; 0 is pytest alone, for a debugger.
-WORKERS ?= $(shell getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1)
+# How many processes share the tests, unless WORKERS says so; 0 is pytest alone, for a debugger. The pure ones keep a
+# core busy each; of the others, half the time is waiting for a broker or for Spark, so there is one process more.
+CORES := $(shell getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1)
+PURE_WORKERS := $(or $(WORKERS),$(CORES))
+ALL_WORKERS := $(or $(WORKERS),$(shell expr $(CORES) + 1))
 BIN := .venv/bin
 # Every worker takes whole files, in the order of tests/conftest.py.
-PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
+PYTEST := $(BIN)/python -m pytest --dist loadfile --no-loadscope-reorder
 
 SUM := $(shell find src setup.py pyproject.toml -type f ! -path '*.egg-info/*' ! -name '*.pyc' ! -name '*.so' ! -name _compiled.py \
 	| LC_ALL=C sort | xargs cksum | cksum | cut -d' ' -f1)
@@ -44,18 +47,18 @@ run: $(PACKAGE)
 test: $(TESTED)
 	@scripts/tools --check
 	@$(MAKE) --no-print-directory check
-	$(PYTEST) $(ARGS)
+	$(PYTEST) -n $(ALL_WORKERS) $(ARGS)
 
 check: lint types test-pure
 
 test-pure: $(TOOLS)
-	WARREN_PURE=1 PYTHONPATH=$(CURDIR)/src $(PYTEST) -q -p no:schemathesis -m 'pure and not soak'
+	WARREN_PURE=1 PYTHONPATH=$(CURDIR)/src $(PYTEST) -n $(PURE_WORKERS) -q -p no:schemathesis -m 'pure and not soak'
 
 soak: $(TESTED) coverage
 	$(BIN)/python -m pytest -m soak --timeout 0 $(ARGS)
 
 coverage: $(TOOLS)
-	$(BIN)/python scripts/covered.py $(WORKERS) $(ARGS)
+	$(BIN)/python scripts/covered.py $(PURE_WORKERS) $(ARGS)
 
 bench: $(BENCHED)
 	$(BIN)/python -m bench $(ARGS)

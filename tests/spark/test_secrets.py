@@ -24,6 +24,7 @@ folder, host, port, queue, token = sys.argv[1:]
 spark = session("local[1]", settings={"spark.eventLog.enabled": "true", "spark.eventLog.dir": folder + "/events",
                                       "spark.eventLog.compress": "false",
                                       "spark.python.authenticate.socketTimeout": "300s",  # a busy machine
+                                      "spark.python.daemon.module": "tests.spark.daemon",
                                       "spark.driver.extraJavaOptions": "QUICK-JVM"}, quiet=False)
 spark.sparkContext.setLogLevel("INFO")
 where = dict(host=host, port=port, username="spark-secret")
