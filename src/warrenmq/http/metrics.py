@@ -15,6 +15,7 @@ from warrenmq.broker.dead_letter import AT_LEAST_ONCE
 from warrenmq.broker.ledger import Ledger
 from warrenmq.broker.queue.holder import REASONS
 from warrenmq.broker.queue.office import DeadLetterOffice
+from warrenmq.http.ages import ages, cumulative, handed_out, held_since
 from warrenmq.http.bridge import Bridge
 from warrenmq.http.listing import Pacer
 from warrenmq.http.nodes import free_disk, open_files, resident_memory
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from prometheus_client.core import Metric
+
+    from warrenmq.broker.queue.waits import Waits
 
 QUEUE_GAUGES = {
     "rabbitmq_queue_messages_ready": "Messages ready to be delivered to consumers",
@@ -33,6 +36,12 @@ QUEUE_GAUGES = {
     "rabbitmq_queue_messages_unacked_bytes": "Size in bytes of all unacknowledged messages",
     "rabbitmq_queue_messages_bytes": "Size in bytes of ready and unacknowledged messages",
 }
+QUEUE_AGES = {
+    "warren_queue_oldest_waiting_seconds": "Age of the oldest message that waits, 0 where there is none",
+    "warren_queue_oldest_held_seconds": "How long the longest held message has been held, 0 where there is none",
+}
+WAITS = "warren_queue_wait_seconds"
+WAITS_HELP = "How long messages had waited when they were handed out"
 PROTOCOL = {"protocol": "amqp091"}
 
 
@@ -63,12 +72,15 @@ class Queues:
         self.count = 0
         self.sums = [0] * len(QUEUE_GAUGES)
         self.labels: list[str] = []
-        self.values: list[list[int]] = []
+        self.values: list[list[float]] = []
+        self.ages = [0.0] * len(QUEUE_AGES)  # the oldest of all
+        self.waits: list[Waits] = []
 
 
 async def _queues(bridge: Bridge, per_object: bool) -> Queues:
     """Gathered in slices."""
     found = Queues()
+    held = await held_since(bridge)
     pacer = Pacer()
     for vhost in list(bridge.broker.vhosts.values()):
         for queue in list(vhost.queues.values()):
@@ -79,9 +91,13 @@ async def _queues(bridge: Bridge, per_object: bool) -> Queues:
             values += [ready_bytes, unacked_bytes, ready_bytes + unacked_bytes + letter_bytes]
             found.count += 1
             found.sums = [one + other for one, other in zip(found.sums, values, strict=True)]
+            shown = ages(bridge, queue, held, False)
+            seconds = [(shown.oldest_waiting_ms or 0) / 1000, (shown.oldest_held_ms or 0) / 1000]
+            found.ages = [max(one, other) for one, other in zip(found.ages, seconds, strict=True)]
             if per_object:
+                found.waits.append(queue.waits)
                 found.labels.append(f'{{vhost="{_escaped(vhost.name)}",queue="{_escaped(queue.name.name)}"}}')
-                found.values.append(values)
+                found.values.append([*values, *seconds])
             await pacer.breathe()
     return found
 
@@ -90,11 +106,20 @@ async def _each_queue(queues: Queues) -> list[bytes]:
     """The lines that the client library would write, in slices: with many queues it would hold the loop for long."""
     parts: list[bytes] = []
     pacer = Pacer()
-    for number, (name, text) in enumerate(QUEUE_GAUGES.items()):
+    for number, (name, text) in enumerate([*QUEUE_GAUGES.items(), *QUEUE_AGES.items()]):
         parts.append(f"# HELP {name} {text}\n# TYPE {name} gauge\n".encode())
         for labels, values in zip(queues.labels, queues.values, strict=True):
             parts.append(f"{name}{labels} {float(values[number])!r}\n".encode())
             await pacer.breathe()
+    parts.append(f"# HELP {WAITS} {WAITS_HELP}\n# TYPE {WAITS} histogram\n".encode())
+    for labels, waits in zip(queues.labels, queues.waits, strict=True):
+        total = handed_out(waits)
+        if total:
+            for bound, some in (*cumulative(waits).items(), ("+Inf", total)):
+                parts.append(f'{WAITS}_bucket{labels[:-1]},le="{bound}"}} {float(some)!r}\n'.encode())
+            parts.append(f"{WAITS}_count{labels} {float(total)!r}\n".encode())
+            parts.append(f"{WAITS}_sum{labels} {waits.total_ms / 1000!r}\n".encode())
+        await pacer.breathe()
     return parts
 
 
@@ -142,7 +167,13 @@ def _ledger(ledger: Ledger) -> Iterator[Metric]:
 
 
 def _metrics(bridge: Bridge, queues: Queues, per_object: bool) -> Iterator[Metric]:
-    from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoMetricFamily, SummaryMetricFamily
+    from prometheus_client.core import (
+        CounterMetricFamily,
+        GaugeMetricFamily,
+        HistogramMetricFamily,
+        InfoMetricFamily,
+        SummaryMetricFamily,
+    )
 
     broker = bridge.broker
     alarms = bridge.alarms
@@ -194,6 +225,14 @@ def _metrics(bridge: Bridge, queues: Queues, per_object: bool) -> Iterator[Metri
     if not per_object:
         for (name, text), value in zip(QUEUE_GAUGES.items(), queues.sums, strict=True):
             yield gauge(name, text, value)
+        for (name, text), age in zip(QUEUE_AGES.items(), queues.ages, strict=True):
+            yield gauge(name, text, age)
+        waits = totals.waits(queue for vhost in broker.vhosts.values() for queue in vhost.queues.values())
+        buckets = [
+            *((bound, float(some)) for bound, some in cumulative(waits).items()),
+            ("+Inf", float(handed_out(waits))),
+        ]
+        yield HistogramMetricFamily(WAITS, WAITS_HELP, buckets=buckets, sum_value=waits.total_ms / 1000)
     yield by_protocol("rabbitmq_global_messages_routed", "Total messages routed to queues", routed)
     yield by_protocol("rabbitmq_global_messages_delivered", "Total messages delivered to consumers", delivered)
     yield by_protocol("rabbitmq_global_messages_acknowledged", "Total messages acknowledged by consumers", acknowledged)

@@ -335,6 +335,23 @@ class ConsumerInfo(Struct):
     queue: QueueName
 
 
+class TimeInQueue(Struct):
+    """How long messages had waited when they were handed out: ``le`` counts those of at most so many seconds."""
+
+    count: int
+    sum_ms: int
+    le: dict[str, int]
+
+
+class QueueAges(Struct):
+    """Ages in ms, null where there is nothing. ``oldest_waiting_at_least``: it was there when the broker started."""
+
+    oldest_waiting_ms: int | None
+    oldest_held_ms: int | None
+    oldest_waiting_at_least: bool | UnsetType = UNSET
+    time_in_queue: TimeInQueue | UnsetType = UNSET
+
+
 class QueueInfo(Struct):
     """A queue: its declaration, policy, messages, consumers and rates."""
 
@@ -369,6 +386,7 @@ class QueueInfo(Struct):
     consumer_details: list[ConsumerInfo] | UnsetType = UNSET
     incoming: list[Object] | UnsetType = UNSET
     deliveries: list[Object] | UnsetType = UNSET
+    ages: QueueAges | UnsetType = UNSET
     # quorum queues only, in RabbitMQ's words; the last two say plainly what one node can promise
     messages_dlx: int | UnsetType = UNSET
     message_bytes_dlx: int | UnsetType = UNSET

@@ -9,6 +9,7 @@ from warrenmq.broker.channel.consumer import subscriptions
 from warrenmq.broker.queue.classic import leases_of
 from warrenmq.broker.queue.queue import Queue
 from warrenmq.broker.vhost.vhost import VHost
+from warrenmq.http.ages import ages, held_since
 from warrenmq.http.direct import Direct, Got
 from warrenmq.http.endpoint import ADMINISTRATOR, MANAGEMENT, VHOST, Call, Endpoint, NoContent, put, require
 from warrenmq.http.errors import ApiError, bad_request, not_authorised, not_found
@@ -55,20 +56,31 @@ def _ordered(vhost: VHost) -> list[Queue]:
 
 
 async def list_queues(call: Call) -> object:
-    bridge = call.bridge
-    found = [queue for vhost in bridge.visible_vhosts(call.user) for queue in _ordered(vhost)]
-    return await listing(call, found, _name, lambda queue: queue_info(bridge, queue))
+    found = [queue for vhost in call.bridge.visible_vhosts(call.user) for queue in _ordered(vhost)]
+    return await _listed(call, found)
 
 
 async def list_in_vhost(call: Call) -> object:
+    return await _listed(call, _ordered(call.bridge.vhost(call.path["vhost"])))
+
+
+async def _listed(call: Call, found: list[Queue]) -> object:
     bridge = call.bridge
-    found = _ordered(bridge.vhost(call.path["vhost"]))
-    return await listing(call, found, _name, lambda queue: queue_info(bridge, queue))
+    held = await held_since(bridge)
+
+    def view(queue: Queue) -> QueueInfo:
+        shown = queue_info(bridge, queue)
+        shown.ages = ages(bridge, queue, held, False)
+        return shown
+
+    return await listing(call, found, _name, view)
 
 
 async def get_queue(call: Call) -> object:
+    held = await held_since(call.bridge)
     _, queue = existing(call)
     shown = queue_info(call.bridge, queue)
+    shown.ages = ages(call.bridge, queue, held, True)
     shown.consumer_details = [consumer_info(call.bridge, one) for one in subscriptions(queue)]
     shown.incoming = []
     shown.deliveries = []

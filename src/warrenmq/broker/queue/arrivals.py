@@ -55,17 +55,30 @@ class Arrivals:
 
     def since(self, position: i64) -> i64:
         """When the message at this position came, or a little before; if ``is_known``, else it came still earlier."""
-        low: i64 = 0
+        return self.time_of(self.find(position))
+
+    def find(self, position: i64) -> i64:
+        """The number of the mark that tells when the message at this position came; -1: it came before all marks."""
         high: i64 = len(self._positions)
+        if high and self._positions[high - 1] <= position:  # what is handed out has mostly just come
+            return high - 1
+        low: i64 = 0
         while low < high:
             middle = (low + high) // 2
             if self._positions[middle] <= position:
                 low = middle + 1
             else:
                 high = middle
-        if high == 0:
-            return self._times[0] if len(self._times) else 0
-        return self._times[high - 1]
+        return high - 1
+
+    def time_of(self, mark: i64) -> i64:
+        if len(self._times) == 0:
+            return 0
+        return self._times[mark if mark > 0 else 0]
+
+    def start_of(self, mark: i64) -> i64:
+        """The first position that it is about."""
+        return 0 if mark < 0 else self._positions[mark]
 
     def is_known(self, position: i64) -> bool:
         return len(self._positions) > 0 and self._positions[0] <= position

@@ -187,6 +187,8 @@ class ClassicQueue(Queue, GivesUp):
         if self.busy:
             return
         dispatch = self._dispatch
+        before = self.delivered + self.delivered_no_ack
+        last: i64 = 0
         while self.ready > 0:
             consumer = dispatch.next()
             if consumer is None:
@@ -194,6 +196,7 @@ class ClassicQueue(Queue, GivesUp):
             entry = self._take(False)
             if entry is None:
                 break
+            last = entry.position
             consumer.deliver(entry)
             if consumer.no_ack:
                 self.delivered_no_ack += 1
@@ -205,6 +208,9 @@ class ClassicQueue(Queue, GivesUp):
                 if self.unacked > WINDOW:
                     paging.let_go(self, entry)
             dispatch.served(consumer)
+        if last:
+            handed = self.delivered + self.delivered_no_ack - before
+            self.waits.handed_out(self.arrivals, last, handed, self.broker.turn.now)
         if self._expiry.possible:
             self._expiry.expire(self.broker.turn.now)
 
@@ -273,6 +279,7 @@ class ClassicQueue(Queue, GivesUp):
 
     def got(self, entry: Entry, no_ack: bool) -> None:
         """basic.get took this entry."""
+        self.waits.handed_out(self.arrivals, entry.position, 1, self.broker.turn.now)
         if entry.redelivered:
             self.redelivered += 1
         if no_ack:
@@ -410,6 +417,9 @@ class ClassicQueue(Queue, GivesUp):
         self.left(FORGOTTEN, before - self._order.length())
         if self._expiry.possible:
             self._expiry.arm()
+
+    def held_since(self) -> i64:
+        return self.leases.oldest()
 
     def places(self, first: i64, end: i64, most: i64) -> list[Place]:
         return self._order.places(first, end, most)

@@ -73,6 +73,15 @@ class Leases(Lessor):
         """All that hold something, those on their way back as well."""
         return [lease for lease in self._leases.values() if lease.left > 0]
 
+    def oldest(self) -> i64:
+        """Since when the oldest lease holds something; 0: there is none. What is only postponed does not count."""
+        found: i64 = 0
+        for lease in self._leases.values():
+            since = lease.expires_at - lease.ttl
+            if lease.left > 0 and not lease.delayed and (found == 0 or since < found):
+                found = since
+        return found
+
     # -- taking ------------------------------------------------------------------------------------------------
 
     def create(self, count: i64, max_bytes: i64, ttl: i64, owner: str, key: str) -> Lease:

@@ -187,6 +187,10 @@ class Letters(Posted):
         self.bytes = 0
         self.queue.broker.timers.cancel(self._retry)
 
+    def first_position(self) -> i64:
+        """Of the oldest; there is one."""
+        return min(self._waiting)
+
     def all(self) -> list[Letter]:
         return list(self._waiting.values())
 

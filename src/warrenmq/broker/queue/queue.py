@@ -23,6 +23,7 @@ from warrenmq.broker.queue.arrivals import Arrivals
 from warrenmq.broker.queue.aside import Aside, Damaged
 from warrenmq.broker.queue.place import Place
 from warrenmq.broker.queue.surroundings import Surroundings
+from warrenmq.broker.queue.waits import Waits
 from warrenmq.broker.records import Binding, Destination, Exchange, Resource
 from warrenmq.broker.services.held_deliveries import Promised
 from warrenmq.broker.services.postponed import Postponed
@@ -173,6 +174,7 @@ class Queue(Destination, Delivering, Promised):
         self.failed: bool = False  # by a fault: accepts nothing any more
         self.next_position: i64 = 1
         self.arrivals: Final = Arrivals()
+        self.waits: Final = Waits()
         self.ready: i64 = 0
         self.ready_bytes: i64 = 0
         self.unacked: i64 = 0
@@ -413,6 +415,10 @@ class Queue(Destination, Delivering, Promised):
 
     def knows_arrival(self, position: i64) -> bool:
         return self.arrivals.is_known(position)
+
+    def held_since(self) -> i64:
+        """Since when the oldest of what is held here, and is with no client, is held; 0: there is nothing."""
+        return 0
 
     def promise_pending(self) -> bool:
         """Must an answer that carries a message wait for the log?"""

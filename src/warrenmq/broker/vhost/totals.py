@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import final
+from typing import Final, final
 
 from mypy_extensions import i64
 
 from warrenmq.broker.queue.accounts import Accounts
 from warrenmq.broker.queue.arguments import STREAM
 from warrenmq.broker.queue.queue import Queue
+from warrenmq.broker.queue.waits import Waits
 
 
 @final
@@ -31,6 +32,7 @@ class Totals:
         self._requeued: i64 = 0
         self._entries: dict[str, Accounts] = {}  # by vhost, "": those that are gone themselves
         self._streams: dict[str, Accounts] = {}
+        self._waits: Final = Waits()
 
     def queue_deleted(self, queue: Queue) -> None:
         self.queues_deleted += 1
@@ -38,6 +40,7 @@ class Totals:
         self._delivered += queue.taken()
         self._acked += queue.acked
         self._requeued += queue.requeued
+        self._waits.add(queue.waits)
         self.past(queue.vhost.name, queue.kind == STREAM).add(queue.account())
 
     def past(self, vhost: str, streams: bool) -> Accounts:
@@ -63,6 +66,14 @@ class Totals:
             self.past("", streams).add(past)
         self._entries.pop(name, None)
         self._streams.pop(name, None)
+
+    def waits(self, queues: Iterable[Queue]) -> Waits:
+        """How long messages waited in these queues, and in those that were."""
+        total = Waits()
+        total.add(self._waits)
+        for queue in queues:
+            total.add(queue.waits)
+        return total
 
     def messages(self, queues: Iterable[Queue]) -> tuple[int, int, int, int]:
         """Routed to queues, delivered, acknowledged and given back, in these queues and those that were."""
