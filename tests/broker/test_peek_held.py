@@ -91,13 +91,13 @@ def test_looking_at_what_is_held_changes_nothing(broker: Broker) -> None:
     assert seen == [(b"a", True), (b"b", False), (b"c", False)]
 
 
-def test_leased_and_postponed_messages_are_shown_with_their_lease(broker: Broker) -> None:
+def test_leased_and_delayed_messages_are_shown_with_their_lease(broker: Broker) -> None:
     channel = opened(broker)
     publish(channel, *"abc")
     lease = post(broker, "/leases", {"count": 2, "owner": "spark", "ttl_ms": 60_000})
     post(broker, f"/leases/{lease['id']}/settle", {"delay": [{"delay_ms": 5000, "slots": [[1, 1]]}]})
     page = look(broker)["items"]
-    assert [item["state"] for item in page] == ["leased", "postponed", "waiting"]
+    assert [item["state"] for item in page] == ["leased", "delayed", "waiting"]
     assert page[0]["held"]["lease"] == lease["id"] and page[0]["held"]["owner"] == "spark"
     assert [item["payload"] for item in page] == list("abc")
 

@@ -48,6 +48,17 @@ ALLOWED: dict[str, set[str]] = {
         "vhost",
     },
     "dead_letter": {"delay", "delivering", "exchange", "message", "queue", "records", "services"},
+    "transfer": {
+        "access",
+        "delivering",
+        "exchange",
+        "expiration",
+        "message",
+        "queue",
+        "records",
+        "services",
+        "vhost",
+    },
     "durability": {"delay", "queue", "services", "vhost"},
     "receipts": {"delivering", "durability", "message", "queue", "replies", "services", "vhost"},
     "core": {

@@ -6,15 +6,29 @@ import contextlib
 
 import prometheus_client.parser
 from prometheus_client import generate_latest
-from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.core import GaugeMetricFamily, HistogramMetricFamily, Metric
 
 from tests.http.conftest import Api
+from warrenmq.broker.queue.marks import Marks
+from warrenmq.broker.queue.waits import BOUNDS, Waits
 from warrenmq.http import metrics
 from warrenmq.http.bridge import Bridge
 from warrenmq.http.listing import SLICE_ITEMS
-from warrenmq.http.metrics import QUEUE_GAUGES, Collected, Queues, _each_queue, _escaped
+from warrenmq.http.metrics import QUEUE_AGES, QUEUE_GAUGES, WAITS, WAITS_HELP, Collected, Queues, _each_queue, _escaped
 
 NAMES = ["plain", 'quote"d', "back\\slash", "line\nbreak", "ünïcode", "a,b={}"]
+
+
+GAUGES = {**QUEUE_GAUGES, **QUEUE_AGES}
+
+
+def waited(number: int) -> Waits:
+    """As many messages as the number says; one of them for two seconds, the others not at all."""
+    waits, marks = Waits(), Marks()
+    marks.mark(1, 1000)
+    waits.handed_out(marks, number, number, 1000)
+    waits.handed_out(marks, 1, min(number, 1), 3000)
+    return waits
 
 
 def told(count: int) -> Queues:
@@ -22,19 +36,25 @@ def told(count: int) -> Queues:
     for number in range(count):
         name = _escaped(NAMES[number % len(NAMES)] + str(number))
         queues.labels.append(f'{{vhost="/",queue="{name}"}}')
-        queues.values.append([number] * len(QUEUE_GAUGES))
+        queues.values.append([number] * len(GAUGES))
+        queues.waits.append(waited(number % len(NAMES)))
     return queues
 
 
 def test_the_lines_for_each_queue_are_those_of_the_client_library() -> None:
-    families = []
-    for name, text in QUEUE_GAUGES.items():
+    families: list[Metric] = []
+    for name, text in GAUGES.items():
         family = GaugeMetricFamily(name, text, labels=["vhost", "queue"])
         for number, queue in enumerate(NAMES):
             family.add_metric(["/", queue + str(number)], number)
         families.append(family)
+    histogram = HistogramMetricFamily(WAITS, WAITS_HELP, labels=["vhost", "queue"])
+    for number, queue in enumerate(NAMES[1:], 1):  # of what handed nothing out there is nothing to tell
+        buckets = [(str(bound), number if bound == 1 else number + 1) for bound in BOUNDS]
+        histogram.add_metric(["/", queue + str(number)], [*buckets, ("+Inf", number + 1)], 2.0)
+    families.append(histogram)
     ours = parts(told(6))[0]
-    theirs = generate_latest(Collected(families))  # type: ignore[arg-type]
+    theirs = generate_latest(Collected(families))
     assert sorted(parsed(ours.decode())) == sorted(parsed(theirs.decode()))
     assert ours.splitlines()[:2] == theirs.splitlines()[:2]
 
@@ -61,7 +81,7 @@ def parts(queues: Queues) -> tuple[bytes, int]:
 
 def test_many_queues_are_written_a_few_at_a_time() -> None:
     _, gave_way = parts(told(2000))
-    assert gave_way >= 2000 * len(QUEUE_GAUGES) // SLICE_ITEMS
+    assert gave_way >= 2000 * len(GAUGES) // SLICE_ITEMS
 
 
 def test_gathering_gives_way_too(api: Api) -> None:

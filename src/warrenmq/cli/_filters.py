@@ -21,6 +21,10 @@ Older = Annotated[str | None, typer.Option("--older", help="Only what came so lo
 Younger = Annotated[str | None, typer.Option("--younger", help="Only what came so long ago or later.")]
 Larger = Annotated[str | None, typer.Option("--larger", help="Only bodies of at least so much: 512, 10k, 4MiB.")]
 Smaller = Annotated[str | None, typer.Option("--smaller", help="Only bodies of at most so much.")]
+Limit = Annotated[int | None, typer.Option("--limit", "-n", min=1, help="At most so many.")]
+Rate = Annotated[float | None, typer.Option("--rate", help="At most so many a second.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Only say what would be done.")]
+Detach = Annotated[bool, typer.Option("--detach", help="Do not wait for the end: `warren transfers` tells of it.")]
 Text = Annotated[str | None, typer.Option("--text", help="Only bodies in which this text is.")]
 
 
@@ -86,6 +90,12 @@ class Command:
             return read(value)
         except ValueError as error:
             self.stop(f"--{name}: {error}")
+
+
+def sending(limit: int | None, rate: float | None, dry_run: bool) -> dict[str, Any]:
+    """The options of what sends messages, as the API takes them."""
+    given = {"limit": limit, "rate": rate, "dry_run": dry_run or None}
+    return {name: value for name, value in given.items() if value is not None}
 
 
 def table(rows: Sequence[tuple[str, ...]]) -> None:

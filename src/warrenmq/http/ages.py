@@ -29,7 +29,7 @@ def ages(bridge: Bridge, queue: Queue, held: dict[Queue, int], whole: bool) -> Q
     if oldest:
         position = oldest[0].position
         shown.oldest_waiting_ms = max(0, now - int(queue.came_at(position)))
-        if not queue.knows_arrival(position):
+        if not queue.knows_when(position):
             shown.oldest_waiting_at_least = True
     since = [time for time in (held.get(queue, 0), int(queue.held_since())) if time]
     if since:

@@ -21,6 +21,7 @@ from warrenmq.http.direct import Direct
 from warrenmq.http.http_connections import HttpConnections
 from warrenmq.http.patience import written
 from warrenmq.http.rates import Rates
+from warrenmq.http.transfer_jobs import Transfers
 
 if TYPE_CHECKING:
     from warrenmq.broker.broker import Broker
@@ -43,6 +44,7 @@ class Bridge:
         self.access: Access = server.broker.registry.access
         self.http_connections = HttpConnections(lambda: server.settings.http_connection_max)
         self.rates = Rates(time.monotonic)
+        self.transfers = Transfers(self)
         # for the patterns in listings of all users together: every request may bring a new one
         self.patience = Patience(self.broker.services.io_clock, self.broker.services.notes, "listings")
 

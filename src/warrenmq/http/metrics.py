@@ -260,6 +260,12 @@ def _metrics(bridge: Bridge, queues: Queues, per_object: bool) -> Iterator[Metri
     missed = int(broker.services.deadlines.missed)
     yield counter("warren_ack_deadlines_missed", "Total deliveries given back because their ack was late", missed)
     yield from _ledger(bridge.server.ledger)
+    sent = CounterMetricFamily(
+        "warren_transferred_messages", "Total messages moved, copied, redriven and taken back", labels=["kind"]
+    )
+    for kind, messages in bridge.transfers.sent.items():
+        sent.add_metric([kind], messages)
+    yield sent
     http_connections = bridge.http_connections
     dropped = CounterMetricFamily(
         "warren_http_connections_dropped", "Total HTTP connections dropped, by reason", labels=["reason"]

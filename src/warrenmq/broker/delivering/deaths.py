@@ -62,6 +62,17 @@ def deaths_in(headers: Table) -> list[Table]:
     return deaths
 
 
+def first_death(headers: Table) -> Table | None:
+    """The entry of its first death: the one that x-first-death-queue and -reason name, else the last in the list."""
+    deaths = deaths_in(headers)
+    queue = _text(headers, "x-first-death-queue")
+    reason = _text(headers, "x-first-death-reason")
+    for death in deaths:
+        if _text(death, "queue") == queue and _text(death, "reason") == reason:
+            return death
+    return deaths[len(deaths) - 1] if deaths else None
+
+
 def _text(table: Table, name: str) -> str:
     field = table.get(name)
     return field.value if field is not None and isinstance(field.value, str) else ""

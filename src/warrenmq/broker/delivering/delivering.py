@@ -95,18 +95,21 @@ def _accepting(message: Message, queues: list[Queue]) -> list[Queue]:
     return accepting
 
 
-def move(services: Services, message: Message, queues: list[Queue], address: i64, way: i64) -> bool:
+def move(
+    services: Services, message: Message, queues: list[Queue], address: i64, way: i64, body: LargeBody | None = None
+) -> bool:
     """Put a message that comes from inside the broker, in this way (``causes.py``), into its queues; says whether any
     took it.
 
-    ``address`` is where the log has it already, so that its body is not written again; 0 when it has not.
+    ``address`` is where the log has it already, so that its body is not written again; 0 when it has not. ``body``:
+    what the log has of it then.
     """
     log = services.log
     accepting = _accepting(message, queues)
     for queue in accepting:
         queue.came(way, 1)
     if not address:
-        return accept(services, message, accepting, None) != NO_ROUTE
+        return accept(services, message, accepting, body) != NO_ROUTE
     for queue in accepting:
         if queue.logs(message):
             flags = holder.pack(message.priority, message.size, False)

@@ -210,7 +210,7 @@ class ClassicQueue(Queue, GivesUp):
             dispatch.served(consumer)
         if last:
             handed = self.delivered + self.delivered_no_ack - before
-            self.waits.handed_out(self.arrivals, last, handed, self.broker.turn.now)
+            self.waits.handed_out(self.marks, last, handed, self.broker.turn.now)
         if self._expiry.possible:
             self._expiry.expire(self.broker.turn.now)
 
@@ -279,7 +279,7 @@ class ClassicQueue(Queue, GivesUp):
 
     def got(self, entry: Entry, no_ack: bool) -> None:
         """basic.get took this entry."""
-        self.waits.handed_out(self.arrivals, entry.position, 1, self.broker.turn.now)
+        self.waits.handed_out(self.marks, entry.position, 1, self.broker.turn.now)
         if entry.redelivered:
             self.redelivered += 1
         if no_ack:
@@ -357,6 +357,21 @@ class ClassicQueue(Queue, GivesUp):
             cause |= LETTERED
         else:
             self.left(cause, 1)
+        self._leave(entry, cause)
+
+    # -- sent elsewhere ----------------------------------------------------------------------------------------
+
+    def take_out(self, position: i64) -> Entry | None:
+        """Take what waits at this position, wherever in the order. ``took_out`` follows within the turn."""
+        entry = self._order.take_out(position)
+        if entry is not None and self._expiry.possible:
+            self._expiry.seen()
+            self._expiry.arm()
+        return entry
+
+    def took_out(self, entry: Entry, cause: i64) -> None:
+        """It is elsewhere now."""
+        self.left(cause, 1)
         self._leave(entry, cause)
 
     # -- consumers ---------------------------------------------------------------------------------------------

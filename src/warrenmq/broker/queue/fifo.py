@@ -131,9 +131,73 @@ class Fifo:
             return self.pop()
         page = self._pages[self._first_page]
         i = page.start
+        if page.addresses[i] == 0:
+            return self.pop()
+        entry = self._unread(page, i)
+        self._skip(page)
+        return entry
+
+    def take_out(self, position: i64) -> Entry | None:
+        """Take the entry at this position for good, wherever in the order it stands; its content is not read if it is
+        not in memory. None: it does not wait here."""
+        entry = self._returned.take(position)
+        if entry is not None:
+            self.length -= 1
+            self._queue.broker.windowed -= 1
+            return entry
+        i = self._from(position)
+        if i < len(self._items):
+            item = self._items[i]
+            if item is None or item.position != position:
+                return None
+            del self._items[i]
+            if self._head >= len(self._items):
+                self._items.clear()
+                self._head = 0
+            self.length -= 1
+            self._queue.broker.windowed -= 1
+            return item
+        p: i64 = self._first_page
+        while p < len(self._pages):
+            page = self._pages[p]
+            count: i64 = len(page.addresses)
+            if count > page.start and page.position(count - 1) >= position:
+                return self._take_out_of(page, p, position)
+            p += 1
+        return None
+
+    def _take_out_of(self, page: Page, p: i64, position: i64) -> Entry | None:
+        i = page.start
+        while i < len(page.addresses) and page.position(i) < position:
+            i += 1
+        if i == len(page.addresses) or page.position(i) != position:
+            return None
+        if page.addresses[i] == self._ahead:
+            self.read_ahead(0, None)
+        entry = self._unread(page, i)
+        if i == page.start and p == self._first_page:
+            self._skip(page)
+            return entry
+        left = Page()
+        j = page.start
+        while j < len(page.addresses):
+            if j != i:
+                expires_at: i64 = 0 if page.expiries is None else page.expiries[j]
+                left.add(page.addresses[j], page.position(j), page.metas[j], expires_at)
+            j += 1
+        page.replace(left)
+        self.paged -= 1
+        self.length -= 1
+        if len(left.addresses) == 0:
+            del self._pages[p]
+        return entry
+
+    def _unread(self, page: Page, i: i64) -> Entry:
+        """A packed entry that leaves, without its content."""
+        position = page.position(i)
         address = page.addresses[i]
         if address == 0:
-            return self.pop()
+            return self._resident.pop(position)
         if address < 0:
             self._queue.broker.transient.free(-address)
             address = 0
@@ -141,9 +205,7 @@ class Fifo:
         message = Message(NOWHERE, 0, b"", 0, 0, meta >> 8, (meta & PERSISTENT) != 0)
         message.address = address
         message.absent = True
-        entry = Entry(message, self._queue, page.position(i))
-        self._skip(page)
-        return entry
+        return Entry(message, self._queue, position)
 
     def _skip(self, page: Page) -> None:
         """The first entry of the first page is taken."""

@@ -19,7 +19,7 @@ from warrenmq.broker.queue.queue import Entry, Queue
 
 UNACKED: Final = "unacked"
 LEASED: Final = "leased"
-POSTPONED: Final = "postponed"  # given back with a delay
+DELAYED: Final = "delayed"  # given back with a delay
 DEAD_LETTERING: Final = "dead-lettering"
 DAMAGED: Final = "damaged"
 NOT_HERE: Final = -1
@@ -94,7 +94,7 @@ class Leased(Source):
         about: dict[str, object] = {"lease": lease.id, "until": int(lease.expires_at)}
         if lease.owner:
             about["owner"] = lease.owner
-        held = Held(POSTPONED if lease.delayed else LEASED, lease.expires_at - lease.ttl, about)
+        held = Held(DELAYED if lease.delayed else LEASED, lease.expires_at - lease.ttl, about)
         address = lease.addresses[i]
         return Place(lease.positions[i], lease.size_of(i), lease.redelivered(i), lease.expiries[i], address, None, held)
 
@@ -116,7 +116,7 @@ class WaitingLetters(Source):
     def place(self, i: i64) -> Place:
         letter = self._letters[i]
         about: dict[str, object] = {"reason": letter.reason, "taken_by": [name for name in letter.taken if name]}
-        held = Held(DEAD_LETTERING, self._queue.arrivals.since(letter.position), about)
+        held = Held(DEAD_LETTERING, self._queue.marks.since(letter.position), about)
         return Place(letter.position, letter.size, True, 0, letter.address, None, held)
 
 

@@ -74,7 +74,7 @@ class Leases(Lessor):
         return [lease for lease in self._leases.values() if lease.left > 0]
 
     def oldest(self) -> i64:
-        """Since when the oldest lease holds something; 0: there is none. What is only postponed does not count."""
+        """Since when the oldest lease holds something; 0: there is none. What is only delayed does not count."""
         found: i64 = 0
         for lease in self._leases.values():
             since = lease.expires_at - lease.ttl

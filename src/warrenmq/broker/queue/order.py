@@ -80,6 +80,17 @@ class Order:
             for entry in entries:
                 self.of(entry.message.priority).put_back([entry])
 
+    def take_out(self, position: i64) -> Entry | None:
+        """Take what waits at this position for good; None: it does not wait here."""
+        for fifo in self.fifos:
+            if fifo.length > 0:
+                entry = fifo.take_out(position)
+                if entry is not None:
+                    self._queue.ready -= 1
+                    self._queue.ready_bytes -= entry.message.size
+                    return entry
+        return None
+
     def places(self, first: i64, end: i64, most: i64) -> list[Place]:
         """Where what waits here is, by position from ``first`` up to ``end``."""
         if self.max_priority == 0:

@@ -34,12 +34,17 @@ SLICE_BYTES: Final = 4 << 20  # of bodies; at least one message
 class Peeked:
     """A message that somebody looked at. Its body comes in parts: those of a long one are read when asked for."""
 
-    def __init__(self, place: Place, exchange: str, keys: list[str], header: bytes, pieces: list[bytes]) -> None:
+    def __init__(
+        self, place: Place, id: i64, exchange: str, all_keys: list[str], bcc: i64, header: bytes, pieces: list[bytes]
+    ) -> None:
         self.place: Final = place
         self.position: Final = place.position
         self.redelivered: Final = place.redelivered
         self.exchange: Final = exchange
-        self.keys: Final = keys  # without those of BCC; none when it cannot be read
+        self.id: Final = id
+        self.all_keys: Final = all_keys
+        self.bcc: Final = bcc  # how many of them, at the end, nobody may see
+        self.keys: Final = all_keys[: len(all_keys) - bcc]  # the others; none when it cannot be read
         self.header: Final = header  # b"": it is damaged
         self.size: Final = place.size
         self.came_at: i64 = 0
@@ -133,7 +138,7 @@ def peek(queue: Queue, held: list[Place], wanted: Wanted, first: i64, end: i64, 
     for message in _read(queue, chosen):
         if not wanted.reads() or (message.header and wanted.takes_content(message.keys, message.header)):
             message.came_at = queue.came_at(message.position)
-            message.came_known = queue.knows_arrival(message.position)
+            message.came_known = queue.knows_when(message.position)
             found.append(message)
     return Slice(found, next, looked)
 
@@ -141,7 +146,7 @@ def peek(queue: Queue, held: list[Place], wanted: Wanted, first: i64, end: i64, 
 def _takes_age(queue: Queue, wanted: Wanted, place: Place) -> bool:
     if not wanted.needs_age():
         return True
-    return wanted.takes_age(queue.came_at(place.position), queue.knows_arrival(place.position))
+    return wanted.takes_age(queue.came_at(place.position), queue.knows_when(place.position))
 
 
 def _with_held(places: list[Place], held: list[Place], first: i64, end: i64) -> list[Place]:
@@ -229,15 +234,16 @@ def _single(queue: Queue, place: Place) -> Peeked | None:
 
 def _of_record(place: Place, record: StoredMessage) -> Peeked:
     keys = unpack_keys(packed_keys_of(record))
-    shown = keys[: len(keys) - bcc_of(record)]
-    return Peeked(place, record.exchange, shown, record.header, [record.body] if record.body else [])
+    body = [record.body] if record.body else []
+    return Peeked(place, record.message_id, record.exchange, keys, bcc_of(record), record.header, body)
 
 
 def _of_message(place: Place, message: Message) -> Peeked:
     origin = message.origin
-    shown = origin.routing_keys[: len(origin.routing_keys) - origin.bcc]
-    return Peeked(place, origin.exchange, shown, message.header(), message.pieces())
+    return Peeked(
+        place, message.id, origin.exchange, origin.routing_keys, origin.bcc, message.header(), message.pieces()
+    )
 
 
 def _damaged(place: Place) -> Peeked:
-    return Peeked(place, "", [], b"", [])
+    return Peeked(place, 0, "", [], 0, b"", [])

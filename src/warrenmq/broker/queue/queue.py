@@ -19,8 +19,8 @@ from warrenmq.broker.message import Message
 from warrenmq.broker.queue import holder
 from warrenmq.broker.queue.accounts import DEAD_LETTERING, Accounts
 from warrenmq.broker.queue.arguments import CLASSIC, STREAM, QueueSettings, queue_type, settings
-from warrenmq.broker.queue.arrivals import Arrivals
 from warrenmq.broker.queue.aside import Aside, Damaged
+from warrenmq.broker.queue.marks import Marks
 from warrenmq.broker.queue.place import Place
 from warrenmq.broker.queue.surroundings import Surroundings
 from warrenmq.broker.queue.waits import Waits
@@ -173,7 +173,7 @@ class Queue(Destination, Delivering, Promised):
         self.eager: bool = False  # must each publish be settled before the next? (limits)
         self.failed: bool = False  # by a fault: accepts nothing any more
         self.next_position: i64 = 1
-        self.arrivals: Final = Arrivals()
+        self.marks: Final = Marks()
         self.waits: Final = Waits()
         self.ready: i64 = 0
         self.ready_bytes: i64 = 0
@@ -263,14 +263,14 @@ class Queue(Destination, Delivering, Promised):
             self.dirty = True
             turn = self.broker.turn
             turn.dirty.append(self)
-            if turn.now >= self.arrivals.due:
-                self._mark_arrivals(turn.now)
+            if turn.now >= self.marks.due:
+                self._set_mark(turn.now)
 
-    def _mark_arrivals(self, now: i64) -> None:
+    def _set_mark(self, now: i64) -> None:
         if self.ready == 0 and self.unacked == 0:
-            self.arrivals.begin(self.next_position, now)
+            self.marks.begin(self.next_position, now)
         else:
-            self.arrivals.mark(self.next_position, now)
+            self.marks.mark(self.next_position, now)
 
     def deliver_now(self) -> None:
         """The end of the turn. A queue that fails, on a disk that cannot be read say, does not keep the others from
@@ -410,11 +410,11 @@ class Queue(Destination, Delivering, Promised):
         return self.next_position
 
     def came_at(self, position: i64) -> i64:
-        """When the message at this position came; earlier than that where ``knows_arrival`` says no."""
-        return self.arrivals.since(position)
+        """When the message at this position came; earlier than that where ``knows_when`` says no."""
+        return self.marks.since(position)
 
-    def knows_arrival(self, position: i64) -> bool:
-        return self.arrivals.is_known(position)
+    def knows_when(self, position: i64) -> bool:
+        return self.marks.is_known(position)
 
     def held_since(self) -> i64:
         """Since when the oldest of what is held here, and is with no client, is held; 0: there is nothing."""
@@ -513,4 +513,4 @@ class Queue(Destination, Delivering, Promised):
 
     def recovered(self) -> None:
         """That was all the log has. It does not say when a message came."""
-        self.arrivals.begin(self.next_position, self.broker.turn.now)
+        self.marks.begin(self.next_position, self.broker.turn.now)

@@ -115,7 +115,7 @@ class QuorumQueue(ClassicQueue, LetterKeeper):
     def held_since(self) -> i64:
         since = super().held_since()
         if len(self._letters):
-            died = self.arrivals.since(self._letters.first_position())
+            died = self.marks.since(self._letters.first_position())
             if since == 0 or died < since:
                 return died
         return since
@@ -280,7 +280,7 @@ class QuorumQueue(ClassicQueue, LetterKeeper):
         taken.sort(key=_consumer_tag)
         for consumer, entry in taken:
             consumer.unacked -= 1
-            self.waits.handed_out(self.arrivals, entry.position, 1, self.broker.turn.now)
+            self.waits.handed_out(self.marks, entry.position, 1, self.broker.turn.now)
             consumer.deliver(entry)
             if consumer.no_ack:
                 self.delivered_no_ack += 1

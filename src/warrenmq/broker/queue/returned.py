@@ -133,6 +133,23 @@ class Returned:
             c -= 1
         return out
 
+    def take(self, position: i64) -> Entry | None:
+        """Take the one at this position; None: it is not here."""
+        c: i64 = len(self._chunks) - 1
+        while c >= 0:
+            chunk = self._chunks[c]
+            i: i64 = len(chunk) - 1
+            while i >= 0:
+                if chunk[i].position == position:
+                    entry = chunk.pop(i)
+                    if not chunk:
+                        del self._chunks[c]
+                    self.count -= 1
+                    return entry
+                i -= 1
+            c -= 1
+        return None
+
     def keep(self, entries: list[Entry]) -> None:
         """Only these remain, in this order, the next one last."""
         self._chunks = []

@@ -277,7 +277,7 @@ class StreamQueue(ReplayQueue):
         page = self._page_of(position)
         return page.times[position - page.first]
 
-    def knows_arrival(self, position: i64) -> bool:
+    def knows_when(self, position: i64) -> bool:
         return True
 
     def places(self, first: i64, end: i64, most: i64) -> list[Place]:

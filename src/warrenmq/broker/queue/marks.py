@@ -21,7 +21,7 @@ FEW: Final = 64  # marks that are not worth thinning out
 
 
 @final
-class Arrivals:
+class Marks:
     """The marks of one queue, the oldest first."""
 
     def __init__(self) -> None:

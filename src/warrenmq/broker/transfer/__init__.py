@@ -1,0 +1,1 @@
+"""Messages sent elsewhere by an operator: moved, copied, redriven, and taken back."""
