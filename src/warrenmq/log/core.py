@@ -51,7 +51,8 @@ class Core:
         # records
         self.segments: Final = found.segments
         self.active: Segment = Segment(found.highest + 1)  # where records are appended
-        self.begin_segment(found.highest + 1)
+        self.segments[self.active.number] = self.active
+        self.current.events.segment = self.active.number
         self.chunked: Final = found.chunked  # address of a chunked message -> its chunks
         self.reader: Final = Reader(folder, files)
         self._segment: Segment = self.active  # the last one looked up
