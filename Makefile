@@ -6,7 +6,7 @@
 PYTHON ?= python3
 ARGS ?=
 # How many processes share the tests, unless WORKERS says so; 0 is pytest alone, for a debugger. The pure ones keep a
-# core busy each; of the others, half the time is waiting for a broker or for Spark, so there is one process more.
+# core busy each; the others often wait for a broker or for Spark, so for them there is one process more.
 CORES := $(shell getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1)
 PURE_WORKERS := $(or $(WORKERS),$(CORES))
 ALL_WORKERS := $(or $(WORKERS),$(shell expr $(CORES) + 1))

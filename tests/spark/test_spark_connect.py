@@ -70,6 +70,7 @@ def server(tmp_path: Path) -> Iterator[str]:
         "spark.connect.grpc.binding.port": str(port),
         "spark.ui.enabled": "false",
         "spark.driver.extraJavaOptions": QUICK_JVM,
+        "spark.python.daemon.module": "tests.spark.daemon",
     }
     with open(tmp_path / "server.log", "wb") as log:
         process = subprocess.Popen(
