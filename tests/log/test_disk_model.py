@@ -68,6 +68,7 @@ def batch_3(w: World) -> None:
 
 
 def batch_4(w: World) -> None:
+    w.bury(1, 3)
     w.settle(2)
     w.settle(2)
     w.undefine("one")
@@ -75,6 +76,7 @@ def batch_4(w: World) -> None:
 
 
 def batch_5(w: World) -> None:
+    w.settle(3)
     w.drop_passing()
     w.publish(b"h" * 120, 1, 2)
 

@@ -30,6 +30,7 @@ OPERATIONS = st.sampled_from(
         lambda w: w.settle(1 + w.message_id % 3),
         lambda w: w.settle(1, max(w.state.queues.get(1, {}), default=None)),
         lambda w: w.move(1 + w.message_id % 4, 1 + (w.message_id + 1) % 4),
+        lambda w: w.bury(1 + w.message_id % 4, 1 + (w.message_id + 2) % 4),
         lambda w: w.requeue(1 + w.message_id % 4),
         lambda w: w.purge(2),
         lambda w: w.publish(b"%d" % w.message_id * 20, w.passing, 1),

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.log.disk import SimulatedFiles
-from tests.log.world import World, _vec, found_state, same
+from tests.log.world import World, _vec, found_state, restarted, same
 from warrenmq.log.files import Files
 from warrenmq.log.format import LogError
 from warrenmq.log.layout import ENQUEUE_FIXED
@@ -355,6 +355,54 @@ def test_a_long_body_is_kept_in_chunks_and_read_back_whole_or_piece_by_piece() -
     world.maintain()
     assert world.log.maintenance.live_bytes() < 200, "the chunks died with their messages"
     assert not world.log.chunked
+
+
+@pytest.mark.parametrize("clean", [True, False])
+@pytest.mark.parametrize("copies", [1, 300])
+def test_the_chunks_that_messages_share_are_written_once_and_die_with_the_last(copies: int, clean: bool) -> None:
+    disk = SimulatedFiles()
+    settings = LogSettings(chunk_bytes=1000, segment_bytes=4000, checkpoint_bytes=1, slack_bytes=0)
+    world = World(disk, settings)
+    pieces = [bytes([n]) * 900 for n in range(12)]
+    world.publish_in_chunks(pieces, 1, turns_between=True)
+    world.end_turn()
+    whole = world.log.maintenance.live_bytes()
+    for _ in range(copies):
+        world.share(1, 1, 2)
+    world.end_turn()
+    world.settle(1)
+    world.end_turn()
+    world.maintain()
+    world.check_reads()
+    assert world.log.maintenance.live_bytes() < whole + copies * 400
+    if clean:
+        assert world.log.close(world.indexes())
+    world = restarted(world, World(SimulatedFiles(disk.synced_image()), settings))
+    for left in range(copies, 0, -1):
+        if left == 1:
+            world.check_reads()
+        world.settle(2)
+        world.end_turn()
+        world.publish(b"z", 3)
+        world.end_turn()
+        world.settle(3)
+        world.maintain()
+        assert (not world.log.chunked) == (left == 1)
+    assert world.log.maintenance.live_bytes() < 200
+
+
+def test_a_shared_body_that_is_given_up_leaves_the_other_message_its_own() -> None:
+    world = World(SimulatedFiles(), LogSettings(chunk_bytes=1000, segment_bytes=4000, checkpoint_bytes=1))
+    world.publish(b"x" * 5000, 1)
+    world.publish(b"short", 2)
+    assert world.log.share_body(world.addresses[(2, 1)]) == 0
+    handle = world.log.share_body(world.addresses[(1, 1)])
+    world.end_turn()
+    world.log.abandon_body(handle)
+    world.publish(b"z", 3)
+    world.end_turn()
+    world.maintain()
+    world.check_reads()
 
 
 def test_a_body_that_never_became_a_message_leaves_no_trace() -> None:

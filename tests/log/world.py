@@ -123,6 +123,26 @@ class World(Listener):
         self.state.queues.setdefault(target, {})[new] = self.state.queues[queue][position]
         self.settle(queue, position)
 
+    def bury(self, queue: int, target: int) -> None:
+        """The first one goes to another queue as another message with the same body."""
+        position = self.first(queue)
+        if position is not None:
+            self.share(queue, position, target)
+            self.settle(queue, position)
+
+    def share(self, queue: int, position: int, target: int) -> None:
+        body = self.state.queues[queue][position]
+        handle = self.log.share_body(self.addresses[(queue, position)])
+        new = self.next_position(target)
+        self.message_id += 1
+        written = b"" if handle else body
+        address = self.log.append(
+            self.message_id, b"header", written, "exchange", b"key", flags=2, holders=1, handle=handle
+        )
+        self.log.hold(address, target, new, 0, 0)
+        self.addresses[(target, new)] = int(address)
+        self.state.queues.setdefault(target, {})[new] = body
+
     def requeue(self, queue: int) -> None:
         """The first one comes back to the end."""
         position = self.first(queue)

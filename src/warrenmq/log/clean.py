@@ -23,7 +23,7 @@ from mypy_extensions import i16, i32, i64, u8
 from warrenmq.log import grammar
 from warrenmq.log.index import QueueIndex
 from warrenmq.log.layout import CLEAN_MAGIC, RECORD_BITS
-from warrenmq.log.segment import MANY, Segment
+from warrenmq.log.segment import Segment
 
 NAME: Final = "clean"
 VERSION: Final = 1
@@ -218,19 +218,4 @@ def refer_all(segments: dict[int, Segment], index: QueueIndex) -> bool:
 def refer(segments: dict[int, Segment], address: i64) -> bool:
     """Somebody holds this record. False when there is none: the marker cannot be right."""
     segment = segments.get(address >> 32)
-    if segment is None:
-        return False
-    record = address & RECORD_BITS
-    slot = segment.slot(record)
-    if slot < 0:
-        return False
-    count = i64(segment.references[slot])
-    if count == 0:
-        segment.live += 1
-        segment.references[slot] = u8(1)
-    elif count >= MANY - 1:
-        segment.many[int(record)] = segment.many.get(int(record), MANY - 1) + 1
-        segment.references[slot] = u8(MANY)
-    else:
-        segment.references[slot] = u8(count + 1)
-    return True
+    return segment is not None and segment.refer(address & RECORD_BITS)

@@ -111,18 +111,25 @@ class Core:
 
     def found_damaged(self, addresses: list[int]) -> None:
         """A scan found these damaged: whoever still holds one is told, of a chunk by its message."""
-        owners: dict[int, int] = {}
+        owners: dict[int, list[int]] = {}
         for address in addresses:
-            segment = self.segments.get(address >> 32)
-            if segment is not None and segment.holders(address & RECORD_BITS) > 0:
-                owners[address] = address
+            if self._is_held(address):
+                owners[address] = []
         if owners:
             for message, chunks in self.chunked.items():
                 for chunk in chunks:
                     if int(chunk) in owners:
-                        owners[int(chunk)] = message
-        for address in owners.values():
-            self.damage.found_by_scan(address)
+                        owners[int(chunk)].append(message)
+        for address, messages in owners.items():
+            if not messages:
+                self.damage.found_by_scan(address)
+            for message in messages:
+                if self._is_held(message):
+                    self.damage.found_by_scan(message)
+
+    def _is_held(self, address: i64) -> bool:
+        segment = self.segments.get(address >> 32)
+        return segment is not None and segment.holders(address & RECORD_BITS) > 0
 
     # --- disk work
 

@@ -166,6 +166,18 @@ class Log(Core):
         self.current.chunk(record, data)
         return segment.number << 32 | record
 
+    def share_body(self, address: i64) -> i64:
+        """A handle that stands for the body of a message that somebody holds still: the chunks are the same, and die
+        with the last message that has them. 0 when that body is not in chunks."""
+        chunks = self.body_parts(address)
+        if len(chunks) == 0:
+            return 0
+        for chunk in chunks:
+            self.find(chunk >> 32).hold(chunk & RECORD_BITS)
+        handle = self.begin_body()
+        self.bodies[handle] = chunks
+        return handle
+
     def abandon_body(self, handle: i64) -> None:
         """The message will not come (refused, unroutable, connection lost): its chunks are garbage."""
         for chunk in self.bodies.pop(handle, vec[i64]()):

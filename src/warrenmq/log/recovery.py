@@ -484,7 +484,7 @@ class Recovery:
         self.chunked[address] = chunks
 
     def _link_chunks(self) -> None:
-        """The chunks of live messages are live; all others are not."""
+        """The chunks of live messages are live; all others are not. A chunk may belong to several messages."""
         for address in list(self.chunked):
             segment = self.segments[address >> 32]
             if segment.holders(address & RECORD_BITS) == 0:
@@ -492,12 +492,8 @@ class Recovery:
                 continue
             for chunk in self.chunked[address]:
                 home = self.segments.get(chunk >> 32)
-                slot = -1 if home is None else home.slot(chunk & RECORD_BITS)
-                if home is None or slot < 0:
+                if home is None or not home.refer(chunk & RECORD_BITS):
                     raise LogCorrupt(f"{self.folder}: part of message {address:#x} is missing; {CURE}")
-                home.references[slot] = u8(1)
-                home.live += 1
-                home.live_bytes += i64(home.sizes[slot]) * 16
 
     def _finish(self) -> None:
         recovered = self.recovered

@@ -125,6 +125,17 @@ class Segment:
             self.references[slot] = u8(count + 1)
         return True
 
+    def refer(self, record: i64) -> bool:
+        """At start: it turns out that somebody holds it, the first one or one more. False when there is no such
+        record."""
+        slot = self.slot(record)
+        if slot < 0 or self.references[slot] != u8(0):
+            return slot >= 0 and self.hold(record)
+        self.references[slot] = u8(1)
+        self.live += 1
+        self.live_bytes += i64(self.sizes[slot]) * SIZE_UNIT
+        return True
+
     def release(self, record: i64) -> bool:
         """One queue less holds it. True when that was the last one."""
         slot = self.slot(record)
