@@ -8,6 +8,7 @@ import pytest
 
 from tests.delay.session import DELAYED, Session
 from tests.support import web
+from warrenmq.broker.delay.delays import LONG_ONE, SLICE, SLICE_BYTES
 from warrenmq.client import Acked, ChannelClosed, Connection, Nacked, Properties, Returned
 from warrenmq.testing import Broker, FaultyDisk
 from warrenmq.wire.fields import from_python
@@ -398,7 +399,7 @@ def test_large_messages_make_smaller_slices(session: Session) -> None:
         server.end_turn()
         return int(server.broker.delay.total())
 
-    assert session.broker.call(first_slice) == 70 - 32
+    assert session.broker.call(first_slice) == 70 - SLICE_BYTES // LONG_ONE
     session.advance(0)
     assert len(session.take()) == 70
 
@@ -448,8 +449,6 @@ def test_messages_of_several_exchanges_leave_in_order_of_due_time(session: Sessi
 
 
 def test_a_backlog_is_fired_in_slices_that_leave_room_for_others(session: Session) -> None:
-    from warrenmq.broker.delay.delays import SLICE
-
     session.exchange()
     session.queue()
     count = 3 * SLICE + 10

@@ -109,6 +109,8 @@ def test_a_letter_that_waits_survives_a_restart_as_a_letter(
     client = core.client()
     client.call("queue.declare", queue="dead", durable=True)
     core.advance(1000)
+    core.settle()
+    core.advance(0)
     found = [client.call("basic.get", queue="dead") for _ in range(2)]
     assert [got.body for got in found] == [b"a", b"b" * 300_000]
     for got in found:

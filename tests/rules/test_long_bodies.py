@@ -10,8 +10,7 @@ import pytest
 from tests.limits.gate import advance
 from tests.rules.test_drop_slices import live
 from tests.rules.test_slices import publish, turn_after_turn
-from warrenmq.broker.queue.fifo import LONG
-from warrenmq.broker.queue.paging import WINDOW
+from warrenmq.broker.queue.paging import LONG, WINDOW
 from warrenmq.broker.queue.read_ahead import PARTS
 from warrenmq.broker.services.turn import EXPIRIES
 from warrenmq.testing.core import Core, UnsyncedFiles
@@ -139,38 +138,6 @@ def test_what_is_dropped_for_good_is_not_read(tmp_path: Path, way: str) -> None:
     assert client.get("q") == "1"
     core.restart(clean=False)
     assert core.queue("q").ready == 3  # the log knows that it went
-
-
-@pytest.mark.parametrize("way", WAYS)
-def test_what_becomes_a_dead_letter_is_read_some_a_turn_and_those_behind_it_wait(tmp_path: Path, way: str) -> None:
-    files = Reads()
-    core = Core(tmp_path, files)
-    letters = {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dead"}
-    dropping(core, way, **letters)
-    core.client().call("queue.declare", queue="dead", durable=True)
-    core.restart()
-    client, asking = core.client(), core.client()
-    client.call("basic.consume", queue="dead", no_ack=True)
-    before = files.octets
-    drop(core, way)
-    asking.send("queue.declare", queue="q", passive=True)
-    asking.send("basic.get", queue="q", no_ack=True)
-    assert core.broker.services.jobs.busy()
-    read = [files.octets - before]
-    while core.broker.services.jobs.busy():
-        assert asking.take() == []
-        before = files.octets
-        core.broker.begin_turn()
-        core.broker.services.jobs.fire()
-        core.broker.end_turn()
-        read.append(files.octets - before)
-        assert len(read) < 100
-    assert sum(read) >= len(BODY) and max(read) <= (PARTS + 1) * 2 * PIECE
-    advance(core, 1)
-    (letter,) = client.deliveries()
-    assert letter.body == BODY
-    counted, got = asking.take()
-    assert (counted["message_count"], got.body) == (3, b"1")
 
 
 def test_very_many_that_expire_on_disk_are_not_read_and_go_a_bounded_number_a_turn(tmp_path: Path) -> None:

@@ -2,7 +2,8 @@
 
 Duty: the new message with its x-death history, cycle detection, publishing it to the dead-letter exchange. It happens
 within the turn in which the message leaves its queue, so the move is one batch of the log: never lost, never doubled.
-Not here: when a queue gives a message up, and letters that wait for their targets (``queue/letters.py``).
+Not here: when a queue gives a message up, letters that take several turns (``delivering/line.py``), and letters that
+wait for their targets (``queue/letters.py``).
 """
 
 from __future__ import annotations
@@ -14,10 +15,12 @@ from mypy_extensions import i64
 from warrenmq.broker.delay.delays import Delays
 from warrenmq.broker.delivering.deaths import as_dead_letter, death_of, deaths_in, is_cycle
 from warrenmq.broker.delivering.delivering import NO_ROUTE, move, twin
-from warrenmq.broker.exchange.walk import Routed
+from warrenmq.broker.delivering.large_body import LARGE, BodyInLog, SharedBody
+from warrenmq.broker.delivering.line import Forwarder, Line, Way, is_logged_first, is_read_first
 from warrenmq.broker.exchange.walk import route as walk
 from warrenmq.broker.message import Message
-from warrenmq.broker.queue.office import DeadLetterOffice, Posted
+from warrenmq.broker.queue.office import DeadLetterOffice, GivesUp, Posted
+from warrenmq.broker.queue.paging import LONG
 from warrenmq.broker.queue.queue import Entry, Queue
 from warrenmq.broker.records import Content
 from warrenmq.broker.services.turn import Letters as TurnLetters
@@ -34,17 +37,7 @@ SCHEDULE: Final = ""  # among the names of those that have a letter: a delayed e
 
 
 @final
-class Way:
-    """A dead letter and where it goes."""
-
-    def __init__(self, dead: Message, routed: Routed, targets: list[Queue]) -> None:
-        self.dead: Final = dead
-        self.routed: Final = routed
-        self.targets: Final = targets
-
-
-@final
-class DeadLetters(DeadLetterOffice, TurnLetters):
+class DeadLetters(DeadLetterOffice, TurnLetters, Forwarder):
     """Messages given up in this turn, published one after the other so that chains of queues do not recurse."""
 
     def __init__(self, services: Services, delays: Delays) -> None:
@@ -53,14 +46,44 @@ class DeadLetters(DeadLetterOffice, TurnLetters):
         self._delays: Final = delays
         services.turn.letters = self
         self._pending: list[tuple[Queue, Message, int]] = []  # with the causes
+        self._lines: dict[Queue, Line] = {}  # letters that wait for a very long one of their queue
+        self._room: i64 = LONG  # octets of bodies that may go to the log at once with the letters of this turn
         self._running: bool = False
         self._letters: list[Posted] = []
 
     def pending(self) -> bool:
         return len(self._pending) > 0 or len(self._letters) > 0
 
-    def add(self, queue: Queue, entry: Entry, cause: i64) -> None:
-        self._pending.append((queue, entry.message, int(cause)))
+    def add(self, queue: Queue, keeper: GivesUp, entry: Entry, cause: i64) -> bool:
+        message = entry.message
+        large = message.size > LARGE and (message.absent or not queue.holds(message))
+        if (large or self._lines) and self._takes_long(queue, keeper, entry, cause):
+            return False
+        if large:
+            self._room -= message.size
+        self._pending.append((queue, message, int(cause)))
+        return True
+
+    def _takes_long(self, queue: Queue, keeper: GivesUp, entry: Entry, cause: i64) -> bool:
+        """Is its body read or logged in turns to come, or does it wait for such a one?"""
+        line = self._lines.get(queue)
+        if line is not None:
+            line.add(entry, cause)
+            return True
+        message = entry.message
+        if not message.absent and message.size <= self._room:
+            return False
+        way = self.way_of(queue, message, REASONS[cause])
+        if way is None or not (is_read_first(way, message) or is_logged_first(way, queue, message)):
+            return False
+        line = Line(self, queue, keeper)
+        self._lines[queue] = line
+        line.add(entry, cause)
+        self._services.jobs.add(line)
+        return True
+
+    def line_is_over(self, queue: Queue) -> None:
+        del self._lines[queue]
 
     def letters_wait(self, letters: Posted) -> None:
         """A queue has letters that stay with it until they are taken: try them with all others."""
@@ -75,28 +98,31 @@ class DeadLetters(DeadLetterOffice, TurnLetters):
         while done < len(self._pending):
             queue, message, cause = self._pending[done]
             done += 1
-            taken = self._publish(queue, message, REASONS[cause])
-            if cause != REFUSED:  # else it never was in the queue
-                queue.lettered(cause | LETTERED if taken else cause)
+            self.forward(queue, message, cause, self.way_of(queue, message, REASONS[cause]), None)
         self._pending = []
+        self._room = LONG
         while self._letters:
             self._letters.pop(0).send()
         self._running = False
 
-    def _publish(self, queue: Queue, message: Message, reason: str) -> bool:
+    def forward(self, queue: Queue, message: Message, cause: i64, way: Way | None, body: BodyInLog | None) -> None:
+        taken = self._publish(queue, message, REASONS[cause], way, body)
+        if cause != REFUSED:  # else it never was in the queue
+            queue.lettered(cause | LETTERED if taken else cause)
+
+    def _publish(self, queue: Queue, message: Message, reason: str, way: Way | None, body: BodyInLog | None) -> bool:
         """At most once: whoever takes it has it, and then it is over. Says whether anybody did."""
         self._count(queue, AT_MOST_ONCE, reason)
-        way = self._way(queue, message, reason)
         if way is None or not (way.targets or way.routed.scheduled):
             self.dropped += 1
             return False
         self.published += 1
-        return self._hand_over(way, way.targets)
+        return self._hand_over(queue, message, way, way.targets, body)
 
     def deliver(self, queue: Queue, letter: Message, reason: str, taken: list[str]) -> bool:
         """At least once: offer it to the targets that are not in ``taken`` yet, where those that take it are noted.
         Says whether all have it. A letter without any target has not arrived."""
-        way = self._way(queue, letter, reason)
+        way = self.way_of(queue, letter, reason)
         if way is None or not (way.targets or way.routed.scheduled):
             return False
         accepting: list[Queue] = []
@@ -110,7 +136,7 @@ class DeadLetters(DeadLetterOffice, TurnLetters):
                 accepting.append(target)
         if way.routed.scheduled and SCHEDULE in taken:
             way.routed.scheduled.clear()
-        self._hand_over(way, accepting)
+        self._hand_over(queue, letter, way, accepting, None)
         taken.extend([target.name.name for target in accepting])
         taken.append(SCHEDULE)
         if refused:
@@ -118,6 +144,10 @@ class DeadLetters(DeadLetterOffice, TurnLetters):
         self.published += 1
         self.confirmed += 1
         return True
+
+    def needs_body(self, queue: Queue, letter: Message, reason: str) -> bool:
+        way = self.way_of(queue, letter, reason)
+        return way is not None and is_read_first(way, letter)
 
     def buried(self, queue: Queue, reason: str) -> None:
         """A message became a letter that stays with its queue until it is taken."""
@@ -127,8 +157,7 @@ class DeadLetters(DeadLetterOffice, TurnLetters):
         key = (queue.kind, strategy, reason)
         self.counts[key] = self.counts.get(key, 0) + 1
 
-    def _way(self, queue: Queue, message: Message, reason: str) -> Way | None:
-        """The dead letter and where it goes now; None when the exchange is missing."""
+    def way_of(self, queue: Queue, message: Message, reason: str) -> Way | None:
         vhost = queue.vhost
         name = queue.settings.dead_letter_exchange
         exchange = None if name is None else vhost.exchanges.get(name)
@@ -148,12 +177,19 @@ class DeadLetters(DeadLetterOffice, TurnLetters):
                 targets.append(target)
         return Way(dead, routed, targets)
 
-    def _hand_over(self, way: Way, targets: list[Queue]) -> bool:
+    def _hand_over(
+        self, queue: Queue, message: Message, way: Way, targets: list[Queue], body: BodyInLog | None
+    ) -> bool:
         """Says whether anybody took it."""
-        taken = move(self._services, way.dead, targets, 0, DEAD_LETTER)
+        dead = way.dead
+        if body is None and message.size > LARGE and queue.holds(message):
+            body = SharedBody(self._services.log, message.address, dead.chunks)
+        taken = move(self._services, dead, targets, 0, DEAD_LETTER, body)
         if way.routed.scheduled:
-            dead = twin(way.dead) if targets else way.dead
-            if self._delays.schedule(None, dead, way.routed, False, 0) != NO_ROUTE:
+            if dead.address:
+                body = SharedBody(self._services.log, dead.address, dead.chunks)
+            other = twin(dead) if targets else dead
+            if self._delays.schedule(None, other, way.routed, False, 0, body) != NO_ROUTE:
                 return True
         return taken
 

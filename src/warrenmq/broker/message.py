@@ -85,7 +85,7 @@ class Message:
         self.address: i64 = 0  # in the log, 0 = not logged
         self.batch: i64 = 0  # the log batch that holds it
         self.moved: bool = False  # it came from inside the broker: not delivered before, nor taken back after its batch
-        self.absent: bool = False  # is the content only in the log?
+        self.absent: bool = False  # is the body only in the log? The header is too, until the message is recalled
         self.header_payload: bytes = b""
         self.chunks: list[bytes] | None = None  # body pieces, when not in frames
 

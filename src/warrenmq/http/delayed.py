@@ -24,7 +24,7 @@ from warrenmq.http.errors import ApiError, bad_request, not_authorised
 from warrenmq.http.listing import Pacer
 from warrenmq.log.damage import RecordDamaged
 from warrenmq.log.format import LogError
-from warrenmq.wire.content import Properties
+from warrenmq.wire.content import Properties, body_size
 from warrenmq.wire.fields import Table, to_python, type_name
 from warrenmq.wire.properties import PROPERTIES
 
@@ -33,6 +33,7 @@ LARGEST_LIMIT = 1000
 BUDGET = 20_000  # messages one request looks into
 STEP = 64  # of them at a time, between which others get their turn
 SHOWN_BYTES = 1024  # of a body, in listings
+MOST_BYTES = 4 << 20  # of the body of a single message
 SHOWN_PROPERTIES = [row.name for row in PROPERTIES if row.name != "headers"]
 
 
@@ -142,7 +143,7 @@ async def list_delayed(call: Call) -> DelayedPage:
 
 async def get_delayed(call: Call) -> DelayedMessage:
     schedule, due, key = _found(call, "read")
-    shown = describe(browse.Waiting(schedule, due, key, None), None)
+    shown = describe(browse.Waiting(schedule, due, key, None), MOST_BYTES)
     if shown is None:
         raise _unreadable()
     return shown
@@ -152,10 +153,10 @@ def _unreadable() -> ApiError:
     return ApiError(500, "unreadable", "this message is damaged on disk; GET /api/damaged lists such messages")
 
 
-def describe(waiting: browse.Waiting, most_bytes: int | None) -> DelayedMessage | None:
+def describe(waiting: browse.Waiting, most_bytes: int) -> DelayedMessage | None:
     """The JSON of one message; None when the log cannot read it."""
     try:
-        stored = waiting.stored()
+        stored = waiting.stored(most_bytes)
     except LogError:
         return None
     note = note_of(stored)
@@ -163,9 +164,9 @@ def describe(waiting: browse.Waiting, most_bytes: int | None) -> DelayedMessage 
     exchange = schedule.exchange
     content = Content(stored.header, b"")
     keys = unpack_keys(packed_keys_of(stored))
-    body = stored.body
-    truncated = most_bytes is not None and len(body) > most_bytes
-    payload, encoding = _payload(body[:most_bytes] if truncated else body)
+    size = int(body_size(stored.header))
+    truncated = size > most_bytes
+    payload, encoding = _payload(stored.body[:most_bytes] if truncated else stored.body)
     return DelayedMessage(
         id=waiting.id(),
         vhost=schedule.vhost.name,
@@ -191,7 +192,7 @@ def describe(waiting: browse.Waiting, most_bytes: int | None) -> DelayedMessage 
         header_types=_types(content.headers),
         payload=payload,
         payload_encoding=encoding,
-        payload_bytes=len(body),
+        payload_bytes=size,
         persistent=note.has(PERSISTENT),
         mandatory=note.has(MANDATORY),
         confirm=note.has(CONFIRM),
@@ -280,10 +281,14 @@ def _new_due(wanted: NewTime, now: int) -> int:
 
 
 async def deliver_now(call: Call) -> Delivered:
+    delay = call.bridge.broker.delay
     schedule, due, key = _found(call, "configure")
-    call.bridge.begin()
     try:
-        routed = call.bridge.broker.delay.deliver_now(schedule, due, key)
+        while not delay.is_ready(schedule, due, key):
+            await call.bridge.steps("deliver now", delay.read_first(schedule, due, key))
+            schedule, due, key = _found(call, "configure")
+        call.bridge.begin()
+        routed = delay.deliver_now(schedule, due, key)
     except RecordDamaged:
         raise _unreadable() from None
     await call.bridge.committed()

@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING, Final, final
 
 from mypy_extensions import i64
 
-from warrenmq.broker.channel.settling import FEW, GiveBack, Settle, Unsettled, in_groups
+from warrenmq.broker.channel.settling import FEW, GiveBack, Settle, in_groups
 from warrenmq.broker.channel.transaction import ACK, NACK_OR_REJECT, REQUEUE, BufferedAck
 from warrenmq.broker.publish.accounting import deliver_as_wished
 from warrenmq.broker.publish.outcomes import deliver
 from warrenmq.broker.publish.publishing import Uncommitted, forget
+from warrenmq.broker.queue.office import Unsettled
 from warrenmq.broker.queue.queue import Entry, Queue
 from warrenmq.broker.receipts.receipt import Receipt
 from warrenmq.wire.methods import SPECS_BY_NAME, method_frame

@@ -12,8 +12,9 @@ from typing import Final, final
 
 from mypy_extensions import i64, trait
 
+from warrenmq.broker.queue.office import Unsettled
 from warrenmq.broker.queue.queue import Consumer, Entry, Queue
-from warrenmq.broker.services.jobs import Job, Waiting
+from warrenmq.broker.services.jobs import Waiting
 from warrenmq.broker.services.turn import Turn
 
 FEW: Final = 256  # so many at once are not worth a job
@@ -34,14 +35,6 @@ class Settler:
 
     def give_back(self, entries: list[Entry], abandoned: bool) -> None:
         """Some of what goes back; their queues hold still."""
-        raise NotImplementedError
-
-
-class Unsettled(Job):
-    """A job that holds unacknowledged deliveries which no channel has any more."""
-
-    def entries_left(self) -> list[Entry]:
-        """Those that are not settled yet, in whatever order."""
         raise NotImplementedError
 
 
@@ -150,8 +143,8 @@ def queues_of(entries: list[Entry]) -> list[Queue]:
     return sorted(found, key=_name)
 
 
-def in_groups(entries: list[Entry]) -> list[Entry]:
-    """In the order in which RabbitMQ refuses them: one (queue, consumer) after the other. The list is used up."""
+def grouped(entries: list[Entry]) -> list[list[Entry]]:
+    """As RabbitMQ refuses them: one (queue, consumer) after the other, by their names."""
     groups: dict[tuple[str, str], list[Entry]] = {}
     queue: Queue | None = None
     consumer: Consumer | None = None
@@ -161,13 +154,19 @@ def in_groups(entries: list[Entry]) -> list[Entry]:
             queue, consumer = entry.queue, entry.consumer
             group = groups.setdefault((queue.name.name, "" if consumer is None else consumer.tag), [])
         group.append(entry)
+    return [groups[key] for key in sorted(groups)]
+
+
+def in_groups(entries: list[Entry]) -> list[Entry]:
+    """All of them in that order. The list is used up."""
+    groups = grouped(entries)
     if len(groups) < 2:
         return entries
     entries.clear()
-    for key in sorted(groups):
-        entries.extend(groups[key])
+    for group in groups:
+        entries.extend(group)
     return entries
 
 
 def _name(queue: Queue) -> str:
-    return str(queue.name)
+    return queue.name.name

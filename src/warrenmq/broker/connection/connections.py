@@ -11,12 +11,12 @@ from typing import Final, final
 
 from warrenmq.broker.channel.channel import Channel
 from warrenmq.broker.channel.session import Session
-from warrenmq.broker.channel.settling import Unsettled
 from warrenmq.broker.connection import reports
 from warrenmq.broker.connection.attendance import Attendance
 from warrenmq.broker.connection.connection import Connection
 from warrenmq.broker.core import Core
 from warrenmq.broker.queue.held import Deliveries, Holder
+from warrenmq.broker.queue.office import Unsettled
 from warrenmq.broker.queue.queue import Entry, Queue
 
 
@@ -57,8 +57,8 @@ class Connections(Attendance):
         return [some.entries for some in self.deliveries_of(queue)]
 
     def deliveries_of(self, queue: Queue) -> list[Deliveries]:
-        """What is with consumers, or on its way back from them, among others' and gaps: copies, as they are at this
-        moment, which takes next to no time."""
+        """What is with consumers, on its way back from them or on its way out, among others' and gaps: copies, as they
+        are at this moment, which takes next to no time."""
         found: list[Deliveries] = []
         if queue.unacked > 0:
             for connection in self._all:
@@ -69,9 +69,9 @@ class Connections(Attendance):
                     if channel.tx is not None:
                         for piece in channel.tx.pieces():
                             found.append(Deliveries(queue, piece, holder))
-            for job in self._jobs.waiting:
-                if isinstance(job, Unsettled):
-                    found.append(Deliveries(queue, [*job.entries_left()], NOBODY))
+        for job in self._jobs.waiting:
+            if isinstance(job, Unsettled):
+                found.append(Deliveries(queue, [*job.entries_left()], NOBODY))
         return found
 
 

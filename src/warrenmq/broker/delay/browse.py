@@ -15,6 +15,7 @@ from warrenmq.broker.delay.schedule import Schedule
 from warrenmq.broker.message import packed_keys_of, unpack_keys
 from warrenmq.broker.records import Content
 from warrenmq.log.format import LogError, StoredMessage
+from warrenmq.wire.content import body_size
 from warrenmq.wire.fields import as_text
 
 BEFORE_ALL: Final = -1
@@ -93,10 +94,11 @@ class Waiting:
         self.key: Final = key
         self._stored: StoredMessage | None = stored
 
-    def stored(self) -> StoredMessage:
+    def stored(self, most: i64) -> StoredMessage:
+        """The data, and at least so many octets of a long body, if it has them."""
         found = self._stored
-        if found is None:
-            found = self.schedule.read(self.key)
+        if found is None or (len(found.body) < most and len(found.body) < body_size(found.header)):
+            found = self.schedule.glance(self.key, most)
             self._stored = found
         return found
 
@@ -140,7 +142,7 @@ def step(schedules: list[Schedule], wanted: Filter, behind: Place, most: i64, lo
         result.place = Place(due, schedule.id, key)
         if wanted.reads():
             try:
-                stored = schedule.read(key)
+                stored = schedule.glance(key, 0)
             except LogError:
                 continue
             if wanted.wants(stored):

@@ -9,6 +9,7 @@ The timer is the original's: a sooner arrival replaces it, a later one does not;
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final, final
 
 from mypy_extensions import i64
@@ -18,13 +19,15 @@ from warrenmq.broker.delay.note import CONFIRM, MANDATORY, PERSISTENT, REPEATS, 
 from warrenmq.broker.delay.request import Request, read, read_due
 from warrenmq.broker.delay.schedule import Schedule
 from warrenmq.broker.delivering.delivering import KEPT, NO_ROUTE, SCHEDULED
-from warrenmq.broker.delivering.large_body import LargeBody
+from warrenmq.broker.delivering.large_body import BodyInLog
 from warrenmq.broker.exchange.delayed import LONGEST
 from warrenmq.broker.exchange.walk import Routed
 from warrenmq.broker.exchange.walk import route as walk
 from warrenmq.broker.message import Message
+from warrenmq.broker.queue.read_ahead import BodyReader
 from warrenmq.broker.records import Exchange, Resource
 from warrenmq.broker.sender import Sender
+from warrenmq.broker.services.jobs import Job
 from warrenmq.broker.services.timers import Timer
 from warrenmq.log.causes import CANCELLED, MOVED, WITHDRAWN
 from warrenmq.log.damage import RecordDamaged
@@ -40,6 +43,7 @@ SCRATCH: Final = "delayed"  # where a durable exchange remembers the id of its s
 SLICE: Final = 256  # messages fired before the turn ends ...
 GROUP: Final = 32  # ... read from the log so many at a time ...
 SLICE_BYTES: Final = 4 << 20  # ... or fewer, when they are as large as this together
+LONG_ONE: Final = 256 << 10  # what a long one counts for, whose body stays in the log
 
 
 @final
@@ -63,6 +67,40 @@ class Unsynced:
         self.schedule: Final = schedule
         self.due: Final = due
         self.key: Final = key
+
+
+@final
+class ReadDue(Job):
+    """A job: the long body of a message that is due is read; its exchange sends nothing meanwhile."""
+
+    def __init__(self, delays: Delays, schedule: Schedule, due: i64, key: i64) -> None:
+        super().__init__(None)
+        self._delays: Final = delays
+        self._schedule: Final = schedule
+        self._due: Final = due
+        self._key: Final = key
+        self._reader: Final = BodyReader(schedule.broker.log, key)
+        schedule.reading = key
+        schedule.body = None
+
+    def step(self) -> bool:
+        schedule = self._schedule
+        try:
+            if schedule.index.contains(self._due, self._key):
+                if not self._reader.read_some():
+                    return False
+                schedule.body = self._reader.pieces
+            else:
+                schedule.reading = 0  # cancelled, or it went with its exchange
+        except RecordDamaged:
+            schedule.reading = 0
+            if schedule.take(self._due, self._key):
+                schedule.set_aside(self._due, self._key)
+        self._delays.body_is_read()
+        return True
+
+    def subject(self) -> str:
+        return str(self._schedule.exchange.name)
 
 
 @final
@@ -161,7 +199,7 @@ class Delays(Kept):
         routed: Routed,
         mandatory: bool,
         seq: i64,
-        body: LargeBody | None = None,
+        body: BodyInLog | None = None,
     ) -> i64:
         """Keep a message until it is due at each delayed exchange it reached, or do what it says to what waits there.
 
@@ -194,7 +232,7 @@ class Delays(Kept):
         delay: i64,
         mandatory: bool,
         seq: i64,
-        body: LargeBody | None,
+        body: BodyInLog | None,
     ) -> i64:
         """``schedule`` for a message published straight to a delayed exchange that asks for nothing but a delay."""
         broker = self._broker
@@ -225,7 +263,7 @@ class Delays(Kept):
         request: Request,
         mandatory: bool,
         seq: i64,
-        body: LargeBody | None,
+        body: BodyInLog | None,
     ) -> None:
         broker = self._broker
         note = Note()
@@ -325,25 +363,43 @@ class Delays(Kept):
         note.name = schedule.id_of(due, key)
         if not schedule.take(due, key):
             return False
-        schedule.keep(self._firing.message_of(stored, note), note, new_due)
+        message = self._firing.message_of(stored, note)
+        schedule.keep(message, note, new_due, self._firing.body_of(schedule, key, message))
         schedule.release(key, MOVED)
         self._arm()
         return True
 
     def deliver_now(self, schedule: Schedule, due: i64, key: i64) -> bool:
-        """As if it were due; a repetition goes on from its planned time. Says whether a queue took it.
+        """As if it were due; a repetition goes on from its planned time. Says whether a queue took it. Whoever asks has
+        seen that it ``is_ready``.
 
         RecordDamaged: set aside instead."""
         stored = self._read(schedule, due, key)
         if not schedule.take(due, key):
             return False
-        problem = self._fire_one(schedule, due, key, stored)
+        problem = self._fire_one(schedule, due, key, stored, self._body(schedule, key))
         self._arm()
         return problem == 0
 
+    def is_ready(self, schedule: Schedule, due: i64, key: i64) -> bool:
+        """Can it be delivered now? Else its body has to be ``read_first``. RecordDamaged: set aside instead."""
+        if not schedule.is_long(key) or (schedule.reading == key and schedule.body is not None):
+            return True
+        return not self._firing.needs_body(schedule, self._read(schedule, due, key))
+
+    def read_first(self, schedule: Schedule, due: i64, key: i64) -> Iterator[None]:
+        """In steps: read the body of one that is to be delivered now. Another one's of its exchange comes first."""
+        while schedule.reading and schedule.body is None:
+            yield
+        if not self.is_ready(schedule, due, key):
+            reading = ReadDue(self, schedule, due, key)
+            while not reading.step():
+                yield
+
     def _read(self, schedule: Schedule, due: i64, key: i64) -> StoredMessage:
+        """Of a long one no more than the head."""
         try:
-            return schedule.read(key)
+            return schedule.glance(key, 0)
         except RecordDamaged:
             if schedule.take(due, key):
                 schedule.set_aside(due, key)
@@ -374,6 +430,11 @@ class Delays(Kept):
                     most = 1
                 else:
                     until = other - 1
+            most = first.short_ones(most)
+            if most == 0:
+                left -= 1
+                room -= self._fire_long(first)
+                continue
             pairs = first.take_due(until, most)
             left -= len(pairs)
             room -= self._fire_all(first, pairs)
@@ -395,16 +456,49 @@ class Delays(Kept):
                 problems += self._fire_one(schedule, due, key, found)
             i += 1
         if problems:
-            fields: dict[str, object] = {
-                "vhost": schedule.vhost.name,
-                "exchange": schedule.exchange.name.name,
-                "messages": int(problems),
-            }
-            self._broker.notes.event("warning", "delayed_undeliverable", fields)
+            self._tell_undeliverable(schedule, problems)
         return size
 
-    def _fire_one(self, schedule: Schedule, due: i64, key: i64, stored: StoredMessage) -> i64:
-        if self._firing.fire(schedule, due, key, stored):
+    def _tell_undeliverable(self, schedule: Schedule, count: i64) -> None:
+        fields: dict[str, object] = {
+            "vhost": schedule.vhost.name,
+            "exchange": schedule.exchange.name.name,
+            "messages": int(count),
+        }
+        self._broker.notes.event("warning", "delayed_undeliverable", fields)
+
+    def _fire_long(self, schedule: Schedule) -> i64:
+        """Fire the first, which is long; if its body has to be read, nothing of its exchange goes out meanwhile. What
+        that counts for, in octets."""
+        due = schedule.index.first_due()
+        key = schedule.index.first_key()
+        try:
+            if not self.is_ready(schedule, due, key):
+                self._broker.jobs.add(ReadDue(self, schedule, due, key))
+                return SLICE_BYTES  # some of it has been read
+            stored = self._read(schedule, due, key)
+        except RecordDamaged:
+            return 0
+        schedule.take(due, key)
+        if self._fire_one(schedule, due, key, stored, self._body(schedule, key)):
+            self._tell_undeliverable(schedule, 1)
+        return LONG_ONE
+
+    def _body(self, schedule: Schedule, key: i64) -> list[bytes] | None:
+        """The long body that was read for this one, which is then forgotten here."""
+        body = schedule.body if schedule.reading == key else None
+        if body is not None:
+            schedule.body = None
+            schedule.reading = 0
+        return body
+
+    def body_is_read(self) -> None:
+        self._arm()
+
+    def _fire_one(
+        self, schedule: Schedule, due: i64, key: i64, stored: StoredMessage, body: list[bytes] | None = None
+    ) -> i64:
+        if self._firing.fire(schedule, due, key, stored, body):
             self.undeliverable += 1
             return 1
         self.delivered += 1
@@ -416,7 +510,7 @@ class Delays(Kept):
         key: i64 = -1
         for schedule in self._schedules.values():
             first = schedule.index.first_due()
-            if first < 0:
+            if first < 0 or (schedule.reading and schedule.body is None):
                 continue
             if found is None or first < due or (first == due and schedule.index.first_key() < key):
                 found = schedule
@@ -429,7 +523,8 @@ class Delays(Kept):
         due: i64 = -1
         for schedule in self._schedules.values():
             first = schedule.index.first_due()
-            if schedule is not excluded and first >= 0 and (due < 0 or first < due):
+            waits = schedule.reading != 0 and schedule.body is None
+            if schedule is not excluded and first >= 0 and not waits and (due < 0 or first < due):
                 due = first
         return due
 
@@ -515,6 +610,6 @@ class Delays(Kept):
 def _owner(schedule: Schedule, key: i64) -> str:
     """Who scheduled it, "" when that cannot be read any more."""
     try:
-        return note_of(schedule.read(key)).publisher
+        return note_of(schedule.glance(key, 0)).publisher
     except RecordDamaged:
         return ""

@@ -17,6 +17,7 @@ from warrenmq.broker.delay.request import CATCH_UP, Request, read
 from warrenmq.broker.delay.schedule import Schedule
 from warrenmq.broker.delivering.deaths import as_dead_letter, death_of
 from warrenmq.broker.delivering.delivering import move, queues_of, undeliverable
+from warrenmq.broker.delivering.large_body import LARGE, BodyInLog, SharedBody
 from warrenmq.broker.exchange.delayed import LONGEST, delay_of
 from warrenmq.broker.exchange.walk import route as walk
 from warrenmq.broker.expiration import read_expiration
@@ -25,6 +26,7 @@ from warrenmq.broker.records import Content
 from warrenmq.broker.stored import Origins, message_of
 from warrenmq.log.causes import DEAD_LETTER, DUE, FIRED, UNDELIVERABLE
 from warrenmq.log.format import StoredMessage
+from warrenmq.wire.content import body_size
 from warrenmq.wire.fields import Field, Table
 from warrenmq.wire.peek import peek_properties
 from warrenmq.wire.replies import AmqpError
@@ -54,9 +56,15 @@ class Firing:
         self._delays: Final = delays
         self._origins: Final = Origins()
 
-    def message_of(self, stored: StoredMessage, note: Note) -> Message:
-        """The message as it was published."""
+    def message_of(self, stored: StoredMessage, note: Note, body: list[bytes] | None = None) -> Message:
+        """The message as it was published. What was read of a long one is its head; ``body``: the rest, if anybody
+        needs it in memory."""
         message = message_of(stored, self._origins.of(stored), 0, note.has(PERSISTENT))
+        size = body_size(stored.header)
+        if size != message.size:
+            chunks = [] if body is None else body
+            message = message_from(message.origin, message.id, stored.header, chunks, size, message.persistent)
+            message.absent = body is None
         peeked = peek_properties(stored.header)
         message.priority = peeked.priority if peeked.priority > 0 else 0
         if peeked.expiration is not None:
@@ -66,13 +74,36 @@ class Firing:
                 message.expiration = -1  # an interceptor wrote nonsense: it does not expire
         return message
 
-    def fire(self, schedule: Schedule, due: i64, key: i64, stored: StoredMessage) -> str:
-        """Deliver one message that was taken out of the index. "" or why no queue has it."""
+    def body_of(self, schedule: Schedule, key: i64, message: Message) -> BodyInLog | None:
+        """What the log has of its body, for whoever takes its place."""
+        if message.size <= LARGE or not schedule.is_long(key):
+            return None
+        return SharedBody(self._services.log, key, message.chunks)
+
+    def needs_body(self, schedule: Schedule, stored: StoredMessage) -> bool:
+        """Would somebody get this long message now who does not keep it where it is, in the log?"""
+        exchange = schedule.exchange
+        vhost = schedule.vhost
+        if "x-dead-letter-exchange" in exchange.arguments:
+            return True  # whoever gets it from there
+        message = self.message_of(stored, note_of(stored))
+        record = message.basic_message(vhost.name)
+        routed = walk(exchange, record, vhost.exchanges, vhost.queues, True, self._services.turn.now)
+        for queue in queues_of(routed):
+            if not queue.logs(message):
+                return True
+        return False
+
+    def fire(
+        self, schedule: Schedule, due: i64, key: i64, stored: StoredMessage, body: list[bytes] | None = None
+    ) -> str:
+        """Deliver one message that was taken out of the index. "" or why no queue has it. ``body``: of a long one that
+        somebody needs in memory."""
         services = self._services
         exchange = schedule.exchange
         vhost = schedule.vhost
         note = note_of(stored)
-        message = self.message_of(stored, note)
+        message = self.message_of(stored, note, body)
         record = message.basic_message(vhost.name)
         address: i64 = key if schedule.durable else 0
         sent = message
@@ -86,17 +117,17 @@ class Firing:
         problem = ""
         if not queues:
             problem = UNROUTABLE
-        elif not move(services, sent, queues, address, DUE):
+        elif not move(services, sent, queues, address, DUE, self.body_of(schedule, key, sent)):
             problem = REFUSED
         if problem:
             undeliverable(services, exchange)
-            self._dead_letter(schedule, message, record.content, problem)
+            self._dead_letter(schedule, key, message, record.content, problem)
         if note.has(REPEATS):
-            self._repeat(schedule, message, note, record.content.headers, due)
+            self._repeat(schedule, key, message, note, record.content.headers, due)
         schedule.release(key, UNDELIVERABLE if problem else FIRED)
         return problem
 
-    def _repeat(self, schedule: Schedule, message: Message, note: Note, headers: Table, due: i64) -> None:
+    def _repeat(self, schedule: Schedule, key: i64, message: Message, note: Note, headers: Table, due: i64) -> None:
         services = self._services
         try:
             request = read(headers, services.turn.now)
@@ -113,10 +144,11 @@ class Firing:
         again = message_from(
             message.origin, services.ids.message(), message.header(), message.pieces(), message.size, message.persistent
         )
-        schedule.keep(again, note, following)
+        again.absent = message.absent
+        schedule.keep(again, note, following, self.body_of(schedule, key, again))
         self._delays.repeated(following)
 
-    def _dead_letter(self, schedule: Schedule, message: Message, content: Content, reason: str) -> None:
+    def _dead_letter(self, schedule: Schedule, key: i64, message: Message, content: Content, reason: str) -> None:
         """To the exchange's x-dead-letter-exchange, if it has one. There it does not wait again."""
         arguments = schedule.exchange.arguments
         name = arguments.get("x-dead-letter-exchange")
@@ -127,13 +159,13 @@ class Firing:
         if target is None:
             return
         services = self._services
-        key = arguments.get("x-dead-letter-routing-key")
-        routing_key = key.value if key is not None and isinstance(key.value, str) else None
+        other = arguments.get("x-dead-letter-routing-key")
+        routing_key = other.value if other is not None and isinstance(other.value, str) else None
         death = death_of(message.origin, "", reason, services.turn.now)  # it never was in a queue
         id = services.ids.message()
         dead = as_dead_letter(message, content.properties.copy(), target.name.name, routing_key, death, id)
         routed = walk(target, dead.basic_message(vhost.name), vhost.exchanges, vhost.queues, True, services.turn.now)
-        move(services, dead, queues_of(routed), 0, DEAD_LETTER)
+        move(services, dead, queues_of(routed), 0, DEAD_LETTER, self.body_of(schedule, key, dead))
 
 
 def catches_up(schedule: Schedule, request: Request) -> bool:
@@ -163,4 +195,6 @@ def negated(message: Message, content: Content) -> Message:
     headers["x-delay"] = Field("l", -min(value, LONGEST))
     properties = content.properties.copy()
     properties.headers = headers
-    return with_properties(message, properties)
+    new = with_properties(message, properties)
+    new.absent = message.absent
+    return new

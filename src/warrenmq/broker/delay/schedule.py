@@ -20,7 +20,7 @@ from mypy_extensions import i64
 
 from warrenmq.broker.delay.index import DueIndex
 from warrenmq.broker.delay.note import NAMED, Note, note_of
-from warrenmq.broker.delivering.large_body import LARGE, LargeBody, logged_body
+from warrenmq.broker.delivering.large_body import LARGE, BodyInLog, logged_body
 from warrenmq.broker.message import NOTE_SHIFT, Message
 from warrenmq.broker.queue.aside import Aside
 from warrenmq.broker.records import Exchange
@@ -64,19 +64,21 @@ class Schedule:
         self._memory: dict[int, StoredMessage] = {}
         self._next_in_memory: i64 = IN_MEMORY
         self.aside: Aside | None = None  # what is damaged
+        self.reading: i64 = 0  # the key of a long one that is due and being read: nothing goes out meanwhile ...
+        self.body: list[bytes] | None = None  # ... and its body, when that is done
 
     def __len__(self) -> int:
         return len(self.index)
 
     # -- in and out --------------------------------------------------------------------------------------------
 
-    def keep(self, message: Message, note: Note, due: i64, body: LargeBody | None = None) -> i64:
+    def keep(self, message: Message, note: Note, due: i64, body: BodyInLog | None = None) -> i64:
         """Take a message in until it is due; its key. For the log it is part of this turn."""
         key = self.store(message, note.encode(), NAMED if note.name else 0, due, body)
         self._enter(due, key, note)
         return key
 
-    def store(self, message: Message, extra: bytes, named: i64, due: i64, body: LargeBody | None) -> i64:
+    def store(self, message: Message, extra: bytes, named: i64, due: i64, body: BodyInLog | None) -> i64:
         """The data alone, with its note: its key."""
         origin = message.origin
         keys = origin.packed_keys + extra
@@ -141,6 +143,9 @@ class Schedule:
 
     def release(self, key: i64, cause: i64) -> None:
         """Let go of the data."""
+        if self.reading == key:
+            self.reading = 0
+            self.body = None
         if self.durable:
             self.broker.log.settle(self.id, key, cause)
         elif self._memory.pop(key, None) is None:
@@ -152,6 +157,38 @@ class Schedule:
             return self.broker.log.read(key)
         found = self._memory.get(key)
         return self.broker.transient.get(key) if found is None else found
+
+    def glance(self, key: i64, most: i64) -> StoredMessage:
+        """The data, and of a long body no more than its first pieces, as many as make so many octets."""
+        log = self.broker.log
+        parts = log.body_parts(key) if self.durable else vec[i64]()
+        if len(parts) == 0:
+            return self.read(key)
+        head = log.read_head(key)
+        pieces: list[bytes] = []
+        size: i64 = 0
+        while size < most and len(pieces) < len(parts):
+            piece = log.read_part(key, parts[len(pieces)])
+            pieces.append(piece)
+            size += len(piece)
+        return StoredMessage(
+            head.message_id, head.header, b"".join(pieces), head.exchange, head.routing_keys, head.flags
+        )
+
+    def is_long(self, key: i64) -> bool:
+        """Does the log have its body in pieces?"""
+        return self.durable and len(self.broker.log.body_parts(key)) > 0
+
+    def short_ones(self, most: i64) -> i64:
+        """How many come before the first that is long; no more than so many."""
+        if not self.durable or not self.broker.log.chunked:
+            return most
+        count: i64 = 0
+        for _, key in self.index.after(-1, 0, most):
+            if self.is_long(key):
+                break
+            count += 1
+        return count
 
     def read_many(self, pairs: list[tuple[int, int]]) -> list[StoredMessage | None]:
         """The data of many; None for what is damaged."""
@@ -229,7 +266,7 @@ class Schedule:
         while i < len(found):
             key = found.addresses[i]
             try:
-                note = note_of(self.read(key)) if found.flags[i] & NAMED else empty
+                note = note_of(self.glance(key, 0)) if found.flags[i] & NAMED else empty
             except RecordDamaged:
                 self.set_aside(found.expiries[i], key)
             else:

@@ -47,6 +47,7 @@ def as_dead_letter(
     # not as it is logged: what is read from a quorum queue is logged whatever it is
     persistent = properties.delivery_mode == 2
     dead = message_from(to, id, header, message.pieces(), message.size, persistent)
+    dead.absent = message.absent
     dead.priority = message.priority
     dead.moved = True
     return dead

@@ -11,7 +11,7 @@ from typing import Final
 
 from mypy_extensions import i64
 
-from warrenmq.broker.delivering.large_body import LARGE, LargeBody, logged_body
+from warrenmq.broker.delivering.large_body import LARGE, BodyInLog, logged_body
 from warrenmq.broker.exchange.walk import Routed
 from warrenmq.broker.message import Message
 from warrenmq.broker.queue import holder
@@ -37,7 +37,7 @@ def queues_of(routed: Routed) -> list[Queue]:
     return queues
 
 
-def offer(services: Services, message: Message, queues: list[Queue], body: LargeBody | None = None) -> i64:
+def offer(services: Services, message: Message, queues: list[Queue], body: BodyInLog | None = None) -> i64:
     """Put a published message into its queues; log it once when it must survive. ``body``: what the log has of it
     already. How many of them took it is counted here when some refuse it."""
     if len(queues) == 1:
@@ -57,7 +57,7 @@ def offer(services: Services, message: Message, queues: list[Queue], body: Large
     return accept(services, message, queues, body)
 
 
-def accept(services: Services, message: Message, queues: list[Queue], body: LargeBody | None) -> i64:
+def accept(services: Services, message: Message, queues: list[Queue], body: BodyInLog | None) -> i64:
     """Put the message into queues that do not refuse it."""
     if len(queues) == 1:
         return _accept_one(services, message, queues[0], body)
@@ -73,7 +73,7 @@ def accept(services: Services, message: Message, queues: list[Queue], body: Larg
     return WAITING if logged else ACCEPTED
 
 
-def _accept_one(services: Services, message: Message, queue: Queue, body: LargeBody | None) -> i64:
+def _accept_one(services: Services, message: Message, queue: Queue, body: BodyInLog | None) -> i64:
     if not queue.logs(message):
         queue.publish(message, queue.expiry_for(message))
         return ACCEPTED
@@ -96,13 +96,18 @@ def _accepting(message: Message, queues: list[Queue]) -> list[Queue]:
 
 
 def move(
-    services: Services, message: Message, queues: list[Queue], address: i64, way: i64, body: LargeBody | None = None
+    services: Services,
+    message: Message,
+    queues: list[Queue],
+    address: i64,
+    way: i64,
+    body: BodyInLog | None = None,
 ) -> bool:
     """Put a message that comes from inside the broker, in this way (``causes.py``), into its queues; says whether any
     took it.
 
-    ``address`` is where the log has it already, so that its body is not written again; 0 when it has not. ``body``:
-    what the log has of it then.
+    ``address`` is where the log has it already, so that it is not written again; 0 when it has not, or has only its
+    ``body``.
     """
     log = services.log
     accepting = _accepting(message, queues)
@@ -139,10 +144,11 @@ def twin(message: Message) -> Message:
     new.batch = message.batch
     new.header_payload = message.header_payload
     new.chunks = message.chunks
+    new.absent = message.absent
     return new
 
 
-def _log_for_one(services: Services, message: Message, queue: Queue, body: LargeBody | None) -> None:
+def _log_for_one(services: Services, message: Message, queue: Queue, body: BodyInLog | None) -> None:
     """Write a message to the log for the one queue that gets it and must not lose it."""
     if message.size > LARGE and message.chunks is not None:
         _log_for_all(services, message, [queue], body)
@@ -165,7 +171,7 @@ def _log_for_one(services: Services, message: Message, queue: Queue, body: Large
     message.batch = log.batch
 
 
-def _log_for_all(services: Services, message: Message, queues: list[Queue], body: LargeBody | None) -> bool:
+def _log_for_all(services: Services, message: Message, queues: list[Queue], body: BodyInLog | None) -> bool:
     """Write a message to the log, once for all queues that must not lose it. Says whether there is one."""
     holding = [queue for queue in queues if queue.logs(message)]
     if not holding:

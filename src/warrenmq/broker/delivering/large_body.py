@@ -1,7 +1,8 @@
-"""Large bodies on their way in: logged piece by piece as they arrive, so that they are never copied as a whole.
+"""Large bodies in the log: written piece by piece as they arrive, so that they are never copied as a whole, and never
+written again for a message that takes the place of another (a dead letter, a repetition).
 
-Duty: the log's handle that the pieces of one body go to. A message that turns out not to need the log (unroutable,
-refused) leaves its pieces behind as garbage. The pieces stay in memory once, for consumers that wait.
+Duty: the log's handle for the pieces of one body. A message that turns out not to need the log (unroutable, refused)
+leaves its pieces behind as garbage. The pieces stay in memory once, for consumers that wait.
 Not here: which bodies (``assembly.py``), who must not lose them (``delivering.py``).
 """
 
@@ -14,10 +15,32 @@ from mypy_extensions import i64
 from warrenmq.log.log import Log
 
 LARGE: Final = 256 << 10  # longer bodies are logged in pieces of about this size
+EVERYTHING: Final = 0x7FFFFFFFFFFFFFFF
+
+
+class BodyInLog:
+    """A body that the log has before it has the message."""
+
+    def take(self, chunks: list[bytes]) -> i64:
+        """A handle for a message with this body, when it is these chunks that the log has; else 0."""
+        raise NotImplementedError
 
 
 @final
-class LargeBody:
+class SharedBody(BodyInLog):
+    """The body of a message that the log holds, for another one that takes its place: it is not written again."""
+
+    def __init__(self, log: Log, address: i64, chunks: list[bytes] | None) -> None:
+        self._log: Final = log
+        self._address: Final = address
+        self._chunks: Final = chunks
+
+    def take(self, chunks: list[bytes]) -> i64:
+        return self._log.share_body(self._address) if chunks is self._chunks else 0
+
+
+@final
+class LargeBody(BodyInLog):
     """A body that the log gets while it arrives."""
 
     def __init__(self, log: Log, chunks: list[bytes]) -> None:
@@ -43,7 +66,7 @@ class LargeBody:
         return new
 
     def take(self, chunks: list[bytes]) -> i64:
-        """The handle, when it is these chunks that the log got by it; it is used up then. Else 0."""
+        """It is used up then."""
         if self._chunks is not chunks:
             return 0
         handle = self._handle
@@ -57,30 +80,66 @@ class LargeBody:
             self._handle = 0
 
 
-def logged_body(log: Log, chunks: list[bytes], body: LargeBody | None) -> i64:
-    """A handle of the log that has got these pieces: the one they arrived with, or one that gets them now."""
+@final
+class LoggedAhead(BodyInLog):
+    """A body in memory that goes to the log some at a time, before the message does."""
+
+    def __init__(self, log: Log, chunks: list[bytes]) -> None:
+        self._log: Final = log
+        self._chunks: Final = chunks
+        self._handle: i64 = log.begin_body()
+        self._next: i64 = 0  # the chunk that is next ...
+        self._offset: i64 = 0  # ... and how much of it the log has
+
+    def log_some(self, octets: i64) -> bool:
+        """About so much more; says whether the log has all of it."""
+        chunks = self._chunks
+        held: list[bytes] = []
+        size: i64 = 0
+        while self._next < len(chunks) and octets > 0:
+            chunk = chunks[self._next]
+            rest = len(chunk) - self._offset
+            taken = LARGE if rest > 2 * LARGE else rest
+            held.append(chunk if taken == len(chunk) else chunk[self._offset : self._offset + taken])
+            self._offset += taken
+            if taken == rest:
+                self._next += 1
+                self._offset = 0
+            octets -= taken
+            size += taken
+            if size >= LARGE:
+                self._put(held)
+                held = []
+                size = 0
+        if held:
+            self._put(held)
+        return self._next == len(chunks)
+
+    def _put(self, pieces: list[bytes]) -> None:
+        self._log.body_chunk(self._handle, pieces[0] if len(pieces) == 1 else b"".join(pieces))
+
+    def take(self, chunks: list[bytes]) -> i64:
+        """It is used up then."""
+        if self._chunks is not chunks:
+            return 0
+        handle = self._handle
+        self._handle = 0
+        return handle
+
+    def abandon(self) -> None:
+        """Nobody needs it in the log, unless it was taken."""
+        if self._handle:
+            self._log.abandon_body(self._handle)
+            self._handle = 0
+
+
+def logged_body(log: Log, chunks: list[bytes], body: BodyInLog | None) -> i64:
+    """A handle of the log that has got these pieces: the one they arrived with or share, or one that gets them now."""
+    handle: i64 = 0
     if body is not None:
         handle = body.take(chunks)
-        if handle:
-            return handle
-    handle = log.begin_body()
-    held: list[bytes] = []
-    size: i64 = 0
-    for chunk in chunks:
-        held.append(chunk)
-        size += len(chunk)
-        if size >= LARGE:
-            _log(log, handle, held)
-            held = []
-            size = 0
-    if held:
-        _log(log, handle, held)
+    if handle == 0:
+        ahead = LoggedAhead(log, chunks)
+        ahead.log_some(EVERYTHING)
+        handle = ahead.take(chunks)
     return handle
-
-
-def _log(log: Log, handle: i64, pieces: list[bytes]) -> None:
-    data = pieces[0] if len(pieces) == 1 else b"".join(pieces)
-    start: i64 = 0
-    while start < len(data):
-        log.body_chunk(handle, data if len(data) <= 2 * LARGE else data[start : start + LARGE])
-        start += LARGE if len(data) > 2 * LARGE else len(data)

@@ -117,7 +117,7 @@ class ClassicQueue(Queue, GivesUp):
     def refused(self, message: Message) -> None:
         """reject-publish-dlx dead-letters it all the same."""
         if self.settings.overflow == REJECT_PUBLISH_DLX and not self.failed:
-            self._dead_letters.add(self, Entry(message, self, 0), REFUSED)
+            self._dead_letters.add(self, self, Entry(message, self, 0), REFUSED)
 
     def expiry_for(self, message: Message) -> i64:
         ttl = self.settings.ttl
@@ -146,9 +146,13 @@ class ClassicQueue(Queue, GivesUp):
                 self._expiry.overlook(fifo)
         if expires_at:
             self._expiry.expect()
-        if fifo.paged > 0 or (
-            (fifo.length >= SMALL_WINDOW or self.ready_bytes - message.size > WINDOW_BYTES)
-            and paging.is_due(self, fifo.length, message)
+        if (
+            fifo.paged > 0
+            or message.absent
+            or (
+                (fifo.length >= SMALL_WINDOW or self.ready_bytes - message.size > WINDOW_BYTES)
+                and paging.is_due(self, fifo.length, message)
+            )
         ):
             self._page_out(fifo, message, position, expires_at)
         else:
@@ -226,7 +230,7 @@ class ClassicQueue(Queue, GivesUp):
                 return None
             if self._priorities:
                 fifo = self._order.first()
-        if fifo.paged > 0 and reads_ahead(self, fifo):
+        if (fifo.paged > 0 or fifo.bare > 0) and reads_ahead(self, fifo):
             return None
         if self.durable and not answer_waits:
             head = fifo.peek()
@@ -349,15 +353,16 @@ class ClassicQueue(Queue, GivesUp):
         self.give_up(entry, REJECTED)
 
     def give_up(self, entry: Entry, cause: i64) -> None:
-        if self.settings.dead_letter_exchange is not None and not self.gone:
-            if not paging.recall(self, entry):
-                return
-            self._kept_accounts().here(DEAD_LETTERING, 1)
-            self._dead_letters.add(self, entry, cause)
-            cause |= LETTERED
-        else:
+        if self.settings.dead_letter_exchange is None or self.gone:
             self.left(cause, 1)
-        self._leave(entry, cause)
+            self._leave(entry, cause)
+        elif paging.recall(self, entry):
+            self._kept_accounts().here(DEAD_LETTERING, 1)
+            if self._dead_letters.add(self, self, entry, cause):
+                self._leave(entry, cause | LETTERED)
+
+    def handed_over(self, entry: Entry, cause: i64) -> None:
+        self._leave(entry, cause | LETTERED)
 
     # -- sent elsewhere ----------------------------------------------------------------------------------------
 

@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 
 PAGE_IN: Final = 256  # entries read back at a time
 PAGE_IN_BYTES: Final = 4 << 20  # or fewer, of so many bytes; at least one
-LONG: Final = 16 << 20  # bodies beyond this are read some a turn
 NOWHERE: Final = Origin("", [""])  # of a message that nobody looks at any more
 PRIORITY_BIT: Final = 0x08  # of octet 12 of a content header: it has a priority
 
@@ -46,6 +45,7 @@ class Fifo:
     def __init__(self, queue: Queue, priority: i64) -> None:
         self._queue: Final = queue
         self.priority: Final = priority
+        self.bare: i64 = 0  # requeued entries whose long bodies are in the log alone
         self.awaited: i64 = 0  # the address of a long body that is being read
         self._ahead: i64 = 0  # one that was read before it is taken: its address ...
         self._ahead_pieces: list[bytes] | None = None  # ... and what was read
@@ -83,7 +83,7 @@ class Fifo:
         self.push_packed(0, entry.position, entry.message.size, 0, entry.expires_at)
 
     def peek(self) -> Entry | None:
-        if self._returned.count:
+        if self._returned.count and self._is_whole():
             return self._returned.next()
         while self._head >= len(self._items):
             if self.paged == 0:
@@ -99,10 +99,9 @@ class Fifo:
 
     def pop(self) -> Entry | None:
         """Take the oldest entry."""
+        if self._returned.count and self._is_whole():
+            return self._pop_returned()
         self._queue.broker.windowed -= 1
-        if self._returned.count:
-            self.length -= 1
-            return self._returned.pop()
         items = self._items
         head = self._head
         while head >= len(items):
@@ -127,7 +126,9 @@ class Fifo:
 
     def pop_unread(self) -> Entry | None:
         """Take the oldest entry for good: its content is not read if it is not in memory."""
-        if self.paged == 0 or self._returned.count or self._head < len(self._items):
+        if self._returned.count:
+            return self._pop_returned()
+        if self.paged == 0 or self._head < len(self._items):
             return self.pop()
         page = self._pages[self._first_page]
         i = page.start
@@ -207,6 +208,30 @@ class Fifo:
         message.absent = True
         return Entry(message, self._queue, position)
 
+    def _pop_returned(self) -> Entry:
+        """Take the next of what came back."""
+        entry = self._returned.pop()
+        self._queue.broker.windowed -= 1
+        self.length -= 1
+        if entry.message.absent:
+            self.bare -= 1
+        return entry
+
+    def _is_whole(self) -> bool:
+        """Of what came back the next has its body, read now if need be; what is damaged is set aside. False when none
+        is left."""
+        while self._returned.count:
+            message = self._returned.next().message
+            if not message.absent:
+                return True
+            try:
+                message.chunks = self._pieces(message.address)
+                message.absent = False
+                self.bare -= 1
+            except RecordDamaged:
+                self.unreadable(message.address)
+        return False
+
     def _skip(self, page: Page) -> None:
         """The first entry of the first page is taken."""
         page.start += 1
@@ -240,23 +265,49 @@ class Fifo:
 
     def unread_head(self) -> i64:
         """The address of the oldest entry, when its body is so long that it is not read at once; else 0."""
-        if self.paged == 0 or self._returned.count or self._head < len(self._items):
+        if self._returned.count:
+            message = self._returned.next().message
+            unread = message.absent and message.size > paging.LONG and message.address != self._ahead
+            return message.address if unread else 0
+        if self.paged == 0 or self._head < len(self._items):
             return 0
         page = self._pages[self._first_page]
         address = page.addresses[page.start]
-        return address if address > 0 and page.metas[page.start] >> 8 > LONG and address != self._ahead else 0
+        return address if address > 0 and page.metas[page.start] >> 8 > paging.LONG and address != self._ahead else 0
 
     def read_ahead(self, address: i64, pieces: list[bytes] | None) -> None:
         """The body at this address has been read, or cannot be."""
         self._ahead = address
         self._ahead_pieces = pieces
 
+    def unreadable(self, address: i64) -> None:
+        """The long body of the oldest entry is damaged. One that came back is set aside now; one in a page when it is
+        taken."""
+        if self._returned.count == 0:
+            self.read_ahead(address, None)
+            return
+        queue = self._queue
+        entry = self._pop_returned()
+        message = entry.message
+        queue.ready -= 1
+        queue.ready_bytes -= message.size
+        queue.set_aside(
+            message.address, entry.position, message.size, entry.redelivered, entry.expires_at, self.priority
+        )
+
+    def _pieces(self, address: i64) -> list[bytes]:
+        """A long body, which has been read ahead as a rule."""
+        pieces = self._ahead_pieces if address == self._ahead else None
+        self._ahead = 0
+        self._ahead_pieces = None
+        return self._queue.broker.log.read_parts(address) if pieces is None else pieces
+
     def lease_head(self, lease: Lease, priority: i64) -> None:
         """Move the oldest entry to a lease; what is in memory only goes to the transient store."""
         if self._returned.count == 0 and self._head >= len(self._items):
             self._lease_packed(lease, priority)
             return
-        entry = self.pop()
+        entry = self.pop_unread()
         assert entry is not None
         message = entry.message
         address = paging.address_of(self._queue, message)
@@ -291,14 +342,19 @@ class Fifo:
         while i >= 0:  # newest first, so that most go in front of the last
             self._returned.put(entries[i])
             i -= 1
-        self.length += len(entries)
-        self._queue.broker.windowed += len(entries)
+        self._came_back(entries)
 
     def put_behind(self, entries: list[Entry]) -> None:
         """Requeue in this order, behind what was requeued before."""
         self._returned.put_behind(entries)
+        self._came_back(entries)
+
+    def _came_back(self, entries: list[Entry]) -> None:
         self.length += len(entries)
         self._queue.broker.windowed += len(entries)
+        for entry in entries:
+            if entry.message.absent:
+                self.bare += 1
 
     def _page_in(self) -> None:
         """Read the next packed entries into the (empty) window. It stays empty when all of them are damaged."""
@@ -341,6 +397,8 @@ class Fifo:
                     i += 1
                     continue
                 message = self._message(record, page.addresses[i], (meta & PERSISTENT) != 0)
+                if (meta & MOVED) != 0:
+                    self._mark_moved(message)
                 entry = Entry(message, self._queue, page.position(i))
                 entry.redelivered = (meta & REDELIVERED) != 0
                 if expiries is not None:
@@ -381,31 +439,44 @@ class Fifo:
         if page.start == len(page.addresses):
             self._next_page()
         try:
-            message = self.message_at(page.addresses[i], meta >> 8, (meta & PERSISTENT) != 0)
+            message = self._message_at(page.addresses[i], meta >> 8, (meta & PERSISTENT) != 0)
         except RecordDamaged:
             self._set_aside(page, i)
             return None
+        if (meta & MOVED) != 0:
+            self._mark_moved(message)
         entry = Entry(message, self._queue, page.position(i))
         entry.redelivered = (meta & REDELIVERED) != 0
         if page.expiries is not None:
             entry.expires_at = page.expiries[i]
         return entry
 
-    def message_at(self, address: i64, size: i64, persistent: bool) -> Message:
-        """A message read from the log; a long body stays in pieces. RecordDamaged when it does not check."""
+    def _mark_moved(self, message: Message) -> None:
+        """It came from inside the broker: if the log does not have that on disk yet, its delivery waits."""
         log = self._queue.broker.log
-        if len(log.body_parts(address)) == 0:
-            return self._message(log.read(address), address, persistent)
+        if message.address > 0 and not log.is_synced(message.address):
+            message.moved = True
+            message.batch = log.batch
+
+    def _message_at(self, address: i64, size: i64, persistent: bool) -> Message:
+        """A message read from the log; a long body stays in pieces. RecordDamaged when it does not check."""
+        message = self.bare_message_at(address, size, persistent)
+        if message.absent:
+            message.chunks = self._pieces(address)
+            message.absent = False
+        return message
+
+    def bare_message_at(self, address: i64, size: i64, persistent: bool = True) -> Message:
+        """The same, but a long body stays in the log."""
+        log = self._queue.broker.log
         message = self._message(log.read_head(address), address, persistent)
-        pieces = self._ahead_pieces if address == self._ahead else None
-        if pieces is None:
-            pieces = log.read_parts(address)
-        self._ahead = 0
-        self._ahead_pieces = None
-        whole = message_from(message.origin, message.id, message.header(), pieces, size, message.persistent)
-        whole.address = message.address
-        whole.priority = message.priority
-        return whole
+        if len(log.body_parts(address)) == 0:
+            return message
+        bare = message_from(message.origin, message.id, message.header(), [], size, message.persistent)
+        bare.address = message.address
+        bare.priority = message.priority
+        bare.absent = True
+        return bare
 
     def _message(self, record: StoredMessage, address: i64, persistent: bool) -> Message:
         header = record.header
@@ -429,6 +500,7 @@ class Fifo:
         self._pages = []
         self._first_page = 0
         self._resident = {}
+        self.bare = 0
         self.paged = 0
         self.length = 0
 

@@ -15,7 +15,6 @@ from warrenmq.broker.queue.fifo import Fifo
 from warrenmq.broker.queue.office import GivesUp
 from warrenmq.broker.queue.order import Order
 from warrenmq.broker.queue.queue import Queue
-from warrenmq.broker.queue.read_ahead import reads_ahead
 from warrenmq.broker.services.timers import Timer
 from warrenmq.log.causes import EXPIRED
 
@@ -80,9 +79,7 @@ class HeadExpiry(Timer):
                     broker.timers.arm(self, broker.turn.now)
                     return
                 least -= 1
-            if buried and reads_ahead(queue, fifo):
-                return  # when it is read, this goes on
-            if buried:
+            if buried and not fifo.unread_head():
                 head = fifo.peek()
                 if head is None or head.expires_at != expires_at:
                     continue  # what stood here is damaged, and set aside

@@ -1,8 +1,9 @@
 """Dead letters that stay with their quorum queue until every target took them (strategy ``at-least-once``).
 
 Duty: hold them, try again every second, and let each go only in the batch of the log in which the last of its targets
-gets it. Content is read from the log; in memory there is where. Not here: when a queue gives a message up, and what a
-dead letter looks like (``dead_letter.py``).
+gets it. Content is read from the log; in memory there is where. A long body stays there for targets that share it; for
+others it is read some a turn, and the letters behind wait. Not here: when a queue gives a message up, and what a dead
+letter looks like (``dead_letter.py``).
 
 A letter leaves its queue when all targets took it; else only when the queue is deleted or the strategy changed, and
 then it is tried once more. Who took it is not given it again, except that a restart forgets who did.
@@ -18,6 +19,8 @@ from warrenmq.broker.message import Message
 from warrenmq.broker.queue import holder
 from warrenmq.broker.queue.office import DeadLetterOffice, Posted
 from warrenmq.broker.queue.queue import Entry, Queue
+from warrenmq.broker.queue.read_ahead import BodyReader
+from warrenmq.broker.services.jobs import Job
 from warrenmq.broker.services.timers import Timer
 from warrenmq.log.causes import CAUSE_OF, LETTERED, REASONS
 from warrenmq.log.damage import RecordDamaged
@@ -65,8 +68,41 @@ class LetterKeeper:
         raise NotImplementedError
 
     def message_at(self, address: i64, size: i64) -> Message:
-        """The message that the log has there."""
+        """The message that the log has there, but for a long body."""
         raise NotImplementedError
+
+
+@final
+class ReadLetter(Job):
+    """A job: the long body of a letter is read, then it is tried again."""
+
+    def __init__(self, letters: Letters, letter: Letter, message: Message) -> None:
+        super().__init__(None)
+        self._letters: Final = letters
+        self._letter: Final = letter
+        self._message: Final = message
+        self._reader: Final = BodyReader(letters.queue.broker.log, letter.address)
+        self._begun: bool = False
+
+    def step(self) -> bool:
+        if not self._begun:
+            self._begun = True
+            return False
+        if self._letters.reading is not self._letter:
+            return True  # it is gone
+        try:
+            if not self._reader.read_some():
+                return False
+        except RecordDamaged:
+            self._letters.set_aside(self._letter)
+        self._message.chunks = self._reader.pieces
+        self._message.absent = False
+        self._letter.message = self._message
+        self._letters.body_is_read()
+        return True
+
+    def subject(self) -> str:
+        return str(self._letters.queue.name)
 
 
 @final
@@ -80,6 +116,7 @@ class Letters(Posted):
         self.bytes: i64 = 0
         self._waiting: dict[int, Letter] = {}  # by position, those tried longest ago first
         self._fresh: list[Letter] = []  # of this turn
+        self.reading: Letter | None = None  # its body is read: those behind it wait
         self._retry: Final = Retry(self)
 
     def __len__(self) -> int:
@@ -113,7 +150,7 @@ class Letters(Posted):
         self._fresh = []
         queue = self.queue
         for letter in fresh:
-            if not self._try(letter) and not queue.gone:
+            if (self._is_reading() or not self._try(letter)) and not queue.gone:
                 letter.message = None
                 packed = holder.pack_dead(letter.reason, letter.size)
                 queue.broker.log.requeue(queue.id, letter.address, letter.position, packed)
@@ -122,6 +159,8 @@ class Letters(Posted):
 
     def retry(self) -> None:
         """Try some of those that wait, as many as may be in one turn; the others have theirs when it comes round."""
+        if self._is_reading():
+            return
         letters: list[Letter] = []
         size: i64 = 0
         for letter in self._waiting.values():
@@ -131,12 +170,20 @@ class Letters(Posted):
                 break
         failed = 0
         for letter in letters:
-            if not self._try(letter) and letter.position in self._waiting:
+            if self._try(letter):
+                continue
+            if self._is_reading():
+                return
+            letter.message = None
+            if letter.position in self._waiting:
                 failed += 1
                 del self._waiting[letter.position]
                 self._waiting[letter.position] = letter
         if self._waiting:
             self._arm(RETRY if failed else 0)
+
+    def _is_reading(self) -> bool:
+        return self.reading is not None
 
     def _try(self, letter: Letter) -> bool:
         """Offer it to whoever has not got it yet; says whether it is gone."""
@@ -150,11 +197,13 @@ class Letters(Posted):
             message = letter.message
             if message is None:
                 message = self._keeper.message_at(letter.address, letter.size)
+            if message.absent and self._office.needs_body(queue, message, letter.reason):
+                self.reading = letter
+                queue.broker.jobs.add(ReadLetter(self, letter, message))
+                return False
             taken = self._office.deliver(queue, message, letter.reason, letter.taken)
         except RecordDamaged:
-            del self._waiting[letter.position]
-            self.bytes -= letter.size
-            queue.set_aside(letter.address, letter.position, letter.size, True, 0, 0)
+            self.set_aside(letter)
             return True
         if not taken:
             if not last:
@@ -168,6 +217,17 @@ class Letters(Posted):
         queue.left(cause, 1)
         queue.broker.log.settle(queue.id, letter.address, cause)
         return True
+
+    def set_aside(self, letter: Letter) -> None:
+        """It is damaged."""
+        del self._waiting[letter.position]
+        self.bytes -= letter.size
+        self.queue.set_aside(letter.address, letter.position, letter.size, True, 0, 0)
+
+    def body_is_read(self) -> None:
+        self.reading = None
+        if self._waiting:
+            self._arm(0)
 
     def settings_changed(self) -> None:
         """Another exchange, key or strategy: try them at once."""
@@ -184,6 +244,7 @@ class Letters(Posted):
         """The queue is deleted."""
         self._waiting = {}
         self._fresh = []
+        self.reading = None
         self.bytes = 0
         self.queue.broker.timers.cancel(self._retry)
 

@@ -14,7 +14,6 @@ from warrenmq.broker.queue.head_expiry import HeadExpiry
 from warrenmq.broker.queue.office import GivesUp
 from warrenmq.broker.queue.order import Order
 from warrenmq.broker.queue.queue import Queue
-from warrenmq.broker.queue.read_ahead import reads_ahead
 from warrenmq.broker.services.jobs import Job
 from warrenmq.log.causes import LIMIT
 
@@ -66,7 +65,7 @@ class Limits:
         queue = self.queue
         turn = queue.broker.turn
         s = queue.settings
-        buried = s.dead_letter_exchange is not None  # else nobody needs what is dropped: it is not read
+        buried = s.dead_letter_exchange is not None  # else nobody needs what is dropped: it is not read. Nor if long
         while queue.ready > 0 and (
             (s.max_length >= 0 and queue.ready > s.max_length) or (s.max_bytes >= 0 and queue.ready_bytes > s.max_bytes)
         ):
@@ -75,9 +74,7 @@ class Limits:
                     return False
                 least -= 1
             fifo = self._order.first()  # its head: delivered next
-            if buried and reads_ahead(queue, fifo):
-                return False
-            entry = fifo.pop() if buried else fifo.pop_unread()
+            entry = fifo.pop() if buried and not fifo.unread_head() else fifo.pop_unread()
             if entry is None:
                 return True
             self._order.gave_up(entry)

@@ -9,6 +9,7 @@ from mypy_extensions import i64, trait
 
 from warrenmq.broker.message import Message
 from warrenmq.broker.queue.queue import Entry, Queue
+from warrenmq.broker.services.jobs import Job
 
 
 @trait
@@ -28,8 +29,9 @@ class DeadLetterOffice:
         self.confirmed: i64 = 0  # letters that stayed until all targets had them
         self.counts: dict[tuple[str, str, str], int] = {}  # by kind of queue, strategy and reason
 
-    def add(self, queue: Queue, entry: Entry, cause: i64) -> None:
-        """At most once: it leaves the queue now, and is published before the turn ends."""
+    def add(self, queue: Queue, keeper: GivesUp, entry: Entry, cause: i64) -> bool:
+        """At most once: it is published before the turn ends, and so leaves the queue now. False: it takes longer, and
+        ``keeper`` is told when it is ``handed_over``."""
         raise NotImplementedError
 
     def letters_wait(self, letters: Posted) -> None:
@@ -39,6 +41,10 @@ class DeadLetterOffice:
     def deliver(self, queue: Queue, letter: Message, reason: str, taken: list[str]) -> bool:
         """At least once: offer it to the targets that are not in ``taken`` yet, where those that take it are noted.
         Says whether all have it. A letter without any target has not arrived."""
+        raise NotImplementedError
+
+    def needs_body(self, queue: Queue, letter: Message, reason: str) -> bool:
+        """Would somebody get this letter who cannot share the body that the log has?"""
         raise NotImplementedError
 
     def buried(self, queue: Queue, reason: str) -> None:
@@ -68,4 +74,17 @@ class GivesUp:
 
     def give_up(self, entry: Entry, cause: i64) -> None:
         """It leaves the queue for this cause: dead-lettered if there is where to, else gone."""
+        raise NotImplementedError
+
+    def handed_over(self, entry: Entry, cause: i64) -> None:
+        """What was given up, and took several turns, has reached its targets or has none."""
+        raise NotImplementedError
+
+
+class Unsettled(Job):
+    """A job that holds messages which are in no queue and with no channel any more, and which the log still has there
+    as they were."""
+
+    def entries_left(self) -> list[Entry]:
+        """Those that are not settled yet, in whatever order."""
         raise NotImplementedError

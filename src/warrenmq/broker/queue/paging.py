@@ -14,11 +14,13 @@ from mypy_extensions import i64
 from warrenmq.broker.message import Message
 from warrenmq.broker.queue.queue import Entry, Queue
 from warrenmq.broker.services.services import Services
+from warrenmq.broker.stored import Origins
 from warrenmq.log.damage import RecordDamaged
 from warrenmq.log.format import StoredMessage
 
 WINDOW: Final = 8192  # entries kept with their content; beyond it a logged message is a page entry
 WINDOW_BYTES: Final = 16 << 20  # the same by size
+LONG: Final = 16 << 20  # bodies beyond this are read some a turn
 SMALL_WINDOW: Final = 64  # when all queues together have many in memory
 MANY: Final = 65_536
 
@@ -78,17 +80,23 @@ def let_go(queue: Queue, entry: Entry) -> None:
 
 
 def recall(queue: Queue, entry: Entry) -> bool:
-    """The entry is needed again: read its content back if it is gone. False: it is damaged, and has been set aside."""
+    """The entry is needed again: read its content back if it is gone. False: it is damaged, and has been set aside.
+    A long body, which the log has in pieces, stays there, and the message says so still."""
     message = entry.message
     if message.absent:
+        log = queue.broker.log
+        stays = len(log.body_parts(message.address)) > 0
         try:
-            record = queue.broker.log.read(message.address)
+            record = log.read_head(message.address) if stays else log.read(message.address)
         except RecordDamaged:
             queue.set_aside(
                 message.address, entry.position, message.size, entry.redelivered, entry.expires_at, message.priority
             )
             return False
+        if stays:  # one that was taken unread knows nothing of itself
+            message.origin = Origins().of(record)
+            message.id = record.message_id
         message.header_payload = record.header
         message.chunks = [record.body] if record.body else []
-        message.absent = False
+        message.absent = stays
     return True

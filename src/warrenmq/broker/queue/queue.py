@@ -340,6 +340,10 @@ class Queue(Destination, Delivering, Promised):
             accounts.here(DEAD_LETTERING, -1)
             accounts.left(cause, 1)
 
+    def no_letter(self) -> None:
+        """An entry that was given up turned out to be damaged, and is set aside."""
+        self._kept_accounts().here(DEAD_LETTERING, -1)
+
     def account(self) -> Accounts:
         """What came, what left and what is here. Of a queue that is gone nothing is here."""
         found = Accounts()

@@ -136,8 +136,7 @@ class QuorumQueue(ClassicQueue, LetterKeeper):
         return found
 
     def message_at(self, address: i64, size: i64) -> Message:
-        """What the log has there."""
-        return self._fifo.message_at(address, size, True)
+        return self._fifo.bare_message_at(address, size)
 
     def logged_addresses(self) -> vec[i64]:
         addresses = super().logged_addresses()
@@ -295,9 +294,7 @@ class QuorumQueue(ClassicQueue, LetterKeeper):
     def _to_the_end(self, entry: Entry, failures: int) -> None:
         self._failures.pop(entry.position, None)
         fifo = self._fifo
-        paged = fifo.paged > 0 or fifo.length >= paging.WINDOW
-        if not paged and not paging.recall(self, entry):
-            return
+        paged = entry.message.absent or fifo.paged > 0 or fifo.length >= paging.WINDOW
         position = self.next_position
         self.next_position = position + 1
         message = entry.message

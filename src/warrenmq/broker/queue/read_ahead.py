@@ -14,8 +14,28 @@ from warrenmq.broker.queue.fifo import Fifo
 from warrenmq.broker.queue.queue import Queue
 from warrenmq.broker.services.jobs import Job
 from warrenmq.log.damage import RecordDamaged
+from warrenmq.log.log import Log
 
 PARTS: Final = 32  # pieces of the body read in a turn, each about 256 KiB
+
+
+@final
+class BodyReader:
+    """A very long body in the log, read some at a time."""
+
+    def __init__(self, log: Log, address: i64) -> None:
+        self._log: Final = log
+        self._address: Final = address
+        self._parts: Final = log.body_parts(address)
+        self.pieces: Final[list[bytes]] = []
+
+    def read_some(self) -> bool:
+        """Some more of it; says whether that was all. RecordDamaged when it does not check."""
+        pieces = self.pieces
+        end: i64 = min(len(pieces) + PARTS, len(self._parts))
+        while len(pieces) < end:
+            pieces.append(self._log.read_part(self._address, self._parts[len(pieces)]))
+        return end == len(self._parts)
 
 
 @final
@@ -27,8 +47,7 @@ class ReadAhead(Job):
         self._queue: Final = queue
         self._fifo: Final = fifo
         self._address: Final = address
-        self._parts: Final = queue.broker.log.body_parts(address)
-        self._read: Final[list[bytes]] = []
+        self._reader: Final = BodyReader(queue.broker.log, address)
         queue.hold_back()
         fifo.awaited = address
 
@@ -41,18 +60,14 @@ class ReadAhead(Job):
         return True
 
     def _reads_on(self) -> bool:
-        """Some more of it; says whether there is more still. What is damaged is found again by whoever takes it."""
-        log = self._queue.broker.log
-        end: i64 = min(len(self._read) + PARTS, len(self._parts))
+        """Some more of it; says whether there is more still."""
         try:
-            while len(self._read) < end:
-                self._read.append(log.read_part(self._address, self._parts[len(self._read)]))
+            if not self._reader.read_some():
+                return True
         except RecordDamaged:
-            self._fifo.read_ahead(self._address, None)
+            self._fifo.unreadable(self._address)
             return False
-        if end < len(self._parts):
-            return True
-        self._fifo.read_ahead(self._address, self._read)
+        self._fifo.read_ahead(self._address, self._reader.pieces)
         return False
 
     def subject(self) -> str:
@@ -61,7 +76,7 @@ class ReadAhead(Job):
 
 def reads_ahead(queue: Queue, fifo: Fifo) -> bool:
     """Is the head so long that it is read in turns to come?"""
-    if fifo.paged == 0:
+    if fifo.paged == 0 and fifo.bare == 0:
         return False
     address = fifo.unread_head()
     if address == 0 or len(queue.broker.log.body_parts(address)) == 0:

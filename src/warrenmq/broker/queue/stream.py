@@ -310,11 +310,14 @@ class StreamQueue(ReplayQueue):
             i = start - self._recent_first
             while i < len(self._recent) and count > 0:
                 message = self._recent[i]
+                if message.absent:
+                    break  # its body is in the log alone
                 out.append(self._delivered(message.origin, message.id, message.header(), message.body(), start))
                 start += 1
                 i += 1
                 count -= 1
-            return out
+            if out:
+                return out
         page = self._page_of(start)
         addresses: list[int] = []
         first = start

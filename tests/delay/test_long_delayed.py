@@ -1,0 +1,151 @@
+"""A very long delayed message that is due holds nobody up: its body is not written again, and read some a turn if
+somebody needs it in memory; what is behind it at its exchange waits, other exchanges do not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.limits.gate import advance
+from tests.rules.test_drop_slices import live
+from tests.rules.test_long_bodies import BODY, MIB, PIECE, turns_until_whole
+from tests.rules.test_long_letters import Traffic, bodies, one_turn, traffic_by_turn
+from warrenmq.broker.queue.read_ahead import PARTS
+from warrenmq.testing.core import Core
+from warrenmq.testing.core_client import CoreClient
+from warrenmq.wire.fields import from_python
+
+pytestmark = pytest.mark.pure
+
+
+@pytest.fixture
+def files() -> Traffic:
+    return Traffic()
+
+
+@pytest.fixture
+def core(tmp_path: Path, files: Traffic) -> Core:
+    return Core(tmp_path, files)
+
+
+def later(core: Core, durable: bool, exchange: str = "later", **arguments: object) -> CoreClient:
+    """A delayed exchange to which the queue ``dead`` is bound."""
+    client = core.client()
+    client.declare("dead", durable)
+    wanted = {"x-delayed-type": "fanout"} | {"x-" + key.replace("_", "-"): value for key, value in arguments.items()}
+    client.call("exchange.declare", exchange=exchange, type="x-delayed-message", durable=True, arguments=wanted)
+    client.call("queue.bind", queue="dead", exchange=exchange)
+    return client
+
+
+def send(client: CoreClient, body: bytes, exchange: str = "later", **headers: object) -> None:
+    client.publish(exchange, "", body, delivery_mode=2, headers=from_python({"x-delay": 1000, **headers}))
+
+
+def due(core: Core, files: Traffic) -> list[tuple[int, int]]:
+    files.take()
+    core.clock.set_ms(core.clock.now_ms() + 1000)
+    one_turn(core)
+    return traffic_by_turn(core, files)
+
+
+@pytest.mark.parametrize("durable", [True, False])
+def test_it_is_not_read_unless_it_leaves_the_log_and_then_some_a_turn(
+    core: Core, files: Traffic, durable: bool
+) -> None:
+    client = later(core, durable)
+    for body in (b"before", BODY, b"behind"):
+        send(client, body)
+    core.restart(clean=durable)
+    if not durable:
+        core.client().declare("dead", False)
+        core.client().call("queue.bind", queue="dead", exchange="later")
+    counts = due(core, files)
+    read = [octets for octets, _ in counts]
+    assert sum(written for _, written in counts) < 2 * MIB
+    assert max(read) <= (PARTS + 1) * 2 * PIECE and (sum(read) < MIB) == durable
+    assert core.broker.delay.total() == 0
+    assert bodies(core) == [b"before", BODY, b"behind"]
+    core.restart(clean=False)
+    assert live(core) == 0
+
+
+@pytest.mark.parametrize("way", ["negated", "a repetition", "a dead letter"])
+def test_what_takes_its_place_shares_its_body(core: Core, files: Traffic, way: str) -> None:
+    client = later(core, True, **({"delayed_header": "negate"} if way == "negated" else {}))
+    exchange = "later"
+    headers: dict[str, object] = {}
+    if way == "a repetition":
+        headers = {"x-delay-every": 60_000, "x-delay-count": 2}
+    elif way == "a dead letter":
+        exchange = "nowhere"
+        arguments = {"x-delayed-type": "fanout", "x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dead"}
+        client.call("exchange.declare", exchange=exchange, type="x-delayed-message", durable=True, arguments=arguments)
+    send(client, BODY, exchange, **headers)
+    counts = due(core, files)
+    assert sum(written for _, written in counts) < 2 * MIB
+    assert max(octets for octets, _ in counts) <= (PARTS + 1) * 2 * PIECE
+    core.restart(clean=False)
+    assert bodies(core) == [BODY]
+    if way == "a repetition":
+        advance(core, 60_000)
+        assert bodies(core) == [BODY]
+    core.restart(clean=False)
+    assert live(core) == 0
+
+
+def test_other_exchanges_do_not_wait_for_it(core: Core) -> None:
+    client = later(core, False)
+    client.declare("other", False)
+    arguments = {"x-delayed-type": "fanout"}
+    client.call("exchange.declare", exchange="two", type="x-delayed-message", durable=True, arguments=arguments)
+    client.call("queue.bind", queue="other", exchange="two")
+    send(client, BODY)
+    send(client, b"quick", "two")
+    core.clock.set_ms(core.clock.now_ms() + 1000)
+    for _ in range(2):
+        one_turn(core)
+    assert core.broker.services.jobs.busy() and core.ready("dead") == 0
+    assert core.ready("other") == 1
+    turns_until_whole(core)
+    assert bodies(core) == [BODY]
+
+
+@pytest.mark.parametrize("end", ["cancelled", "its exchange is deleted"])
+def test_one_that_goes_while_it_is_read_is_read_no_further(core: Core, files: Traffic, end: str) -> None:
+    client = later(core, False)
+    send(client, BODY, **{"x-delay-id": "mine"})
+    core.clock.set_ms(core.clock.now_ms() + 1000)
+    one_turn(core)
+    assert core.broker.services.jobs.busy()
+    if end == "cancelled":
+        client.publish("later", "", b"", headers=from_python({"x-delay-cancel": "mine"}))
+    else:
+        client.call("exchange.delete", exchange="later")
+    files.take()
+    assert sum(octets for octets, _ in traffic_by_turn(core, files)) < MIB
+    assert core.ready("dead") == 0 and core.broker.delay.total() == 0
+    core.restart(clean=False)
+    assert live(core) == 0
+
+
+def test_another_time_for_it_costs_no_body(core: Core, files: Traffic) -> None:
+    client = later(core, True)
+    send(client, BODY)
+    exchange = core.broker.vhosts["/"].exchanges["later"]
+    schedule = core.broker.delay.schedule_of(exchange)
+    assert schedule is not None
+    ((planned, key),) = schedule.index.after(-1, 0, 1)
+    files.take()
+    core.broker.begin_turn()
+    assert core.broker.delay.reschedule(schedule, planned, key, planned + 500)
+    core.broker.end_turn()
+    core.log.flush()
+    read, written = files.take()
+    assert read < MIB and written < 2 * MIB
+    core.restart(clean=False)
+    advance(core, 1000)
+    assert core.ready("dead") == 0
+    advance(core, 500)
+    assert bodies(core) == [BODY]
