@@ -11,6 +11,7 @@ would show write one message at a time; then both are the same.
 from __future__ import annotations
 
 import random
+import time
 import uuid
 from collections.abc import Callable
 from decimal import Decimal
@@ -313,3 +314,54 @@ def test_random_writers_and_readers_see_the_same_stream(
         return found
 
     alike(warren, rabbitmq, script)
+
+
+@pytest.mark.parametrize("requeue", [True, False])
+def test_a_refusal_over_several_queues_goes_by_their_names_up_to_the_first_stream(
+    warren: RunningBroker, rabbitmq: RunningBroker, requeue: bool
+) -> None:
+    name = f"mixed-{uuid.uuid4().hex[:8]}"
+    kinds = {"a": "classic", "b": "stream", "c": "stream", "d": "classic"}
+    letters = {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": f"{name}-dead"}
+    found = []
+    for broker in (warren, rabbitmq):
+        with Connection(broker.url, timeout=60) as connection:
+            channel = connection.channel()
+            channel.queue_declare(f"{name}-dead", durable=True)
+            channel.confirm_select()
+            for letter, kind in kinds.items():
+                arguments = {"x-queue-type": kind} | (letters if kind == "classic" else {})
+                channel.queue_declare(f"{name}-{letter}", durable=True, arguments=arguments)
+                channel.basic_publish("", f"{name}-{letter}", b"x", Properties(delivery_mode=2))
+            assert channel.wait_for_confirms(60) == []
+            channel.basic_qos(10)
+            for letter in reversed(kinds):
+                wanted = {"x-stream-offset": "first"} if kinds[letter] == "stream" else {}
+                channel.basic_consume(f"{name}-{letter}", letter, arguments=wanted)
+                got: list[Message] = []
+                while not got:
+                    got = channel.receive(60)
+            said: list[object] = [told(name, partial(refuse_all, channel, requeue))]
+        said.append(counted(broker, name))
+        found.append(said)
+    assert found[0] == found[1]
+
+
+def refuse_all(channel: Channel, requeue: bool) -> None:
+    channel.basic_nack(0, multiple=True, requeue=requeue)
+    channel.basic_qos(1)
+
+
+def counted(broker: RunningBroker, name: str) -> list[int]:
+    """How many wait in the classic queues, once what was refused is back or dead."""
+    with Connection(broker.url, timeout=60) as connection:
+        channel = connection.channel()
+        deadline = time.monotonic() + 60
+        while True:
+            counts = [
+                channel.queue_declare(f"{name}-{letter}", passive=True).int("message_count")
+                for letter in ("a", "d", "dead")
+            ]
+            if sum(counts) == 2 or time.monotonic() > deadline:
+                return counts
+            time.sleep(0.05)

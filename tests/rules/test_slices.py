@@ -384,3 +384,41 @@ def test_exclusive_queues_go_with_their_connection_a_bounded_number_a_turn(core:
         advance(core, 1)
     client._collect()
     assert [got.name for got in client.take()] == (["connection.close-ok"] if way == "connection.close" else [])
+
+
+@pytest.mark.parametrize("requeue", [True, False])
+@pytest.mark.parametrize("count", [2, 300], ids=["few", "many"])
+def test_a_refusal_goes_by_the_names_of_the_queues_up_to_the_first_stream(
+    core: Core, count: int, requeue: bool
+) -> None:
+    client = core.client()
+    client.declare("dead", False, {})
+    for name in ("a!", "d"):
+        client.declare(name, False, {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dead"})
+    for name in ("a", "b"):
+        client.declare(name, True, {"x-queue-type": "stream"})
+    client.send("basic.qos", prefetch_count=1000)
+    for name in ("d", "b", "a", "a!"):
+        publish(client, name, range(count))
+        offset = {"x-stream-offset": "first"} if name in ("a", "b") else {}
+        client.send("basic.consume", queue=name, arguments=offset)
+        core.log.flush()
+        core.turn()
+    client.take()
+    client.send("basic.nack", delivery_tag=0, multiple=True, requeue=requeue)
+    core.settle()
+    (close,) = [got for got in client.take() if got.name == "connection.close"]
+    assert "stream queues queue 'a' in vhost" in str(close["reply_text"])
+    assert (core.ready("a!"), core.ready("d"), core.ready("dead")) == (count, count, 0)
+    client = core.client()
+    client.declare("0", False, {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dead"})
+    client.send("basic.qos", prefetch_count=1000)
+    publish(client, "0", range(count))
+    for name in ("a", "0"):
+        offset = {"x-stream-offset": "first"} if name in ("a", "b") else {}
+        client.send("basic.consume", queue=name, arguments=offset)
+        core.log.flush()
+        core.turn()
+    client.send("basic.nack", delivery_tag=0, multiple=True, requeue=requeue)
+    core.settle()
+    assert core.ready("0") + core.ready("dead") == count and core.ready("dead") == (0 if requeue else count)

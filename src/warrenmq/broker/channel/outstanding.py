@@ -17,7 +17,7 @@ from warrenmq.broker.channel.consumers import Consumers
 from warrenmq.broker.channel.counts import Counts
 from warrenmq.broker.channel.late_tags import LateTags
 from warrenmq.broker.channel.lateness import Watch
-from warrenmq.broker.channel.settling import FEW, GiveBack, Settle, Settler, in_groups, queues_of
+from warrenmq.broker.channel.settling import FEW, GiveBack, Settle, Settler, grouped, in_groups, queues_of
 from warrenmq.broker.channel.transaction import NACK_OR_REJECT
 from warrenmq.broker.queue.queue import Entry, Queue
 from warrenmq.broker.services.jobs import Jobs, Waiting
@@ -77,10 +77,8 @@ class Outstanding(Settler):
             entries = [entry]
         if self._few(entries):
             self.refuse(entries, requeue)
-        elif requeue:
-            self._give_back_many(entries, NACK_OR_REJECT)
         else:
-            self._discard_many(entries)
+            self._refuse_many(entries, requeue, NACK_OR_REJECT)
 
     def recover(self) -> None:
         """Everything outstanding goes back."""
@@ -88,7 +86,7 @@ class Outstanding(Settler):
         if self._few(entries):
             self.refuse(entries, True, "basic.recover")
         else:
-            self._give_back_many(entries, "basic.recover")
+            self._refuse_many(entries, True, "basic.recover")
 
     def abandon(self) -> None:
         """The channel is over: everything outstanding goes back."""
@@ -163,31 +161,20 @@ class Outstanding(Settler):
     def refuse(self, entries: list[Entry], requeue: bool, method: str = NACK_OR_REJECT) -> None:
         """nack or reject: back to their queues, or discarded there; oldest first in the list.
 
-        As in RabbitMQ one (queue, consumer) after the other, each queue serving its consumers before the next comes.
+        As in RabbitMQ one (queue, consumer) after the other, each queue serving its consumers before the next comes,
+        up to a queue that takes nothing back.
         """
-        if len(entries) > 1:
-            groups: dict[tuple[str, str], list[Entry]] = {}
-            for entry in entries:
-                consumer = entry.consumer
-                groups.setdefault((entry.queue.name.name, "" if consumer is None else consumer.tag), []).append(entry)
+        stop = _stopping(entries, method)
+        refused = _before(stop, entries)
+        groups = [refused] if len(refused) == 1 else grouped(refused)
+        for group in groups:
+            self._refuse_group(group, requeue)
             if len(groups) > 1:
-                for group in groups.values():
-                    self._check_refusal(group[0].queue, entries, method)
-                for key in sorted(groups):
-                    self._refuse_group(groups[key], requeue)
-                    self._turn.settle_down()
-                return
-        if entries:
-            self._check_refusal(entries[0].queue, entries, method)
-            self._refuse_group(entries, requeue)
-
-    def _check_refusal(self, queue: Queue, entries: list[Entry], method: str) -> None:
-        """Where a queue takes nothing back the connection ends; what was to be refused goes back as at any end."""
-        problem = queue.refusal_problem(method)
-        if problem:
-            for entry in entries:
+                self._turn.settle_down()
+        if stop is not None:
+            for entry in _from(stop, entries):
                 self._refuse_group([entry], True)
-            raise AmqpError(NOT_IMPLEMENTED, problem)
+            raise _refusal(stop, method)
 
     def _refuse_group(self, entries: list[Entry], requeue: bool) -> None:
         for entry in entries:
@@ -213,21 +200,40 @@ class Outstanding(Settler):
 
     # -- very many, a slice a turn -------------------------------------------------------------------------------
 
-    def _discard_many(self, entries: list[Entry]) -> None:
-        """What ``refuse`` does without ``requeue``, in its order."""
-        for queue in queues_of(entries):
-            self._check_many(queue, entries, NACK_OR_REJECT)
-        self._jobs.add(Settle(self, self._client, self._turn, in_groups(entries), True))
+    def _refuse_many(self, entries: list[Entry], requeue: bool, method: str) -> None:
+        """What ``refuse`` does."""
+        stop = _stopping(entries, method)
+        refused = _before(stop, entries)
+        if requeue and refused:
+            self._jobs.add(GiveBack(self, self._client, self._turn, refused, queues_of(refused)))
+        elif refused:
+            self._jobs.add(Settle(self, self._client, self._turn, in_groups(refused), True))
+        if stop is not None:
+            self._jobs.add(GiveBack(self, None, self._turn, _from(stop, entries)))
+            raise _refusal(stop, method)
 
-    def _give_back_many(self, entries: list[Entry], method: str) -> None:
-        """What ``refuse`` does with ``requeue``."""
-        queues = queues_of(entries)
-        for queue in queues:
-            self._check_many(queue, entries, method)
-        self._jobs.add(GiveBack(self, self._client, self._turn, entries, queues))
 
-    def _check_many(self, queue: Queue, entries: list[Entry], method: str) -> None:
-        problem = queue.refusal_problem(method)
-        if problem:
-            self._jobs.add(GiveBack(self, None, self._turn, entries))
-            raise AmqpError(NOT_IMPLEMENTED, problem)
+def _stopping(entries: list[Entry], method: str) -> Queue | None:
+    """Of their queues the first, by name, that takes nothing back: there the connection ends, and what is not refused
+    by then goes back as at any end."""
+    if len(entries) == 1:
+        queue = entries[0].queue
+        return queue if queue.refusal_problem(method) else None
+    for queue in queues_of(entries):
+        if queue.refusal_problem(method):
+            return queue
+    return None
+
+
+def _before(stop: Queue | None, entries: list[Entry]) -> list[Entry]:
+    if stop is None:
+        return entries
+    return [entry for entry in entries if entry.queue.name.name < stop.name.name]
+
+
+def _from(stop: Queue, entries: list[Entry]) -> list[Entry]:
+    return [entry for entry in entries if entry.queue.name.name >= stop.name.name]
+
+
+def _refusal(stop: Queue, method: str) -> AmqpError:
+    return AmqpError(NOT_IMPLEMENTED, stop.refusal_problem(method))
