@@ -62,6 +62,33 @@ def unpack_keys(packed: bytes) -> list[str]:
     return keys
 
 
+@final
+class Cutting:
+    """A body in memory, however it came, in pieces of about one size."""
+
+    def __init__(self, chunks: list[bytes], size: i64) -> None:
+        self._chunks: Final = chunks
+        self._size: Final = size
+        self._next: i64 = 0  # the chunk that is next ...
+        self._offset: i64 = 0  # ... and how much of it has been taken
+
+    def next(self) -> bytes:
+        """The next piece, b"" when there is none: about ``size`` octets, twice as many at most."""
+        held: list[bytes] = []
+        taken: i64 = 0
+        while self._next < len(self._chunks) and taken < self._size:
+            chunk = self._chunks[self._next]
+            rest = len(chunk) - self._offset
+            more = self._size if rest > 2 * self._size else rest
+            held.append(chunk if more == len(chunk) else chunk[self._offset : self._offset + more])
+            self._offset += more
+            if more == rest:
+                self._next += 1
+                self._offset = 0
+            taken += more
+        return held[0] if len(held) == 1 else b"".join(held)
+
+
 # Nothing a message holds leads back to it, so it needs no part in garbage collection: less memory, and millions of them
 # are not looked at.
 @final

@@ -2,7 +2,7 @@
 
 Duty: put a message away, get it back, forget it. Never synced, removed at every start, so a spilled message is exactly
 as durable as one in memory. Space goes back a file at a time, when nothing in it is held any more. A handle is
-``file << 32 | offset`` and never 0.
+``file << 32 | offset`` and never 0. A long body may come and go piece by piece, each of which is a record of its own.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import errno
 from typing import Final, final
 
 from librt.strings import BytesWriter, read_i32_le, read_i64_le, write_i32_le, write_i64_le
+from librt.vecs import vec
 from mypy_extensions import i32, i64
 
 from warrenmq.log.damage import RecordDamaged
@@ -55,6 +56,7 @@ class TransientStore:
         self.files: Final = files
         self.file_bytes: Final = file_bytes
         self.open_files: dict[int, SpillFile] = {}
+        self._parts: dict[int, vec[i64]] = {}  # of messages whose bodies came piece by piece: the pieces' handles
         self.current: SpillFile | None = None
         self.next_number: i64 = 1
         self.buffer: BytesWriter = BytesWriter()  # the end of the current file
@@ -113,6 +115,25 @@ class TransientStore:
         spill.held += 1
         return handle
 
+    def put_piece(self, data: bytes) -> i64:
+        """A piece of a long body, for ``put_long``."""
+        return self.put(0, b"", data, "", b"", 0)
+
+    def put_long(
+        self, message_id: i64, header: bytes, pieces: vec[i64], exchange: str, routing_keys: bytes, flags: i64
+    ) -> i64:
+        """The message whose body these pieces are; they go with it."""
+        handle = self.put(message_id, header, b"", exchange, routing_keys, flags)
+        self._parts[handle] = pieces
+        return handle
+
+    def body_parts(self, handle: i64) -> vec[i64]:
+        """The pieces of a long body, none for a message that was put away whole."""
+        return self._parts.get(handle, vec[i64]())
+
+    def read_part(self, piece: i64) -> bytes:
+        return self.get_head(piece).body
+
     def _head(
         self,
         handle: i64,
@@ -153,6 +174,16 @@ class TransientStore:
             raise RecordDamaged(f"a spilled message cannot be read: {error.strerror}") from None
 
     def get(self, handle: i64) -> StoredMessage:
+        message = self.get_head(handle)
+        if self._parts and handle in self._parts:
+            body = b"".join([self.read_part(piece) for piece in self._parts[handle]])
+            return StoredMessage(
+                message.message_id, message.header, body, message.exchange, message.routing_keys, message.flags
+            )
+        return message
+
+    def get_head(self, handle: i64) -> StoredMessage:
+        """Without a body that came in pieces."""
         spill = self.open_files.get(handle >> 32)
         if spill is None:
             raise LogError(f"spilled message {handle:#x} is gone")
@@ -180,6 +211,12 @@ class TransientStore:
 
     def free(self, handle: i64) -> None:
         """Nobody needs it any more. The last one takes its file along."""
+        if self._parts:
+            for piece in self._parts.pop(handle, vec[i64]()):
+                self._free(piece)
+        self._free(handle)
+
+    def _free(self, handle: i64) -> None:
         spill = self.open_files.get(handle >> 32)
         if spill is None:
             return
@@ -206,5 +243,6 @@ class TransientStore:
             self.files.close(spill.descriptor)
             self.files.unlink(f"{self.folder}/{PREFIX}{spill.number:010d}")
         self.open_files.clear()
+        self._parts.clear()
         self.current = None
         self.buffer.truncate(0)

@@ -79,7 +79,7 @@ class ReadDue(Job):
         self._schedule: Final = schedule
         self._due: Final = due
         self._key: Final = key
-        self._reader: Final = BodyReader(schedule.broker.log, key)
+        self._reader: Final = BodyReader(schedule.broker, key)
         schedule.reading = key
         schedule.body = None
 

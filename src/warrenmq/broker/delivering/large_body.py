@@ -12,6 +12,7 @@ from typing import Final, final
 
 from mypy_extensions import i64
 
+from warrenmq.broker.message import Cutting
 from warrenmq.log.log import Log
 
 LARGE: Final = 256 << 10  # longer bodies are logged in pieces of about this size
@@ -87,36 +88,18 @@ class LoggedAhead(BodyInLog):
     def __init__(self, log: Log, chunks: list[bytes]) -> None:
         self._log: Final = log
         self._chunks: Final = chunks
+        self._cutting: Final = Cutting(chunks, LARGE)
         self._handle: i64 = log.begin_body()
-        self._next: i64 = 0  # the chunk that is next ...
-        self._offset: i64 = 0  # ... and how much of it the log has
 
     def log_some(self, octets: i64) -> bool:
         """About so much more; says whether the log has all of it."""
-        chunks = self._chunks
-        held: list[bytes] = []
-        size: i64 = 0
-        while self._next < len(chunks) and octets > 0:
-            chunk = chunks[self._next]
-            rest = len(chunk) - self._offset
-            taken = LARGE if rest > 2 * LARGE else rest
-            held.append(chunk if taken == len(chunk) else chunk[self._offset : self._offset + taken])
-            self._offset += taken
-            if taken == rest:
-                self._next += 1
-                self._offset = 0
-            octets -= taken
-            size += taken
-            if size >= LARGE:
-                self._put(held)
-                held = []
-                size = 0
-        if held:
-            self._put(held)
-        return self._next == len(chunks)
-
-    def _put(self, pieces: list[bytes]) -> None:
-        self._log.body_chunk(self._handle, pieces[0] if len(pieces) == 1 else b"".join(pieces))
+        while octets > 0:
+            piece = self._cutting.next()
+            if not piece:
+                return True
+            self._log.body_chunk(self._handle, piece)
+            octets -= len(piece)
+        return False
 
     def take(self, chunks: list[bytes]) -> i64:
         """It is used up then."""

@@ -130,11 +130,10 @@ class Line(Unsettled):
         self._way = way
         if way is None:
             return
-        log = self._queue.broker.log
         if is_read_first(way, message):
-            self._reader = BodyReader(log, message.address)
+            self._reader = BodyReader(self._queue.broker, message.address)
         elif is_logged_first(way, self._queue, message):
-            self._ahead = LoggedAhead(log, way.dead.pieces())
+            self._ahead = LoggedAhead(self._queue.broker.log, way.dead.pieces())
 
     def _lost(self, message: Message) -> bool:
         """Its queue was deleted, and the log has let go of the body."""

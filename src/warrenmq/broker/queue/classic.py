@@ -34,9 +34,10 @@ from warrenmq.broker.queue.limits import Limits
 from warrenmq.broker.queue.office import DeadLetterOffice, GivesUp
 from warrenmq.broker.queue.order import Order
 from warrenmq.broker.queue.page import MOVED, PERSISTENT
-from warrenmq.broker.queue.paging import SMALL_WINDOW, WINDOW, WINDOW_BYTES
+from warrenmq.broker.queue.paging import LONG, SMALL_WINDOW, WINDOW, WINDOW_BYTES
 from warrenmq.broker.queue.place import Place
 from warrenmq.broker.queue.promise import Promise
+from warrenmq.broker.queue.put_away import PutAway
 from warrenmq.broker.queue.queue import Consumer, Declaration, Entry, Queue, Realm
 from warrenmq.broker.queue.queue_expiry import QueueExpiry
 from warrenmq.broker.queue.read_ahead import reads_ahead
@@ -173,13 +174,21 @@ class ClassicQueue(Queue, GivesUp):
                 self._expiry.arm()
 
     def _page_out(self, fifo: Fifo, message: Message, position: i64, expires_at: i64) -> None:
-        """Keep only where the content is; what no disk takes keeps its content in memory."""
-        try:
-            address = paging.address_of(self, message)
-        except OSError:
+        """Keep only where the content is. What no disk takes keeps its content in memory, and a very long body stays
+        there until the transient store has it."""
+        address: i64 = 0
+        later = message.size > LONG and not self.holds(message)
+        if not later:
+            try:
+                address = paging.address_of(self, message)
+            except OSError:
+                pass
+        if address == 0:
             entry = Entry(message, self, position)
             entry.expires_at = expires_at
             fifo.push_resident(entry)
+            if later:
+                self.broker.jobs.add(PutAway(self, fifo, entry))
             return
         flags: i64 = (PERSISTENT if message.persistent else 0) | (MOVED if message.moved else 0)
         fifo.push_packed(address, position, message.size, flags, expires_at)

@@ -82,6 +82,24 @@ class Fifo:
         self._resident[entry.position] = entry
         self.push_packed(0, entry.position, entry.message.size, 0, entry.expires_at)
 
+    def is_resident(self, position: i64) -> bool:
+        return int(position) in self._resident
+
+    def put_away(self, entry: Entry, address: i64) -> None:
+        """The transient store has taken what no disk had: from now on it is as others in pages."""
+        message = entry.message
+        flags: i64 = (PERSISTENT if message.persistent else 0) | (MOVED if message.moved else 0)
+        for page in self._pages[self._first_page :]:
+            count: i64 = len(page.addresses)
+            if count > page.start and page.position(count - 1) >= entry.position:
+                i = page.start
+                while page.position(i) != entry.position:
+                    i += 1
+                page.addresses[i] = address
+                page.metas[i] = message.size << 8 | flags
+                break
+        del self._resident[entry.position]
+
     def peek(self) -> Entry | None:
         if self._returned.count and self._is_whole():
             return self._returned.next()
@@ -273,7 +291,8 @@ class Fifo:
             return 0
         page = self._pages[self._first_page]
         address = page.addresses[page.start]
-        return address if address > 0 and page.metas[page.start] >> 8 > paging.LONG and address != self._ahead else 0
+        unread = address != 0 and page.metas[page.start] >> 8 > paging.LONG and address != self._ahead
+        return address if unread else 0
 
     def read_ahead(self, address: i64, pieces: list[bytes] | None) -> None:
         """The body at this address has been read, or cannot be."""
@@ -300,7 +319,10 @@ class Fifo:
         pieces = self._ahead_pieces if address == self._ahead else None
         self._ahead = 0
         self._ahead_pieces = None
-        return self._queue.broker.log.read_parts(address) if pieces is None else pieces
+        if pieces is None:
+            broker = self._queue.broker
+            pieces = [paging.read_part(broker, address, part) for part in paging.parts_of(broker, address)]
+        return pieces
 
     def lease_head(self, lease: Lease, priority: i64) -> None:
         """Move the oldest entry to a lease; what is in memory only goes to the transient store."""
@@ -374,7 +396,7 @@ class Fifo:
             if page.addresses[i]:
                 addresses.append(page.addresses[i])
             i += 1
-        if size > PAGE_IN_BYTES and len(addresses) == 1 and addresses[0] > 0:
+        if size > PAGE_IN_BYTES and len(addresses) == 1 and len(paging.parts_of(self._queue.broker, addresses[0])):
             large = self._large(page, start)
             self._items = [] if large is None else [large]
             self._head = 0
@@ -438,11 +460,14 @@ class Fifo:
         page.start = i + 1
         if page.start == len(page.addresses):
             self._next_page()
+        address = page.addresses[i]
         try:
-            message = self._message_at(page.addresses[i], meta >> 8, (meta & PERSISTENT) != 0)
+            message = self._message_at(address, meta >> 8, (meta & PERSISTENT) != 0)
         except RecordDamaged:
             self._set_aside(page, i)
             return None
+        if address < 0:
+            self._queue.broker.transient.free(-address)
         if (meta & MOVED) != 0:
             self._mark_moved(message)
         entry = Entry(message, self._queue, page.position(i))
@@ -459,7 +484,7 @@ class Fifo:
             message.batch = log.batch
 
     def _message_at(self, address: i64, size: i64, persistent: bool) -> Message:
-        """A message read from the log; a long body stays in pieces. RecordDamaged when it does not check."""
+        """A message read from disk; a long body stays in pieces. RecordDamaged when it does not check."""
         message = self.bare_message_at(address, size, persistent)
         if message.absent:
             message.chunks = self._pieces(address)
@@ -467,10 +492,11 @@ class Fifo:
         return message
 
     def bare_message_at(self, address: i64, size: i64, persistent: bool = True) -> Message:
-        """The same, but a long body stays in the log."""
-        log = self._queue.broker.log
-        message = self._message(log.read_head(address), address, persistent)
-        if len(log.body_parts(address)) == 0:
+        """The same, but a long body stays there."""
+        broker = self._queue.broker
+        record = broker.log.read_head(address) if address > 0 else broker.transient.get_head(-address)
+        message = self._message(record, address, persistent)
+        if len(paging.parts_of(broker, address)) == 0:
             return message
         bare = message_from(message.origin, message.id, message.header(), [], size, message.persistent)
         bare.address = message.address

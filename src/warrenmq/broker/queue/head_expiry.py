@@ -15,6 +15,7 @@ from warrenmq.broker.queue.fifo import Fifo
 from warrenmq.broker.queue.office import GivesUp
 from warrenmq.broker.queue.order import Order
 from warrenmq.broker.queue.queue import Queue
+from warrenmq.broker.queue.read_ahead import reads_ahead
 from warrenmq.broker.services.timers import Timer
 from warrenmq.log.causes import EXPIRED
 
@@ -79,7 +80,12 @@ class HeadExpiry(Timer):
                     broker.timers.arm(self, broker.turn.now)
                     return
                 least -= 1
-            if buried and not fifo.unread_head():
+            unread = fifo.unread_head()
+            if buried and unread < 0:  # what is in the log is not read for its letter
+                if reads_ahead(queue, fifo):
+                    return  # when it is read, this goes on
+                unread = 0
+            if buried and unread == 0:
                 head = fifo.peek()
                 if head is None or head.expires_at != expires_at:
                     continue  # what stood here is damaged, and set aside

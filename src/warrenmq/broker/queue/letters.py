@@ -81,7 +81,7 @@ class ReadLetter(Job):
         self._letters: Final = letters
         self._letter: Final = letter
         self._message: Final = message
-        self._reader: Final = BodyReader(letters.queue.broker.log, letter.address)
+        self._reader: Final = BodyReader(letters.queue.broker, letter.address)
         self._begun: bool = False
 
     def step(self) -> bool:

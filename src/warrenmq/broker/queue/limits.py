@@ -14,6 +14,7 @@ from warrenmq.broker.queue.head_expiry import HeadExpiry
 from warrenmq.broker.queue.office import GivesUp
 from warrenmq.broker.queue.order import Order
 from warrenmq.broker.queue.queue import Queue
+from warrenmq.broker.queue.read_ahead import reads_ahead
 from warrenmq.broker.services.jobs import Job
 from warrenmq.log.causes import LIMIT
 
@@ -65,7 +66,7 @@ class Limits:
         queue = self.queue
         turn = queue.broker.turn
         s = queue.settings
-        buried = s.dead_letter_exchange is not None  # else nobody needs what is dropped: it is not read. Nor if long
+        buried = s.dead_letter_exchange is not None  # else nobody needs what is dropped: it is not read
         while queue.ready > 0 and (
             (s.max_length >= 0 and queue.ready > s.max_length) or (s.max_bytes >= 0 and queue.ready_bytes > s.max_bytes)
         ):
@@ -74,7 +75,12 @@ class Limits:
                     return False
                 least -= 1
             fifo = self._order.first()  # its head: delivered next
-            entry = fifo.pop() if buried and not fifo.unread_head() else fifo.pop_unread()
+            unread = fifo.unread_head()
+            if buried and unread < 0:  # what is in the log is not read for its letter
+                if reads_ahead(queue, fifo):
+                    return False
+                unread = 0
+            entry = fifo.pop() if buried and unread == 0 else fifo.pop_unread()
             if entry is None:
                 return True
             self._order.gave_up(entry)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from librt.vecs import vec
 from mypy_extensions import i64
 
 from warrenmq.broker.message import Message
@@ -67,6 +68,16 @@ def read(broker: Services, addresses: list[i64]) -> list[StoredMessage | None]:
         except RecordDamaged:
             out.append(None)
     return out
+
+
+def parts_of(broker: Services, address: i64) -> vec[i64]:
+    """The pieces of a long body; none for one that is read at once."""
+    return broker.log.body_parts(address) if address > 0 else broker.transient.body_parts(-address)
+
+
+def read_part(broker: Services, address: i64, part: i64) -> bytes:
+    """One of them. RecordDamaged when it does not check."""
+    return broker.log.read_part(address, part) if address > 0 else broker.transient.read_part(part)
 
 
 # -- what is with consumers --------------------------------------------------------------------------------------

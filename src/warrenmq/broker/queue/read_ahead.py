@@ -11,22 +11,23 @@ from typing import Final, final
 from mypy_extensions import i64
 
 from warrenmq.broker.queue.fifo import Fifo
+from warrenmq.broker.queue.paging import parts_of, read_part
 from warrenmq.broker.queue.queue import Queue
 from warrenmq.broker.services.jobs import Job
+from warrenmq.broker.services.services import Services
 from warrenmq.log.damage import RecordDamaged
-from warrenmq.log.log import Log
 
 PARTS: Final = 32  # pieces of the body read in a turn, each about 256 KiB
 
 
 @final
 class BodyReader:
-    """A very long body in the log, read some at a time."""
+    """A very long body in the log, or in the transient store (its address is negative then), read some at a time."""
 
-    def __init__(self, log: Log, address: i64) -> None:
-        self._log: Final = log
+    def __init__(self, services: Services, address: i64) -> None:
+        self._services: Final = services
         self._address: Final = address
-        self._parts: Final = log.body_parts(address)
+        self._parts: Final = parts_of(services, address)
         self.pieces: Final[list[bytes]] = []
 
     def read_some(self) -> bool:
@@ -34,7 +35,7 @@ class BodyReader:
         pieces = self.pieces
         end: i64 = min(len(pieces) + PARTS, len(self._parts))
         while len(pieces) < end:
-            pieces.append(self._log.read_part(self._address, self._parts[len(pieces)]))
+            pieces.append(read_part(self._services, self._address, self._parts[len(pieces)]))
         return end == len(self._parts)
 
 
@@ -47,7 +48,7 @@ class ReadAhead(Job):
         self._queue: Final = queue
         self._fifo: Final = fifo
         self._address: Final = address
-        self._reader: Final = BodyReader(queue.broker.log, address)
+        self._reader: Final = BodyReader(queue.broker, address)
         queue.hold_back()
         fifo.awaited = address
 
@@ -79,7 +80,7 @@ def reads_ahead(queue: Queue, fifo: Fifo) -> bool:
     if fifo.paged == 0 and fifo.bare == 0:
         return False
     address = fifo.unread_head()
-    if address == 0 or len(queue.broker.log.body_parts(address)) == 0:
+    if address == 0 or len(parts_of(queue.broker, address)) == 0:
         return False
     if address == fifo.awaited:
         return True
