@@ -572,6 +572,70 @@ def returned_body(target: Target) -> Attack:
     return strike
 
 
+def buried(target: Target, durable: bool) -> Attack:
+    """A long body waits in a queue that loses it to a durable one when its limit comes."""
+    channel = target.connect().channel()
+    channel.queue_declare("dead", durable=True)
+    arguments = {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dead"}
+    channel.queue_declare("q", durable=durable, arguments=arguments)
+    channel.confirm_select()
+    channel.basic_publish("", "q", bytes(target.count(512 << 20)), Properties(delivery_mode=2))
+    channel.wait_for_confirms(600)
+    wanted = {"pattern": "^q$", "definition": {"max-length": 0}}
+
+    def strike() -> None:
+        target.api.checked("PUT", "/policies/%2F/limit", wanted)
+        target.until("dead", 1)
+
+    return strike
+
+
+@attack("a persistent body of 512 MB becomes a dead letter in a durable queue")
+def buried_body(target: Target) -> Attack:
+    return buried(target, True)
+
+
+@attack("the same, from a queue that is not durable")
+def buried_transient_body(target: Target) -> Attack:
+    return buried(target, False)
+
+
+@attack("a delayed body of 512 MB is due, for a queue that is not durable")
+def delayed_body(target: Target) -> Attack:
+    channel = target.connect().channel()
+    channel.exchange_declare("d", "x-delayed-message", durable=True, arguments={"x-delayed-type": "fanout"})
+    channel.queue_declare("q")
+    channel.queue_bind("q", "d")
+    channel.confirm_select()
+    headers = from_python({"x-delay": max(5_000, int(30_000 * target.scale))})
+    channel.basic_publish("d", "", bytes(target.count(512 << 20)), Properties(delivery_mode=2, headers=headers))
+    channel.wait_for_confirms(600)
+    return lambda: target.until("q", 1)
+
+
+@attack("a transient body of 256 MB has to leave memory, and is delivered to somebody who reads")
+def spilled_body(target: Target) -> Attack:
+    channel = target.connect().channel()
+    channel.queue_declare("q")
+    channel.confirm_select()
+    content = bytes(target.count(256 << 20))
+    channel.basic_publish("", "q", content)
+    channel.wait_for_confirms(600)
+    limits = f"/nodes/{target.api.get('/nodes')[0]['name']}/limits"
+    target.api.checked("PUT", limits, {"memory_limit": 2 * len(content) + (100 << 20)})  # which is half full now
+    time.sleep(1.5)  # longer than the broker takes between two looks
+
+    def strike() -> None:
+        channel.basic_publish("", "q", content)
+        channel.wait_for_confirms(600)
+        channel.basic_consume("q", no_ack=True)
+        got = 0
+        while got < 2:
+            got += len(channel.receive(600))
+
+    return strike
+
+
 # --- measuring
 
 

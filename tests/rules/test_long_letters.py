@@ -14,6 +14,7 @@ from tests.rules.test_long_bodies import BODY, MIB, PIECE, Reads, turns_until_wh
 from warrenmq.broker.delivering.line import AT_ONCE
 from warrenmq.broker.queue.paging import LONG, WINDOW
 from warrenmq.broker.queue.read_ahead import PARTS
+from warrenmq.broker.services.jobs import MOST_UNWRITTEN
 from warrenmq.testing.core import Core
 from warrenmq.testing.core_client import CoreClient, Got
 
@@ -168,6 +169,29 @@ def test_letters_behind_a_long_one_are_in_their_queue_until_they_are_handed_over
     core.restart(clean=False)
     assert (core.ready("q"), core.ready("dead")) == (0, 2)
     assert bodies(core) == [b"behind", BODY]
+
+
+def test_no_more_of_it_waits_for_a_slow_disk_than_a_bound(tmp_path: Path) -> None:
+    core = Core(tmp_path, held=True)
+    client = core.client()
+    client.declare("q", False, LETTERS)
+    client.declare("dead", True, {})
+    client.publish("", "q", BODY * 2, delivery_mode=2)
+    client.send("basic.get", queue="q")
+    client.send("basic.nack", delivery_tag=0, multiple=True, requeue=False)
+    for _ in range(20):
+        core.clock.set_ms(core.clock.now_ms() + 1)
+        core.broker.begin_turn()
+        core.broker.run_timers()
+        core.broker.end_turn()
+        assert core.log.current.size() < MOST_UNWRITTEN + AT_ONCE + MIB
+    assert core.broker.services.jobs.busy()
+    while core.broker.services.jobs.busy():
+        core.commit()
+        one_turn(core)
+        core.clock.set_ms(core.clock.now_ms() + 1)
+    core.commit()
+    assert core.ready("dead") == 1
 
 
 def test_a_broker_that_stops_meanwhile_hands_them_over_first(core: Core) -> None:

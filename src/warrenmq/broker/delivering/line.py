@@ -120,7 +120,9 @@ class Line(Unsettled):
             self._begin(message, cause)
         if self._reader is not None:
             return self._lost(message) or self._reader.read_some()
-        return self._ahead is None or self._ahead.log_some(AT_ONCE)
+        if self._ahead is None:
+            return True
+        return self._queue.broker.jobs.may_log() and self._ahead.log_some(AT_ONCE)
 
     def _begin(self, message: Message, cause: i64) -> None:
         self._begun = True

@@ -431,6 +431,8 @@ class ClassicQueue(Queue, GivesUp):
     def stop(self) -> None:
         self.leases.note("queue_deleted_with_leases")
         self.left(DELETED, self.account().all_here())
+        accounts = self._kept_accounts()
+        accounts.here(DEAD_LETTERING, -accounts.in_place(DEAD_LETTERING))  # what is on its way out counts as deleted
         self.leases.drop()
         super().stop()
         self._expiry.disarm()

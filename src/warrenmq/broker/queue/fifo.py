@@ -161,8 +161,7 @@ class Fifo:
         not in memory. None: it does not wait here."""
         entry = self._returned.take(position)
         if entry is not None:
-            self.length -= 1
-            self._queue.broker.windowed -= 1
+            self._left_returned(entry)
             return entry
         i = self._from(position)
         if i < len(self._items):
@@ -229,11 +228,14 @@ class Fifo:
     def _pop_returned(self) -> Entry:
         """Take the next of what came back."""
         entry = self._returned.pop()
+        self._left_returned(entry)
+        return entry
+
+    def _left_returned(self, entry: Entry) -> None:
         self._queue.broker.windowed -= 1
         self.length -= 1
         if entry.message.absent:
             self.bare -= 1
-        return entry
 
     def _is_whole(self) -> bool:
         """Of what came back the next has its body, read now if need be; what is damaged is set aside. False when none

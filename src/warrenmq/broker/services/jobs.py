@@ -17,6 +17,8 @@ from warrenmq.broker.services.timers import Timer, Timers
 from warrenmq.broker.services.turn import Turn
 from warrenmq.log.log import Log
 
+MOST_UNWRITTEN: Final = 16 << 20  # octets that jobs leave in the log's open batch
+
 
 @trait
 class Waiting:
@@ -106,6 +108,10 @@ class Jobs(Timer):
         self._log_held = True
         self._log.keep_open()
         return True
+
+    def may_log(self) -> bool:
+        """May a job write much to the log now? Not while the disk is far behind, unless the broker stops."""
+        return self._finishing or self._log.current.size() < MOST_UNWRITTEN
 
     def release_log(self) -> None:
         self._log_held = False
