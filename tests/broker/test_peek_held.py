@@ -211,6 +211,12 @@ def test_very_many_held_messages_are_paged_in_order_too(broker: Broker) -> None:
         page = look(broker, count=1000, first=page["next"], end=page["end"])
     assert seen == list(range(1, 6001))
     assert [item["state"] for item in look(broker, first=5000, count=2)["items"]] == ["unacked", "waiting"]
+    page = look(broker, text="2999")  # one request knows no more than so many of those that are held
+    found = page["items"]
+    while page["next"] < page["end"]:
+        page = look(broker, text="2999", first=page["next"], end=page["end"])
+        found += page["items"]
+    assert [(item["position"], item["state"]) for item in found] == [(3000, "unacked"), (6000, "waiting")]
 
 
 def test_ages_are_known_to_a_second_and_choose_messages(broker: Broker) -> None:

@@ -359,6 +359,20 @@ def test_a_transfer_from_a_queue_that_is_deleted_says_so(broker: Broker, channel
     assert len(bodies(broker, "b")) == ended["sent"]
 
 
+def test_a_broker_that_stops_ends_its_transfers_between_two_messages(
+    broker: Broker, channel: Channel, caplog: pytest.LogCaptureFixture
+) -> None:
+    publish(channel, "a", *[str(number) for number in range(300)])
+    one = post(broker, "/queues/%2F/a/move", {"target": "b", "rate": 100})
+    while shown(broker, one["id"])["sent"] < 2:
+        time.sleep(0.01)
+    broker.restart()
+    assert "failed" not in " ".join(record.getMessage() for record in caplog.records if record.levelname == "ERROR")
+    moved, left = bodies(broker, "b"), bodies(broker, "a")
+    assert len(moved) >= 2 and moved + left == [str(number) for number in range(300)]
+    assert web.get(f"{broker.http_url}/api/transfers/%2F", auth=AUTH).json() == []
+
+
 # -- who may
 
 

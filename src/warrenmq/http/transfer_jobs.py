@@ -109,7 +109,9 @@ class Transfers:
             over = False
             while not over:
                 most = await self._when_due(one, begun)
-                if not one.still_allowed():
+                if self._bridge.server.stopping:
+                    transfer.fail("the broker stopped")
+                elif not one.still_allowed():
                     transfer.fail(f"user '{one.user}' may not do this any more")
                 self._bridge.begin()
                 before = int(transfer.sent)
@@ -151,6 +153,9 @@ class Transfers:
         try:
             over = False
             while not over:
+                if self._bridge.server.stopping:
+                    undo.state = FAILED
+                    return
                 self._bridge.begin()
                 before = int(undo.undone)
                 over = undo.step(STEP)

@@ -240,6 +240,11 @@ class Server:
     def http_address(self) -> Address:
         return self.http_addresses[0]
 
+    @property
+    def stopping(self) -> bool:
+        """Nothing new is begun any more."""
+        return self._stopped
+
     async def stop(self, reason: str) -> None:
         """Tell clients, wait a little for them, sync everything, let go of the folder."""
         if self._stopped:
