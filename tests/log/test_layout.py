@@ -53,8 +53,8 @@ HEAD = """# The log's files, octet by octet
 
 Drawn from the table in `log/grammar.py`; a test draws it again and compares, and reads whole folders with nothing else.
 [log.md](log.md) says what all this is for. A segment file is a file header and batches, then possibly zeros; a batch is
-its header, records (message, chunked message, chunk), then changes (settle, …, requeue) and events (turn, …, gap); a
-ledger is ledger blocks of changes; the manifest is its head and what it says.
+its header, records (message, chunked message, chunk), then changes (settle, …, requeue) and events (turn, …, letter
+lost); a ledger is ledger blocks of changes; the manifest is its head and what it says.
 
 All integers are little-endian: `i16`, `i32`, `i64`, and `sum`, 32 bits without a sign; `name:8` is eight octets;
 `name[length]` is as many octets as the field says, `name[count*row]` as many rows or numbers. A record or change
@@ -136,6 +136,7 @@ for _prefix, _row in (
     ("EVENT_DELIVERED", "delivered to"),
     ("EVENT_CAUSE", "cause"),
     ("EVENT_GAP", "gap"),
+    ("EVENT_LETTER_LOST", "letter lost"),
 ):
     for _one in row_of(_row).fields:
         PLACES.setdefault(f"{_prefix}_{_one.name.upper()}_AT", [(_row, _one.name)] if not _one.counter else [])
@@ -160,6 +161,7 @@ FIXED = (
         "EVENT_DELIVERED_FIXED": ["delivered to"],
         "EVENT_CAUSE_FIXED": ["cause"],
         "EVENT_GAP_FIXED": ["gap"],
+        "EVENT_LETTER_LOST_FIXED": ["letter lost"],
     }
 )
 
@@ -431,7 +433,7 @@ def a_definition(row: RecordSpec, draw: Draw) -> None:
     assert state.definitions == ({(kind, key): value} if define else {})
 
 
-@case("turn", "name", "published", "delivered to", "gap")
+@case("turn", "name", "published", "delivered to", "gap", "letter lost")
 def an_event(row: RecordSpec, draw: Draw) -> None:
     """Written all together, as they come in a turn; ``test_events.py`` reads them."""
     events = Events()
@@ -443,6 +445,7 @@ def an_event(row: RecordSpec, draw: Draw) -> None:
         events.published(who, address + n, number + n)
         events.delivered(who, queue, position + n, address + n, tag + n, flags)
     events.left_out(5)
+    events.letter_lost(queue, address)
     events.end_turn(time, 3, 4)
     data = events.take()
     found = {one.name: values for one, values in table_reader.decode_all(table_reader.CHANGE_ROWS, data)}
@@ -453,6 +456,7 @@ def an_event(row: RecordSpec, draw: Draw) -> None:
         "delivered to": {"who": 1, "queue": queue, "position": position, "address": address, "count": told, "tag": tag}
         | {"flags": flags},
         "gap": {"since": time, "until": time, "count": 5},
+        "letter lost": {"queue": queue, "address": address},
     }
     assert {k: v for k, v in found[row.name].items() if k != "length"} == expected[row.name]
     sizes, at = [], 0
@@ -622,6 +626,7 @@ def test_a_folder_in_which_everything_happened_has_every_kind_of_the_present_for
     events.published(events.name(b"channel"), addresses[0], 1)
     events.delivered(events.name(b"consumer"), 1, 1, addresses[0], 1, 0)
     events.left_out(1)
+    events.letter_lost(1, addresses[0])
     log.end_turn(True)
     assert log.flush()
     found: set[str] = set()

@@ -52,6 +52,9 @@ def folder(tmp_path: Path) -> Path:
             assert message[0].delivery_tag
             break
         channel.cancel()
+        channel.queue_declare("astray", durable=True, arguments={"x-dead-letter-exchange": "nowhere"})
+        channel.basic_publish("", "astray", b"", persistent("astray"))
+        channel.basic_nack(channel.basic_get("astray")[0].delivery_tag, requeue=False)
         channel.queue_declare("gone", durable=True)
         channel.basic_publish("", "gone", b"", persistent("deleted", correlation_id="c-1"))
         channel.basic_publish("", "letters", b"", persistent("purged"))
@@ -79,6 +82,7 @@ def test_every_message_is_told_from_its_publish_to_its_end(folder: Path) -> None
     assert ("limit_dead_lettered", "one") in life(folder, "over")
     assert life(folder, "waiting")[-1][0] in ("auto_acked", "delivered")
     assert {one[0] for one in life(folder, "waiting")} == {"published", "enqueued", "delivered", "auto_acked"}
+    assert life(folder, "astray")[-2:] == [("rejected_dead_lettered", "astray"), ("letter lost", "astray")]
     assert life(folder, "purged")[-1] == ("purged", "letters")
     assert life(folder, "deleted") == [("published", ""), ("enqueued", "gone")]
     assert ("queue deleted", "gone") in [(one["event"], one.get("queue")) for one in events(str(folder))]

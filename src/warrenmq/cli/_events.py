@@ -133,6 +133,9 @@ class EventRows(Witness):
             event = "fetched" if flags & FETCHED else "delivered"
             self._tell(time, DELIVERED, event, one, {**more, **self._who.get(who, {})})
 
+    def letter_lost(self, time: int, queue: int, address: int) -> None:
+        self._tell(time, WRITTEN, "letter lost", address, self._queue(queue))
+
     def gap(self, since: int, until: int, count: int) -> None:
         self._write(since, PUBLISHED, "gap", {"until": moment(until), "events": count})
 

@@ -40,6 +40,7 @@ FETCHED: Final = 4
 REQUEUED: Final = 5
 QUEUE_DELETED: Final = 6
 GAP: Final = 7
+LETTER_LOST: Final = 8  # a dead letter that reached nobody
 LEFT: Final = 16
 
 NONE: Final = -1  # where an event has no queue, position, number or tag
@@ -151,6 +152,9 @@ class EventColumns(Witness):
             position += 1
             tag += 1
             count -= 1
+
+    def letter_lost(self, time: i64, queue: i64, address: i64) -> None:
+        self._add(time, LETTER_LOST, address, queue, NONE, NONE, NONE, NONE, 0)
 
     def gap(self, since: i64, until: i64, count: i64) -> None:
         self._add(since, GAP, 0, NONE, NONE, NONE, count, until, 0)

@@ -23,6 +23,7 @@ from warrenmq.journal.columns import (
     FETCHED,
     GAP,
     LEFT,
+    LETTER_LOST,
     PUBLISHED,
     QUEUE_DELETED,
     REQUEUED,
@@ -48,6 +49,7 @@ EVENTS = {
     REQUEUED: "requeued",
     QUEUE_DELETED: "queue deleted",
     GAP: "gap",
+    LETTER_LOST: "letter lost",
 } | {LEFT + cause: name for cause, name in CAUSE_NAMES.items()}
 """What an event is called, by its number."""
 

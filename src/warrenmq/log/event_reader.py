@@ -38,6 +38,9 @@ from warrenmq.log.layout import (
     EVENT_GAP_COUNT_AT,
     EVENT_GAP_SINCE_AT,
     EVENT_GAP_UNTIL_AT,
+    EVENT_LETTER_LOST,
+    EVENT_LETTER_LOST_ADDRESS_AT,
+    EVENT_LETTER_LOST_QUEUE_AT,
     EVENT_NAME,
     EVENT_NAME_FIXED,
     EVENT_NAME_TEXT_LENGTH_AT,
@@ -94,6 +97,9 @@ class Witness:
 
     def undefined(self, kind: str, key: str) -> None:
         """A definition is gone."""
+
+    def letter_lost(self, time: i64, queue: i64, address: i64) -> None:
+        """What left this queue as a dead letter reached nobody."""
 
     def gap(self, since: i64, until: i64, count: i64) -> None:
         """So many publishes and deliveries are not told."""
@@ -256,6 +262,9 @@ def _changes(data: bytes, turns: Turns, witness: Witness) -> None:
                 read_i64_le(data, at + EVENT_DELIVERED_TAG_AT),
                 i64(read_i32_le(data, at + EVENT_DELIVERED_FLAGS_AT)),
             )
+        elif kind == EVENT_LETTER_LOST:
+            queue = i64(read_i32_le(data, at + EVENT_LETTER_LOST_QUEUE_AT))
+            witness.letter_lost(turns.time(told), queue, read_i64_le(data, at + EVENT_LETTER_LOST_ADDRESS_AT))
         elif kind == EVENT_GAP:
             since = read_i64_le(data, at + EVENT_GAP_SINCE_AT)
             until = read_i64_le(data, at + EVENT_GAP_UNTIL_AT)

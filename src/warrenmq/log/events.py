@@ -24,6 +24,8 @@ from warrenmq.log.layout import (
     EVENT_GAP,
     EVENT_GAP_FIXED,
     EVENT_HEAD,
+    EVENT_LETTER_LOST,
+    EVENT_LETTER_LOST_FIXED,
     EVENT_NAME,
     EVENT_NAME_FIXED,
     EVENT_PUBLISHED,
@@ -119,6 +121,17 @@ class Events:
         self._count = 1
         self._tag = tag
         self._flags = flags
+
+    def letter_lost(self, queue: i64, address: i64) -> None:
+        """What left this queue as a dead letter reached nobody."""
+        out = self.out
+        if len(out) > MOST_BYTES:
+            self.left_out(1)
+            return
+        out.append(EVENT_LETTER_LOST)
+        write_i32_le(out, EVENT_LETTER_LOST_FIXED - EVENT_HEAD)
+        write_i32_le(out, i32(queue))
+        write_i64_le(out, address)
 
     def left_out(self, count: i64) -> None:
         """So many will not be told."""

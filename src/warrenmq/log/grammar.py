@@ -229,6 +229,13 @@ EVENTS: Final[list[RecordSpec]] = [
         "so many publishes and deliveries between these times (µs since 1970) left no event",
         since=3,
     ),
+    RecordSpec(
+        "letter lost",
+        layout.EVENT_LETTER_LOST,
+        "length:i32 queue:i32 address:i64",
+        "what left this queue as a dead letter reached nobody: there is no such exchange, or no queue took it",
+        since=3,
+    ),
 ]
 
 LEDGER_BLOCK: Final = RecordSpec(
