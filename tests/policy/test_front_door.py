@@ -151,6 +151,54 @@ def late(house: House) -> None:
     assert not house.closed()
 
 
+def give_back(house: House) -> None:
+    message = house.channel.basic_get("probe")
+    assert message is not None
+    house.channel.basic_reject(message.delivery_tag, requeue=True)
+    house.connection.flush()
+    house.broker.settle()
+
+
+def retried(house: House) -> None:
+    """What is given back is not there at once, and there is what says so; the second time it takes longer."""
+    house.fill("a")
+    give_back(house)
+    assert house.channel.basic_get("probe") is None
+    (waiting,) = house.api.get("/delayed/%2F")["items"]
+    assert (waiting["queue"], waiting["retry"], waiting["payload"]) == ("probe", 1, "a")
+    house.advance(1000)
+    give_back(house)
+    house.advance(1500)
+    assert house.channel.basic_get("probe") is None
+    house.advance(500)
+    assert house.channel.basic_get("probe") is not None
+
+
+def retried_at_most_so_late(house: House) -> None:
+    house.fill("a")
+    for _ in range(3):
+        give_back(house)
+        assert house.channel.basic_get("probe") is None
+        house.advance(1200)
+    assert house.channel.basic_get("probe") is not None
+
+
+def jittered(house: House) -> None:
+    """Sooner than without, each by chance."""
+    house.fill(*[str(number) for number in range(40)])
+    for _ in range(40):
+        give_back(house)
+    house.advance(600)
+    assert 0 < house.api.get("/delayed/%2F")["messages_delayed"] < 40
+
+
+def retried_enough(house: House) -> None:
+    house.fill("a")
+    give_back(house)
+    house.advance(1000)
+    assert house.channel.basic_get("probe") is None  # one was too many
+
+
 def kept_until_confirmed(house: House) -> None:
     """At least once: a dead letter whose target is missing stays where it is."""
     house.fill("a")
@@ -184,6 +232,10 @@ QUEUE_PROBES: dict[str, tuple[str, Setting, Callable[[House], None]]] = {
     "stream-max-segment-size-bytes": ("stream", {"max-age": "60s", "stream-max-segment-size-bytes": 1000}, segments),
     "consumer-timeout": ("classic", {"consumer-timeout": 60_000}, timeout),
     "ack-deadline": ("classic", {"ack-deadline": 1000}, late),
+    "retry-delay": ("classic", {"retry-delay": 1000}, retried),
+    "retry-max-delay": ("quorum", {"retry-delay": 1000, "retry-max-delay": 1200}, retried_at_most_so_late),
+    "retry-jitter": ("classic", {"retry-delay": 1000, "retry-jitter": 100}, jittered),
+    "retry-limit": ("classic", {"retry-delay": 1000, "retry-limit": 0}, retried_enough),
 }
 
 #: "kept only": a value that is taken, with what it needs beside it, and on which type of queue

@@ -41,6 +41,10 @@ SAYS: dict[str, dict[str, object]] = {
     "ha-promote-on-failure": {**MIRRORED, "ha-promote-on-failure": "always"},
 }
 OURS = {
+    "retry-delay",
+    "retry-max-delay",
+    "retry-jitter",
+    "retry-limit",
     "ack-deadline",
     "consumer-timeout",
     "federation-upstream",

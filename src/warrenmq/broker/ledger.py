@@ -20,7 +20,7 @@ from mypy_extensions import i64
 
 from warrenmq.broker.broker import Broker
 from warrenmq.broker.channel.committing import Commit
-from warrenmq.broker.queue.accounts import LEASED, PLACE_NAMES, RETAINED, Accounts
+from warrenmq.broker.queue.accounts import LEASED, PLACE_NAMES, RETAINED, RETRY_WAITING, Accounts
 from warrenmq.broker.queue.arguments import STREAM
 from warrenmq.broker.queue.queue import Queue
 from warrenmq.log.causes import (
@@ -204,7 +204,8 @@ def at_a_glance(broker: Broker, queues: list[Queue]) -> str:
             said = "; ".join([sum.sentence() for sum in of_queue(queue)])
             found.append(f"{queue.name}: {said}")
         if 0 < queue.unacked < FEW and not broker.services.jobs.busy():
-            held = len(broker.outstanding(queue)) + int(accounts.in_place(LEASED))
+            leased = int(accounts.in_place(LEASED) + accounts.in_place(RETRY_WAITING))
+            held = len(broker.outstanding(queue)) + leased
             if held != queue.unacked:
                 found.append(f"{queue.name}: {queue.unacked} unacknowledged, {held} with channels and leases")
     past = broker.registry.totals.past_difference()

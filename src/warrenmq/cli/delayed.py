@@ -190,7 +190,7 @@ def _table(items: list[Any]) -> None:
             (
                 one["due"],
                 one["id"],
-                one["exchange"],
+                f"retry in {one['queue']}" if "queue" in one else one["exchange"],
                 ",".join(one["routing_keys"]),
                 str(one["payload_bytes"]),
                 body if len(body) <= 40 else body[:37] + "...",

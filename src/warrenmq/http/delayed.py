@@ -15,9 +15,12 @@ from msgspec import UNSET, Struct, UnsetType
 
 from warrenmq.broker.delay import browse
 from warrenmq.broker.delay.note import CONFIRM, MANDATORY, PERSISTENT, REPEATS, note_of
+from warrenmq.broker.delay.retrying import PREFIX, Retrying
 from warrenmq.broker.delay.schedule import Schedule
+from warrenmq.broker.delay.source import Source
 from warrenmq.broker.exchange.delayed import LONGEST
 from warrenmq.broker.message import bcc_of, packed_keys_of, unpack_keys
+from warrenmq.broker.queue.classic import ClassicQueue
 from warrenmq.broker.records import Content
 from warrenmq.http.endpoint import VHOST, Call, Endpoint, NoContent
 from warrenmq.http.errors import ApiError, bad_request, not_authorised
@@ -48,7 +51,7 @@ class Repetition(Struct):
 
 
 class DelayedMessage(Struct):
-    """A waiting message with the exchange it waits at."""
+    """A waiting message with the exchange it waits at; or, without one, with the ``queue`` that tries it again then."""
 
     id: str
     vhost: str
@@ -84,6 +87,8 @@ class DelayedMessage(Struct):
     message_id: str
     payload_truncated: bool | UnsetType = UNSET
     repeats: Repetition | UnsetType = UNSET
+    queue: str | UnsetType = UNSET
+    retry: int | UnsetType = UNSET
 
 
 class DelayedPage(Struct):
@@ -120,7 +125,7 @@ class Cancelled(Struct):
 
 
 async def list_delayed(call: Call) -> DelayedPage:
-    schedules = _schedules(call, "read")
+    sources = _sources(call)
     limit = _number(call.query, "limit", DEFAULT_LIMIT, 1, LARGEST_LIMIT)
     wanted = _filter(call)
     place = _place(call)
@@ -129,7 +134,7 @@ async def list_delayed(call: Call) -> DelayedPage:
     following: browse.Place | None = place
     looked = 0
     while following is not None and len(items) < limit and looked < BUDGET:
-        step = browse.step(schedules, wanted, following, limit - len(items), STEP)
+        step = browse.step(sources, wanted, following, limit - len(items), STEP)
         for waiting in step.found:
             shown = describe(waiting, SHOWN_BYTES)
             if shown is not None:
@@ -137,13 +142,17 @@ async def list_delayed(call: Call) -> DelayedPage:
         looked += int(step.looked)
         following = step.place
         await pacer.breathe()
-    total = sum(len(schedule) for schedule in schedules)
+    total = sum(int(source.waiting()) for source in sources)
     return DelayedPage(items, None if following is None else following.token(), total)
 
 
 async def get_delayed(call: Call) -> DelayedMessage:
-    schedule, due, key = _found(call, "read")
-    shown = describe(browse.Waiting(schedule, due, key, None), MOST_BYTES)
+    retrying = _retrying(call, "read")
+    if retrying is not None:
+        shown = describe(retrying, MOST_BYTES)
+    else:
+        schedule, due, key = _found(call, "read")
+        shown = describe(browse.Waiting(schedule, due, key, None), MOST_BYTES)
     if shown is None:
         raise _unreadable()
     return shown
@@ -160,28 +169,27 @@ def describe(waiting: browse.Waiting, most_bytes: int) -> DelayedMessage | None:
     except LogError:
         return None
     note = note_of(stored)
-    schedule = waiting.schedule
-    exchange = schedule.exchange
+    source = waiting.source
     content = Content(stored.header, b"")
     keys = unpack_keys(packed_keys_of(stored))
     size = int(body_size(stored.header))
     truncated = size > most_bytes
     payload, encoding = _payload(stored.body[:most_bytes] if truncated else stored.body)
-    return DelayedMessage(
+    shown = DelayedMessage(
         id=waiting.id(),
-        vhost=schedule.vhost.name,
-        exchange=exchange.name.name,
-        exchange_type=exchange.type,
-        exchange_durable=exchange.durable,
-        exchange_auto_delete=exchange.auto_delete,
-        exchange_internal=exchange.internal,
-        exchange_arguments=to_python(exchange.arguments),
-        exchange_argument_types=_types(exchange.arguments),
-        exchange_scratches=exchange.scratches,
-        exchange_policy=exchange.policy,
-        exchange_operator_policy=exchange.operator_policy,
-        exchange_decorators=[decorator.name for decorator in exchange.decorators],  # type: ignore[attr-defined]
-        exchange_user=exchange.user,
+        vhost="",
+        exchange="",
+        exchange_type="",
+        exchange_durable=False,
+        exchange_auto_delete=False,
+        exchange_internal=False,
+        exchange_arguments={},
+        exchange_argument_types={},
+        exchange_scratches={},
+        exchange_policy=None,
+        exchange_operator_policy=None,
+        exchange_decorators=[],
+        exchange_user="",
         published_to=stored.exchange,
         routing_keys=keys[: len(keys) - bcc_of(stored)],
         due=_moment(waiting.due),
@@ -203,6 +211,33 @@ def describe(waiting: browse.Waiting, most_bytes: int) -> DelayedMessage | None:
         payload_truncated=True if truncated else UNSET,
         repeats=_repetition(to_python(content.headers), int(note.deliveries)) if note.has(REPEATS) else UNSET,
     )
+    if isinstance(source, Schedule):
+        _show_exchange(shown, source)
+    else:
+        assert isinstance(source, Retrying)
+        shown.vhost = source.queue.vhost.name
+        shown.queue = source.queue.name.name
+        shown.retry = int(source.queue.tries_of(waiting.key))
+        shown.persistent = content.properties.delivery_mode == 2
+        shown.scheduled = ""
+    return shown
+
+
+def _show_exchange(shown: DelayedMessage, schedule: Schedule) -> None:
+    exchange = schedule.exchange
+    shown.vhost = schedule.vhost.name
+    shown.exchange = exchange.name.name
+    shown.exchange_type = exchange.type
+    shown.exchange_durable = exchange.durable
+    shown.exchange_auto_delete = exchange.auto_delete
+    shown.exchange_internal = exchange.internal
+    shown.exchange_arguments = to_python(exchange.arguments)
+    shown.exchange_argument_types = _types(exchange.arguments)
+    shown.exchange_scratches = exchange.scratches
+    shown.exchange_policy = exchange.policy
+    shown.exchange_operator_policy = exchange.operator_policy
+    shown.exchange_decorators = [decorator.name for decorator in exchange.decorators]  # type: ignore[attr-defined]
+    shown.exchange_user = exchange.user
 
 
 def _types(table: Table) -> dict[str, str]:
@@ -244,6 +279,7 @@ def _moment(milliseconds: int) -> str:
 
 
 async def cancel(call: Call) -> NoContent:
+    _refuse_retries(call, "cancelled")
     schedule, due, key = _found(call, "configure")
     call.bridge.begin()
     call.bridge.broker.delay.cancel(schedule, due, key)
@@ -252,6 +288,7 @@ async def cancel(call: Call) -> NoContent:
 
 
 async def reschedule(call: Call) -> DelayedMessage:
+    _refuse_retries(call, "rescheduled")
     _found(call, "configure")
     wanted = await call.body(NewTime)
     schedule, due, key = _found(call, "configure")
@@ -281,6 +318,14 @@ def _new_due(wanted: NewTime, now: int) -> int:
 
 
 async def deliver_now(call: Call) -> Delivered:
+    retrying = _retrying(call, "read")
+    if retrying is not None:
+        source = retrying.source
+        assert isinstance(source, Retrying)
+        call.bridge.begin()
+        source.deliver_now(retrying.key)
+        await call.bridge.committed()
+        return Delivered(True)
     delay = call.bridge.broker.delay
     schedule, due, key = _found(call, "configure")
     try:
@@ -300,7 +345,7 @@ async def cancel_many(call: Call) -> Cancelled:
     wanted = _filter(call)
     if "exchange" not in call.query and not wanted.reads() and "from" not in call.query and "to" not in call.query:
         raise bad_request("name an exchange or another filter: a whole vhost is not emptied by accident")
-    schedules = _schedules(call, "configure")
+    schedules: list[Source] = [*_schedules(call, "configure")]
     dry_run = call.flag("dry_run")
     place: browse.Place | None = _place(call)
     delay = call.bridge.broker.delay
@@ -312,7 +357,8 @@ async def cancel_many(call: Call) -> Cancelled:
         if step.found and not dry_run:
             call.bridge.begin()
             for waiting in step.found:
-                cancelled += delay.cancel(waiting.schedule, waiting.due, waiting.key)
+                assert isinstance(waiting.source, Schedule)
+                cancelled += delay.cancel(waiting.source, waiting.due, waiting.key)
         looked += int(step.looked)
         place = step.place
         await pacer.breathe()
@@ -347,6 +393,48 @@ def _schedules(call: Call, permission: str) -> list[Schedule]:
         raise _refused(call, str(exchange.name))
     schedule = delay.schedule_of(exchange)
     return [] if schedule is None else [schedule]
+
+
+def _sources(call: Call) -> list[Source]:
+    """The schedules, and what waits in queues for its retry; or only those of the exchange or queue asked for."""
+    name = call.query.get("queue")
+    sources: list[Source] = [] if name is not None else [*_schedules(call, "read")]
+    if "exchange" not in call.query:
+        sources.extend([one for one in _retries(call) if name is None or one.queue.name.name == name])
+    return sources
+
+
+def _retries(call: Call) -> list[Retrying]:
+    """Of the queues that this user may read."""
+    vhost = call.bridge.vhost(call.path["vhost"])
+    access = call.bridge.access
+    found = [queue for queue in vhost.queues.values() if isinstance(queue, ClassicQueue) and queue.leases.retrying()]
+    return [Retrying(one) for one in found if access.allowed(call.user.name, vhost.name, "read", one.name.name)]
+
+
+def _retrying(call: Call, permission: str) -> browse.Waiting | None:
+    """The message of an id that only one that waits for its retry has."""
+    id = call.path["id"]
+    if id.startswith(PREFIX + "-"):
+        vhost = call.bridge.vhost(call.path["vhost"])
+        for queue in vhost.queues.values():
+            if not isinstance(queue, ClassicQueue) or not id.startswith(f"{PREFIX}-{queue.id:x}-"):
+                continue
+            found = Retrying(queue).find(id)
+            if found is not None:
+                if not call.bridge.access.allowed(call.user.name, vhost.name, permission, queue.name.name):
+                    raise _refused(call, str(queue.name))
+                return browse.Waiting(Retrying(queue), found[0], found[1], None)
+    return None
+
+
+def _refuse_retries(call: Call, what: str) -> None:
+    retrying = _retrying(call, "read")
+    if retrying is not None:
+        source = retrying.source
+        assert isinstance(source, Retrying)
+        where = source.queue.name
+        raise bad_request(f"it waits in {where} for its retry and cannot be {what}; deliver-now is possible")
 
 
 def _found(call: Call, permission: str) -> tuple[Schedule, int, int]:
@@ -431,7 +519,8 @@ ENDPOINTS = [
         "/delayed/{vhost}",
         VHOST,
         list_delayed,
-        "Delayed messages by due time (?exchange, from, to, routing_key, header=name:value, message_id, limit, token)",
+        "Delayed messages by due time "
+        "(?exchange or queue, from, to, routing_key, header=name:value, message_id, limit, token)",
         answer=DelayedPage,
     ),
     Endpoint(

@@ -19,6 +19,7 @@ KEPT_ARGUMENTS = ("x-quorum-initial-group-size",)  # without a policy key, and w
 ACCEPTS = {
     policy_keys.COUNT: "a number from 0",
     policy_keys.PERIOD: "a number from 1",
+    policy_keys.PERCENT: "a number from 0 to 100",
     policy_keys.SEGMENT: "a number from 0 to 3000000000",
     policy_keys.TEXT: "a string",
     policy_keys.AGE: "an age such as `7D`",

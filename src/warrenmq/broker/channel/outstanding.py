@@ -180,7 +180,7 @@ class Outstanding(Settler):
         for entry in entries:
             self._no_longer_held(entry)
         if requeue:
-            entries[0].queue.requeue(entries)
+            entries[0].queue.give_back(entries)
         else:
             for entry in entries:
                 entry.queue.reject(entry)

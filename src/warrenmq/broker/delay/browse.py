@@ -1,6 +1,6 @@
-"""Looking around in the schedules: what waits, in order of due time, a bounded step at a time.
+"""Looking around in the schedules, and among retries: what waits, in order of due time, a bounded step at a time.
 
-Duty: walk the schedules of a vhost together, from a place where an earlier step stopped, and pick what a filter wants.
+Duty: walk the sources of a vhost together, from a place where an earlier step stopped, and pick what a filter wants.
 The place is a position in the order, not in a list, so what arrives or leaves meanwhile does no harm. Not here: JSON,
 permissions (``http/delayed.py``).
 """
@@ -11,7 +11,7 @@ from typing import Final, final
 
 from mypy_extensions import i64
 
-from warrenmq.broker.delay.schedule import Schedule
+from warrenmq.broker.delay.source import Source
 from warrenmq.broker.message import packed_keys_of, unpack_keys
 from warrenmq.broker.records import Content
 from warrenmq.log.format import LogError, StoredMessage
@@ -88,8 +88,8 @@ class Filter:
 class Waiting:
     """One message that waits."""
 
-    def __init__(self, schedule: Schedule, due: i64, key: i64, stored: StoredMessage | None) -> None:
-        self.schedule: Final = schedule
+    def __init__(self, source: Source, due: i64, key: i64, stored: StoredMessage | None) -> None:
+        self.source: Final = source
         self.due: Final = due
         self.key: Final = key
         self._stored: StoredMessage | None = stored
@@ -98,12 +98,12 @@ class Waiting:
         """The data, and at least so many octets of a long body, if it has them."""
         found = self._stored
         if found is None or (len(found.body) < most and len(found.body) < body_size(found.header)):
-            found = self.schedule.glance(self.key, most)
+            found = self.source.glance(self.key, most)
             self._stored = found
         return found
 
     def id(self) -> str:
-        return self.schedule.id_of(self.due, self.key)
+        return self.source.id_of(self.due, self.key)
 
 
 @final
@@ -116,58 +116,59 @@ class Step:
         self.place: Place | None = None  # where to go on; None at the end
 
 
-def step(schedules: list[Schedule], wanted: Filter, behind: Place, most: i64, looks: i64) -> Step:
+def step(sources: list[Source], wanted: Filter, behind: Place, most: i64, looks: i64) -> Step:
     """Go on behind a place until ``most`` are found or ``looks`` were looked at, in order of due time."""
     result = Step()
     pending: list[list[tuple[int, int]]] = []
     heads: list[int] = []
     chunk: i64 = looks if looks < 256 else 256
-    for schedule in schedules:
-        pending.append(_behind(schedule, wanted, behind, chunk))
+    for source in sources:
+        pending.append(_behind(source, wanted, behind, chunk))
         heads.append(0)
     while True:
-        at = _next(schedules, pending, heads)
+        at = _next(sources, pending, heads)
         if at < 0 or pending[at][heads[at]][0] > wanted.until:
             result.place = None
             return result
         due, key = pending[at][heads[at]]
-        schedule = schedules[at]
+        source = sources[at]
         if result.looked >= looks or len(result.found) >= most:
             return result  # ``place`` is that of the last one
         heads[at] += 1
         if heads[at] == len(pending[at]):
-            pending[at] = schedule.index.after(due, key, chunk)
+            pending[at] = source.after(due, key, chunk)
             heads[at] = 0
         result.looked += 1
-        result.place = Place(due, schedule.id, key)
+        result.place = Place(due, source.number(), key)
         if wanted.reads():
             try:
-                stored = schedule.glance(key, 0)
+                stored = source.glance(key, 0)
             except LogError:
                 continue
             if wanted.wants(stored):
-                result.found.append(Waiting(schedule, due, key, stored))
+                result.found.append(Waiting(source, due, key, stored))
         else:
-            result.found.append(Waiting(schedule, due, key, None))
+            result.found.append(Waiting(source, due, key, None))
 
 
-def _behind(schedule: Schedule, wanted: Filter, behind: Place, chunk: i64) -> list[tuple[int, int]]:
+def _behind(source: Source, wanted: Filter, behind: Place, chunk: i64) -> list[tuple[int, int]]:
     if behind.due < wanted.since:
-        return schedule.index.after(wanted.since, -1, chunk)
-    if schedule.id == behind.schedule:
-        return schedule.index.after(behind.due, behind.key, chunk)
-    return schedule.index.after(behind.due, LAST_KEY if schedule.id < behind.schedule else -1, chunk)
+        return source.after(wanted.since, -1, chunk)
+    number = source.number()
+    if number == behind.schedule:
+        return source.after(behind.due, behind.key, chunk)
+    return source.after(behind.due, LAST_KEY if number < behind.schedule else -1, chunk)
 
 
-def _next(schedules: list[Schedule], pending: list[list[tuple[int, int]]], heads: list[int]) -> int:
-    """Which schedule comes next, by (due, schedule, key); -1 when none has anything left."""
+def _next(sources: list[Source], pending: list[list[tuple[int, int]]], heads: list[int]) -> int:
+    """Which source comes next, by (due, its number, key); -1 when none has anything left."""
     best = -1
     best_due: i64 = 0
     best_id: i64 = 0
-    for i in range(len(schedules)):
+    for i in range(len(sources)):
         if heads[i] < len(pending[i]):
             due: i64 = pending[i][heads[i]][0]
-            id = schedules[i].id
+            id = sources[i].number()
             if best < 0 or due < best_due or (due == best_due and id < best_id):
                 best = i
                 best_due = due

@@ -20,6 +20,7 @@ from mypy_extensions import i64
 
 from warrenmq.broker.delay.index import DueIndex
 from warrenmq.broker.delay.note import NAMED, Note, note_of
+from warrenmq.broker.delay.source import Source, glance_at
 from warrenmq.broker.delivering.large_body import LARGE, BodyInLog, logged_body
 from warrenmq.broker.message import NOTE_SHIFT, Message
 from warrenmq.broker.queue.aside import Aside
@@ -49,7 +50,7 @@ class Named:
 
 
 @final
-class Schedule:
+class Schedule(Source):
     """The waiting room of one delayed exchange: its messages by due time, by name and by id."""
 
     def __init__(self, broker: Surroundings, vhost: VHost, exchange: Exchange, id: i64) -> None:
@@ -69,6 +70,15 @@ class Schedule:
 
     def __len__(self) -> int:
         return len(self.index)
+
+    def number(self) -> i64:
+        return self.id
+
+    def waiting(self) -> i64:
+        return len(self.index)
+
+    def after(self, due: i64, key: i64, most: i64) -> list[tuple[int, int]]:
+        return self.index.after(due, key, most)
 
     # -- in and out --------------------------------------------------------------------------------------------
 
@@ -160,20 +170,7 @@ class Schedule:
 
     def glance(self, key: i64, most: i64) -> StoredMessage:
         """The data, and of a long body no more than its first pieces, as many as make so many octets."""
-        log = self.broker.log
-        parts = log.body_parts(key) if self.durable else vec[i64]()
-        if len(parts) == 0:
-            return self.read(key)
-        head = log.read_head(key)
-        pieces: list[bytes] = []
-        size: i64 = 0
-        while size < most and len(pieces) < len(parts):
-            piece = log.read_part(key, parts[len(pieces)])
-            pieces.append(piece)
-            size += len(piece)
-        return StoredMessage(
-            head.message_id, head.header, b"".join(pieces), head.exchange, head.routing_keys, head.flags
-        )
+        return glance_at(self.broker.log, key, most) if self.durable else self.read(key)
 
     def is_long(self, key: i64) -> bool:
         """Does the log have its body in pieces?"""

@@ -18,6 +18,7 @@ PERIOD: Final = "period"  # integer from 1
 TEXT: Final = "text"
 ONE_OF: Final = "one of"
 NUMBERED: Final = "one of these numbers"
+PERCENT: Final = "percent"  # integer from 0 to 100
 SEGMENT: Final = "segment"  # integer from 0 to what a segment of a stream may be
 AGE: Final = "age"  # "7D", as streams measure age
 ANY: Final = "any"
@@ -56,7 +57,7 @@ class PolicyKey:
             return isinstance(value, str) and is_age(value)
         if isinstance(value, bool) or not isinstance(value, int):
             return False
-        if rule == SEGMENT and value > MAX_SEGMENT_BYTES:
+        if (rule == SEGMENT and value > MAX_SEGMENT_BYTES) or (rule == PERCENT and value > 100):
             return False
         return value >= (1 if rule == PERIOD else 0)
 
@@ -112,6 +113,10 @@ UNSUPPORTED: Final[dict[str, list[str]]] = {
         "queue-mode",
         "queue-master-locator",
         "ack-deadline",
+        "retry-delay",
+        "retry-max-delay",
+        "retry-jitter",
+        "retry-limit",
         *_MIRRORS,
     ],
 }
@@ -153,6 +158,10 @@ TABLE: Final = [
     # not in a plain 3.10, harmless to accept
     _key("consumer-timeout", COUNT, "is not a valid consumer timeout", MIN),
     _key("ack-deadline", PERIOD, "is not a valid deadline for acknowledgements", MIN),
+    _key("retry-delay", PERIOD, "is not a valid retry delay"),
+    _key("retry-max-delay", PERIOD, "is not a valid maximum retry delay"),
+    _key("retry-jitter", PERCENT, "is not a valid retry jitter in percent"),
+    _key("retry-limit", COUNT, "is not a valid retry limit"),
     _key("federation-upstream", TEXT, "is not a valid federation upstream"),
     _key("federation-upstream-set", TEXT, "is not a valid federation upstream set"),
     _key("extra-destinations", NAMES, "is not a valid list of destinations"),

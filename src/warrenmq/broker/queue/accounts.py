@@ -22,8 +22,9 @@ LEASED: Final = 2
 DEAD_LETTERING: Final = 3  # given up, and not yet where it goes
 ASIDE: Final = 4  # damaged on disk, and not dropped yet
 RETAINED: Final = 5  # in a stream
-PLACES: Final = 6
-PLACE_NAMES: Final = ["waiting", "unacked", "leased", "dead_lettering", "damaged_aside", "retained"]
+RETRY_WAITING: Final = 6  # given back by a client, and not yet to be delivered again
+PLACES: Final = 7
+PLACE_NAMES: Final = ["waiting", "unacked", "leased", "dead_lettering", "damaged_aside", "retained", "retry_waiting"]
 
 
 @final

@@ -17,6 +17,7 @@ from warrenmq.wire.fields import Field, Table, type_name
 from warrenmq.wire.replies import PRECONDITION_FAILED, AmqpError
 
 MAX_EXPIRY: Final = 315_360_000_000  # ten years in ms, RabbitMQ's cap
+MAX_NUMBER: Final = 1 << 61  # a policy may say more; a time so far away fits into 64 bits
 
 CLASSIC: Final = "classic"
 QUORUM: Final = "quorum"
@@ -263,6 +264,10 @@ class QueueSettings:
         self.delivery_limit: i64 = -1
         self.consumer_timeout: i64 = -1
         self.ack_deadline: i64 = -1
+        self.retry_delay: i64 = -1
+        self.retry_max_delay: i64 = -1
+        self.retry_jitter: i64 = -1  # percent
+        self.retry_limit: i64 = -1
         self.max_age: i64 = -1
         self.segment_bytes: i64 = -1
 
@@ -275,7 +280,7 @@ def _least(arguments: Table, key: str, policy: dict[str, object], policy_key: st
         value = integer(field)
     other = policy.get(policy_key)
     if isinstance(other, int) and not isinstance(other, bool) and other >= 0 and (value < 0 or other < value):
-        value = other
+        value = min(other, MAX_NUMBER)
     return value
 
 
@@ -311,6 +316,10 @@ def settings(arguments: Table, policy: dict[str, object]) -> QueueSettings:
     s.at_least_once = _text(arguments, "x-dead-letter-strategy", policy, "dead-letter-strategy") == "at-least-once"
     s.delivery_limit = _delivery_limit(arguments, policy)
     s.consumer_timeout = _least(arguments, "x-consumer-timeout", policy, "consumer-timeout")
+    s.retry_delay = min(_least({}, "", policy, "retry-delay"), MAX_EXPIRY)
+    s.retry_max_delay = min(_least({}, "", policy, "retry-max-delay"), MAX_EXPIRY)
+    s.retry_jitter = _least({}, "", policy, "retry-jitter")
+    s.retry_limit = _least({}, "", policy, "retry-limit")
     s.ack_deadline = _least(arguments, "x-ack-deadline", policy, "ack-deadline")
     age = _text(arguments, "x-max-age", policy, "max-age")
     s.max_age = -1 if age is None else interval_ms(age)

@@ -15,11 +15,12 @@ from librt.vecs import append, vec
 from mypy_extensions import i64
 
 from warrenmq.broker.message import Message
-from warrenmq.broker.queue import paging
+from warrenmq.broker.queue import holder, paging
 from warrenmq.broker.queue.accounts import (
     ASIDE,
     DEAD_LETTERING,
     LEASED,
+    RETRY_WAITING,
     UNACKED,
     WAITING,
     Accounts,
@@ -41,6 +42,7 @@ from warrenmq.broker.queue.put_away import PutAway
 from warrenmq.broker.queue.queue import Consumer, Declaration, Entry, Queue, Realm
 from warrenmq.broker.queue.queue_expiry import QueueExpiry
 from warrenmq.broker.queue.read_ahead import reads_ahead
+from warrenmq.broker.queue.retries import delay_of
 from warrenmq.broker.records import Content
 from warrenmq.broker.services.postponed import Postponed
 from warrenmq.log.causes import (
@@ -48,6 +50,7 @@ from warrenmq.log.causes import (
     AUTO_ACKED,
     DAMAGED,
     DELETED,
+    DELIVERY_LIMIT,
     FORGOTTEN,
     LEASE_SETTLED,
     LETTERED,
@@ -81,6 +84,7 @@ class ClassicQueue(Queue, GivesUp):
         self._limits: Final = Limits(self, self._order, self._expiry, self)
         self.leases: Final = Leases(self, self._order, self._expiry, self._promise)
         self._had_consumer: bool = False
+        self._tries: dict[int, int] | None = None  # how often clients gave it back, by position; None: none was
         self._moved_batch: i64 = 0  # the last log batch in which a message came from inside the broker
         self._bring_into_force()
         self._queue_expiry.begin_anew(False)
@@ -323,8 +327,57 @@ class ClassicQueue(Queue, GivesUp):
         self._leave(entry, ACKED)
 
     def _leave(self, entry: Entry, cause: i64) -> None:
+        if self._tries is not None:
+            self._tries.pop(entry.position, None)
         if not self.gone and self.holds(entry.message):
             self.broker.log.settle(self.id, entry.message.address, cause)
+
+    def give_back(self, entries: list[Entry]) -> None:
+        """With a retry policy they wait, each time longer, and go when it was too often; else they are back at once."""
+        if self.settings.retry_delay <= 0 or self.gone:
+            self.requeue(entries)
+            return
+        for entry in entries:
+            entry.consumer = None
+            tries = 1 if self._tries is None else self._tries.get(entry.position, 0) + 1
+            if not self._tried_enough(entry, tries):
+                self._count_tries(entry, tries)
+                self._postpone(entry, tries)
+        self.mark_dirty()
+
+    def tries_of(self, position: i64) -> int:
+        """How often clients have given it back."""
+        return 0 if self._tries is None else self._tries.get(position, 0)
+
+    def _tried_enough(self, entry: Entry, tries: i64) -> bool:
+        """Is that one too many? Then it is given up."""
+        limit = self.settings.retry_limit
+        if limit < 0 or tries <= limit:
+            return False
+        self.unacked -= 1
+        self.unacked_bytes -= entry.message.size
+        self.give_up(entry, DELIVERY_LIMIT)
+        return True
+
+    def _count_tries(self, entry: Entry, tries: i64) -> None:
+        """The log has no room for both a count and a priority: with priorities a restart forgets the count."""
+        if self._tries is None:
+            self._tries = {}
+        self._tries[entry.position] = tries
+        if not self._priorities and self.holds(entry.message):
+            packed = holder.pack_failed(tries, entry.message.size)
+            self.broker.log.requeue(self.id, entry.message.address, entry.position, packed)
+
+    def _postpone(self, entry: Entry, tries: i64) -> None:
+        broker = self.broker
+        due = broker.turn.now + delay_of(self.settings, tries, broker.randomness)
+        if not self.leases.postpone(entry, due):
+            self.retry([entry])
+
+    def recovered_failures(self, position: i64, failures: i64) -> None:
+        if self._tries is None:
+            self._tries = {}
+        self._tries[position] = failures
 
     def requeue(self, entries: list[Entry]) -> None:
         """Back to their places, flagged redelivered; oldest first in the list. What is over a limit or has expired then
@@ -441,6 +494,8 @@ class ClassicQueue(Queue, GivesUp):
 
     def _clear(self) -> None:
         self._order.clear()
+        if self.unacked == 0:
+            self._tries = None
 
     def forget_transient(self) -> None:
         before = self._order.length()
@@ -472,6 +527,8 @@ class ClassicQueue(Queue, GivesUp):
         if self._aside is not None:
             self._aside.fill_index(index)
         index.sort()
+        if self._tries is not None and not self._priorities:
+            count_in(index, self._tries)
         return index
 
     def take_back(self, first: i64) -> list[i64]:
@@ -491,9 +548,11 @@ class ClassicQueue(Queue, GivesUp):
         if self.gone:
             return found
         leased = self.leases.messages()
+        retrying = self.leases.retrying()
         found.here(WAITING, self.ready)
         found.here(UNACKED, self.unacked - leased)
-        found.here(LEASED, leased)
+        found.here(LEASED, leased - retrying)
+        found.here(RETRY_WAITING, retrying)
         if aside is not None:
             found.here(ASIDE, len(aside.kept))
         found.misplaced = self._order.misplaced()
@@ -515,6 +574,16 @@ class ClassicQueue(Queue, GivesUp):
         self.leases.restored()
         if self._expiry.possible:
             self._expiry.arm()
+
+
+def count_in(index: QueueIndex, counts: dict[int, int]) -> None:
+    """Failed deliveries, by position, into what the log remembers at a clean stop."""
+    i: i64 = 0
+    while i < len(index.positions):
+        failures = counts.get(index.positions[i])
+        if failures is not None:
+            index.flags[i] = holder.pack_failed(failures, holder.size_of(index.flags[i]))
+        i += 1
 
 
 def emptied(queue: Queue, method: str) -> ClassicQueue:

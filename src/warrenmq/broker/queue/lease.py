@@ -83,6 +83,7 @@ class Lease:
         self.backs: i64 = 0  # records of such slots
         self.closed_below: i64 = 0  # while it is returning: no slot before this one is open
         self.delayed: bool = False  # it is there to run out
+        self.retry: bool = False  # so that what a client gave back is tried again then
         self.filling: bool = False  # it gets more, in turns to come: up to
         self.wanted: i64 = 0  # so many messages
         self.wanted_bytes: i64 = -1  # of so many bytes, -1 = no such bound
@@ -174,6 +175,7 @@ class Lease:
             "expires_at": int(self.expires_at),
             "runs": runs_of([int(position) for position in self.positions]),
             "delayed": self.delayed,
+            "retry": self.retry,
         }
 
 

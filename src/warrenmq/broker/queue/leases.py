@@ -23,6 +23,7 @@ from warrenmq.broker.queue.lease import REDELIVERED, Lease, LeaseError, Lessor, 
 from warrenmq.broker.queue.order import Order
 from warrenmq.broker.queue.promise import Promise
 from warrenmq.broker.queue.queue import Entry, Queue
+from warrenmq.broker.services.turn import Concluding
 from warrenmq.broker.stored import Origins, message_of
 from warrenmq.log.causes import LEASE_SETTLED
 from warrenmq.log.format import StoredMessage
@@ -36,7 +37,7 @@ SLICE_BYTES: Final = 4 << 20  # ... or fewer, when they are as large as this tog
 
 
 @final
-class Leases(Lessor):
+class Leases(Lessor, Concluding):
     """The leases of one queue."""
 
     def __init__(self, queue: Queue, order: Order, expiry: HeadExpiry, promise: Promise) -> None:
@@ -46,6 +47,7 @@ class Leases(Lessor):
         self._promise: Final = promise
         self._leases: dict[str, Lease] = {}
         self.acked: i64 = 0  # messages that left under a lease
+        self._opened: dict[int, Lease] = {}  # of retries, by when they are due; the log has not got them yet
         self._returned: dict[str, bool] = {}  # ids of leases that ran out or were released: settling them is too late
 
     def __len__(self) -> int:
@@ -198,7 +200,10 @@ class Leases(Lessor):
         """These open slots go back to their place in the queue, flagged redelivered. At most a slice of them."""
         entries = self._taken_off(lease, slots)
         lease.went_back.extend(slots)
-        self._queue.requeue(entries)
+        if lease.retry:
+            self._queue.retry(entries)
+        else:
+            self._queue.requeue(entries)
 
     def reject(self, lease: Lease, slots: list[int]) -> None:
         """These open slots are discarded, dead-lettered where the queue says so. At most a slice of them."""
@@ -225,6 +230,51 @@ class Leases(Lessor):
         lease.settled += len(slots)
         lease.went_back.extend(slots)
         self._keep(later)
+
+    # -- retries -----------------------------------------------------------------------------------------------
+
+    def postpone(self, entry: Entry, due: i64) -> bool:
+        """What a client gave back waits under a lease that runs out then, with all that is due at the same time and
+        came in the same turn; for the queue it stays unacknowledged. Says whether it waits: not when no disk takes it.
+        """
+        queue = self._queue
+        message = entry.message
+        try:
+            address = paging.address_of(queue, message)
+        except OSError:
+            return False
+        lease = self._opened.get(due)
+        if lease is None:
+            lease = Lease(self, queue, str(queue.broker.ids.message()), "", "", due - queue.broker.turn.now)
+            lease.delayed = True
+            lease.retry = True
+            lease.expires_at = due
+            if not self._opened:
+                queue.broker.turn.concluding.append(self)
+            self._opened[due] = lease
+            self._leases[lease.id] = lease
+            queue.broker.timers.arm(lease.timer, due)
+        lease.add(address, entry.position, message.size, message.priority, REDELIVERED, entry.expires_at)
+        return True
+
+    def conclude(self) -> None:
+        """The log gets what was postponed in this turn."""
+        opened = self._opened
+        self._opened = {}
+        for lease in opened.values():
+            if self._leases.get(lease.id) is lease:  # else the queue is deleted
+                self._store(lease)
+
+    def of_retries(self) -> list[Lease]:
+        return [lease for lease in self._leases.values() if lease.retry and lease.left > 0]
+
+    def retrying(self) -> i64:
+        """How many messages wait to be tried again."""
+        total: i64 = 0
+        for lease in self._leases.values():
+            if lease.retry:
+                total += lease.left
+        return total
 
     def acted(self, lease: Lease, ends: bool = True) -> None:
         """After the above. A lease with nothing left is over, unless it is to tell that all of it was settled."""
@@ -375,6 +425,7 @@ class Leases(Lessor):
         lease.noted = settled > 0
         lease.backs = len(backs)
         lease.delayed = value.get("delayed") is True
+        lease.retry = value.get("retry") is True
         lease.returning = lease.id in self._returned
         back: set[int] = set()
         for runs in backs:

@@ -379,8 +379,16 @@ class Queue(Destination, Delivering, Promised):
         raise NotImplementedError
 
     def requeue(self, entries: list[Entry]) -> None:
-        """A client gives them back; oldest first in the list."""
+        """They come back; oldest first in the list."""
         raise NotImplementedError
+
+    def give_back(self, entries: list[Entry]) -> None:
+        """A client gives them back; oldest first in the list. They come again at once, or when a policy says so."""
+        self.requeue(entries)
+
+    def retry(self, entries: list[Entry]) -> None:
+        """They have waited long enough for being delivered again."""
+        self.requeue(entries)
 
     def abandoned(self, entries: list[Entry]) -> None:
         """The channel that held them is gone; oldest first in the list."""

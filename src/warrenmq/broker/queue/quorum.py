@@ -17,7 +17,7 @@ from warrenmq.broker.message import Message, with_properties
 from warrenmq.broker.queue import holder, paging
 from warrenmq.broker.queue.accounts import DEAD_LETTERING, Accounts
 from warrenmq.broker.queue.arguments import REJECT_PUBLISH
-from warrenmq.broker.queue.classic import ClassicQueue
+from warrenmq.broker.queue.classic import ClassicQueue, count_in
 from warrenmq.broker.queue.letters import Letter, LetterKeeper, Letters
 from warrenmq.broker.queue.office import DeadLetterOffice, Outstanding
 from warrenmq.broker.queue.page import PERSISTENT, REDELIVERED
@@ -210,6 +210,46 @@ class QuorumQueue(ClassicQueue, LetterKeeper):
     def abandoned(self, entries: list[Entry]) -> None:
         self._failed(entries, False)
 
+    def give_back(self, entries: list[Entry]) -> None:
+        """With a retry policy they wait, each time longer; every failed delivery counts, whatever it failed by."""
+        if self.settings.retry_delay <= 0 or self.gone:
+            self.requeue(entries)
+            return
+        limit = self.settings.delivery_limit
+        for entry in entries:
+            self._came(entry)
+            entry.consumer = None
+            _hide(entry)
+            failures = self._failures.get(entry.position, 0) + 1
+            if 0 <= limit < failures:
+                self.unacked -= 1
+                self.unacked_bytes -= entry.message.size
+                self.give_up(entry, DELIVERY_LIMIT)
+            elif not self._tried_enough(entry, failures):
+                self._count(entry.message, entry.position, failures)
+                self._postpone(entry, failures)
+        self.mark_dirty()
+
+    def tries_of(self, position: i64) -> int:
+        return self._failures.get(position, 0)
+
+    def retry(self, entries: list[Entry]) -> None:
+        """Before all that was not delivered yet; the failed delivery was counted when they were given back."""
+        back: list[Entry] = []
+        for entry in entries:
+            self.unacked -= 1
+            self.unacked_bytes -= entry.message.size
+            if not self.gone and paging.recall(self, entry):
+                entry.redelivered = True
+                self.requeued += 1
+                self.ready += 1
+                self.ready_bytes += entry.message.size
+                back.append(entry)
+        if not self.gone:
+            self._fifo.put_behind(back)
+            self._together = self._together or len(back) > 1
+            self.came_back()
+
     def tells_consumers_apart(self) -> bool:
         return True
 
@@ -346,12 +386,7 @@ class QuorumQueue(ClassicQueue, LetterKeeper):
             self._letters.fill_index(index)
             index.sort()
         if self._failures:
-            i: i64 = 0
-            while i < len(index.positions):
-                failures = self._failures.get(index.positions[i])
-                if failures is not None:
-                    index.flags[i] = holder.pack_failed(failures, holder.size_of(index.flags[i]))
-                i += 1
+            count_in(index, self._failures)
         return index
 
 

@@ -52,6 +52,14 @@ class Committed:
 
 
 @trait
+class Concluding:
+    """Something that tells the log once what a whole turn has brought it."""
+
+    def conclude(self) -> None:
+        raise NotImplementedError
+
+
+@trait
 class Flushing:
     """A connection with output."""
 
@@ -98,6 +106,7 @@ class Turn:
         self.cancelled: list[Cancelled] = []
         self.owing: list[Answering] = []
         self.committed: list[Committed] = []  # their tx.commit is answered before what it gave back is delivered
+        self.concluding: list[Concluding] = []
         self.flushing: list[Flushing] = []
 
     def begin(self) -> None:
@@ -118,6 +127,11 @@ class Turn:
                 answers.release(self._log.synced)
         self.settle_down()
         self._flush_confirms()
+        if self.concluding:
+            concluding = self.concluding
+            self.concluding = []
+            for one in concluding:
+                one.conclude()
         owed = self.owed
         self.owed = False
         self._log.end_turn(owed)
