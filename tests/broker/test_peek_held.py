@@ -196,8 +196,9 @@ def test_very_many_held_messages_are_paged_in_order_too(broker: Broker) -> None:
         for number in range(3000):
             channel.basic_publish("", "q", b"%d" % number, Properties(delivery_mode=2))
         channel.wait_for_confirms(60)
-    for _ in range(2):
-        taker = Connection(broker.url).channel()
+    connections = [Connection(broker.url) for _ in range(2)]
+    for connection in connections:
+        taker = connection.channel()
         taker.basic_qos(2500)
         taker.basic_consume("q")
         for _ in range(2500):
@@ -211,6 +212,7 @@ def test_very_many_held_messages_are_paged_in_order_too(broker: Broker) -> None:
         page = look(broker, count=1000, first=page["next"], end=page["end"])
     assert seen == list(range(1, 6001))
     assert [item["state"] for item in look(broker, first=5000, count=2)["items"]] == ["unacked", "waiting"]
+    assert look(broker, count=0)["messages_held"] == 5000
     page = look(broker, text="2999")  # one request knows no more than so many of those that are held
     found = page["items"]
     while page["next"] < page["end"]:
