@@ -12,6 +12,7 @@ from tests.rules.test_drop_slices import live
 from tests.rules.test_slices import publish, turn_after_turn
 from warrenmq.broker.queue.paging import LONG, WINDOW
 from warrenmq.broker.queue.read_ahead import PARTS
+from warrenmq.broker.queue.stream import READ_BYTES, StreamQueue
 from warrenmq.broker.services.turn import EXPIRIES
 from warrenmq.testing.core import Core, UnsyncedFiles
 from warrenmq.testing.core_client import CoreClient
@@ -282,3 +283,30 @@ def test_what_no_queue_takes_at_the_commit_is_garbage_in_the_log(core: Core) -> 
     assert live(core) > 50
     assert client.call("tx.commit").name == "tx.commit-ok"
     assert live(core) == 0
+
+
+# --- streams
+
+
+def test_a_stream_reads_no_more_than_some_octets_at_a_time_and_its_reader_gets_all(core: Core) -> None:
+    client = core.client(persistent=True)
+    client.call("queue.declare", queue="s", durable=True, arguments={"x-queue-type": "stream"})
+    bodies = [b"%d" % number * (1 << 20) for number in range(10)] + [b"x" * (READ_BYTES + 1), b"short", b"shorter"]
+    for body in bodies:
+        client.publish("", "s", body)
+    for _ in range(2):  # what is in memory, then what is on disk
+        stream = core.queue("s")
+        assert isinstance(stream, StreamQueue)
+        at = 0
+        while at < len(bodies):
+            some = stream.read_messages(at, 128)
+            assert some and (len(some) == 1 or sum(message.size for message in some) <= READ_BYTES)
+            at += len(some)
+        assert stream.read_messages(11, 128)[0].size == 5
+        reader = core.client()
+        reader.call("basic.qos", prefetch_count=100)
+        reader.call("basic.consume", queue="s", arguments={"x-stream-offset": "first"})
+        for _ in range(len(bodies)):
+            advance(core, 1)
+        assert [got.body for got in reader.deliveries()] == bodies
+        core.restart()

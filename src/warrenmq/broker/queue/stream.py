@@ -33,6 +33,7 @@ LATEST: Final = 1 << 52  # no message is from later than this many seconds
 SEGMENT_BYTES: Final = 500_000_000
 RECENT: Final = 1024  # messages at the tail kept with their content, for readers that keep up
 RECENT_BYTES: Final = 4 << 20
+READ_BYTES: Final = 4 << 20  # of bodies that are read in one go
 
 
 @final
@@ -306,12 +307,14 @@ class StreamQueue(ReplayQueue):
 
     def read_messages(self, start: i64, count: i64) -> list[Message]:
         out: list[Message] = []
+        room: i64 = READ_BYTES  # one message, however long; then as many more as fit
         if start >= self._recent_first and self._recent:
             i = start - self._recent_first
             while i < len(self._recent) and count > 0:
                 message = self._recent[i]
-                if message.absent:
-                    break  # its body is in the log alone
+                room -= message.size
+                if message.absent or (out and room < 0):
+                    break  # its body is in the log alone, or it is for the next time
                 out.append(self._delivered(message.origin, message.id, message.header(), message.body(), start))
                 start += 1
                 i += 1
@@ -323,6 +326,9 @@ class StreamQueue(ReplayQueue):
         first = start
         i = start - page.first
         while i < len(page.addresses) and count > 0:
+            room -= page.sizes[i]
+            if addresses and room < 0:
+                break
             addresses.append(page.addresses[i])
             i += 1
             count -= 1
