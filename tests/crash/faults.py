@@ -12,6 +12,7 @@ from warrenmq.broker.delivering import delivering
 from warrenmq.broker.delivering.delivering import ACCEPTED, KEPT, SCHEDULED, WAITING
 from warrenmq.broker.publish import outcomes
 from warrenmq.broker.queue import paging
+from warrenmq.broker.queue.accounts import DEAD_LETTERING
 from warrenmq.broker.queue.classic import ClassicQueue
 from warrenmq.broker.start import topology
 from warrenmq.log.index import QueueIndex
@@ -27,10 +28,10 @@ def nothing(right: Any, *arguments: Any) -> None:
 
 
 def confirmed_at_once(
-    right: Any, publishing: Any, exchange: Any, message: Any, queues: Any, outcome: int, mandatory: bool, number: int
+    right: Any, publishing: Any, exchange: Any, message: Any, queues: Any, outcome: int, *rest: Any
 ) -> None:
     now = ACCEPTED if outcome in (WAITING, SCHEDULED, KEPT) else outcome
-    right(publishing, exchange, message, queues, now, mandatory, number)
+    right(publishing, exchange, message, queues, now, *rest)
 
 
 def as_after_a_clean_stop(
@@ -53,11 +54,12 @@ def neighbours_swapped(
     right(broker, queue, swapped, delivered_up_to, clean, leases)
 
 
-def letter_stays(right: Any, self: Any, entry: Any, reason: str) -> None:
+def letter_stays(right: Any, self: Any, entry: Any, cause: int) -> None:
     if self.settings.dead_letter_exchange is None or self.gone:
-        right(self, entry, reason)
+        right(self, entry, cause)
     elif paging.recall(self, entry):
-        self._dead_letters.add(self, entry, reason)
+        self._kept_accounts().here(DEAD_LETTERING, 1)
+        self._dead_letters.add(self, self, entry, cause)
 
 
 def acks_are_left_out(right: Any, self: Any, ack: Any) -> Any:

@@ -64,15 +64,15 @@ def sign_is_left_out(right: Any, text: str | None) -> Any:
 
 
 def nothing_is_mandatory(
-    right: Any, publishing: Any, exchange: Any, message: Any, queues: Any, outcome: int, mandatory: bool, number: int
+    right: Any, publishing: Any, exchange: Any, message: Any, queues: Any, outcome: int, mandatory: bool, *rest: Any
 ) -> None:
-    right(publishing, exchange, message, queues, outcome, False, number)
+    right(publishing, exchange, message, queues, outcome, False, *rest)
 
 
 def refused_is_accepted(
-    right: Any, publishing: Any, exchange: Any, message: Any, queues: Any, outcome: int, mandatory: bool, number: int
+    right: Any, publishing: Any, exchange: Any, message: Any, queues: Any, outcome: int, *rest: Any
 ) -> None:
-    right(publishing, exchange, message, queues, ACCEPTED if outcome == REFUSED else outcome, mandatory, number)
+    right(publishing, exchange, message, queues, ACCEPTED if outcome == REFUSED else outcome, *rest)
 
 
 def never_multiple(right: Any, self: Any, writer: Any, channel: int, method: int, tag: int, multiple: bool) -> None:
