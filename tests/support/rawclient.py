@@ -330,6 +330,13 @@ def rendered(received: Frame) -> str:
     return " ".join(words) + f" | {level.data.hex()}"
 
 
+class CloseLost(TimeoutError):
+    """Our channel.close, which crossed the broker's, was never answered.
+
+    RabbitMQ does that once in some thousand times: its channel's process had died of the error with ours unread.
+    """
+
+
 @dataclass
 class RawClient:
     """One connection. `frames` holds everything received, in order; heartbeats are left out of it."""
@@ -500,10 +507,14 @@ class RawClient:
         for channel in sorted(self.open_channels):
             if not self.ended:
                 self.send_method(channel, "channel.close", reply_code=200, reply_text="done")
-                while self.wait("channel.close-ok", channel=channel).name == "channel.close":
-                    # The two closes crossed. Ours is answered all the same, but RabbitMQ's reader, which answers
-                    # connection.close, has forgotten the channel and does not wait for that answer.
-                    pass
+                crossed = False
+                try:
+                    while self.wait("channel.close-ok", channel=channel).name == "channel.close":
+                        # The two closes crossed. Ours is answered all the same, but RabbitMQ's reader, which answers
+                        # connection.close, has forgotten the channel and does not wait for that answer.
+                        crossed = True
+                except TimeoutError as error:
+                    raise CloseLost(str(error)) if crossed else error from None
         if not self.ended and not any(each.name == "connection.close" for each in self.frames):
             self.send_method(0, "connection.close", reply_code=200, reply_text="done")
             self.wait("connection.close-ok")  # RabbitMQ leaves it to the client to close the socket after this
