@@ -236,7 +236,9 @@ def spark(figures: Record, record: Record, folder: Path) -> list[str]:
 
 
 def shares(cpu: dict[str, float]) -> str:
-    return " / ".join(f"{cpu[kind]:.1f}" for kind in ("JVM", "Python", "broker")) if cpu else "-"
+    """What is below nothing was not counted: a process ended before its time could be asked."""
+    told = [f"{cpu[kind]:.1f}" if cpu[kind] >= -0.05 else "?" for kind in ("JVM", "Python", "broker") if cpu]
+    return " / ".join(told) or "-"
 
 
 SECTIONS: dict[str, Callable[[Record, Record, Path], list[str]]] = {

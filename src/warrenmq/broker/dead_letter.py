@@ -110,7 +110,7 @@ class DeadLetters(DeadLetterOffice, TurnLetters, Forwarder):
         if cause != REFUSED:  # else it never was in the queue
             queue.lettered(cause | LETTERED if taken else cause)
             if not taken and queue.holds(message):  # which the log has as dead-lettered: that is known only now
-                self._services.log.current.events.letter_lost(queue.id, message.address)
+                self._services.log.events.letter_lost(queue.id, message.address)
 
     def _publish(self, queue: Queue, message: Message, reason: str, way: Way | None, body: BodyInLog | None) -> bool:
         """At most once: whoever takes it has it, and then it is over. Says whether anybody did."""

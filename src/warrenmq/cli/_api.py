@@ -27,6 +27,8 @@ class Failure(Exception):
 
 
 class Answer:
+    """A reply of the management API."""
+
     def __init__(self, status: int, body: Any, headers: Mapping[str, str]) -> None:
         self.status = status
         self.body = body

@@ -21,6 +21,8 @@ from warrenmq.cli._ctl_call import Call, Result
 
 @dataclass(frozen=True)
 class Verb:
+    """A command of `warren ctl`: what it does, and how many arguments it takes."""
+
     run: Callable[[Call], Result]
     least: int
     most: int | None

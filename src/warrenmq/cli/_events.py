@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from warrenmq.broker.message import packed_keys_of, unpack_keys
+from warrenmq.journal.names import queue_of
 from warrenmq.log.causes import CAUSE_NAMES
 from warrenmq.log.event_reader import Witness
 from warrenmq.log.events import FETCHED, REDELIVERED
@@ -65,9 +66,9 @@ class EventRows(Witness):
         self._who[who] = json.loads(text)
 
     def defined(self, kind: str, _key: str, value: bytes) -> None:
-        if kind == "queue":
-            found = json.loads(value)
-            self._queues[found["id"]] = {"vhost": found["vhost"], "queue": found["name"]}
+        found = queue_of(kind, value)
+        if found is not None:
+            self._queues[found[0]] = {"vhost": found[1], "queue": found[2]}
 
     def _queue(self, id: int) -> Row:
         """A queue without a name was defined before the oldest segment, or is a delayed exchange's."""

@@ -11,13 +11,14 @@ import os
 import shutil
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from warrenmq.cli._events import EventRows, Wanted, line
+from warrenmq.journal.names import queue_of
 from warrenmq.log.backup import contents, copy, inside, refusal
 from warrenmq.log.damage import named
 from warrenmq.log.examine import Facts, examine, has_marker, records
@@ -194,10 +195,9 @@ def verify(
 def queue_names(definitions: dict[tuple[str, str], bytes]) -> dict[int, str]:
     found: dict[int, str] = {}
     for (kind, _), raw in definitions.items():
-        if kind == "queue":
-            with suppress(ValueError, KeyError, TypeError):  # a name is a courtesy: verify is about bytes
-                value = json.loads(raw)
-                found[value["id"]] = f"queue {value['name']!r} in vhost {value['vhost']!r}"
+        queue = queue_of(kind, raw)
+        if queue is not None:
+            found[queue[0]] = f"queue {queue[2]!r} in vhost {queue[1]!r}"
     return found
 
 

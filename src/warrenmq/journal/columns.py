@@ -17,6 +17,7 @@ from mypy_extensions import i32, i64, u8
 
 from warrenmq.broker.message import NOTE_SHIFT
 from warrenmq.client.columns import PropertyColumns, Texts
+from warrenmq.journal.names import queue_of
 from warrenmq.log.event_reader import Witness
 from warrenmq.log.layout import HEADER_LENGTH_AT, HOLDER, HOLDER_POSITION_AT, HOLDER_QUEUE_AT
 from warrenmq.log.record import (
@@ -77,7 +78,7 @@ class EventColumns(Witness):
         self.names: Final[list[bytes]] = []  # JSON, by number
         self._by_name: Final[dict[bytes, int]] = {}
         self._who: Final[dict[int, int]] = {}  # the segment's numbers to ours
-        self.queue_definitions: Final[list[bytes]] = []  # JSON
+        self.queue_names: Final[list[tuple[int, str, str]]] = []  # of those defined meanwhile: number, vhost, name
 
     def properties(self) -> PropertyColumns | None:
         """message_id and correlation_id of the messages; None when a header among them is no header."""
@@ -98,8 +99,9 @@ class EventColumns(Witness):
         self._who[who] = number
 
     def defined(self, kind: str, _key: str, value: bytes) -> None:
-        if kind == "queue":
-            self.queue_definitions.append(value)
+        queue = queue_of(kind, value)
+        if queue is not None:
+            self.queue_names.append(queue)
 
     def message(self, time: i64, address: i64, data: bytes, at: i64, who: i64, number: i64) -> None:
         sender: i64 = NONE if who == 0 else self._who[who]

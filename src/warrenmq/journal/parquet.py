@@ -30,6 +30,7 @@ from warrenmq.journal.columns import (
     WRITTEN,
     EventColumns,
 )
+from warrenmq.journal.names import queue_of
 from warrenmq.log.causes import CAUSE_NAMES
 from warrenmq.log.event_reader import tell
 from warrenmq.log.files import Files
@@ -93,7 +94,10 @@ def export(folder: Path, target: Path) -> Iterator[tuple[Path, int]]:
     files = Files()
     listing = Listing(str(folder), files)
     queues: dict[int, dict[str, str]] = {}
-    learn(queues, list(listing.manifest.definitions.values()))
+    for (kind, _), value in listing.manifest.definitions.items():
+        queue = queue_of(kind, value)
+        if queue is not None:
+            queues[queue[0]] = {"vhost": queue[1], "queue": queue[2]}
     for number in listing.numbers():
         cursor = listing.cursor(number)
         if cursor is None or listing.headers[(number, 0)].generation > 0:
@@ -105,7 +109,7 @@ def export(folder: Path, target: Path) -> Iterator[tuple[Path, int]]:
                 tell(cursor.header, cursor.messages, cursor.changes, columns)
         finally:
             cursor.close()
-        learn(queues, columns.queue_definitions)
+        queues |= {id: {"vhost": vhost, "queue": name} for id, vhost, name in columns.queue_names}
         begin = f"journal-{listing.manifest.log_id & (1 << 64) - 1:016x}-{number:010d}-"
         path = target / f"{begin}{cursor.at:010d}.parquet"
         if path.exists():
@@ -115,14 +119,6 @@ def export(folder: Path, target: Path) -> Iterator[tuple[Path, int]]:
             if older != path:
                 older.unlink()
         yield path, columns.rows
-
-
-def learn(queues: dict[int, dict[str, str]], definitions: list[bytes]) -> None:
-    """The names of queues; definitions of other things have no id."""
-    for raw in definitions:
-        value = json.loads(raw)
-        if isinstance(value, dict) and "id" in value and "vhost" in value:
-            queues[value["id"]] = {"vhost": value["vhost"], "queue": value["name"]}
 
 
 def write(path: Path, rows: pa.Table) -> None:
@@ -149,16 +145,13 @@ def table(columns: EventColumns, queues: dict[int, dict[str, str]]) -> pa.Table:
     known = sorted(set(ids[ids >= 0].tolist()))
     named = [queues.get(id, {"queue": f"#{id}"}) for id in known]
     place = numpy.searchsorted(numpy.array(known, numpy.int64), ids) if known else ids
-    of_queue = [one.get("vhost") for one in named]
-    vhosts = texts([*of_queue, *(one.get("vhost") for one in who)])
-    vhost = numpy.where(ids >= 0, place, whos + len(named))
+    vhosts = [one.get("vhost") for one in [*named, *who]]
+    vhost = numpy.where(ids >= 0, place, numpy.where(whos >= 0, whos + len(named), -1))
     found: dict[str, pa.Array] = {
         "time": pa.array(numpy.frombuffer(columns.times.getvalue(), numpy.int64)).cast(SCHEMA.field("time").type),
         "event": chosen([EVENTS.get(n, f"left ({n - LEFT})") for n in range(int(kinds.max(initial=0)) + 1)], kinds),
         "message": masked(numbers(columns.messages.getvalue()), (kinds == QUEUE_DELETED) | gaps),
-        "vhost": pa.DictionaryArray.from_arrays(pa.array(vhost, pa.int32(), mask=(ids < 0) & (whos < 0)), vhosts).cast(
-            NAME
-        ),
+        "vhost": chosen(vhosts, vhost),
         "queue": chosen([one["queue"] for one in named], numpy.where(ids >= 0, place, -1)),
         "position": negative_is_none(numbers(columns.positions.getvalue())),
         "user": chosen([one.get("user") for one in who], whos),

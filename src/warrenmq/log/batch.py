@@ -185,8 +185,7 @@ class OpenBatch:
     def say_cause(self, cause: i64) -> None:
         """Why the settles that follow are."""
         self.cause = cause
-        if self.events.on:
-            write_cause(self.changes, cause)
+        write_cause(self.changes, cause)
 
     def settle(self, queue_id: i64, address: i64) -> None:
         out = self.changes

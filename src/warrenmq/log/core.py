@@ -46,6 +46,7 @@ class Core:
         self.batch: i64 = found.state.batch + 1  # the open turn
         self.synced: i64 = found.state.batch
         self.current: Final = OpenBatch(self.seed)
+        self.events: Final = self.current.events
         self.kept_open: bool = False  # the open batch waits for turns to come
         self._closed_size: i64 = 0  # of the open batch, when the last turn ended
         # records

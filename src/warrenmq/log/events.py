@@ -58,7 +58,6 @@ class Events:
     """The events of the open batch."""
 
     def __init__(self) -> None:
-        self.on: bool = True
         self.out: BytesWriter = BytesWriter()
         self.segment: i64 = 0  # where the batch will stand
         self._numbers: i64 = 0

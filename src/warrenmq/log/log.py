@@ -289,8 +289,7 @@ class Log(Core):
         """Close the turn; its number. ``owed``: somebody waits for its sync, so commit as soon as may be."""
         if self._appended != 0:
             self._refuse_unheld(1)
-        events = self.current.events
-        if events.on and (events.begun() or not self.between_turns()):
+        if self.events.begun() or not self.between_turns():
             self.current.end_turn(self.time)
         number = self.batch
         self.batch = number + 1

@@ -45,7 +45,7 @@ class Subscription(Consumer):
         self._output: Final = channel.connection.output
         self._turn: Final = channel.services.turn
         self._frame: Final = DeliverFrame(channel.number, tag)
-        events = channel.services.log.current.events
+        events = channel.services.log.events
         self._events: Final = events
         self._named: Final = events.name(consumer_text(channel.publishing.sender, queue.vhost.name, tag))
 
@@ -81,7 +81,7 @@ class Subscription(Consumer):
             outstanding.unacked.add(tag, entry)
         message = entry.message
         self._frame.write(self._output, tag, entry.redelivered, message)
-        if message.address and self._events.on:
+        if message.address:
             flags: i64 = REDELIVERED if entry.redelivered else 0
             self._events.delivered(self._named, self.queue.id, entry.position, message.address, tag, flags)
         if entry.redelivered:

@@ -38,7 +38,7 @@ class Telling(Teller, Answering, WaitsForLog):
         access, limits = broker.registry.access, broker.services.limits
         publisher = Publisher(session.username, vhost.name, vhost.exchanges, access, limits)
         text = channel_text(session.username, vhost.name, session.name, number)
-        named = broker.services.log.current.events.name(text)
+        named = broker.services.log.events.name(text)
         sender = Sender(session.username, session.name, name, number, named)
         self._number: Final = number
         self._session: Final = session

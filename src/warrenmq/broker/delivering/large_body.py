@@ -40,14 +40,35 @@ class SharedBody(BodyInLog):
         return self._log.share_body(self._address) if chunks is self._chunks else 0
 
 
-@final
-class LargeBody(BodyInLog):
-    """A body that the log gets while it arrives."""
+class WrittenBody(BodyInLog):
+    """A body that goes to the log piece by piece, under a handle of its own until a message takes it."""
 
     def __init__(self, log: Log, chunks: list[bytes]) -> None:
         self._log: Final = log
-        self._chunks: Final = chunks  # as they are assembled; those that were logged are joined to larger ones
+        self._chunks: Final = chunks
         self._handle: i64 = log.begin_body()
+
+    def take(self, chunks: list[bytes]) -> i64:
+        """It is used up then."""
+        if self._chunks is not chunks:
+            return 0
+        handle = self._handle
+        self._handle = 0
+        return handle
+
+    def abandon(self) -> None:
+        """The rest will not come, or nobody needs it in the log; nothing to do when it was taken."""
+        if self._handle:
+            self._log.abandon_body(self._handle)
+            self._handle = 0
+
+
+@final
+class LargeBody(WrittenBody):
+    """A body that the log gets while it arrives."""
+
+    def __init__(self, log: Log, chunks: list[bytes]) -> None:
+        super().__init__(log, chunks)  # as they are assembled; those that were logged are joined to larger ones
         self._logged: i64 = 0  # how many of the chunks the log has
         self._bytes: i64 = 0
 
@@ -66,30 +87,14 @@ class LargeBody(BodyInLog):
         self._log.body_chunk(self._handle, piece)
         return new
 
-    def take(self, chunks: list[bytes]) -> i64:
-        """It is used up then."""
-        if self._chunks is not chunks:
-            return 0
-        handle = self._handle
-        self._handle = 0
-        return handle
-
-    def abandon(self) -> None:
-        """The rest will not come, or nobody needs it in the log."""
-        if self._handle:
-            self._log.abandon_body(self._handle)
-            self._handle = 0
-
 
 @final
-class LoggedAhead(BodyInLog):
+class LoggedAhead(WrittenBody):
     """A body in memory that goes to the log some at a time, before the message does."""
 
     def __init__(self, log: Log, chunks: list[bytes]) -> None:
-        self._log: Final = log
-        self._chunks: Final = chunks
+        super().__init__(log, chunks)
         self._cutting: Final = Cutting(chunks, LARGE)
-        self._handle: i64 = log.begin_body()
 
     def log_some(self, octets: i64) -> bool:
         """About so much more; says whether the log has all of it."""
@@ -100,20 +105,6 @@ class LoggedAhead(BodyInLog):
             self._log.body_chunk(self._handle, piece)
             octets -= len(piece)
         return False
-
-    def take(self, chunks: list[bytes]) -> i64:
-        """It is used up then."""
-        if self._chunks is not chunks:
-            return 0
-        handle = self._handle
-        self._handle = 0
-        return handle
-
-    def abandon(self) -> None:
-        """Nobody needs it in the log, unless it was taken."""
-        if self._handle:
-            self._log.abandon_body(self._handle)
-            self._handle = 0
 
 
 def logged_body(log: Log, chunks: list[bytes], body: BodyInLog | None) -> i64:

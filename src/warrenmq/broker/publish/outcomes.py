@@ -58,7 +58,7 @@ def deliver(
     if outcome <= WAITING:
         publishing.tally.routed += 1
     if message.address:
-        publishing.services.log.current.events.published(publishing.sender.named, message.address, number)
+        publishing.services.log.events.published(publishing.sender.named, message.address, number)
     if routed is not None and routed.scheduled:
         if queues:
             message = twin(message)

@@ -140,11 +140,10 @@ def get(channel: Channel, method: Method) -> None:
         channel.counts.fetched += 1
     if entry.redelivered:
         channel.counts.redelivered += 1
-    events = channel.services.log.current.events
-    if message.address and events.on:
+    if message.address:
         flags = FETCHED | (REDELIVERED if entry.redelivered else 0)
         sender = channel.publishing.sender
-        events.delivered(sender.named, queue.id, entry.position, message.address, tag, flags)
+        channel.services.log.events.delivered(sender.named, queue.id, entry.position, message.address, tag, flags)
     if entry.queue.vhost.tracing:
         channel.broker.firehose.delivered(
             channel.publishing.sender, queue.vhost, queue.name.name, entry.message, entry.redelivered
