@@ -52,10 +52,28 @@ def _nothing(_value: bytes) -> bytes | None:
 
 
 @final
+class Known(Witness):
+    """Who is meant by which number in a segment. Whoever begins in its middle has been told of those before."""
+
+    def __init__(self) -> None:
+        self.texts: Final[dict[int, bytes]] = {}  # JSON
+        self.queue_names: Final[list[tuple[int, str, str]]] = []  # defined meanwhile: number, vhost, name
+
+    def named(self, who: i64, text: bytes) -> None:
+        self.texts[who] = text
+
+    def defined(self, kind: str, _key: str, value: bytes) -> None:
+        queue = queue_of(kind, value)
+        if queue is not None:
+            self.queue_names.append(queue)
+
+
+@final
 class EventColumns(Witness):
     """The events of some batches, row by row; ``who`` and ``queue`` are numbers of names."""
 
-    def __init__(self) -> None:
+    def __init__(self, known: Known | None = None) -> None:
+        self.known: Final = Known() if known is None else known
         self.rows: i64 = 0
         self.times: Final = BytesWriter()
         self.kinds: Final = BytesWriter()
@@ -75,10 +93,9 @@ class EventColumns(Witness):
         self.headers: Final = Texts()
         self.header_list: list[bytes] = []
         # names
-        self.names: Final[list[bytes]] = []  # JSON, by number
+        self.names: Final[list[bytes]] = []  # JSON, by number: of those that are spoken of
         self._by_name: Final[dict[bytes, int]] = {}
         self._who: Final[dict[int, int]] = {}  # the segment's numbers to ours
-        self.queue_names: Final[list[tuple[int, str, str]]] = []  # of those defined meanwhile: number, vhost, name
 
     def properties(self) -> PropertyColumns | None:
         """message_id and correlation_id of the messages; None when a header among them is no header."""
@@ -91,20 +108,13 @@ class EventColumns(Witness):
     # -- what it is told
 
     def named(self, who: i64, text: bytes) -> None:
-        number = self._by_name.get(text)
-        if number is None:
-            number = len(self.names)
-            self._by_name[text] = number
-            self.names.append(text)
-        self._who[who] = number
+        self.known.named(who, text)
 
-    def defined(self, kind: str, _key: str, value: bytes) -> None:
-        queue = queue_of(kind, value)
-        if queue is not None:
-            self.queue_names.append(queue)
+    def defined(self, kind: str, key: str, value: bytes) -> None:
+        self.known.defined(kind, key, value)
 
     def message(self, time: i64, address: i64, data: bytes, at: i64, who: i64, number: i64) -> None:
-        sender: i64 = NONE if who == 0 else self._who[who]
+        sender: i64 = NONE if who == 0 else self._number_of(who)
         write_i32_le(self.message_rows, i32(self.rows))
         row: i64 = self.headers.rows
         write_i64_le(self.ids, message_id_of(data, at))
@@ -146,7 +156,7 @@ class EventColumns(Witness):
     def delivered(
         self, time: i64, who: i64, queue: i64, position: i64, address: i64, count: i64, tag: i64, flags: i64
     ) -> None:
-        consumer: i64 = self._who[who]
+        consumer = self._number_of(who)
         kind: i64 = FETCHED if flags & 2 else DELIVERED
         while count > 0:
             self._add(time, kind, address, queue, position, consumer, NONE, tag, flags & 1)
@@ -160,6 +170,18 @@ class EventColumns(Witness):
 
     def gap(self, since: i64, until: i64, count: i64) -> None:
         self._add(since, GAP, 0, NONE, NONE, NONE, count, until, 0)
+
+    def _number_of(self, who: i64) -> i64:
+        number = self._who.get(who)
+        if number is None:
+            text = self.known.texts[who]
+            number = self._by_name.get(text)
+            if number is None:
+                number = len(self.names)
+                self._by_name[text] = number
+                self.names.append(text)
+            self._who[who] = number
+        return number
 
     def _add(
         self,

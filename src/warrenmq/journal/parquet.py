@@ -109,7 +109,7 @@ def export(folder: Path, target: Path) -> Iterator[tuple[Path, int]]:
                 tell(cursor.header, cursor.messages, cursor.changes, columns)
         finally:
             cursor.close()
-        queues |= {id: {"vhost": vhost, "queue": name} for id, vhost, name in columns.queue_names}
+        queues |= {id: {"vhost": vhost, "queue": name} for id, vhost, name in columns.known.queue_names}
         begin = f"journal-{listing.manifest.log_id & (1 << 64) - 1:016x}-{number:010d}-"
         path = target / f"{begin}{cursor.at:010d}.parquet"
         if path.exists():
