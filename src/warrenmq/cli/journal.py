@@ -28,6 +28,9 @@ def group() -> None:
 def export(
     folder: Annotated[Path, typer.Argument(help="The data folder; a broker may be running on it.")],
     target: Annotated[Path, typer.Argument(help="Where the Parquet files go.")],
+    header: Annotated[
+        list[str] | None, typer.Option("--index-header", help="Messages are found by this header too (repeatable).")
+    ] = None,
 ) -> None:
     """Write the log's events as Parquet, a file for each segment. What is there already is not written again."""
     if find_spec("pyarrow") is None:
@@ -36,7 +39,7 @@ def export(
     from warrenmq.journal import parquet
 
     try:
-        for path, events in parquet.export(folder, target):
+        for path, events in parquet.export(folder, target, header or ()):
             typer.echo(f"{path}: {events} events")
     except LogError as error:
         typer.echo(str(error), err=True)

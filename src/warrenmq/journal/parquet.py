@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +30,8 @@ from warrenmq.journal.columns import (
     WRITTEN,
     EventColumns,
 )
+from warrenmq.journal.index import SUFFIX as INDEX
+from warrenmq.journal.index import write_index
 from warrenmq.journal.names import queue_of
 from warrenmq.log.causes import CAUSE_NAMES
 from warrenmq.log.event_reader import tell
@@ -39,7 +41,7 @@ from warrenmq.wire.content import decode_properties
 from warrenmq.wire.replies import AmqpError
 
 VERSION = 1
-MOST_ROWS = 1 << 20  # of a row group
+MOST_ROWS = 1 << 16  # of a row group: whoever looks for one message reads few of them, whole
 
 EVENTS = {
     PUBLISHED: "published",
@@ -86,7 +88,11 @@ SCHEMA = pa.schema(
 )
 
 
-def export(folder: Path, target: Path) -> Iterator[tuple[Path, int]]:
+COUNTED = ("time", "message", "id", "position", "number", "tag")  # mostly one more than the row before has
+LOOKED_UP = [*(name for name, kind, _ in FIELDS if pa.types.is_dictionary(kind)), "routing_keys.list.element"]
+
+
+def export(folder: Path, target: Path, headers: Sequence[str] = ()) -> Iterator[tuple[Path, int]]:
     """Every segment of a log that is not there yet as a file of the target: its path, and how many events are in it.
 
     A segment that the broker still writes to is told as far as it goes; the next call replaces that file.
@@ -114,18 +120,27 @@ def export(folder: Path, target: Path) -> Iterator[tuple[Path, int]]:
         path = target / f"{begin}{cursor.at:010d}.parquet"
         if path.exists():
             continue
-        write(path, table(columns, queues))
+        write(path, table(columns, queues), headers)
         for older in target.glob(f"{begin}*.parquet"):
             if older != path:
                 older.unlink()
+                older.with_suffix(INDEX).unlink(missing_ok=True)
         yield path, columns.rows
 
 
-def write(path: Path, rows: pa.Table) -> None:
-    """Whole under its name, or not at all."""
+def write(path: Path, rows: pa.Table, headers: Sequence[str] = ()) -> None:
+    """Whole under its name, or not at all, with its index beside it. ``headers``: by which messages are found too."""
     path.parent.mkdir(parents=True, exist_ok=True)
+    write_index(path, rows, headers)
     being_made = path.with_suffix(".tmp")
-    pq.write_table(rows, being_made, compression="zstd", row_group_size=MOST_ROWS)
+    pq.write_table(
+        rows,
+        being_made,
+        compression="zstd",
+        row_group_size=MOST_ROWS,
+        use_dictionary=LOOKED_UP,
+        column_encoding=dict.fromkeys(COUNTED, "DELTA_BINARY_PACKED"),
+    )
     with being_made.open("rb") as file:
         os.fsync(file.fileno())
     being_made.rename(path)
