@@ -1,4 +1,4 @@
-"""A worker of Spark that has read or written once is not searched for garbage whole after every task."""
+"""A worker of Spark imports what it needs, and is not searched for garbage whole after every task."""
 
 from __future__ import annotations
 
@@ -69,3 +69,12 @@ def test_a_process_that_is_no_worker_is_left_as_it_is() -> None:
     before = gc.get_freeze_count()
     assert len(list(counts(iter([None])))) == 1
     assert gc.get_freeze_count() == before
+
+
+def test_a_worker_that_only_plans_the_routing_of_files_does_not_import_what_judges_them() -> None:
+    """Spark waits for it before the first task begins."""
+    planner = "import sys, warrenmq.spark.routing.reader; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", planner], cwd=ROOT, capture_output=True, text=True, check=True)
+    imported = done.stdout.split()
+    assert "warrenmq.spark.routing.reader" in imported
+    assert not {"pyarrow.compute", "warrenmq.spark.routing.blocks"} & set(imported)

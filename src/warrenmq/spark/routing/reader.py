@@ -2,6 +2,9 @@
 
 Duty: reading in a task, in blocks that fit in memory, with the columns and types that Spark expects. Not here: verdicts
 (``blocks.py``).
+
+Spark starts a Python process to make the source and one to plan it, one after the other, before the first task begins;
+what only a task needs (``blocks.py`` and with it Arrow's functions: a tenth of a second) is imported there.
 """
 
 from __future__ import annotations
@@ -17,9 +20,7 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
 from warrenmq.spark.compat import arrow_schema
-from warrenmq.spark.routing.blocks import known
 from warrenmq.spark.routing.definitions import Plan
-from warrenmq.spark.routing.facts import FACTS
 from warrenmq.spark.routing.outcome import VERDICT_NAMES
 
 FORMAT = "warren-routed"
@@ -70,6 +71,8 @@ class Reader(DataSourceReader):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         if partition is None or partition.value is None:  # what Spark asks for where there are none
             return
+        from warrenmq.spark.routing.blocks import known
+
         path, groups = partition.value
         verdicts = known(self.plan)
         wanted = arrow_schema(self.wanted)
@@ -83,6 +86,8 @@ class Reader(DataSourceReader):
 
     def _read(self, wanted: list[str]) -> pa.Schema:
         """What is read of the table: what is wanted, and what verdicts look at."""
+        from warrenmq.spark.routing.facts import FACTS
+
         looked_at = FACTS - {"body"} if "body_size" in self.table.names else FACTS
         return pa.schema(
             [field for field in arrow_schema(self.table) if field.name in wanted or field.name in looked_at]
