@@ -27,7 +27,7 @@ ifneq ($(origin PYTHON),file)
 PYTHON_STAMP := .make/python-$(shell echo '$(PYTHON)' | cksum | cut -d' ' -f1)
 endif
 
-.PHONY: run check test test-pure coverage bench soak demo lint types format help clean
+.PHONY: run check test test-pure coverage mutants bench soak demo lint types format help clean
 
 help:
 	@echo 'make run    install and compile the broker, and start it   (ARGS="--port 5673 --data-dir X", PYTHON=python3.12)'
@@ -36,6 +36,7 @@ help:
 	@echo 'make bench  measure, beside RabbitMQ if Debian'"'"'s is installed, and write docs/benchmarks.md'
 	@echo 'make soak   the long tests: crashes, differential, disk model, for hours   (ARGS="-k crash")'
 	@echo 'make coverage  what make check goes through, beside the floor; part of make soak   (ARGS=--raise)'
+	@echo 'make mutants  wrong programs that the pure tests take for right: half an hour of a core   (ARGS="confirms acks")'
 	@echo 'make demo   a broker is killed, Spark loses nothing of it: two minutes, one picture'
 	@echo 'make lint   ruff, and what nothing uses        make types  mypy --strict on src, tests and bench'
 	@echo 'make format  ruff writes the layout'
@@ -59,6 +60,9 @@ soak: $(TESTED) coverage
 
 coverage: $(TOOLS)
 	$(BIN)/python scripts/covered.py $(PURE_WORKERS) $(ARGS)
+
+mutants: $(TOOLS)
+	$(BIN)/python scripts/mutants.py $(ARGS)
 
 bench: $(BENCHED)
 	$(BIN)/python -m bench $(ARGS)
