@@ -11,6 +11,7 @@ import pytest
 from tests.log.world import _vec
 from warrenmq.log.event_reader import Witness, tell
 from warrenmq.log.events import MOST_BYTES, REDELIVERED, Events
+from warrenmq.log.fates import MOST_A_SECOND, Fates
 from warrenmq.log.files import Files
 from warrenmq.log.format import BatchHeader, seed
 from warrenmq.log.log import Log
@@ -213,11 +214,34 @@ def test_what_does_not_fit_while_the_disk_takes_nothing_is_counted_with_its_time
     events.end_turn(time + 1, 0, 0)
     events.delivered(who, 1, 1, 1, 1, 0)
     events.end_turn(time + 5, 0, 0)
-    assert len(events.take()) <= MOST_BYTES + 200_000
-    events.delivered(who, 1, 1, 1, 1, 0)
-    events.end_turn(time + 9, 0, 0)
+    taken = events.take()
+    assert len(taken) <= MOST_BYTES + 200_000
     witness = Recording()
     header = BatchHeader(1, 0, 1, 0, 0, 1, 0, 0, 0, 0, 0, time)
+    tell(header, b"", taken, witness)
+    assert witness.seen == [("gap", time + 1, time + 5, 11)]
+    events.delivered(who, 1, 1, 1, 1, 0)
+    events.end_turn(time + 9, 0, 0)
     tell(header, b"", events.take(), witness)
-    assert ("gap", time + 1, time + 9, 11) in witness.seen
-    assert [one[1] for one in witness.seen if one[0] != "gap"] == ["delivered"]
+    assert [one[1] for one in witness.seen[1:]] == ["delivered"]
+
+
+def test_a_gap_alone_is_written_within_a_second(tmp_path: Path) -> None:
+    log = opened(tmp_path)
+    log.time = 7
+    log.fates.left_out(3)
+    log.end_turn(False)
+    log.time = 9
+    log.fates.left_out(2)
+    log.end_turn(False)
+    log.tick(1000)
+    assert told(tmp_path) == []
+    log.tick(2100)
+    assert told(tmp_path) == [("gap", 7, 9, 5)]
+    assert log.close()
+
+
+def test_no_more_than_so_many_fates_of_transient_messages_are_told_a_second() -> None:
+    fates = Fates(Events())
+    told = [time for time in range(0, 3_000_000, 500) if fates.allows(time)]
+    assert told == [second + n * 500 for second in (0, 1_000_000, 2_000_000) for n in range(MOST_A_SECOND)]

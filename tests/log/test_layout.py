@@ -23,7 +23,9 @@ from warrenmq.log import clean, grammar, layout, record
 from warrenmq.log import manifest as manifests
 from warrenmq.log.batch import OpenBatch
 from warrenmq.log.change import change_size
-from warrenmq.log.events import Events, write_cause
+from warrenmq.log.event_reader import Fate, Witness, tell
+from warrenmq.log.events import Events, Named, write_cause
+from warrenmq.log.fates import Fates
 from warrenmq.log.files import Files
 from warrenmq.log.format import (
     BatchHeader,
@@ -53,8 +55,8 @@ HEAD = """# The log's files, octet by octet
 
 Drawn from the table in `log/grammar.py`; a test draws it again and compares, and reads whole folders with nothing else.
 [log.md](log.md) says what all this is for. A segment file is a file header and batches, then possibly zeros; a batch is
-its header, records (message, chunked message, chunk), then changes (settle, …, requeue) and events (turn, …, letter
-lost); a ledger is ledger blocks of changes; the manifest is its head and what it says.
+its header, records (message, chunked message, chunk), then changes (settle, …, requeue) and events (turn, …, queue); a
+ledger is ledger blocks of changes; the manifest is its head and what it says.
 
 All integers are little-endian: `i16`, `i32`, `i64`, and `sum`, 32 bits without a sign; `name:8` is eight octets;
 `name[length]` is as many octets as the field says, `name[count*row]` as many rows or numbers. A record or change
@@ -111,7 +113,7 @@ PLACES: dict[str, list[tuple[str, str]]] = {
     "KEY_LENGTH_AT": [("define", "key_length"), ("undefine", "key_length")],
     "VALUE_LENGTH_AT": [("define", "value_length")],
     "EVENT_LENGTH_AT": [(row.name, "length") for row in EVENTS],
-    "EVENT_WHO_AT": [(name, "who") for name in ("name", "published", "delivered to")],
+    "EVENT_WHO_AT": [(name, "who") for name in ("name", "published", "delivered to", "fate")],
     "BLOCK_LENGTH_AT": [("ledger block", "length")],
     "BLOCK_SUM_AT": [("ledger block", "sum")],
 }
@@ -137,6 +139,8 @@ for _prefix, _row in (
     ("EVENT_CAUSE", "cause"),
     ("EVENT_GAP", "gap"),
     ("EVENT_LETTER_LOST", "letter lost"),
+    ("EVENT_FATE", "fate"),
+    ("EVENT_QUEUE", "queue"),
 ):
     for _one in row_of(_row).fields:
         PLACES.setdefault(f"{_prefix}_{_one.name.upper()}_AT", [(_row, _one.name)] if not _one.counter else [])
@@ -162,6 +166,8 @@ FIXED = (
         "EVENT_CAUSE_FIXED": ["cause"],
         "EVENT_GAP_FIXED": ["gap"],
         "EVENT_LETTER_LOST_FIXED": ["letter lost"],
+        "EVENT_FATE_FIXED": ["fate"],
+        "EVENT_QUEUE_FIXED": ["queue"],
     }
 )
 
@@ -433,7 +439,7 @@ def a_definition(row: RecordSpec, draw: Draw) -> None:
     assert state.definitions == ({(kind, key): value} if define else {})
 
 
-@case("turn", "name", "published", "delivered to", "gap", "letter lost")
+@case("turn", "name", "published", "delivered to", "gap", "letter lost", "fate", "queue")
 def an_event(row: RecordSpec, draw: Draw) -> None:
     """Written all together, as they come in a turn; ``test_events.py`` reads them."""
     events = Events()
@@ -446,6 +452,9 @@ def an_event(row: RecordSpec, draw: Draw) -> None:
         events.delivered(who, queue, position + n, address + n, tag + n, flags)
     events.left_out(5)
     events.letter_lost(queue, address)
+    header, exchange, keys, code = draw(octets), draw(names), draw(octets), draw(i32)
+    fates = Fates(events)
+    fates.tell(65, who, Named(queue, b"queue"), number, address, tag, code, "why", header, exchange, keys)
     events.end_turn(time, 3, 4)
     data = events.take()
     found = {one.name: values for one, values in table_reader.decode_all(table_reader.CHANGE_ROWS, data)}
@@ -457,13 +466,36 @@ def an_event(row: RecordSpec, draw: Draw) -> None:
         | {"flags": flags},
         "gap": {"since": time, "until": time, "count": 5},
         "letter lost": {"queue": queue, "address": address},
+        "queue": {"queue": queue, "text_length": 5, "text": b"queue"},
     }
+    octets_of = {"header": header, "exchange": exchange.encode(), "keys": keys, "text": b"why"}
+    expected["fate"] = {f"{name}_length": len(one) for name, one in octets_of.items()} | octets_of
+    expected["fate"] |= {"who": 1, "what": 65, "code": code, "queue": queue, "message_id": number}
+    expected["fate"] |= {"address": address, "number": tag}
     assert {k: v for k, v in found[row.name].items() if k != "length"} == expected[row.name]
     sizes, at = [], 0
     while at < len(data):
         sizes.append(change_size(data, at))
         at += sizes[-1]
     assert at == len(data) and len(sizes) == len(expected)
+    (fate,) = fates_in(data)
+    assert (fate.who, fate.what, fate.code, fate.queue, fate.id) == (1, 65, code, queue, number)
+    assert (fate.address, fate.number) == (address, tag)
+    assert [fate.header, fate.exchange, fate.keys, fate.text] == list(octets_of.values())
+
+
+class FateWitness(Witness):
+    def __init__(self) -> None:
+        self.found: list[Fate] = []
+
+    def fate(self, time: int, fate: Fate) -> None:
+        self.found.append(fate)
+
+
+def fates_in(data: bytes) -> list[Fate]:
+    witness = FateWitness()
+    tell(BatchHeader(1, 0, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0), b"", data, witness)
+    return witness.found
 
 
 @case("cause")
@@ -627,6 +659,7 @@ def test_a_folder_in_which_everything_happened_has_every_kind_of_the_present_for
     events.delivered(events.name(b"consumer"), 1, 1, addresses[0], 1, 0)
     events.left_out(1)
     events.letter_lost(1, addresses[0])
+    log.fates.tell(65, events.name(b"channel"), Named(1, b"queue"), 1, 0, 0, 312, "NO_ROUTE", b"", "", b"")
     log.end_turn(True)
     assert log.flush()
     found: set[str] = set()

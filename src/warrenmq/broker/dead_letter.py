@@ -18,13 +18,14 @@ from warrenmq.broker.delivering.delivering import NO_ROUTE, move, twin
 from warrenmq.broker.delivering.large_body import LARGE, BodyInLog, SharedBody
 from warrenmq.broker.delivering.line import Forwarder, Line, Way, is_logged_first, is_read_first
 from warrenmq.broker.exchange.walk import route as walk
+from warrenmq.broker.fates import left
 from warrenmq.broker.message import Message
 from warrenmq.broker.queue.office import DeadLetterOffice, GivesUp, Posted
 from warrenmq.broker.queue.paging import LONG
 from warrenmq.broker.queue.queue import Entry, Queue
 from warrenmq.broker.records import Content
 from warrenmq.broker.services.turn import Letters as TurnLetters
-from warrenmq.log.causes import DEAD_LETTER, LETTERED, REASONS, REFUSED
+from warrenmq.log.causes import DEAD_LETTER, LETTER_LOST, LETTERED, REASONS, REFUSED
 from warrenmq.wire.fields import Field
 from warrenmq.wire.replies import AmqpError
 
@@ -109,8 +110,15 @@ class DeadLetters(DeadLetterOffice, TurnLetters, Forwarder):
         taken = self._publish(queue, message, REASONS[cause], way, body)
         if cause != REFUSED:  # else it never was in the queue
             queue.lettered(cause | LETTERED if taken else cause)
-            if not taken and queue.holds(message):  # which the log has as dead-lettered: that is known only now
-                self._services.log.events.letter_lost(queue.id, message.address)
+            log = self._services.log
+            if not queue.holds(message):
+                left(log, cause | LETTERED, queue.named(), message)
+                if not taken:
+                    left(log, LETTER_LOST, queue.named(), message)
+            elif not taken:  # which the log has as dead-lettered: that is known only now
+                log.events.letter_lost(queue.id, message.address)
+        elif not taken:
+            left(self._services.log, LETTER_LOST, queue.named(), message)
 
     def _publish(self, queue: Queue, message: Message, reason: str, way: Way | None, body: BodyInLog | None) -> bool:
         """At most once: whoever takes it has it, and then it is over. Says whether anybody did."""

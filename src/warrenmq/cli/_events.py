@@ -13,8 +13,8 @@ from typing import Any
 
 from warrenmq.broker.message import packed_keys_of, unpack_keys
 from warrenmq.journal.names import queue_of
-from warrenmq.log.causes import CAUSE_NAMES
-from warrenmq.log.event_reader import Witness
+from warrenmq.log.causes import CAUSE_NAMES, FATE_NAMES, LETTER_LOST, NEVER
+from warrenmq.log.event_reader import Fate, Witness
 from warrenmq.log.events import FETCHED, REDELIVERED
 from warrenmq.log.holders import read_holders
 from warrenmq.log.record import decode_message, holder_count, holders_start
@@ -43,7 +43,7 @@ class Wanted:
 
     def has(self, row: Row) -> bool:
         return (
-            (not self.id or row["id"] == self.id)
+            (not self.id or row.get("id") == self.id)
             and (not self.message_id or row.get("message_id") == self.message_id)
             and (not self.correlation_id or row.get("correlation_id") == self.correlation_id)
         )
@@ -78,23 +78,10 @@ class EventRows(Witness):
 
     def message(self, time: int, address: int, data: bytes, at: int, who: int, number: int) -> None:
         stored = decode_message(data, at)
-        keys = unpack_keys(packed_keys_of(stored))
-        row: Row = {
-            "id": int(stored.message_id),
-            "exchange": stored.exchange,
-            "routing_keys": keys,
-            "size": int.from_bytes(stored.header[BODY_SIZE], "big"),
-        }
-        try:
-            properties = decode_properties(stored.header)
-            for name in ("message_id", "correlation_id"):
-                if getattr(properties, name):
-                    row[name] = getattr(properties, name)
-        except AmqpError:
-            pass  # what cannot be said is left out
+        row = what_it_was(stored.message_id, stored.exchange, unpack_keys(packed_keys_of(stored)), stored.header)
         if not self._wanted.has(row):
             return
-        self._ids[address] = row["id"]
+        self._ids[address] = row.get("id", 0)
         sender = self._who.get(who, {})
         if number:
             row["number"] = number
@@ -137,6 +124,31 @@ class EventRows(Witness):
     def letter_lost(self, time: int, queue: int, address: int) -> None:
         self._tell(time, WRITTEN, "letter lost", address, self._queue(queue))
 
+    def fate(self, time: int, fate: Fate) -> None:
+        row: Row = {}
+        if fate.header or fate.exchange or fate.keys:
+            exchange = fate.exchange.decode(errors="surrogateescape")
+            row = what_it_was(fate.id, exchange, unpack_keys(fate.keys), fate.header)
+        elif fate.address in self._ids:
+            row = {"id": self._ids[fate.address]}
+        if not self._wanted.all() and not (row and self._wanted.has(row)):
+            return
+        if fate.queue:
+            row |= self._queue(fate.queue)
+        if self._wanted.queue and row.get("queue") != self._wanted.queue:
+            return
+        if fate.address:
+            row["message"] = f"{fate.address:#x}"
+        if fate.number:
+            row["number"] = int(fate.number)
+        if fate.code:
+            row["code"] = int(fate.code)
+        if fate.text:
+            row["text"] = fate.text.decode(errors="replace")
+        name = FATE_NAMES.get(fate.what, f"left ({fate.what})")
+        rank = WRITTEN if fate.what == LETTER_LOST else PUBLISHED if fate.what >= NEVER else LEFT
+        self._write(time, rank, name, {**row, **self._who.get(fate.who, {})})
+
     def gap(self, since: int, until: int, count: int) -> None:
         self._write(since, PUBLISHED, "gap", {"until": moment(until), "events": count})
 
@@ -162,6 +174,19 @@ class EventRows(Witness):
 
     def _write(self, time: int, rank: int, event: str, more: Row) -> None:
         self._rows.append((time, rank, {"time": moment(time), "event": event, **more}))
+
+
+def what_it_was(id: int, exchange: str, keys: list[str], header: bytes) -> Row:
+    row: Row = {"id": int(id)} if id else {}
+    row |= {"exchange": exchange, "routing_keys": keys, "size": int.from_bytes(header[BODY_SIZE], "big")}
+    try:
+        properties = decode_properties(header)
+        for name in ("message_id", "correlation_id"):
+            if getattr(properties, name):
+                row[name] = getattr(properties, name)
+    except AmqpError:
+        pass  # what cannot be said is left out
+    return row
 
 
 def moment(time: int) -> str:

@@ -1,11 +1,12 @@
 """Events as columns: the buffers that Arrow wants, filled without a Python object per value.
 
 Duty: one row an event, told by the log's ``event_reader``, with numbers for names; and the names. Messages have columns
-of their own, a row for each that was published or written, which say what the message was. Not here: Arrow
-(``parquet``).
+of their own, a row for each that was published or written or has no record, which say what the message was. Not here:
+Arrow (``parquet``).
 
     events    time kind message queue position who number tag flags     fixed widths, little-endian
     messages  row id size exchange keys header message_id correlation_id
+    said      row code text
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from mypy_extensions import i32, i64, u8
 from warrenmq.broker.message import NOTE_SHIFT
 from warrenmq.client.columns import PropertyColumns, Texts
 from warrenmq.journal.names import queue_of
-from warrenmq.log.event_reader import Witness
+from warrenmq.log.event_reader import Fate, Witness
 from warrenmq.log.layout import HEADER_LENGTH_AT, HOLDER, HOLDER_POSITION_AT, HOLDER_QUEUE_AT
 from warrenmq.log.record import (
     body_length,
@@ -31,6 +32,7 @@ from warrenmq.log.record import (
     keys_length,
     message_id_of,
 )
+from warrenmq.wire.content import Properties, encode_header
 
 # kinds of events; a cause of leaving is added to LEFT
 PUBLISHED: Final = 0
@@ -42,9 +44,10 @@ REQUEUED: Final = 5
 QUEUE_DELETED: Final = 6
 GAP: Final = 7
 LETTER_LOST: Final = 8  # a dead letter that reached nobody
-LEFT: Final = 16
+LEFT: Final = 16  # and above: what became of one that the log does not hold has a number there too
 
 NONE: Final = -1  # where an event has no queue, position, number or tag
+NO_PROPERTIES: Final = encode_header(Properties(), 0)
 
 
 def _nothing(_value: bytes) -> bytes | None:
@@ -92,6 +95,10 @@ class EventColumns(Witness):
         self.keys: Final = Texts()
         self.headers: Final = Texts()
         self.header_list: list[bytes] = []
+        # what was said of why
+        self.said_rows: Final = BytesWriter()
+        self.codes: Final = BytesWriter()
+        self.texts: Final = Texts()
         # names
         self.names: Final[list[bytes]] = []  # JSON, by number: of those that are spoken of
         self._by_name: Final[dict[bytes, int]] = {}
@@ -115,19 +122,12 @@ class EventColumns(Witness):
 
     def message(self, time: i64, address: i64, data: bytes, at: i64, who: i64, number: i64) -> None:
         sender: i64 = NONE if who == 0 else self._number_of(who)
-        write_i32_le(self.message_rows, i32(self.rows))
-        row: i64 = self.headers.rows
-        write_i64_le(self.ids, message_id_of(data, at))
         header = header_start(data, at)
         payload = data[header : header + i64(read_i32_le(data, at + HEADER_LENGTH_AT))]
-        write_i64_le(self.sizes, read_i64_be(payload, 4) if len(payload) >= 12 else 0)
         exchange = body_start(data, at) + body_length(data, at)
         keys = exchange + exchange_length(data, at)
         end = keys + keys_length(data, at) - (flags_of(data, at) >> NOTE_SHIFT)
-        self.exchanges.put(row, data[exchange:keys])
-        self.keys.put(row, data[keys:end])
-        self.headers.put(row, payload)
-        self.header_list.append(payload)
+        self._add_message(message_id_of(data, at), payload, data[exchange:keys], data[keys:end])
         kind: i64 = WRITTEN if who == 0 else PUBLISHED
         self._add(time, kind, address, NONE, NONE, sender, number if number else NONE, NONE, 0)
         holder = holders_start(data, at)
@@ -168,6 +168,18 @@ class EventColumns(Witness):
     def letter_lost(self, time: i64, queue: i64, address: i64) -> None:
         self._add(time, LETTER_LOST, address, queue, NONE, NONE, NONE, NONE, 0)
 
+    def fate(self, time: i64, fate: Fate) -> None:
+        if fate.header or fate.exchange or fate.keys:  # else nothing is known of it
+            self._add_message(fate.id, fate.header, fate.exchange, fate.keys)
+        if fate.code or fate.text:
+            write_i32_le(self.said_rows, i32(self.rows))
+            write_i32_le(self.codes, i32(fate.code))
+            self.texts.put(self.texts.rows, fate.text)
+        queue: i64 = fate.queue if fate.queue else NONE
+        sender: i64 = self._number_of(fate.who) if fate.who else NONE
+        number: i64 = fate.number if fate.number else NONE
+        self._add(time, LEFT + fate.what, fate.address, queue, NONE, sender, number, NONE, 0)
+
     def gap(self, since: i64, until: i64, count: i64) -> None:
         self._add(since, GAP, 0, NONE, NONE, NONE, count, until, 0)
 
@@ -182,6 +194,17 @@ class EventColumns(Witness):
                 self.names.append(text)
             self._who[who] = number
         return number
+
+    def _add_message(self, id: i64, header: bytes, exchange: bytes, keys: bytes) -> None:
+        """What the message of the next row was."""
+        write_i32_le(self.message_rows, i32(self.rows))
+        row: i64 = self.headers.rows
+        write_i64_le(self.ids, id)
+        write_i64_le(self.sizes, read_i64_be(header, 4) if len(header) >= 12 else 0)
+        self.exchanges.put(row, exchange)
+        self.keys.put(row, keys)
+        self.headers.put(row, header)
+        self.header_list.append(header or NO_PROPERTIES)
 
     def _add(
         self,

@@ -33,14 +33,14 @@ from warrenmq.journal.columns import (
 from warrenmq.journal.index import SUFFIX as INDEX
 from warrenmq.journal.index import write_index
 from warrenmq.journal.names import queue_of
-from warrenmq.log.causes import CAUSE_NAMES
+from warrenmq.log.causes import FATE_NAMES
 from warrenmq.log.event_reader import tell
 from warrenmq.log.files import Files
 from warrenmq.log.listing import Listing
 from warrenmq.wire.content import decode_properties
 from warrenmq.wire.replies import AmqpError
 
-VERSION = 1
+VERSION = 2
 MOST_ROWS = 1 << 16  # of a row group: whoever looks for one message reads few of them, whole
 
 EVENTS = {
@@ -53,7 +53,7 @@ EVENTS = {
     QUEUE_DELETED: "queue deleted",
     GAP: "gap",
     LETTER_LOST: "letter lost",
-} | {LEFT + cause: name for cause, name in CAUSE_NAMES.items()}
+} | {LEFT + cause: name for cause, name in FATE_NAMES.items()}
 """What an event is called, by its number."""
 
 NAME = pa.dictionary(pa.int32(), pa.string())
@@ -61,7 +61,7 @@ FIELDS: list[tuple[str, pa.DataType, str]] = [
     ("time", pa.timestamp("us", "UTC"), "when; events of one turn of the broker have one time"),
     ("event", NAME, "what happened"),
     ("message", pa.int64(), "the record in the log: all events of one record have the same"),
-    ("id", pa.int64(), "published, written: the message, the same in its dead letters"),
+    ("id", pa.int64(), "published, written, no record: the message, the same in its dead letters"),
     ("vhost", NAME, "of the queue, or of the channel"),
     ("queue", NAME, "where it happened; `#7` where the log no longer knows the name"),
     ("position", pa.int64(), "enqueued, delivered, fetched, requeued: its place in the queue"),
@@ -73,12 +73,14 @@ FIELDS: list[tuple[str, pa.DataType, str]] = [
     ("tag", pa.int64(), "delivered, fetched: the delivery tag"),
     ("redelivered", pa.bool_(), "delivered, fetched: was it delivered before?"),
     ("until", pa.timestamp("us", "UTC"), "gap: its end; its beginning is `time`"),
-    ("exchange", NAME, "published, written: to which exchange"),
-    ("routing_keys", pa.list_(pa.string()), "published, written: the publish key, then CC, then BCC"),
-    ("size", pa.int64(), "published, written: octets of the body"),
-    ("message_id", pa.string(), "published, written: the property"),
-    ("correlation_id", pa.string(), "published, written: the property"),
-    ("header", pa.binary(), "published, written: all properties, as AMQP's content header has them"),
+    ("exchange", NAME, "published, written, no record: to which exchange"),
+    ("routing_keys", pa.list_(pa.string()), "published, written, no record: the publish key, then CC, then BCC"),
+    ("size", pa.int64(), "published, written, no record: octets of the body"),
+    ("message_id", pa.string(), "published, written, no record: the property"),
+    ("correlation_id", pa.string(), "published, written, no record: the property"),
+    ("header", pa.binary(), "published, written, no record: all properties, as AMQP's content header has them"),
+    ("code", pa.int32(), "refused, returned: the reply code"),
+    ("text", pa.string(), "refused, returned, not taken, nacked: the reply text, or why"),
 ]
 """Name, type and meaning of every column, in order."""
 
@@ -155,6 +157,7 @@ def table(columns: EventColumns, queues: dict[int, dict[str, str]]) -> pa.Table:
     tags = numbers(columns.tags.getvalue())
     flags = numpy.frombuffer(columns.flags.getvalue(), numpy.uint8)
     gaps = kinds == GAP
+    addresses = numbers(columns.messages.getvalue())
     delivered = (kinds == DELIVERED) | (kinds == FETCHED)
     who = [json.loads(text) for text in columns.names]
     known = sorted(set(ids[ids >= 0].tolist()))
@@ -165,7 +168,7 @@ def table(columns: EventColumns, queues: dict[int, dict[str, str]]) -> pa.Table:
     found: dict[str, pa.Array] = {
         "time": pa.array(numpy.frombuffer(columns.times.getvalue(), numpy.int64)).cast(SCHEMA.field("time").type),
         "event": chosen([EVENTS.get(n, f"left ({n - LEFT})") for n in range(int(kinds.max(initial=0)) + 1)], kinds),
-        "message": masked(numbers(columns.messages.getvalue()), (kinds == QUEUE_DELETED) | gaps),
+        "message": masked(addresses, addresses == 0),
         "vhost": chosen(vhosts, vhost),
         "queue": chosen([one["queue"] for one in named], numpy.where(ids >= 0, place, -1)),
         "position": negative_is_none(numbers(columns.positions.getvalue())),
@@ -184,6 +187,12 @@ def table(columns: EventColumns, queues: dict[int, dict[str, str]]) -> pa.Table:
     where = pa.array(at, mask=at < 0)
     for name, values in of_messages(columns).items():
         found[name] = values.take(where)
+    why = numpy.full(rows, -1, numpy.int64)
+    said = numpy.frombuffer(columns.said_rows.getvalue(), numpy.int32)
+    why[said] = numpy.arange(len(said))
+    codes = numpy.frombuffer(columns.codes.getvalue(), numpy.int32)
+    found["code"] = masked(codes, codes == 0).take(pa.array(why, mask=why < 0))
+    found["text"] = readable(binary(columns.texts, len(said))).take(pa.array(why, mask=why < 0))
     whole = pa.Table.from_arrays([found[name].cast(kind) for name, kind, _ in FIELDS], schema=SCHEMA)
     order = numpy.argsort(numpy.frombuffer(columns.times.getvalue(), numpy.int64), kind="stable")
     return whole.take(pa.array(order))
@@ -192,9 +201,10 @@ def table(columns: EventColumns, queues: dict[int, dict[str, str]]) -> pa.Table:
 def of_messages(columns: EventColumns) -> dict[str, pa.Array]:
     """What a message was, a row for each."""
     count = columns.headers.rows
+    ids = numbers(columns.ids.getvalue())
     headers = binary(columns.headers, count)
     found = {
-        "id": pa.array(numbers(columns.ids.getvalue())),
+        "id": masked(ids, ids == 0),
         "size": pa.array(numbers(columns.sizes.getvalue())),
         "exchange": readable(binary(columns.exchanges, count)).dictionary_encode().cast(NAME),
         "routing_keys": keys(binary(columns.keys, count)),

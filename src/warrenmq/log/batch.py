@@ -102,7 +102,7 @@ class OpenBatch:
 
     def is_empty(self) -> bool:
         """Has it not even events?"""
-        return len(self.messages) + len(self.changes) + len(self.events.out) == 0
+        return len(self.messages) + len(self.changes) == 0 and self.events.is_empty()
 
     def begin_message(
         self,
@@ -257,7 +257,7 @@ class OpenBatch:
         """Close it; the open batch begins anew, empty."""
         messages = self.messages.getvalue()
         changes = self.changes.getvalue()
-        if len(self.events.out) > 0:
+        if not self.events.is_empty():
             changes += self.events.take()
         self.cause = ACKED
         sealed = Sealed(segment, self.first_record, self.offsets, messages, self.heads, changes, number, time)

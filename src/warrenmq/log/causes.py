@@ -57,6 +57,25 @@ CAUSE_NAMES: Final[dict[int, str]] = {
     DELIVERY_LIMIT | LETTERED: "delivery_limit_dead_lettered",
 }
 
+# -- what became of a message in no queue, or that the log does not hold; or one of the causes above ----------------
+
+NEVER: Final = 64  # and above
+REFUSED_PUBLISH: Final = 64  # with a reply code: its channel or connection was closed
+RETURNED: Final = 65  # to its publisher
+UNROUTABLE: Final = 66  # no queue, and nobody was told
+NOT_TAKEN: Final = 67  # by this queue
+NACKED: Final = 68
+LETTER_LOST: Final = 69  # what left this queue as a dead letter reached nobody
+
+FATE_NAMES: Final[dict[int, str]] = CAUSE_NAMES | {
+    REFUSED_PUBLISH: "refused",
+    RETURNED: "returned",
+    UNROUTABLE: "unroutable",
+    NOT_TAKEN: "not taken",
+    NACKED: "nacked",
+    LETTER_LOST: "letter lost",
+}
+
 #: as x-death calls the causes for which a queue gives an entry up
 REASONS: Final[dict[int, str]] = {
     EXPIRED: "expired",

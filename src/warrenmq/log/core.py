@@ -14,6 +14,7 @@ from mypy_extensions import i64
 
 from warrenmq.log.batch import OpenBatch
 from warrenmq.log.damage import Damage
+from warrenmq.log.fates import Fates
 from warrenmq.log.files import Files
 from warrenmq.log.format import LogError, seed
 from warrenmq.log.layout import RECORD_BITS
@@ -47,6 +48,7 @@ class Core:
         self.synced: i64 = found.state.batch
         self.current: Final = OpenBatch(self.seed)
         self.events: Final = self.current.events
+        self.fates: Final = Fates(self.current.events)
         self.kept_open: bool = False  # the open batch waits for turns to come
         self._closed_size: i64 = 0  # of the open batch, when the last turn ended
         # records

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Final, final
 
-from librt.strings import read_i32_le, read_i64_le
+from librt.strings import read_i16_le, read_i32_le, read_i64_le
 from librt.vecs import append, vec
 from mypy_extensions import i64, mypyc_attr
 
@@ -34,6 +34,18 @@ from warrenmq.log.layout import (
     EVENT_DELIVERED_POSITION_AT,
     EVENT_DELIVERED_QUEUE_AT,
     EVENT_DELIVERED_TAG_AT,
+    EVENT_FATE,
+    EVENT_FATE_ADDRESS_AT,
+    EVENT_FATE_CODE_AT,
+    EVENT_FATE_EXCHANGE_LENGTH_AT,
+    EVENT_FATE_FIXED,
+    EVENT_FATE_HEADER_LENGTH_AT,
+    EVENT_FATE_KEYS_LENGTH_AT,
+    EVENT_FATE_MESSAGE_ID_AT,
+    EVENT_FATE_NUMBER_AT,
+    EVENT_FATE_QUEUE_AT,
+    EVENT_FATE_TEXT_LENGTH_AT,
+    EVENT_FATE_WHAT_AT,
     EVENT_GAP,
     EVENT_GAP_COUNT_AT,
     EVENT_GAP_SINCE_AT,
@@ -48,6 +60,9 @@ from warrenmq.log.layout import (
     EVENT_PUBLISHED_ADDRESS_AT,
     EVENT_PUBLISHED_COUNT_AT,
     EVENT_PUBLISHED_NUMBER_AT,
+    EVENT_QUEUE,
+    EVENT_QUEUE_FIXED,
+    EVENT_QUEUE_TEXT_LENGTH_AT,
     EVENT_TURN,
     EVENT_TURN_CHANGES_AT,
     EVENT_TURN_RECORDS_AT,
@@ -63,6 +78,28 @@ from warrenmq.log.layout import (
     UNDEFINE_FIXED,
 )
 from warrenmq.log.record import is_chunk, number_of, record_size
+
+
+@final
+class Fate:
+    """What became of a message that the log does not hold, or not for this queue."""
+
+    def __init__(self, data: bytes, at: i64) -> None:
+        self.who: Final = i64(read_i32_le(data, at + EVENT_WHO_AT))  # 0: nobody in particular
+        self.what: Final = i64(read_i32_le(data, at + EVENT_FATE_WHAT_AT))
+        self.code: Final = i64(read_i32_le(data, at + EVENT_FATE_CODE_AT))  # 0: none
+        self.queue: Final = i64(read_i32_le(data, at + EVENT_FATE_QUEUE_AT))  # 0: none
+        self.id: Final = read_i64_le(data, at + EVENT_FATE_MESSAGE_ID_AT)  # 0: none was given to it
+        self.address: Final = read_i64_le(data, at + EVENT_FATE_ADDRESS_AT)  # 0: there is no record
+        self.number: Final = read_i64_le(data, at + EVENT_FATE_NUMBER_AT)  # 0: not counted
+        header = at + EVENT_FATE_FIXED
+        exchange = header + i64(read_i32_le(data, at + EVENT_FATE_HEADER_LENGTH_AT))
+        keys = exchange + (i64(read_i16_le(data, at + EVENT_FATE_EXCHANGE_LENGTH_AT)) & 0xFFFF)
+        text = keys + i64(read_i32_le(data, at + EVENT_FATE_KEYS_LENGTH_AT))
+        self.header: Final = data[header:exchange]
+        self.exchange: Final = data[exchange:keys]
+        self.keys: Final = data[keys:text]
+        self.text: Final = data[text : text + (i64(read_i16_le(data, at + EVENT_FATE_TEXT_LENGTH_AT)) & 0xFFFF)]
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -101,8 +138,11 @@ class Witness:
     def letter_lost(self, time: i64, queue: i64, address: i64) -> None:
         """What left this queue as a dead letter reached nobody."""
 
+    def fate(self, time: i64, fate: Fate) -> None:
+        """This became of a message that the log does not hold."""
+
     def gap(self, since: i64, until: i64, count: i64) -> None:
-        """So many publishes and deliveries are not told."""
+        """So many events are not told."""
 
     def batch_told(self) -> None:
         """That was all of a batch: what comes next is no older."""
@@ -191,6 +231,10 @@ def _look_ahead(data: bytes, turns: Turns, publishes: Publishes, witness: Witnes
             text = at + EVENT_NAME_FIXED
             length = i64(read_i32_le(data, at + EVENT_NAME_TEXT_LENGTH_AT))
             witness.named(i64(read_i32_le(data, at + EVENT_WHO_AT)), data[text : text + length])
+        elif kind == EVENT_QUEUE:
+            text = at + EVENT_QUEUE_FIXED
+            length = i64(read_i32_le(data, at + EVENT_QUEUE_TEXT_LENGTH_AT))
+            witness.defined("queue", "", data[text : text + length])
         at += size
 
 
@@ -265,6 +309,8 @@ def _changes(data: bytes, turns: Turns, witness: Witness) -> None:
         elif kind == EVENT_LETTER_LOST:
             queue = i64(read_i32_le(data, at + EVENT_LETTER_LOST_QUEUE_AT))
             witness.letter_lost(turns.time(told), queue, read_i64_le(data, at + EVENT_LETTER_LOST_ADDRESS_AT))
+        elif kind == EVENT_FATE:
+            witness.fate(turns.time(told), Fate(data, at))
         elif kind == EVENT_GAP:
             since = read_i64_le(data, at + EVENT_GAP_SINCE_AT)
             until = read_i64_le(data, at + EVENT_GAP_UNTIL_AT)

@@ -14,7 +14,7 @@ from __future__ import annotations
 from typing import Final, final
 
 from librt.strings import BytesWriter, write_i32_le, write_i64_le
-from mypy_extensions import i32, i64
+from mypy_extensions import i32, i64, u8
 
 from warrenmq.log.layout import (
     EVENT_CAUSE,
@@ -30,6 +30,8 @@ from warrenmq.log.layout import (
     EVENT_NAME_FIXED,
     EVENT_PUBLISHED,
     EVENT_PUBLISHED_FIXED,
+    EVENT_QUEUE,
+    EVENT_QUEUE_FIXED,
     EVENT_TURN,
     EVENT_TURN_FIXED,
 )
@@ -42,7 +44,7 @@ FETCHED: Final = 2  # by basic.get
 
 @final
 class Named:
-    """A channel or a consumer as events know it: a number, and the name that goes with it once a segment."""
+    """A channel, a consumer or a queue as events know it: a number, and the name that goes with it once a segment."""
 
     def __init__(self, number: i64, text: bytes) -> None:
         self.number: Final = number
@@ -61,8 +63,11 @@ class Events:
         self.out: BytesWriter = BytesWriter()
         self.segment: i64 = 0  # where the batch will stand
         self._numbers: i64 = 0
-        self._left_out: i64 = 0
+        self._told: bool = False  # is there an event of this turn that is no run?
+        self._left_out_now: i64 = 0  # in this turn
+        self._left_out: i64 = 0  # before, in this batch
         self._left_out_since: i64 = 0
+        self._left_out_until: i64 = 0
         # a run of publishes
         self._publisher: Named = NOBODY
         self._published: i64 = 0  # the first address
@@ -127,14 +132,15 @@ class Events:
         if len(out) > MOST_BYTES:
             self.left_out(1)
             return
+        self._told = True
         out.append(EVENT_LETTER_LOST)
         write_i32_le(out, EVENT_LETTER_LOST_FIXED - EVENT_HEAD)
         write_i32_le(out, i32(queue))
         write_i64_le(out, address)
 
     def left_out(self, count: i64) -> None:
-        """So many will not be told."""
-        self._left_out += count
+        """So many will not be told. The batch says so at its end."""
+        self._left_out_now += count
 
     def end_turn(self, time: i64, records: i64, changes: i64) -> None:
         """All that came since the last call was at this time (µs); the batch has so many records and changes."""
@@ -145,9 +151,14 @@ class Events:
             self._end_deliveries()
             self._count = 0
             self._consumer = NOBODY
+        if self._left_out_now:
+            if self._left_out == 0:
+                self._left_out_since = time
+            self._left_out_until = time
+            self._left_out += self._left_out_now
+            self._left_out_now = 0
+        self._told = False
         out = self.out
-        if self._left_out:
-            self._tell_gap(time)
         if len(out) > MOST_BYTES:
             return
         out.append(EVENT_TURN)
@@ -158,10 +169,16 @@ class Events:
 
     def begun(self) -> bool:
         """Has anything happened in this turn?"""
-        return self._count > 0 or self._publisher is not NOBODY
+        return self._count > 0 or self._publisher is not NOBODY or self._told or self._left_out_now > 0
+
+    def is_empty(self) -> bool:
+        """Is there nothing to tell of the turns that have ended?"""
+        return len(self.out) + self._left_out == 0
 
     def take(self) -> bytes:
         """Everything, for the batch that is being closed."""
+        if self._left_out:
+            self._tell_gap()
         data = self.out.getvalue()
         self.out.truncate(0)
         return data
@@ -193,33 +210,43 @@ class Events:
         else:
             self.left_out(self._count)
 
+    def room_for(self, who: Named, queue: Named) -> bool:
+        """For an event that is no run, of this turn, about these two; NOBODY is not named."""
+        if len(self.out) > MOST_BYTES:
+            return False
+        self._told = True
+        if who is not NOBODY:
+            self._room(who)
+        if queue.segment != self.segment and queue is not NOBODY:
+            queue.segment = self.segment
+            self._name(EVENT_QUEUE, EVENT_QUEUE_FIXED, queue)
+        return True
+
     def _room(self, who: Named) -> bool:
         """Is there room for one more? Whoever it is about is named first, so that each segment stands for itself."""
-        out = self.out
-        if len(out) > MOST_BYTES:
+        if len(self.out) > MOST_BYTES:
             return False
         if who.segment != self.segment:
             who.segment = self.segment
-            out.append(EVENT_NAME)
-            write_i32_le(out, i32(EVENT_NAME_FIXED - EVENT_HEAD + len(who.text)))
-            write_i32_le(out, i32(who.number))
-            write_i32_le(out, i32(len(who.text)))
-            out.write(who.text)
+            self._name(EVENT_NAME, EVENT_NAME_FIXED, who)
         return True
 
-    def _tell_gap(self, time: i64) -> None:
-        if self._left_out_since == 0:
-            self._left_out_since = time
+    def _name(self, kind: i64, fixed: i64, named: Named) -> None:
         out = self.out
-        if len(out) > MOST_BYTES:
-            return
+        out.append(u8(kind))
+        write_i32_le(out, i32(fixed - EVENT_HEAD + len(named.text)))
+        write_i32_le(out, i32(named.number))
+        write_i32_le(out, i32(len(named.text)))
+        out.write(named.text)
+
+    def _tell_gap(self) -> None:
+        out = self.out
         out.append(EVENT_GAP)
         write_i32_le(out, EVENT_GAP_FIXED - EVENT_HEAD)
         write_i64_le(out, self._left_out_since)
-        write_i64_le(out, time)
+        write_i64_le(out, self._left_out_until)
         write_i64_le(out, self._left_out)
         self._left_out = 0
-        self._left_out_since = 0
 
 
 def write_cause(out: BytesWriter, cause: i64) -> None:

@@ -236,6 +236,24 @@ EVENTS: Final[list[RecordSpec]] = [
         "what left this queue as a dead letter reached nobody: there is no such exchange, or no queue took it",
         since=3,
     ),
+    RecordSpec(
+        "fate",
+        layout.EVENT_FATE,
+        "length:i32 who:i32 what:i32 code:i32 queue:i32 message_id:i64 address:i64 number:i64 header_length:i32 "
+        "exchange_length:i16 keys_length:i32 text_length:i16 header[header_length] exchange[exchange_length] "
+        "keys[keys_length] text[text_length]",
+        "what became of a message of which the log has no record, or none in this queue (`log/causes.py` has the "
+        "numbers): by whom (0: nobody), the reply code (0: none), in which queue (0: none), the record (0: none), as "
+        "which publish of its channel (0: not numbered), and why in words",
+        since=3,
+    ),
+    RecordSpec(
+        "queue",
+        layout.EVENT_QUEUE,
+        "length:i32 queue:i32 text_length:i32 text[text_length]",
+        "a queue, before the first fate in a segment that names it: JSON, number, vhost and name as in its definition",
+        since=3,
+    ),
 ]
 
 LEDGER_BLOCK: Final = RecordSpec(

@@ -22,6 +22,7 @@ from warrenmq.broker.services.clock import Clock, SystemClock, VirtualClock
 from warrenmq.broker.services.notes import Notes
 from warrenmq.broker.services.randomness import Randomness
 from warrenmq.broker.services.timers import Timer
+from warrenmq.broker.start.stopping import tell_forgotten
 from warrenmq.log.files import Files
 from warrenmq.log.log import Log
 from warrenmq.log.runner import Runner, ThreadRunner
@@ -267,6 +268,8 @@ class Server:
             work.cancel()
         if self._timer is not None:
             self._timer.cancel()
+        self.begin()
+        tell_forgotten(self.broker)
         self.end_turn()
         self.ledger.step(LEDGER_LAST)
         self.log.flush()

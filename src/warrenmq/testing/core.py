@@ -28,6 +28,7 @@ from warrenmq.broker.queue.queue import Queue
 from warrenmq.broker.services.clock import VirtualClock
 from warrenmq.broker.services.notes import Notes
 from warrenmq.broker.services.randomness import Randomness
+from warrenmq.broker.start.stopping import tell_forgotten
 from warrenmq.log.causes import RECOVERED
 from warrenmq.log.files import Files
 from warrenmq.log.log import Log
@@ -137,6 +138,7 @@ class Core:
         """Shut down cleanly: the next start needs no scan."""
         self.broker.begin_turn()
         self.broker.shut_down("over")
+        tell_forgotten(self.broker)
         self.commit()
         self.log.flush()
         indexes = self.broker.delay.log_indexes()

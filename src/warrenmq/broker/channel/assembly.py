@@ -158,8 +158,8 @@ class Assembly:
         before = publishing.last_number
         try:
             publish(publishing, self._arguments, message)
-        except AmqpError:
-            publishing.refused(before)
+        except AmqpError as error:
+            publishing.refused(before, self._arguments, message, error)
             raise
         finally:
             if publishing.large_body is None:

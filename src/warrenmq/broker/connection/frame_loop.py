@@ -197,8 +197,8 @@ def _publish(connection: Dialogue, input: Input, data: bytes, pos: i64, end: i64
     before = publishing.last_number
     try:
         publish(publishing, data[pos + 11 : end], message)
-    except AmqpError:
-        publishing.refused(before)
+    except AmqpError as error:
+        publishing.refused(before, data[pos + 11 : end], message, error)
         raise
     return last + 1
 

@@ -21,10 +21,12 @@ from warrenmq.broker.delivering.large_body import LARGE, BodyInLog, SharedBody
 from warrenmq.broker.exchange.delayed import LONGEST, delay_of
 from warrenmq.broker.exchange.walk import route as walk
 from warrenmq.broker.expiration import read_expiration
+from warrenmq.broker.fates import left
 from warrenmq.broker.message import Message, message_from, with_properties
 from warrenmq.broker.records import Content
 from warrenmq.broker.stored import Origins, message_of
 from warrenmq.log.causes import DEAD_LETTER, DUE, FIRED, UNDELIVERABLE
+from warrenmq.log.events import NOBODY
 from warrenmq.log.format import StoredMessage
 from warrenmq.wire.content import body_size
 from warrenmq.wire.fields import Field, Table
@@ -121,6 +123,8 @@ class Firing:
             problem = REFUSED
         if problem:
             undeliverable(services, exchange)
+            if not schedule.durable:  # else the log has it, and says so when it is released
+                left(services.log, UNDELIVERABLE, NOBODY, message)
             self._dead_letter(schedule, key, message, record.content, problem)
         if note.has(REPEATS):
             self._repeat(schedule, key, message, note, record.content.headers, due)

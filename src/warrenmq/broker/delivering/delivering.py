@@ -13,11 +13,14 @@ from mypy_extensions import i64
 
 from warrenmq.broker.delivering.large_body import LARGE, BodyInLog, logged_body
 from warrenmq.broker.exchange.walk import Routed
+from warrenmq.broker.fates import never_entered
 from warrenmq.broker.message import Message
 from warrenmq.broker.queue import holder
 from warrenmq.broker.queue.queue import Queue
 from warrenmq.broker.records import Exchange
 from warrenmq.broker.services.services import Services
+from warrenmq.log.causes import NOT_TAKEN
+from warrenmq.log.events import NOBODY
 
 # what became of a message that was offered to its queues
 ACCEPTED: Final = 0  # every queue took it, or took and dropped it
@@ -111,6 +114,8 @@ def move(
     """
     log = services.log
     accepting = _accepting(message, queues)
+    if len(accepting) < len(queues):
+        _tell_not_taken(services, message, queues)
     for queue in accepting:
         queue.came(way, 1)
     if not address:
@@ -125,6 +130,14 @@ def move(
     for queue in accepting:
         queue.publish(message, queue.expiry_for(message))
     return len(accepting) > 0
+
+
+def _tell_not_taken(services: Services, message: Message, queues: list[Queue]) -> None:
+    """Some refuse what comes from inside the broker: the journal is told which, and why."""
+    for queue in queues:
+        cause = queue.refusal(message) if queue.eager else ""
+        if cause:
+            never_entered(services.log, NOT_TAKEN, NOBODY, queue.named(), message, 0, 0, cause)
 
 
 def undeliverable(services: Services, exchange: Exchange) -> None:

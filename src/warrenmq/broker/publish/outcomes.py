@@ -24,9 +24,12 @@ from warrenmq.broker.delivering.delivering import (
     twin,
 )
 from warrenmq.broker.exchange.walk import Routed
+from warrenmq.broker.fates import never_entered
 from warrenmq.broker.message import Message
 from warrenmq.broker.publish.publishing import Publishing
 from warrenmq.broker.records import Exchange
+from warrenmq.log.causes import NACKED, NOT_TAKEN, RETURNED, UNROUTABLE
+from warrenmq.log.events import NOBODY, Named
 from warrenmq.wire.replies import NO_ROUTE as NO_ROUTE_CODE
 
 if TYPE_CHECKING:
@@ -57,6 +60,8 @@ def deliver(
         outcome = offer(publishing.services, message, queues, publishing.large_body)
     if outcome <= WAITING:
         publishing.tally.routed += 1
+    elif outcome == REFUSED:
+        _not_taken(publishing, message, queues, number)
     if message.address:
         publishing.services.log.events.published(publishing.sender.named, message.address, number)
     if routed is not None and routed.scheduled:
@@ -109,12 +114,14 @@ def tell(
         publishing.services.unroutable += 1
         if mandatory:
             publishing.tally.returned += 1
-            publishing.teller.basic_return(message, NO_ROUTE_CODE, "NO_ROUTE")
+            give_back(publishing, message, number)
         else:
             publishing.tally.dropped += 1
             publishing.dropped += 1
+            if not is_heard_reply(publishing, message):
+                _tell_journal(publishing, UNROUTABLE, NOBODY, message, number, 0, "")
     elif outcome == SCHEDULED and mandatory:
-        publishing.teller.basic_return(message, NO_ROUTE_CODE, "NO_ROUTE")
+        give_back(publishing, message, number)
     if not number:
         return
     confirms = publishing.confirms
@@ -135,9 +142,37 @@ def tell(
     if publishing.sender.confirms:
         if outcome == REFUSED or too_few or (outcome == NO_ROUTE and is_nacked(publishing, message)):
             confirms.nack(number)
+            _tell_journal(publishing, NACKED, NOBODY, message, number, 0, _why(outcome, too_few))
         else:
             confirms.ack(number)
         publishing.teller.owes()
+
+
+def give_back(publishing: Publishing, message: Message, number: i64) -> None:
+    """A mandatory message that reached no queue."""
+    publishing.teller.basic_return(message, NO_ROUTE_CODE, "NO_ROUTE")
+    _tell_journal(publishing, RETURNED, NOBODY, message, number, NO_ROUTE_CODE, "NO_ROUTE")
+
+
+def _not_taken(publishing: Publishing, message: Message, queues: list[Queue], number: i64) -> None:
+    """Some queue refused it: the journal is told which, and why."""
+    for queue in queues:
+        cause = queue.refusal(message) if queue.eager else ""
+        if cause:
+            _tell_journal(publishing, NOT_TAKEN, queue.named(), message, number, 0, cause)
+
+
+def _tell_journal(
+    publishing: Publishing, what: i64, queue: Named, message: Message, number: i64, code: i64, text: str
+) -> None:
+    log = publishing.services.log
+    never_entered(log, what, publishing.sender.named, queue, message, number, code, text)
+
+
+def _why(outcome: i64, too_few: bool) -> str:
+    if too_few:
+        return "fewer queues took it than x-confirm-min-queues"
+    return "a queue did not take it" if outcome == REFUSED else "no queue"
 
 
 def is_nacked(publishing: Publishing, message: Message) -> bool:
@@ -193,7 +228,7 @@ def queue_lost(publishing: Publishing, queue: Queue, deleted: bool) -> None:
     lost = publishing.mandatory.queue_gone(queue)
     returned = dict(lost)
     for seq in sorted(returned):
-        publishing.teller.basic_return(returned[seq], NO_ROUTE_CODE, "NO_ROUTE")
+        give_back(publishing, returned[seq], seq)
     confirms = publishing.confirms
     for waiting in confirms.take_queue(queue):
         rest = [q for q in waiting.queues if q is not queue]
@@ -224,7 +259,7 @@ def batch_failed(publishing: Publishing, batch: i64, taken: dict[int, int]) -> N
             queues = publishing.mandatory.open_queues(seq)
             message = publishing.mandatory.forget(seq)
             if message is not None and taken.get(message.address, 0) >= queues:
-                publishing.teller.basic_return(message, NO_ROUTE_CODE, "NO_ROUTE")
+                give_back(publishing, message, seq)
             if publishing.sender.confirms and seq > confirms.offset:
                 confirms.nack(seq)
             seq += 1

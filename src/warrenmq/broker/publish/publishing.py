@@ -15,10 +15,12 @@ from warrenmq.broker.message import Message
 from warrenmq.broker.publish.confirms import Confirms
 from warrenmq.broker.publish.mandatory import Mandatory
 from warrenmq.broker.publish.publisher import Publisher
+from warrenmq.broker.publish.refusing import tell_refused
 from warrenmq.broker.publish.routes import Memo
 from warrenmq.broker.publish.wish import Wish
 from warrenmq.broker.records import Exchange
 from warrenmq.broker.sender import Sender
+from warrenmq.wire.replies import AmqpError
 
 if TYPE_CHECKING:
     from warrenmq.broker.core import Core
@@ -126,9 +128,10 @@ class Publishing:
         """How many of those wait for the log; without confirms only mandatory ones do, and nobody is owed an answer."""
         return self.confirms.unanswered() if self.sender.confirms else 0
 
-    def refused(self, number: i64) -> None:
+    def refused(self, number: i64, arguments: bytes, message: Message, error: AmqpError) -> None:
         """A publish was refused; ``number`` was the last one before it."""
         self.tally.refused += 1
+        tell_refused(self.services.log, self.sender.named, arguments, message, error)
         if self.sender.confirms and self.last_number > number:
             self.refused_numbered += 1
 

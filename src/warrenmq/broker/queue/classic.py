@@ -14,6 +14,7 @@ from typing import Final
 from librt.vecs import append, vec
 from mypy_extensions import i64
 
+from warrenmq.broker.fates import left
 from warrenmq.broker.message import Message
 from warrenmq.broker.queue import holder, paging
 from warrenmq.broker.queue.accounts import (
@@ -60,6 +61,7 @@ from warrenmq.log.causes import (
     REJECTED,
     WITHDRAWN,
 )
+from warrenmq.log.fates import MOST_A_SECOND
 from warrenmq.log.index import QueueIndex
 from warrenmq.wire.replies import NOT_IMPLEMENTED, PRECONDITION_FAILED, AmqpError
 
@@ -418,6 +420,8 @@ class ClassicQueue(Queue, GivesUp):
         if self.settings.dead_letter_exchange is None or self.gone:
             self.left(cause, 1)
             self._leave(entry, cause)
+            if not self.holds(entry.message):
+                left(self.broker.log, cause, self.named(), entry.message)
         elif paging.recall(self, entry):
             self._kept_accounts().here(DEAD_LETTERING, 1)
             if self._dead_letters.add(self, self, entry, cause):
@@ -473,8 +477,12 @@ class ClassicQueue(Queue, GivesUp):
         """Drop what is ready; what is with consumers stays. Returns how many."""
         count = self.ready
         self.leases.note("queue_purged_around_leases")
+        unlogged = count
         if self.durable and count:
-            self.broker.log.purge(self.id, self._order.logged())
+            logged = self._order.logged()
+            self.broker.log.purge(self.id, logged)
+            unlogged -= len(logged)
+        self._tell_unlogged(PURGED, unlogged)
         self.left(PURGED, count)
         self._clear()
         self._expiry.seen()
@@ -484,6 +492,7 @@ class ClassicQueue(Queue, GivesUp):
     def stop(self) -> None:
         self.leases.note("queue_deleted_with_leases")
         self.left(DELETED, self.account().all_here())
+        self._tell_unlogged(DELETED, self._unlogged())
         accounts = self._kept_accounts()
         accounts.here(DEAD_LETTERING, -accounts.in_place(DEAD_LETTERING))  # what is on its way out counts as deleted
         self.leases.drop()
@@ -497,7 +506,25 @@ class ClassicQueue(Queue, GivesUp):
         if self.unacked == 0:
             self._tries = None
 
+    def tell_forgotten(self) -> None:
+        self._tell_unlogged(FORGOTTEN, self._unlogged())
+
+    def _unlogged(self) -> i64:
+        """How many wait here in memory alone."""
+        return self.ready - len(self._order.logged()) if self.durable else self.ready
+
+    def _tell_unlogged(self, cause: i64, count: i64) -> None:
+        """Tell the journal of what waits here in memory alone, so many, and is about to go. What is not told is
+        counted."""
+        if count <= 0:
+            return
+        some = self._order.unlogged(MOST_A_SECOND)
+        for entry in some:
+            left(self.broker.log, cause, self.named(), entry.message)
+        self.broker.log.fates.left_out(count - len(some))
+
     def forget_transient(self) -> None:
+        self.tell_forgotten()
         before = self._order.length()
         self._order.forget_transient()
         self.left(FORGOTTEN, before - self._order.length())

@@ -664,6 +664,19 @@ class Fifo:
                 j += 1
         return out
 
+    def unlogged(self, most: i64, out: list[Entry]) -> None:
+        """Some of what the log does not keep for this queue and is in memory, up to so many in all."""
+        queue = self._queue
+        for entry in self._returned.all():
+            if len(out) < most and not queue.holds(entry.message):
+                out.append(entry)
+        i = self._head
+        while i < len(self._items) and len(out) < most:
+            item = self._items[i]
+            if item is not None and not queue.holds(item.message):
+                out.append(item)
+            i += 1
+
     def free_transient(self) -> None:
         """Nobody will read what waits here: give back its room in the transient store."""
         transient = self._queue.broker.transient

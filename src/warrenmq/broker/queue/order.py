@@ -108,6 +108,13 @@ class Order:
             addresses = fifo.logged(addresses)
         return addresses
 
+    def unlogged(self, most: i64) -> list[Entry]:
+        """Some of what the log does not keep and is in memory."""
+        found: list[Entry] = []
+        for fifo in self.fifos:
+            fifo.unlogged(most, found)
+        return found
+
     def fill_index(self, index: QueueIndex) -> None:
         """For the log to remember at a clean stop."""
         for fifo in self.fifos:

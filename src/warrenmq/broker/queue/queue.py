@@ -10,6 +10,7 @@ Everything that changes what the log knows happens within one turn, so it lands 
 
 from __future__ import annotations
 
+import json
 from typing import Final, final
 
 from librt.vecs import vec
@@ -28,6 +29,7 @@ from warrenmq.broker.records import Binding, Destination, Exchange, Resource
 from warrenmq.broker.services.held_deliveries import Promised
 from warrenmq.broker.services.postponed import Postponed
 from warrenmq.broker.services.turn import Cancelled, Delivering
+from warrenmq.log.events import Named
 from warrenmq.log.index import QueueIndex
 from warrenmq.wire.fields import Table
 
@@ -180,6 +182,7 @@ class Queue(Destination, Delivering, Promised):
         self.unacked: i64 = 0
         self.unacked_bytes: i64 = 0
         self._aside: Aside | None = None  # what is damaged
+        self._named: Named | None = None
         self._accounts: Accounts | None = None  # what came and left in other ways than the counters below say
         # counters
         self.published: i64 = 0
@@ -483,6 +486,18 @@ class Queue(Destination, Delivering, Promised):
             self._aside.clear()
         self.broker.deadlines.changed(self.settings.ack_deadline, -1, False)
         self.gone = True
+
+    def named(self) -> Named:
+        """As the log's events know it."""
+        found = self._named
+        if found is None:
+            names = {"id": int(self.id), "vhost": self.vhost.name, "name": self.name.name}
+            found = Named(self.id, json.dumps(names).encode())
+            self._named = found
+        return found
+
+    def tell_forgotten(self) -> None:
+        """Tell the journal of what a restart of the process will not find."""
 
     def forget_transient(self) -> None:
         """Drop what would not be there after a restart of the process; nobody holds anything any more."""

@@ -16,6 +16,13 @@ if TYPE_CHECKING:
     from warrenmq.broker.vhost.vhost import VHost
 
 
+def tell_forgotten(broker: Core) -> None:
+    """The process ends: the journal is told what the next one will not find."""
+    for vhost in broker.vhosts.values():
+        for queue in vhost.queues.values():
+            queue.tell_forgotten()
+
+
 def forget_transient(broker: Core) -> None:
     for vhost in list(broker.vhosts.values()):
         _forget_bindings(vhost)
