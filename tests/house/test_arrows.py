@@ -23,7 +23,7 @@ ALLOWED: dict[str, set[str]] = {
     "broker": {"wire", "log"},
     "client": {"wire"},
     "journal": {"broker", "client", "log", "wire"},
-    "server": {"broker", "log", "sizes"},
+    "server": {"broker", "journal", "log", "sizes"},
     "http": {"server", "broker", "log", "wire", "sizes"},
     "bench": {"client", "wire"},
     "testing": {"http", "server", "broker", "log", "wire"},

@@ -421,6 +421,47 @@ def scrub_interval(folder: Path) -> None:
     scrubbed(folder, "warren_scrub_passes_total", {"scrub_interval": 0.0}, {"scrub_interval": 31536000.0})
 
 
+# -- the journal ---------------------------------------------------------------------------------------------------
+
+
+def kept_message(one: Broker) -> None:
+    with RawClient(one.port) as client:
+        client.handshake().open(1)
+        client.call(1, "queue.declare", queue="kept", durable=True)
+        client.call(1, "confirm.select")
+        client.publish(1, "", "kept", b"x", delivery_mode=2)
+        client.wait("basic.ack")
+
+
+def journal_files(data: Path) -> set[str]:
+    return {path.name for path in (data / "journal").glob("*.parquet")}
+
+
+@case
+def journal(folder: Path) -> None:
+    with broker(folder, journal="on", data_dir=folder / "on") as on:
+        with broker(folder, journal="off", data_dir=folder / "off") as off:
+            for each in (on, off):
+                kept_message(each)
+            while not journal_files(folder / "on"):
+                time.sleep(0.05)
+    assert not (folder / "off" / "journal").exists()
+
+
+@case
+def journal_interval(folder: Path) -> None:
+    """The patient one writes its first file at once, and no other until it stops."""
+    patient = broker(folder, journal="on", journal_interval=3600.0, data_dir=folder / "patient")
+    with patient as rare, broker(folder, journal="on", journal_interval=0.1, data_dir=folder / "hasty") as often:
+        seen: dict[Broker, set[str]] = {rare: set(), often: set()}
+        while len(seen[often]) < 4:
+            for each, name in ((rare, "patient"), (often, "hasty")):
+                kept_message(each)
+                seen[each] |= journal_files(folder / name)
+            time.sleep(0.05)
+        assert len(seen[rare]) <= 1
+
+
 # -- users ---------------------------------------------------------------------------------------------------------
 
 

@@ -336,6 +336,7 @@ def start_warren(
         str(ready_file),
         "--data-dir",
         str(data_dir or folder / "data"),
+        *(() if "--journal" in arguments else ("--journal", "off")),  # a process less; it has tests of its own
         *arguments,
     ]
     with contextlib.ExitStack() as stack:

@@ -126,6 +126,12 @@ async def ledger(call: Call) -> object:
     return failed(f"{problem}; GET /api/ledger has all of it") if problem else ok()
 
 
+async def journal(call: Call) -> object:
+    """Is what happens being written down, if it is to be?"""
+    problem = call.bridge.server.journal.problem
+    return failed(problem) if problem else ok()
+
+
 CHECKS = "/health/checks"
 
 
@@ -138,6 +144,7 @@ ENDPOINTS = [
     _check(f"{CHECKS}/local-alarms", alarms, "No alarm on the node"),
     _check(f"{CHECKS}/log", log, "The log is where it was, can be written, and nothing known in it is damaged"),
     _check(f"{CHECKS}/ledger", ledger, "Nothing was lost, doubled or miscounted", MONITORING),
+    _check(f"{CHECKS}/journal", journal, "The journal is written, or is off", MONITORING),
     _check(f"{CHECKS}/virtual-hosts", fine, "All vhosts are up"),
     _check(f"{CHECKS}/port-listener/{{port}}", port_listener, "Something listens on the port"),
     _check(f"{CHECKS}/protocol-listener/{{protocol}}", protocol_listener, "The protocol is served"),

@@ -295,5 +295,11 @@ def _metrics(bridge: Bridge, queues: Queues, per_object: bool) -> Iterator[Metri
     yield gauge("warren_damaged_segments", "Segments in which more than bodies is damaged", len(damage.segments))
     yield counter("warren_scrub_read_bytes", "Total bytes of the log read by the scrub", int(log.scrub.bytes))
     yield counter("warren_scrub_passes", "Total times the scrub has read all of it", int(log.scrub.passes))
+    journal = bridge.server.journal
+    yield gauge("warren_journal_lag_seconds", "How long the journal has lacked what is synced", journal.seconds_behind)
+    yield gauge("warren_journal_bytes", "Bytes that the journal's files take", journal.bytes)
+    yield gauge("warren_journal_failing", "is 1 when the journal should be written and is not", journal.problem != "")
+    yield counter("warren_journal_events", "Total events written to the journal", journal.events)
+    yield counter("warren_journal_gaps", "Total gaps recorded in the journal", journal.gaps)
     gone = bridge.server.folder.problem != ""
     yield gauge("warren_data_folder_gone", "is 1 when the data folder was removed or replaced", gone)

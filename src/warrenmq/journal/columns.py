@@ -46,6 +46,7 @@ GAP: Final = 7
 LETTER_LOST: Final = 8  # a dead letter that reached nobody
 LEFT: Final = 16  # and above: what became of one that the log does not hold has a number there too
 
+UNKNOWN: Final = b"{}"  # somebody whose name stood where the log is damaged
 NONE: Final = -1  # where an event has no queue, position, number or tag
 NO_PROPERTIES: Final = encode_header(Properties(), 0)
 
@@ -186,7 +187,7 @@ class EventColumns(Witness):
     def _number_of(self, who: i64) -> i64:
         number = self._who.get(who)
         if number is None:
-            text = self.known.texts[who]
+            text = self.known.texts.get(who, UNKNOWN)
             number = self._by_name.get(text)
             if number is None:
                 number = len(self.names)

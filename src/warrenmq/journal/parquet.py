@@ -30,7 +30,7 @@ from warrenmq.journal.columns import (
     WRITTEN,
     EventColumns,
 )
-from warrenmq.journal.index import SUFFIX as INDEX
+from warrenmq.journal.files import file_name, files_of, superseded
 from warrenmq.journal.index import write_index
 from warrenmq.journal.names import queue_of
 from warrenmq.log.causes import FATE_NAMES
@@ -118,15 +118,13 @@ def export(folder: Path, target: Path, headers: Sequence[str] = ()) -> Iterator[
         finally:
             cursor.close()
         queues |= {id: {"vhost": vhost, "queue": name} for id, vhost, name in columns.known.queue_names}
-        begin = f"journal-{listing.manifest.log_id & (1 << 64) - 1:016x}-{number:010d}-"
-        path = target / f"{begin}{cursor.at:010d}.parquet"
+        path = target / file_name(listing.manifest.log_id, number, 0, cursor.at)
         if path.exists():
             continue
         write(path, table(columns, queues), headers)
-        for older in target.glob(f"{begin}*.parquet"):
-            if older != path:
-                older.unlink()
-                older.with_suffix(INDEX).unlink(missing_ok=True)
+        for older in superseded(files_of(target, listing.manifest.log_id)):
+            older.path.unlink()
+            older.index.unlink(missing_ok=True)
         yield path, columns.rows
 
 
@@ -134,6 +132,11 @@ def write(path: Path, rows: pa.Table, headers: Sequence[str] = ()) -> None:
     """Whole under its name, or not at all, with its index beside it. ``headers``: by which messages are found too."""
     path.parent.mkdir(parents=True, exist_ok=True)
     write_index(path, rows, headers)
+    write_beside(path, rows).rename(path)
+
+
+def write_beside(path: Path, rows: pa.Table) -> Path:
+    """All of it on disk, under a name of its own: whoever renames it has it whole under its name, or not at all."""
     being_made = path.with_suffix(".tmp")
     pq.write_table(
         rows,
@@ -145,7 +148,16 @@ def write(path: Path, rows: pa.Table, headers: Sequence[str] = ()) -> None:
     )
     with being_made.open("rb") as file:
         os.fsync(file.fileno())
-    being_made.rename(path)
+    return being_made
+
+
+def in_one(paths: list[Path]) -> pa.Table:
+    """The rows of all these files, which may be of earlier versions, in this order."""
+    whole = pa.concat_tables([pq.ParquetFile(path).read() for path in paths], promote_options="default")
+    for name in SCHEMA.names:
+        if name not in whole.column_names:
+            whole = whole.append_column(name, pa.nulls(len(whole), SCHEMA.field(name).type))
+    return whole.select(SCHEMA.names).cast(SCHEMA).unify_dictionaries()
 
 
 def table(columns: EventColumns, queues: dict[int, dict[str, str]]) -> pa.Table:

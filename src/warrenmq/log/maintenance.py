@@ -77,6 +77,13 @@ class Maintenance:
         if self.waiting_bytes > ABSORB_AT_ONCE:
             self._absorb(self.waiting_bytes)
 
+    def synced_position(self) -> tuple[int, int]:
+        """Segment and offset behind the last synced batch; (0, 0) when there is none."""
+        if self.waiting:
+            last = self.waiting[-1]
+            return int(last.segment), int(last.end)
+        return int(self.state.segment), int(self.state.offset)
+
     def _absorb(self, budget: i64) -> i64:
         """Up to this many bytes of changes; what is left of the budget."""
         state = self.state

@@ -31,6 +31,7 @@ from warrenmq.log.transient import TransientStore
 from warrenmq.server.background import Background, Periodic
 from warrenmq.server.config import Settings
 from warrenmq.server.folder import DataFolder
+from warrenmq.server.journal import Journal
 from warrenmq.server.limits import set_memory_limit, set_offers
 from warrenmq.server.listening import BACKLOG, Address, addresses, hold, listen
 from warrenmq.server.logging import events
@@ -105,6 +106,7 @@ class Server:
         self.broker: Broker
         self.folder: DataFolder
         self.ledger: Ledger
+        self.journal: Journal
         self._web: Web | None = None
         self._turn_scheduled = False
         self.turns = 0  # so far
@@ -139,6 +141,7 @@ class Server:
             self.background.every("the scrub of the log", self._scrub),
             self.background.every("the look at the ledger", self._look_at_ledger),
         ]
+        self.journal.begin()
 
     def _open_broker(self) -> None:
         settings = self.settings
@@ -146,6 +149,7 @@ class Server:
         log, recovered = Log.open(str(folder), self._files, LogSettings(), self._progress)
         self.log = log
         self.folder = DataFolder(folder)
+        self.journal = Journal(settings, log, self.background)
         transient = TransientStore(str(folder), self._files)
         broker = Broker(log, transient, self.clock, self.io_clock, Randomness(self._seed), ServerNotes())
         self.broker = broker
@@ -276,6 +280,7 @@ class Server:
         self.log.close(self._indexes())
         for runner in self._runners:
             runner.stop()
+        await self.journal.stop()
 
     def _indexes(self) -> Any:
         found = {}

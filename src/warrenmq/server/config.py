@@ -94,6 +94,9 @@ class Settings:
     scrub_rate: int = _setting(1 * MIB, size(0, 2**40), "bytes of the log checked a second; 0 is off")
     scrub_interval: float = _setting(86400.0, seconds(0, 31536000), "seconds from one check of it all to the next")
 
+    journal: str = _setting("on", choice("on", "off"), "the journal: what became of durable messages, as Parquet")
+    journal_interval: float = _setting(3.0, seconds(0.1, 3600), "seconds from one file of it to the next, at least")
+
     default_user: str = _setting("guest", text(), "user made when the data folder is new")
     default_pass: str = _setting("guest", text(), "password of that user")
     default_vhost: str = _setting("/", text(), "virtual host made when the data folder is new")

@@ -38,7 +38,8 @@ class Broker:
     heartbeats="virtual"  heartbeats follow the virtual clock too; else they run in real time, as clients expect
     data_dir              a folder that stays, to start another broker on; else a temporary one
     disk                  what stands in for the disk, such as `FaultyDisk()`
-    further keywords      any setting of `warren serve`, such as max_message_size=1000
+    further keywords      any setting of `warren serve`, such as max_message_size=1000; the journal is off unless
+                          journal="on"
     """
 
     def __init__(
@@ -55,7 +56,7 @@ class Broker:
                 raise ValueError(f"{name}: {value!r}; allowed: {', '.join(CLOCKS)}")
         if heartbeats == "virtual" and clock != "virtual":
             raise ValueError("heartbeats: 'virtual' needs clock='virtual'")
-        self._settings = {"port": 0, "http_port": 0, **settings}
+        self._settings = {"port": 0, "http_port": 0, "journal": "off", **settings}
         self._data_dir = data_dir
         self._clock: Clock = VirtualClock() if clock == "virtual" else SystemClock()
         self._io_clock: Clock = self._clock if heartbeats == clock else SystemClock()

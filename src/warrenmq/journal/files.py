@@ -1,0 +1,80 @@
+"""The names of the journal's files, which say how far it is written: nothing else does.
+
+Duty: which files a folder has, what each tells, where the journal stands. Not here: what is in them (``parquet``).
+
+    journal-LOGID-SEGMENT-FROM-TO.parquet    the events of a segment of the log from one position to another
+    journal-LOGID-0000000000-0000000000-SEGMENT.parquet    one gap: what retention removed, up to this segment
+    X.index     beside X.parquet, written before it
+    X.tmp       being made
+
+While a segment grows its events are in several files; when a file tells what others tell, those are on their way out
+and are not to be read. The journal is written in order: it stands where the file ends that goes furthest.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+FOLDER = "journal"  # in the data folder
+NAME = re.compile(r"journal-([0-9a-f]{16})-(\d{10})-(\d{10})-(\d{10})\.parquet")
+FULL = 1 << 62  # an offset behind all others
+REMOVED = 0  # segments count from 1: this stands for those that are gone
+
+
+@dataclass(frozen=True, order=True)
+class JournalFile:
+    """What a file tells, by its name."""
+
+    segment: int
+    begin: int
+    end: int
+    path: Path
+
+    @property
+    def index(self) -> Path:
+        return self.path.with_suffix(".index")
+
+    def within(self, other: JournalFile) -> bool:
+        """Does the other tell all of it?"""
+        return (
+            self.path != other.path
+            and self.segment == other.segment
+            and other.begin <= self.begin
+            and self.end <= other.end
+        )
+
+
+def file_name(log_id: int, segment: int, begin: int, end: int) -> str:
+    return f"journal-{log_id & (1 << 64) - 1:016x}-{segment:010d}-{begin:010d}-{end:010d}.parquet"
+
+
+def files_of(folder: Path, log_id: int) -> list[JournalFile]:
+    """The files of one log, in the order of what they tell, those that are on their way out too."""
+    found = []
+    wanted = f"{log_id & (1 << 64) - 1:016x}"
+    for path in folder.iterdir() if folder.is_dir() else ():
+        match = NAME.fullmatch(path.name)
+        if match is not None and match[1] == wanted:
+            found.append(JournalFile(int(match[2]), int(match[3]), int(match[4]), path))
+    return sorted(found)
+
+
+def superseded(files: list[JournalFile]) -> list[JournalFile]:
+    """Those that are on their way out: others tell all of them, or retention has removed them."""
+    gone = max((one.end for one in files if one.segment == REMOVED), default=0)
+    return [one for one in files if REMOVED < one.segment <= gone or any(one.within(other) for other in files)]
+
+
+def current(files: list[JournalFile]) -> list[JournalFile]:
+    """Those to be read."""
+    out = {one.path for one in superseded(files)}
+    return [one for one in files if one.path not in out]
+
+
+def position(files: list[JournalFile]) -> tuple[int, int]:
+    """Segment and offset up to which everything is told; (0, 0) when nothing is."""
+    told = max(((one.segment, one.end) for one in files if one.segment != REMOVED), default=(0, 0))
+    gone = max((one.end for one in files if one.segment == REMOVED), default=0)
+    return max(told, (gone, FULL if gone else 0))

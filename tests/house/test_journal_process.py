@@ -1,0 +1,148 @@
+"""`warren serve` and the process that writes its journal: by itself, within seconds, whoever is killed."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Callable
+from functools import partial
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pika
+import pytest
+
+from tests.log.test_journal_files import in_order, rows_of, told
+from tests.log.test_told_events import persistent
+from tests.support import web
+from tests.support.brokers import start_warren
+from warrenmq.server import journal
+from warrenmq.testing import Broker
+
+pytest.importorskip("pyarrow")
+
+
+def until(question: Callable[[], bool]) -> None:
+    for _ in range(6000):
+        if question():
+            return
+        time.sleep(0.01)
+    raise AssertionError("it did not come about")
+
+
+def publish(url: str, *ids: str) -> None:
+    with pika.BlockingConnection(pika.URLParameters(url)) as connection:
+        channel = connection.channel()
+        channel.confirm_delivery()
+        channel.queue_declare("q", durable=True)
+        for id in ids:
+            channel.basic_publish("", "q", b"body", persistent(id))
+
+
+def journalled(data: Path) -> list[str]:
+    """The message ids of the publishes that the files tell, as a reader finds them at any moment."""
+    for _ in range(100):
+        try:
+            return [row["message_id"] for row in read(data) if row["event"] == "published"]
+        except FileNotFoundError:
+            pass  # joined meanwhile
+    raise AssertionError("files come and go")
+
+
+def read(data: Path) -> list[dict[str, Any]]:
+    return rows_of(data / "journal")
+
+
+def metric(broker: Broker, name: str) -> float:
+    for line in web.get(f"{broker.http_url}/metrics").text.splitlines():
+        if line.startswith(f"{name} "):
+            return float(line.rpartition(" ")[2])
+    raise AssertionError(name)
+
+
+def children(pid: int) -> list[int]:
+    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()] + [
+        int(child)
+        for task in Path(f"/proc/{pid}/task").iterdir()
+        if task.name != str(pid)
+        for child in (task / "children").read_text().split()
+    ]
+
+
+def is_nice(pid: int) -> bool:
+    return os.getpriority(os.PRIO_PROCESS, pid) == 10
+
+
+def test_a_broker_writes_its_journal_by_itself_and_the_rest_when_it_stops(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    with Broker(data_dir=data, journal="on", journal_interval=0.1) as broker:
+        publish(broker.url, "first")
+        until(lambda: journalled(data) == ["first"])
+        publish(broker.url, "second")
+        until(lambda: journalled(data) == ["first", "second"])
+        answer = web.get(f"{broker.http_url}/api/health/checks/journal", auth=("guest", "guest"))
+        assert (answer.status_code, answer.json()) == (200, {"status": "ok"})
+        until(lambda: metric(broker, "warren_journal_lag_seconds") == 0)
+        until(lambda: metric(broker, "warren_journal_events_total") == len(read(data)))
+        assert metric(broker, "warren_journal_bytes") > 0 and metric(broker, "warren_journal_gaps_total") == 0
+        publish(broker.url, "third")
+    assert journalled(data) == ["first", "second", "third"]
+    assert in_order(read(data)) == in_order(told(data))
+
+
+def test_a_broker_that_was_killed_has_its_journal_completed_by_the_next(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    with start_warren(data_dir=data, stop_cleanly=False) as first:
+        publish(first.url, "killed")
+        first.process.kill()
+        first.process.wait()
+    with start_warren("--journal", "on", data_dir=data) as second:
+        publish(second.url, "after")
+        until(lambda: journalled(data) == ["killed", "after"])
+
+
+def test_the_process_is_nice_ends_with_its_broker_and_is_started_again_when_it_is_killed(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    with start_warren("--journal", "on", "--journal-interval", "0.1", data_dir=data, stop_cleanly=False) as broker:
+        publish(broker.url, "0")
+        until(lambda: len(children(broker.process.pid)) == 1)
+        killed: set[int] = set()
+        for number in range(1, 4):
+            until(lambda: len(set(children(broker.process.pid)) - killed) == 1)
+            (child,) = set(children(broker.process.pid)) - killed
+            until(partial(is_nice, child))
+            publish(broker.url, str(number))
+            os.kill(child, signal.SIGKILL)
+            killed.add(child)
+        expected = [str(number) for number in range(4)]
+        until(lambda: journalled(data) == expected)
+        (child,) = set(children(broker.process.pid)) - killed
+        broker.process.kill()
+        broker.process.wait()
+        until(lambda: not Path(f"/proc/{child}").exists())
+    assert in_order(read(data)) == in_order(told(data))
+
+
+def test_a_short_life_has_no_journal_and_off_is_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(journal, "FIRST", 3600.0)
+    with Broker(data_dir=tmp_path / "short", journal="on") as broker:
+        publish(broker.url, "one")
+    monkeypatch.setattr(journal, "FIRST", 0.0)
+    with Broker(data_dir=tmp_path / "off") as broker:
+        publish(broker.url, "one")
+    assert not (tmp_path / "short" / "journal").exists() and not (tmp_path / "off" / "journal").exists()
+
+
+def test_without_pyarrow_one_line_says_what_to_install_and_nothing_else_changes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(journal, "find_spec", lambda name: None if name == "pyarrow" else find_spec(name))
+    with Broker(data_dir=tmp_path, journal="on") as broker:
+        publish(broker.url, "one")
+        answer = web.get(f"{broker.http_url}/api/health/checks/journal", auth=("guest", "guest"))
+        assert answer.status_code == 503 and "pip install" in answer.json()["reason"]
+        assert metric(broker, "warren_journal_failing") == 1
+    said = [line for line in caplog.messages if line.startswith("journal.")]
+    assert len(said) == 1 and "pip install" in said[0]

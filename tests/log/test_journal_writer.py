@@ -1,0 +1,126 @@
+"""The journal's writer on folders of real logs: what it wrote tells what the log tells, wherever it was ended."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.log.test_journal_files import in_order, rows_of, told
+from tests.log.test_told_events import folder
+from warrenmq.log.files import Files
+from warrenmq.log.log import Log
+from warrenmq.log.settings import LogSettings
+from warrenmq.wire.content import Properties, encode_header
+
+pytest.importorskip("pyarrow")
+
+from warrenmq.journal.files import files_of, position  # noqa: E402 (needs pyarrow)
+from warrenmq.journal.writer import ALIKE, Writer  # noqa: E402
+
+__all__ = ["folder"]  # a fixture
+
+
+class Died(Exception):
+    """The process ended here."""
+
+
+class Busy:
+    """A log that something happens in, a turn at a time."""
+
+    def __init__(self, folder: Path, segment_bytes: int = 4000) -> None:
+        self.folder = folder
+        self.log, _ = Log.open(str(folder), Files(), LogSettings(segment_bytes=segment_bytes))
+        self.log.time = 1_700_000_000_000_000
+        self.number = 0
+        self.held: list[int] = []
+        self.publisher = self.log.events.name(b'{"user": "amy", "vhost": "/", "connection": "c", "channel": 1}')
+
+    def turn(self) -> tuple[int, int]:
+        """One message more, now and then an old one settled; where the log is synced then."""
+        self.number += 1
+        self.log.time += 1_000_000
+        header = encode_header(Properties(delivery_mode=2, message_id=f"m{self.number}"), 4)
+        address = self.log.append(self.number, header, b"body", "", b"\x01q", 0, holders=1)
+        self.log.hold(address, 1, self.number, 0, 0)
+        self.log.events.published(self.publisher, address, self.number)
+        self.held.append(address)
+        if self.number % 3 == 0:
+            self.log.settle(1, self.held.pop(0))
+        self.log.end_turn(True)
+        return self.synced
+
+    @property
+    def synced(self) -> tuple[int, int]:
+        found = self.log.maintenance.synced_position()
+        return int(found[0]), int(found[1])
+
+    def empty(self) -> None:
+        for address in self.held:
+            self.log.settle(1, address)
+        self.held.clear()
+        self.log.end_turn(True)
+
+
+def dying(at: int) -> Callable[[str], None]:
+    """A process that ends before this step of its work."""
+    left = [at]
+
+    def step(name: str) -> None:
+        left[0] -= 1
+        if left[0] < 0:
+            raise Died(name)
+
+    return step
+
+
+def test_what_is_written_bit_by_bit_is_what_the_log_tells(tmp_path: Path) -> None:
+    busy = Busy(tmp_path / "data")
+    writer = Writer(busy.folder, tmp_path / "journal")
+    while busy.synced[0] < 5:
+        assert writer.advance(*busy.turn())
+        assert position(files_of(tmp_path / "journal", writer.log_id)) == busy.synced
+    written = rows_of(tmp_path / "journal")
+    assert [row["time"] for row in written] == sorted(row["time"] for row in written)
+    assert in_order(written) == in_order(told(busy.folder))
+    assert {row["user"] for row in written if row["event"] == "published"} == {"amy"}
+    assert writer.events == len(written) and writer.gaps == 0
+
+
+def test_a_segment_that_grows_has_few_files_and_a_full_one_has_one(tmp_path: Path) -> None:
+    busy = Busy(tmp_path / "data", 9_000)
+    writer = Writer(busy.folder, tmp_path / "journal")
+    while busy.synced[0] < 3:
+        writer.advance(*busy.turn())
+        files = files_of(tmp_path / "journal", writer.log_id)
+        assert len([one for one in files if one.segment == busy.synced[0]]) < 2 * ALIKE
+        assert all(len([one for one in files if one.segment == full]) == 1 for full in range(1, busy.synced[0]))
+
+
+def test_wherever_it_dies_nothing_is_doubled_or_lost(tmp_path: Path) -> None:
+    """At every step of every advance: of a new file, of a few joined, of a full segment joined."""
+    busy = Busy(tmp_path / "data", 3000)
+    target, before = tmp_path / "journal", tmp_path / "before"
+    deaths: list[str] = []
+    Writer(busy.folder, target)
+    while busy.synced[0] < 3:
+        synced = busy.turn()
+        truth = in_order(told(busy.folder))
+        shutil.rmtree(before, ignore_errors=True)
+        target.rename(before)
+        for step in range(1000):
+            shutil.rmtree(target, ignore_errors=True)
+            shutil.copytree(before, target)
+            writer = Writer(busy.folder, target)
+            writer.step = dying(step)
+            try:
+                writer.advance(*synced)
+                break
+            except Died as died:
+                deaths.append(str(died))
+            Writer(busy.folder, target).advance(*synced)
+            assert in_order(rows_of(target)) == truth
+            assert not list(target.glob("*.tmp"))
+    assert set(deaths) == {"index", "write", "rename", "sync folder", "remove", "remove index"}
