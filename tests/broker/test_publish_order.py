@@ -119,6 +119,7 @@ class Watching:
 def test_a_message_takes_the_stages_in_the_order_of_the_list(tmp_path: Path) -> None:
     core = Core(tmp_path)
     core.broker.interceptors = load_interceptors([f"{__name__}:Watching"], "node", core.clock)
+    core.policy("^amq.topic$", "exchanges", deduplication_window=1000)
     client = core.client()
     client.call("queue.declare", queue="q")
     client.call("confirm.select")
@@ -130,7 +131,7 @@ def test_a_message_takes_the_stages_in_the_order_of_the_list(tmp_path: Path) -> 
         if event == "call" and name is not None and name not in met and "warrenmq" in frame.f_code.co_filename:
             met.append(name)
 
-    properties = Properties()
+    properties = Properties(message_id="4711")
     properties.headers = {"CC": Field("A", [Field("S", "nobody")]), "x-receipt": Field("S", "q")}
     sys.setprofile(note)
     try:

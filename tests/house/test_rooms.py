@@ -62,10 +62,12 @@ ALLOWED: dict[str, set[str]] = {
         "vhost",
     },
     "durability": {"delay", "queue", "services", "vhost"},
+    "deduplication": {"durability", "message", "queue", "records", "services", "vhost"},
     "receipts": {"delivering", "durability", "message", "queue", "replies", "services", "vhost"},
     "core": {
         "access",
         "dead_letter",
+        "deduplication",
         "delay",
         "delivering",
         "durability",
@@ -83,6 +85,7 @@ ALLOWED: dict[str, set[str]] = {
     "publish": {
         "access",
         "core",
+        "deduplication",
         "delivering",
         "exchange",
         "expiration",
@@ -96,7 +99,7 @@ ALLOWED: dict[str, set[str]] = {
         "services",
         "vhost",
     },
-    "start": {"core", "queue", "records", "vhost"},
+    "start": {"core", "deduplication", "queue", "records", "vhost"},
     "channel": {
         "access",
         "core",

@@ -428,12 +428,39 @@ def test_a_policy_key_of_exchanges_does_what_the_documentation_says(house: House
     effect(house)
 
 
+def remembering(house: House) -> None:
+    """No id twice, and no more ids than may be."""
+    house.channel.queue_bind("other", "probe", "k")
+    for id in ("a", "b", "b", "a"):
+        house.fill(id, exchange="probe", key="k", message_id=id)
+    assert house.take("other") == ["a", "b"]
+    house.policy("^probe$", {"deduplication-window": 60_000, "deduplication-max": 1})
+    for id in ("b", "a", "a", "b"):
+        house.fill(id, exchange="probe", key="k", message_id=id)
+    assert house.take("other") == ["a", "b"]
+
+
+EXCHANGE_POLICIES_ALONE: dict[str, Callable[[House], None]] = {
+    "deduplication-window": remembering,
+    "deduplication-max": remembering,
+}
+
+
+@pytest.mark.parametrize("key", EXCHANGE_POLICIES_ALONE)
+def test_a_policy_key_of_exchanges_without_an_argument_does_what_the_documentation_says(house: House, key: str) -> None:
+    house.declare("other")
+    house.channel.exchange_declare("probe", "direct", durable=True)
+    house.policy("^probe$", {"deduplication-window": 60_000, "deduplication-max": 100})
+    assert key in house.api.get("/policies/%2F/probe")["definition"]
+    EXCHANGE_POLICIES_ALONE[key](house)
+
+
 # -- nothing is left out -----------------------------------------------------------------------------------------
 
 
 def test_every_row_of_the_tables_has_a_probe() -> None:
     in_force = {key for key, effect in POLICY_KEYS.items() if effect == "yes"}
-    assert in_force == set(QUEUE_PROBES) | set(EXCHANGE_KEYS)
+    assert in_force == set(QUEUE_PROBES) | set(EXCHANGE_KEYS) | set(EXCHANGE_POLICIES_ALONE)
     assert set(POLICY_KEYS) - in_force <= set(KEPT)
     probed = {name for name in QUEUE_ARGUMENTS if name[2:] in QUEUE_PROBES or name[2:] in KEPT}
     assert set(QUEUE_ARGUMENTS) == probed | QUEUE_ARGUMENTS_ALONE

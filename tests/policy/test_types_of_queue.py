@@ -51,6 +51,8 @@ OURS = {
     "federation-upstream-set",
     "extra-destinations",
     "delayed-mandatory",
+    "deduplication-window",
+    "deduplication-max",
 }
 
 

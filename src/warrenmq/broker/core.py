@@ -12,6 +12,7 @@ from mypy_extensions import i64
 
 from warrenmq.broker.access.failed_logins import FailedLogins
 from warrenmq.broker.dead_letter import DeadLetters
+from warrenmq.broker.deduplication.deduplication import Deduplication
 from warrenmq.broker.delay.delays import Delays
 from warrenmq.broker.delivering.firehose import Firehose
 from warrenmq.broker.durability.durability import Clients, Durability
@@ -26,6 +27,7 @@ from warrenmq.broker.replies import DirectReplies
 from warrenmq.broker.vhost.registry import Elsewhere, Registry
 from warrenmq.broker.vhost.undecided import Undecided
 from warrenmq.broker.vhost.vhost import VHost
+from warrenmq.log.index import QueueIndex
 
 
 class Core(Clients, Elsewhere):
@@ -43,6 +45,7 @@ class Core(Clients, Elsewhere):
         self.delay: Final = Delays(services, self.vhosts)
         self.dead_letters: Final = DeadLetters(services, self.delay)
         self.durability: Final = Durability(services, self.vhosts, self.delay, self)
+        self.deduplication: Final = Deduplication(services, self.vhosts, self.durability)
         self.receipts: Final = Receipts(services, self.vhosts, self.durability, self.replies)
         self.registry: Final = Registry(services, self.dead_letters, self, self)
         self.undecided: Final = Undecided(services, self.registry.policies, self.vhosts)
@@ -57,8 +60,12 @@ class Core(Clients, Elsewhere):
     def look_again(self, name: Resource) -> None:
         self.undecided.add(name)
 
+    def exchange_refreshed(self, exchange: Exchange) -> None:
+        self.deduplication.refresh(exchange)
+
     def exchange_removed(self, exchange: Exchange) -> None:
         self.delay.exchange_removed(exchange)
+        self.deduplication.exchange_removed(exchange)
         self.undecided.forget(exchange.name)
 
     def queue_gone(self, queue: Queue, deleted: bool) -> None:
@@ -79,9 +86,20 @@ class Core(Clients, Elsewhere):
                 if queue.id in ids:
                     found.append(str(queue.name))
         found.extend(self.delay.names_of(ids))
+        found.extend(self.deduplication.names_of(ids))
         return found
 
     def fail_queue(self, queue: Queue) -> None:
         """A fault: the queue accepts nothing any more, and what publishers wait for there will not come."""
         queue.fail()
         self.queue_gone(queue, False)
+
+    def log_indexes(self) -> dict[int, QueueIndex]:
+        """All that the log holds for somebody, to be remembered at a clean stop: the next start needs no scan."""
+        found = self.delay.log_indexes()
+        found.update(self.deduplication.log_indexes())
+        for vhost in self.vhosts.values():
+            for queue in vhost.queues.values():
+                if queue.durable:
+                    found[int(queue.id)] = queue.index()
+        return found

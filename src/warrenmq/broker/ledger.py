@@ -121,6 +121,7 @@ def routing(broker: Broker) -> Sum:
     found.left["returned"] = int(tally.returned)
     found.left["dropped"] = int(tally.dropped)
     found.left["refused_by_every_queue"] = int(tally.refused_by_queues)
+    found.left["duplicate"] = int(tally.duplicates)
     found.left["refused"] = int(tally.refused)
     found.left["rolled_back"] = int(tally.rolled_back)
     found.left["not_committed"] = int(tally.not_committed)

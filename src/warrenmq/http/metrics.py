@@ -257,6 +257,12 @@ def _metrics(bridge: Bridge, queues: Queues, per_object: bool) -> Iterator[Metri
     yield counter("warren_delayed_undeliverable", "Total delayed messages no queue took", int(delay.undeliverable))
     yield counter("warren_receipts_sent", "Total receipts that a queue or a channel took", int(broker.receipts.sent))
     yield counter("warren_receipts_lost", "Total receipts that nobody took", int(broker.receipts.lost))
+    remembered = broker.deduplication
+    yield gauge("warren_deduplication_ids", "Message ids that exchanges remember", int(remembered.ids()))
+    duplicates = int(broker.services.tally.duplicates)
+    yield counter("warren_deduplication_duplicates", "Total publishes of a message id taken before", duplicates)
+    early = int(remembered.all_evicted_early())
+    yield counter("warren_deduplication_evicted_early", "Total ids forgotten before their window was over", early)
     missed = int(broker.services.deadlines.missed)
     yield counter("warren_ack_deadlines_missed", "Total deliveries given back because their ack was late", missed)
     yield from _ledger(bridge.server.ledger)

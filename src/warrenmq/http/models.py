@@ -284,6 +284,17 @@ class BindingInfo(Struct):
     properties_key: str
 
 
+class DeduplicationInfo(Struct):
+    """What an exchange with a window remembers. `window` in ms, `max` ids at most; `evicted_early` had to go for
+    others before their time."""
+
+    window: int
+    max: int
+    ids: int
+    duplicates: int
+    evicted_early: int
+
+
 class ExchangeInfo(Struct):
     """An exchange with its policy and what went through it."""
 
@@ -298,6 +309,7 @@ class ExchangeInfo(Struct):
     message_stats: Object | UnsetType = UNSET
     policy: str | UnsetType = UNSET
     messages_delayed: int | UnsetType = UNSET
+    deduplication: DeduplicationInfo | UnsetType = UNSET
     incoming: list[Object] | UnsetType = UNSET
     outgoing: list[Object] | UnsetType = UNSET
 

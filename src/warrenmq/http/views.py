@@ -7,7 +7,7 @@ import hashlib
 from datetime import UTC, datetime
 from urllib.parse import quote_plus
 
-from msgspec import UNSET
+from msgspec import UNSET, UnsetType
 
 from warrenmq.broker.channel.channel import Channel
 from warrenmq.broker.channel.consumer import Subscription
@@ -15,6 +15,7 @@ from warrenmq.broker.channel.counts import Counts
 from warrenmq.broker.channel.session import Session
 from warrenmq.broker.channel.states import CLOSING, RUNNING
 from warrenmq.broker.connection.connection import Connection
+from warrenmq.broker.deduplication.window import Window
 from warrenmq.broker.exchange.types import DELAYED
 from warrenmq.broker.queue.queue import Queue
 from warrenmq.broker.records import Binding, Exchange
@@ -27,6 +28,7 @@ from warrenmq.http.models import (
     ConnectionDetails,
     ConnectionInfo,
     ConsumerInfo,
+    DeduplicationInfo,
     ExchangeInfo,
     QueueInfo,
     QueueName,
@@ -55,6 +57,19 @@ def exchange_info(bridge: Bridge, exchange: Exchange) -> ExchangeInfo:
         message_stats=bridge.rates.stats(key, counted) if counted else UNSET,
         policy=UNSET if exchange.policy is None else exchange.policy,
         messages_delayed=int(bridge.broker.delay.waiting(exchange)) if exchange.type == DELAYED else UNSET,
+        deduplication=deduplication_info(bridge.broker.deduplication.window_of(exchange)),
+    )
+
+
+def deduplication_info(window: Window | None) -> DeduplicationInfo | UnsetType:
+    if window is None:
+        return UNSET
+    return DeduplicationInfo(
+        window=int(window.length),
+        max=int(window.most),
+        ids=int(window.count),
+        duplicates=int(window.duplicates),
+        evicted_early=int(window.evicted_early),
     )
 
 

@@ -29,6 +29,8 @@ CANCELLED: Final = 15  # a delayed message
 UNDELIVERABLE: Final = 16  # a delayed message that no queue took when it was due
 REFUSED: Final = 17  # a publish that its queue did not take: it never was an entry
 
+IDS_FORGOTTEN: Final = 31  # no message at all: ids that an exchange remembers no more (docs/deduplication.md)
+
 LETTERED: Final = 32  # added to the four for which a queue gives an entry up: it was dead-lettered. Without: it is gone
 ALL_CAUSES: Final = 40  # as many numbers as there may be, with that
 

@@ -15,7 +15,7 @@ from librt.strings import read_i16_le, read_i32_le, read_i64_le
 from librt.vecs import append, vec
 from mypy_extensions import i64, mypyc_attr
 
-from warrenmq.log.causes import ACKED
+from warrenmq.log.causes import ACKED, IDS_FORGOTTEN
 from warrenmq.log.change import change_size, key_length, kind_length, value_length
 from warrenmq.log.format import BatchHeader, LogCorrupt
 from warrenmq.log.layout import (
@@ -77,7 +77,7 @@ from warrenmq.log.layout import (
     UNDEFINE,
     UNDEFINE_FIXED,
 )
-from warrenmq.log.record import is_chunk, number_of, record_size
+from warrenmq.log.record import is_chunk, message_id_of, number_of, record_size
 
 
 @final
@@ -247,7 +247,7 @@ def _records(header: BatchHeader, data: bytes, turns: Turns, publishes: Publishe
     base = header.segment << 32
     while at < end:
         size = record_size(data, at)
-        if not is_chunk(data[at]):
+        if not is_chunk(data[at]) and message_id_of(data, at) != 0:  # 0: what an exchange remembers, no message
             address = base | number_of(data, at)
             turn = turns.of_record(index, turn)
             while run < len(publishes.end) and publishes.end[run] <= address:
@@ -275,7 +275,9 @@ def _changes(data: bytes, turns: Turns, witness: Witness) -> None:
         if kind < EVENT_TURN:
             turn = turns.of_change(at, turn)
         time = turns.time(turn)
-        if kind == SETTLE or kind == SETTLE_RUN:
+        if (kind == SETTLE or kind == SETTLE_RUN) and cause == IDS_FORGOTTEN:
+            pass  # no message left
+        elif kind == SETTLE or kind == SETTLE_RUN:
             queue = i64(read_i32_le(data, at + QUEUE_AT))
             count: i64 = 1 if kind == SETTLE else i64(read_i32_le(data, at + RUN_COUNT_AT))
             witness.left(time, queue, read_i64_le(data, at + ADDRESS_AT), count, cause)

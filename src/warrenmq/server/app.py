@@ -277,19 +277,10 @@ class Server:
         self.end_turn()
         self.ledger.step(LEDGER_LAST)
         self.log.flush()
-        self.log.close(self._indexes())
+        self.log.close(self.broker.log_indexes())
         for runner in self._runners:
             runner.stop()
         await self.journal.stop()
-
-    def _indexes(self) -> Any:
-        found = {}
-        for vhost in self.broker.vhosts.values():
-            for queue in vhost.queues.values():
-                if queue.durable:
-                    found[int(queue.id)] = queue.index()
-        found.update(self.broker.delay.log_indexes())
-        return found
 
     # -- the turn ----------------------------------------------------------------------------------------------
 

@@ -141,11 +141,7 @@ class Core:
         tell_forgotten(self.broker)
         self.commit()
         self.log.flush()
-        indexes = self.broker.delay.log_indexes()
-        for vhost in self.broker.vhosts.values():
-            for queue in vhost.queues.values():
-                if queue.durable:
-                    indexes[int(queue.id)] = queue.index()
+        indexes = self.broker.log_indexes()
         self._open_files.detach()
         self.log.close(indexes)
 
@@ -282,11 +278,11 @@ class Core:
         """How many messages wait in a queue."""
         return int(self.queue(queue).ready)
 
-    def policy(self, pattern: str, **definition: object) -> None:
-        """Set the policy p on the queues of this pattern; underscores stand for dashes."""
+    def policy(self, pattern: str, apply_to: str = "queues", /, **definition: object) -> None:
+        """Set the policy p on the queues (or exchanges) of this pattern; underscores stand for dashes."""
         value = {"pattern": pattern, "definition": {key.replace("_", "-"): v for key, v in definition.items()}}
         self.broker.begin_turn()
-        wanted = parse_policy("/", "p", {**value, "apply-to": "queues", "priority": 0}, False)
+        wanted = parse_policy("/", "p", {**value, "apply-to": apply_to, "priority": 0}, False)
         for _ in set_policy(self.broker, wanted, False):
             pass
         self.end_turn()

@@ -16,6 +16,7 @@ from mypy_extensions import i64
 from warrenmq.broker.channel.settling import FEW, GiveBack, Settle, in_groups
 from warrenmq.broker.channel.transaction import ACK, NACK_OR_REJECT, REQUEUE, BufferedAck
 from warrenmq.broker.publish.accounting import deliver_as_wished
+from warrenmq.broker.publish.duplicates import deliver_once, found, is_unsynced, tell_duplicate
 from warrenmq.broker.publish.outcomes import deliver
 from warrenmq.broker.publish.publishing import Uncommitted, forget
 from warrenmq.broker.queue.office import Unsettled
@@ -120,6 +121,9 @@ class Commit(Unsettled):
             if p.exchange.name.name == "":
                 names = list(dict.fromkeys(p.message.origin.routing_keys))
             p.queues = [known[name] for name in names if name in known]
+            if p.mark is not None and found(self._channel.publishing, p.mark):
+                self._logs = self._logs or is_unsynced(self._channel.publishing, p.mark)
+                continue  # it goes nowhere
             for queue in p.queues:
                 if queue.eager or queue.failed:
                     self._ask_queue(queue, p.message.size)
@@ -199,20 +203,30 @@ class Commit(Unsettled):
             self._queued = self._queued or len(queues) > 0
             p.message.moved = True  # with the rest of its transaction or not at all: a failing disk takes no part back
             channel.publishing.large_body = p.body
-            if p.wish is not None:
-                receipt = deliver_as_wished(
-                    channel.publishing, p.exchange, p.message, queues, p.routed, p.mandatory, 0, p.wish, True
-                )
-                if receipt is not None:
-                    self._receipts.append(receipt)
-            else:
-                deliver(channel.publishing, p.exchange, p.message, queues, p.routed, p.mandatory, 0, True)
+            self._publish_one(p, queues)
             channel.publishing.large_body = None
             if p.body is not None:
                 p.body.abandon()  # unless a queue or a schedule took it
         if self._queued and self._acks:
             broker.services.settle_down()  # consumers get what was published before what goes back
         return True
+
+    def _publish_one(self, p: Uncommitted, queues: list[Queue]) -> None:
+        publishing = self._channel.publishing
+        mark = p.mark
+        receipt: Receipt | None = None
+        if mark is not None and found(publishing, mark):
+            receipt = tell_duplicate(publishing, p.exchange, p.message, mark, 0, p.wish)
+        elif p.wish is not None:
+            receipt = deliver_as_wished(
+                publishing, p.exchange, p.message, queues, p.routed, p.mandatory, 0, p.wish, mark, True
+            )
+        elif mark is not None:
+            deliver_once(publishing, p.exchange, p.message, queues, p.routed, p.mandatory, 0, mark, True)
+        else:
+            deliver(publishing, p.exchange, p.message, queues, p.routed, p.mandatory, 0, True)
+        if receipt is not None:
+            self._receipts.append(receipt)
 
     def _settle(self) -> bool:
         while self._part is not None or self._acks:

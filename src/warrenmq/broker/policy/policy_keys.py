@@ -165,6 +165,8 @@ TABLE: Final = [
     _key("federation-upstream", TEXT, "is not a valid federation upstream"),
     _key("federation-upstream-set", TEXT, "is not a valid federation upstream set"),
     _key("extra-destinations", NAMES, "is not a valid list of destinations"),
+    _key("deduplication-window", PERIOD, "is not a valid deduplication window in milliseconds", MIN),
+    _key("deduplication-max", PERIOD, "is not a valid maximum of remembered ids", MIN),
     _key("delayed-mandatory", ONE_OF, "is not a valid delayed-mandatory value", FIRST, "rabbitmq honest"),
 ]
 

@@ -13,6 +13,8 @@ from mypy_extensions import i64
 
 from warrenmq.broker.exchange.walk import Routed
 from warrenmq.broker.message import Message
+from warrenmq.broker.publish.duplicates import deliver_once
+from warrenmq.broker.publish.marks import Mark
 from warrenmq.broker.publish.outcomes import deliver, is_heard_reply
 from warrenmq.broker.publish.publishing import Publishing
 from warrenmq.broker.publish.wish import Wish
@@ -32,6 +34,7 @@ def deliver_as_wished(
     mandatory: bool,
     number: i64,
     wish: Wish,
+    mark: Mark | None,
     promised: bool,
 ) -> Receipt | None:
     """``deliver``, and what its receipt says, if one is wished for.
@@ -47,7 +50,11 @@ def deliver_as_wished(
     publishing.services.pacing.copied(2 * len(places))
     waits = [] if routed is None else _waits(publishing, routed)
     replied = not queues and is_heard_reply(publishing, message)
-    deliver(publishing, exchange, message, queues, routed, mandatory, number, promised, took < wish.least)
+    too_few = took < wish.least
+    if mark is None:
+        deliver(publishing, exchange, message, queues, routed, mandatory, number, promised, too_few)
+    else:
+        deliver_once(publishing, exchange, message, queues, routed, mandatory, number, mark, promised, too_few)
     if not wish.queue and not wish.address:
         return None
     receipt = Receipt(wish.publish, publishing.vhost.name, wish.queue, wish.address, message.persistent, places)

@@ -98,6 +98,25 @@ def keep(
     tell(publishing, exchange, message, [], outcome, mandatory, number)
 
 
+def duplicate(publishing: Publishing, exchange: Exchange, number: i64, batch: i64, queues: list[Queue]) -> None:
+    """The exchange took the same message before (``duplicates.py``): acked, when that one's batch is on disk in its
+    queues (0: it is), and never returned."""
+    publishing.published += 1
+    exchange.messages_in += 1
+    publishing.tally.duplicates += 1
+    if not number or not publishing.sender.confirms:
+        return
+    confirms = publishing.confirms
+    if batch:
+        if confirms.waiting:
+            batch = max(batch, confirms.waiting[-1].batch)  # they wait in the order of batches
+        confirms.wait(number, batch, queues, False)
+        publishing.teller.waits()
+    else:
+        confirms.ack(number)
+        publishing.teller.owes()
+
+
 def tell(
     publishing: Publishing,
     exchange: Exchange,

@@ -20,6 +20,8 @@ from warrenmq.broker.expiration import read_expiration
 from warrenmq.broker.message import Message, Origin, with_properties
 from warrenmq.broker.publish.accounting import deliver_as_wished
 from warrenmq.broker.publish.amending import amend
+from warrenmq.broker.publish.duplicates import deliver_once, found, mark_of, tell_duplicate
+from warrenmq.broker.publish.marks import Mark
 from warrenmq.broker.publish.outcomes import deliver, keep
 from warrenmq.broker.publish.publishing import Publishing, Uncommitted
 from warrenmq.broker.publish.routes import Route
@@ -73,13 +75,13 @@ def publish(publishing: Publishing, arguments: bytes, message: Message) -> None:
         route = resolve(publishing, arguments, message.size)
     message.persistent = properties.delivery_mode == 2
     if publishing.is_plain():
-        if route.static and is_ordinary(properties):
+        if route.plain and is_ordinary(properties):
             message.origin = route.origin
             message.id = publishing.services.ids.message()
             number = publishing.take_number(route.mandatory)
             deliver(publishing, route.exchange, message, route.queues, None, route.mandatory, number)
             return
-        if route.waits and delay_alone(properties) > 0:
+        if route.waits and route.window is None and delay_alone(properties) > 0:
             message.origin = route.origin
             message.id = publishing.services.ids.message()
             number = publishing.take_number(route.mandatory)
@@ -100,6 +102,15 @@ def publish(publishing: Publishing, arguments: bytes, message: Message) -> None:
         wish = read_wish(publishing.publisher, known, message, properties, publishing.sender.confirms, sequence)
     if publishing.broker.interceptors.of_messages:
         message = amend(publishing.broker.interceptors, publishing.vhost.name, message)
+    mark: Mark | None = None
+    if route.window is not None:
+        mark = mark_of(route.window, publishing.publisher, properties)
+        if mark is not None and publishing.uncommitted is None and found(publishing, mark):
+            tap(publishing, message, [])
+            receipt = tell_duplicate(publishing, route.exchange, message, mark, number, wish)
+            if receipt is not None:
+                publishing.broker.receipts.owe(receipt, receipt.batch > 0)
+            return
     routed = None
     queues = route.queues
     if not route.static or message.origin is not route.origin or (properties.marks & _DELAY_HEADERS) != 0:
@@ -113,15 +124,17 @@ def publish(publishing: Publishing, arguments: bytes, message: Message) -> None:
     tap(publishing, message, queues)
     if publishing.uncommitted is not None:
         body = publishing.take_large_body()
-        waiting = Uncommitted(route.exchange, message, queues, routed, route.mandatory, number, body, wish)
+        waiting = Uncommitted(route.exchange, message, queues, routed, route.mandatory, number, body, wish, mark)
         publishing.uncommitted.append(waiting)
         publishing.tally.transacted += 1
     elif wish is not None:
         receipt = deliver_as_wished(
-            publishing, route.exchange, message, queues, routed, route.mandatory, number, wish, False
+            publishing, route.exchange, message, queues, routed, route.mandatory, number, wish, mark, False
         )
         if receipt is not None:
             publishing.broker.receipts.owe(receipt, receipt.on_disk())
+    elif mark is not None:
+        deliver_once(publishing, route.exchange, message, queues, routed, route.mandatory, number, mark)
     else:
         deliver(publishing, route.exchange, message, queues, routed, route.mandatory, number)
 
@@ -145,6 +158,7 @@ def resolve(publishing: Publishing, arguments: bytes, size: i64) -> Route:
     refuse_internal(exchange)
     check_topic_permission(publisher, exchange, routing_key)
     route = Route(exchange, Origin(exchange_name, [routing_key]), method.bit("mandatory"))
+    route.window = publishing.broker.deduplication.window_of(exchange)
     _remember(publishing, arguments, route)
     return route
 
@@ -164,6 +178,7 @@ def _remember(publishing: Publishing, arguments: bytes, route: Route) -> None:
     if routed.cacheable:  # else what was checked holds, but each message is routed for itself
         route.queues = queues_of(routed)
         route.static = True
+        route.plain = route.window is None
     publishing.memo.remember(arguments, route)
     if exchange.name.name == "":
         vhost.queue_routes.add(key, route)

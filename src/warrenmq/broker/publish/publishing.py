@@ -14,6 +14,7 @@ from warrenmq.broker.exchange.walk import Routed
 from warrenmq.broker.message import Message
 from warrenmq.broker.publish.confirms import Confirms
 from warrenmq.broker.publish.mandatory import Mandatory
+from warrenmq.broker.publish.marks import Mark
 from warrenmq.broker.publish.publisher import Publisher
 from warrenmq.broker.publish.refusing import tell_refused
 from warrenmq.broker.publish.routes import Memo
@@ -62,6 +63,7 @@ class Uncommitted:
         number: i64,
         body: LargeBody | None,
         wish: Wish | None,
+        mark: Mark | None,
     ) -> None:
         self.exchange: Final = exchange
         self.message: Final = message
@@ -71,6 +73,7 @@ class Uncommitted:
         self.number: Final = number
         self.body: Final = body  # what the log has of it already
         self.wish: Final = wish
+        self.mark: Final = mark  # where its exchange takes no id twice: judged at the commit
 
 
 def forget(publishes: list[Uncommitted]) -> None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, final
 from librt.strings import read_i16_be
 from mypy_extensions import i64
 
+from warrenmq.broker.deduplication.window import Window
 from warrenmq.broker.message import Message, Origin
 from warrenmq.broker.records import Exchange
 from warrenmq.broker.vhost.dependents import Dependent
@@ -39,6 +40,8 @@ class Route(Dependent):
         self.queues: list[Queue] = []
         self.waits: bool = False  # is it a delayed exchange, where a message with a delay waits whatever its keys?
         self.static: bool = False  # do ``queues`` hold for every message without special properties?
+        self.plain: bool = False  # and need no such message be looked at, not even for its id?
+        self.window: Window | None = None  # of an exchange that takes no message id twice
 
 
 @final

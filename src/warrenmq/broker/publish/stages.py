@@ -48,6 +48,7 @@ STAGES: Final = [
     Stage("delivery mode", PRECONDITION_FAILED, "check_delivery_mode", "where RabbitMQ makes its message record"),
     Stage("receipt", PRECONDITION_FAILED, "read_wish", "x-receipt and x-confirm-min-queues, where a message has them"),
     Stage("message interceptors", 0, "amend", "may amend the message"),
+    Stage("duplicate", 0, "found", "ends here at an exchange that deduplicates; in a transaction, at the commit"),
     Stage("route", 0, "find_queues", "decorators, exchange-to-exchange bindings, alternate exchanges, delays"),
     Stage("firehose", 0, "tap", "a copy of what is published, when the vhost is traced"),
     Stage("tx buffer, or deliver", 0, "deliver"),

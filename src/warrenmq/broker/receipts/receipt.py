@@ -22,6 +22,7 @@ TAKEN: Final = "taken"  # every queue that it was routed to has it
 DELAYED: Final = "delayed"  # it waits at a delayed exchange, and no queue has it yet
 CANCELLED: Final = "cancelled"  # it took another message out of a schedule
 REPLIED: Final = "replied"  # it was a direct reply, and somebody listened
+DUPLICATE: Final = "duplicate"  # the exchange had taken it before, and remembers that
 UNROUTABLE: Final = "unroutable"  # there is no queue for it
 REFUSED: Final = "refused"  # some queue refused it
 FAILED: Final = "failed"  # the disk or a queue failed before it was safe
@@ -98,6 +99,7 @@ class Receipt:
         self.places: Final = places
         self.waits: list[Wait] = []
         self.replied: bool = False
+        self.duplicate_of: i64 = 0  # the message that its exchange took before
         self.least: i64 = 0  # queues that had to take it (x-confirm-min-queues)
         self.confirms: bool = False  # is the channel in confirm mode?
         self.nacks_unroutable: bool = False  # does the vhost?
@@ -143,6 +145,8 @@ class Receipt:
     def _outcome(self, took: i64) -> str:
         if self._failed:
             return FAILED
+        if self.duplicate_of:
+            return DUPLICATE
         if took < len(self.places):
             return REFUSED
         if self.places:
@@ -161,6 +165,9 @@ class Receipt:
         for wait in self.waits:
             if wait.cause:
                 causes.append(f"exchange '{wait.exchange}': {wait.cause}")
+        if self.duplicate_of:
+            said = f"duplicate of message {self.duplicate_of}"
+            causes.append(f"{said}, which was not written" if outcome == FAILED else said)
         if took < self.least:
             causes.append(f"{took} of at least {self.least} queues took it (x-confirm-min-queues)")
         return causes
@@ -201,6 +208,8 @@ class Receipt:
             "queues": queues,
             "delayed": delayed,
         }
+        if self.duplicate_of:
+            body["duplicate_of"] = int(self.duplicate_of)
         headers: Table = {"x-receipt-outcome": Field("S", outcome)}
         if confirm is not None:
             headers["x-receipt-confirm"] = Field("S", confirm)

@@ -23,6 +23,7 @@ class Tally:
         self.returned: i64 = 0  # no queue, and mandatory
         self.dropped: i64 = 0  # no queue, and not mandatory
         self.refused_by_queues: i64 = 0  # by every queue
+        self.duplicates: i64 = 0  # an exchange that deduplicates had taken it before
         self.refused: i64 = 0  # by the broker: the channel or connection was closed for it
         # in transactions
         self.transacted: i64 = 0

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from warrenmq.broker.deduplication import deduplication
 from warrenmq.broker.queue.classic import leases_of
 from warrenmq.broker.start import topology
 from warrenmq.log.index import QueueIndex
@@ -24,6 +25,7 @@ def recover(broker: Core, recovered: Recovered) -> None:
     acted: list[dict[str, object]] = []
     went_back: list[dict[str, object]] = []
     returned: list[dict[str, object]] = []
+    remembered: list[dict[str, object]] = []
     for kind, value in others:
         if kind == "lease":
             stored_leases[_lease_key(value)] = topology.StoredLease(value)
@@ -33,6 +35,8 @@ def recover(broker: Core, recovered: Recovered) -> None:
             went_back.append(value)
         elif kind == "lease_returned":
             returned.append(value)
+        elif kind == deduplication.KIND:
+            remembered.append(value)
         else:
             _load_other(broker, kind, value)
     for value in acted:
@@ -66,8 +70,10 @@ def recover(broker: Core, recovered: Recovered) -> None:
         if found is not None:
             topology.load_queue(broker, found, QueueIndex(), 0, recovered.clean, rest)
     broker.delay.recover(recovered)
+    broker.deduplication.recover(remembered, recovered)
+    dropped = {int(str(value["holder"])) for value in remembered}
     for id, index in recovered.queues.items():
-        if id not in by_id and not broker.delay.knows(id):
+        if id not in by_id and id not in dropped and not broker.delay.knows(id):
             broker.services.notes.event("warning", "messages_without_queue", {"queue_id": id, "messages": len(index)})
             broker.services.log.drop_queue(id, index.addresses)
     broker.services.log.tell_found()

@@ -24,6 +24,7 @@ def tell_forgotten(broker: Core) -> None:
 
 
 def forget_transient(broker: Core) -> None:
+    broker.deduplication.forget_transient()
     for vhost in list(broker.vhosts.values()):
         _forget_bindings(vhost)
         for exchange in list(vhost.exchanges.values()):

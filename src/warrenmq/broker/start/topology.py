@@ -54,6 +54,9 @@ def load_definitions(broker: Core, definitions: dict[tuple[str, str], bytes]) ->
         for value in values:
             if not broker.registry.access.load(kind, value) and not broker.registry.policies.load(kind, value):
                 others.append((kind, value))
+    for vhost in broker.vhosts.values():  # what is there from the start was made before its policies were known
+        for exchange in vhost.exchanges.values():
+            vhost.refresh_exchange(exchange)
     for value in exchanges:
         owner = broker.vhosts[str(value["vhost"])]
         exchange = owner.restore_exchange(

@@ -33,8 +33,12 @@ class Elsewhere:
         """A policy's pattern had been given up when this queue or exchange was looked at."""
         raise NotImplementedError
 
+    def exchange_refreshed(self, exchange: Exchange) -> None:
+        """Its policies may have changed."""
+        raise NotImplementedError
+
     def exchange_removed(self, exchange: Exchange) -> None:
-        """What goes with an exchange: its delayed messages."""
+        """What goes with an exchange: its delayed messages, the ids that it remembers."""
         raise NotImplementedError
 
     def drop_from_log(self, queue: Queue) -> None:

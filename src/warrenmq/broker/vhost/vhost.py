@@ -134,6 +134,7 @@ class VHost(Realm):
         self.registry.apply_exchange_policy(exchange)
         exchange.alternate = alternate_of(exchange)
         exchange.decorators = decorators_for(exchange, self.registry.decorators)
+        self.registry.elsewhere.exchange_refreshed(exchange)
         self.exchange_routes.changed(exchange.name.name)
 
     def update_scratch(self, exchange: Exchange, key: str, value: object) -> None:
