@@ -141,6 +141,7 @@ for _prefix, _row in (
     ("EVENT_LETTER_LOST", "letter lost"),
     ("EVENT_FATE", "fate"),
     ("EVENT_QUEUE", "queue"),
+    ("EVENT_GIVEN_BACK", "given back"),
 ):
     for _one in row_of(_row).fields:
         PLACES.setdefault(f"{_prefix}_{_one.name.upper()}_AT", [(_row, _one.name)] if not _one.counter else [])
@@ -168,6 +169,7 @@ FIXED = (
         "EVENT_LETTER_LOST_FIXED": ["letter lost"],
         "EVENT_FATE_FIXED": ["fate"],
         "EVENT_QUEUE_FIXED": ["queue"],
+        "EVENT_GIVEN_BACK_FIXED": ["given back"],
     }
 )
 
@@ -439,7 +441,7 @@ def a_definition(row: RecordSpec, draw: Draw) -> None:
     assert state.definitions == ({(kind, key): value} if define else {})
 
 
-@case("turn", "name", "published", "delivered to", "gap", "letter lost", "fate", "queue")
+@case("turn", "name", "published", "delivered to", "gap", "letter lost", "fate", "queue", "given back")
 def an_event(row: RecordSpec, draw: Draw) -> None:
     """Written all together, as they come in a turn; ``test_events.py`` reads them."""
     events = Events()
@@ -450,6 +452,7 @@ def an_event(row: RecordSpec, draw: Draw) -> None:
     for n in range(told):
         events.published(who, address + n, number + n)
         events.delivered(who, queue, position + n, address + n, tag + n, flags)
+        events.given_back(queue, position + n, address + n)
     events.left_out(5)
     events.letter_lost(queue, address)
     header, exchange, keys, code = draw(octets), draw(names), draw(octets), draw(i32)
@@ -467,6 +470,7 @@ def an_event(row: RecordSpec, draw: Draw) -> None:
         "gap": {"since": time, "until": time, "count": 5},
         "letter lost": {"queue": queue, "address": address},
         "queue": {"queue": queue, "text_length": 5, "text": b"queue"},
+        "given back": {"queue": queue, "position": position, "address": address, "count": told},
     }
     octets_of = {"header": header, "exchange": exchange.encode(), "keys": keys, "text": b"why"}
     expected["fate"] = {f"{name}_length": len(one) for name, one in octets_of.items()} | octets_of
@@ -659,6 +663,7 @@ def test_a_folder_in_which_everything_happened_has_every_kind_of_the_present_for
     events.delivered(events.name(b"consumer"), 1, 1, addresses[0], 1, 0)
     events.left_out(1)
     events.letter_lost(1, addresses[0])
+    events.given_back(1, 1, addresses[0])
     log.fates.tell(65, events.name(b"channel"), Named(1, b"queue"), 1, 0, 0, 312, "NO_ROUTE", b"", "", b"")
     log.end_turn(True)
     assert log.flush()

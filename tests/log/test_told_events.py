@@ -78,7 +78,11 @@ def test_every_message_is_told_from_its_publish_to_its_end(folder: Path) -> None
     assert life(folder, "rejected")[:2] == [("published", ""), ("enqueued", "one")]
     assert ("rejected_dead_lettered", "one") in life(folder, "rejected")
     assert life(folder, "rejected")[-2:] == [("enqueued", "letters"), ("purged", "letters")]
-    assert [one for one in life(folder, "rejected") if one[0] == "fetched"] == [("fetched", "one")] * 2
+    assert [one for one in life(folder, "rejected") if one[0] in ("fetched", "requeued")] == [
+        ("fetched", "one"),
+        ("requeued", "one"),
+        ("fetched", "one"),
+    ]
     assert ("limit_dead_lettered", "one") in life(folder, "over")
     assert life(folder, "waiting")[-1][0] in ("auto_acked", "delivered")
     assert {one[0] for one in life(folder, "waiting")} == {"published", "enqueued", "delivered", "auto_acked"}

@@ -50,6 +50,11 @@ from warrenmq.log.layout import (
     EVENT_GAP_COUNT_AT,
     EVENT_GAP_SINCE_AT,
     EVENT_GAP_UNTIL_AT,
+    EVENT_GIVEN_BACK,
+    EVENT_GIVEN_BACK_ADDRESS_AT,
+    EVENT_GIVEN_BACK_COUNT_AT,
+    EVENT_GIVEN_BACK_POSITION_AT,
+    EVENT_GIVEN_BACK_QUEUE_AT,
     EVENT_LETTER_LOST,
     EVENT_LETTER_LOST_ADDRESS_AT,
     EVENT_LETTER_LOST_QUEUE_AT,
@@ -311,6 +316,8 @@ def _changes(data: bytes, turns: Turns, witness: Witness) -> None:
         elif kind == EVENT_LETTER_LOST:
             queue = i64(read_i32_le(data, at + EVENT_LETTER_LOST_QUEUE_AT))
             witness.letter_lost(turns.time(told), queue, read_i64_le(data, at + EVENT_LETTER_LOST_ADDRESS_AT))
+        elif kind == EVENT_GIVEN_BACK:
+            _given_back(turns.time(told), data, at, witness)
         elif kind == EVENT_FATE:
             witness.fate(turns.time(told), Fate(data, at))
         elif kind == EVENT_GAP:
@@ -318,6 +325,17 @@ def _changes(data: bytes, turns: Turns, witness: Witness) -> None:
             until = read_i64_le(data, at + EVENT_GAP_UNTIL_AT)
             witness.gap(since, until, read_i64_le(data, at + EVENT_GAP_COUNT_AT))
         at += size
+
+
+def _given_back(time: i64, data: bytes, at: i64, witness: Witness) -> None:
+    queue = i64(read_i32_le(data, at + EVENT_GIVEN_BACK_QUEUE_AT))
+    position = read_i64_le(data, at + EVENT_GIVEN_BACK_POSITION_AT)
+    address = read_i64_le(data, at + EVENT_GIVEN_BACK_ADDRESS_AT)
+    end = address + i64(read_i32_le(data, at + EVENT_GIVEN_BACK_COUNT_AT))
+    while address < end:
+        witness.came_back(time, queue, address, position)
+        address += 1
+        position += 1
 
 
 def _definition(data: bytes, at: i64, define: bool, witness: Witness) -> None:

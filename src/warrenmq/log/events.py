@@ -23,6 +23,8 @@ from warrenmq.log.layout import (
     EVENT_DELIVERED_FIXED,
     EVENT_GAP,
     EVENT_GAP_FIXED,
+    EVENT_GIVEN_BACK,
+    EVENT_GIVEN_BACK_FIXED,
     EVENT_HEAD,
     EVENT_LETTER_LOST,
     EVENT_LETTER_LOST_FIXED,
@@ -82,6 +84,11 @@ class Events:
         self._count: i64 = 0
         self._tag: i64 = 0
         self._flags: i64 = 0
+        # a run of messages given back
+        self._back_queue: i64 = 0
+        self._back_position: i64 = 0
+        self._back_first: i64 = 0
+        self._back_count: i64 = 0
 
     def name(self, text: bytes) -> Named:
         """Somebody who will be spoken of."""
@@ -126,6 +133,24 @@ class Events:
         self._tag = tag
         self._flags = flags
 
+    def given_back(self, queue: i64, position: i64, address: i64) -> None:
+        """The record came back to its place in this queue."""
+        count = self._back_count
+        if (
+            address == self._back_first + count
+            and position == self._back_position + count
+            and queue == self._back_queue
+            and count
+        ):
+            self._back_count = count + 1
+            return
+        if count:
+            self._end_given_back()
+        self._back_queue = queue
+        self._back_position = position
+        self._back_first = address
+        self._back_count = 1
+
     def letter_lost(self, queue: i64, address: i64) -> None:
         """What left this queue as a dead letter reached nobody."""
         out = self.out
@@ -151,6 +176,9 @@ class Events:
             self._end_deliveries()
             self._count = 0
             self._consumer = NOBODY
+        if self._back_count:
+            self._end_given_back()
+            self._back_count = 0
         if self._left_out_now:
             if self._left_out == 0:
                 self._left_out_since = time
@@ -169,7 +197,9 @@ class Events:
 
     def begun(self) -> bool:
         """Has anything happened in this turn?"""
-        return self._count > 0 or self._publisher is not NOBODY or self._told or self._left_out_now > 0
+        if self._count > 0 or self._publisher is not NOBODY or self._back_count > 0:
+            return True
+        return self._told or self._left_out_now > 0
 
     def is_empty(self) -> bool:
         """Is there nothing to tell of the turns that have ended?"""
@@ -209,6 +239,18 @@ class Events:
             write_i32_le(out, i32(self._flags))
         else:
             self.left_out(self._count)
+
+    def _end_given_back(self) -> None:
+        out = self.out
+        if len(out) > MOST_BYTES:
+            self.left_out(self._back_count)
+            return
+        out.append(EVENT_GIVEN_BACK)
+        write_i32_le(out, EVENT_GIVEN_BACK_FIXED - EVENT_HEAD)
+        write_i32_le(out, i32(self._back_queue))
+        write_i64_le(out, self._back_position)
+        write_i64_le(out, self._back_first)
+        write_i32_le(out, i32(self._back_count))
 
     def room_for(self, who: Named, queue: Named) -> bool:
         """For an event that is no run, of this turn, about these two; NOBODY is not named."""

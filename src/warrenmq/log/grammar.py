@@ -254,6 +254,14 @@ EVENTS: Final[list[RecordSpec]] = [
         "a queue, before the first fate in a segment that names it: JSON, number, vhost and name as in its definition",
         since=3,
     ),
+    RecordSpec(
+        "given back",
+        layout.EVENT_GIVEN_BACK,
+        "length:i32 queue:i32 position:i64 address:i64 count:i32",
+        "so many in a row were given back to a classic queue, to their places (for a quorum queue, and where retries "
+        "are counted, the change `requeue` says so)",
+        since=3,
+    ),
 ]
 
 LEDGER_BLOCK: Final = RecordSpec(

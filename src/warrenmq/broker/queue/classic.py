@@ -337,7 +337,7 @@ class ClassicQueue(Queue, GivesUp):
     def give_back(self, entries: list[Entry]) -> None:
         """With a retry policy they wait, each time longer, and go when it was too often; else they are back at once."""
         if self.settings.retry_delay <= 0 or self.gone:
-            self.requeue(entries)
+            self.abandoned(entries)
             return
         for entry in entries:
             entry.consumer = None
@@ -366,7 +366,11 @@ class ClassicQueue(Queue, GivesUp):
         if self._tries is None:
             self._tries = {}
         self._tries[entry.position] = tries
-        if not self._priorities and self.holds(entry.message):
+        if not self.holds(entry.message):
+            return
+        if self._priorities:
+            self.broker.log.events.given_back(self.id, entry.position, entry.message.address)
+        else:
             packed = holder.pack_failed(tries, entry.message.size)
             self.broker.log.requeue(self.id, entry.message.address, entry.position, packed)
 
@@ -380,6 +384,14 @@ class ClassicQueue(Queue, GivesUp):
         if self._tries is None:
             self._tries = {}
         self._tries[position] = failures
+
+    def abandoned(self, entries: list[Entry]) -> None:
+        if not self.gone:
+            events = self.broker.log.events
+            for entry in entries:
+                if self.holds(entry.message):
+                    events.given_back(self.id, entry.position, entry.message.address)
+        self.requeue(entries)
 
     def requeue(self, entries: list[Entry]) -> None:
         """Back to their places, flagged redelivered; oldest first in the list. What is over a limit or has expired then

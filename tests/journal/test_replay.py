@@ -1,0 +1,281 @@
+"""Replaying the journal gives what the broker has: contents of queues, who holds what, what each consumer got, and why
+messages left."""
+
+from __future__ import annotations
+
+import tempfile
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.journal.replay import Replay
+from warrenmq.broker.queue.accounts import Accounts
+from warrenmq.log.causes import CAUSE_NAMES, EXPIRED
+from warrenmq.log.events import Events
+from warrenmq.log.history import tell_all
+from warrenmq.log.log import Log
+from warrenmq.testing.core import Core
+from warrenmq.testing.core_client import CoreClient, Got
+
+pytestmark = pytest.mark.pure
+
+LETTERS = {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "letters"}
+QUEUES: dict[str, dict[str, object]] = {
+    "plain": {},
+    "letters": {},
+    "short": {"x-max-length": 3, **LETTERS},
+    "strict": {"x-max-length": 3, "x-overflow": "reject-publish"},
+    "brief": {"x-message-ttl": 1000, **LETTERS},
+    "astray": {"x-dead-letter-exchange": "missing", "x-message-ttl": 2000},
+    "quorum": {"x-queue-type": "quorum", "x-delivery-limit": 2, **LETTERS},
+    "ranked": {"x-max-priority": 3},
+    "patient": {},  # with a policy of retries
+    "ranked patient": {"x-max-priority": 2},
+    "sure": {
+        "x-queue-type": "quorum",
+        "x-dead-letter-strategy": "at-least-once",
+        "x-overflow": "reject-publish",
+        "x-message-ttl": 1500,
+        "x-delivery-limit": 1,
+        **LETTERS,
+    },
+}
+NAMES = sorted(QUEUES)
+
+names = st.sampled_from(NAMES)
+steps = st.one_of(
+    st.tuples(st.just("publish"), names, st.integers(0, 3)),
+    st.tuples(st.just("publish"), names, st.integers(0, 3)),
+    st.tuples(st.just("fanout"), names, st.integers(0, 3)),
+    st.tuples(st.just("consume"), names, st.booleans()),
+    st.tuples(st.just("cancel"), names, st.none()),
+    st.tuples(st.just("get"), names, st.booleans()),
+    st.tuples(st.sampled_from(["ack", "ack all", "nack", "requeue", "recover"]), names, st.integers(0, 3)),
+    st.tuples(st.just("purge"), names, st.none()),
+    st.tuples(st.just("delete"), names, st.none()),
+    st.tuples(st.just("wait"), names, st.integers(1, 1500)),
+    st.tuples(st.just("leave"), names, st.none()),
+    st.tuples(st.sampled_from(["transaction", "rolled back"]), names, st.integers(1, 3)),
+)
+
+
+class History:
+    """A broker, a client that publishes, one that consumes and writes down what it got."""
+
+    def __init__(self, folder: Path) -> None:
+        self.core = Core(folder)
+        self.publisher = self.core.client(persistent=True)
+        self.got: list[tuple[int, int, str, str, bool]] = []
+        self.count = 0
+        self.publisher.open(2, "tx.select")
+        self.core.policy("patient$", retry_delay=500, retry_limit=2)
+        for name in NAMES:
+            self.declare(name)
+        self.connect()
+
+    def declare(self, name: str) -> None:
+        self.publisher.call("queue.declare", queue=name, durable=True, arguments=dict(QUEUES[name]))
+        self.publisher.send("queue.bind", queue=name, exchange="amq.fanout", routing_key="")
+
+    def connect(self) -> None:
+        self.consumer: CoreClient = self.core.client(persistent=True)
+        self.consumer.call("basic.qos", prefetch_count=2)
+        self.open: list[int] = []  # tags that are not settled
+        self.consumers: dict[str, bool] = {}  # by tag: without acknowledgements?
+        self.fetching = False  # without acknowledgements?
+
+    def look(self) -> None:
+        """Write down what came."""
+        for got in self.consumer.take():
+            if got.name in ("basic.deliver", "basic.get-ok"):
+                self.seen(got)
+
+    def seen(self, got: Got) -> None:
+        assert got.properties is not None
+        tag = int(str(got["delivery_tag"]))
+        consumer = str(got["consumer_tag"]) if got.name == "basic.deliver" else ""
+        self.got.append((got.channel, tag, consumer, got.properties.message_id or "", bool(got["redelivered"])))
+        if not self.consumers.get(consumer, self.fetching):
+            self.open.append(tag)
+
+    def step(self, what: str, queue: str, how: int | bool | None) -> None:
+        if what in ("publish", "fanout"):
+            self.count += 1
+            exchange = "" if what == "publish" else "amq.fanout"
+            self.publisher.publish(exchange, queue, b"x", message_id=f"m{self.count}", priority=how)
+        elif what in ("transaction", "rolled back"):
+            for _ in range(int(how or 0)):
+                self.count += 1
+                self.publisher.publish("", queue, b"x", message_id=f"m{self.count}", channel=2)
+            self.publisher.send("tx.commit" if what == "transaction" else "tx.rollback", 2)
+        elif what == "consume":
+            tag = f"{queue} {len(self.got)} {len(self.consumers)}"
+            self.consumers[tag] = bool(how)
+            self.consumer.send("basic.consume", queue=queue, consumer_tag=tag, no_ack=how)
+        elif what == "cancel":
+            for tag in self.consumers:
+                self.consumer.send("basic.cancel", consumer_tag=tag)
+        elif what == "get":
+            self.fetching = bool(how)
+            self.consumer.send("basic.get", queue=queue, no_ack=how)
+        elif what == "recover":
+            self.open = []
+            self.consumer.send("basic.recover", requeue=True)
+        elif what in ("ack", "ack all", "nack", "requeue"):
+            self.settle(what, int(how or 0))
+        elif what == "purge":
+            self.publisher.send("queue.purge", queue=queue)
+        elif what == "delete":
+            self.publisher.send("queue.delete", queue=queue)
+            self.declare(queue)
+        elif what == "wait":
+            self.core.advance(int(how or 0))
+        elif what == "leave":
+            self.look()
+            self.core.broker.begin_turn()
+            self.consumer.connection.lost("gone")
+            self.core.end_turn()
+            self.connect()
+        self.core.settle()
+        self.look()
+
+    def settle(self, what: str, which: int) -> None:
+        if not self.open:
+            return
+        tag = self.open[which % len(self.open)]
+        self.open = [one for one in self.open if one > tag or (one < tag and what != "ack all")]
+        if what in ("ack", "ack all"):
+            self.consumer.send("basic.ack", delivery_tag=tag, multiple=what == "ack all")
+        else:
+            self.consumer.send("basic.nack", delivery_tag=tag, requeue=what == "requeue")
+
+
+def left_by(account: Accounts) -> Counter[str]:
+    found = Counter({name: int(account.left_for(cause)) for cause, name in CAUSE_NAMES.items()})
+    return +found
+
+
+def replayed(core: Core) -> Replay:
+    replay = Replay()
+    tell_all(str(core.folder), core.files, replay)
+    assert replay.gaps == 0
+    return replay
+
+
+def check(history: History) -> Replay:
+    """The journal, replayed, is what the broker has."""
+    core = history.core
+    core.advance(5000)  # deliveries alone are not written for their own sake
+    history.look()
+    core.log.flush()
+    replay = replayed(core)
+    assert sorted(replay.deliveries) == sorted(history.got)
+    for name in NAMES:
+        queue = core.queue(name)
+        told = replay.queue(int(queue.id))
+        held = {int(entry.message.address) for entry in core.broker.outstanding(queue)}
+        assert told.held() == held, name
+        assert told.here() == {int(address) for address in queue.logged_addresses()} | held, name
+        expected = left_by(queue.account())
+        expected.pop("refused", None)  # of what it did not take: it never entered
+        assert +told.left == expected, name
+    return replay
+
+
+def check_after(history: History, before: Replay, clean: bool) -> None:
+    """What a restart finds in the log is what the journal says is there; the ledger is looked at by the core."""
+    core = history.core
+    core.restart(clean)
+    for name in NAMES:
+        queue = core.queue(name)
+        found = {int(address) for address in queue.logged_addresses()}
+        assert found == before.queue(int(queue.id)).here() == replayed(core).queue(int(queue.id)).here(), name
+
+
+@given(st.lists(steps, min_size=1, max_size=40), st.booleans())
+def test_what_the_journal_tells_is_what_the_broker_has(
+    history: list[tuple[str, str, int | bool | None]], clean: bool
+) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        told = History(Path(folder))
+        for step in history:
+            told.step(*step)
+        check_after(told, check(told), clean)
+        told.core.crash()
+
+
+@given(st.lists(steps, min_size=1, max_size=40))
+def test_after_a_crash_in_the_middle_the_journal_tells_what_the_log_recovers(
+    history: list[tuple[str, str, int | bool | None]],
+) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        told = History(Path(folder))
+        for step in history:
+            told.step(*step)
+        told.core.log.flush()
+        check_after(told, replayed(told.core), clean=False)
+        told.core.crash()
+
+
+# -- faults that it finds ------------------------------------------------------------------------------------------
+
+STORY: list[tuple[str, str, int | bool | None]] = [
+    *[("publish", "plain", 0)] * 4,
+    ("get", "plain", True),
+    *[("get", "plain", False)] * 3,
+    ("nack", "plain", 0),
+    *[("requeue", "plain", 0)] * 2,
+    ("get", "plain", False),  # one of the two is held again
+]
+
+
+def test_a_story_without_a_fault_is_told_as_it_was(tmp_path: Path) -> None:
+    history = History(tmp_path)
+    for step in STORY:
+        history.step(*step)
+    check(history)
+
+
+def twice(right: Callable[..., None]) -> Callable[..., None]:
+    def doubled(*arguments: Any) -> None:
+        right(*arguments)
+        right(*arguments)
+
+    return doubled
+
+
+def never(_right: Callable[..., None]) -> Callable[..., None]:
+    return lambda *_: None
+
+
+def for_another_cause(right: Callable[..., None]) -> Callable[..., None]:
+    return lambda batch, queue, address, _cause: right(batch, queue, address, EXPIRED)
+
+
+@pytest.mark.uncompiled
+@pytest.mark.parametrize("wrong", [never, twice])
+@pytest.mark.parametrize("event", ["delivered", "given_back"])
+def test_an_event_that_is_left_out_or_told_twice_is_found(
+    event: str, wrong: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Events, event, wrong(getattr(Events, event)))
+    history = History(tmp_path)
+    with pytest.raises(AssertionError):
+        for step in STORY:
+            history.step(*step)
+        check(history)
+
+
+@pytest.mark.uncompiled
+def test_a_wrong_cause_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Log, "settle", for_another_cause(Log.settle))
+    history = History(tmp_path)
+    with pytest.raises(AssertionError):
+        for step in STORY:
+            history.step(*step)
+        check(history)
