@@ -11,6 +11,7 @@ import pytest
 from tests.log.test_journal_files import in_order, rows_of, told
 from tests.log.test_told_events import folder
 from warrenmq.log.files import Files
+from warrenmq.log.listing import Listing
 from warrenmq.log.log import Log
 from warrenmq.log.settings import LogSettings
 from warrenmq.wire.content import Properties, encode_header
@@ -62,6 +63,17 @@ class Busy:
             self.log.settle(1, address)
         self.held.clear()
         self.log.end_turn(True)
+
+    def tidy(self) -> set[int]:
+        """Do all the upkeep there is; the segments whose events are in their files still."""
+        while self.log.maintain(1000):
+            pass
+        listing = Listing(str(self.folder), Files())
+        return {number for number in listing.numbers() if listing.headers[(number, 0)].generation == 0}
+
+    def until_segment(self, number: int) -> None:
+        while self.synced[0] < number:
+            self.turn()
 
 
 def dying(at: int) -> Callable[[str], None]:
@@ -124,3 +136,89 @@ def test_wherever_it_dies_nothing_is_doubled_or_lost(tmp_path: Path) -> None:
             assert in_order(rows_of(target)) == truth
             assert not list(target.glob("*.tmp"))
     assert set(deaths) == {"index", "write", "rename", "sync folder", "remove", "remove index"}
+
+
+def test_what_the_journal_has_not_read_is_neither_compacted_nor_removed(tmp_path: Path) -> None:
+    busy = Busy(tmp_path / "data")
+    busy.log.maintenance.journalled(0)
+    busy.until_segment(5)
+    busy.empty()
+    truth = in_order(told(busy.folder))
+    assert busy.tidy() == {1, 2, 3, 4, 5}
+    writer = Writer(busy.folder, tmp_path / "journal")
+    writer.advance(*busy.synced)
+    assert in_order(rows_of(tmp_path / "journal")) == truth
+    busy.log.maintenance.journalled(3)
+    assert busy.tidy() == {3, 4, 5}
+    busy.log.maintenance.journalled(writer.segment)
+    assert busy.tidy() == {5}
+
+
+def test_a_clean_stop_leaves_the_journal_what_it_has_not_read(tmp_path: Path) -> None:
+    busy = Busy(tmp_path / "data")
+    busy.log.maintenance.journalled(0)
+    busy.until_segment(3)
+    busy.empty()
+    truth = in_order(told(busy.folder))
+    assert busy.log.close({})
+    again = Busy(tmp_path / "data")
+    again.log.maintenance.journalled(0)
+    Writer(again.folder, tmp_path / "journal").advance(*again.synced)
+    assert in_order(rows_of(tmp_path / "journal")) == truth
+
+
+def test_without_a_journal_nothing_waits_for_it(tmp_path: Path) -> None:
+    busy = Busy(tmp_path / "data")
+    busy.until_segment(5)
+    busy.empty()
+    assert busy.tidy() == {5}
+
+
+def test_a_journal_that_is_far_behind_holds_up_nobody_and_has_a_gap(tmp_path: Path) -> None:
+    busy = Busy(tmp_path / "data")
+    busy.log.maintenance.journalled(0)
+    writer = Writer(busy.folder, tmp_path / "journal")
+    busy.until_segment(2)
+    writer.advance(*busy.synced)
+    before = rows_of(tmp_path / "journal")
+    busy.until_segment(9)
+    busy.empty()
+    left = busy.tidy()
+    assert max(left) == 9 and 4 <= len(left) <= 6, "about four segments' worth"
+    truth = [row for row in told(busy.folder) if row["event"] != "written"]
+    for _ in range(2):  # the second one finds everything told
+        writer = Writer(busy.folder, tmp_path / "journal")
+        writer.advance(*busy.synced)
+    rows = rows_of(tmp_path / "journal")
+    gaps = [row for row in rows if row["event"] == "gap"]
+    assert len(gaps) == 1 and "number" not in gaps[0]
+    assert gaps[0]["time"] == before[-1]["time"]
+    first = min(row["time"] for row in truth)
+    assert gaps[0]["until"].isoformat(timespec="microseconds") == first
+    assert in_order([row for row in rows if row["event"] != "gap"]) == in_order(before + truth)
+
+
+def test_a_folder_that_is_older_than_its_journal_has_a_gap_before_it(tmp_path: Path) -> None:
+    busy = Busy(tmp_path / "data")
+    busy.until_segment(5)
+    busy.empty()
+    assert busy.tidy() == {5}
+    writer = Writer(busy.folder, tmp_path / "journal")
+    writer.advance(*busy.synced)
+    assert writer.gaps == 1
+    assert [row["event"] for row in rows_of(tmp_path / "journal")].count("gap") == 1
+
+
+def test_files_that_were_moved_away_are_not_written_again(tmp_path: Path) -> None:
+    busy = Busy(tmp_path / "data")
+    target, lake = tmp_path / "journal", tmp_path / "lake"
+    lake.mkdir()
+    busy.until_segment(4)
+    Writer(busy.folder, target).advance(*busy.synced)
+    for path in sorted(target.glob("*.parquet"))[:-1]:
+        path.rename(lake / path.name)
+    busy.turn()
+    writer = Writer(busy.folder, target)
+    writer.advance(*busy.synced)
+    assert writer.gaps == 0
+    assert in_order(rows_of(target) + rows_of(lake)) == in_order(told(busy.folder))

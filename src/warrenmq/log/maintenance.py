@@ -1,7 +1,8 @@
 """Space: checkpoints, removal of dead segments, compaction of half-dead ones, in slices beside the broker's work.
 
 Duty: decide what is worth doing, do the thinking in slices on the broker's thread and the disk work on the worker, one
-thing at a time. Bound kept: files of at most twice the live data plus four segments. Not here: what a commit is.
+thing at a time. Bound kept: files of at most twice the live data plus four segments, and as much again while a journal
+has not read them: what it has yet to read stays as it was written, up to ``held_bytes``. Not here: what a commit is.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from warrenmq.log.tail import RESERVE
 
 BYTES_PER_MS: Final = 256 << 10  # of changes absorbed or records copied: what a millisecond is taken to be worth
 ABSORB_AT_ONCE: Final = 8 << 20
+NO_JOURNAL: Final = 1 << 62  # a segment behind all others
 
 
 @final
@@ -56,6 +58,8 @@ class Maintenance:
         self.waiting_bytes: i64 = 0
         self.busy: bool = False  # the worker has a task
         self.pinned: i64 = 0  # a backup is reading, or a queue being dropped: nothing may be removed or replaced
+        self._journalled: i64 = NO_JOURNAL  # the first segment that a journal has yet to read
+        self._held_from: i64 = NO_JOURNAL  # segments from here on stay as they are for its sake
         self.compaction: Compaction | None = None
         self.doubtful: Checkpoint | None = None  # has to be finished before anything else
         self.fresh: bool = False  # a checkpoint was made for the compaction to come
@@ -134,6 +138,31 @@ class Maintenance:
                     self.log.release_chunk(chunk)
         self.dead_chunked = left
 
+    # --- a journal that reads what is written
+
+    def journalled(self, segment: i64) -> None:
+        """A journal is being written; all before this segment is in it."""
+        self._journalled = segment
+
+    def _hold(self) -> None:
+        """What the journal lacks stays, the latest of it if that is too much, and nothing when the disk is full."""
+        self._held_from = NO_JOURNAL if self.outage.failing else self._journalled
+        if self._held_from == NO_JOURNAL:
+            return
+        held: i64 = 0
+        for number in sorted(self.log.segments, reverse=True):
+            if number < self._held_from:
+                return
+            if held >= self.log.settings.held_bytes:
+                self._held_from = number + 1
+                return
+            if number < self.state.segment:
+                held += self.log.segments[number].end
+
+    def _held(self, segment: Segment) -> bool:
+        """A compacted segment has nothing left for the journal."""
+        return segment.number >= self._held_from and segment.generation == 0
+
     # --- what to do next
 
     def run(self, budget_ms: i64) -> bool:
@@ -179,7 +208,8 @@ class Maintenance:
         return state.pending_bytes >= limit or state.segment > self.manifest.segment
 
     def _removable(self, segment: Segment) -> bool:
-        return segment.live == 0 and segment.number < self.state.segment and segment.dead_at <= self.state.batch
+        dead = segment.live == 0 and segment.number < self.state.segment and segment.dead_at <= self.state.batch
+        return dead and not self._held(segment)
 
     def _covered(self, segment: Segment) -> bool:
         """Everything written in this segment is also in ledgers and manifest."""
@@ -199,6 +229,7 @@ class Maintenance:
 
     def _candidate(self) -> Segment | None:
         """The segment to compact now, when the files are more than the live data warrants."""
+        self._hold()
         total: i64 = 0
         live: i64 = 0
         best: Segment | None = None
@@ -208,7 +239,7 @@ class Maintenance:
             size = segment.end + segment.ledger
             total += size
             live += segment.live_bytes
-            if segment.number >= self.state.segment or size == 0:
+            if segment.number >= self.state.segment or size == 0 or self._held(segment):
                 continue
             if self._removable(segment):
                 return segment  # needs no more than a checkpoint
@@ -246,6 +277,7 @@ class Maintenance:
 
     def checkpoint(self) -> None:
         """Write the state as far as it is absorbed; what is dead by then goes."""
+        self._hold()
         log = self.log
         state = self.state
         removed: list[int] = []

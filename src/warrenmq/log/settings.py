@@ -22,6 +22,7 @@ class LogSettings:
         zero_ahead: bool = True,
         slack_bytes: i64 = -1,
         reserve_bytes: i64 = 4 << 20,
+        held_bytes: i64 = -1,
     ) -> None:
         self.segment_bytes = segment_bytes  # a segment is closed by the first batch that takes it past this
         self.sync_delay_ms = sync_delay_ms  # how long a batch that nobody waits for may stay unsynced
@@ -31,6 +32,8 @@ class LogSettings:
         self.retry_ms = retry_ms  # how often a failed disk is tried again
         self.zero_ahead = zero_ahead
         self.reserve_bytes = reserve_bytes  # room held back for a full disk
+        # files that the journal has yet to read are kept as they are, up to this much
+        self.held_bytes = held_bytes if held_bytes >= 0 else 4 * segment_bytes
         # files may exceed twice the live data by this much before a segment is compacted
         self.slack_bytes = slack_bytes if slack_bytes >= 0 else 2 * segment_bytes
 

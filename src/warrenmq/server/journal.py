@@ -74,6 +74,7 @@ class Journal:
             self.problem = f"the journal is not written: it needs pyarrow ({INSTALL})"
             events("journal").warning("journal.not_written", reason="it needs pyarrow", hint=INSTALL)
             return
+        self._log.maintenance.journalled(self.done[0])
         self._task = self._background.forever("the journal's process", self._keep)
 
     @property
@@ -206,6 +207,7 @@ class Journal:
             self._trouble(line["trouble"])
         elif "done" in line:
             self.done = (line["done"][0], line["done"][1])
+            self._log.maintenance.journalled(self.done[0])
             self.events = self._counted[0] + line["events"]
             self.gaps = self._counted[1] + line["gaps"]
             self.bytes = line["bytes"]
