@@ -24,9 +24,9 @@ from warrenmq.wire.replies import AmqpError
 Row = dict[str, Any]
 BODY_SIZE = slice(4, 12)  # of a content header's payload
 
-# of what has one time, what came first: a message is published before it is delivered and leaves after that; what the
-# broker itself writes, a dead letter, it writes because something left
-PUBLISHED, ENQUEUED, DELIVERED, LEFT, WRITTEN, REENQUEUED = range(6)
+# of what has one time, what came first: a message is published before it is delivered, delivered before it comes back,
+# and leaves after all that; what the broker itself writes, a dead letter, it writes because something left
+PUBLISHED, ENQUEUED, DELIVERED, REQUEUED, AGAIN, LEFT, WRITTEN, REENQUEUED = range(8)
 
 
 class Wanted:
@@ -104,7 +104,7 @@ class EventRows(Witness):
             self._tell(time, LEFT, CAUSE_NAMES.get(cause, f"left ({cause})"), one, self._queue(queue))
 
     def came_back(self, time: int, queue: int, address: int, position: int) -> None:
-        self._tell(time, LEFT, "requeued", address, {**self._queue(queue), "position": position})
+        self._tell(time, REQUEUED, "requeued", address, {**self._queue(queue), "position": position})
 
     def queue_gone(self, time: int, queue: int) -> None:
         names = self._queue(queue)
@@ -119,7 +119,9 @@ class EventRows(Witness):
             if flags & REDELIVERED:
                 more["redelivered"] = True
             event = "fetched" if flags & FETCHED else "delivered"
-            self._tell(time, DELIVERED, event, one, {**more, **self._who.get(who, {})})
+            self._tell(
+                time, AGAIN if flags & REDELIVERED else DELIVERED, event, one, {**more, **self._who.get(who, {})}
+            )
 
     def letter_lost(self, time: int, queue: int, address: int) -> None:
         self._tell(time, WRITTEN, "letter lost", address, self._queue(queue))
