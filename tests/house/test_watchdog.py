@@ -8,6 +8,7 @@ import logging
 import pytest
 
 from tests.support import web
+from tests.support.brokers import RunningBroker
 from warrenmq.client import Connection
 from warrenmq.server import watchdog as module
 from warrenmq.server.watchdog import WAITED, WORKED, Measured, Watchdog
@@ -111,6 +112,39 @@ def test_a_request_that_is_cancelled_or_fails_passes_that_on(clocks: Clocks) -> 
             await work
 
     asyncio.run(cancelled())
+
+
+def test_a_collection_of_garbage_is_named_when_it_took_most_of_the_time(
+    clocks: Clocks, caplog: pytest.LogCaptureFixture
+) -> None:
+    watchdog = clocks.watchdog()
+    for seconds in (0.2, 0.1):
+        watchdog.begin_turn()
+        clocks.pass_by(0.11, 0.11)
+        watchdog.collections.happened("start", {"generation": 2})
+        clocks.pass_by(seconds, seconds)
+        watchdog.collections.happened("stop", {"generation": 2})
+        watchdog.lap("connection a")
+        watchdog.end_turn()
+    first, second = lines(caplog)
+    assert 'ran="a collection of garbage" of_it_seconds=0.2' in first
+    assert 'ran="connection a" of_it_seconds=0.21' in second
+    assert [kind.count for kind in watchdog.collections.of] == [0, 0, 2]
+    assert round(watchdog.collections.of[2].longest, 3) == 0.2
+
+
+def test_a_served_broker_counts_its_collections(warren: RunningBroker) -> None:
+    """An embedded one does not: the process is its host's."""
+    with Connection(warren.url) as connection:
+        channel = connection.channel()
+        for number in range(2_000):  # each has many parts
+            channel.send("queue.declare", queue=f"collected {number}", exclusive=True, nowait=True)
+        channel.basic_qos(1)
+    name = "warren_garbage_collection_seconds_count"
+    text = web.get(f"{warren.http_url}/metrics").text
+    assert float(text.partition(f'{name}{{generation="0"}} ')[2].split()[0]) > 0
+    with Broker() as embedded:
+        assert f'{name}{{generation="0"}} 0.0' in web.get(f"{embedded.http_url}/metrics").text
 
 
 def test_connections_timers_and_requests_are_named_and_the_metric_says_how_many(

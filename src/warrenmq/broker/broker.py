@@ -108,3 +108,15 @@ class Broker(Core):
                 connection.shut(CONNECTION_FORCED, reason)
         self.services.jobs.finish()  # what they held goes back
         self.services.end_turn()
+
+    def let_go(self) -> None:
+        """After the end, or in its place: hold no entries any more, so that all of this can be freed in a process that
+        goes on (``queue.py`` says why it could not)."""
+        self.services.jobs.waiting.clear()
+        for connection in self.connections:
+            for channel in connection.channels.values():
+                channel.let_go()
+        for vhost in self.vhosts.values():
+            for queue in vhost.queues.values():
+                queue.let_go()
+        self.services.leftovers.let_go()

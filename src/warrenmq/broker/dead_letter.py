@@ -144,11 +144,12 @@ class DeadLetters(DeadLetterOffice, TurnLetters, Forwarder):
                 refused = True
             else:
                 accepting.append(target)
-        if way.routed.scheduled and SCHEDULE in taken:
+        if SCHEDULE in taken:
             way.routed.scheduled.clear()
+        elif way.routed.scheduled:
+            taken.append(SCHEDULE)
         self._hand_over(queue, letter, way, accepting, None)
         taken.extend([target.name.name for target in accepting])
-        taken.append(SCHEDULE)
         if refused:
             return False
         self.published += 1

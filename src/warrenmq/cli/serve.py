@@ -111,7 +111,7 @@ async def serve(settings: Settings, reread: Callable[[], Settings]) -> None:
     await _start(server, settings)
     on_hangup = Hangup(server, supervisor, reread, _has_terminal(), lambda: _on_signal(signal.SIGHUP, reason, stop))
     loop.add_signal_handler(signal.SIGHUP, on_hangup.run)
-    process.settle_garbage()
+    process.settle_garbage(server.watchdog.collections)
     process.keep_room()
     print(start_block(server, settings), flush=True)
     try:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from prometheus_client.core import Metric
 
     from warrenmq.broker.queue.waits import Waits
+    from warrenmq.server.watchdog import Watchdog
 
 QUEUE_GAUGES = {
     "rabbitmq_queue_messages_ready": "Messages ready to be delivered to consumers",
@@ -166,13 +167,33 @@ def _ledger(ledger: Ledger) -> Iterator[Metric]:
     yield parts
 
 
+def _stalls(watchdog: Watchdog) -> Iterator[Metric]:
+    """What held the event loop."""
+    from prometheus_client.core import GaugeMetricFamily, SummaryMetricFamily
+
+    stalled = SummaryMetricFamily("warren_loop_stall_seconds", "Passes of the event loop over 0.1 s", labels=["spent"])
+    longest = GaugeMetricFamily("warren_loop_stall_longest_seconds", "The longest of them", labels=["spent"])
+    for spent, stalls in watchdog.stalls.items():
+        stalled.add_metric([spent], stalls.count, stalls.seconds)
+        longest.add_metric([spent], stalls.longest)
+    yield stalled
+    yield longest
+    name = "warren_garbage_collection"
+    collected = SummaryMetricFamily(f"{name}_seconds", "Garbage collections of the process", labels=["generation"])
+    longest = GaugeMetricFamily(f"{name}_longest_seconds", "The longest of them", labels=["generation"])
+    for generation, collections in enumerate(watchdog.collections.of):
+        collected.add_metric([str(generation)], collections.count, collections.seconds)
+        longest.add_metric([str(generation)], collections.longest)
+    yield collected
+    yield longest
+
+
 def _metrics(bridge: Bridge, queues: Queues, per_object: bool) -> Iterator[Metric]:
     from prometheus_client.core import (
         CounterMetricFamily,
         GaugeMetricFamily,
         HistogramMetricFamily,
         InfoMetricFamily,
-        SummaryMetricFamily,
     )
 
     broker = bridge.broker
@@ -288,13 +309,7 @@ def _metrics(bridge: Bridge, queues: Queues, per_object: bool) -> Iterator[Metri
     log = broker.services.log
     yield gauge("warren_log_synced_batch", "Number of the last batch of the log on disk", int(log.synced))
     yield gauge("warren_log_failing", "is 1 while the log cannot be written", broker.services.pressure.log_failing)
-    stalled = SummaryMetricFamily("warren_loop_stall_seconds", "Passes of the event loop over 0.1 s", labels=["spent"])
-    longest = GaugeMetricFamily("warren_loop_stall_longest_seconds", "The longest of them", labels=["spent"])
-    for spent, stalls in bridge.server.watchdog.stalls.items():
-        stalled.add_metric([spent], stalls.count, stalls.seconds)
-        longest.add_metric([spent], stalls.longest)
-    yield stalled
-    yield longest
+    yield from _stalls(bridge.server.watchdog)
     damage = broker.services.log.damage
     yield gauge("warren_damaged_messages", "Messages that do not check on disk", int(broker.services.damaged.count()))
     yield counter("warren_damaged_found", "Total records of the log found damaged", int(damage.found))

@@ -281,6 +281,7 @@ class Server:
         for runner in self._runners:
             runner.stop()
         await self.journal.stop()
+        self.broker.let_go()
 
     # -- the turn ----------------------------------------------------------------------------------------------
 

@@ -13,6 +13,8 @@ import gc
 import sys
 from collections.abc import Callable
 
+from warrenmq.server.watchdog import Collections
+
 _M_TRIM_THRESHOLD, _M_TOP_PAD, _M_MMAP_THRESHOLD = -1, -2, -3
 _MIB = 1024 * 1024
 _ROOM = 4 * _MIB
@@ -38,11 +40,17 @@ def settle_malloc() -> bool:
     )
 
 
-def settle_garbage() -> None:
-    """After start-up: what is there now stays and is not looked at again; the path makes no cycles, so look rarely."""
+def settle_garbage(collections: Collections) -> None:
+    """After start-up: what is there now stays and is not looked at again.
+
+    What exists per message is not looked at either (``broker/queue/queue.py``); what else comes and goes, connections
+    and queues with their parts, is little and full of cycles. So a collection of the young looks at no more than a
+    hundred thousand objects, some 20 ms, and one of everything is due after ten million.
+    """
     gc.collect()
     gc.freeze()
-    gc.set_threshold(200_000, 50, 100)
+    gc.set_threshold(10_000, 10, 100)
+    gc.callbacks.append(collections.happened)
 
 
 def keep_room() -> None:

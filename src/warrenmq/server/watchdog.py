@@ -3,13 +3,14 @@
 A pass begins with a turn or a stretch of an HTTP request and ends when the loop is free to look at its sockets again.
 The clocks are read per callback, never per message. Wall time says how long everybody waited; CPU time of the loop's
 own thread says whether it worked or was kept waiting, by a slow disk or by a machine that is busy with others: then
-what ran is not to blame. Not here: keeping passes short; whoever has much to do does it in slices.
+what ran is not to blame. Nor is it when Python collected garbage meanwhile for most of the time. Not here: keeping
+passes short; whoever has much to do does it in slices.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Coroutine, Generator
+from collections.abc import Callable, Coroutine, Generator, Mapping
 from typing import Any
 
 from warrenmq.server.logging import events
@@ -17,10 +18,11 @@ from warrenmq.server.logging import events
 LIMIT = 0.1  # seconds
 WORKED = "cpu"
 WAITED = "waiting"
+GENERATIONS = 3  # of Python's garbage collection
 
 
-class Stalls:
-    """The stalls of one kind, since the start."""
+class Durations:
+    """What happened of one kind, since the start."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -31,6 +33,26 @@ class Stalls:
         self.count += 1
         self.seconds += seconds
         self.longest = max(self.longest, seconds)
+
+
+class Collections:
+    """The garbage collections of the process, by generation. Python is told of it by ``warren serve`` alone
+    (``process.py``): elsewhere the process is somebody else's, and nothing is counted."""
+
+    def __init__(self, wall: Callable[[], float] = time.perf_counter) -> None:
+        self._wall = wall
+        self._began = 0.0
+        self.seconds = 0.0  # of all of them
+        self.of = [Durations() for _ in range(GENERATIONS)]
+
+    def happened(self, phase: str, about: Mapping[str, int]) -> None:
+        """Called by Python when a collection begins, and when it is over."""
+        if phase == "start":
+            self._began = self._wall()
+            return
+        took = self._wall() - self._began
+        self.seconds += took
+        self.of[about["generation"]].add(took)
 
 
 class Watchdog:
@@ -48,7 +70,9 @@ class Watchdog:
         self._pieces = 0
         self._longest = 0.0
         self._ran: object = None
-        self.stalls = {WORKED: Stalls(), WAITED: Stalls()}
+        self._collected = 0.0  # seconds in which garbage was collected, before this pass
+        self.collections = Collections(wall)
+        self.stalls = {WORKED: Durations(), WAITED: Durations()}
 
     def begin_turn(self) -> None:
         self._in_turn = True
@@ -65,6 +89,7 @@ class Watchdog:
             self._open = True
             self._pieces = 0
             self._longest = 0.0
+            self._collected = self.collections.seconds
             self._began_cpu = self._cpu()
             self._began = self._last = self._wall()
 
@@ -91,14 +116,18 @@ class Watchdog:
     def _stalled(self, took: float, cpu: float) -> None:
         spent = WORKED if 2 * cpu >= took else WAITED
         self.stalls[spent].add(took)
+        ran, of_it = str(self._ran), self._longest
+        collected = self.collections.seconds - self._collected
+        if 2 * collected >= took:
+            ran, of_it = "a collection of garbage", collected
         told = events("server").warning if spent == WORKED else events("server").info
         told(
             "loop.stalled",
             seconds=round(took, 3),
             cpu_seconds=round(cpu, 3),
             spent=spent,
-            ran=str(self._ran),
-            of_it_seconds=round(self._longest, 3),
+            ran=ran,
+            of_it_seconds=round(of_it, 3),
             pieces=self._pieces,
         )
 

@@ -121,11 +121,11 @@ class Core:
     def start(self) -> None:
         """Open what the folder holds; `notes` and `broker` are new ones."""
         self.log, self.recovered = Log.open(str(self.folder), self.files, self.settings, None)
-        self._open_files = weakref.finalize(self, _let_go, self.log)
-        self._open_files.atexit = False
         self.notes = Events()
         self.transient = TransientStore(str(self.folder), self.files)
         self.broker = Broker(self.log, self.transient, self.clock, self.clock, Randomness(1), self.notes)
+        self._open_files = weakref.finalize(self, _let_go, self.log, self.broker)
+        self._open_files.atexit = False
         self._looked = 0  # where the queues begin that the last turn's end looked at
         self.committer = HeldRunner() if self.held else Runner()
         self.log.attach(LogListener(self.broker), self.committer, Runner())
@@ -144,6 +144,7 @@ class Core:
         indexes = self.broker.log_indexes()
         self._open_files.detach()
         self.log.close(indexes)
+        self.broker.let_go()
 
     def crash(self) -> None:
         """The process ends here and now: nothing more is written, and the folder's lock goes with it."""
@@ -288,8 +289,9 @@ class Core:
         self.end_turn()
 
 
-def _let_go(log: Log) -> None:
+def _let_go(log: Log, broker: Broker) -> None:
     """Close what is open, writing nothing."""
+    broker.let_go()
     for close in (log.committer.stop, log.worker.stop, log.tail.close, log.reader.close):
         with contextlib.suppress(Exception):
             close()

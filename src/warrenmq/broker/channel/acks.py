@@ -25,11 +25,15 @@ METHOD_ACK: Final = ID_BASIC_ACK & 0xFFFF
 
 @final
 class Taken:
-    """Deliveries with their tags, oldest first: so that they can be put back."""
+    """Deliveries with their tags, as they were taken: so that they can be put back."""
 
     def __init__(self, tags: vec[i64], entries: list[Entry]) -> None:
-        self.tags: Final = tags
+        self.tags: vec[i64] = tags
         self.entries: Final = entries
+
+    def add(self, tag: i64, entry: Entry) -> None:
+        self.tags = append(self.tags, tag)
+        self.entries.append(entry)
 
 
 @final

@@ -92,3 +92,10 @@ class Channel(Receiver):
             consumer.queue.unsubscribe(consumer)
         self.publishing.end()
         self.assembly.abandon()
+
+    def let_go(self) -> None:
+        """The broker is over, and this channel was not: hold no deliveries any more."""
+        self.outstanding.unacked.take_up_to(0)
+        if self.tx is not None:
+            self.tx.take_acks()
+            self.tx.take_publishes()

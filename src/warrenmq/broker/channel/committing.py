@@ -110,6 +110,8 @@ class Commit(Unsettled):
         """Would any queue refuse, or is the log failing? Then raise what is to be said. Says whether all were asked."""
         broker = self._channel.broker
         known = self._channel.connection.open_vhost().queues
+        before: Uncommitted | None = None  # the publish before, routed to ...
+        routed: list[Queue] = []
         while self._asked < len(self._publishes):
             if broker.services.turn.settles_left <= 0:
                 return False
@@ -117,10 +119,15 @@ class Commit(Unsettled):
             p = self._publishes[self._asked]
             self._asked += 1
             # a message is routed to names when it is published; which queues have them is asked at the commit
-            names = [queue.name.name for queue in p.queues]
-            if p.exchange.name.name == "":
-                names = list(dict.fromkeys(p.message.origin.routing_keys))
-            p.queues = [known[name] for name in names if name in known]
+            if before is not None and p.queues is routed and p.message.origin is before.message.origin:
+                p.queues = before.queues
+            else:
+                routed = p.queues
+                names = [queue.name.name for queue in routed]
+                if p.exchange.name.name == "":
+                    names = list(dict.fromkeys(p.message.origin.routing_keys))
+                p.queues = [known[name] for name in names if name in known]
+            before = p
             if p.mark is not None and found(self._channel.publishing, p.mark):
                 self._logs = self._logs or is_unsynced(self._channel.publishing, p.mark)
                 continue  # it goes nowhere

@@ -32,7 +32,7 @@ def command_while_committing(spec: MethodSpec) -> AmqpError:
 
 @final
 class BufferedAck:
-    """An acknowledgement or rejection that waits for the commit, with the deliveries it took."""
+    """Acknowledgements or rejections that wait for the commit, one behind the other, with the deliveries they took."""
 
     def __init__(self, what: i64, taken: Taken) -> None:
         self.what: Final = what
@@ -53,22 +53,24 @@ class Transaction:
         return [] if publishes is None else publishes
 
     def ack(self, tag: i64, multiple: bool) -> None:
-        self._acks.append(BufferedAck(ACK, self._take(tag, multiple, METHOD_ACK)))
+        self._take(ACK, tag, multiple, METHOD_ACK)
 
     def nack(self, tag: i64, multiple: bool, requeue: bool, method_id: i64) -> None:
-        self._acks.append(BufferedAck(REQUEUE if requeue else REJECT, self._take(tag, multiple, method_id)))
+        self._take(REQUEUE if requeue else REJECT, tag, multiple, method_id)
 
-    def _take(self, tag: i64, multiple: bool, method_id: i64) -> Taken:
-        if not multiple:
-            entry = self._unacked.take(tag)
-            if entry is None:
-                if self._unacked.is_late(tag):
-                    return Taken(vec[i64](), [])
+    def _take(self, what: i64, tag: i64, multiple: bool, method_id: i64) -> None:
+        if multiple:
+            if tag != 0 and not self._unacked.contains(tag) and not self._unacked.is_late(tag):
                 raise unknown_tag(tag, method_id)
-            return Taken(vec[i64]([tag]), [entry])
-        if tag != 0 and not self._unacked.contains(tag) and not self._unacked.is_late(tag):
+            self._acks.append(BufferedAck(what, self._unacked.take_tagged_up_to(tag)))
+            return
+        entry = self._unacked.take(tag)
+        if entry is not None:
+            if not self._acks or self._acks[-1].what != what:
+                self._acks.append(BufferedAck(what, Taken(vec[i64](), [])))
+            self._acks[-1].taken.add(tag, entry)  # a million of them are one object, as they are to RabbitMQ
+        elif not self._unacked.is_late(tag):
             raise unknown_tag(tag, method_id)
-        return self._unacked.take_tagged_up_to(tag)
 
     def deliveries(self) -> list[Delivery]:
         """What waits for the commit, as records (for inspection)."""

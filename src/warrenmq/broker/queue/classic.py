@@ -518,6 +518,10 @@ class ClassicQueue(Queue, GivesUp):
         if self.unacked == 0:
             self._tries = None
 
+    def let_go(self) -> None:
+        for fifo in self._order.fifos:
+            fifo.let_go()
+
     def tell_forgotten(self) -> None:
         self._tell_unlogged(FORGOTTEN, self._unlogged())
 

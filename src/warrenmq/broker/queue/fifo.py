@@ -532,6 +532,12 @@ class Fifo:
         self.paged = 0
         self.length = 0
 
+    def let_go(self) -> None:
+        """The broker has stopped: no entries are held any more, and nobody asks how many there were."""
+        self._items = []
+        self._resident = {}
+        self._returned.keep([])
+
     def forget_transient(self) -> i64:
         """Drop what the log does not keep for this queue, wherever it stands. Returns the bytes that stay."""
         queue = self._queue

@@ -115,7 +115,7 @@ class WaitingLetters(Source):
 
     def place(self, i: i64) -> Place:
         letter = self._letters[i]
-        about: dict[str, object] = {"reason": letter.reason, "taken_by": [name for name in letter.taken if name]}
+        about: dict[str, object] = {"reason": letter.reason, "taken_by": [name for name in letter.taken or [] if name]}
         held = Held(DEAD_LETTERING, self._queue.marks.since(letter.position), about)
         return Place(letter.position, letter.size, True, 0, letter.address, None, held)
 

@@ -40,6 +40,11 @@ class Leftovers(Timer):
             self._pieces.extend(pieces)
             self._wait()
 
+    def let_go(self) -> None:
+        """The broker has stopped: all of it now."""
+        self._held.clear()
+        self._pieces.clear()
+
     def fire(self) -> None:
         if self._held:
             self._let_go()

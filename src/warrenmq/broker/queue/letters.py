@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import Final, final
 
-from mypy_extensions import i64, trait
+from mypy_extensions import i64, mypyc_attr, trait
 
 from warrenmq.broker.message import Message
 from warrenmq.broker.queue import holder
@@ -31,7 +31,9 @@ AT_ONCE: Final = 256  # letters tried in one turn
 BYTES_AT_ONCE: Final = 4 << 20  # or fewer, of so many bytes; at least one
 
 
+# As ``Message``: nothing it holds leads back to it, and there may be a million.
 @final
+@mypyc_attr(acyclic=True)
 class Letter:
     """A message that died in a quorum queue and has not reached all of its targets."""
 
@@ -41,7 +43,7 @@ class Letter:
         self.size: Final = size
         self.reason: Final = reason
         self.message: Message | None = message  # until the first try
-        self.taken: list[str] = []  # the queues that have it
+        self.taken: list[str] | None = None  # the queues that have it, if any
 
 
 @final
@@ -201,7 +203,9 @@ class Letters(Posted):
                 self.reading = letter
                 queue.broker.jobs.add(ReadLetter(self, letter, message))
                 return False
-            taken = self._office.deliver(queue, message, letter.reason, letter.taken)
+            having = letter.taken or []
+            taken = self._office.deliver(queue, message, letter.reason, having)
+            letter.taken = having or None
         except RecordDamaged:
             self.set_aside(letter)
             return True

@@ -1,0 +1,169 @@
+"""What a broker that is over leaves in a process that goes on: nothing, though no collection looks at entries.
+
+Uncompiled, entries are objects like others: that none is left when the broker has stopped and before anything was
+collected says that they were let go by hand. Compiled, a queue that an entry leads to is never freed.
+"""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from warrenmq import build_info
+from warrenmq.broker.channel.acks import Taken
+from warrenmq.broker.publish.publishing import Uncommitted
+from warrenmq.broker.queue.leftovers import SLICE
+from warrenmq.broker.queue.letters import Letter
+from warrenmq.broker.queue.queue import Entry, Queue
+from warrenmq.client import Connection
+from warrenmq.testing import Broker
+from warrenmq.testing.core import Core
+from warrenmq.testing.core_client import CoreClient
+
+pytestmark = pytest.mark.pure
+
+TRACKED = 1 << 14  # a type's flag: garbage collection looks at its objects
+
+
+def alive(kind: type) -> int:
+    return sum(isinstance(one, kind) for one in gc.get_objects())
+
+
+@pytest.fixture(autouse=True)
+def no_collection_meanwhile() -> Iterator[None]:
+    gc.collect()
+    gc.disable()
+    yield
+    gc.enable()
+
+
+@pytest.mark.skipif(not build_info().compiled, reason="only the compiled build can do without")
+@pytest.mark.parametrize("kind", [Entry, Letter, Uncommitted])
+def test_garbage_collection_does_not_look_at_what_exists_per_message(kind: type) -> None:
+    assert not kind.__flags__ & TRACKED
+
+
+def test_very_many_acknowledgements_in_a_transaction_are_one_thing_to_collect(tmp_path: Path) -> None:
+    core = Core(tmp_path)
+    client = core.client()
+    client.declare("q")
+    client.feed(client.published("", "q", b"x") * 300)
+    client.consume("q")
+    client.open(mode="tx.select")
+    before = alive(Taken)
+    for tag in range(1, 301):
+        client.send("basic.ack", delivery_tag=tag)
+    assert alive(Taken) == before + 1
+    client.send("tx.rollback")
+    client.send("basic.ack", delivery_tag=300, multiple=True)
+    client.call("tx.commit")
+    core.settle()
+    assert (core.queue("q").ready, core.queue("q").unacked) == (0, 0)
+
+
+def waiting(client: CoreClient) -> None:
+    client.fill("q", *"abcdefghij")
+
+
+def delivered(client: CoreClient) -> None:
+    waiting(client)
+    client.consume("q", prefetch=5)
+
+
+def given_back(client: CoreClient) -> None:
+    delivered(client)
+    client.send("basic.cancel", consumer_tag="c")
+    client.send("basic.recover", requeue=True)
+
+
+def acknowledged_in_a_transaction(client: CoreClient) -> None:
+    delivered(client)
+    client.open(mode="tx.select")
+    client.send("basic.ack", delivery_tag=1)
+    client.send("basic.nack", delivery_tag=4, multiple=True)
+    client.fill("q", "k")
+
+
+def purged(client: CoreClient) -> None:
+    """More than is freed in a turn."""
+    client.feed(client.published("", "q", b"x") * (SLICE + 1))
+    client.send("queue.purge", queue="q")
+
+
+def refused_by_its_target(client: CoreClient) -> None:
+    """Dead letters that stay with a quorum queue."""
+    client.declare("full", arguments={"x-max-length": 0, "x-overflow": "reject-publish"})
+    arguments = {
+        "x-queue-type": "quorum",
+        "x-dead-letter-exchange": "",
+        "x-dead-letter-routing-key": "full",
+        "x-dead-letter-strategy": "at-least-once",
+        "x-overflow": "reject-publish",
+    }
+    client.declare("quorum", arguments=arguments)
+    client.fill("quorum", "a", "b", "c", "d")
+    client.consume("quorum", prefetch=3)
+    client.send("basic.reject", delivery_tag=1, requeue=False)
+    client.send("basic.reject", delivery_tag=2, requeue=True)
+
+
+def read_from_a_stream(client: CoreClient) -> None:
+    client.declare("s", arguments={"x-queue-type": "stream"})
+    client.fill("s", "a", "b", "c")
+    client.consume("s", prefetch=2, arguments={"x-stream-offset": "first"})
+
+
+SITUATIONS: list[Callable[[CoreClient], None]] = [
+    waiting,
+    delivered,
+    given_back,
+    acknowledged_in_a_transaction,
+    purged,
+    refused_by_its_target,
+    read_from_a_stream,
+]
+
+
+@pytest.mark.parametrize("crashed", [False, True], ids=["stopped", "crashed"])
+@pytest.mark.parametrize("happens", SITUATIONS, ids=lambda happens: happens.__name__)
+def test_a_broker_that_is_over_holds_no_entries(
+    happens: Callable[[CoreClient], None], crashed: bool, tmp_path: Path
+) -> None:
+    queues, entries = alive(Queue), alive(Entry)
+    core = Core(tmp_path)
+    client = core.client()
+    client.declare("q")
+    happens(client)
+    assert alive(Queue) > queues
+    if crashed:
+        core.crash()
+    else:
+        core.stop()
+    assert alive(Entry) == entries
+    del core, client
+    gc.collect()
+    assert alive(Queue) == queues
+
+
+def test_brokers_that_ran_in_one_process_leave_nothing_behind_however_many_they_were() -> None:
+    def use() -> None:
+        with Broker() as broker, Connection(broker.url) as connection:
+            channel = connection.channel()
+            for name in ("one", "two"):
+                channel.queue_declare(name, durable=True)
+                channel.publish_many("", name, [b"x"] * 100)
+            channel.basic_qos(10)
+            channel.basic_consume("one")
+            assert channel.receive(60)
+
+    use()
+    gc.collect()
+    before = alive(Queue), len(gc.get_objects())
+    for _ in range(5):
+        use()
+    gc.collect()
+    queues, objects = alive(Queue), len(gc.get_objects())
+    assert queues == before[0] and objects < before[1] + 500
