@@ -12,7 +12,8 @@ from tests.rules.test_drop_slices import live
 from tests.rules.test_slices import publish, turn_after_turn
 from warrenmq.broker.queue.paging import LONG, WINDOW
 from warrenmq.broker.queue.read_ahead import PARTS
-from warrenmq.broker.queue.stream import READ_BYTES, StreamQueue
+from warrenmq.broker.queue.replay import READ_BYTES
+from warrenmq.broker.queue.stream import StreamQueue
 from warrenmq.broker.services.turn import EXPIRIES
 from warrenmq.testing.core import Core, UnsyncedFiles
 from warrenmq.testing.core_client import CoreClient

@@ -13,7 +13,7 @@ from typing import Final, final
 
 from mypy_extensions import i64
 
-from warrenmq.wire.content import Properties, decode_properties
+from warrenmq.wire.content import Properties, body_size, decode_properties, encode_header
 from warrenmq.wire.fields import Table
 
 EXCHANGE: Final = "exchange"
@@ -160,6 +160,14 @@ class Content:
             self._body = b"".join(pieces)
             self._pieces = None
         return self._body
+
+    def with_properties(self, properties: Properties) -> Content:
+        """The same body, in pieces if it is, under other properties."""
+        return Content(encode_header(properties, body_size(self.header)), self._body, self._pieces)
+
+    def has_body_of(self, other: Content) -> bool:
+        """Is it the very same body?"""
+        return self._body is other._body and self._pieces is other._pieces
 
     @property
     def properties(self) -> Properties:

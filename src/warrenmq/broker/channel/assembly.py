@@ -97,10 +97,9 @@ class Assembly:
             self._large = LargeBody(self._publishing.broker.services.log, self.chunks)
 
     def _will_be_logged(self, header: bytes) -> bool:
-        """Will the body go to the log? Then its pieces may go there as they come."""
+        """Will the body go to the log? Then its pieces may go there as they come. (Should an interceptor make another
+        one of it, they are left behind.)"""
         publishing = self._publishing
-        if publishing.broker.interceptors.of_messages:
-            return False  # it may be another one that is published
         try:
             persistent = peek_properties(header).delivery_mode == 2
             route = resolve(publishing, self._arguments, self.size)

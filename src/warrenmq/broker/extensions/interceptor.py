@@ -20,9 +20,9 @@ from collections.abc import Sequence
 from typing import Any, Final, final
 
 from warrenmq.broker.extensions.extensions import ExtensionError, check_name, load
-from warrenmq.broker.records import BasicMessage, Content
+from warrenmq.broker.records import BasicMessage
 from warrenmq.broker.services.clock import Clock
-from warrenmq.wire.content import Properties, encode_header
+from warrenmq.wire.content import Properties
 from warrenmq.wire.fields import Field
 from warrenmq.wire.methods import SPECS_BY_NAME, Method
 from warrenmq.wire.replies import INTERNAL_ERROR, AmqpError
@@ -113,7 +113,7 @@ def load_interceptors(names: Sequence[str], node: str, clock: Clock) -> Intercep
 
 def amended(message: BasicMessage, properties: Properties, routing_keys: list[str] | None = None) -> BasicMessage:
     """The message with other properties, and other routing keys if any are given; body and id stay."""
-    content = Content(encode_header(properties, len(message.content.body)), message.content.body)
+    content = message.content.with_properties(properties)
     keys = message.routing_keys if routing_keys is None else routing_keys
     return BasicMessage(message.exchange_name, keys, content, message.id, properties.delivery_mode == 2)
 

@@ -16,8 +16,11 @@ def amend(interceptors: Interceptors, virtual_host: str, message: Message) -> Me
     origin = message.origin
     if record.routing_keys != origin.routing_keys:
         origin = Origin(origin.exchange, record.routing_keys)
-    chunks = [content.body] if content.body else []
-    new = message_from(origin, message.id, content.header, chunks, len(content.body), record.is_persistent)
+    if content.has_body_of(before.content):  # in the pieces that the log may have already
+        chunks, size = message.pieces(), message.size
+    else:
+        chunks, size = [content.body] if content.body else [], len(content.body)
+    new = message_from(origin, message.id, content.header, chunks, size, record.is_persistent)
     new.expiration = message.expiration
     new.priority = message.priority
     return new

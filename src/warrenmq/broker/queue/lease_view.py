@@ -6,12 +6,13 @@ from typing import Final, final
 
 from mypy_extensions import i64
 
-from warrenmq.broker.message import Message
+from warrenmq.broker.message import Message, message_from
 from warrenmq.broker.queue.classic import lease_of
 from warrenmq.broker.queue.lease import Lease, LeaseError
 from warrenmq.broker.queue.leases import entry_from
+from warrenmq.broker.queue.paging import LONG, parts_of
 from warrenmq.broker.queue.queue import Consumer, Declaration, Queue
-from warrenmq.broker.queue.replay import ReplayQueue
+from warrenmq.broker.queue.replay import READ_BYTES, ReplayQueue
 from warrenmq.log.damage import RecordDamaged
 from warrenmq.wire.fields import Table
 from warrenmq.wire.replies import NOT_FOUND, PRECONDITION_FAILED, AmqpError
@@ -44,7 +45,11 @@ class LeaseView(ReplayQueue):
         lease = self._lease
         addresses: list[i64] = []
         first = start
+        room: i64 = READ_BYTES
         while count > 0 and start < lease.count() and lease.addresses[start] != 0:
+            room -= lease.size_of(start)
+            if addresses and room < 0:
+                break
             addresses.append(lease.addresses[start])
             start += 1
             count -= 1
@@ -68,6 +73,23 @@ class LeaseView(ReplayQueue):
                 break
             out.append(entry_from(self, stored, 1, 0).message)
         return out
+
+    def long_at(self, at: i64) -> i64:
+        lease = self._lease
+        if lease.size_of(at) <= LONG:
+            return 0
+        address = lease.addresses[at]
+        return address if len(parts_of(self.broker, address)) > 0 else 0
+
+    def read_with(self, at: i64, body: list[bytes]) -> Message:
+        address = self._lease.addresses[at]
+        broker = self.broker
+        head = broker.log.read_head(address) if address > 0 else broker.transient.get_head(-address)
+        bare = entry_from(self, head, 1, 0).message
+        return message_from(bare.origin, bare.id, head.header, body, self._lease.size_of(at), bare.persistent)
+
+    def unreadable(self, at: i64) -> None:
+        self._lease.lessor.set_aside(self._lease, at)
 
 
 def view_of(queue: Queue, arguments: Table) -> Queue:

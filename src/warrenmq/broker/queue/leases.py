@@ -17,7 +17,9 @@ from librt.vecs import append, vec
 from mypy_extensions import i64
 
 from warrenmq.broker.access.access import store_key
+from warrenmq.broker.message import Message
 from warrenmq.broker.queue import holder, paging
+from warrenmq.broker.queue.fifo import NOWHERE
 from warrenmq.broker.queue.head_expiry import HeadExpiry
 from warrenmq.broker.queue.lease import REDELIVERED, Lease, LeaseError, Lessor, no_lease, runs_of
 from warrenmq.broker.queue.order import Order
@@ -387,24 +389,36 @@ class Leases(Lessor, Concluding):
                     number += 1
 
     def _entries(self, lease: Lease, slots: list[int]) -> list[Entry]:
-        """The messages of these slots as queue entries, content and all."""
-        addresses = [lease.addresses[slot] for slot in slots]
-        if not addresses:
-            return []
+        """The messages of these slots as queue entries, content and all; but what the log has in pieces stays there, to
+        be read when somebody wants it."""
+        broker = self._queue.broker
+        read: list[i64] = []
+        for slot in slots:
+            if not self._stays(lease, slot):
+                read.append(lease.addresses[slot])
+        records = paging.read(broker, read) if read else []
         entries: list[Entry] = []
-        i: i64 = 0
-        for record in paging.read(self._queue.broker, addresses):
-            slot = slots[i]
-            address = addresses[i]
-            i += 1
-            if record is None:
-                self.set_aside(lease, slot)
-                continue
-            entry = entry_from(self._queue, record, address, lease.positions[slot])
+        taken: i64 = 0
+        for slot in slots:
+            address = lease.addresses[slot]
+            position = lease.positions[slot]
+            if self._stays(lease, slot):
+                entry = unread(self._queue, address, position, lease.size_of(slot))
+            else:
+                record = records[taken]
+                taken += 1
+                if record is None:
+                    self.set_aside(lease, slot)
+                    continue
+                entry = entry_from(self._queue, record, address, position)
             entry.message.priority = (lease.metas[slot] >> 8) & 255
             entry.expires_at = lease.expiries[slot]
             entries.append(entry)
         return entries
+
+    def _stays(self, lease: Lease, slot: i64) -> bool:
+        address = lease.addresses[slot]
+        return address > 0 and len(self._queue.broker.log.body_parts(address)) > 0
 
     def set_aside(self, lease: Lease, slot: i64) -> None:
         address = lease.addresses[slot]
@@ -502,6 +516,14 @@ class Leases(Lessor, Concluding):
 def entry_from(queue: Queue, record: StoredMessage, address: i64, position: i64) -> Entry:
     """A queue entry from what was stored."""
     return Entry(message_of(record, Origins().of(record), address, address > 0), queue, position)
+
+
+def unread(queue: Queue, address: i64, position: i64, size: i64) -> Entry:
+    """A queue entry of which nothing is known but where the log has it."""
+    message = Message(NOWHERE, 0, b"", 0, 0, size, True)
+    message.address = address
+    message.absent = True
+    return Entry(message, queue, position)
 
 
 def _int(value: object) -> int:

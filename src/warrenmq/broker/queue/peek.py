@@ -16,12 +16,14 @@ from librt.vecs import vec
 from mypy_extensions import i64
 
 from warrenmq.broker.message import Message, bcc_of, packed_keys_of, unpack_keys
+from warrenmq.broker.queue import paging
 from warrenmq.broker.queue.classic import leases_of
 from warrenmq.broker.queue.held import DAMAGED, Leased, SetAside, Source, WaitingLetters
 from warrenmq.broker.queue.place import Place, by_position
 from warrenmq.broker.queue.queue import Queue
 from warrenmq.broker.queue.quorum import QuorumQueue
 from warrenmq.broker.queue.wanted import Wanted
+from warrenmq.broker.services.services import Services
 from warrenmq.log.damage import RecordDamaged
 from warrenmq.log.format import LogError, StoredMessage
 from warrenmq.log.log import Log
@@ -50,23 +52,23 @@ class Peeked:
         self.came_at: i64 = 0
         self.came_known: bool = False
         self._pieces: Final = pieces
-        self._log: Log | None = None
+        self._services: Services | None = None
         self._address: i64 = 0
         self._chunks: vec[i64] = vec[i64]()
 
-    def is_in(self, log: Log, address: i64, chunks: vec[i64]) -> None:
-        """The log has its body there, in these chunks."""
-        self._log = log
+    def is_at(self, services: Services, address: i64, chunks: vec[i64]) -> None:
+        """The log, or the transient store, has its body there, in these chunks."""
+        self._services = services
         self._address = address
         self._chunks = chunks
 
     def parts(self) -> i64:
-        return len(self._pieces) if self._log is None else len(self._chunks)
+        return len(self._pieces) if self._services is None else len(self._chunks)
 
     def part(self, i: i64) -> bytes:
         """LogError when it has left the log meanwhile, or is damaged there."""
-        log = self._log
-        return self._pieces[i] if log is None else log.read_part(self._address, self._chunks[i])
+        services = self._services
+        return self._pieces[i] if services is None else paging.read_part(services, self._address, self._chunks[i])
 
     def beginning(self, most: i64) -> bytes:
         """So much of the body."""
@@ -216,19 +218,17 @@ def _single(queue: Queue, place: Place) -> Peeked | None:
     if held is not None and held.state == DAMAGED:
         return _damaged(place)
     try:
-        if address < 0:
-            return _of_record(place, queue.broker.transient.get(-address))
-        record = log.read_head(address)
+        record = log.read_head(address) if address > 0 else queue.broker.transient.get_head(-address)
     except RecordDamaged:
         return _damaged(place)
     except LogError:
         return None  # settled meanwhile
     found = _of_record(place, record)
-    chunks = log.body_parts(address)
+    chunks = paging.parts_of(queue.broker, address)
     if len(chunks):
         if int(address) in log.damage.known:
             return _damaged(place)
-        found.is_in(log, address, chunks)
+        found.is_at(queue.broker, address, chunks)
     return found
 
 

@@ -19,9 +19,10 @@ from warrenmq.broker.queue import holder
 from warrenmq.broker.queue.accounts import RETAINED, Accounts
 from warrenmq.broker.queue.arguments import interval_ms
 from warrenmq.broker.queue.consumer_arguments import STREAM_OFFSET, offset_text
+from warrenmq.broker.queue.paging import LONG, parts_of
 from warrenmq.broker.queue.place import Place
 from warrenmq.broker.queue.queue import Consumer, Declaration, Realm
-from warrenmq.broker.queue.replay import ReplayQueue
+from warrenmq.broker.queue.replay import READ_BYTES, ReplayQueue
 from warrenmq.broker.queue.stream_header import with_stream_offset
 from warrenmq.broker.stored import Origins
 from warrenmq.log.causes import DELETED, PUBLISHED, TRIMMED, WITHDRAWN
@@ -33,7 +34,6 @@ LATEST: Final = 1 << 52  # no message is from later than this many seconds
 SEGMENT_BYTES: Final = 500_000_000
 RECENT: Final = 1024  # messages at the tail kept with their content, for readers that keep up
 RECENT_BYTES: Final = 4 << 20
-READ_BYTES: Final = 4 << 20  # of bodies that are read in one go
 
 
 @final
@@ -307,7 +307,7 @@ class StreamQueue(ReplayQueue):
 
     def read_messages(self, start: i64, count: i64) -> list[Message]:
         out: list[Message] = []
-        room: i64 = READ_BYTES  # one message, however long; then as many more as fit
+        room: i64 = READ_BYTES
         if start >= self._recent_first and self._recent:
             i = start - self._recent_first
             while i < len(self._recent) and count > 0:
@@ -315,7 +315,9 @@ class StreamQueue(ReplayQueue):
                 room -= message.size
                 if message.absent or (out and room < 0):
                     break  # its body is in the log alone, or it is for the next time
-                out.append(self._delivered(message.origin, message.id, message.header(), message.body(), start))
+                out.append(
+                    self._delivered(message.origin, message.id, message.header(), message.pieces(), message.size, start)
+                )
                 start += 1
                 i += 1
                 count -= 1
@@ -323,7 +325,6 @@ class StreamQueue(ReplayQueue):
                 return out
         page = self._page_of(start)
         addresses: list[int] = []
-        first = start
         i = start - page.first
         while i < len(page.addresses) and count > 0:
             room -= page.sizes[i]
@@ -334,12 +335,35 @@ class StreamQueue(ReplayQueue):
             count -= 1
         for record in self.broker.log.read_many(addresses):
             if record is None:
-                self._damaged.add(int(start))
-                self.set_aside(addresses[start - first], start, 0, False, 0, 0)
+                self.unreadable(start)
                 break
-            out.append(self._delivered(self._origins.of(record), record.message_id, record.header, record.body, start))
+            body = record.body
+            pieces = [body] if body else []
+            origin = self._origins.of(record)
+            out.append(self._delivered(origin, record.message_id, record.header, pieces, len(body), start))
             start += 1
         return out
+
+    def long_at(self, at: i64) -> i64:
+        page = self._page_of(at)
+        i = at - page.first
+        if page.sizes[i] <= LONG:
+            return 0
+        if self._recent and at >= self._recent_first and not self._recent[at - self._recent_first].absent:
+            return 0
+        address = page.addresses[i]
+        return address if len(parts_of(self.broker, address)) > 0 else 0
+
+    def read_with(self, at: i64, body: list[bytes]) -> Message:
+        page = self._page_of(at)
+        i = at - page.first
+        head = self.broker.log.read_head(page.addresses[i])
+        return self._delivered(self._origins.of(head), head.message_id, head.header, body, page.sizes[i], at)
+
+    def unreadable(self, at: i64) -> None:
+        page = self._page_of(at)
+        self._damaged.add(int(at))
+        self.set_aside(page.addresses[at - page.first], at, 0, False, 0, 0)
 
     def _page_of(self, offset: i64) -> StreamPage:
         low: i64 = 0
@@ -352,9 +376,11 @@ class StreamQueue(ReplayQueue):
                 high = middle - 1
         return self._pages[low]
 
-    def _delivered(self, origin: Origin, id: i64, header: bytes, body: bytes, offset: i64) -> Message:
+    def _delivered(
+        self, origin: Origin, id: i64, header: bytes, pieces: list[bytes], size: i64, offset: i64
+    ) -> Message:
         """A message as a reader gets it: with its offset in the header x-stream-offset."""
-        return message_from(origin, id, with_stream_offset(header, offset), [body] if body else [], len(body), False)
+        return message_from(origin, id, with_stream_offset(header, offset), pieces, size, False)
 
     # -- the whole stream --------------------------------------------------------------------------------------
 
