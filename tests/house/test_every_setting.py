@@ -462,6 +462,47 @@ def journal_interval(folder: Path) -> None:
         assert len(seen[rare]) <= 1
 
 
+def removed(folder: Path, **limit: object) -> None:
+    """With the limit the file of what happened before a restart goes, which is a full segment's; without it stays."""
+    for name, settings in (("kept", {"journal_max_age": 0, "journal_max_bytes": 0}), ("trimmed", limit)):
+        one = broker(folder, journal="on", journal_interval=0.1, data_dir=folder / name, **settings)
+        with one:
+            kept_message(one)
+            while not journal_files(folder / name):
+                time.sleep(0.05)
+        first = {file[25:35] for file in journal_files(folder / name)}
+        with one:
+            while {file[25:35] for file in journal_files(folder / name)} <= first:
+                kept_message(one)
+                time.sleep(0.05)
+            while name == "trimmed" and "0000000000" not in {file[25:35] for file in journal_files(folder / name)}:
+                time.sleep(0.05)
+                kept_message(one)
+        left = {file[25:35] for file in journal_files(folder / name)}
+        assert (first <= left) == (name == "kept"), left
+
+
+@case
+def journal_max_age(folder: Path) -> None:
+    removed(folder, journal_max_age=0.001)
+
+
+@case
+def journal_max_bytes(folder: Path) -> None:
+    removed(folder, journal_max_bytes=1)
+
+
+@case
+def journal_index_headers(folder: Path) -> None:
+    for name, headers in (("with", ["order"]), ("without", [])):
+        with broker(folder, journal="on", data_dir=folder / name, journal_index_headers=headers) as one:
+            kept_message(one)
+            while not journal_files(folder / name):
+                time.sleep(0.05)
+        listed = [b'"headers": ["order"]' in path.read_bytes() for path in (folder / name / "journal").glob("*.index")]
+        assert any(listed) == (name == "with")
+
+
 # -- users ---------------------------------------------------------------------------------------------------------
 
 

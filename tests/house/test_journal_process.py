@@ -146,3 +146,27 @@ def test_without_pyarrow_one_line_says_what_to_install_and_nothing_else_changes(
         assert metric(broker, "warren_journal_failing") == 1
     said = [line for line in caplog.messages if line.startswith("journal.")]
     assert len(said) == 1 and "pip install" in said[0]
+
+
+def test_while_the_disk_is_short_of_room_the_journal_pauses_and_says_so_once(tmp_path: Path) -> None:
+    data, file = tmp_path / "data", tmp_path / "warren.toml"
+    file.write_text(f"disk_free_limit = {2**60}\njournal_interval = 0.1\n")
+
+    def declare() -> None:
+        with pika.BlockingConnection(pika.URLParameters(broker.url)) as connection:
+            connection.channel().queue_declare("q", durable=True)
+
+    with start_warren("--journal", "on", "--config", str(file), data_dir=data) as broker:
+        declare()
+        until(lambda: broker.http("GET", "/api/health/checks/journal")[0] == 503)
+        assert "disk_free_limit" in str(broker.http("GET", "/api/health/checks/journal")[1])
+        for _ in range(3):  # it goes on trying
+            declare()
+            time.sleep(0.2)
+        assert not list((data / "journal").glob("*.parquet"))
+        file.write_text("disk_free_limit = 0\njournal_interval = 0.1\n")
+        broker.process.send_signal(signal.SIGHUP)
+        until(lambda: broker.http("GET", "/api/health/checks/journal")[0] == 200)
+        said = [line.split()[2] for line in (broker.folder / "log").read_text().splitlines() if " journal." in line]
+        assert said == ["journal.not_written", "journal.written_again"]
+    assert in_order(read(data)) == in_order(told(data))

@@ -322,5 +322,6 @@ def _metrics(bridge: Bridge, queues: Queues, per_object: bool) -> Iterator[Metri
     yield gauge("warren_journal_failing", "is 1 when the journal should be written and is not", journal.problem != "")
     yield counter("warren_journal_events", "Total events written to the journal", journal.events)
     yield counter("warren_journal_gaps", "Total gaps recorded in the journal", journal.gaps)
+    yield counter("warren_journal_removed_events", "Total events removed by its retention", journal.removed)
     gone = bridge.server.folder.problem != ""
     yield gauge("warren_data_folder_gone", "is 1 when the data folder was removed or replaced", gone)

@@ -4,10 +4,10 @@ Duty: the conversation with the broker, JSON lines over stdin and stdout; when f
 It ends when its stdin does, so it does not outlive the broker by more than what it takes to write the rest. Not here:
 the writing (``writer``), the answers (``lookup``), who starts it (``server/journal.py``).
 
-    from the broker    {"settings": {...}} first; {"synced": [segment, offset]}; {"ask": question, "number": n};
-                       {"stop": n}
-    to the broker      {"done": [segment, offset], "events": n, "gaps": n, "bytes": n} once files are durable;
-                       {"trouble": text}; {"number": n, "part": ...}, then {"number": n, "end": true} or
+    from the broker    {"settings": {...}} first, and when they change; {"synced": [segment, offset]};
+                       {"ask": question, "number": n}; {"stop": n}
+    to the broker      {"done": [segment, offset], "bytes": n, "events": n, "gaps": n, "removed": n} once files are
+                       durable; {"trouble": text}; {"number": n, "part": ...}, then {"number": n, "end": true} or
                        {"number": n, "error": text}
 """
 
@@ -28,11 +28,13 @@ from queue import Empty, SimpleQueue
 from typing import Any
 
 from warrenmq.journal.files import FOLDER
+from warrenmq.journal.retention import trim
 from warrenmq.journal.writer import Writer
 from warrenmq.log.format import LogError
 
 NICE = 10
 LAST = 5.0  # seconds that the rest may take once the broker is gone
+IDLE = 60.0  # seconds between two looks at what is too old
 AGAIN = 1.0  # seconds until something that failed is tried again
 
 
@@ -47,7 +49,8 @@ class Process:
         self.folder = folder
         self.target = folder / FOLDER
         self.lines: SimpleQueue[dict[str, Any] | None] = SimpleQueue()
-        self.settings: dict[str, Any] = {"interval": 3.0, "disk_free_limit": 0}
+        self.settings: dict[str, Any] = {}
+        self.counts = {"events": 0, "gaps": 0, "removed": 0}  # so far
         self.synced = (0, 0)
         self.ended = False
         self.deadline = float("inf")
@@ -61,9 +64,10 @@ class Process:
         threading.Thread(target=self._listen, name="stdin", daemon=True).start()
         while not self.ended:
             self._hear()
-            if time.monotonic() >= self._due:
+            if self.settings and time.monotonic() >= self._due:
                 self._write()
-        self._write()
+        if self.settings:
+            self._write()
 
     def _listen(self) -> None:
         for line in sys.stdin:
@@ -74,7 +78,7 @@ class Process:
     def _hear(self) -> None:
         """Everything that was said, or what is said until there is something to write."""
         behind = self._writer is None or (self._writer.segment, self._writer.offset) < self.synced
-        wait = max(0.0, self._due - time.monotonic()) if behind else None
+        wait = max(0.0, self._due - time.monotonic()) if behind else IDLE
         with suppress(Empty):
             self._take(self.lines.get(timeout=wait))
             while True:
@@ -96,24 +100,37 @@ class Process:
     # -- writing
 
     def _write(self) -> None:
-        """As far as is synced. What goes wrong is said, and tried again."""
+        """As far as is synced. What goes wrong is said, and tried again with what the files say then."""
         self._due = time.monotonic() + self.settings["interval"]
         try:
             if self._writer is None:
                 self._writer = Writer(self.folder, self.target)
                 self._writer.wanted = self._wanted
-            if self._writer.advance(*self.synced):
-                self.say(
-                    done=self.synced,
-                    events=self._writer.events,
-                    gaps=self._writer.gaps,
-                    bytes=sum(path.stat().st_size for path in self.target.iterdir()),
-                )
+            self._writer.headers = self.settings["index_headers"]
+            self._trim(self._writer)
+            synced = self.synced
+            if self._writer.advance(*synced):
+                self._count(self._writer)
+                used = sum(path.stat().st_size for path in self.target.iterdir())
+                self.say(done=synced, bytes=used, **self.counts)
         except NoRoom as full:
             self.say(trouble=str(full))
         except (OSError, LogError) as error:
             self._due = time.monotonic() + AGAIN
             self.say(trouble=f"the journal cannot be written: {error}")
+            if self._writer is not None:
+                self._count(self._writer)
+                self._writer = None
+
+    def _trim(self, writer: Writer) -> None:
+        """As time passes files become too old, also when nothing happens."""
+        max_age = int(self.settings["max_age"] * 1_000_000)
+        self.counts["removed"] += trim(writer, time.time_ns() // 1000, max_age, self.settings["max_bytes"])
+
+    def _count(self, writer: Writer) -> None:
+        self.counts["events"] += writer.events
+        self.counts["gaps"] += writer.gaps
+        writer.events = writer.gaps = 0
 
     def _wanted(self) -> bool:
         limit = self.settings["disk_free_limit"]

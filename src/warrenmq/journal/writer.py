@@ -57,6 +57,7 @@ class Writer:
         self._gap: int | None = None  # what cannot be read any more is missing since then; to be told with what comes
         target.mkdir(parents=True, exist_ok=True)
         self.log_id = Listing(str(folder), self._files).manifest.log_id
+        self.files: list[JournalFile] = []
         self._tidy()
         self.files = files_of(target, self.log_id)
         self.segment, self.offset = position(self.files)
@@ -68,7 +69,7 @@ class Writer:
         """What the last one left: files being made, and those that others stand for."""
         files = files_of(self.target, self.log_id)
         for one in superseded(files):
-            self._remove(one)
+            self.remove(one)
         named = {one.index for one in files}
         for path in self.target.iterdir():
             if path.suffix == ".tmp" or (path.suffix == ".index" and path not in named):
@@ -206,11 +207,12 @@ class Writer:
     def _write(self, columns: EventColumns, end: int) -> None:
         self._queues |= {id: {"vhost": vhost, "queue": name} for id, vhost, name in self._known.queue_names}
         self._known.queue_names.clear()
-        self._save(self.segment, self._begin, end, table(columns, self._queues))
+        self.save(self.segment, self._begin, end, table(columns, self._queues))
         self._begin = end
         self._join_alike()
 
-    def _save(self, segment: int, begin: int, end: int, rows: pa.Table) -> JournalFile:
+    def save(self, segment: int, begin: int, end: int, rows: pa.Table) -> None:
+        """Durable under its name, when this returns."""
         made = JournalFile(segment, begin, end, self.target / file_name(self.log_id, segment, begin, end))
         self.step("index")
         write_index(made.path, rows, self.headers)
@@ -221,7 +223,6 @@ class Writer:
         self.step("sync folder")
         self._sync()
         self.files = sorted({*self.files, made})
-        return made
 
     def _sync(self) -> None:
         descriptor = os.open(self.target, os.O_RDONLY)
@@ -234,17 +235,14 @@ class Writer:
         """A segment may grow for days: of many small files a few larger ones are made, again and again."""
         while True:
             parts = [one for one in self.files if one.segment == self.segment][-ALIKE:]
-            if len(parts) < ALIKE or len({magnitude(one.path) for one in parts}) > 1:
+            if len(parts) < ALIKE or len({magnitude(one.path) for one in parts}) > 1 or not adjacent(parts):
                 return
             self._join(parts, parts[-1].end)
 
     def _join(self, parts: list[JournalFile], end: int) -> None:
-        if any(before.end != after.begin for before, after in pairwise(parts)):
-            return  # somebody took one away
-        self._save(parts[0].segment, parts[0].begin, end, in_one([one.path for one in parts]))
+        self.save(parts[0].segment, parts[0].begin, end, in_one([one.path for one in parts]))
         for one in parts:
-            self._remove(one)
-        self.files = [one for one in self.files if one not in parts]
+            self.remove(one)
 
     def _seal(self) -> None:
         """The segment is full: one file tells all of it, also when nothing happened there."""
@@ -253,15 +251,21 @@ class Writer:
         end = max(self._begin, self._reached if self._gap is None else 0)
         parts = [one for one in current(self.files) if one.segment == self.segment]
         if self._begin == 0 and self._gap is None:
-            self._save(self.segment, 0, end, SCHEMA.empty_table())
-        elif len(parts) > 1 or (parts and parts[0].end < end):
+            self.save(self.segment, 0, end, SCHEMA.empty_table())
+        elif adjacent(parts) and (len(parts) > 1 or (parts and parts[0].end < end)):
             self._join(parts, end)
 
-    def _remove(self, one: JournalFile) -> None:
+    def remove(self, one: JournalFile) -> None:
         self.step("remove")
         one.path.unlink(missing_ok=True)
         self.step("remove index")
         one.index.unlink(missing_ok=True)
+        self.files = [other for other in self.files if other != one]
+
+
+def adjacent(parts: list[JournalFile]) -> bool:
+    """Not when somebody took one away."""
+    return all(before.end == after.begin for before, after in pairwise(parts))
 
 
 def magnitude(path: Path) -> int:

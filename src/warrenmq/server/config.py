@@ -96,6 +96,13 @@ class Settings:
 
     journal: str = _setting("on", choice("on", "off"), "the journal: what became of durable messages, as Parquet")
     journal_interval: float = _setting(3.0, seconds(0.1, 3600), "seconds from one file of it to the next, at least")
+    journal_max_age: float = _setting(
+        2592000.0, seconds(0, 3153600000, "; 0 is no limit"), "seconds that its files are kept"
+    )
+    journal_max_bytes: int = _setting(10 * GIB, size(0, 2**60), "size above which its oldest files go; 0 is no limit")
+    journal_index_headers: list[str] = _setting(
+        [], names("names of headers separated by commas, or none"), "headers by which its messages are found at once"
+    )
 
     default_user: str = _setting("guest", text(), "user made when the data folder is new")
     default_pass: str = _setting("guest", text(), "password of that user")

@@ -46,6 +46,7 @@ class Journal:
         self.problem = ""  # why the journal is not written; "" while all is well
         self.events = 0  # written since the broker started
         self.gaps = 0
+        self.removed = 0
         self.bytes = 0  # that its files take
         self._log = log
         self._background = background
@@ -59,7 +60,7 @@ class Journal:
         self._since: deque[tuple[Position, float]] = deque()  # what is not done yet, and since when it could be
         self._stopping = False
         self._failures = 0
-        self._counted = (0, 0)  # events and gaps of processes that have ended
+        self._counted = (0, 0, 0)  # events, gaps and removed events of processes that have ended
         self._last_words = ""  # of a process that ended
         self._pipes: list[asyncio.ReadTransport] = []
         self._questions: dict[int, asyncio.Queue[dict[str, Any]]] = {}
@@ -111,7 +112,7 @@ class Journal:
         finally:
             self._process = None
             self._end(process)
-            self._counted = (self.events, self.gaps)
+            self._counted = (self.events, self.gaps, self.removed)
             for one in self._questions.values():
                 one.put_nowait({"error": "the journal's process ended"})
 
@@ -174,7 +175,17 @@ class Journal:
 
     def _for_process(self) -> dict[str, object]:
         settings = self.settings
-        return {"interval": settings.journal_interval, "disk_free_limit": settings.disk_free_limit}
+        return {
+            "interval": settings.journal_interval,
+            "max_age": settings.journal_max_age,
+            "max_bytes": settings.journal_max_bytes,
+            "index_headers": settings.journal_index_headers,
+            "disk_free_limit": settings.disk_free_limit,
+        }
+
+    def settings_changed(self) -> None:
+        """Those that may change while the broker runs; a pipe that is full gets them with the next process."""
+        self._send({"settings": self._for_process()})
 
     def _tell(self) -> float:
         synced = self._log.maintenance.synced_position()
@@ -210,6 +221,7 @@ class Journal:
             self._log.maintenance.journalled(self.done[0])
             self.events = self._counted[0] + line["events"]
             self.gaps = self._counted[1] + line["gaps"]
+            self.removed = self._counted[2] + line["removed"]
             self.bytes = line["bytes"]
             while self._since and self._since[0][0] <= self.done:
                 self._since.popleft()

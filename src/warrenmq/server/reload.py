@@ -29,7 +29,8 @@ HTTP = (
     "http_body_timeout",
     "http_connection_max",
 )  # read from the settings when they count
-AT_RUN_TIME = frozenset((*OFFERS, *LOGGING, *ALARMS, *TLS, *HTTP))
+JOURNAL = ("journal_interval", "journal_max_age", "journal_max_bytes", "journal_index_headers")
+AT_RUN_TIME = frozenset((*OFFERS, *LOGGING, *ALARMS, *TLS, *HTTP, *JOURNAL))
 FOLLOWED_ELSEWHERE = frozenset(("default_user", "default_pass", "default_vhost"))  # of new data folders only
 
 
@@ -62,6 +63,7 @@ def reload(server: Server, wanted: Settings) -> Reloaded:
         server.broker.update_alarms()
     for name in AT_RUN_TIME:
         setattr(server.settings, name, getattr(wanted, name))
+    server.journal.settings_changed()
     return result
 
 
