@@ -19,6 +19,8 @@ from warrenmq.log.holders import read_holders
 from warrenmq.log.record import decode_message, holder_count, holders_start
 from warrenmq.wire.content import decode_properties
 
+WITHDRAWN = "(withdrawn)"  # of what the disk did not take only the place is left
+
 
 @dataclass
 class Entry:
@@ -76,7 +78,8 @@ class Replay(Witness):
         self._who[who] = json.loads(text)
 
     def message(self, _time: int, address: int, data: bytes, at: int, who: int, _number: int) -> None:
-        id = decode_properties(decode_message(data, at).header).message_id or ""
+        header = decode_message(data, at).header
+        id = decode_properties(header).message_id or "" if header else WITHDRAWN
         self.messages[address] = id
         if who:
             sender = self._who[who]

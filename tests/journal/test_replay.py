@@ -3,6 +3,7 @@ messages left."""
 
 from __future__ import annotations
 
+import random
 import tempfile
 from collections import Counter
 from collections.abc import Callable
@@ -14,13 +15,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.journal.replay import Replay
+from tests.log.disk import SimulatedFiles
 from warrenmq.broker.queue.accounts import Accounts
 from warrenmq.log.causes import CAUSE_NAMES, EXPIRED
 from warrenmq.log.events import Events
+from warrenmq.log.files import Files
 from warrenmq.log.history import tell_all
 from warrenmq.log.log import Log
 from warrenmq.testing.core import Core
 from warrenmq.testing.core_client import CoreClient, Got
+from warrenmq.testing.faults import FaultyDisk
 
 pytestmark = pytest.mark.pure
 
@@ -48,6 +52,7 @@ QUEUES: dict[str, dict[str, object]] = {
 NAMES = sorted(QUEUES)
 
 names = st.sampled_from(NAMES)
+seeds = st.integers(0, 1 << 30)
 steps = st.one_of(
     st.tuples(st.just("publish"), names, st.integers(0, 3)),
     st.tuples(st.just("publish"), names, st.integers(0, 3)),
@@ -67,8 +72,8 @@ steps = st.one_of(
 class History:
     """A broker, a client that publishes, one that consumes and writes down what it got."""
 
-    def __init__(self, folder: Path) -> None:
-        self.core = Core(folder)
+    def __init__(self, folder: Path, files: Files | None = None, held: bool = False) -> None:
+        self.core = Core(folder, files, held)
         self.publisher = self.core.client(persistent=True)
         self.got: list[tuple[int, int, str, str, bool]] = []
         self.count = 0
@@ -76,10 +81,11 @@ class History:
         self.core.policy("patient$", retry_delay=500, retry_limit=2)
         for name in NAMES:
             self.declare(name)
+        self.core.commit()
         self.connect()
 
     def declare(self, name: str) -> None:
-        self.publisher.call("queue.declare", queue=name, durable=True, arguments=dict(QUEUES[name]))
+        self.publisher.send("queue.declare", queue=name, durable=True, arguments=dict(QUEUES[name]))
         self.publisher.send("queue.bind", queue=name, exchange="amq.fanout", routing_key="")
 
     def connect(self) -> None:
@@ -133,6 +139,15 @@ class History:
         elif what == "delete":
             self.publisher.send("queue.delete", queue=queue)
             self.declare(queue)
+        elif what == "commit":
+            self.core.commit()
+        elif what == "disk fails":
+            assert isinstance(self.core.files, FaultyDisk)
+            self.core.files.fail("sync")
+        elif what == "disk mended":
+            assert isinstance(self.core.files, FaultyDisk)
+            self.core.files.repair()
+            self.core.retry()
         elif what == "wait":
             self.core.advance(int(how or 0))
         elif what == "leave":
@@ -217,6 +232,43 @@ def test_after_a_crash_in_the_middle_the_journal_tells_what_the_log_recovers(
         told = History(Path(folder))
         for step in history:
             told.step(*step)
+        told.core.log.flush()
+        check_after(told, replayed(told.core), clean=False)
+        told.core.crash()
+
+
+@given(st.lists(st.one_of(steps, st.tuples(st.just("commit"), names, st.none())), min_size=1, max_size=30), seeds)
+def test_after_a_power_cut_the_journal_tells_what_the_log_recovers(
+    history: list[tuple[str, str, int | bool | None]], seed: int
+) -> None:
+    files = SimulatedFiles()
+    told = History(Path("disk"), files, held=True)
+    for step in history:
+        told.step(*step)
+    for image in files.images(4, random.Random(seed)):
+        after = Core(Path("disk"), SimulatedFiles(image), clock=told.core.clock)
+        after.log.flush()
+        replay = replayed(after)
+        for queue in after.broker.vhosts["/"].queues.values():
+            found = {int(address) for address in queue.logged_addresses()}
+            assert found == replay.queue(int(queue.id)).here(), queue.name
+        after.crash()
+    told.core.crash()
+
+
+@given(
+    st.lists(
+        st.one_of(steps, st.tuples(st.sampled_from(["disk fails", "disk mended"]), names, st.none())),
+        min_size=1,
+        max_size=30,
+    )
+)
+def test_whatever_a_failing_disk_did_not_take_is_in_neither(history: list[tuple[str, str, int | bool | None]]) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        told = History(Path(folder), FaultyDisk())
+        for step in [*history, ("disk mended", "plain", None)]:
+            told.step(*step)
+        told.core.advance(60_000)
         told.core.log.flush()
         check_after(told, replayed(told.core), clean=False)
         told.core.crash()
