@@ -9,6 +9,8 @@ import pytest
 from warrenmq.testing.core import Core
 from warrenmq.testing.core_client import CoreClient
 
+pytestmark = pytest.mark.pure
+
 LIMIT = {"x-max-length": 2, "x-overflow": "reject-publish"}
 
 

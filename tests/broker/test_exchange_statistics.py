@@ -17,6 +17,8 @@ from warrenmq.testing.core_client import CoreClient
 from warrenmq.wire.content import Properties
 from warrenmq.wire.fields import Field
 
+pytestmark = pytest.mark.pure
+
 Way = Callable[[CoreClient, str, str], None]
 
 

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from warrenmq.testing.core import Core
 from warrenmq.testing.core_client import CoreClient
 from warrenmq.wire.content import Properties
+
+pytestmark = pytest.mark.pure
 
 
 def traced(tmp_path: Path) -> tuple[Core, CoreClient]:

@@ -8,6 +8,8 @@ import pytest
 
 from warrenmq.testing.core import Core
 
+pytestmark = pytest.mark.pure
+
 DECLARED = [
     ("queue.declare", {"queue": "q", "durable": True}),
     ("exchange.declare", {"exchange": "x", "type": "direct", "durable": True}),

@@ -11,6 +11,8 @@ from warrenmq.testing.core import Core
 from warrenmq.testing.core_client import CoreClient
 from warrenmq.testing.faults import FaultyDisk
 
+pytestmark = pytest.mark.pure
+
 FAULTS = [("write", errno.EIO), ("write", errno.ENOSPC), ("sync", errno.EIO)]
 
 
