@@ -42,7 +42,8 @@ def test_outstanding_deliveries_beyond_the_window_come_back_whole(core: Core) ->
         client.publish("", "q", b"%d" % i, PERSISTENT)
     client.call("basic.consume", queue="q", consumer_tag="c")
     assert len(client.deliveries()) == MANY
-    absent = [entry for entry in client.connection.channels[1].outstanding.unacked.entries() if entry.message.absent]
+    outstanding = client.connection.channels[1].outstanding.unacked.tagged()
+    absent = [entry for _, entry in outstanding if entry.message.absent]
     assert len(absent) == MANY - 8192
     client.call("basic.cancel", consumer_tag="c")
     client.send("basic.nack", delivery_tag=0, multiple=True, requeue=True)

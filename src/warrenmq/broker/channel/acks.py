@@ -216,12 +216,6 @@ class Unacked:
             self._tags = list(sparse)
             self._first = 0
 
-    def entries(self) -> list[Entry]:
-        """All outstanding deliveries, oldest first."""
-        if self._sparse is not None:
-            return list(self._sparse.values())
-        return [entry for entry in self._slots if entry is not None]
-
     def copied(self) -> list[Entry | None]:
         """All outstanding deliveries with the gaps between them: quick, however many they are."""
         if self._sparse is not None:

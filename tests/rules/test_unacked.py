@@ -1,0 +1,130 @@
+"""Which deliveries of a channel are outstanding, however they were settled: `Unacked` beside a plain dictionary."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from librt.vecs import vec
+from mypy_extensions import i64
+
+from warrenmq.broker.channel.acks import Taken, Unacked
+from warrenmq.broker.message import Message, Origin
+from warrenmq.broker.queue.queue import Entry, Queue
+from warrenmq.testing.core import Core
+
+pytestmark = pytest.mark.pure
+
+ORIGIN = Origin("", [""])
+
+
+@pytest.fixture(scope="module")
+def queue(tmp_path_factory: pytest.TempPathFactory) -> Queue:
+    core = Core(tmp_path_factory.mktemp("entry"))
+    core.client().call("queue.declare", queue="q")
+    return core.queue("q")
+
+
+class Beside:
+    """The deliveries of a channel, twice: in `Unacked`, and in a dictionary that says what must be in it."""
+
+    def __init__(self, queue: Queue) -> None:
+        self.queue = queue
+        self.unacked = Unacked()
+        self.model: dict[int, Entry] = {}
+        self.last = 0
+        self.set_aside: list[tuple[Taken, dict[int, Entry]]] = []
+
+    def add(self, count: int = 1, gap: int = 0) -> None:
+        """So many deliveries, behind so many that need no acknowledgement."""
+        self.last += gap
+        for _ in range(count):
+            self.last += 1
+            entry = Entry(Message(ORIGIN, self.last, b"", 0, 0, 0, False), self.queue, self.last)
+            self.unacked.add(self.last, entry)
+            self.model[self.last] = entry
+
+    def take(self, *tags: int) -> None:
+        for tag in tags:
+            assert self.unacked.take(tag) is self.model.pop(tag, None)
+
+    def up_to(self, tag: int) -> dict[int, Entry]:
+        gone = {t: entry for t, entry in self.model.items() if tag == 0 or t <= tag}
+        self.model = {t: entry for t, entry in self.model.items() if t not in gone}
+        return gone
+
+    def take_up_to(self, tag: int) -> None:
+        assert self.unacked.take_up_to(tag) == list(self.up_to(tag).values())
+
+    def put_aside(self, tag: int) -> None:
+        """As an ack in a transaction does."""
+        gone = self.up_to(tag)
+        taken = self.unacked.take_tagged_up_to(tag)
+        assert list(taken.tags) == list(gone) and taken.entries == list(gone.values())
+        self.set_aside.append((taken, gone))
+
+    def put_aside_one(self, tag: int) -> None:
+        entry = self.unacked.take(tag)
+        assert entry is self.model.pop(tag, None)
+        if entry is not None:
+            self.set_aside.append((Taken(vec[i64]([tag]), [entry]), {tag: entry}))
+
+    def put_back(self) -> None:
+        """As a rollback does."""
+        self.unacked.put_back([taken for taken, _ in self.set_aside])
+        for _, gone in self.set_aside:
+            self.model.update(gone)
+        self.model = dict(sorted(self.model.items()))
+        self.set_aside = []
+
+    def look(self) -> None:
+        unacked, model = self.unacked, self.model
+        tags = list(model)
+        assert unacked.count == len(model)
+        assert unacked.tagged() == list(model.items())
+        assert [entry for entry in unacked.copied() if entry is not None] == list(model.values())
+        assert unacked.oldest() is next(iter(model.values()), None)
+        for tag in {
+            0,
+            1,
+            self.last,
+            self.last + 1,
+            *(near for t in (*tags[:2], *tags[-2:]) for near in (t - 1, t, t + 1)),
+        }:
+            assert unacked.contains(tag) == (tag in model)
+            later = [(t, entry) for t, entry in model.items() if t > tag]
+            assert unacked.behind(tag, 3) == later[:3] and unacked.behind(tag, self.last + 1) == later
+        assert len(unacked.copied()) <= 4 * len(model) + 1100  # a slow job does not keep room for all that came later
+
+
+def a_tag(beside: Beside, chance: random.Random) -> int:
+    """Mostly one that is outstanding."""
+    tags = list(beside.model)
+    if not tags or chance.random() < 0.1:
+        return chance.randint(0, beside.last + 1)
+    return chance.choice([tags[0], tags[-1], chance.choice(tags)])
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_outstanding_deliveries_are_what_a_plain_dictionary_says(queue: Queue, seed: int) -> None:
+    chance = random.Random(seed)
+    beside = Beside(queue)
+    for _ in range(60):
+        what = chance.choice(["add", "add", "many", "gap", "take", "up to", "aside", "one aside", "back"])
+        if what == "add":
+            beside.add(chance.randint(1, 5))
+        elif what == "many":
+            beside.add(chance.choice([70, 300, 1200]))
+        elif what == "gap":
+            beside.add(1, gap=chance.choice([1, 63, 64, 65, 300, 5000]))
+        elif what == "take":
+            beside.take(*(a_tag(beside, chance) for _ in range(chance.choice([1, 5, 600]))))
+        elif what == "up to":
+            beside.take_up_to(a_tag(beside, chance))
+        elif what == "aside":
+            beside.put_aside(a_tag(beside, chance))
+        elif what == "one aside":
+            beside.put_aside_one(a_tag(beside, chance))
+        else:
+            beside.put_back()
+        beside.look()
