@@ -10,6 +10,8 @@ from warrenmq.testing.core import Core
 from warrenmq.testing.core_client import CoreClient, Got
 from warrenmq.wire.fields import Field
 
+pytestmark = pytest.mark.pure
+
 
 def both(tmp_path: Path, mode: str = "confirm.select") -> tuple[Core, CoreClient]:
     """A publisher of a mandatory persistent message that queues a and b have got, and whose commit hangs."""
@@ -121,6 +123,23 @@ def test_once_accepted_a_mandatory_message_is_forgotten(tmp_path: Path) -> None:
     core.broker.fail_queue(core.queue("b"))
     core.turn()
     assert client.take() == []
+
+
+def test_of_several_mandatory_messages_those_are_returned_that_no_queue_has_accepted(tmp_path: Path) -> None:
+    core, client = both(tmp_path)
+    client.publish("amq.fanout", "k", b"second", mandatory=True)  # in the next batch, as the first is on its way
+    client.publish("amq.fanout", "k", b"third", mandatory=True)
+    core.commit_one()
+    assert client.story() == ["ack 1"]
+    client.publish("amq.fanout", "k", b"fourth", mandatory=True)
+    core.commit_one()
+    assert client.story() == ["ack 3+"]
+    core.broker.fail_queue(core.queue("a"))
+    core.turn()
+    assert client.story() == []  # b may still accept the fourth
+    core.broker.fail_queue(core.queue("b"))
+    core.turn()
+    assert client.story() == ["return 312 fourth", "nack 4+"]
 
 
 def test_a_message_that_is_not_mandatory_is_never_returned(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import contextlib
 import weakref
+from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 
@@ -209,13 +210,23 @@ class Core:
 
     def commit(self) -> None:
         """Let every held commit finish, and whatever follows from it."""
+        while self.commit_one():
+            pass
+
+    def commit_one(self, also: Callable[[], None] | None = None) -> bool:
+        """Let the held commit finish that was begun first, if there is one; ``also``: what happens before, in the same
+        turn. What has come since it began waits for the next."""
         committer = self.committer
-        while isinstance(committer, HeldRunner) and committer.held:
-            task = committer.held.pop(0)
-            task.run()
-            self.broker.begin_turn()
-            self.log.done(task.number)
-            self.end_turn()
+        if not isinstance(committer, HeldRunner) or not committer.held:
+            return False
+        task = committer.held.pop(0)
+        task.run()
+        self.broker.begin_turn()
+        if also is not None:
+            also()
+        self.log.done(task.number)
+        self.end_turn()
+        return True
 
     def retry(self) -> None:
         """The log tries a failed disk again."""

@@ -19,6 +19,8 @@ from warrenmq.wire.constants import FRAME_END, FRAME_METHOD, ID_BASIC_ACK, ID_BA
 if TYPE_CHECKING:
     from warrenmq.broker.queue.queue import Queue
 
+NO_NUMBER: Final = 1 << 62  # above all of them
+
 
 @final
 class Waiting:
@@ -48,13 +50,12 @@ class Confirms:
         self.nacked: i64 = 0
         self._run_first: i64 = 0  # acked numbers of this turn that follow one another
         self._run_last: i64 = 0
-        self._acked: list[int] = []  # the others
+        self._acked: list[int] = []  # the others: none without a run
         self._nacked: list[int] = []
-        self._last: i64 = 0  # the highest number ever settled or waiting
 
     def owed(self) -> bool:
         """Is there something to flush?"""
-        return self._run_last != 0 or len(self._acked) > 0 or len(self._nacked) > 0
+        return self._run_last != 0 or bool(self._nacked)
 
     def unanswered(self) -> i64:
         """How many wait for the log, or for the end of the turn."""
@@ -67,8 +68,6 @@ class Confirms:
         return count
 
     def ack(self, seq: i64) -> None:
-        if seq > self._last:
-            self._last = seq
         if self._run_last == 0:
             self._run_first = seq
             self._run_last = seq
@@ -78,13 +77,9 @@ class Confirms:
             self._acked.append(seq)
 
     def nack(self, seq: i64) -> None:
-        if seq > self._last:
-            self._last = seq
         self._nacked.append(seq)
 
     def wait(self, seq: i64, batch: i64, queues: list[Queue], refused: bool) -> None:
-        if seq > self._last:
-            self._last = seq
         waiting = self.waiting
         if waiting:
             tail = waiting[-1]
@@ -141,16 +136,10 @@ class Confirms:
         self.nacked += len(nacked)
         self._acked = []
         self._nacked = []
-        cutoff: i64 = self.waiting[0].first if self.waiting else self._last + 1
-        ack_cutoff: i64 = cutoff
-        if nacked and nacked[0] < ack_cutoff:
-            ack_cutoff = nacked[0]
-        self._write_set(w, channel, ID_BASIC_ACK, acked, ack_cutoff)
+        cutoff: i64 = self.waiting[0].first if self.waiting else NO_NUMBER
+        self._write_set(w, channel, ID_BASIC_ACK, acked, min(cutoff, nacked[0]) if nacked else cutoff)
         # the acks of this flush have gone out by now, so nothing below a nack is open but what waits
-        nack_cutoff: i64 = cutoff
-        if acked and acked[0] < nack_cutoff:
-            nack_cutoff = acked[0]
-        self._write_set(w, channel, ID_BASIC_NACK, nacked, nack_cutoff)
+        self._write_set(w, channel, ID_BASIC_NACK, nacked, min(cutoff, acked[0]) if acked else cutoff)
 
     def _write_set(self, w: BytesWriter, channel: i64, method: i64, numbers: list[int], cutoff: i64) -> None:
         below: i64 = 0

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, final
 from mypy_extensions import i64
 
 from warrenmq.broker.message import Message
-from warrenmq.broker.records import Delivery
 
 if TYPE_CHECKING:
     from warrenmq.broker.queue.queue import Queue
@@ -36,13 +35,6 @@ class Mandatory:
     def open_queues(self, seq: i64) -> i64:
         """How many queues may still accept it."""
         return len(self._queues[seq]) if seq in self._queues else 0
-
-    def deliveries(self, virtual_host: str, confirm: bool, sender: object) -> list[Delivery]:
-        """The tracked messages as records, oldest first (for inspection)."""
-        return [
-            Delivery(True, confirm, sender, message.basic_message(virtual_host), seq, False)
-            for seq, message in self._messages.items()
-        ]
 
     def track(self, seq: i64, queues: list[Queue], message: Message) -> None:
         self._messages[seq] = message
@@ -69,12 +61,10 @@ class Mandatory:
     def queue_gone(self, queue: Queue) -> list[tuple[int, Message]]:
         """The queue will not accept any more: the messages that have no queue left, in order, forgotten."""
         lost: list[tuple[int, Message]] = []
-        for seq in list(self._numbers.get(queue, {})):
+        for seq in self._numbers.pop(queue, {}):
             queues = self._queues[seq]
             queues.remove(queue)
-            self._numbers[queue].pop(seq)
             if not queues:
                 lost.append((seq, self._messages.pop(seq)))
                 del self._queues[seq]
-        self._numbers.pop(queue, None)
         return lost
