@@ -162,62 +162,66 @@ def in_one(paths: list[Path]) -> pa.Table:
 
 def table(columns: EventColumns, queues: dict[int, dict[str, str]]) -> pa.Table:
     """The rows in the order of their times."""
-    rows = columns.rows
-    kinds = numpy.frombuffer(columns.kinds.getvalue(), numpy.int32)
-    whos = numpy.frombuffer(columns.whos.getvalue(), numpy.int32)
-    ids = numpy.frombuffer(columns.queues.getvalue(), numpy.int32)
-    tags = numbers(columns.tags.getvalue())
-    flags = numpy.frombuffer(columns.flags.getvalue(), numpy.uint8)
+    times = numbers(columns.times)
+    order = None if numpy.all(times[:-1] <= times[1:]) else numpy.argsort(times, kind="stable")
+
+    def of(column: Any, kind: type = numpy.int64) -> Any:
+        values: Any = numpy.frombuffer(column.getvalue(), kind)
+        return values if order is None else values[order]
+
+    kinds, whos, ids = of(columns.kinds, numpy.int32), of(columns.whos, numpy.int32), of(columns.queues, numpy.int32)
+    addresses, tags, flags = of(columns.messages), of(columns.tags), of(columns.flags, numpy.uint8)
     gaps = kinds == GAP
-    addresses = numbers(columns.messages.getvalue())
     delivered = (kinds == DELIVERED) | (kinds == FETCHED)
     who = [json.loads(text) for text in columns.names]
-    known = sorted(set(ids[ids >= 0].tolist()))
-    named = [queues.get(id, {"queue": f"#{id}"}) for id in known]
-    place = numpy.searchsorted(numpy.array(known, numpy.int64), ids) if known else ids
-    vhosts = [one.get("vhost") for one in [*named, *who]]
+    known = numpy.unique(ids[ids >= 0])
+    named = [queues.get(id, {"queue": f"#{id}"}) for id in known.tolist()]
+    place = numpy.where(ids >= 0, numpy.searchsorted(known, ids), -1)
     vhost = numpy.where(ids >= 0, place, numpy.where(whos >= 0, whos + len(named), -1))
     found: dict[str, pa.Array] = {
-        "time": pa.array(numpy.frombuffer(columns.times.getvalue(), numpy.int64)).cast(SCHEMA.field("time").type),
+        "time": pa.array(of(columns.times)).cast(SCHEMA.field("time").type),
         "event": chosen([EVENTS.get(n, f"left ({n - LEFT})") for n in range(int(kinds.max(initial=0)) + 1)], kinds),
         "message": masked(addresses, addresses == 0),
-        "vhost": chosen(vhosts, vhost),
-        "queue": chosen([one["queue"] for one in named], numpy.where(ids >= 0, place, -1)),
-        "position": negative_is_none(numbers(columns.positions.getvalue())),
+        "vhost": chosen([one.get("vhost") for one in [*named, *who]], vhost),
+        "queue": chosen([one["queue"] for one in named], place),
+        "position": negative_is_none(of(columns.positions)),
         "user": chosen([one.get("user") for one in who], whos),
         "connection": chosen([one.get("connection") for one in who], whos),
         "channel": pa.array([one.get("channel") for one in who], pa.int32()).take(pa.array(whos, mask=whos < 0)),
         "consumer": chosen([one.get("consumer") for one in who], whos),
-        "number": negative_is_none(numbers(columns.numbers.getvalue())),
+        "number": negative_is_none(of(columns.numbers)),
         "tag": masked(tags, ~delivered),
         "redelivered": pa.array(flags != 0, mask=~delivered),
         "until": masked(tags, ~gaps).cast(SCHEMA.field("until").type),
     }
-    at = numpy.full(rows, -1, numpy.int64)
-    messages = numpy.frombuffer(columns.message_rows.getvalue(), numpy.int32)
-    at[messages] = numpy.arange(len(messages))
-    where = pa.array(at, mask=at < 0)
+    where = standing(columns.message_rows, len(times), order)
     for name, values in of_messages(columns).items():
         found[name] = values.take(where)
-    why = numpy.full(rows, -1, numpy.int64)
-    said = numpy.frombuffer(columns.said_rows.getvalue(), numpy.int32)
-    why[said] = numpy.arange(len(said))
+    why = standing(columns.said_rows, len(times), order)
     codes = numpy.frombuffer(columns.codes.getvalue(), numpy.int32)
-    found["code"] = masked(codes, codes == 0).take(pa.array(why, mask=why < 0))
-    found["text"] = readable(binary(columns.texts, len(said))).take(pa.array(why, mask=why < 0))
-    whole = pa.Table.from_arrays([found[name].cast(kind) for name, kind, _ in FIELDS], schema=SCHEMA)
-    order = numpy.argsort(numpy.frombuffer(columns.times.getvalue(), numpy.int64), kind="stable")
-    return whole.take(pa.array(order))
+    found["code"] = masked(codes, codes == 0).take(why)
+    found["text"] = readable(binary(columns.texts, len(codes))).take(why)
+    return pa.Table.from_arrays([found[name].cast(kind) for name, kind, _ in FIELDS], schema=SCHEMA)
+
+
+def standing(rows: Any, count: int, order: Any) -> pa.Array:
+    """Where each of so many rows has what only some have: its place among those; none for the others."""
+    there = numpy.frombuffer(rows.getvalue(), numpy.int32)
+    places = numpy.full(count, -1, numpy.int64)
+    places[there] = numpy.arange(len(there))
+    if order is not None:
+        places = places[order]
+    return pa.array(places, mask=places < 0)
 
 
 def of_messages(columns: EventColumns) -> dict[str, pa.Array]:
     """What a message was, a row for each."""
     count = columns.headers.rows
-    ids = numbers(columns.ids.getvalue())
+    ids = numbers(columns.ids)
     headers = binary(columns.headers, count)
     found = {
         "id": masked(ids, ids == 0),
-        "size": pa.array(numbers(columns.sizes.getvalue())),
+        "size": pa.array(numbers(columns.sizes)),
         "exchange": readable(binary(columns.exchanges, count)).dictionary_encode().cast(NAME),
         "routing_keys": keys(binary(columns.keys, count)),
         "header": headers,
@@ -271,8 +275,8 @@ def keys(packed: pa.Array) -> pa.Array:
     return pa.array(lists, pa.list_(pa.string())).take(coded.indices)
 
 
-def numbers(data: bytes) -> numpy.ndarray[Any, numpy.dtype[numpy.int64]]:
-    return numpy.frombuffer(data, numpy.int64)
+def numbers(column: Any) -> numpy.ndarray[Any, numpy.dtype[numpy.int64]]:
+    return numpy.frombuffer(column.getvalue(), numpy.int64)
 
 
 def masked(values: Any, without: Any) -> pa.Array:
@@ -283,10 +287,9 @@ def negative_is_none(values: Any) -> pa.Array:
     return pa.array(values, mask=values < 0)
 
 
-def texts(values: list[str | None]) -> pa.Array:
-    return pa.array(values, pa.string())
-
-
 def chosen(values: list[str | None], which: Any) -> pa.Array:
-    """Of these names the one with the row's number; none where it is negative."""
-    return texts(values).take(pa.array(which, mask=which < 0)).dictionary_encode()
+    """Of these names the one with the row's number; none where it is negative, or has no name."""
+    numbers: dict[str, int] = {}
+    mapped = [-1 if value is None else numbers.setdefault(value, len(numbers)) for value in values]
+    indices = numpy.array([*mapped, -1], numpy.int32)[which]  # the last one is that of negative numbers
+    return pa.DictionaryArray.from_arrays(pa.array(indices, mask=indices < 0), pa.array(list(numbers), pa.string()))
