@@ -11,6 +11,7 @@ import pytest
 from tests.log.test_journal_files import in_order, rows_of, told
 from tests.log.test_told_events import folder
 from warrenmq.log.files import Files
+from warrenmq.log.format import LogError
 from warrenmq.log.listing import Listing
 from warrenmq.log.log import Log
 from warrenmq.log.settings import LogSettings
@@ -222,3 +223,11 @@ def test_files_that_were_moved_away_are_not_written_again(tmp_path: Path) -> Non
     writer.advance(*busy.synced)
     assert writer.gaps == 0
     assert in_order(rows_of(target) + rows_of(lake)) == in_order(told(busy.folder))
+
+
+def test_a_log_that_went_back_is_one_clear_error(tmp_path: Path) -> None:
+    busy = Busy(tmp_path / "data")
+    Writer(busy.folder, tmp_path / "journal").advance(*busy.turn())
+    segment, offset = busy.synced
+    with pytest.raises(LogError, match="if a backup was put back, move the files away"):
+        Writer(busy.folder, tmp_path / "journal").advance(segment, offset - 1)

@@ -27,6 +27,7 @@ from warrenmq.journal.names import queue_of
 from warrenmq.journal.parquet import SCHEMA, in_one, table, write_beside
 from warrenmq.log.event_reader import tell
 from warrenmq.log.files import Files
+from warrenmq.log.format import LogError
 from warrenmq.log.listing import Listing
 from warrenmq.log.scan import BatchCursor
 
@@ -52,6 +53,7 @@ class Writer:
         self.gaps = 0
         self._files = Files()
         self._queues: dict[int, dict[str, str]] = {}
+        self._learned = -1  # the checkpoint whose definitions are known
         self._known = Known()
         self._known_up_to = (0, 0)
         self._gap: int | None = None  # what cannot be read any more is missing since then; to be told with what comes
@@ -79,6 +81,11 @@ class Writer:
 
     def advance(self, segment: int, offset: int) -> bool:
         """Tell all up to there, which is synced. False: it was not ``wanted`` any more."""
+        if (self.segment, self.offset) > (segment, offset):
+            raise LogError(
+                f"{self.target} tells more than its log has, which ends at offset {offset} of segment {segment}: "
+                f"if a backup was put back, move the files away that were there before"
+            )
         self.files = files_of(self.target, self.log_id)  # some may have been moved away
         listing = Listing(str(self.folder), self._files)
         self._learn_queues(listing)
@@ -95,6 +102,9 @@ class Writer:
         return True
 
     def _learn_queues(self, listing: Listing) -> None:
+        if listing.manifest.checkpoint == self._learned:
+            return  # what was defined since is told by the batches
+        self._learned = listing.manifest.checkpoint
         for (kind, _), value in listing.manifest.definitions.items():
             queue = queue_of(kind, value)
             if queue is not None:

@@ -88,7 +88,10 @@ class Journal:
         if self._telling is None:
             self._telling = self._background.every("the journal's positions", self._tell)
         while not self._stopping:
-            await self._live()
+            try:
+                await self._live()
+            except OSError as error:  # no memory, no descriptors: another time
+                self._last_words = str(error)
             if not self._stopping:
                 self._trouble("the journal's process ended", process=self._last_words)
                 await asyncio.sleep(PATIENCE[min(self._failures, len(PATIENCE) - 1)])
