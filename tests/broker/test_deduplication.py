@@ -481,6 +481,7 @@ def test_too_many_ids_push_the_oldest_out_which_is_counted_and_told_once_a_windo
     told = core.notes.named("deduplication_ids_evicted_early")
     assert core.ready("q") == 16
     assert (window.count, window.evicted_early, len(told)) == (10, 6, 1)
+    assert window.complete_since(core.clock.now_ms()) == core.clock.now_ms() + 1
     assert told[0]["exchange"] == "exchange 'orders' in vhost '/'"
     core.advance(HOUR)
     for number in range(15):
@@ -490,6 +491,33 @@ def test_too_many_ids_push_the_oldest_out_which_is_counted_and_told_once_a_windo
     client = publisher(core)
     publish(client, "new-14")
     assert duplicates(core) == 1
+
+
+@pytest.mark.parametrize("clean", [True, False])
+@pytest.mark.parametrize("mode", [1, 2])
+def test_it_knows_since_when_it_remembers_everything(tmp_path: Path, clean: bool, mode: int) -> None:
+    """Since the policy, the last id that went before its time, or a window ago; over restarts."""
+    core = Core(tmp_path)
+    begun = core.clock.now_ms()
+    prepared(core, deduplication_max=10)
+
+    def since() -> int:
+        core.restart(clean)
+        return int(window_of(core).complete_since(core.clock.now_ms()))
+
+    assert since() == begun
+    core.advance(1000)
+    assert since() == begun
+    for number in range(11):
+        publish(publisher(core), f"id-{number}", delivery_mode=mode)
+        core.advance(100)
+    assert since() == begun + 1001
+    core.advance(HOUR)
+    assert since() == core.clock.now_ms() - HOUR + 1
+    publish(publisher(core), "a")
+    publish(publisher(core), "b")
+    core.policy("^orders$", "exchanges", deduplication_window=HOUR, deduplication_max=1)
+    assert since() == core.clock.now_ms() + 1
 
 
 def test_a_smaller_maximum_lets_many_go_without_holding_anybody(tmp_path: Path) -> None:

@@ -1,7 +1,8 @@
 """A query that writes to a broker, killed at any step of Spark's protocol, or at any two: every row arrives, as itself.
 
 At least once is what a sink without transactions can promise, so the promise is about ids: what came is exactly the
-rows' ids, each with its own row however often it came, and a row that the broker did not take is reported once. Three
+rows' ids, each with its own row however often it came, and a row that the broker did not take is reported once. To an
+exchange that deduplicates each comes once. Three
 things may happen at a step: the driver dies (the next run repeats the batch), the task dies (Spark repeats the task),
 the broker restarts (the task goes on). The driver is ``protocol.py``, the source a stream or a leased queue; a few of
 these points in a real Spark are in ``test_killed_at_a_call.py``.
@@ -11,6 +12,7 @@ from __future__ import annotations
 
 import json
 import pickle
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -28,9 +30,13 @@ pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
 pytest.importorskip("pyspark", reason="PySpark is not installed")
 
 from warrenmq.spark.chunk import Chunk  # noqa: E402  (needs pyarrow)
+from warrenmq.spark.deduplicated import Forgotten  # noqa: E402
+from warrenmq.spark.httpapi import HttpApi  # noqa: E402
+from warrenmq.spark.options import OptionError, parse  # noqa: E402
 from warrenmq.spark.publisher import Publisher  # noqa: E402
 
 SOURCES = ["stream", "leased queue"]
+ONCE = "stream, once"  # to an exchange that deduplicates
 DEEDS = ["the driver dies", "the task dies", "the broker restarts"]
 FIRST = 5  # messages there from the start
 MORE = 1  # messages that come after each death of the driver
@@ -72,13 +78,15 @@ class WriterFate(Fate):
 class World:
     """A broker with a queue that is read and one that is written to by one query, through however many deaths."""
 
-    def __init__(self, folder: Path, source: str) -> None:
+    def __init__(self, folder: Path, source: str, once: bool = False) -> None:
         self.source = source
+        self.once = once  # is written to an exchange that deduplicates?
         self.folder = folder
         port, http_port = free_ports(2)
         self.broker = Broker(data_dir=folder / "data", port=port, http_port=http_port).start()
         self.address = {"host": "127.0.0.1", "port": str(port)}
         self.reading = {**self.address, "httpPort": str(http_port), "maxOffsetsPerTrigger": str(A_BATCH)}
+        self.http = HttpApi(parse({**self.address, "httpPort": str(http_port), "exchange": ""}, writing=True))
         self.number = 0
 
     def begin(self) -> None:
@@ -93,7 +101,18 @@ class World:
             arguments = {"x-queue-type": "stream"} if self.source == "stream" else {}
             declaring.queue_declare(self.name, durable=True, arguments=arguments)
             declaring.queue_declare(self.target, durable=True)
+            if self.once:
+                declaring.exchange_declare(self.target, "direct", durable=True)
+                declaring.queue_bind(self.target, self.target, self.target)
+        if self.once:
+            self.set_window(self.target, 3_600_000)
         self.publish(FIRST)
+
+    def set_window(self, exchange: str, milliseconds: int) -> None:
+        value = {"pattern": f"^{exchange}$", "definition": {"deduplication-window": milliseconds}}
+        path = f"/api/policies/%2F/{exchange}"
+        status, answer = self.http.call("PUT", path, {**value, "apply-to": "exchanges"})
+        assert status in (201, 204), answer
 
     def publish(self, count: int) -> None:
         with Connection(self.broker.url) as connection:
@@ -113,14 +132,34 @@ class World:
         schema = StructType([StructField("body", BinaryType())])
         return AmqpDataSource({**self.reading, **where, "minPartitions": "2"}).streamReader(schema)
 
-    def writer(self) -> Any:
+    def writer(self, **more: str) -> Any:
         from pyspark.sql.types import BinaryType, StringType, StructField, StructType
 
         from warrenmq.spark.source import AmqpDataSource
 
         schema = StructType([StructField("body", BinaryType()), StructField("routing_key", StringType())])
         options = {"exchange": "", "unroutable": "report", "unroutablePath": str(self.report), "maxOutstanding": "1"}
+        if self.once:
+            options |= {
+                "exchange": self.target,
+                "deduplicate": "true",
+                "checkpointLocation": str(self.spark_checkpoint),
+            }
+            options["httpPort"] = self.reading["httpPort"]
+        options |= more
         return AmqpDataSource({**self.address, **options}).streamWriter(schema, False)
+
+    @property
+    def spark_checkpoint(self) -> Path:
+        return self.folder / f"checkpoint-{self.number}"
+
+    def note_begin(self, batch: int, at: float | None = None) -> None:
+        """As Spark does it, before anything of a batch runs, and once."""
+        file = self.spark_checkpoint / "offsets" / str(batch)
+        if not file.exists():
+            file.parent.mkdir(parents=True, exist_ok=True)
+            began = int((time.time() if at is None else at) * 1000)
+            file.write_text(f'v1\n{{"batchWatermarkMs":0,"batchTimestampMs":{began},"conf":{{}}}}\n{{}}')
 
     def live(self, at: int, deed: str = DEEDS[0]) -> list[str]:
         """One run of the query, to its end or until its driver dies; the points it passed."""
@@ -133,6 +172,7 @@ class World:
 
     def write(self, fate: WriterFate, writer: Any, batch: int, partitions: list[list[Any]]) -> None:
         """As Spark does it: a task for each partition, tried again when it dies, and the driver's commit of them."""
+        self.note_begin(batch)
         messages = []
         for partition, tables in enumerate(partitions):
             for attempt in range(ATTEMPTS):
@@ -157,6 +197,10 @@ class World:
                 fate.passes("some rows are asked for")
                 yield pa.record_batch({"body": pa.array(part, pa.binary()), "routing_key": keys})
 
+    def check_nothing_came(self) -> None:
+        with Connection(self.broker.url) as connection:
+            assert connection.channel().basic_get(self.target, no_ack=True) is None
+
     def finish(self) -> None:
         self.live(0)
         self.live(0)  # Spark settles the last batch of a run in the next one
@@ -164,10 +208,13 @@ class World:
     def check(self, story: str) -> None:
         wanted = [b"%d" % number for number in range(self.published)]
         arrived: dict[str | None, set[bytes]] = {}
+        times = 0
         with Connection(self.broker.url) as connection:
             taking = connection.channel()
             while (message := taking.basic_get(self.target, no_ack=True)) is not None:
                 arrived.setdefault(message.properties.message_id, set()).add(message.body)
+                times += 1
+        assert not self.once or times == len(arrived), (story, times, arrived)
         reported = self.reported()
         assert all(len(bodies) == 1 for bodies in arrived.values()), (story, arrived)
         ids = {next(iter(bodies)): id for id, bodies in arrived.items()}
@@ -247,7 +294,8 @@ def deadly(fate: WriterFate, name: str) -> Iterator[None]:
 
 @pytest.fixture
 def world(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[World]:
-    world = World(tmp_path, request.param)
+    source, _, once = request.param.partition(", ")
+    world = World(tmp_path, source, bool(once))
     yield world
     world.broker.stop()
 
@@ -267,7 +315,9 @@ def test_a_query_that_nothing_happens_to_writes_every_row_once(world: World) -> 
 
 
 @pytest.mark.parametrize(
-    ("world", "deed"), [*(("stream", deed) for deed in DEEDS), ("leased queue", DEEDS[0])], indirect=["world"]
+    ("world", "deed"),
+    [*(("stream", deed) for deed in DEEDS), ("leased queue", DEEDS[0]), *((ONCE, deed) for deed in DEEDS)],
+    indirect=["world"],
 )
 def test_whatever_happens_at_one_step_every_row_arrives_under_its_id(world: World, deed: str) -> None:
     world.begin()
@@ -298,10 +348,51 @@ def test_a_row_that_is_published_when_its_batch_is_repeated_is_not_reported_any_
     assert world.counts() == {"confirmed": FIRST}
 
 
+@pytest.mark.parametrize("world", [ONCE], indirect=True)
+def test_a_repeated_batch_that_may_be_older_than_the_window_fails(world: World) -> None:
+    world.begin()
+    world.set_window(world.target, 60_000)
+    world.note_begin(0, time.time() - 55)  # within the window, but not within what clocks that differ leave of it
+    with pytest.raises(Forgotten, match=r"rows of this batch may have been published from .* cannot be told any more"):
+        world.live(0)
+    world.check_nothing_came()
+    world.set_window(world.target, 3_600_000)
+    with pytest.raises(Forgotten):  # a longer window does not bring back what went before it
+        world.live(0)
+    world.check_nothing_came()
+
+
+@pytest.mark.parametrize("world", [ONCE], indirect=True)
+def test_a_task_that_outlives_what_its_exchange_remembers_fails(world: World) -> None:
+    """Whatever pushed the ids out: here a maximum that is smaller than the batch."""
+    world.begin()
+    value = {"pattern": f"^{world.target}$", "definition": {"deduplication-window": 3_600_000, "deduplication-max": 1}}
+    world.http.call("PUT", f"/api/policies/%2F/{world.target}", {**value, "apply-to": "exchanges"})
+    with pytest.raises(Forgotten, match="deduplication-max 1, 1 ids evicted early"):
+        world.live(0)
+
+
+@pytest.mark.parametrize("world", [ONCE], indirect=True)
+@pytest.mark.parametrize(
+    ("change", "text"),
+    [
+        ({"exchange": ""}, "the default exchange never has one"),
+        ({"exchange": "amq.direct"}, "exchange 'amq.direct' remembers no message ids"),
+        ({"exchange": "missing"}, "there is no exchange 'missing' in vhost '/'"),
+        ({"checkpointLocation": ""}, "needs its checkpoint"),
+        ({"persistent": "false"}, "needs persistent messages"),
+    ],
+)
+def test_a_query_that_cannot_be_exact_does_not_begin(world: World, change: dict[str, str], text: str) -> None:
+    world.begin()
+    with pytest.raises(OptionError, match=text):
+        world.writer(**change)
+
+
 @pytest.mark.soak
 @pytest.mark.timeout(3600)
 @every_deed
-@every_source
+@pytest.mark.parametrize("world", [*SOURCES, ONCE], indirect=True)
 def test_whatever_happens_at_two_steps_every_row_arrives_under_its_id(world: World, deed: str) -> None:
     world.begin()
     for first in range(1, len(world.live(0)) + 1):

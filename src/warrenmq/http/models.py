@@ -285,11 +285,12 @@ class BindingInfo(Struct):
 
 
 class DeduplicationInfo(Struct):
-    """What an exchange with a window remembers. `window` in ms, `max` ids at most; `evicted_early` had to go for
-    others before their time."""
+    """What an exchange with a window remembers: `window` in ms, `max` ids at most. What was taken `since` then (ms
+    since 1970) is remembered; `evicted_early` had to go for others before their time."""
 
     window: int
     max: int
+    since: int
     ids: int
     duplicates: int
     evicted_early: int

@@ -57,16 +57,19 @@ def exchange_info(bridge: Bridge, exchange: Exchange) -> ExchangeInfo:
         message_stats=bridge.rates.stats(key, counted) if counted else UNSET,
         policy=UNSET if exchange.policy is None else exchange.policy,
         messages_delayed=int(bridge.broker.delay.waiting(exchange)) if exchange.type == DELAYED else UNSET,
-        deduplication=deduplication_info(bridge.broker.deduplication.window_of(exchange)),
+        deduplication=deduplication_info(
+            bridge.broker.deduplication.window_of(exchange), bridge.broker.services.clock.now_ms()
+        ),
     )
 
 
-def deduplication_info(window: Window | None) -> DeduplicationInfo | UnsetType:
+def deduplication_info(window: Window | None, now: int) -> DeduplicationInfo | UnsetType:
     if window is None:
         return UNSET
     return DeduplicationInfo(
         window=int(window.length),
         max=int(window.most),
+        since=int(window.complete_since(now)),
         ids=int(window.count),
         duplicates=int(window.duplicates),
         evicted_early=int(window.evicted_early),

@@ -13,7 +13,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 
 from warrenmq.spark.addresses import Address, Addresses, listed, parse_list, parse_url
 from warrenmq.spark.names import Name, names_of
@@ -79,7 +80,9 @@ WRITE = (
     "unroutable",
     "unroutablePath",
     "batchKey",
+    "batchBegan",
     "messageIds",
+    "deduplicate",
 )
 SECRETS = ("password", "passwordEnv", "passwordFile", "tokenFile", "tokenCommand")
 # Spark adds these by itself.
@@ -150,7 +153,10 @@ class Options:
     unroutable: str = "fail"
     unroutable_path: str | None = None
     batch_key: str | None = None
+    batch_began: int | None = None  # ms since 1970
     message_ids: str = "row"
+    deduplicate: bool = False
+    checkpoint_location: str | None = None  # Spark's, of a streaming query
     given: frozenset[str] = field(default_factory=frozenset)
 
     @property
@@ -184,7 +190,9 @@ def parse(options: Mapping[str, str], *, writing: bool = False) -> Options:
             raise OptionError(
                 f"unknown option '{key}' for format amqp; known for {verb}: {', '.join(sorted(known.values()))}"
             )
-    return _checked(given, writing)
+    checked = _checked(given, writing)
+    checkpoint = next((str(value) for key, value in options.items() if key.lower() == "checkpointlocation"), None)
+    return replace(checked, checkpoint_location=checkpoint) if writing and checkpoint else checked
 
 
 def _without_table(options: Mapping[str, str]) -> dict[str, str]:
@@ -250,6 +258,7 @@ def _checked(given: dict[str, str], writing: bool) -> Options:
         ("httpTls", "http_tls"),
         ("mandatory", "mandatory"),
         ("persistent", "persistent"),
+        ("deduplicate", "deduplicate"),
     ):
         if name in given:
             values[target] = _boolean(name, given[name])
@@ -362,7 +371,23 @@ def _writing(given: dict[str, str]) -> dict[str, object]:
     ids = given.get("messageIds", "row").lower()
     if ids not in ("row", "content"):
         raise OptionError(f"option 'messageIds' is '{given['messageIds']}'; expected row or content")
-    return {"unroutable": unroutable, "message_ids": ids}
+    values: dict[str, object] = {"unroutable": unroutable, "message_ids": ids}
+    if "batchBegan" in given:
+        values["batch_began"] = _moment("batchBegan", given["batchBegan"])
+    return values
+
+
+def _moment(name: str, text: str) -> int:
+    """Milliseconds since 1970, or a time as ISO 8601 writes it, in UTC unless it says otherwise."""
+    if text.strip().isdigit():
+        return int(text)
+    try:
+        moment = datetime.fromisoformat(text.strip())
+    except ValueError:
+        raise OptionError(
+            f"option '{name}' is '{text}'; expected a time such as 2024-05-01T10:00:00Z, or milliseconds since 1970"
+        ) from None
+    return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)
 
 
 def duration_ms(name: str, text: str) -> int:

@@ -3,6 +3,8 @@
 Duty: Spark's writers. ``unroutable`` says what becomes of rows the broker did not take: ``fail`` fails the task and
 names them, ``report`` writes them with the reason to ``unroutablePath``. Not here: publishing (``publisher.py``).
 
+With ``deduplicate`` the exchange takes no row twice, and a task fails that cannot be sure of it (``deduplicated.py``).
+
 Message ids: a row without one gets ``<job>-<partition>-<row>`` (batch) or ``<query>-<batch>-<partition>-<row>``
 (streaming), which is the same when Spark repeats the task or, streaming, the whole batch (``message_ids.py``).
 """
@@ -23,6 +25,7 @@ from pyspark.sql.types import StructType
 
 from warrenmq.spark.chunk import Chunk
 from warrenmq.spark.compat import arrow_schema
+from warrenmq.spark.deduplicated import Watch, check_options, now_ms, streaming_batch_began
 from warrenmq.spark.options import NO_TABLE_OPTIONS, OptionError, Options
 from warrenmq.spark.publisher import Publisher
 from warrenmq.spark.schema import WRITE_COLUMNS
@@ -83,10 +86,13 @@ def check_target(schema: StructType, options: Options) -> None:
 class Sink:
     """What batch and streaming writers share; pickled to the workers."""
 
-    def __init__(self, options: Options, schema: StructType) -> None:
+    def __init__(self, options: Options, schema: StructType, streaming: bool = False) -> None:
         check_write_schema(schema)
         check_target(schema, options)
         self.options = options
+        self.began = now_ms() if options.batch_began is None else options.batch_began
+        if options.deduplicate:
+            check_options(options, streaming)
         self.job = options.batch_key or uuid.uuid4().hex[:16]
         if len(self.job) > 200:
             raise OptionError("option 'batchKey' is longer than 200 characters")
@@ -95,6 +101,9 @@ class Sink:
         job, prefix = task_of(self.job)
         written = Written(job)
         failed: list[dict[str, Any]] = []
+        watch = Watch(self.options, began_of(self.options, self.began)) if self.options.deduplicate else None
+        if watch is not None:
+            batches = watch.over(batches)
         for chunk in Publisher(self.options, prefix).run(batches):
             written.rows += chunk.batch.num_rows
             for outcome in set(chunk.outcomes):
@@ -103,6 +112,8 @@ class Sink:
             if rows and self.options.unroutable == "fail":
                 raise RowsNotAccepted(named(rows, self.options))
             failed.extend(rows)
+        if watch is not None:
+            watch.ask_again()
         if failed:
             written.report = write_report(self.options.unroutable_path or "", f"{prefix}rows", failed)
         elif self.options.unroutable_path is not None:
@@ -143,7 +154,7 @@ class AmqpWriter(DataSourceArrowWriter):
 
 class _Streaming:
     def __init__(self, options: Options, schema: StructType) -> None:
-        self.sink = Sink(options, schema)
+        self.sink = Sink(options, schema, streaming=True)
         self.schema = schema
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
@@ -202,6 +213,21 @@ def task_of(job: str) -> tuple[str, str]:
     if query and batch:
         job = f"{query}-{batch}"
     return job, f"{job}-{context.partitionId()}-"
+
+
+def began_of(options: Options, planned: int) -> int:
+    """When rows of this task can have been published first, in ms since 1970."""
+    from pyspark import TaskContext
+
+    context = TaskContext.get()
+    batch = None if context is None else context.getLocalProperty(BATCH_ID)
+    if batch is None:
+        return planned
+    if options.checkpoint_location is None:  # written by foreachBatch, which may be repeated as well
+        raise OptionError(
+            "option 'deduplicate' inside foreachBatch needs option 'checkpointLocation', the query's own, on the write"
+        )
+    return streaming_batch_began(options.checkpoint_location, batch)
 
 
 def failed_rows(chunk: Chunk) -> list[dict[str, Any]]:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, final
 from librt.vecs import append, vec
 from mypy_extensions import i64
 
-from warrenmq.broker.deduplication.pages import Entry, read_page
+from warrenmq.broker.deduplication.pages import Entry, read_entries, read_since
 from warrenmq.broker.deduplication.window import NONE, Unsynced, Window
 from warrenmq.broker.durability.durability import Durability, WaitsForLog
 from warrenmq.broker.records import Exchange
@@ -121,6 +121,7 @@ class Deduplication(WaitsForLog, Concluding):
         self._fresh: list[Window] = []  # with ids that the log is told of at the end of the turn
         self._unsynced: list[Unsynced] = []  # in order of batches
         self._pages: list[Page] = []  # likewise
+        self._started: bool = False  # has been read what the log has?
         self._waits: bool = False  # does whoever hears of the log know of it?
         self.duplicates: i64 = 0
         self.evicted_early: i64 = 0  # of exchanges that are gone, or deduplicate no more
@@ -142,15 +143,33 @@ class Deduplication(WaitsForLog, Concluding):
         window = self._windows.get(exchange)
         if window is None:
             if length > 0:
-                window = Window(exchange, length, most)
+                window = Window(exchange, length, most, self._services.turn.now)
                 self._windows[exchange] = window
                 self._timers[window] = Eviction(self, window)
+                if self._started:
+                    self._define(window)
         elif length == 0:
             self.exchange_removed(exchange)
         elif window.length != length or window.most != most:
             window.length = length
             window.most = most
             self.evict(window)
+
+    def _define(self, window: Window) -> None:
+        """Tell the log under which number the pages of an exchange stand, and since when it remembers everything."""
+        if not window.exchange.durable:
+            return
+        if not window.pages.holder:
+            window.pages.holder = self._services.ids.queue()
+        holder = int(window.pages.holder)
+        name = window.exchange.name
+        value: dict[str, object] = {
+            "vhost": name.virtual_host,
+            "exchange": name.name,
+            "holder": holder,
+            "since": int(window.since),
+        }
+        self._services.store.put(KIND, str(holder), value)
 
     def exchange_removed(self, exchange: Exchange) -> None:
         """It is gone, or deduplicates no more: all it remembers goes."""
@@ -175,9 +194,12 @@ class Deduplication(WaitsForLog, Concluding):
         services = self._services
         now = services.turn.now
         logged = logged and window.exchange.durable
+        since = window.since
         number = window.add(key, message, now, logged)
-        if window.evicted_early:
+        if window.since != since:
             self._tell_of_evictions(window)
+            if not logged and window.exchange.durable:
+                self._note_fresh(window, number)  # for the sake of what is remembered no more
         window.pages.release(services.log, window.first)
         timer = self._timers[window]
         if timer.due < 0:
@@ -188,8 +210,11 @@ class Deduplication(WaitsForLog, Concluding):
             self._unsynced.append(one)
             self._note_fresh(window, number)
             if not self._waits:
-                self._waits = True
-                self._durability.waiting.append(self)
+                self._wait()
+
+    def _wait(self) -> None:
+        self._waits = True
+        self._durability.waiting.append(self)
 
     def _note_fresh(self, window: Window, number: i64) -> None:
         if not self._fresh:
@@ -213,25 +238,16 @@ class Deduplication(WaitsForLog, Concluding):
         last: i64 = NONE
         for number in numbers:
             if number >= window.first:
+                last = max(last, number)
                 key = window.key_of(number)
-                if key:
+                if key and window.is_logged(number):
                     entries.append(Entry(window.time_of(number), window.message_of(number), key))
-                    last = max(last, number)
-        if not entries:
-            return
-        services = self._services
-        pages = window.pages
-        if not pages.holder:
-            name = window.exchange.name
-            pages.holder = services.ids.queue()
-            value: dict[str, object] = {
-                "vhost": name.virtual_host,
-                "exchange": name.name,
-                "holder": int(pages.holder),
-            }
-            services.store.put(KIND, str(pages.holder), value)
-        address = pages.write(services.log, entries, last)
-        self._pages.append(Page(window, services.log.batch, address))
+        if last != NONE:
+            services = self._services
+            address = window.pages.write(services.log, window.since, entries, last)
+            self._pages.append(Page(window, services.log.batch, address))
+            if not self._waits:
+                self._wait()
 
     # -- what the log says -------------------------------------------------------------------------------------
 
@@ -306,8 +322,11 @@ class Deduplication(WaitsForLog, Concluding):
         services = self._services
         turn = services.turn
         budget: i64 = max(0, turn.settles_left)
+        since = window.since
         done = window.evict(turn.now, budget)
         turn.settles_left -= done
+        if window.since != since:
+            self._define(window)
         window.pages.release(services.log, window.first)
         self._tell_of_evictions(window)
         if done == budget:
@@ -362,7 +381,12 @@ class Deduplication(WaitsForLog, Concluding):
                 self._services.store.delete(KIND, str(holder))
             else:
                 window.pages.holder = holder
+                window.since = int(str(value["since"]))
                 self._read_pages(window, index)
+        self._started = True
+        for window in self._windows.values():  # of exchanges that were there before they had a policy
+            if not window.pages.holder:
+                self._define(window)
 
     def _read_pages(self, window: Window, index: QueueIndex) -> None:
         log = self._services.log
@@ -375,8 +399,10 @@ class Deduplication(WaitsForLog, Concluding):
                 if stored is None:
                     fields: dict[str, object] = {"exchange": str(window.exchange.name)}
                     self._services.notes.event("error", "deduplication_page_damaged", fields)
+                    window.since = now
                 else:
-                    for entry in read_page(stored.body):
+                    window.since = max(window.since, read_since(stored.body))
+                    for entry in read_entries(stored.body):
                         if now - entry.time < window.length:
                             window.add(entry.key, entry.message, entry.time, True)
                 window.pages.found(index.positions[i], index.addresses[i], window.next - 1)

@@ -5,7 +5,7 @@ nothing in it is remembered any more. In the log a page is a record as those of 
 queues and delayed exchanges have one: recovery, checkpoints and compaction need not know of it. It differs in its
 message id, 0, by which the journal passes it over. Not here: what is remembered (``window.py``).
 
-    page    entries, one behind the other
+    page    the time since when everything that was taken is remembered (ms, 8 octets), entries
     entry   time (ms, 8 octets), message (8 octets), length of the key (4 octets), key; little-endian
 """
 
@@ -25,7 +25,8 @@ from warrenmq.log.log import Log
 from warrenmq.wire.content import Properties, encode_header
 
 CONTENT_TYPE: Final = "application/vnd.warren.deduplication"  # for whoever finds one in a log
-LENGTH_AT: Final = 16
+FIRST_AT: Final = 8  # in a page
+LENGTH_AT: Final = 16  # in an entry
 KEY_AT: Final = 20
 TRIM: Final = 1024
 
@@ -53,9 +54,10 @@ class Pages:
         self._addresses: vec[i64] = vec[i64]()
         self._lasts: vec[i64] = vec[i64]()  # the highest number in it
 
-    def write(self, log: Log, entries: list[Entry], last: i64) -> i64:
+    def write(self, log: Log, since: i64, entries: list[Entry], last: i64) -> i64:
         """A page for these entries, whose highest number is ``last``; its address."""
         out = BytesWriter()
+        write_i64_le(out, since)
         for entry in entries:
             key = entry.key.encode("utf-8", "surrogateescape")
             write_i64_le(out, entry.time)
@@ -111,9 +113,13 @@ class Pages:
         return index
 
 
-def read_page(body: bytes) -> list[Entry]:
+def read_since(body: bytes) -> i64:
+    return read_i64_le(body, 0)
+
+
+def read_entries(body: bytes) -> list[Entry]:
     entries: list[Entry] = []
-    at: i64 = 0
+    at: i64 = FIRST_AT
     while at < len(body):
         key_at = at + KEY_AT
         end = key_at + i64(read_i32_le(body, at + LENGTH_AT))

@@ -55,10 +55,11 @@ class Unsynced:
 class Window:
     """The memory of one exchange. ``length`` in ms, and at most ``most`` ids."""
 
-    def __init__(self, exchange: Exchange, length: i64, most: i64) -> None:
+    def __init__(self, exchange: Exchange, length: i64, most: i64, now: i64) -> None:
         self.exchange: Final = exchange
         self.length: i64 = length
         self.most: i64 = most
+        self.since: i64 = now  # what was taken since then, and is not over, is remembered
         self.pages: Final = Pages(exchange)
         self.unsynced: Final[dict[int, Unsynced]] = {}  # by number
         self.fresh: vec[i64] = vec[i64]()  # numbers that the log is told of at the end of the turn
@@ -87,6 +88,13 @@ class Window:
 
     def time_of(self, number: i64) -> i64:
         return self._block(number).times[number & (BLOCK - 1)]
+
+    def is_logged(self, number: i64) -> bool:
+        return self._block(number).logged[number & (BLOCK - 1)]
+
+    def complete_since(self, now: i64) -> i64:
+        """All that was taken since then is remembered."""
+        return max(self.since, now - self.length + 1)
 
     def key_of(self, number: i64) -> str:
         """ "" when it was forgotten, or remembered anew."""
@@ -123,7 +131,7 @@ class Window:
         """All that the log was not told of."""
         number = self.first
         while number < self.next:
-            if not self._block(number).logged[number & (BLOCK - 1)]:
+            if not self.is_logged(number):
                 self.forget(number)
             number += 1
 
@@ -143,6 +151,7 @@ class Window:
         if key:
             if not self._is_over(number, now):
                 self.evicted_early += 1
+                self.since = max(self.since, self.time_of(number) + 1)
             del self._numbers[hash(key) & (DICTIONARIES - 1)][key]
             self.count -= 1
         self.first = number + 1
