@@ -62,6 +62,8 @@ class BrokerProcess:
                 str(ready),
                 "--data-dir",
                 str(self.data),
+                "--journal",
+                "off",  # its process writes on for a moment when the broker is killed, to folders that tests copy
                 *self.arguments,
             ],
             env=environment,

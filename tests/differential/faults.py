@@ -218,7 +218,7 @@ def start_faulty(fault: Fault) -> Iterator[FaultyBroker]:
         where = ["--port", "0", "--http-port", "0", "--ready-file", str(ready), "--data-dir", str(folder / "data")]
         with open(folder / "log", "wb") as output:
             process = subprocess.Popen(
-                [*planting.command(fault), "serve", *where],
+                [*planting.command(fault), "serve", "--journal", "off", *where],
                 env=planting.environment(dict(os.environ)),
                 cwd=folder,
                 stdout=output,

@@ -79,6 +79,8 @@ def serving(folder: Path, port: int, http_port: int) -> Iterator[RunningBroker]:
             str(http_port),
             "--data-dir",
             str(folder / "data"),
+            "--journal",
+            "off",
         ],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
