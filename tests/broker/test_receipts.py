@@ -382,6 +382,18 @@ def test_a_transactions_receipts_come_when_it_is_committed(tmp_path: Path) -> No
     assert [one["queues"][0]["position"] for one in said] == [1, 2]
 
 
+@pytest.mark.parametrize("mode", ["confirm.select", "tx.select"])
+def test_a_receipt_counts_publishes_from_the_select_on(core: Core, mode: str) -> None:
+    client = publisher(core, "")
+    for _ in range(2):
+        client.publish("", "q", b"earlier", mandatory=True)
+    client.call(mode)
+    publish(client, "", "q")
+    if mode == "tx.select":
+        client.call("tx.commit")
+    assert receipt(core)["sequence"] == 1
+
+
 def test_what_is_rolled_back_has_no_receipt(core: Core) -> None:
     client = publisher(core, "tx.select")
     publish(client, "", "q")
@@ -518,7 +530,8 @@ def test_where_the_vhost_says_so_an_unroutable_publish_is_nacked_behind_its_retu
     client.publish("", "q", b"kept")
     assert client.story() == ["nack 1+", "return 312 lost", "nack 2+", "ack 3"]
     publish(client, "", "nowhere")
-    assert (receipt(core)["outcome"], client.story()) == ("unroutable", ["nack 4+"])
+    said = receipt(core)
+    assert (said["outcome"], said["confirm"], client.story()) == ("unroutable", "nack", ["nack 4+"])
 
 
 def test_the_setting_of_a_vhost_survives_a_restart(core: Core) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from bisect import bisect_right
 
 import pytest
 from librt.vecs import vec
@@ -84,17 +85,18 @@ class Beside:
         assert unacked.tagged() == list(model.items())
         assert [entry for entry in unacked.copied() if entry is not None] == list(model.values())
         assert unacked.oldest() is next(iter(model.values()), None)
-        for tag in {
-            0,
-            1,
-            self.last,
-            self.last + 1,
-            *(near for t in (*tags[:2], *tags[-2:]) for near in (t - 1, t, t + 1)),
-        }:
+        ends = (*tags[:2], *tags[-2:])
+        for tag in {0, 1, self.last, self.last + 1, *(near for end in ends for near in (end - 1, end, end + 1))}:
             assert unacked.contains(tag) == (tag in model)
-            later = [(t, entry) for t, entry in model.items() if t > tag]
-            assert unacked.behind(tag, 3) == later[:3] and unacked.behind(tag, self.last + 1) == later
-        assert len(unacked.copied()) <= 4 * len(model) + 1100  # a slow job does not keep room for all that came later
+            assert unacked.behind(tag, 3) == [(t, model[t]) for t in tags[bisect_right(tags, tag) :][:3]]
+        assert [tag for tag, _ in unacked.behind(0, self.last)] == tags
+        assert self.room() <= 8 * len(model) + 2200, "a slow job keeps room for all that came behind it"
+
+    def room(self) -> int:
+        return len(self.unacked._slots) + len(self.unacked._tags)
+
+    def is_list(self) -> bool:
+        return self.unacked._sparse is None
 
 
 def a_tag(beside: Beside, chance: random.Random) -> int:
@@ -120,11 +122,99 @@ def test_outstanding_deliveries_are_what_a_plain_dictionary_says(queue: Queue, s
         elif what == "take":
             beside.take(*(a_tag(beside, chance) for _ in range(chance.choice([1, 5, 600]))))
         elif what == "up to":
-            beside.take_up_to(a_tag(beside, chance))
+            beside.take_up_to(chance.choice([0, a_tag(beside, chance), a_tag(beside, chance)]))
         elif what == "aside":
-            beside.put_aside(a_tag(beside, chance))
+            beside.put_aside(chance.choice([0, a_tag(beside, chance), a_tag(beside, chance)]))
         elif what == "one aside":
             beside.put_aside_one(a_tag(beside, chance))
         else:
             beside.put_back()
         beside.look()
+
+
+# -- what it takes -------------------------------------------------------------------------------------------------
+
+
+def test_deliveries_that_follow_one_another_are_kept_in_a_list(queue: Queue) -> None:
+    beside = Beside(queue)
+    for _ in range(1000):
+        beside.add()
+        assert beside.is_list()
+    beside.add(gap=300)  # few places stay empty beside so many
+    assert beside.is_list()
+    beside.take_up_to(0)
+    assert beside.room() == 0
+    beside.add(gap=5000)
+    assert beside.is_list() and beside.room() == 1
+    beside.take(beside.last)
+    assert beside.room() == 0
+    beside.look()
+
+
+def test_a_few_that_are_settled_out_of_order_leave_the_list_a_list(queue: Queue) -> None:
+    beside = Beside(queue)
+    beside.add(2000)
+    for tag in (7, 1500, 1999):
+        beside.take(tag)
+        assert beside.is_list()
+    beside.take_up_to(20)
+    beside.put_aside_one(1000)
+    beside.put_back()
+    assert beside.is_list()
+    beside.look()
+
+
+@pytest.mark.parametrize("settled", ["one by one", "at once", "in a transaction"])
+def test_deliveries_far_apart_are_kept_in_a_dictionary_until_all_are_settled(queue: Queue, settled: str) -> None:
+    beside = Beside(queue)
+    beside.add()
+    for _ in range(10):
+        beside.add(gap=100)
+    assert not beside.is_list()
+    if settled == "one by one":
+        beside.take(*beside.model)
+    elif settled == "at once":
+        beside.take_up_to(0)
+    else:
+        beside.put_aside(0)
+    assert beside.is_list() and beside.room() == 0
+    beside.add(3)
+    assert beside.is_list() and beside.room() == 3
+    beside.look()
+
+
+def test_a_slow_job_does_not_keep_room_for_all_that_came_behind_it(queue: Queue) -> None:
+    beside = Beside(queue)
+    beside.add(5000)
+    beside.take(*range(2, 5000))  # the first and the last are left
+    assert not beside.is_list() and beside.room() < 2500
+    beside.look()
+
+
+@pytest.mark.parametrize("many", [1, 2, 700])
+def test_room_is_given_back_while_deliveries_come_and_go(queue: Queue, many: int) -> None:
+    beside = Beside(queue)
+    beside.add(20)
+    most = 0
+    for _ in range(4000 // many):
+        beside.add(many)
+        oldest = next(iter(beside.model))
+        if many == 1:
+            beside.take(oldest)
+        else:
+            beside.take_up_to(oldest + many - 1)
+        most = max(most, beside.room())
+        assert len(beside.unacked.copied()) == 20  # nothing that is settled is looked at again
+    assert most < 2 * (600 + many + 20) and beside.is_list()
+    beside.look()
+
+
+def test_settled_deliveries_of_a_dictionary_are_forgotten(queue: Queue) -> None:
+    beside = Beside(queue)
+    beside.add()
+    beside.add(gap=5000)
+    for _ in range(4000):
+        beside.add()
+        beside.take(list(beside.model)[1])
+        assert beside.room() < 1100
+    beside.look()

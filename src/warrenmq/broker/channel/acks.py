@@ -95,9 +95,7 @@ class Unacked:
         if index == self._head:
             self._head += 1
             if self.count == 0:
-                slots.clear()
-                self._base = tag + 1
-                self._head = 0
+                slots.clear()  # where they begin is said by the next one
             elif self._head > 512 and self._head * 2 > len(slots):
                 del slots[: self._head]
                 self._base += self._head

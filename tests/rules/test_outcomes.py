@@ -1,0 +1,301 @@
+"""What becomes of a publish on every way it can take: when it is confirmed, what is counted, and what it uses up."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from warrenmq.broker.extensions.interceptor import amended, load_interceptors
+from warrenmq.broker.publish.publishing import Publishing
+from warrenmq.broker.records import BasicMessage
+from warrenmq.testing.core import Core
+from warrenmq.testing.core_client import CoreClient
+from warrenmq.testing.faults import FaultyDisk
+from warrenmq.wire.fields import from_python
+
+pytestmark = pytest.mark.pure
+
+
+@pytest.fixture
+def disk() -> FaultyDisk:
+    return FaultyDisk()
+
+
+@pytest.fixture
+def core(tmp_path: Path, disk: FaultyDisk) -> Core:
+    """Its commits end when the test says so."""
+    return Core(tmp_path, files=disk, held=True)
+
+
+@pytest.fixture
+def client(core: Core) -> CoreClient:
+    """Its messages are persistent. There are durable queues a and b and one in memory, bound to amq.fanout; and a
+    delayed exchange, bound to it too, that has queue a behind it."""
+    client = core.client(persistent=True)
+    for queue in ("a", "b", "memory"):
+        client.declare(queue, durable=queue != "memory")
+        client.send("queue.bind", queue=queue, exchange="amq.fanout")
+    delayed(client, "later", durable=True)
+    core.commit()
+    client.take()
+    return client
+
+
+def delayed(client: CoreClient, name: str, durable: bool) -> None:
+    client.send(
+        "exchange.declare",
+        exchange=name,
+        type="x-delayed-message",
+        durable=durable,
+        arguments={"x-delayed-type": "fanout"},
+    )
+    client.send("queue.bind", queue="a", exchange=name)
+
+
+def after(milliseconds: int, **more: object) -> dict[str, Any]:
+    """Properties."""
+    return {"headers": from_python({"x-delay": milliseconds, **more})}
+
+
+def confirming(client: CoreClient) -> CoreClient:
+    client.send("confirm.select")
+    client.take()
+    return client
+
+
+def publishing(client: CoreClient) -> Publishing:
+    return client.connection.channels[1].publishing
+
+
+# -- counted -------------------------------------------------------------------------------------------------------
+
+
+def test_a_channel_counts_its_publishes_once_whatever_became_of_them(core: Core, client: CoreClient) -> None:
+    counts = publishing(client)
+    client.publish("", "memory", b"x")
+    client.publish("later", "", b"x", **after(1000))
+    client.publish("later", "", b"x", **after(1000, note="a header that others look at"), priority=1)
+    assert (counts.published, counts.returned, counts.dropped, core.broker.services.unroutable) == (3, 0, 0, 0)
+    client.publish("", "nowhere", b"x")
+    client.publish("", "nowhere", b"x")
+    client.publish("", "nowhere", b"x", mandatory=True)
+    assert (counts.published, counts.returned, counts.dropped, core.broker.services.unroutable) == (6, 1, 2, 3)
+
+
+# -- delayed -------------------------------------------------------------------------------------------------------
+
+
+def test_a_delayed_message_that_is_kept_in_memory_is_confirmed_at_once(core: Core, client: CoreClient) -> None:
+    delayed(client, "brief", durable=False)
+    core.commit()
+    confirming(client)
+    client.publish("brief", "", b"x", **after(1000))
+    assert client.story() == ["ack 1"]
+
+
+@pytest.mark.parametrize("more", [{}, {"priority": 1}], ids=["alone", "with a priority"])
+def test_a_delayed_message_is_confirmed_when_the_disk_has_it(
+    core: Core, client: CoreClient, more: dict[str, Any]
+) -> None:
+    confirming(client)
+    client.publish("later", "", b"x", **after(1000), **more)
+    assert client.story() == []
+    core.commit()
+    assert client.story() == ["ack 1"] and core.ready("a") == 0
+    core.advance(1000)
+    assert core.ready("a") == 1
+
+
+def test_a_delay_of_nothing_is_none(core: Core, client: CoreClient) -> None:
+    client.publish("later", "", b"x", **after(0))
+    assert core.ready("a") == 1
+
+
+def test_a_message_that_a_queue_has_and_that_also_waits_is_confirmed_when_the_disk_has_both(
+    core: Core, client: CoreClient
+) -> None:
+    for exchange in ("later", "amq.direct"):
+        client.send("exchange.bind", destination=exchange, source="amq.topic", routing_key="k")
+    client.send("queue.bind", queue="memory", exchange="amq.direct", routing_key="k")
+    core.commit()
+    confirming(client)
+    client.publish("amq.topic", "k", b"x", **after(1000))
+    assert core.ready("memory") == 1 and client.story() == []
+    core.commit()
+    assert client.story() == ["ack 1"]
+
+
+def test_a_message_that_is_in_a_queue_and_waits_is_there_twice_also_after_a_restart(
+    core: Core, client: CoreClient
+) -> None:
+    client.send("exchange.bind", destination="later", source="amq.fanout")
+    core.commit()
+    client.publish("amq.fanout", "", b"x", **after(1000))
+    core.commit()
+    assert (core.ready("a"), core.ready("b")) == (1, 1)
+    core.restart(clean=False)
+    core.commit()
+    assert (core.ready("a"), core.ready("b")) == (1, 1)
+    core.advance(1000)
+    assert (core.ready("a"), core.ready("b")) == (2, 1)
+
+
+# -- credit --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("way", ["queue", "delayed", "transient"])
+def test_a_publisher_of_what_is_on_its_way_to_the_disk_is_not_read_until_it_is_there(
+    core: Core, client: CoreClient, way: str
+) -> None:
+    confirming(client)
+    sent = 0
+    while client.reading and sent < 100:
+        sent += 1
+        if way == "delayed":
+            client.publish("later", "", bytes(100_000), **after(1000))
+        else:
+            client.publish("", "a", bytes(100_000), delivery_mode=1 if way == "transient" else 2)
+    assert (sent < 100) == (way != "transient")
+    core.commit()
+    assert client.reading
+
+
+# -- mandatory -----------------------------------------------------------------------------------------------------
+
+
+def fail(core: Core, *queues: str) -> None:
+    for queue in queues:
+        core.broker.fail_queue(core.queue(queue))
+    core.turn()
+
+
+def test_a_mandatory_message_that_a_queue_in_memory_has_is_not_returned_whatever_fails(
+    core: Core, client: CoreClient
+) -> None:
+    confirming(client)
+    client.publish("amq.fanout", "", b"x", mandatory=True)
+    fail(core, "a", "b", "memory")
+    assert client.story() == ["nack 1+"]
+
+
+def test_a_mandatory_message_that_the_disk_has_is_not_returned_when_its_queue_fails_later(
+    core: Core, client: CoreClient
+) -> None:
+    confirming(client)
+    client.publish("", "a", b"x", mandatory=True)
+    core.commit()
+    client.publish("", "b", b"waits")
+    client.take()
+    fail(core, "a")
+    assert client.story() == []
+
+
+def test_mandatory_publishes_before_confirm_select_are_returned_and_not_nacked_when_their_queue_fails(
+    core: Core, client: CoreClient
+) -> None:
+    client.publish("", "a", b"1", mandatory=True)
+    client.publish("", "a", b"2", mandatory=True)
+    confirming(client)
+    client.publish("", "b", b"3")
+    fail(core, "a")
+    assert client.story() == ["return 312 1", "return 312 2"]
+    fail(core, "b")
+    assert client.story() == ["nack 1+"]
+
+
+@pytest.mark.parametrize("mode", ["before confirm.select", "no confirms"])
+def test_mandatory_publishes_that_are_not_confirmed_are_returned_and_not_nacked_when_the_disk_fails(
+    core: Core, client: CoreClient, disk: FaultyDisk, mode: str
+) -> None:
+    client.publish("", "a", b"1", mandatory=True)
+    if mode != "no confirms":
+        client.send("confirm.select")
+    client.take()
+    disk.fail()
+    core.commit()
+    assert [word for word in client.story() if word != "connection.blocked"] == ["return 312 1"]
+
+
+# -- a queue that is lost ------------------------------------------------------------------------------------------
+
+
+def test_a_message_for_two_queues_of_which_one_fails_is_nacked_at_once(core: Core, client: CoreClient) -> None:
+    client.send("queue.unbind", queue="memory", exchange="amq.fanout")
+    confirming(client)
+    client.publish("amq.fanout", "", b"x")
+    fail(core, "a")
+    assert client.story() == ["nack 1+"]
+    core.commit()
+    assert client.story() == []
+
+
+def test_every_message_that_waits_for_a_lost_queue_is_settled(core: Core, client: CoreClient) -> None:
+    confirming(client)
+    client.feed(b"".join(client.published("", "a", b"x") for _ in range(4)))
+    core.client().send("queue.delete", queue="a")
+    assert client.story() == ["ack 4+"]
+    client.feed(b"".join(client.published("", "b", b"x") for _ in range(4)))
+    fail(core, "b")
+    assert client.story() == ["nack 8+"]
+
+
+# -- properties ----------------------------------------------------------------------------------------------------
+
+
+def test_a_priority_of_1_is_more_than_none(core: Core, client: CoreClient) -> None:
+    client.declare("p", arguments={"x-max-priority": 2})
+    for priority, body in enumerate(["none", "one", "two"]):
+        client.fill("p", body, priority=priority)
+        core.commit()
+    client.consume("p", no_ack=True)
+    core.commit()
+    assert client.delivered() == ["two", "one", "none"]
+
+
+@pytest.mark.parametrize("way", ["plain", "general", "delayed"])
+def test_every_message_has_an_id_of_its_own(core: Core, client: CoreClient, way: str) -> None:
+    more: dict[str, Any] = {"priority": 1} if way == "general" else {}
+    for _ in range(3):
+        if way == "delayed":
+            client.publish("later", "", b"x", **after(1000))
+        else:
+            client.publish("", "a", b"x", **more)
+    core.commit()
+    core.advance(1000)
+    client.consume("a")
+    core.commit()
+    outstanding = client.connection.channels[1].outstanding.unacked.tagged()
+    ids = {int(entry.message.id) for _, entry in outstanding}
+    assert len(ids) == 3 and 0 not in ids
+
+
+class Renames:
+    """Another routing key, for a message that asks for it; the others are left as they are."""
+
+    name = "renames"
+
+    def amend(self, message: BasicMessage) -> BasicMessage:
+        properties = message.content.properties
+        if not properties.app_id:
+            return message
+        return amended(message, properties.copy(), [properties.app_id])
+
+
+renames = Renames()
+
+
+def test_an_amended_message_goes_where_it_says_now_and_keeps_its_priority_and_its_expiration(tmp_path: Path) -> None:
+    core = Core(tmp_path)
+    core.broker.interceptors = load_interceptors([f"{__name__}:renames"], "node", core.clock)
+    client = core.client()
+    for queue in ("p", "q"):
+        client.call("queue.declare", queue=queue, arguments={"x-max-priority": 2})
+    client.fill("q", "low", priority=1)
+    client.fill("p", "brief", app_id="q", priority=1, expiration="1000")
+    client.fill("p", "high", app_id="q", priority=2)
+    client.fill("p", "stays", priority=2)
+    assert (core.ready("p"), core.ready("q")) == (1, 3)
+    core.advance(2000)
+    assert client.drain("q") == ["high", "low"] and client.drain("p") == ["stays"]
