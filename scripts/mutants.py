@@ -48,7 +48,7 @@ MODULES = [
     *(f"warrenmq.broker.channel.{name}" for name in ACKS),
 ]
 #: The others do not come through these modules.
-FOLDERS = "access broker delay docs exchange faults fuzz limits policy rules testing".split()
+FOLDERS = "access broker delay docs exchange faults fuzz journal limits policy rules testing".split()
 TESTS = [f"tests/{name}" for name in FOLDERS]
 LEFT_OUT = [part for name in ("cacheprovider", "xdist", "timeout", "schemathesis") for part in ("-p", f"no:{name}")]
 OPTIONS = ["-q", "-m", "pure and not soak", "--tb", "native", *LEFT_OUT]

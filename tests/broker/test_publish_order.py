@@ -17,6 +17,8 @@ from warrenmq.wire.content import Properties
 from warrenmq.wire.fields import Field
 
 # In order: the fault, what it does to the publish, and the words by which its refusal is known.
+pytestmark = pytest.mark.pure
+
 FAULTS: list[tuple[str, dict[str, object], str]] = [
     ("immediate", {"immediate": True}, "immediate=true"),
     ("size", {"body": b"x" * 101}, "message size 101 is larger than configured max size 100"),
@@ -31,13 +33,19 @@ FAULTS: list[tuple[str, dict[str, object], str]] = [
     ("delivery mode", {"delivery_mode": 9}, "delivery_mode_unknown"),
     ("receipt", {"x-receipt": ""}, "invalid x-receipt ''"),
 ]
+HEADERS = ("CC", "x-receipt", "x-delay")
 PROPERTIES = ("reply_to", "user_id", "expiration", "delivery_mode")
 
 
 @pytest.fixture
-def eve(tmp_path: Path) -> CoreClient:
+def core(tmp_path: Path) -> Core:
     core = Core(tmp_path)
     core.broker.services.limits.max_message_size = 100
+    return core
+
+
+@pytest.fixture
+def eve(core: Core) -> CoreClient:
     admin = core.client()
     admin.call("exchange.declare", exchange="internal", type="fanout", internal=True)
     admin.call("exchange.declare", exchange="topics", type="topic")
@@ -56,7 +64,7 @@ def publish(client: CoreClient, *faults: dict[str, object]) -> str:
     properties = Properties()
     for name in PROPERTIES:
         setattr(properties, name, wanted.get(name))
-    properties.headers = {name: Field("S", str(wanted[name])) for name in ("CC", "x-receipt") if name in wanted}
+    properties.headers = {name: Field("S", str(wanted[name])) for name in HEADERS if name in wanted}
     client.take()
     body = wanted["body"]
     assert isinstance(body, bytes)
@@ -98,6 +106,34 @@ def test_of_two_faults_the_earlier_stage_speaks(eve: CoreClient, first: int, sec
     assert FAULTS[first][2] in publish(eve, FAULTS[first][1], FAULTS[second][1])
 
 
+@pytest.mark.parametrize("mode", [0, 1, 2, 3, 255])
+def test_a_delivery_mode_is_1_or_2(eve: CoreClient, mode: int) -> None:
+    refused = f"PRECONDITION_FAILED - invalid message: {{delivery_mode_unknown,{mode}}}"
+    assert publish(eve, {"delivery_mode": mode}) == ("" if mode in (1, 2) else refused)
+
+
+def test_a_user_id_is_ones_own_unless_one_may_be_anybody(core: Core, eve: CoreClient) -> None:
+    assert publish(eve, {"user_id": "eve"}) == ""
+    assert "user_id property set to 'adam' but authenticated user was 'eve'" in publish(eve, {"user_id": "adam"})
+    access = core.broker.registry.access
+    access.add_user("ann", "ann", ["impersonator"])
+    access.set_permissions("ann", "/", ".*", ".*", ".*")
+    ann = core.client("ann", "ann")
+    assert publish(ann, {"user_id": "ann"}) == "" and publish(ann, {"user_id": "adam"}) == ""
+
+
+def test_a_topic_permission_is_of_topic_exchanges_alone(eve: CoreClient) -> None:
+    assert publish(eve, {"exchange": "amq.direct", "routing_key": "secret"}) == ""
+
+
+@pytest.mark.parametrize("stage", ["user-id", "expiration", "delivery mode"])
+def test_a_message_with_a_delay_passes_the_other_stages_too(core: Core, eve: CoreClient, stage: str) -> None:
+    arguments = {"x-delayed-type": "fanout"}
+    core.client().call("exchange.declare", exchange="later", type="x-delayed-message", arguments=arguments)
+    _, wanted, words = next(each for each in FAULTS if each[0] == stage)
+    assert words in publish(eve, wanted, {"exchange": "later", "x-delay": "1000"})
+
+
 def test_every_stage_that_refuses_has_its_fault_here() -> None:
     assert [name for name, _, _ in FAULTS] == [stage.name for stage in STAGES if stage.code]
 
@@ -114,7 +150,6 @@ class Watching:
         return message
 
 
-@pytest.mark.pure
 @pytest.mark.uncompiled
 def test_a_message_takes_the_stages_in_the_order_of_the_list(tmp_path: Path) -> None:
     core = Core(tmp_path)
