@@ -213,4 +213,4 @@ def dead_message(services: Services, queue: Queue, message: Message, reason: str
         death["original-expiration"] = Field("S", properties.expiration)
     properties.expiration = None
     key = queue.settings.dead_letter_routing_key
-    return as_dead_letter(message, properties, exchange, key, death, services.ids.message())
+    return as_dead_letter(message, properties, exchange, key, death)

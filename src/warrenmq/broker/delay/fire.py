@@ -166,8 +166,7 @@ class Firing:
         other = arguments.get("x-dead-letter-routing-key")
         routing_key = other.value if other is not None and isinstance(other.value, str) else None
         death = death_of(message.origin, "", reason, services.turn.now)  # it never was in a queue
-        id = services.ids.message()
-        dead = as_dead_letter(message, content.properties.copy(), target.name.name, routing_key, death, id)
+        dead = as_dead_letter(message, content.properties.copy(), target.name.name, routing_key, death)
         routed = walk(target, dead.basic_message(vhost.name), vhost.exchanges, vhost.queues, True, services.turn.now)
         move(services, dead, queues_of(routed), 0, DEAD_LETTER, self.body_of(schedule, key, dead))
 

@@ -31,10 +31,10 @@ def death_of(origin: Origin, queue: str, reason: str, now: i64) -> Table:
 
 
 def as_dead_letter(
-    message: Message, properties: Properties, exchange: str, routing_key: str | None, death: Table, id: i64
+    message: Message, properties: Properties, exchange: str, routing_key: str | None, death: Table
 ) -> Message:
-    """The message as a dead letter for that exchange, with one more death. A routing key of its own replaces all that
-    it was published with, and ``CC`` with them. ``properties`` are changed."""
+    """The message as a dead letter for that exchange, with one more death and the id that it had. A routing key of its
+    own replaces all that it was published with, and ``CC`` with them. ``properties`` are changed."""
     headers: Table = dict(properties.headers) if properties.headers is not None else {}
     origin = message.origin
     to = Origin(exchange, origin.routing_keys, origin.bcc)
@@ -46,7 +46,7 @@ def as_dead_letter(
     header = encode_header(properties, message.size)
     # not as it is logged: what is read from a quorum queue is logged whatever it is
     persistent = properties.delivery_mode == 2
-    dead = message_from(to, id, header, message.pieces(), message.size, persistent)
+    dead = message_from(to, message.id, header, message.pieces(), message.size, persistent)
     dead.absent = message.absent
     dead.priority = message.priority
     dead.moved = True

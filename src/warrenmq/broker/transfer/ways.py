@@ -131,9 +131,8 @@ class BackToExchange(Ways):
         headers[REDRIVEN] = Field("l", times + 1)
         properties.headers = headers
         header = encode_header(properties, message.size)
-        ids = self._services.ids
         persistent = properties.delivery_mode == 2
-        again = message_from(Origin(name, keys), ids.message(), header, message.pieces(), message.size, persistent)
+        again = message_from(Origin(name, keys), message.id, header, message.pieces(), message.size, persistent)
         again.expiration = message.expiration
         again.priority = message.priority
         again.moved = True
