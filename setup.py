@@ -27,7 +27,10 @@ SOURCE = HERE / "src"
 COMPILED = ("wire", "broker", "log", "client", "journal")
 """The packages below `warrenmq` that are compiled: what runs per message."""
 
-PLAIN_JOURNAL = ("__main__", "files", "hashes", "index", "parquet", "process", "retention", "writer")
+PLAIN_JOURNAL = (
+    *("__main__", "asking", "files", "hashes", "index", "life", "lookup"),
+    *("parquet", "process", "question", "retention", "shelf", "writer"),
+)
 LEFT_OUT: frozenset[str] = frozenset(f"warrenmq.journal.{name}" for name in PLAIN_JOURNAL)  # nothing runs per event
 """Modules of these packages that stay plain Python, each with its reason."""
 

@@ -39,7 +39,6 @@ ALLOWED = (
     ("wire/frames.py", "property buffered", "what tests of bounded memory ask"),
     ("broker/access/patterns.py", "* remember*", "what tests of bounded memory ask"),
     ("log/maintenance.py", "attribute compactions", "what tests of the space taken ask"),
-    ("journal/index.py", "*", "the half of the index that finds; the lookup comes next"),
     ("log/*.py", "method disk_bytes", "what tests of the space taken ask"),
     ("broker/*.py", "attribute messages_unroutable", "a counter of the record that extensions see"),
     ("broker/publish/stages.py", "variable STAGES", "the order, as data: documentation and tests read it"),

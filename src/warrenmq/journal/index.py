@@ -90,11 +90,11 @@ def write_index(path: Path, table: pa.Table, headers: Sequence[str]) -> None:
         "headers": list(headers),
         "gaps": _gaps(table),
     }
-    places: dict[str, dict[str, list[Any]]] = {}
+    places: dict[str, dict[str, Any]] = {}
     octets = bytearray()
     for name, parts in sections.items():
         parts |= _pages(parts)
-        places[name] = {}
+        places[name] = {"check": _check_of(parts)}
         for part, values in parts.items():
             octets += bytes(-len(octets) % ALIGNED)
             places[name][part] = [values.dtype.str, len(octets), len(values)]
@@ -198,6 +198,11 @@ def _pages(parts: dict[str, Any]) -> dict[str, Any]:
     return {"pages": values[::PAGE].copy(), "sums": numpy.array(sums, "<u4")}
 
 
+def _check_of(parts: dict[str, Any]) -> int:
+    """Of what the pages are found and checked by."""
+    return zlib.crc32(parts["sums"].tobytes(), zlib.crc32(parts["pages"].tobytes()))
+
+
 def _sum(parts: dict[str, Any], start: int) -> int:
     total = 0
     for name in ("values", "counts", "blocks"):
@@ -245,11 +250,14 @@ class Index:
         self.gaps: list[list[int]] = head["gaps"]
         try:
             self._sections = {
-                name: {part: self._part(fixed + length, *place) for part, place in parts.items()}
+                name: {part: self._part(fixed + length, *place) for part, place in parts.items() if part != "check"}
                 for name, parts in head["sections"].items()
             }
         except ValueError:
             raise IndexDamaged(f"{path} was cut off") from None
+        for name, parts in self._sections.items():
+            if _check_of(parts) != head["sections"][name]["check"]:
+                raise IndexDamaged(f"{path}: the pages of the {name} do not check")
         self._checked: set[tuple[str, int]] = set()
 
     def _part(self, start: int, kind: str, at: int, count: int) -> Any:

@@ -1,0 +1,167 @@
+"""`warren where`: what became of a message, as a timeline, from the files of a journal.
+
+Duty: arguments, printing. Finding is `warrenmq.journal.lookup`'s, which needs pyarrow.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Annotated, Any, NoReturn
+
+import typer
+
+from warrenmq.cli._units import milliseconds
+
+Part = dict[str, Any]
+
+
+def register(app: typer.Typer) -> None:
+    app.command("where")(where)
+
+
+def where(
+    id: Annotated[
+        str | None, typer.Argument(help="The broker's id of it, its message_id or its correlation_id.")
+    ] = None,
+    journal: Annotated[Path | None, typer.Option("--journal", help="The folder with the journal's files.")] = None,
+    message_id: Annotated[str | None, typer.Option("--message-id", help="By this property.")] = None,
+    correlation_id: Annotated[str | None, typer.Option("--correlation-id", help="By this property.")] = None,
+    header: Annotated[str | None, typer.Option("--header", "-H", help="By a header: name=value.")] = None,
+    queue: Annotated[str | None, typer.Option("--queue", help="Only what was in this queue; alone: all of it.")] = None,
+    vhost: Annotated[str | None, typer.Option("--vhost", "-p", help="Only of this virtual host.")] = None,
+    state: Annotated[str | None, typer.Option("--state", help="Only what is waiting, held or gone.")] = None,
+    since: Annotated[str | None, typer.Option("--since", help="Published since: 2026-05-01T12:00, or 2h ago.")] = None,
+    until: Annotated[str | None, typer.Option("--until", help="Published until then.")] = None,
+    limit: Annotated[
+        int, typer.Option("--limit", "-n", min=1, help="At most so many messages, the newest first.")
+    ] = 10,
+    as_json: Annotated[bool, typer.Option("--json", help="A JSON object a line for each message.")] = False,
+) -> None:
+    """Tell what became of a message: every event of its life with its cause, and where it is now."""
+    question: Part = {"any": id, "message_id": message_id, "correlation_id": correlation_id}
+    question |= {"queue": queue, "vhost": vhost, "state": state, "limit": limit}
+    if header is not None:
+        name, equals, value = header.partition("=")
+        if not equals or not name:
+            stop(f"--header {header!r}: a header is name=value")
+        question |= {"header": name, "value": value}
+    for option, text in (("since", since), ("until", until)):
+        if text is not None:
+            question[option] = microseconds(option, text)
+    question = {name: value for name, value in question.items() if value is not None}
+    if journal is None:
+        stop("--journal FOLDER says where the journal's files are")
+    found = show(of_folder(journal, question), as_json)
+    if not found:
+        raise typer.Exit(1)
+
+
+def stop(reason: str) -> NoReturn:
+    typer.echo(f"warren where: {reason}", err=True)
+    raise typer.Exit(2)
+
+
+def microseconds(option: str, text: str) -> int:
+    """A time, or how long ago; without a zone it is local."""
+    try:
+        return int(datetime.fromisoformat(text).timestamp() * 1_000_000)
+    except ValueError:
+        pass
+    try:
+        return int(time.time() * 1_000_000) - milliseconds(text) * 1000
+    except ValueError:
+        stop(f"--{option}: '{text}' is neither a time such as 2026-05-01T12:00 nor a time span such as 90s, 5m, 2h, 1d")
+
+
+def of_folder(folder: Path, question: Part) -> Iterator[Part]:
+    """Without a broker: what the files tell."""
+    if find_spec("pyarrow") is None:
+        stop('this needs pyarrow: pip install "warrenmq[journal]"')
+    from warrenmq.journal.lookup import answer
+    from warrenmq.journal.question import QuestionError
+
+    try:
+        yield from answer(folder, question)
+    except QuestionError as error:
+        stop(str(error))
+    except OSError as failed:
+        stop(f"{failed.filename or folder}: {failed.strerror or failed}")
+
+
+# -- printing
+
+
+def show(parts: Iterator[Part], as_json: bool) -> int:
+    """Each message as it is found; says how many there were."""
+    found = 0
+    for part in parts:
+        if "progress" in part:
+            _progress(part["progress"])
+        elif "life" in part:
+            _progress(None)
+            found += 1
+            if as_json:
+                print(json.dumps(part["life"], ensure_ascii=False))
+            else:
+                _show_life(part["life"], found)
+        elif "looked" in part:
+            _progress(None)
+            if not found:
+                _say_nothing(part["looked"])
+            elif not as_json and "known_until" in part["looked"]:
+                typer.echo(f"The journal tells what happened until {_when(part['looked']['known_until'])}.", err=True)
+    return found
+
+
+def _progress(progress: Part | None) -> None:
+    if not sys.stderr.isatty():
+        return
+    text = f"file {progress['files']} of {progress['of']} read" if progress else ""
+    print(f"\r\x1b[K{text}", end="", file=sys.stderr, flush=True)
+
+
+def _say_nothing(looked: Part) -> None:
+    if "known_from" not in looked:
+        typer.echo("No such message: the journal is empty.", err=True)
+        return
+    span = f"{_when(looked['known_from'])} to {_when(looked['known_until'])}"
+    typer.echo(f"No such message in the journal, which tells what happened from {span}.", err=True)
+
+
+def _show_life(life: Part, number: int) -> None:
+    if number > 1:
+        print()
+    names = [f"{name} {life[name]}" for name in ("message_id", "correlation_id") if life.get(name)]
+    print(
+        f"message {'without a known id' if life['id'] is None else life['id']}" + "".join(f", {one}" for one in names)
+    )
+    for event in life["events"]:
+        print(f"  {_when(event['time'])}  {event['says']}")
+    for gap in life["gaps"]:
+        span = f"{_when(gap['since'])} to {_when(gap['until'])}"
+        print(f"  not known: {gap['events']} events from {span} were not recorded")
+    for line in now_of(life):
+        print(f"  now: {line}")
+
+
+def now_of(life: Part) -> list[str]:
+    """Where it is, in words, a line for each queue that has it still; or that it is gone."""
+    said = []
+    for place in life["places"]:
+        if place["state"] == "waiting":
+            said.append(f"waiting in queue '{place['queue']}' since {_when(place['since'])}")
+        elif place["state"] == "held":
+            said.append(f"held by a consumer of queue '{place['queue']}' since {_when(place['since'])}")
+    if not said:
+        said.append(f"gone: {life['events'][-1]['says']}")
+    return said
+
+
+def _when(text: str) -> str:
+    return datetime.fromisoformat(text).astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S.%f")

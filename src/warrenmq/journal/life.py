@@ -1,0 +1,194 @@
+"""The life of a message: its events in order, in words, and where they leave it.
+
+Duty: from rows of the journal to what people and programs are told. Dead letters are records of their own with the id
+of the message that they were: all records of one id are one life. Not here: finding the rows (``lookup``), what the
+broker knows beyond them (``http/messages.py``).
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from typing import Any
+
+from warrenmq.wire.content import decode_properties
+from warrenmq.wire.fields import to_python
+from warrenmq.wire.replies import AmqpError
+
+Row = dict[str, Any]
+
+WAITING, HELD, GONE = "waiting", "held", "gone"
+STATES = (WAITING, HELD, GONE)
+
+BEGINS = ("published", "written")
+NO_ENDS = (*BEGINS, "enqueued", "delivered", "fetched", "requeued", "letter lost", "gap")
+
+# of what has one time, what came first: a message is published before it is delivered and leaves after that; what the
+# broker itself writes, a dead letter, it writes because something left
+_PUBLISHED, _ENQUEUED, _DELIVERED, _LEFT, _WRITTEN, _REENQUEUED, _LOST = range(7)
+_RANKS = {
+    "published": _PUBLISHED,
+    "enqueued": _ENQUEUED,
+    "delivered": _DELIVERED,
+    "fetched": _DELIVERED,
+    "written": _WRITTEN,
+    "letter lost": _LOST,
+}
+
+_NO_EXCHANGE = "the queue has no dead-letter exchange: it is gone"
+WORDS = {
+    "acked": "acknowledged by its consumer",
+    "auto_acked": "taken without acknowledgement",
+    "lease_settled": "acknowledged under a lease",
+    "expired_gone": f"expired; {_NO_EXCHANGE}",
+    "limit_gone": f"dropped, as the queue was over its length limit; {_NO_EXCHANGE}",
+    "rejected_gone": f"rejected without requeue; {_NO_EXCHANGE}",
+    "delivery_limit_gone": f"came back more often than the delivery limit allows; {_NO_EXCHANGE}",
+    "expired_dead_lettered": "expired, and dead-lettered",
+    "limit_dead_lettered": "dead-lettered, as the queue was over its length limit",
+    "rejected_dead_lettered": "rejected without requeue, and dead-lettered",
+    "delivery_limit_dead_lettered": "came back more often than the delivery limit allows, and dead-lettered",
+    "moved": "moved to another queue by an operator",
+    "purged": "purged by an operator or client",
+    "deleted": "deleted with its queue",
+    "queue deleted": "the queue was deleted, with all it held",
+    "withdrawn": "withdrawn: the disk could not take it, and its publisher was told",
+    "forgotten": "transient, and gone when the broker was stopped",
+    "damaged_dropped": "damaged on disk, and dropped by an operator",
+    "trimmed": "dropped by the stream's retention",
+    "fired": "due, and sent on by the delayed exchange",
+    "cancelled": "cancelled while it was delayed",
+    "undeliverable": "due, but no queue took it",
+    "letter lost": "the dead letter reached no queue: the exchange does not exist, or nothing is bound",
+    "requeued": "given back to the queue",
+}
+
+
+def life_of(rows: Iterable[Row], id: int | None, log: str) -> dict[str, object]:
+    """One message: what it was, its events, and where they leave it. Rows are the journal's, times in µs."""
+    ordered = in_order(list(rows))
+    first = next((row for row in ordered if row["event"] in BEGINS), ordered[0])
+    life: dict[str, object] = {"id": id, "log": log}
+    for name in ("vhost", "exchange", "routing_keys", "size", "message_id", "correlation_id", "user"):
+        if first.get(name) is not None:
+            life[name] = first[name]
+    properties = _properties(first.get("header"))
+    if properties:
+        life["properties"] = properties
+    if first.get("body") is not None:
+        life["payload"], life["payload_encoding"] = _payload(first["body"])
+    places = places_of(ordered)
+    life["events"] = [_event(row) for row in ordered]
+    life["places"] = places
+    life["state"] = state_of(places)
+    return life
+
+
+def state_of(places: Iterable[Row]) -> str:
+    """Of all its places the one where most is still to come."""
+    states = {place["state"] for place in places}
+    return next((state for state in (WAITING, HELD) if state in states), GONE)
+
+
+def in_order(rows: list[Row]) -> list[Row]:
+    """By time, and of what has one time what came first."""
+    begun = {(row["time"], row["message"]): row["event"] for row in rows if row["event"] in BEGINS}
+
+    def rank(row: Row) -> tuple[int, int, int]:
+        event = row["event"]
+        found = _RANKS.get(event, _LEFT)
+        if event == "enqueued" and begun.get((row["time"], row["message"])) != "published":
+            found = _REENQUEUED
+        return row["time"], found, row["message"] or 0
+
+    return sorted(rows, key=rank)
+
+
+def places_of(ordered: list[Row]) -> list[Row]:
+    """Every queue that each of its records was in, with what became of it there."""
+    found: dict[tuple[int, str, str], Row] = {}
+    for row in ordered:
+        event, queue = row["event"], row.get("queue")
+        if queue is None or event == "letter lost":
+            continue
+        key = (row["message"], row.get("vhost") or "", queue)
+        place = found.get(key)
+        if place is None:
+            place = found[key] = {"vhost": key[1], "queue": queue, "record": row["message"], "state": WAITING}
+        place["since"] = moment(row["time"])
+        if event in ("enqueued", "requeued"):
+            place["state"] = WAITING
+        elif event in ("delivered", "fetched"):
+            place["state"] = HELD
+        elif event not in NO_ENDS:
+            place["state"], place["cause"] = GONE, event
+        if row.get("position") is not None:
+            place["position"] = row["position"]
+    return list(found.values())
+
+
+def _event(row: Row) -> dict[str, object]:
+    shown: dict[str, object] = {"time": moment(row["time"]), "event": row["event"], "says": words(row)}
+    for name, value in row.items():
+        if value is None or name in ("time", "event", "header", "body", "until"):
+            continue
+        shown["record" if name == "message" else name] = value
+    if row.get("until") is not None:
+        shown["until"] = moment(row["until"])
+    return shown
+
+
+def words(row: Row) -> str:
+    """What happened, for people."""
+    event = row["event"]
+    at = f" in queue '{row['queue']}'" if row.get("queue") is not None else ""
+    if event in BEGINS:
+        by = f"published by {row['user']}" if row.get("user") else "published"
+        if event == "written":
+            by = "written by the broker: a dead letter, a copy, or a message that was due"
+        keys = ", ".join(f"'{key}'" for key in row.get("routing_keys") or ())
+        exchange = f" to exchange '{row['exchange']}'" if row.get("exchange") else " to the default exchange"
+        return f"{by}{exchange} with key {keys}, {row.get('size', 0)} octets{_over(row)}"
+    if event == "enqueued":
+        return f"entered queue '{row.get('queue')}' at position {row.get('position')}"
+    if event in ("delivered", "fetched"):
+        consumer = f"delivered to consumer '{row.get('consumer')}'" if event == "delivered" else "fetched by basic.get"
+        again = ", redelivered" if row.get("redelivered") else ""
+        return f"{consumer} of {row.get('user')}{at}, delivery tag {row.get('tag')}{again}{_over(row)}"
+    said = WORDS.get(event, event)
+    reason = " ".join(str(row[name]) for name in ("code", "text") if row.get(name) is not None)
+    return f"{at.removeprefix(' ')}{': ' if at else ''}{said}" + (f": {reason}" if reason else "")
+
+
+def _over(row: Row) -> str:
+    return f", over {row['connection']} ({row.get('channel')})" if row.get("connection") else ""
+
+
+def moment(time: int) -> str:
+    """µs since 1970 as people write it."""
+    return datetime.fromtimestamp(time / 1_000_000, UTC).isoformat(timespec="microseconds")
+
+
+def _properties(header: bytes | None) -> dict[str, object]:
+    if not header:
+        return {}
+    try:
+        properties = decode_properties(header)
+    except AmqpError:
+        return {}
+    shown = {name: _printable(value) for name, value in properties.present().items()}
+    if properties.headers is not None:
+        shown["headers"] = to_python(properties.headers)
+    return shown
+
+
+def _printable(value: object) -> object:
+    return value.encode("utf-8", "surrogateescape").decode("utf-8", "replace") if isinstance(value, str) else value
+
+
+def _payload(body: bytes) -> tuple[str, str]:
+    try:
+        return body.decode("utf-8"), "string"
+    except UnicodeDecodeError:
+        return base64.b64encode(body).decode("ascii"), "base64"

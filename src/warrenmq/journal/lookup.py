@@ -1,0 +1,308 @@
+"""What became of a message, looked up in the journal's files.
+
+Duty: from a question to lives, the newest first, without reading what the indexes rule out: they say in which row
+groups a message may be, and only those are read. A file without an index is read through, and so are all for a header
+that is not in it; meanwhile the answer tells how far it is. Not here: the files (``shelf``), what is told of a message
+(``life``).
+
+An answer is parts: ``{"progress": …}`` now and then, ``{"life": …}`` for each message, at last ``{"looked": …}``: how
+much was read, and from when to when the journal knows anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from warrenmq.journal.headers import named_headers
+from warrenmq.journal.index import DELETED, MASK, Index, deleted_key, header_key, key_of
+from warrenmq.journal.life import GONE, in_order, life_of, moment, places_of
+from warrenmq.journal.question import Question, question_of
+from warrenmq.journal.shelf import JournalFile, Row, Shelf
+
+TOGETHER = 32  # lives that are read together, as they may share row groups
+RELISTS = 3  # times that files were joined or removed while they were looked at
+
+Found = tuple[int, int, int | None]  # time, record, id
+
+
+def answer(folder: Path, question: Mapping[str, object]) -> Iterator[dict[str, object]]:
+    """The parts of the answer; ``QuestionError`` when it cannot be answered."""
+    asked = question_of(question)
+    told: set[tuple[str, object]] = set()
+    for attempt in range(RELISTS + 1):
+        shelf = Shelf(folder)
+        try:
+            yield from Lookup(shelf, asked, told).parts()
+            return
+        except FileNotFoundError:  # what is told stays told
+            if attempt == RELISTS:
+                raise
+        finally:
+            shelf.close()
+
+
+class Lookup:
+    """One question on its way through the files. ``told``: log and id of those that were told already."""
+
+    def __init__(self, shelf: Shelf, question: Question, told: set[tuple[str, object]]) -> None:
+        self._shelf = shelf
+        self._reads = shelf.reads
+        self._question = question
+        self._told = told
+
+    def parts(self) -> Iterator[dict[str, object]]:
+        question = self._question
+        cursor = question.cursor()
+        logs = self._shelf.logs()
+        if cursor is not None:
+            logs = logs[logs.index(cursor[0]) :] if cursor[0] in logs else []
+        for log in logs:
+            before = cursor[1:] if cursor is not None and cursor[0] == log else None
+            found: Iterator[Found | dict[str, object]] = self._candidates(log, before)
+            while len(self._told) < question.limit:
+                some: list[Found] = []
+                for one in found:
+                    if isinstance(one, dict):
+                        yield one
+                        continue
+                    some.append(one)
+                    if len({self._name(each) for each in some}) >= min(TOGETHER, question.limit):
+                        break
+                if not some:
+                    break
+                yield from islice(self._lives(log, some, before), question.limit - len(self._told))
+        yield {"looked": self._reads.told() | self._span()}
+
+    def _span(self) -> dict[str, str]:
+        spans = [one.span(self._reads) for one in self._shelf.files]
+        if not spans:
+            return {}
+        return {
+            "known_from": moment(min(first for first, _ in spans)),
+            "known_until": moment(max(last for _, last in spans)),
+        }
+
+    @staticmethod
+    def _name(found: Found) -> object:
+        """A message without a known id goes by its record."""
+        return found[2] if found[2] is not None else ("record", found[1])
+
+    # -- which messages
+
+    def _candidates(self, log: str, before: tuple[int, int] | None) -> Iterator[Found | dict[str, object]]:
+        """Records that fit the question, the newest first, and between them how far the search is."""
+        files = self._shelf.of_log(log)
+        for number, file in enumerate(files):
+            first, last = file.span(self._reads)
+            if last < self._question.since or first > self._question.until or (before and first > before[0]):
+                continue
+            blocks = file.blocks(self._in_index, self._reads) if self._is_indexed(file) else None
+            if blocks is not None and not blocks:
+                continue
+            for group in reversed(file.groups(blocks, self._reads)):
+                found = [one for one in self._in_group(file, group) if before is None or one[:2] < before]
+                yield from reversed(found) if self._question.by_key else self._with_ids(log, found)
+            if blocks is None:
+                yield {"progress": {"files": number + 1, "of": len(files), "row_groups": self._reads.row_groups}}
+
+    def _is_indexed(self, file: JournalFile) -> bool:
+        question = self._question
+        if file.index is None or not question.by_key:
+            return False
+        return question.header is None or question.header in file.index.headers
+
+    def _in_index(self, index: Index) -> set[int]:
+        question = self._question
+        if question.header is not None:
+            return set(index.key(header_key(question.header, question.value or "")))
+        found = {block for name, value in question.texts() for block in index.key(key_of(name, value))}
+        number = question.number()
+        return found if number is None else found | set(index.id(number))
+
+    def _in_group(self, file: JournalFile, group: int) -> list[Found]:
+        """The records of a row group that fit, by time and record."""
+        question = self._question
+        if not question.by_key:
+            return self._in_queue(file, group)
+        columns = ["time", "message", "id", "message_id", "correlation_id"]
+        rows = file.read(group, [*columns, "header"] if question.header is not None else columns, self._reads)
+        if question.header is not None:
+            rows = rows.filter(rows.column("header").is_valid())
+            name, value = (text.encode("utf-8", "surrogateescape") for text in (question.header, question.value or ""))
+            headers = named_headers(rows.column("header").to_pylist(), [name])
+            rows = rows.take(pa.array([row for row, _, found in headers if found == value], pa.int64()))
+        else:
+            number = question.number()
+            fits = [pc.equal(rows.column(column), pa.scalar(value)) for column, value in question.texts()]
+            fits += [] if number is None else [pc.equal(rows.column("id"), number)]
+            mask = fits[0].fill_null(False)
+            for more in fits[1:]:
+                mask = pc.or_(mask, more.fill_null(False))
+            rows = rows.filter(mask)
+        return self._timely(rows.select(["time", "message", "id"]))
+
+    def _in_queue(self, file: JournalFile, group: int) -> list[Found]:
+        question = self._question
+        rows = file.read(group, ["time", "message", "vhost", "queue"], self._reads)
+        mask = pc.equal(rows.column("queue").cast(pa.string()), question.queue)
+        if question.vhost is not None:
+            mask = pc.and_(mask, pc.equal(rows.column("vhost").cast(pa.string()), question.vhost))
+        rows = rows.filter(pc.and_(mask.fill_null(False), rows.column("message").is_valid()))
+        return self._timely(rows.select(["time", "message"]))
+
+    def _with_ids(self, log: str, found: list[Found]) -> Iterator[Found]:
+        """The newest first, and of one record only the newest."""
+        newest = {record: time for time, record, _ in found}
+        latest = sorted(((time, record) for record, time in newest.items()), reverse=True)
+        for first in range(0, len(latest), TOGETHER):
+            some = latest[first : first + TOGETHER]
+            ids = self._ids(log, {record for _, record in some})
+            yield from ((time, record, ids.get(record)) for time, record in some)
+
+    def _timely(self, rows: pa.Table) -> list[Found]:
+        question = self._question
+        found: list[Found] = []
+        for row in _plain(rows):
+            if question.since <= row["time"] <= question.until and row["message"] is not None:
+                found.append((row["time"], row["message"], row.get("id")))
+        return sorted(found, key=lambda one: one[:2])
+
+    def _ids(self, log: str, records: set[int]) -> dict[int, int]:
+        """The ids of records: they stand where the record was written, in its own segment's files."""
+        found: dict[int, int] = {}
+        for file in self._shelf.of_log(log):
+            here = {record for record in records if record < 0 or record >> 32 == file.segment}
+            for row in self._rows_of(file, here, ["message", "id"]):
+                if row["id"] is not None:
+                    found[row["message"]] = row["id"]
+        return found
+
+    # -- what became of them
+
+    def _lives(self, log: str, found: list[Found], before: tuple[int, int] | None) -> Iterator[dict[str, object]]:
+        """Those of these that were not told yet, in this order."""
+        fresh = {self._name(one): one for one in reversed(found) if (log, self._name(one)) not in self._told}
+        order = [name for name in dict.fromkeys(self._name(one) for one in found) if name in fresh]
+        records = self._records(log, {name for name in order if isinstance(name, int)})
+        for name in order:
+            if not isinstance(name, int):
+                records[fresh[name][1]] = name
+        rows: dict[object, list[Row]] = {name: [] for name in order}
+        for file in self._shelf.of_log(log):
+            here = {record for record in records if record < 0 or record >> 32 <= file.segment}
+            for row in self._rows_of(file, here, None):
+                rows[records[row["message"]]].append(row)
+        self._add_deletions(log, rows)
+        gaps = [gap for file in self._shelf.of_log(log) for gap in file.gaps(self._reads)]
+        for name in order:
+            if not rows[name] or (before is not None and self._was_told(rows[name], before)):
+                continue
+            life = life_of(rows[name], name if isinstance(name, int) else None, log)
+            if not self._fits(life):
+                continue
+            self._told.add((log, name))
+            newest = max(one[:2] for one in found if self._name(one) == name)
+            life["cursor"] = f"{log}-{newest[0]}-{newest[1]:x}"
+            life["gaps"] = _overlapping(gaps, rows[name], life["state"] == GONE)
+            yield {"life": life}
+
+    def _was_told(self, rows: list[Row], before: tuple[int, int]) -> bool:
+        """On an earlier page, as it has a newer record, or was in the queue later, that fits the question too."""
+        question = self._question
+        for row in rows:
+            fits = row["id"] is not None if question.by_key else row["queue"] == question.queue
+            if fits and question.since <= row["time"] <= question.until and (row["time"], row["message"]) >= before:
+                return True
+        return False
+
+    def _fits(self, life: Mapping[str, Any]) -> bool:
+        question = self._question
+        if question.state is not None and life["state"] != question.state:
+            return False
+        if question.vhost is not None and all(row.get("vhost") != question.vhost for row in life["events"]):
+            return False
+        return question.queue is None or any(place["queue"] == question.queue for place in life["places"])
+
+    def _records(self, log: str, ids: set[int]) -> dict[int, object]:
+        """The records that have these ids: the message, its dead letters and copies."""
+        found: dict[int, object] = {}
+        if not ids:
+            return found
+        wanted = pa.array(sorted(ids), pa.int64())
+        for file in self._shelf.of_log(log):
+            blocks = file.blocks(lambda index: {block for id in ids for block in index.id(id)}, self._reads)
+            if blocks is not None and not blocks:
+                continue
+            for group in file.groups(blocks, self._reads):
+                rows = file.read(group, ["message", "id"], self._reads)
+                for row in rows.filter(pc.is_in(rows.column("id"), wanted)).to_pylist():
+                    found[row["message"]] = row["id"]
+        return found
+
+    def _rows_of(self, file: JournalFile, records: set[int], columns: list[str] | None) -> Iterator[Row]:
+        """What a file tells of these records."""
+        if not records:
+            return
+        blocks = file.blocks(lambda index: {block for one in records for block in index.message(one)}, self._reads)
+        if blocks is not None and not blocks:
+            return
+        wanted = pa.array(sorted(records), pa.int64())
+        for group in file.groups(blocks, self._reads):
+            mask = pc.is_in(file.read(group, ["message"], self._reads).column("message"), wanted)
+            if pc.any(mask).as_py():
+                yield from _plain(file.read(group, columns, self._reads).filter(mask))
+
+    def _add_deletions(self, log: str, rows: dict[object, list[Row]]) -> None:
+        """What is still in a queue by all that is told of it may have gone with the queue."""
+        left: dict[tuple[str, str], list[tuple[object, int, int]]] = {}  # who is left, since when
+        for name, several in rows.items():
+            ordered = in_order(several)
+            latest = {(row["message"], row["queue"]): row["time"] for row in ordered}
+            for place in places_of(ordered):
+                if place["state"] != GONE:
+                    one = (name, place["record"], latest[place["record"], place["queue"]])
+                    left.setdefault((place["vhost"], place["queue"]), []).append(one)
+        if not left:
+            return
+        keys = {key: deleted_key(*key) for key in left}
+        gone: dict[tuple[str, str], list[int]] = {}
+        for file in self._shelf.of_log(log):
+            blocks = file.blocks(lambda index: {at for key in keys.values() for at in index.key(key)}, self._reads)
+            if blocks is not None and not blocks:
+                continue
+            for group in file.groups(blocks, self._reads):
+                some = file.read(group, ["time", "event", "vhost", "queue"], self._reads)
+                for row in _plain(some.filter(pc.equal(some.column("event").cast(pa.string()), DELETED))):
+                    gone.setdefault((row["vhost"] or "", row["queue"]), []).append(row["time"])
+        for key, several_left in left.items():
+            for name, record, since in several_left:
+                after = [time for time in gone.get(key, ()) if time >= since]
+                if after:
+                    end: Row = dict.fromkeys(rows[name][0])
+                    end |= {"time": min(after), "event": DELETED, "message": record}
+                    rows[name].append(end | {"vhost": key[0], "queue": key[1]})
+
+
+def _plain(rows: pa.Table) -> Iterator[Row]:
+    """Rows as Python has them, times as numbers."""
+    for at, name in enumerate(rows.column_names):
+        if name in ("time", "until"):
+            rows = rows.set_column(at, name, rows.column(name).cast(pa.int64()))
+    yield from rows.to_pylist()
+
+
+def _overlapping(gaps: list[list[int]], rows: list[Row], over: bool) -> list[dict[str, object]]:
+    """What was left out while the message was there."""
+    times = [row["time"] for row in rows]
+    first, last = min(times), max(times) if over else MASK
+    return [
+        {"since": moment(since), "until": moment(until), "events": count}
+        for since, until, count in sorted(gaps)
+        if since <= last and until >= first
+    ]

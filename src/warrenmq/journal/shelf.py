@@ -1,0 +1,201 @@
+"""The files of a journal's folder, as somebody who looks something up needs them: newest first, few rows at a time.
+
+Duty: which files there are, which of them tell what another tells too, their indexes (mapped once, while they are
+there), and reading some row groups of one. What is opened and read is counted. Not here: what is looked for
+(``lookup``).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from warrenmq.journal.index import BLOCK, SUFFIX, Index, IndexDamaged
+
+NAME = re.compile(r"journal-([0-9a-f]{16})-(\d{10})-(?:(\d{10})-)?(\d{10})\.parquet")
+HIGHEST = (1 << 63) - 1
+
+Row = dict[str, Any]
+
+
+class Reads:
+    """How much was looked at."""
+
+    def __init__(self) -> None:
+        self.files = 0  # whose index, or else rows, were asked
+        self.opened = 0  # of them
+        self.row_groups = 0  # that were read, of one column or more
+        self.without_index = 0
+
+    def told(self) -> dict[str, int]:
+        return dict(vars(self))
+
+
+class JournalFile:
+    """One file: so much of one segment of one log."""
+
+    def __init__(self, path: Path, log: str, segment: int, begin: int, end: int) -> None:
+        self.path = path
+        self.log = log
+        self.segment = segment
+        self.begin = begin
+        self.end = end
+        self.index: Index | None = None
+        self._file: pq.ParquetFile | None = None
+
+    def within(self, other: JournalFile) -> bool:
+        """Does the other, of the same segment, tell all of this?"""
+        if (self.begin, self.end) == (other.begin, other.end):
+            return self.path.name < other.path.name
+        return other.begin <= self.begin and self.end <= other.end
+
+    def blocks(self, find: Callable[[Index], Iterable[int]], reads: Reads) -> set[int] | None:
+        """What the index finds; None: it has to be read through."""
+        if self.index is not None:
+            try:
+                return set(find(self.index))
+            except IndexDamaged:
+                self.index = None
+                reads.without_index += 1
+        return None
+
+    def opened(self, reads: Reads) -> pq.ParquetFile:
+        if self._file is None:
+            self._file = pq.ParquetFile(self.path)
+            reads.opened += 1
+            if self.index is not None and self.index.rows != self._file.metadata.num_rows:
+                self.index = None  # of another file
+        return self._file
+
+    def close(self) -> None:
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    def groups(self, blocks: Iterable[int] | None, reads: Reads) -> list[int]:
+        """The row groups that hold these blocks of rows, or all."""
+        metadata = self.opened(reads).metadata
+        counts = [metadata.row_group(number).num_rows for number in range(metadata.num_row_groups)]
+        if blocks is None or self.index is None:
+            return list(range(len(counts)))
+        wanted = set(blocks)
+        found, at = [], 0
+        for number, count in enumerate(counts):
+            if count and any(block in wanted for block in range(at // BLOCK, (at + count - 1) // BLOCK + 1)):
+                found.append(number)
+            at += count
+        return found
+
+    def read(self, group: int, columns: Sequence[str] | None, reads: Reads) -> pa.Table:
+        """These columns of a row group, those of them that the file has."""
+        file = self.opened(reads)
+        names = file.schema_arrow.names
+        reads.row_groups += 1
+        return file.read_row_group(group, None if columns is None else [name for name in columns if name in names])
+
+    def span(self, reads: Reads) -> tuple[int, int]:
+        """The times (µs) of its first and last event."""
+        if self.index is not None:
+            return self.index.first, self.index.last
+        metadata = self.opened(reads).metadata
+        at = self.opened(reads).schema_arrow.get_field_index("time")
+        bounds = [metadata.row_group(number).column(at).statistics for number in range(metadata.num_row_groups)]
+        if any(one is None or not one.has_min_max for one in bounds):
+            return 0, HIGHEST
+        ends = [(_micros(one.min), _micros(one.max)) for one in bounds]
+        return min((low for low, _ in ends), default=0), max((high for _, high in ends), default=0)
+
+    def gaps(self, reads: Reads) -> list[list[int]]:
+        """From when to when (µs) how many events are not told."""
+        if self.index is not None:
+            return self.index.gaps
+        found = []
+        for group in self.groups(None, reads):
+            rows = self.read(group, ["event", "time", "until", "number"], reads)
+            rows = rows.filter(pc.equal(rows.column("event").cast(pa.string()), "gap"))
+            times = [
+                rows.column(name).cast(pa.int64()).fill_null(0).to_pylist() for name in ("time", "until", "number")
+            ]
+            found += [list(row) for row in zip(*times, strict=True)]
+        return found
+
+
+def _micros(moment: Any) -> int:
+    return int(pa.scalar(moment, pa.timestamp("us", "UTC")).cast(pa.int64()).as_py())
+
+
+class Shelf:
+    """All files of a folder, as they are now."""
+
+    _indexes: dict[Path, tuple[tuple[int, int], Index]] = {}  # with size and time; of all folders
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.reads = Reads()
+        self.files = sorted(_found(folder), key=lambda one: (one.log, one.segment, one.begin), reverse=True)
+        for one in self.files:
+            one.index = self._index(one.path.with_suffix(SUFFIX))
+        self.reads.files = len(self.files)
+        self.reads.without_index = sum(one.index is None for one in self.files)
+
+    def close(self) -> None:
+        for one in self.files:
+            one.close()
+
+    def logs(self) -> list[str]:
+        """The log with the newest file first."""
+        newest: dict[str, float] = {}
+        for one in self.files:
+            newest[one.log] = max(newest.get(one.log, 0), _changed(one.path))
+        return sorted(newest, key=lambda log: (newest[log], log), reverse=True)
+
+    def of_log(self, log: str) -> list[JournalFile]:
+        """Its files, the newest first."""
+        return [one for one in self.files if one.log == log]
+
+    def _index(self, path: Path) -> Index | None:
+        try:
+            about = path.stat()
+        except OSError:
+            return None
+        state = (about.st_size, about.st_mtime_ns)
+        known = self._indexes.pop(path, None)
+        if known is None or known[0] != state:
+            try:
+                known = (state, Index(path))
+            except (IndexDamaged, OSError, ValueError, KeyError):
+                return None
+        self._indexes[path] = known
+        while len(self._indexes) > MOST_INDEXES:
+            del self._indexes[next(iter(self._indexes))]
+        return known[1]
+
+
+MOST_INDEXES = 10_000  # that stay mapped
+
+
+def _found(folder: Path) -> list[JournalFile]:
+    """What is told by another file as well is left out: the parts of a segment stay until they are joined."""
+    found = []
+    for path in folder.iterdir():
+        match = NAME.fullmatch(path.name)
+        if match is not None:
+            log, segment, begin, end = match.groups()
+            found.append(JournalFile(path, log, int(segment), int(begin or 0), int(end)))
+    by_segment: dict[tuple[str, int], list[JournalFile]] = {}
+    for one in found:
+        by_segment.setdefault((one.log, one.segment), []).append(one)
+    return [one for several in by_segment.values() for one in several if not any(one.within(two) for two in several)]
+
+
+def _changed(path: Path) -> float:
+    try:
+        return path.stat().st_mtime
+    except OSError:
+        return 0.0
