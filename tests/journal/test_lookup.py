@@ -11,11 +11,15 @@ import pytest
 
 pytest.importorskip("pyarrow")
 
+import pyarrow.parquet as pq
+
 from tests.journal.tables import LOG, at_queue, published, table, write_file
 from tests.log.test_told_events import events, folder
+from tests.log.test_vanishing import Trial, vanish
 from warrenmq.journal import index, parquet, shelf
 from warrenmq.journal.lookup import answer
 from warrenmq.journal.question import QuestionError
+from warrenmq.testing import Broker
 
 __all__ = ["folder"]  # a fixture
 
@@ -152,7 +156,7 @@ def test_of_many_files_two_are_opened_and_of_each_few_row_groups_are_read(
     assert (about["files"], about["opened"], about["without_index"]) == (20, 2, 0)
     # whose it is, which records have its id, and the events: in which rows, and those; twice
     assert about["row_groups"] <= 6
-    groups = sum(parquet.pq.ParquetFile(path).metadata.num_row_groups for path in tmp_path.glob("*.parquet"))
+    groups = sum(pq.ParquetFile(path).metadata.num_row_groups for path in tmp_path.glob("*.parquet"))
     assert groups > 80
 
 
@@ -251,9 +255,6 @@ def test_parts_that_were_joined_are_not_told_twice(tmp_path: Path) -> None:
     rows = [published(1, base, 1, "m"), at_queue(1, "enqueued", base, position=1), at_queue(2, "acked", base)]
     for begin, end, some in ((0, 50, rows[:2]), (50, 100, rows[2:]), (0, 100, rows)):
         parquet.write(tmp_path / f"journal-{LOG}-0000000003-{begin:010d}-{end:010d}.parquet", table(some))
-    parquet.write(
-        tmp_path / f"journal-{LOG}-0000000003-0000000100.parquet", table(rows)
-    )  # as `journal export` names it
     [life] = lives(tmp_path, message_id="m")
     assert told(life) == [("published", ""), ("enqueued", "q"), ("acked", "q")]
 
@@ -261,7 +262,7 @@ def test_parts_that_were_joined_are_not_told_twice(tmp_path: Path) -> None:
 def test_one_id_of_two_logs_is_two_messages(tmp_path: Path) -> None:
     for log in ("00000000000000aa", "00000000000000bb"):
         rows = [published(1, 1 << 32, 1, log), at_queue(1, "enqueued", 1 << 32, position=1)]
-        parquet.write(tmp_path / f"journal-{log}-0000000001-0000000100.parquet", table(rows))
+        parquet.write(tmp_path / f"journal-{log}-0000000001-0000000000-0000000100.parquet", table(rows))
     found = lives(tmp_path, id=1)
     assert {(life["log"], life["message_id"]) for life in found} == {(life["log"], life["log"]) for life in found}
     assert len(found) == 2
@@ -306,3 +307,46 @@ def test_files_that_are_joined_meanwhile_are_looked_for_again(tmp_path: Path) ->
 def test_a_question_that_is_none_says_why(tmp_path: Path, question: dict[str, object], reason: str) -> None:
     with pytest.raises(QuestionError, match=reason):
         list(answer(tmp_path, question))
+
+
+def test_a_file_that_cannot_be_read_is_left_out_and_named(small: None, tmp_path: Path) -> None:
+    generated(tmp_path, 3, 20)
+    path = sorted(tmp_path.glob("*.parquet"))[1]
+    path.write_bytes(b"no Parquet" * 100)
+    path.with_suffix(".index").unlink()
+    assert [life["id"] for life in lives(tmp_path, message_id="m-25")] == [25]
+    assert lives(tmp_path, message_id="m-45") == []
+    assert looked(tmp_path, message_id="m-45")["unreadable"] == [path.name]
+
+
+@pytest.mark.parametrize("mode", [1, 2])
+def test_of_every_message_that_vanishes_the_end_is_told(tmp_path: Path, mode: int) -> None:
+    """Also where it has no record, and where it has not even an id."""
+    with Broker(data_dir=str(tmp_path / "data")) as broker:
+        trial = Trial(broker, mode)
+        vanish(trial)
+        trial.publish("refused", "key", "missing")
+        trial.connection.close()
+    assert list(parquet.export(tmp_path / "data", tmp_path / "journal"))
+    journal = tmp_path / "journal"
+    for id, words in {
+        "unroutable": "no queue took it, and nobody was told: it is gone",
+        "returned": "returned to its publisher: no queue took it: 312 NO_ROUTE",
+        "over": "in queue 'short': dropped, as the queue was over its length limit; ",
+        "not taken": "in queue 'full': not taken: ",
+        "expired": "in queue 'brief': expired; ",
+        "astray": "in queue 'astray': the dead letter reached no queue",
+        "rejected": "in queue 'plain': rejected without requeue; ",
+        "purged": "in queue 'purged': purged",
+        "deleted": "in queue 'deleted': " + ("the queue was deleted" if mode == 2 else "deleted with its queue"),
+        "refused": "refused: 404 NOT_FOUND - no exchange 'missing' in vhost '/'; it was published by guest to exchange",
+    }.items():
+        [life] = lives(journal, message_id=id)
+        assert life["events"][-1]["says"].startswith(words), id
+        assert life["state"] == "gone" and life["message_id"] == id
+        assert [one["cursor"] for one in lives(journal, correlation_id="c-" + id)] == [life["cursor"]]
+        assert lives(journal, message_id=id, before=life["cursor"]) == []
+        if life["id"] is not None:
+            assert lives(journal, id=life["id"]) == [life]
+    assert "not taken" in {life["message_id"] for life in lives(journal, queue="full")}
+    assert {life["message_id"] for life in lives(journal, queue="short")} == {"over", "newest"}

@@ -25,6 +25,7 @@ from warrenmq.cli._filters import (
     Younger,
     table,
 )
+from warrenmq.cli._holder import holder
 from warrenmq.cli._units import in_words
 
 PAGE = 1000
@@ -91,7 +92,7 @@ def _show(items: list[Any], body: bool) -> None:
                 one["exchange"],
                 one["routing_key"],
                 str(one["payload_bytes"]),
-                _holder(held),
+                holder(held),
             )
         )
     if not body:
@@ -100,15 +101,3 @@ def _show(items: list[Any], body: bool) -> None:
     for row, one in zip(rows[1:], items, strict=True):
         print("  ".join(value for value in row if value))
         print(one["payload"] if one["payload_encoding"] == "string" else f"base64:{one['payload']}")
-
-
-def _holder(held: dict[str, Any]) -> str:
-    words = []
-    if "connection" in held:
-        words.append(f"{held.get('consumer_tag', 'basic.get')} on {held['connection']} ({held['channel']})")
-    if "lease" in held:
-        words.append(f"lease {held['lease']}" + (f" of {held['owner']}" if "owner" in held else ""))
-        words.append(f"until {held['until']}")
-    if "reason" in held:
-        words.append(held["reason"])
-    return ", ".join(words)

@@ -1,6 +1,6 @@
-"""`warren where`: what became of a message, as a timeline, from the files of a journal.
+"""`warren where`: what became of a message, as a timeline: from a broker, with what is true now, or from files alone.
 
-Duty: arguments, printing. Finding is `warrenmq.journal.lookup`'s, which needs pyarrow.
+Duty: arguments, printing. Finding is the broker's (`/api/messages`), or `warrenmq.journal.lookup`'s (with pyarrow).
 """
 
 from __future__ import annotations
@@ -13,10 +13,15 @@ from datetime import UTC, datetime
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
+from urllib.parse import urlencode
 
 import typer
 
-from warrenmq.cli._units import milliseconds
+from warrenmq.cli._filters import DEFAULT_URL, Command, Url
+from warrenmq.cli._holder import holder
+from warrenmq.cli._units import in_words, milliseconds
+
+PAGE = 100
 
 Part = dict[str, Any]
 
@@ -29,7 +34,7 @@ def where(
     id: Annotated[
         str | None, typer.Argument(help="The broker's id of it, its message_id or its correlation_id.")
     ] = None,
-    journal: Annotated[Path | None, typer.Option("--journal", help="The folder with the journal's files.")] = None,
+    journal: Annotated[Path | None, typer.Option("--journal", help="Files of a journal, without a broker.")] = None,
     message_id: Annotated[str | None, typer.Option("--message-id", help="By this property.")] = None,
     correlation_id: Annotated[str | None, typer.Option("--correlation-id", help="By this property.")] = None,
     header: Annotated[str | None, typer.Option("--header", "-H", help="By a header: name=value.")] = None,
@@ -42,6 +47,7 @@ def where(
         int, typer.Option("--limit", "-n", min=1, help="At most so many messages, the newest first.")
     ] = 10,
     as_json: Annotated[bool, typer.Option("--json", help="A JSON object a line for each message.")] = False,
+    url: Url = DEFAULT_URL,
 ) -> None:
     """Tell what became of a message: every event of its life with its cause, and where it is now."""
     question: Part = {"any": id, "message_id": message_id, "correlation_id": correlation_id}
@@ -55,10 +61,8 @@ def where(
         if text is not None:
             question[option] = microseconds(option, text)
     question = {name: value for name, value in question.items() if value is not None}
-    if journal is None:
-        stop("--journal FOLDER says where the journal's files are")
-    found = show(of_folder(journal, question), as_json)
-    if not found:
+    parts = of_broker(Command("where", url), question) if journal is None else of_folder(journal, question)
+    if not show(parts, as_json):
         raise typer.Exit(1)
 
 
@@ -77,6 +81,31 @@ def microseconds(option: str, text: str) -> int:
         return int(time.time() * 1_000_000) - milliseconds(text) * 1000
     except ValueError:
         stop(f"--{option}: '{text}' is neither a time such as 2026-05-01T12:00 nor a time span such as 90s, 5m, 2h, 1d")
+
+
+def of_broker(command: Command, question: Part) -> Iterator[Part]:
+    """A page at a time."""
+    query = {name: value for name, value in question.items() if name not in ("limit", "value")}
+    if "header" in query:
+        query["header"] = f"{question['header']}:{question['value']}"
+    for name in ("since", "until"):
+        if name in query:
+            query[name] = datetime.fromtimestamp(query[name] / 1_000_000, UTC).isoformat()
+    left = question["limit"]
+    while left:
+        try:
+            page = command.ask("GET", f"/messages?{urlencode({**query, 'limit': min(left, PAGE)})}")
+        except typer.Exit:
+            raise typer.Exit(2) from None  # 1 is that there is no such message
+        for life in page["items"]:
+            left -= 1
+            yield {"life": life}
+        if "error" in page:
+            stop(page["error"])
+        if page["next"] is None or not left:
+            yield {"looked": page}
+            return
+        query["before"] = page["next"]
 
 
 def of_folder(folder: Path, question: Part) -> Iterator[Part]:
@@ -154,13 +183,41 @@ def now_of(life: Part) -> list[str]:
     """Where it is, in words, a line for each queue that has it still; or that it is gone."""
     said = []
     for place in life["places"]:
-        if place["state"] == "waiting":
-            said.append(f"waiting in queue '{place['queue']}' since {_when(place['since'])}")
-        elif place["state"] == "held":
-            said.append(f"held by a consumer of queue '{place['queue']}' since {_when(place['since'])}")
-    if not said:
+        now = place.get("now")
+        if now is not None:
+            said.append(_now(place, now))
+        elif place["state"] != "gone":
+            how = "waiting in" if place["state"] == "waiting" else "held by a consumer of"
+            said.append(f"{how} queue '{place['queue']}' since {_when(place['since'])}")
+    if not said and life["state"] == "gone":
         said.append(f"gone: {life['events'][-1]['says']}")
     return said
+
+
+def _now(place: Part, now: Part) -> str:
+    """What the broker says at this moment."""
+    queue = f"queue '{place['queue']}'"
+    state = now["state"]
+    if state == "waiting":
+        least = "at least " if now.get("ahead_at_least") else ""
+        ahead = f"{least}{now['ahead']} of {now['messages']} messages before it"
+        return f"waiting in {queue} for {_long(now)}, {ahead}"
+    if state == "retained":
+        return f"in stream '{place['queue']}' at offset {now['offset']} for {_long(now)}"
+    if state == "left":
+        return f"no longer in {queue}: {now['says']}"
+    if "exchange" in now:
+        return f"{state} by exchange '{now['exchange']}'" + (f" until {now['until']}" if "until" in now else "")
+    by = holder(now)
+    return (
+        f"held in {queue} ({state})"
+        + (f" for {in_words(now['held_ms'])}" if "held_ms" in now else "")
+        + (by and f": {by}")
+    )
+
+
+def _long(now: Part) -> str:
+    return ("more than " if now.get("age_at_least") else "") + in_words(now["age_ms"])
 
 
 def _when(text: str) -> str:

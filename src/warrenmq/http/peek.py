@@ -216,7 +216,7 @@ class Looking:
             state=state if message.header else DAMAGED,
             age_ms=max(0, self._now - int(message.came_at)),
             age_at_least=UNSET if message.came_known else True,
-            held=UNSET if held is None else _held_info(held.since, held.about, self._now),
+            held=UNSET if held is None else held_info(held.since, held.about, self._now),
             redelivered=message.redelivered,
             exchange=_text(message.exchange),
             routing_key=_text(message.keys[0]) if message.keys else "",
@@ -227,7 +227,7 @@ class Looking:
         )
 
 
-def _held_info(since: int, about: dict[str, object], now: int) -> dict[str, object]:
+def held_info(since: int, about: dict[str, object], now: int) -> dict[str, object]:
     shown = {name: _text(value) if isinstance(value, str) else value for name, value in about.items()}
     until = shown.get("until")
     if isinstance(until, int):

@@ -16,6 +16,7 @@ from warrenmq.http import (
     leases,
     ledger,
     limits,
+    messages,
     nodes,
     overview,
     parameters,
@@ -55,6 +56,7 @@ MODULES = [
     delayed,
     damaged,
     ledger,
+    messages,
 ]
 
 ENDPOINTS: list[Endpoint] = [endpoint for module in MODULES for endpoint in module.ENDPOINTS]

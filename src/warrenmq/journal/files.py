@@ -50,6 +50,12 @@ def file_name(log_id: int, segment: int, begin: int, end: int) -> str:
     return f"journal-{log_id & (1 << 64) - 1:016x}-{segment:010d}-{begin:010d}-{end:010d}.parquet"
 
 
+def logs_of(folder: Path) -> list[int]:
+    """The ids of the logs of which it has files."""
+    names = (NAME.fullmatch(path.name) for path in folder.iterdir())
+    return sorted({int(name[1], 16) for name in names if name is not None})
+
+
 def files_of(folder: Path, log_id: int) -> list[JournalFile]:
     """The files of one log, in the order of what they tell, those that are on their way out too."""
     found = []

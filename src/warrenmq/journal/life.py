@@ -21,6 +21,7 @@ Row = dict[str, Any]
 WAITING, HELD, GONE = "waiting", "held", "gone"
 STATES = (WAITING, HELD, GONE)
 
+TIE = "tie"  # not of the journal: by which rows of one time without a record are told apart
 BEGINS = ("published", "written")
 NO_ENDS = (*BEGINS, "enqueued", "delivered", "fetched", "requeued", "letter lost", "gap")
 
@@ -62,14 +63,19 @@ WORDS = {
     "undeliverable": "due, but no queue took it",
     "letter lost": "the dead letter reached no queue: the exchange does not exist, or nothing is bound",
     "requeued": "given back to the queue",
+    "refused": "refused",
+    "returned": "returned to its publisher: no queue took it",
+    "unroutable": "no queue took it, and nobody was told: it is gone",
+    "not taken": "not taken",
+    "nacked": "its publisher was told that it was not taken",
 }
 
 
 def life_of(rows: Iterable[Row], id: int | None, log: str) -> dict[str, object]:
     """One message: what it was, its events, and where they leave it. Rows are the journal's, times in µs."""
     ordered = in_order(list(rows))
-    first = next((row for row in ordered if row["event"] in BEGINS), ordered[0])
-    life: dict[str, object] = {"id": id, "log": log}
+    first = next((row for row in ordered if row.get("exchange") is not None), ordered[0])
+    life: dict[str, object] = {"id": id, "log": log, "record": first["message"]}
     for name in ("vhost", "exchange", "routing_keys", "size", "message_id", "correlation_id", "user"):
         if first.get(name) is not None:
             life[name] = first[name]
@@ -98,7 +104,11 @@ def in_order(rows: list[Row]) -> list[Row]:
     def rank(row: Row) -> tuple[int, int, int]:
         event = row["event"]
         found = _RANKS.get(event, _LEFT)
-        if event == "enqueued" and begun.get((row["time"], row["message"])) != "published":
+        if (
+            event == "enqueued"
+            and row["message"] is not None
+            and begun.get((row["time"], row["message"])) != "published"
+        ):
             found = _REENQUEUED
         return row["time"], found, row["message"] or 0
 
@@ -131,7 +141,7 @@ def places_of(ordered: list[Row]) -> list[Row]:
 def _event(row: Row) -> dict[str, object]:
     shown: dict[str, object] = {"time": moment(row["time"]), "event": row["event"], "says": words(row)}
     for name, value in row.items():
-        if value is None or name in ("time", "event", "header", "body", "until"):
+        if value is None or name in ("time", "event", "header", "body", "until", TIE):
             continue
         shown["record" if name == "message" else name] = value
     if row.get("until") is not None:
@@ -145,11 +155,8 @@ def words(row: Row) -> str:
     at = f" in queue '{row['queue']}'" if row.get("queue") is not None else ""
     if event in BEGINS:
         by = f"published by {row['user']}" if row.get("user") else "published"
-        if event == "written":
-            by = "written by the broker: a dead letter, a copy, or a message that was due"
-        keys = ", ".join(f"'{key}'" for key in row.get("routing_keys") or ())
-        exchange = f" to exchange '{row['exchange']}'" if row.get("exchange") else " to the default exchange"
-        return f"{by}{exchange} with key {keys}, {row.get('size', 0)} octets{_over(row)}"
+        written = "written by the broker (a dead letter, a copy, or a message that was due)"
+        return f"{by if event == 'published' else written}{_what(row)}"
     if event == "enqueued":
         return f"entered queue '{row.get('queue')}' at position {row.get('position')}"
     if event in ("delivered", "fetched"):
@@ -158,7 +165,17 @@ def words(row: Row) -> str:
         return f"{consumer} of {row.get('user')}{at}, delivery tag {row.get('tag')}{again}{_over(row)}"
     said = WORDS.get(event, event)
     reason = " ".join(str(row[name]) for name in ("code", "text") if row.get(name) is not None)
-    return f"{at.removeprefix(' ')}{': ' if at else ''}{said}" + (f": {reason}" if reason else "")
+    told = f"{at.removeprefix(' ')}{': ' if at else ''}{said}" + (f": {reason}" if reason else "")
+    if row.get("exchange") is None:
+        return told
+    by = f" by {row['user']}" if row.get("user") else ""
+    return f"{told}; it was published{by}{_what(row)}"
+
+
+def _what(row: Row) -> str:
+    keys = ", ".join(f"'{key}'" for key in row.get("routing_keys") or ())
+    exchange = f" to exchange '{row['exchange']}'" if row.get("exchange") else " to the default exchange"
+    return f"{exchange} with key {keys or 'unknown'}, {row.get('size') or 0} octets{_over(row)}"
 
 
 def _over(row: Row) -> str:

@@ -12,6 +12,7 @@ much was read, and from when to when the journal knows anything.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -19,30 +20,57 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from warrenmq.journal.files import REMOVED
 from warrenmq.journal.headers import named_headers
 from warrenmq.journal.index import DELETED, MASK, Index, deleted_key, header_key, key_of
-from warrenmq.journal.life import GONE, in_order, life_of, moment, places_of
+from warrenmq.journal.life import GONE, TIE, in_order, life_of, moment, places_of
 from warrenmq.journal.question import Question, question_of
-from warrenmq.journal.shelf import JournalFile, Row, Shelf
+from warrenmq.journal.shelf import Row, Shelf, Unreadable, Volume
 
 TOGETHER = 32  # lives that are read together, as they may share row groups
+Name = int | tuple[object, ...]
 RELISTS = 3  # times that files were joined or removed while they were looked at
 
-Found = tuple[int, int, int | None]  # time, record, id
+
+@dataclass(frozen=True)
+class Found:
+    """A row that fits the question: of a record, or of what never had one (refused, returned, transient)."""
+
+    time: int
+    tie: int  # among those of one time
+    record: int | None
+    id: int | None
+    row: Row | None = None  # all of it, when it is all there is
+
+    @property
+    def key(self) -> tuple[int, int]:
+        return self.time, self.tie
+
+    @property
+    def name(self) -> Name:
+        """Whose life it belongs to: that of its id, else of its record, else it is one by itself."""
+        if self.id is not None:
+            return self.id
+        return ("record", self.record) if self.record is not None else ("row", self.time, self.tie)
 
 
 def answer(folder: Path, question: Mapping[str, object]) -> Iterator[dict[str, object]]:
     """The parts of the answer; ``QuestionError`` when it cannot be answered."""
     asked = question_of(question)
-    told: set[tuple[str, object]] = set()
-    for attempt in range(RELISTS + 1):
-        shelf = Shelf(folder)
+    told: set[tuple[str, Name]] = set()
+    unreadable: set[Path] = set()
+    attempts = 0
+    while True:
+        shelf = Shelf(folder, unreadable)
         try:
             yield from Lookup(shelf, asked, told).parts()
             return
         except FileNotFoundError:  # what is told stays told
-            if attempt == RELISTS:
+            attempts += 1
+            if attempts > RELISTS:
                 raise
+        except Unreadable as error:
+            unreadable.add(error.path)
         finally:
             shelf.close()
 
@@ -50,7 +78,7 @@ def answer(folder: Path, question: Mapping[str, object]) -> Iterator[dict[str, o
 class Lookup:
     """One question on its way through the files. ``told``: log and id of those that were told already."""
 
-    def __init__(self, shelf: Shelf, question: Question, told: set[tuple[str, object]]) -> None:
+    def __init__(self, shelf: Shelf, question: Question, told: set[tuple[str, Name]]) -> None:
         self._shelf = shelf
         self._reads = shelf.reads
         self._question = question
@@ -59,7 +87,7 @@ class Lookup:
     def parts(self) -> Iterator[dict[str, object]]:
         question = self._question
         cursor = question.cursor()
-        logs = self._shelf.logs()
+        logs = self._shelf.logs
         if cursor is not None:
             logs = logs[logs.index(cursor[0]) :] if cursor[0] in logs else []
         for log in logs:
@@ -72,26 +100,23 @@ class Lookup:
                         yield one
                         continue
                     some.append(one)
-                    if len({self._name(each) for each in some}) >= min(TOGETHER, question.limit):
+                    if len({each.name for each in some}) >= min(TOGETHER, question.limit):
                         break
                 if not some:
                     break
                 yield from islice(self._lives(log, some, before), question.limit - len(self._told))
         yield {"looked": self._reads.told() | self._span()}
 
-    def _span(self) -> dict[str, str]:
-        spans = [one.span(self._reads) for one in self._shelf.files]
-        if not spans:
-            return {}
-        return {
-            "known_from": moment(min(first for first, _ in spans)),
-            "known_until": moment(max(last for _, last in spans)),
-        }
-
-    @staticmethod
-    def _name(found: Found) -> object:
-        """A message without a known id goes by its record."""
-        return found[2] if found[2] is not None else ("record", found[1])
+    def _span(self) -> dict[str, object]:
+        """From when to when anything is known, and which files could not be read."""
+        spans = [one.span(self._reads) for one in self._shelf.files if one.segment != REMOVED]
+        found: dict[str, object] = {}
+        if spans:
+            found["known_from"] = moment(min(first for first, _ in spans))
+            found["known_until"] = moment(max(last for _, last in spans))
+        if self._shelf.unreadable:
+            found["unreadable"] = sorted(path.name for path in self._shelf.unreadable)
+        return found
 
     # -- which messages
 
@@ -106,12 +131,12 @@ class Lookup:
             if blocks is not None and not blocks:
                 continue
             for group in reversed(file.groups(blocks, self._reads)):
-                found = [one for one in self._in_group(file, group) if before is None or one[:2] < before]
+                found = [one for one in self._in_group(file, group) if before is None or one.key < before]
                 yield from reversed(found) if self._question.by_key else self._with_ids(log, found)
             if blocks is None:
                 yield {"progress": {"files": number + 1, "of": len(files), "row_groups": self._reads.row_groups}}
 
-    def _is_indexed(self, file: JournalFile) -> bool:
+    def _is_indexed(self, file: Volume) -> bool:
         question = self._question
         if file.index is None or not question.by_key:
             return False
@@ -125,7 +150,7 @@ class Lookup:
         number = question.number()
         return found if number is None else found | set(index.id(number))
 
-    def _in_group(self, file: JournalFile, group: int) -> list[Found]:
+    def _in_group(self, file: Volume, group: int) -> list[Found]:
         """The records of a row group that fit, by time and record."""
         question = self._question
         if not question.by_key:
@@ -133,10 +158,9 @@ class Lookup:
         columns = ["time", "message", "id", "message_id", "correlation_id"]
         rows = file.read(group, [*columns, "header"] if question.header is not None else columns, self._reads)
         if question.header is not None:
-            rows = rows.filter(rows.column("header").is_valid())
             name, value = (text.encode("utf-8", "surrogateescape") for text in (question.header, question.value or ""))
             headers = named_headers(rows.column("header").to_pylist(), [name])
-            rows = rows.take(pa.array([row for row, _, found in headers if found == value], pa.int64()))
+            fitting = pa.array([row for row, _, found in headers if found == value], pa.int64())
         else:
             number = question.number()
             fits = [pc.equal(rows.column(column), pa.scalar(value)) for column, value in question.texts()]
@@ -144,40 +168,51 @@ class Lookup:
             mask = fits[0].fill_null(False)
             for more in fits[1:]:
                 mask = pc.or_(mask, more.fill_null(False))
-            rows = rows.filter(mask)
-        return self._timely(rows.select(["time", "message", "id"]))
+            fitting = pc.indices_nonzero(mask)
+        return self._timely(file, group, rows, fitting)
 
-    def _in_queue(self, file: JournalFile, group: int) -> list[Found]:
+    def _in_queue(self, file: Volume, group: int) -> list[Found]:
         question = self._question
-        rows = file.read(group, ["time", "message", "vhost", "queue"], self._reads)
+        rows = file.read(group, ["time", "message", "id", "vhost", "queue"], self._reads)
         mask = pc.equal(rows.column("queue").cast(pa.string()), question.queue)
         if question.vhost is not None:
             mask = pc.and_(mask, pc.equal(rows.column("vhost").cast(pa.string()), question.vhost))
-        rows = rows.filter(pc.and_(mask.fill_null(False), rows.column("message").is_valid()))
-        return self._timely(rows.select(["time", "message"]))
+        return self._timely(file, group, rows, pc.indices_nonzero(mask.fill_null(False)))
 
-    def _with_ids(self, log: str, found: list[Found]) -> Iterator[Found]:
-        """The newest first, and of one record only the newest."""
-        newest = {record: time for time, record, _ in found}
-        latest = sorted(((time, record) for record, time in newest.items()), reverse=True)
-        for first in range(0, len(latest), TOGETHER):
-            some = latest[first : first + TOGETHER]
-            ids = self._ids(log, {record for _, record in some})
-            yield from ((time, record, ids.get(record)) for time, record in some)
-
-    def _timely(self, rows: pa.Table) -> list[Found]:
+    def _timely(self, file: Volume, group: int, rows: pa.Table, fitting: pa.Array) -> list[Found]:
+        """Those of the time asked for, by time. What has neither id nor record is taken whole."""
         question = self._question
         found: list[Found] = []
-        for row in _plain(rows):
-            if question.since <= row["time"] <= question.until and row["message"] is not None:
-                found.append((row["time"], row["message"], row.get("id")))
-        return sorted(found, key=lambda one: one[:2])
+        whole: pa.Table | None = None
+        chosen = _plain(rows.select(["time", "message", "id"]).take(fitting))
+        for number, row in zip(fitting.to_pylist(), chosen, strict=True):
+            if not question.since <= row["time"] <= question.until:
+                continue
+            record, id = row["message"], row["id"]
+            if record is None and id is None:
+                if whole is None:
+                    whole = file.read(group, None, self._reads)
+                (all_of_it,) = _plain(whole.slice(number, 1))
+                if all_of_it["event"] != DELETED:  # which is of a queue
+                    found.append(Found(row["time"], number, None, None, all_of_it | {TIE: number}))
+            else:
+                found.append(Found(row["time"], number if record is None else record, record, id))
+        return sorted(found, key=lambda one: one.key)
 
-    def _ids(self, log: str, records: set[int]) -> dict[int, int]:
+    def _with_ids(self, log: str, found: list[Found]) -> Iterator[Found]:
+        """The newest first, and of one message only the newest."""
+        newest = sorted({one.name: one for one in found}.values(), key=lambda one: one.key, reverse=True)
+        for first in range(0, len(newest), TOGETHER):
+            some = newest[first : first + TOGETHER]
+            ids = self._ids(log, {one.record for one in some if one.record is not None})
+            for one in some:
+                yield replace(one, id=ids.get(one.record)) if one.record in ids else one
+
+    def _ids(self, log: str, records: set[int]) -> dict[int | None, int]:
         """The ids of records: they stand where the record was written, in its own segment's files."""
-        found: dict[int, int] = {}
+        found: dict[int | None, int] = {}
         for file in self._shelf.of_log(log):
-            here = {record for record in records if record < 0 or record >> 32 == file.segment}
+            here = {record for record in records if record >> 32 == file.segment}
             for row in self._rows_of(file, here, ["message", "id"]):
                 if row["id"] is not None:
                     found[row["message"]] = row["id"]
@@ -187,15 +222,22 @@ class Lookup:
 
     def _lives(self, log: str, found: list[Found], before: tuple[int, int] | None) -> Iterator[dict[str, object]]:
         """Those of these that were not told yet, in this order."""
-        fresh = {self._name(one): one for one in reversed(found) if (log, self._name(one)) not in self._told}
-        order = [name for name in dict.fromkeys(self._name(one) for one in found) if name in fresh]
-        records = self._records(log, {name for name in order if isinstance(name, int)})
-        for name in order:
-            if not isinstance(name, int):
-                records[fresh[name][1]] = name
-        rows: dict[object, list[Row]] = {name: [] for name in order}
+        fresh = {one.name: one for one in reversed(found) if (log, one.name) not in self._told}
+        order = [name for name in dict.fromkeys(one.name for one in found) if name in fresh]
+        rows: dict[Name, list[Row]] = {name: [] for name in order}
+        records: dict[int, Name] = {}
+        for name, one in fresh.items():
+            if one.row is not None:
+                rows[name].append(one.row)
+            elif one.id is None and one.record is not None:
+                records[one.record] = name
+        for row in self._rows_with(log, {name for name in order if isinstance(name, int)}):
+            if row["message"] is None:
+                rows[row["id"]].append(row)
+            else:
+                records[row["message"]] = row["id"]
         for file in self._shelf.of_log(log):
-            here = {record for record in records if record < 0 or record >> 32 <= file.segment}
+            here = {record for record in records if record >> 32 <= file.segment}
             for row in self._rows_of(file, here, None):
                 rows[records[row["message"]]].append(row)
         self._add_deletions(log, rows)
@@ -207,8 +249,7 @@ class Lookup:
             if not self._fits(life):
                 continue
             self._told.add((log, name))
-            newest = max(one[:2] for one in found if self._name(one) == name)
-            life["cursor"] = f"{log}-{newest[0]}-{newest[1]:x}"
+            life["cursor"] = f"{log}-{fresh[name].time}-{fresh[name].tie:x}"
             life["gaps"] = _overlapping(gaps, rows[name], life["state"] == GONE)
             yield {"life": life}
 
@@ -217,7 +258,8 @@ class Lookup:
         question = self._question
         for row in rows:
             fits = row["id"] is not None if question.by_key else row["queue"] == question.queue
-            if fits and question.since <= row["time"] <= question.until and (row["time"], row["message"]) >= before:
+            timely = question.since <= row["time"] <= question.until
+            if fits and timely and (row["time"], row.get(TIE, row["message"])) >= before:
                 return True
         return False
 
@@ -229,11 +271,10 @@ class Lookup:
             return False
         return question.queue is None or any(place["queue"] == question.queue for place in life["places"])
 
-    def _records(self, log: str, ids: set[int]) -> dict[int, object]:
-        """The records that have these ids: the message, its dead letters and copies."""
-        found: dict[int, object] = {}
+    def _rows_with(self, log: str, ids: set[int]) -> Iterator[Row]:
+        """Where these ids stand: the message, its dead letters and copies, and, whole, what has no record."""
         if not ids:
-            return found
+            return
         wanted = pa.array(sorted(ids), pa.int64())
         for file in self._shelf.of_log(log):
             blocks = file.blocks(lambda index: {block for id in ids for block in index.id(id)}, self._reads)
@@ -241,11 +282,15 @@ class Lookup:
                 continue
             for group in file.groups(blocks, self._reads):
                 rows = file.read(group, ["message", "id"], self._reads)
-                for row in rows.filter(pc.is_in(rows.column("id"), wanted)).to_pylist():
-                    found[row["message"]] = row["id"]
-        return found
+                fits = pc.is_in(rows.column("id"), wanted)
+                loose = pc.and_(fits, rows.column("message").is_null())
+                yield from rows.filter(pc.and_not(fits, loose)).to_pylist()
+                if pc.any(loose).as_py():
+                    ties = pc.indices_nonzero(loose)
+                    whole = _plain(file.read(group, None, self._reads).take(ties))
+                    yield from (row | {TIE: tie} for row, tie in zip(whole, ties.to_pylist(), strict=True))
 
-    def _rows_of(self, file: JournalFile, records: set[int], columns: list[str] | None) -> Iterator[Row]:
+    def _rows_of(self, file: Volume, records: set[int], columns: list[str] | None) -> Iterator[Row]:
         """What a file tells of these records."""
         if not records:
             return
@@ -258,9 +303,9 @@ class Lookup:
             if pc.any(mask).as_py():
                 yield from _plain(file.read(group, columns, self._reads).filter(mask))
 
-    def _add_deletions(self, log: str, rows: dict[object, list[Row]]) -> None:
+    def _add_deletions(self, log: str, rows: dict[Name, list[Row]]) -> None:
         """What is still in a queue by all that is told of it may have gone with the queue."""
-        left: dict[tuple[str, str], list[tuple[object, int, int]]] = {}  # who is left, since when
+        left: dict[tuple[str, str], list[tuple[Name, int, int]]] = {}  # who is left, since when
         for name, several in rows.items():
             ordered = in_order(several)
             latest = {(row["message"], row["queue"]): row["time"] for row in ordered}

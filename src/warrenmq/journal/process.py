@@ -2,7 +2,7 @@
 
 Duty: the conversation with the broker, JSON lines over stdin and stdout; when files are written; one process a journal.
 It ends when its stdin does, so it does not outlive the broker by more than what it takes to write the rest. Not here:
-the writing (``writer``), the answers (``lookup``), who starts it (``server/journal.py``).
+the writing (``writer``), the answers (``asking``), who starts it (``server/journal.py``).
 
     from the broker    {"settings": {...}} first, and when they change; {"synced": [segment, offset]};
                        {"ask": question, "number": n}; {"stop": n}
@@ -27,6 +27,7 @@ from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any
 
+from warrenmq.journal.asking import Asking
 from warrenmq.journal.files import FOLDER
 from warrenmq.journal.retention import trim
 from warrenmq.journal.writer import Writer
@@ -57,6 +58,7 @@ class Process:
         self._due = 0.0
         self._speaking = threading.Lock()
         self._writer: Writer | None = None
+        self._asking = Asking(self.target, self.say)
 
     # -- the conversation
 
@@ -91,6 +93,10 @@ class Process:
             self.settings |= line["settings"]
         elif "synced" in line:
             self.synced = (line["synced"][0], line["synced"][1])
+        elif "ask" in line:
+            self._asking.ask(line["number"], line["ask"])
+        elif "stop" in line:
+            self._asking.stop(line["stop"])
 
     def say(self, **what: object) -> None:
         with self._speaking, suppress(BrokenPipeError):

@@ -1,13 +1,11 @@
 """The files of a journal's folder, as somebody who looks something up needs them: newest first, few rows at a time.
 
-Duty: which files there are, which of them tell what another tells too, their indexes (mapped once, while they are
-there), and reading some row groups of one. What is opened and read is counted. Not here: what is looked for
-(``lookup``).
+Duty: the files of each log, their indexes (mapped once, while they are there), and reading some row groups of one. What
+is opened and read is counted. Not here: what files there are (``files``), what is looked for (``lookup``).
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,9 +14,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from warrenmq.journal.files import current, files_of, logs_of
 from warrenmq.journal.index import BLOCK, SUFFIX, Index, IndexDamaged
 
-NAME = re.compile(r"journal-([0-9a-f]{16})-(\d{10})-(?:(\d{10})-)?(\d{10})\.parquet")
 HIGHEST = (1 << 63) - 1
 
 Row = dict[str, Any]
@@ -37,23 +35,22 @@ class Reads:
         return dict(vars(self))
 
 
-class JournalFile:
+class Unreadable(Exception):
+    """A file that is no Parquet file, or a damaged one."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(f"{path} cannot be read")
+        self.path = path
+
+
+class Volume:
     """One file: so much of one segment of one log."""
 
-    def __init__(self, path: Path, log: str, segment: int, begin: int, end: int) -> None:
+    def __init__(self, path: Path, segment: int) -> None:
         self.path = path
-        self.log = log
         self.segment = segment
-        self.begin = begin
-        self.end = end
         self.index: Index | None = None
         self._file: pq.ParquetFile | None = None
-
-    def within(self, other: JournalFile) -> bool:
-        """Does the other, of the same segment, tell all of this?"""
-        if (self.begin, self.end) == (other.begin, other.end):
-            return self.path.name < other.path.name
-        return other.begin <= self.begin and self.end <= other.end
 
     def blocks(self, find: Callable[[Index], Iterable[int]], reads: Reads) -> set[int] | None:
         """What the index finds; None: it has to be read through."""
@@ -67,7 +64,10 @@ class JournalFile:
 
     def opened(self, reads: Reads) -> pq.ParquetFile:
         if self._file is None:
-            self._file = pq.ParquetFile(self.path)
+            try:
+                self._file = pq.ParquetFile(self.path)
+            except (pa.ArrowException, ValueError):
+                raise Unreadable(self.path) from None
             reads.opened += 1
             if self.index is not None and self.index.rows != self._file.metadata.num_rows:
                 self.index = None  # of another file
@@ -97,7 +97,11 @@ class JournalFile:
         file = self.opened(reads)
         names = file.schema_arrow.names
         reads.row_groups += 1
-        return file.read_row_group(group, None if columns is None else [name for name in columns if name in names])
+        wanted = None if columns is None else [name for name in columns if name in names]
+        try:
+            return file.read_row_group(group, wanted)
+        except (pa.ArrowException, OSError):
+            raise Unreadable(self.path) from None
 
     def span(self, reads: Reads) -> tuple[int, int]:
         """The times (µs) of its first and last event."""
@@ -131,33 +135,38 @@ def _micros(moment: Any) -> int:
 
 
 class Shelf:
-    """All files of a folder, as they are now."""
+    """All files of a folder, as they are now, but for those that cannot be read."""
 
     _indexes: dict[Path, tuple[tuple[int, int], Index]] = {}  # with size and time; of all folders
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    def __init__(self, folder: Path, without: set[Path]) -> None:
         self.reads = Reads()
-        self.files = sorted(_found(folder), key=lambda one: (one.log, one.segment, one.begin), reverse=True)
+        self.unreadable = without
+        self._logs: dict[str, list[Volume]] = {}
+        newest: dict[str, float] = {}
+        for log in logs_of(folder):
+            files = [one for one in current(files_of(folder, log)) if one.path not in without]
+            name = f"{log:016x}"
+            self._logs[name] = [Volume(one.path, one.segment) for one in reversed(files)]
+            newest[name] = max((_changed(one.path) for one in files), default=0.0)
+        self.logs = sorted(newest, key=lambda log: (newest[log], log), reverse=True)
+        """Named as in the files' names, that with the newest file first."""
         for one in self.files:
             one.index = self._index(one.path.with_suffix(SUFFIX))
         self.reads.files = len(self.files)
         self.reads.without_index = sum(one.index is None for one in self.files)
 
+    @property
+    def files(self) -> list[Volume]:
+        return [one for several in self._logs.values() for one in several]
+
     def close(self) -> None:
         for one in self.files:
             one.close()
 
-    def logs(self) -> list[str]:
-        """The log with the newest file first."""
-        newest: dict[str, float] = {}
-        for one in self.files:
-            newest[one.log] = max(newest.get(one.log, 0), _changed(one.path))
-        return sorted(newest, key=lambda log: (newest[log], log), reverse=True)
-
-    def of_log(self, log: str) -> list[JournalFile]:
+    def of_log(self, log: str) -> list[Volume]:
         """Its files, the newest first."""
-        return [one for one in self.files if one.log == log]
+        return self._logs[log]
 
     def _index(self, path: Path) -> Index | None:
         try:
@@ -178,20 +187,6 @@ class Shelf:
 
 
 MOST_INDEXES = 10_000  # that stay mapped
-
-
-def _found(folder: Path) -> list[JournalFile]:
-    """What is told by another file as well is left out: the parts of a segment stay until they are joined."""
-    found = []
-    for path in folder.iterdir():
-        match = NAME.fullmatch(path.name)
-        if match is not None:
-            log, segment, begin, end = match.groups()
-            found.append(JournalFile(path, log, int(segment), int(begin or 0), int(end)))
-    by_segment: dict[tuple[str, int], list[JournalFile]] = {}
-    for one in found:
-        by_segment.setdefault((one.log, one.segment), []).append(one)
-    return [one for several in by_segment.values() for one in several if not any(one.within(two) for two in several)]
 
 
 def _changed(path: Path) -> float:

@@ -14,7 +14,7 @@ import subprocess
 import sys
 import time
 from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -246,7 +246,7 @@ class Journal:
 
     # -- questions
 
-    async def ask(self, question: dict[str, object]) -> AsyncIterator[dict[str, Any]]:
+    async def ask(self, question: dict[str, object]) -> AsyncGenerator[dict[str, Any], None]:
         """The parts of the answer as they come. Raises LookupError when there is none to be had."""
         self._asked += 1
         number = self._asked

@@ -1,0 +1,344 @@
+"""GET /api/messages: what became of a message and where it is now, over HTTP, and to whom it is told."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pika
+import pytest
+from typer.testing import CliRunner, Result
+
+pytest.importorskip("pyarrow")
+
+from tests.http.conftest import Api
+from tests.support import web
+from warrenmq.cli.main import build_app
+from warrenmq.testing import Broker
+
+LETTERS = {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "letters"}
+PUBLISHER = ("publisher", "publisher")
+
+#: tags, and what may be written and read in the vhost /; None: no permissions there
+USERS: dict[str, tuple[str, tuple[str, str] | None]] = {
+    "publisher": ("management", (".*", "^$")),
+    "reader": ("management", ("^$", "^one$")),
+    "undertaker": ("management", ("^$", "^letters$")),
+    "both": ("management", ("^$", "^(one|letters)$")),
+    "nobody": ("management", (".*", "^other$")),
+    "outsider": ("management", None),
+    "monitor": ("monitoring", ("^$", "^$")),
+    "policymaker": ("policymaker", ("^$", "^$")),
+    "chief": ("administrator", ("^$", "^$")),
+}
+
+
+def until(question: Callable[[], Any]) -> Any:
+    for _ in range(6000):
+        found = question()
+        if found:
+            return found
+        time.sleep(0.01)
+    raise AssertionError("it did not come about")
+
+
+@pytest.fixture(scope="module")
+def api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Api]:
+    folder = tmp_path_factory.mktemp("where")
+    with Broker(data_dir=folder, journal="on", journal_interval=0.1) as broker, web.Client() as client:
+        made = Api(broker, client)
+        for name, (tags, permissions) in USERS.items():
+            made.put(f"/users/{name}", {"password": name, "tags": tags})
+            if permissions is not None:
+                write, read = permissions
+                made.put(f"/permissions/%2F/{name}", {"configure": "^$", "write": write, "read": read})
+        until(lambda: made.ask("GET", "/messages/1").status_code == 404)  # the journal's process has been started
+        yield made
+
+
+@pytest.fixture(scope="module")
+def channel(api: Api) -> Iterator[Any]:
+    with pika.BlockingConnection(pika.URLParameters(api.broker.url)) as connection:
+        channel = connection.channel()
+        channel.confirm_delivery()
+        yield channel
+
+
+def publish(channel: Any, queue: str, id: str, exchange: str = "", **more: Any) -> None:
+    properties = pika.BasicProperties(delivery_mode=2, message_id=id, **more)
+    channel.basic_publish(exchange, queue, b"the body of " + id.encode(), properties)
+
+
+def found(api: Api, query: str, user: str = "guest") -> list[dict[str, Any]]:
+    items: list[dict[str, Any]] = api.get(f"/messages?{query}", user=(user, user))["items"]
+    return items
+
+
+def told(api: Api, id: str, last: str) -> dict[str, Any]:
+    """The life of a message once the journal tells of this event."""
+
+    def look() -> dict[str, Any] | None:
+        for life in found(api, f"message_id={id}"):
+            if any(event["event"] == last for event in life["events"]):
+                return life
+        return None
+
+    life: dict[str, Any] = until(look)
+    return life
+
+
+# -- what is true now
+
+
+def test_what_waits_says_how_many_are_before_it(api: Api, channel: Any) -> None:
+    channel.queue_declare("line", durable=True)
+    for number in range(5):
+        publish(channel, "line", f"line-{number}")
+    life = told(api, "line-3", "enqueued")
+    [place] = life["places"]
+    assert (place["queue"], place["state"], life["state"]) == ("line", "waiting", "waiting")
+    assert (place["now"]["state"], place["now"]["ahead"], place["now"]["messages"]) == ("waiting", 3, 5)
+    tag = channel.basic_get("line")[0].delivery_tag
+    assert found(api, "message_id=line-3")[0]["places"][0]["now"]["ahead"] == 2
+    channel.basic_nack(tag)
+
+
+def test_what_is_held_says_by_whom_and_since_when_though_the_journal_may_not_know_yet(api: Api, channel: Any) -> None:
+    channel.queue_declare("held", durable=True)
+    publish(channel, "held", "held-1")
+    told(api, "held-1", "enqueued")
+    tag = channel.basic_get("held")[0].delivery_tag
+    [life] = found(api, "message_id=held-1")
+    now = life["places"][0]["now"]
+    assert (life["state"], now["state"], now["channel"]) == ("held", "unacked", 1)
+    assert "->" in now["connection"] and now["held_ms"] >= 0
+    assert [one["id"] for one in found(api, "queue=held&state=held")] == [life["id"]]
+    assert found(api, "queue=held&state=waiting") == found(api, "queue=held&state=gone") == []
+    channel.basic_ack(tag)
+    channel.queue_declare("held", durable=True)  # the ack has been dealt with
+    [life] = found(api, "message_id=held-1")
+    assert life["state"] == "gone"
+    life = told(api, "held-1", "acked")
+    assert "now" not in life["places"][0] and life["places"][0]["cause"] == "acked"
+
+
+def test_what_is_leased_says_under_which_lease_and_until_when(api: Api, channel: Any) -> None:
+    channel.queue_declare("leased", durable=True)
+    publish(channel, "leased", "leased-1")
+    told(api, "leased-1", "enqueued")
+    lease = api.ask("POST", "/queues/%2F/leased/leases", {"count": 1, "ttl": 60000}).json()
+    [life] = found(api, "message_id=leased-1")
+    now = life["places"][0]["now"]
+    assert (life["state"], now["state"], now["lease"]) == ("held", "leased", str(lease["id"]))
+    assert now["until"].startswith("20")
+
+
+def test_what_is_delayed_says_until_when(api: Api, channel: Any) -> None:
+    arguments = {"x-delayed-type": "direct"}
+    channel.exchange_declare("later", "x-delayed-message", durable=True, arguments=arguments)
+    channel.queue_declare("due", durable=True)
+    channel.queue_bind("due", "later", "due")
+    publish(channel, "due", "later-1", "later", headers={"x-delay": 3_600_000})
+    life = told(api, "later-1", "enqueued")
+    now = life["places"][0]["now"]
+    assert (life["state"], now["state"], now["exchange"]) == ("held", "delayed", "later")
+    assert now["until"].startswith("20")
+
+
+def test_a_queue_that_was_declared_again_does_not_have_the_old_message(api: Api, channel: Any) -> None:
+    channel.queue_declare("again", durable=True)
+    publish(channel, "again", "again-old")
+    told(api, "again-old", "enqueued")
+    channel.queue_delete("again")
+    channel.queue_declare("again", durable=True)
+    publish(channel, "again", "again-new")
+    [life] = found(api, "message_id=again-old")
+    assert life["state"] == "gone"
+    assert told(api, "again-old", "queue deleted")["state"] == "gone"
+    assert told(api, "again-new", "enqueued")["state"] == "waiting"
+
+
+# -- who may know
+
+
+@pytest.fixture(scope="module")
+def buried(api: Api, channel: Any) -> dict[str, Any]:
+    """Published by `publisher` to `one`, rejected there, and now among the letters."""
+    channel.queue_declare("letters", durable=True)
+    channel.queue_declare("one", durable=True, arguments=LETTERS)
+    url = api.broker.url.replace("//guest:guest@", "//publisher:publisher@")
+    with pika.BlockingConnection(pika.URLParameters(url)) as connection:
+        publish(connection.channel(), "one", "buried", correlation_id="c-buried", headers={"tenant": "acme"})
+        connection.sleep(0)
+    tag = until(lambda: channel.basic_get("one")[0]).delivery_tag
+    channel.basic_nack(tag, requeue=False)
+    return until(lambda: next(iter(found(api, "queue=letters&message_id=buried")), None))  # type: ignore[no-any-return]
+
+
+FIRST = [("enqueued", "one"), ("fetched", "one"), ("rejected_dead_lettered", "one")]
+SECOND = [("written", ""), ("enqueued", "letters")]
+PUBLISHED = [("published", "")]
+
+SEEN: dict[str, list[tuple[str, str]]] = {
+    "guest": PUBLISHED + FIRST + SECOND,
+    "both": PUBLISHED + FIRST + SECOND,
+    "reader": PUBLISHED + FIRST,
+    "undertaker": SECOND,
+    "publisher": PUBLISHED,
+    "chief": PUBLISHED + [("written", "")],
+    "nobody": [],
+    "outsider": [],
+    "monitor": [],
+    "policymaker": [],
+}
+CALLS = ["id={id}", "any={id}", "any=buried", "message_id=buried", "correlation_id=c-buried", "header=tenant:acme"]
+
+
+@pytest.mark.parametrize("call", CALLS)
+@pytest.mark.parametrize("user", SEEN)
+def test_everybody_sees_the_events_of_queues_that_they_may_read(
+    api: Api, buried: dict[str, Any], user: str, call: str
+) -> None:
+    lives = found(api, call.format(id=buried["id"]), user)
+    assert [[(event["event"], event.get("queue", "")) for event in life["events"]] for life in lives] == (
+        [SEEN[user]] if SEEN[user] else []
+    )
+    for life in lives:
+        readable = {queue for _, queue in SEEN[user] if queue}
+        assert {place["queue"] for place in life["places"]} == readable
+        assert ("properties" in life) == (user in ("guest", "both", "reader", "publisher"))
+
+
+@pytest.mark.parametrize(
+    ("queue", "users"), [("one", {"guest", "both", "reader"}), ("letters", {"guest", "both", "undertaker"})]
+)
+@pytest.mark.parametrize("user", SEEN)
+def test_a_queue_is_told_to_those_who_may_read_it(
+    api: Api, buried: dict[str, Any], user: str, queue: str, users: set[str]
+) -> None:
+    ids = [life["id"] for life in found(api, f"queue={queue}", user)]
+    assert ids == ([buried["id"]] if user in users else [])
+
+
+@pytest.mark.parametrize("user", SEEN)
+def test_what_one_may_not_see_is_answered_like_what_never_was(api: Api, buried: dict[str, Any], user: str) -> None:
+    seen = api.ask("GET", f"/messages/{buried['id']}", user=(user, user))
+    never = api.ask("GET", "/messages/123", user=(user, user))
+    assert never.status_code == 404
+    if SEEN[user]:
+        assert seen.status_code == 200 and seen.json()["id"] == buried["id"]
+        return
+    assert seen.status_code == 404
+    assert seen.text.replace(str(buried["id"]), "N") == never.text.replace("123", "N")
+    listed = [api.get(f"/messages?{query}", user=(user, user)) for query in ("message_id=buried", "message_id=never")]
+    for one in listed:
+        one.pop("known_until")  # the journal goes on meanwhile
+    assert listed[0] == listed[1]
+
+
+def test_who_has_no_tag_has_no_answer(api: Api) -> None:
+    api.put("/users/plain", {"password": "plain", "tags": ""})
+    assert api.ask("GET", "/messages?any=buried", user=("plain", "plain")).status_code == 401
+    assert api.ask("GET", "/messages/1", user=("plain", "plain")).status_code == 401
+
+
+# -- pages and bad questions
+
+
+def test_pages_follow_one_another_and_what_may_not_be_seen_leaves_no_trace_in_them(api: Api, channel: Any) -> None:
+    for queue in ("one", "line"):
+        channel.queue_declare(queue, durable=True, arguments=LETTERS if queue == "one" else None)
+    for number in range(7):
+        publish(channel, "line" if number % 2 else "one", f"page-{number}", correlation_id="page")
+    until(lambda: len(found(api, "correlation_id=page")) == 7)
+
+    def pages(user: str) -> list[list[str]]:
+        shown = []
+        query = "correlation_id=page&limit=2"
+        while True:
+            page = api.get(f"/messages?{query}", user=(user, user))
+            shown.append([life["message_id"] for life in page["items"]])
+            if page["next"] is None:
+                return shown
+            query = f"correlation_id=page&limit=2&before={page['next']}"
+
+    assert [id for page in pages("guest") for id in page] == [f"page-{number}" for number in range(6, -1, -1)]
+    assert pages("reader") == [["page-6", "page-4"], ["page-2", "page-0"], []]
+    assert pages("nobody") == [[]]
+
+
+@pytest.mark.parametrize(
+    ("query", "reason"),
+    [
+        ("", "one of id, message_id, correlation_id, any, header or queue says which messages"),
+        ("id=x", "id: 'x' is not a whole number between 0 and"),
+        ("id=1&any=1", "id and any: one of them"),
+        ("header=tenant", "header: 'tenant' is not name:value"),
+        ("queue=q&state=odd", "state: 'odd' is none of waiting, held, gone"),
+        ("queue=q&before=yesterday", "before: 'yesterday' is not what an answer gave as next"),
+        ("queue=q&limit=0", "limit: '0' is not a whole number between 1 and 1000"),
+        (f"message_id={'x' * 256}", "message_id: at most 255 octets"),
+    ],
+)
+def test_a_question_that_is_none_says_what_would_be_one(api: Api, query: str, reason: str) -> None:
+    answer = api.ask("GET", f"/messages?{query}")
+    assert answer.status_code == 400 and answer.json()["reason"].startswith(reason)
+
+
+@pytest.mark.parametrize("id", ["x", "-1", "9" * 19, "1" * 30])
+def test_an_id_that_is_none_says_how_to_ask_otherwise(api: Api, id: str) -> None:
+    answer = api.ask("GET", f"/messages/{id}")
+    assert answer.status_code == 400 and "ask /api/messages?message_id=" in answer.json()["reason"]
+
+
+def test_without_a_journal_the_answer_says_so(tmp_path: Path) -> None:
+    with Broker(data_dir=tmp_path) as broker, web.Client() as client:
+        api = Api(broker, client)
+        for path in ("/messages?any=x", "/messages/1"):
+            answer = api.ask("GET", path)
+            assert answer.status_code == 503 and "journal" in answer.json()["reason"]
+
+
+# -- the command line
+
+
+def run(api: Api, *arguments: str, user: str = "guest") -> Result:
+    url = api.broker.http_url.replace("//", f"//{user}:{user}@")
+    return CliRunner().invoke(build_app("where"), ["where", *arguments, "--url", url])
+
+
+def test_the_command_line_tells_the_life_and_what_is_true_now(api: Api, channel: Any) -> None:
+    channel.queue_declare("shown", durable=True)
+    for number in range(3):
+        publish(channel, "shown", f"shown-{number}", headers={"number": number})
+    life = told(api, "shown-2", "enqueued")
+    shown = run(api, "shown-2")
+    assert shown.exit_code == 0, shown.output
+    lines = shown.stdout.splitlines()
+    assert lines[0] == f"message {life['id']}, message_id shown-2"
+    assert "published by guest to the default exchange with key 'shown', 19 octets, over 127.0.0.1:" in lines[1]
+    assert lines[2].endswith("entered queue 'shown' at position 3")
+    assert re.fullmatch(r"  now: waiting in queue 'shown' for \S+, 2 of 3 messages before it", lines[3])
+    for arguments in ([str(life["id"])], ["--header", "number=2"], ["--message-id", "shown-2", "--queue", "shown"]):
+        assert json.loads(run(api, *arguments, "--json").stdout)["events"] == life["events"]
+    channel.basic_get("shown")
+    lines = run(api, "shown-0").stdout.splitlines()
+    assert re.fullmatch(r"  now: held in queue 'shown' \(unacked\) for \S+: basic.get on 127.0.0.1.* \(1\)", lines[-1])
+    ids = [json.loads(line)["message_id"] for line in run(api, "--queue", "shown", "--json").stdout.splitlines()]
+    assert ids == ["shown-2", "shown-1", "shown-0"]
+    assert len(run(api, "--queue", "shown", "--json", "--limit", "2").stdout.splitlines()) == 2
+    assert len(run(api, "--queue", "shown", "--json", "--since", "1h").stdout.splitlines()) == 3
+    assert run(api, "--queue", "shown", "--json", "--until", "1h").exit_code == 1
+
+
+def test_the_command_line_says_in_one_line_what_is_wrong(api: Api) -> None:
+    never = run(api, "never-was")
+    assert never.exit_code == 1 and never.stderr.startswith("No such message in the journal, which tells what happened")
+    wrong = run(api, "x", "--state", "odd")
+    assert (wrong.exit_code, wrong.stderr) == (2, "warren where: state: 'odd' is none of waiting, held, gone\n")
+    nobody = run(api, "x", user="missing")
+    assert (nobody.exit_code, nobody.stderr) == (2, "warren where: Login failed\n")
