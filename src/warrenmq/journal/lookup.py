@@ -29,7 +29,7 @@ from warrenmq.journal.shelf import Row, Shelf, Unreadable, Volume
 
 TOGETHER = 32  # lives that are read together, as they may share row groups
 Name = int | tuple[object, ...]
-RELISTS = 3  # times that files were joined or removed while they were looked at
+RELISTS = 100  # times that files may have been joined or removed while they were looked at
 
 
 @dataclass(frozen=True)
