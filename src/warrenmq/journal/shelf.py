@@ -32,7 +32,12 @@ class Reads:
         self.without_index = 0
 
     def told(self) -> dict[str, int]:
-        return dict(vars(self))
+        return {
+            "files": self.files,
+            "opened": self.opened,
+            "row_groups": self.row_groups,
+            "without_index": self.without_index,
+        }
 
 
 class Unreadable(Exception):
