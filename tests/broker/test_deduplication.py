@@ -68,6 +68,16 @@ def receipts(core: Core) -> list[dict[str, Any]]:
 # -- what is a duplicate -----------------------------------------------------------------------------------------
 
 
+def test_a_duplicate_is_a_publish_like_others_and_nobody_is_told_without_confirms(core: Core) -> None:
+    client = publisher(core, "")
+    for _ in range(2):
+        publish(client, "a", mandatory=True)
+    assert client.story() == []
+    assert client.connection.channels[1].publishing.published == 2
+    exchange = core.broker.vhosts["/"].exchanges["orders"]
+    assert (exchange.messages_in, exchange.messages_out) == (2, 1)
+
+
 def test_a_message_id_that_was_taken_is_acked_and_not_routed_again(core: Core, client: CoreClient) -> None:
     publish(client, "a", "first")
     publish(client, "b", "other")

@@ -43,13 +43,13 @@ def client(core: Core) -> CoreClient:
     return client
 
 
-def delayed(client: CoreClient, name: str, durable: bool) -> None:
+def delayed(client: CoreClient, name: str, durable: bool, **more: object) -> None:
     client.send(
         "exchange.declare",
         exchange=name,
         type="x-delayed-message",
         durable=durable,
-        arguments={"x-delayed-type": "fanout"},
+        arguments={"x-delayed-type": "fanout", **{f"x-delayed-{key}": value for key, value in more.items()}},
     )
     client.send("queue.bind", queue="a", exchange=name)
 
@@ -140,6 +140,66 @@ def test_a_message_that_is_in_a_queue_and_waits_is_there_twice_also_after_a_rest
     assert (core.ready("a"), core.ready("b")) == (1, 1)
     core.advance(1000)
     assert (core.ready("a"), core.ready("b")) == (2, 1)
+
+
+def test_what_is_settled_in_a_queue_is_settled_there_alone_when_the_message_also_waits(
+    core: Core, client: CoreClient
+) -> None:
+    client.send("exchange.bind", destination="later", source="amq.fanout")
+    core.commit()
+    client.publish("amq.fanout", "", b"x", **after(1000))
+    for queue in ("a", "b"):
+        client.consume(queue, tag=queue, no_ack=True)
+        core.commit()
+    assert client.delivered() == ["x", "x"]
+    core.restart(clean=False)
+    core.commit()
+    assert (core.ready("a"), core.ready("b")) == (0, 0)
+    core.advance(1000)
+    assert (core.ready("a"), core.ready("b")) == (1, 0)
+
+
+def test_a_message_that_a_full_queue_refuses_is_nacked_though_it_also_waits(core: Core, client: CoreClient) -> None:
+    client.declare("full", arguments={"x-max-length": 0, "x-overflow": "reject-publish"})
+    client.send("queue.bind", queue="full", exchange="amq.direct", routing_key="k")
+    client.send("exchange.bind", destination="later", source="amq.direct", routing_key="k")
+    core.commit()
+    confirming(client)
+    client.publish("amq.direct", "k", b"x", **after(1000))
+    assert client.story() == ["nack 1+"]
+    core.commit()
+    assert client.story() == []
+
+
+@pytest.mark.parametrize("more", [{}, {"priority": 1}], ids=["alone", "with a priority"])
+def test_a_mandatory_delayed_message_is_returned_at_once_and_kept_as_the_plugin_does_it(
+    core: Core, client: CoreClient, more: dict[str, Any]
+) -> None:
+    confirming(client)
+    client.publish("later", "", b"x", mandatory=True, **after(1000), **more)
+    assert client.story() == ["return 312 x"]
+    core.commit()
+    assert client.story() == ["ack 1"]
+    core.advance(1000)
+    assert core.ready("a") == 1
+
+
+def test_a_mandatory_delayed_message_that_cannot_be_written_is_returned_before_its_nack(
+    core: Core, client: CoreClient, disk: FaultyDisk
+) -> None:
+    delayed(client, "honest", durable=True, mandatory="honest")
+    core.commit()
+    confirming(client)
+    client.publish("honest", "", b"written", mandatory=True, **after(1000))
+    core.commit()
+    assert client.story() == ["ack 1"]
+    client.feed(
+        client.published("honest", "", b"optional", **after(1000))
+        + client.published("honest", "", b"lost", mandatory=True, **after(1000))
+    )
+    disk.fail()
+    core.commit()
+    assert [word for word in client.story() if word != "connection.blocked"][:2] == ["return 312 lost", "nack 3+"]
 
 
 # -- credit --------------------------------------------------------------------------------------------------------

@@ -148,6 +148,9 @@ def test_deliveries_that_follow_one_another_are_kept_in_a_list(queue: Queue) -> 
     assert beside.is_list() and beside.room() == 1
     beside.take(beside.last)
     assert beside.room() == 0
+    beside.add(10)
+    beside.take_up_to(beside.last)
+    assert beside.room() == 0
     beside.look()
 
 

@@ -150,12 +150,10 @@ class Unacked:
         if tag == 0 and self.count == end - self._head:  # all of them, without a gap: no need to look at each
             whole = cast(list[Entry], slots if self._head == 0 else slots[self._head :])
             self._slots = []
-            self._base += end
-            self._head = 0
             self.count = 0
             return whole
-        if tag and tag - self._base + 1 < end:
-            end = tag - self._base + 1
+        if tag:
+            end = min(end, tag - self._base + 1)
         i: i64 = self._head
         while i < end:
             entry = slots[i]
