@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from tests.log.world import _vec
+from warrenmq.log.batch import OpenBatch
 from warrenmq.log.event_reader import Witness, tell
-from warrenmq.log.events import MOST_BYTES, REDELIVERED, Events
+from warrenmq.log.events import MOST_BYTES, NOBODY, REDELIVERED, Events, Named
 from warrenmq.log.fates import MOST_A_SECOND, Fates
 from warrenmq.log.files import Files
 from warrenmq.log.format import BatchHeader, seed
@@ -59,6 +60,9 @@ class Recording(Witness):
 
     def undefined(self, kind: str, key: str) -> None:
         self.seen.append(("undefined", kind, key))
+
+    def level(self, time: int, queue: int, vhost: str, level: int, sample: int) -> None:
+        self.seen.append(("level", queue, vhost, level, sample))
 
     def gap(self, since: int, until: int, count: int) -> None:
         self.seen.append(("gap", since, until, count))
@@ -239,6 +243,43 @@ def test_a_gap_alone_is_written_within_a_second(tmp_path: Path) -> None:
     log.tick(2100)
     assert told(tmp_path) == [("gap", 7, 9, 5)]
     assert log.close()
+
+
+def test_a_thousand_messages_without_a_record_that_are_alike_cost_no_more_than_one() -> None:
+    def cost(count: int) -> int:
+        batch = OpenBatch(1)
+        queue, consumer = Named(7, b"{}"), batch.events.name(b"{}")
+        for n in range(1, count + 1):
+            batch.unlogged.message(n, b"header", "exchange", b"keys")
+            batch.unlogged.entered(queue, n, 1 << 62 | n)
+            batch.events.know(queue)
+            batch.events.delivered(consumer, 7, n, 1 << 62 | n, n, 0)
+            batch.unlogged.left(queue, 1 << 62 | n, 1)
+        batch.end_turn(5)
+        return len(batch.events.take())
+
+    assert cost(1000) == cost(1) < 300
+
+
+def test_levels_are_told_again_in_every_segment(tmp_path: Path) -> None:
+    log, _ = Log.open(str(tmp_path), Files(), LogSettings(segment_bytes=4096))
+    seven, eight = Named(7, b"{}"), Named(8, b"{}")
+    log.levels.put(NOBODY, "quiet", 0, 1)
+    log.levels.put(seven, "/", 2, 10)
+    log.levels.put(eight, "/", 2, 10)
+    log.levels.forget(eight, "/")
+    for number in range(1, 200):
+        publish(log, number)
+        log.end_turn(True)
+    assert log.close()
+    segments = sorted(tmp_path.glob("segment-*.log"))
+    assert len(segments) > 3
+    for path in segments[:-1]:
+        (alone := tmp_path / path.stem).mkdir()
+        (alone / path.name).write_bytes(path.read_bytes())
+        levels = [one for one in told(alone) if one[0] == "level"]
+        assert set(levels) >= {("level", 0, "quiet", 0, 1), ("level", 7, "/", 2, 10)}
+        assert (("level", 8, "/", -1, 1) in levels) == (path is segments[0])
 
 
 def test_no_more_than_so_many_fates_of_transient_messages_are_told_a_second() -> None:

@@ -53,7 +53,10 @@ def told(folder: Path) -> list[dict[str, Any]]:
 
 
 def in_order(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    return sorted(rows, key=lambda row: (row["time"], row.get("message", ""), row["event"], str(row)))
+    def place(row: dict[str, Any]) -> tuple[str, ...]:
+        return (row["time"], row.get("message", ""), row["event"], *sorted(map(str, row.items())))
+
+    return sorted(rows, key=place)
 
 
 def test_the_files_say_what_the_log_tells(folder: Path, tmp_path: Path) -> None:

@@ -55,7 +55,7 @@ HEAD = """# The log's files, octet by octet
 
 Drawn from the table in `log/grammar.py`; a test draws it again and compares, and reads whole folders with nothing else.
 [log.md](log.md) says what all this is for. A segment file is a file header and batches, then possibly zeros; a batch is
-its header, records (message, chunked message, chunk), then changes (settle, …, requeue) and events (turn, …, queue); a
+its header, records (message, chunked message, chunk), then changes (settle, …, requeue) and events (turn, …, level); a
 ledger is ledger blocks of changes; the manifest is its head and what it says.
 
 All integers are little-endian: `i16`, `i32`, `i64`, and `sum`, 32 bits without a sign; `name:8` is eight octets;
@@ -113,7 +113,7 @@ PLACES: dict[str, list[tuple[str, str]]] = {
     "KEY_LENGTH_AT": [("define", "key_length"), ("undefine", "key_length")],
     "VALUE_LENGTH_AT": [("define", "value_length")],
     "EVENT_LENGTH_AT": [(row.name, "length") for row in EVENTS],
-    "EVENT_WHO_AT": [(name, "who") for name in ("name", "published", "delivered to", "fate")],
+    "EVENT_WHO_AT": [(name, "who") for name in ("name", "published", "delivered to", "fate", "unlogged")],
     "BLOCK_LENGTH_AT": [("ledger block", "length")],
     "BLOCK_SUM_AT": [("ledger block", "sum")],
 }
@@ -142,6 +142,10 @@ for _prefix, _row in (
     ("EVENT_FATE", "fate"),
     ("EVENT_QUEUE", "queue"),
     ("EVENT_GIVEN_BACK", "given back"),
+    ("EVENT_UNLOGGED", "unlogged"),
+    ("EVENT_ENTERED", "entered"),
+    ("EVENT_LEFT", "left"),
+    ("EVENT_LEVEL", "level"),
 ):
     for _one in row_of(_row).fields:
         PLACES.setdefault(f"{_prefix}_{_one.name.upper()}_AT", [(_row, _one.name)] if not _one.counter else [])
@@ -170,6 +174,10 @@ FIXED = (
         "EVENT_FATE_FIXED": ["fate"],
         "EVENT_QUEUE_FIXED": ["queue"],
         "EVENT_GIVEN_BACK_FIXED": ["given back"],
+        "EVENT_UNLOGGED_FIXED": ["unlogged"],
+        "EVENT_ENTERED_FIXED": ["entered"],
+        "EVENT_LEFT_FIXED": ["left"],
+        "EVENT_LEVEL_FIXED": ["level"],
     }
 )
 
@@ -502,6 +510,38 @@ def fates_in(data: bytes) -> list[Fate]:
     return witness.found
 
 
+@case("unlogged", "entered", "left", "level")
+def an_event_of_what_has_no_record(row: RecordSpec, draw: Draw) -> None:
+    """``test_levels.py`` reads them."""
+    batch = OpenBatch(SEED)
+    who, queue, told = batch.events.name(b"who"), Named(draw(count), b"queue"), draw(st.integers(1, 4))
+    id, number, position, cause = draw(count), draw(st.integers(1, 2**40)), draw(count), draw(st.integers(0, 40))
+    header, exchange, keys, vhost = draw(octets), draw(names), draw(octets), draw(names)
+    address, unlogged = layout.WITHOUT_RECORD | id, batch.unlogged
+    for n in range(told):
+        unlogged.publishing(who, number + n)
+        unlogged.message(1 + id + n, header, exchange, keys)
+        unlogged.message(1 + id + n, header, exchange, keys)  # for its second queue
+        unlogged.published()
+        unlogged.entered(queue, position + n, address + n)
+        unlogged.left(queue, address + n, cause)
+    batch.levels.put(queue, vhost, 2, 7)
+    batch.end_turn(5)
+    data = batch.events.take()
+    found = {one.name: values for one, values in table_reader.decode_all(table_reader.CHANGE_ROWS, data)}
+    octets_of = {"header": header, "exchange": exchange.encode(), "keys": keys}
+    expected: dict[str, Values] = {
+        "unlogged": {"who": 1, "message_id": 1 + id, "count": told, "number": number}
+        | {f"{name}_length": len(one) for name, one in octets_of.items()}
+        | octets_of,
+        "entered": {"queue": queue.number, "position": position, "address": address, "count": told},
+        "left": {"queue": queue.number, "address": address, "count": told, "cause": cause},
+        "level": {"queue": queue.number, "level": 2, "sample": 7, "vhost": vhost.encode()}
+        | {"vhost_length": len(vhost.encode())},
+    }
+    assert {k: v for k, v in found[row.name].items() if k != "length"} == expected[row.name]
+
+
 @case("cause")
 def a_cause(row: RecordSpec, draw: Draw) -> None:
     cause = draw(i32)
@@ -664,7 +704,12 @@ def test_a_folder_in_which_everything_happened_has_every_kind_of_the_present_for
     events.left_out(1)
     events.letter_lost(1, addresses[0])
     events.given_back(1, 1, addresses[0])
-    log.fates.tell(65, events.name(b"channel"), Named(1, b"queue"), 1, 0, 0, 312, "NO_ROUTE", b"", "", b"")
+    queue = Named(1, b"queue")
+    log.fates.tell(65, events.name(b"channel"), queue, 1, 0, 0, 312, "NO_ROUTE", b"", "", b"")
+    log.unlogged.message(1, b"header", "exchange", b"keys")
+    log.unlogged.entered(queue, 1, layout.WITHOUT_RECORD | 1)
+    log.unlogged.left(queue, layout.WITHOUT_RECORD | 1, 0)
+    log.levels.put(queue, "/", 2, 1)
     log.end_turn(True)
     assert log.flush()
     found: set[str] = set()

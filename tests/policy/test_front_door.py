@@ -15,6 +15,7 @@ import pytest
 
 from tests.delay.session import Session
 from tests.http.conftest import Api
+from tests.log.test_told_events import events
 from tests.support import web
 from warrenmq.client import Properties
 from warrenmq.client.errors import ChannelClosed
@@ -43,6 +44,7 @@ class House(Session):
     """A session with the HTTP API."""
 
     api: Api
+    folder: Path
 
     def policy(self, pattern: str, definition: dict[str, object]) -> None:
         self.api.put("/policies/%2F/probe", {"pattern": pattern, "definition": definition})
@@ -71,6 +73,7 @@ def house(tmp_path: Path) -> Iterator[House]:
     with web.Client() as client:
         house = House(tmp_path)
         house.api = Api(house.broker, client)
+        house.folder = tmp_path
         try:
             yield house
         finally:
@@ -210,6 +213,22 @@ def kept_until_confirmed(house: House) -> None:
     assert house.api.get("/queues/%2F/probe")["messages"] == 1
 
 
+def told(house: House) -> set[str]:
+    """Of which of a hundred transient messages the journal tells the publish."""
+    house.fill(*["a"] * 100)
+    house.take("probe")
+    house.close()
+    return {row["message"] for row in events(str(house.folder)) if row["event"] == "published"}
+
+
+def told_all(house: House) -> None:
+    assert len(told(house)) == 100
+
+
+def told_some(house: House) -> None:
+    assert 0 < len(told(house)) < 60
+
+
 QUEUE_PROBES: dict[str, tuple[str, Setting, Callable[[House], None]]] = {
     "message-ttl": ("classic", {"message-ttl": 1000}, ttl),
     "expires": ("classic", {"expires": 1000}, expires),
@@ -236,6 +255,8 @@ QUEUE_PROBES: dict[str, tuple[str, Setting, Callable[[House], None]]] = {
     "retry-max-delay": ("quorum", {"retry-delay": 1000, "retry-max-delay": 1200}, retried_at_most_so_late),
     "retry-jitter": ("classic", {"retry-delay": 1000, "retry-jitter": 100}, jittered),
     "retry-limit": ("classic", {"retry-delay": 1000, "retry-limit": 0}, retried_enough),
+    "journal": ("classic", {"journal": "all"}, told_all),
+    "journal-sample": ("classic", {"journal": "all", "journal-sample": 4}, told_some),
 }
 
 #: "kept only": a value that is taken, with what it needs beside it, and on which type of queue

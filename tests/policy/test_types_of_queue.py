@@ -53,6 +53,8 @@ OURS = {
     "delayed-mandatory",
     "deduplication-window",
     "deduplication-max",
+    "journal",
+    "journal-sample",
 }
 
 

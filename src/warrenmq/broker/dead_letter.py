@@ -26,6 +26,7 @@ from warrenmq.broker.queue.queue import Entry, Queue
 from warrenmq.broker.records import Content
 from warrenmq.broker.services.turn import Letters as TurnLetters
 from warrenmq.log.causes import DEAD_LETTER, LETTER_LOST, LETTERED, REASONS, REFUSED
+from warrenmq.log.levels import OFF
 from warrenmq.wire.fields import Field
 from warrenmq.wire.replies import AmqpError
 
@@ -110,15 +111,12 @@ class DeadLetters(DeadLetterOffice, TurnLetters, Forwarder):
         taken = self._publish(queue, message, REASONS[cause], way, body)
         if cause != REFUSED:  # else it never was in the queue
             queue.lettered(cause | LETTERED if taken else cause)
-            log = self._services.log
-            if not queue.holds(message):
-                left(log, cause | LETTERED, queue.named(), message)
-                if not taken:
-                    left(log, LETTER_LOST, queue.named(), message)
-            elif not taken:  # which the log has as dead-lettered: that is known only now
-                log.events.letter_lost(queue.id, message.address)
-        elif not taken:
-            left(self._services.log, LETTER_LOST, queue.named(), message)
+            queue.tell_left(message, cause | LETTERED)
+        if not taken:  # which the journal has as dead-lettered: that is known only now
+            if cause != REFUSED and queue.holds(message):
+                self._services.log.events.letter_lost(queue.id, message.address)
+            elif queue.journal > OFF:
+                left(self._services.log, LETTER_LOST, queue.named(), message)
 
     def _publish(self, queue: Queue, message: Message, reason: str, way: Way | None, body: BodyInLog | None) -> bool:
         """At most once: whoever takes it has it, and then it is over. Says whether anybody did."""

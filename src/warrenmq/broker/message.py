@@ -15,6 +15,7 @@ from mypy_extensions import i16, i32, i64, mypyc_attr, u8
 
 from warrenmq.broker.records import BasicMessage, Content, Resource
 from warrenmq.log.format import StoredMessage
+from warrenmq.log.layout import WITHOUT_RECORD
 from warrenmq.wire.constants import FRAME_BODY, FRAME_END, FRAME_HEADER
 from warrenmq.wire.content import Properties, encode_header
 
@@ -115,6 +116,12 @@ class Message:
         self.absent: bool = False  # is the body only in the log? The header is too, until the message is recalled
         self.header_payload: bytes = b""
         self.chunks: list[bytes] | None = None  # body pieces, when not in frames
+
+    def number(self) -> i64:
+        """By which the log's events know it, whether it has a record or not; 0: not at all."""
+        if self.address or self.id == 0:
+            return self.address
+        return WITHOUT_RECORD | self.id
 
     def header(self) -> bytes:
         """The payload of the content header frame."""

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from warrenmq.broker.definitions import parameters
+from warrenmq.log.events import NOBODY
 from warrenmq.wire.replies import CONNECTION_FORCED
 
 if TYPE_CHECKING:
@@ -43,4 +44,5 @@ def delete_vhost(broker: Broker, vhost: VHost) -> Iterator[None]:
     broker.registry.policies.vhost_deleted(name)
     broker.registry.totals.vhost_deleted(name)
     del broker.vhosts[name]
+    broker.services.log.levels.forget(NOBODY, name)
     broker.services.store.delete("vhost", name)

@@ -18,6 +18,13 @@ def _metadata(call: Call) -> dict[str, object]:
         if wanted not in ("true", "false"):
             raise Misuse(f"--nack-unroutable should be true or false, not {wanted}")
         body["nack_unroutable"] = wanted == "true"
+    if "journal" in call.options:
+        body["journal"] = call.options["journal"]
+    if "journal-sample" in call.options:
+        sample = call.options["journal-sample"]
+        if not sample.isdecimal():
+            raise Misuse(f"--journal-sample should be a number from 1, not {sample}")
+        body["journal_sample"] = int(sample)
     return body
 
 
@@ -36,7 +43,8 @@ def update_vhost_metadata(call: Call) -> Result:
     name = call.arguments[0]
     body = _metadata(call)
     if not body:
-        raise Misuse("nothing to change: give --description, --tags, --default-queue-type or --nack-unroutable")
+        others = "--nack-unroutable, --journal or --journal-sample"
+        raise Misuse(f"nothing to change: give --description, --tags, --default-queue-type, {others}")
     found = call.api.ask("GET", call.path("vhosts", name))
     expect(found, Failure(f'Virtual host "{name}" does not exist', DATA))
     expect(call.api.ask("PUT", call.path("vhosts", name), body))

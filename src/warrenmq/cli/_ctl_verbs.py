@@ -47,7 +47,8 @@ def _table(*rows: tuple[Callable[[Call], Result], int, int | None, str]) -> dict
 
 
 COLUMNS = "[-p VHOST] [COLUMN ...]"
-METADATA = "[--description TEXT] [--tags TAGS] [--default-queue-type TYPE] [--nack-unroutable true|false]"
+METADATA = "[--description TEXT] [--tags TAGS] [--default-queue-type TYPE] [--nack-unroutable true|false] "
+METADATA += "[--journal off|outcomes|all] [--journal-sample N]"
 VERBS = _table(
     (who.add_user, 1, 2, "USER [PASSWORD]"),
     (who.delete_user, 1, 1, "USER"),

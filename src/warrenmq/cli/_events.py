@@ -17,6 +17,8 @@ from warrenmq.log.causes import CAUSE_NAMES, FATE_NAMES, LETTER_LOST, NEVER
 from warrenmq.log.event_reader import Fate, Witness
 from warrenmq.log.events import FETCHED, REDELIVERED
 from warrenmq.log.holders import read_holders
+from warrenmq.log.layout import WITHOUT_RECORD
+from warrenmq.log.levels import LEVEL_NAMES, OFF
 from warrenmq.log.record import decode_message, holder_count, holders_start
 from warrenmq.wire.content import decode_properties
 from warrenmq.wire.replies import AmqpError
@@ -59,6 +61,7 @@ class EventRows(Witness):
         self._ids: dict[int, int] = {}  # by address, of the messages that are wanted
         self._queues: dict[int, Row] = {}
         self._who: dict[int, Row] = {}
+        self._quiet: set[int] = set()  # queues of which nothing is told
 
     # -- names
 
@@ -76,58 +79,80 @@ class EventRows(Witness):
 
     # -- events
 
-    def message(self, time: int, address: int, data: bytes, at: int, who: int, number: int) -> None:
-        stored = decode_message(data, at)
-        row = what_it_was(stored.message_id, stored.exchange, unpack_keys(packed_keys_of(stored)), stored.header)
+    def level(self, time: int, queue: int, vhost: str, level: int, sample: int) -> None:
+        if level == OFF:
+            self._quiet.add(queue)
+        else:
+            self._quiet.discard(queue)
+        names = self._queue(queue) if queue else {"vhost": vhost}
+        if self._wanted.all() and self._wanted.queue in ("", names.get("queue")):
+            text = "none of its own" if level < 0 else LEVEL_NAMES[level]
+            self._write(time, PUBLISHED, "level", {**names, "text": text, "number": sample})
+
+    def unlogged(
+        self, time: int, who: int, id: int, count: int, number: int, header: bytes, exchange: bytes, keys: bytes
+    ) -> None:
+        for n in range(count):
+            row = what_it_was(id + n, exchange.decode(errors="surrogateescape"), unpack_keys(keys), header)
+            self._published(time, WITHOUT_RECORD | (id + n), row, who, number + n if number else 0)
+
+    def _published(self, time: int, address: int, row: Row, who: int, number: int) -> bool:
+        """Says whether it is wanted."""
         if not self._wanted.has(row):
-            return
+            return False
         self._ids[address] = row.get("id", 0)
         sender = self._who.get(who, {})
         if number:
             row["number"] = number
-        self._tell(
-            time,
-            PUBLISHED if sender else WRITTEN,
-            "published" if sender else "written",
-            address,
-            {**row, **sender},
-        )
-        rank = ENQUEUED if sender else REENQUEUED
-        for queue, position, _expiry, _flags in read_holders(data, holders_start(data, at), holder_count(data, at)):
-            self._tell(time, rank, "enqueued", address, {**self._queue(queue), "position": position})
+        rank, event = (PUBLISHED, "published") if sender else (WRITTEN, "written")
+        self._tell(time, rank, event, address, {**row, **sender})
+        return True
+
+    def message(self, time: int, address: int, data: bytes, at: int, who: int, number: int) -> None:
+        holders = read_holders(data, holders_start(data, at), holder_count(data, at))
+        if holders and all(one[0] in self._quiet for one in holders):
+            return
+        stored = decode_message(data, at)
+        row = what_it_was(stored.message_id, stored.exchange, unpack_keys(packed_keys_of(stored)), stored.header)
+        if self._published(time, address, row, who, number):
+            rank = ENQUEUED if who in self._who else REENQUEUED
+            for queue, position, _expiry, _flags in holders:
+                self._in_queue(time, rank, "enqueued", address, queue, {"position": position})
 
     def entered(self, time: int, queue: int, address: int, position: int) -> None:
-        self._tell(time, REENQUEUED, "enqueued", address, {**self._queue(queue), "position": position})
+        rank = ENQUEUED if address & WITHOUT_RECORD else REENQUEUED
+        self._in_queue(time, rank, "enqueued", address, queue, {"position": position})
 
     def left(self, time: int, queue: int, address: int, count: int, cause: int) -> None:
         for one in self._of_run(address, count):
-            self._tell(time, LEFT, CAUSE_NAMES.get(cause, f"left ({cause})"), one, self._queue(queue))
+            self._in_queue(time, LEFT, CAUSE_NAMES.get(cause, f"left ({cause})"), one, queue, {})
 
     def came_back(self, time: int, queue: int, address: int, position: int) -> None:
-        self._tell(time, REQUEUED, "requeued", address, {**self._queue(queue), "position": position})
+        self._in_queue(time, REQUEUED, "requeued", address, queue, {"position": position})
 
     def queue_gone(self, time: int, queue: int) -> None:
         names = self._queue(queue)
-        if self._wanted.all() and self._wanted.queue in ("", names["queue"]):
+        if self._wanted.all() and self._wanted.queue in ("", names["queue"]) and queue not in self._quiet:
             self._write(time, LEFT, "queue deleted", names)
 
     def delivered(
         self, time: int, who: int, queue: int, position: int, address: int, count: int, tag: int, flags: int
     ) -> None:
         for one in self._of_run(address, count):
-            more: Row = {**self._queue(queue), "position": position + one - address, "tag": tag + one - address}
+            more: Row = {"position": position + one - address, "tag": tag + one - address}
             if flags & REDELIVERED:
                 more["redelivered"] = True
             event = "fetched" if flags & FETCHED else "delivered"
-            self._tell(
-                time, AGAIN if flags & REDELIVERED else DELIVERED, event, one, {**more, **self._who.get(who, {})}
-            )
+            rank = AGAIN if flags & REDELIVERED else DELIVERED
+            self._in_queue(time, rank, event, one, queue, {**more, **self._who.get(who, {})})
 
     def letter_lost(self, time: int, queue: int, address: int) -> None:
-        self._tell(time, WRITTEN, "letter lost", address, self._queue(queue))
+        self._in_queue(time, WRITTEN, "letter lost", address, queue, {})
 
     def fate(self, time: int, fate: Fate) -> None:
         row: Row = {}
+        if fate.queue in self._quiet:
+            return
         if fate.header or fate.exchange or fate.keys:
             exchange = fate.exchange.decode(errors="surrogateescape")
             row = what_it_was(fate.id, exchange, unpack_keys(fate.keys), fate.header)
@@ -163,6 +188,10 @@ class EventRows(Witness):
         if self._wanted.all():
             return list(range(address, address + count))
         return [one for one in range(address, address + count) if one in self._ids]
+
+    def _in_queue(self, time: int, rank: int, event: str, address: int, queue: int, more: Row) -> None:
+        if queue not in self._quiet:
+            self._tell(time, rank, event, address, {**self._queue(queue), **more})
 
     def _tell(self, time: int, rank: int, event: str, address: int, more: Row) -> None:
         if not self._wanted.all() and address not in self._ids:

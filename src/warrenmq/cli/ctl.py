@@ -58,6 +58,8 @@ VALUED = {
     "tags",
     "default-queue-type",
     "nack-unroutable",
+    "journal",
+    "journal-sample",
     "unit",
     "within",
     "pid",

@@ -59,6 +59,8 @@ class VhostDeclaration(Struct):
     tracing: bool | None = None
     default_queue_type: str | None = None
     nack_unroutable: bool | None = None
+    journal: str | None = None
+    journal_sample: int | None = None
 
 
 class UserDeclaration(Struct):

@@ -14,6 +14,7 @@ from warrenmq.http.listing import listing, with_columns
 from warrenmq.http.models import PermissionInfo, TopicPermissionInfo, VhostInfo
 from warrenmq.http.requests import VhostDeclaration
 from warrenmq.http.views import vhost_info
+from warrenmq.log.levels import LEVEL_NAMES, MOST_SAMPLE, level_of
 
 
 async def list_vhosts(call: Call) -> object:
@@ -43,6 +44,10 @@ async def put_vhost(call: Call) -> object:
     wanted = await call.body(VhostDeclaration)
     name = call.path["vhost"]
     tags = tags_of(wanted.tags)
+    if wanted.journal is not None and level_of(wanted.journal) < 0:
+        raise bad_request(f"journal should be one of {', '.join(LEVEL_NAMES)}, not {wanted.journal}")
+    if wanted.journal_sample is not None and not 1 <= wanted.journal_sample <= MOST_SAMPLE:
+        raise bad_request(f"journal_sample should be from 1 to {MOST_SAMPLE}, not {wanted.journal_sample}")
     broker = call.bridge.broker
     existed = name in broker.vhosts
     if existed and broker.vhosts[name].leaving:
@@ -58,6 +63,9 @@ async def put_vhost(call: Call) -> object:
             vhost.default_queue_type = wanted.default_queue_type
         if wanted.nack_unroutable is not None:
             vhost.nack_unroutable = wanted.nack_unroutable
+        if wanted.journal is not None or wanted.journal_sample is not None:
+            level = vhost.journal if wanted.journal is None else level_of(wanted.journal)
+            vhost.set_journal(level, wanted.journal_sample or vhost.journal_sample)
         if wanted.tracing is not None:
             vhost.set_tracing(wanted.tracing)
         vhost.save()

@@ -220,6 +220,8 @@ def vhost_info(bridge: Bridge, vhost: VHost) -> VhostInfo:
     metadata: dict[str, object] = {"description": vhost.description, "tags": list(vhost.tags)}
     if vhost.nack_unroutable:
         metadata["nack_unroutable"] = True
+    if not vhost.has_default_level():
+        metadata |= vhost.journal_metadata()
     return VhostInfo(
         name=vhost.name,
         description=vhost.description,

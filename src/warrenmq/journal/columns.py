@@ -11,6 +11,7 @@ Arrow (``parquet``).
 
 from __future__ import annotations
 
+import json
 from typing import Final, final
 
 from librt.strings import BytesWriter, read_i32_le, read_i64_be, read_i64_le, write_i32_le, write_i64_le
@@ -20,7 +21,8 @@ from warrenmq.broker.message import NOTE_SHIFT
 from warrenmq.client.columns import PropertyColumns, Texts
 from warrenmq.journal.names import queue_of
 from warrenmq.log.event_reader import Fate, Witness
-from warrenmq.log.layout import HEADER_LENGTH_AT, HOLDER, HOLDER_POSITION_AT, HOLDER_QUEUE_AT
+from warrenmq.log.layout import HEADER_LENGTH_AT, HOLDER, HOLDER_POSITION_AT, HOLDER_QUEUE_AT, WITHOUT_RECORD
+from warrenmq.log.levels import LEVEL_NAMES, OFF
 from warrenmq.log.record import (
     body_length,
     body_start,
@@ -44,6 +46,7 @@ REQUEUED: Final = 5
 QUEUE_DELETED: Final = 6
 GAP: Final = 7
 LETTER_LOST: Final = 8  # a dead letter that reached nobody
+LEVEL: Final = 9
 LEFT: Final = 16  # and above: what became of one that the log does not hold has a number there too
 
 UNKNOWN: Final = b"{}"  # somebody whose name stood where the log is damaged
@@ -62,9 +65,16 @@ class Known(Witness):
     def __init__(self) -> None:
         self.texts: Final[dict[int, bytes]] = {}  # JSON
         self.queue_names: Final[list[tuple[int, str, str]]] = []  # defined meanwhile: number, vhost, name
+        self.quiet: Final[set[int]] = set()  # queues of which nothing is told
 
     def named(self, who: i64, text: bytes) -> None:
         self.texts[who] = text
+
+    def level(self, _time: i64, queue: i64, _vhost: str, level: i64, _sample: i64) -> None:
+        if level == OFF:
+            self.quiet.add(queue)
+        else:
+            self.quiet.discard(queue)
 
     def defined(self, kind: str, _key: str, value: bytes) -> None:
         queue = queue_of(kind, value)
@@ -121,7 +131,31 @@ class EventColumns(Witness):
     def defined(self, kind: str, key: str, value: bytes) -> None:
         self.known.defined(kind, key, value)
 
+    def level(self, time: i64, queue: i64, vhost: str, level: i64, sample: i64) -> None:
+        self.known.level(time, queue, vhost, level, sample)
+        whose: i64 = NONE
+        if queue == 0:
+            whose = self._number_of_text(json.dumps({"vhost": vhost}).encode())
+        write_i32_le(self.said_rows, i32(self.rows))
+        write_i32_le(self.codes, 0)
+        self.texts.put(self.texts.rows, b"none of its own" if level < 0 else LEVEL_NAMES[level].encode())
+        self._add(time, LEVEL, 0, queue if queue else NONE, NONE, whose, sample, NONE, 0)
+
+    def unlogged(
+        self, time: i64, who: i64, id: i64, count: i64, number: i64, header: bytes, exchange: bytes, keys: bytes
+    ) -> None:
+        sender: i64 = NONE if who == 0 else self._number_of(who)
+        kind: i64 = WRITTEN if who == 0 else PUBLISHED
+        n: i64 = 0
+        while n < count:
+            self._add_message(id + n, header, exchange, keys)
+            publish: i64 = number + n if number else NONE
+            self._add(time, kind, WITHOUT_RECORD | (id + n), NONE, NONE, sender, publish, NONE, 0)
+            n += 1
+
     def message(self, time: i64, address: i64, data: bytes, at: i64, who: i64, number: i64) -> None:
+        if self.known.quiet and self._is_quiet(data, at):
+            return
         sender: i64 = NONE if who == 0 else self._number_of(who)
         header = header_start(data, at)
         payload = data[header : header + i64(read_i32_le(data, at + HEADER_LENGTH_AT))]
@@ -170,6 +204,8 @@ class EventColumns(Witness):
         self._add(time, LETTER_LOST, address, queue, NONE, NONE, NONE, NONE, 0)
 
     def fate(self, time: i64, fate: Fate) -> None:
+        if fate.queue in self.known.quiet:
+            return
         if fate.header or fate.exchange or fate.keys:  # else nothing is known of it
             self._add_message(fate.id, fate.header, fate.exchange, fate.keys)
         if fate.code or fate.text:
@@ -187,14 +223,30 @@ class EventColumns(Witness):
     def _number_of(self, who: i64) -> i64:
         number = self._who.get(who)
         if number is None:
-            text = self.known.texts.get(who, UNKNOWN)
-            number = self._by_name.get(text)
-            if number is None:
-                number = len(self.names)
-                self._by_name[text] = number
-                self.names.append(text)
+            number = self._number_of_text(self.known.texts.get(who, UNKNOWN))
             self._who[who] = number
         return number
+
+    def _number_of_text(self, text: bytes) -> int:
+        number = self._by_name.get(text)
+        if number is None:
+            number = len(self.names)
+            self._by_name[text] = number
+            self.names.append(text)
+        return number
+
+    def _is_quiet(self, data: bytes, at: i64) -> bool:
+        """Was it written for nobody but queues of which nothing is told?"""
+        holder = holders_start(data, at)
+        count = holder_count(data, at)
+        if count == 0:
+            return False
+        while count > 0:
+            if i64(read_i32_le(data, holder + HOLDER_QUEUE_AT)) not in self.known.quiet:
+                return False
+            holder += HOLDER
+            count -= 1
+        return True
 
     def _add_message(self, id: i64, header: bytes, exchange: bytes, keys: bytes) -> None:
         """What the message of the next row was."""
@@ -219,6 +271,8 @@ class EventColumns(Witness):
         tag: i64,
         flags: i64,
     ) -> None:
+        if self.known.quiet and queue in self.known.quiet and kind != LEVEL:
+            return
         write_i64_le(self.times, time)
         write_i32_le(self.kinds, i32(kind))
         write_i64_le(self.messages, message)

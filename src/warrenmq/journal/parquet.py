@@ -24,6 +24,7 @@ from warrenmq.journal.columns import (
     GAP,
     LEFT,
     LETTER_LOST,
+    LEVEL,
     PUBLISHED,
     QUEUE_DELETED,
     REQUEUED,
@@ -53,6 +54,7 @@ EVENTS = {
     QUEUE_DELETED: "queue deleted",
     GAP: "gap",
     LETTER_LOST: "letter lost",
+    LEVEL: "level",
 } | {LEFT + cause: name for cause, name in FATE_NAMES.items()}
 """What an event is called, by its number."""
 
@@ -60,7 +62,11 @@ NAME = pa.dictionary(pa.int32(), pa.string())
 FIELDS: list[tuple[str, pa.DataType, str]] = [
     ("time", pa.timestamp("us", "UTC"), "when; events of one turn of the broker have one time"),
     ("event", NAME, "what happened"),
-    ("message", pa.int64(), "the record in the log: all events of one record have the same"),
+    (
+        "message",
+        pa.int64(),
+        "the record in the log: all events of one record have the same; 2^62 + `id` where there is none",
+    ),
     ("id", pa.int64(), "published, written, no record: the message, the same in its dead letters"),
     ("vhost", NAME, "of the queue, or of the channel"),
     ("queue", NAME, "where it happened; `#7` where the log no longer knows the name"),
@@ -69,7 +75,11 @@ FIELDS: list[tuple[str, pa.DataType, str]] = [
     ("connection", NAME, "published, delivered, fetched: by its name"),
     ("channel", pa.int32(), "published, delivered, fetched: its number"),
     ("consumer", NAME, "delivered: its tag"),
-    ("number", pa.int64(), "published: which publish of its channel, where they are counted; gap: how many events"),
+    (
+        "number",
+        pa.int64(),
+        "published: which publish of its channel, where they are counted; gap: how many events; level: 1 in so many",
+    ),
     ("tag", pa.int64(), "delivered, fetched: the delivery tag"),
     ("redelivered", pa.bool_(), "delivered, fetched: was it delivered before?"),
     ("until", pa.timestamp("us", "UTC"), "gap: its end; its beginning is `time`"),
@@ -80,7 +90,7 @@ FIELDS: list[tuple[str, pa.DataType, str]] = [
     ("correlation_id", pa.string(), "published, written, no record: the property"),
     ("header", pa.binary(), "published, written, no record: all properties, as AMQP's content header has them"),
     ("code", pa.int32(), "refused, returned: the reply code"),
-    ("text", pa.string(), "refused, returned, not taken, nacked: the reply text, or why"),
+    ("text", pa.string(), "refused, returned, not taken, nacked: the reply text, or why; level: which"),
 ]
 """Name, type and meaning of every column, in order."""
 

@@ -27,8 +27,10 @@ from warrenmq.log.layout import (
     SETTLE,
     UNDEFINE,
 )
+from warrenmq.log.levels import Levels
 from warrenmq.log.record import message_id_of, number_of, record_size, write_chunk, written_head
 from warrenmq.log.sums import Sums, chained, holder_head, signed, total
+from warrenmq.log.unlogged import Unlogged
 
 KEEP_BUFFER: Final = 8 << 20  # a larger buffer is given back rather than kept for the next batch
 
@@ -88,6 +90,8 @@ class OpenBatch:
         self.changes: BytesWriter = BytesWriter()
         self.cause: i64 = ACKED  # of the last settle
         self.events: Final = Events()
+        self.unlogged: Final = Unlogged(self.events)
+        self.levels: Final = Levels(self.events)
         self.offsets: vec[i32] = vec[i32]()
         self.first_record: i64 = 0
         self.exchange: str = ""
@@ -251,6 +255,8 @@ class OpenBatch:
 
     def end_turn(self, time: i64) -> None:
         """Say when all this was that came since the turn before."""
+        self.unlogged.end_turn()
+        self.levels.end_turn()
         self.events.end_turn(time, len(self.offsets), len(self.changes))
 
     def seal(self, segment: i64, number: i64, time: i64) -> Sealed:

@@ -49,6 +49,8 @@ class Core:
         self.current: Final = OpenBatch(self.seed)
         self.events: Final = self.current.events
         self.fates: Final = Fates(self.current.events)
+        self.unlogged: Final = self.current.unlogged
+        self.levels: Final = self.current.levels
         self.kept_open: bool = False  # the open batch waits for turns to come
         self._closed_size: i64 = 0  # of the open batch, when the last turn ended
         # records

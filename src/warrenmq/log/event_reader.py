@@ -34,6 +34,11 @@ from warrenmq.log.layout import (
     EVENT_DELIVERED_POSITION_AT,
     EVENT_DELIVERED_QUEUE_AT,
     EVENT_DELIVERED_TAG_AT,
+    EVENT_ENTERED,
+    EVENT_ENTERED_ADDRESS_AT,
+    EVENT_ENTERED_COUNT_AT,
+    EVENT_ENTERED_POSITION_AT,
+    EVENT_ENTERED_QUEUE_AT,
     EVENT_FATE,
     EVENT_FATE_ADDRESS_AT,
     EVENT_FATE_CODE_AT,
@@ -55,9 +60,20 @@ from warrenmq.log.layout import (
     EVENT_GIVEN_BACK_COUNT_AT,
     EVENT_GIVEN_BACK_POSITION_AT,
     EVENT_GIVEN_BACK_QUEUE_AT,
+    EVENT_LEFT,
+    EVENT_LEFT_ADDRESS_AT,
+    EVENT_LEFT_CAUSE_AT,
+    EVENT_LEFT_COUNT_AT,
+    EVENT_LEFT_QUEUE_AT,
     EVENT_LETTER_LOST,
     EVENT_LETTER_LOST_ADDRESS_AT,
     EVENT_LETTER_LOST_QUEUE_AT,
+    EVENT_LEVEL,
+    EVENT_LEVEL_FIXED,
+    EVENT_LEVEL_LEVEL_AT,
+    EVENT_LEVEL_QUEUE_AT,
+    EVENT_LEVEL_SAMPLE_AT,
+    EVENT_LEVEL_VHOST_LENGTH_AT,
     EVENT_NAME,
     EVENT_NAME_FIXED,
     EVENT_NAME_TEXT_LENGTH_AT,
@@ -72,6 +88,14 @@ from warrenmq.log.layout import (
     EVENT_TURN_CHANGES_AT,
     EVENT_TURN_RECORDS_AT,
     EVENT_TURN_TIME_AT,
+    EVENT_UNLOGGED,
+    EVENT_UNLOGGED_COUNT_AT,
+    EVENT_UNLOGGED_EXCHANGE_LENGTH_AT,
+    EVENT_UNLOGGED_FIXED,
+    EVENT_UNLOGGED_HEADER_LENGTH_AT,
+    EVENT_UNLOGGED_KEYS_LENGTH_AT,
+    EVENT_UNLOGGED_MESSAGE_ID_AT,
+    EVENT_UNLOGGED_NUMBER_AT,
     EVENT_WHO_AT,
     QUEUE_AT,
     REQUEUE,
@@ -82,6 +106,7 @@ from warrenmq.log.layout import (
     UNDEFINE,
     UNDEFINE_FIXED,
 )
+from warrenmq.log.levels import OFF
 from warrenmq.log.record import is_chunk, message_id_of, number_of, record_size
 
 
@@ -146,6 +171,14 @@ class Witness:
     def fate(self, time: i64, fate: Fate) -> None:
         """This became of a message that the log does not hold."""
 
+    def unlogged(
+        self, time: i64, who: i64, id: i64, count: i64, number: i64, header: bytes, exchange: bytes, keys: bytes
+    ) -> None:
+        """So many messages without a record, with ids in a row, were published, or, when ``who`` is 0, written."""
+
+    def level(self, time: i64, queue: i64, vhost: str, level: i64, sample: i64) -> None:
+        """From now on this is told of a queue, or, when that is 0, of a vhost."""
+
     def gap(self, since: i64, until: i64, count: i64) -> None:
         """So many events are not told."""
 
@@ -204,14 +237,23 @@ def tell(header: BatchHeader, messages: bytes, changes: bytes, witness: Witness)
     """Tell all of a batch that checks."""
     turns = Turns(header.time)
     publishes = Publishes()
-    _look_ahead(changes, turns, publishes, witness)
+    levels: list[tuple[int, int]] = []
+    _look_ahead(changes, turns, publishes, levels, witness)
+    for at, turn in levels:  # what is in one batch with a change from or to nothing is not told
+        if read_i32_le(changes, at + EVENT_LEVEL_LEVEL_AT) == OFF:
+            _level(changes, at, turns.time(turn), witness)
     _records(header, messages, turns, publishes, witness)
     _changes(changes, turns, witness)
+    for at, turn in levels:
+        if read_i32_le(changes, at + EVENT_LEVEL_LEVEL_AT) != OFF:
+            _level(changes, at, turns.time(turn), witness)
     witness.batch_told()
 
 
-def _look_ahead(data: bytes, turns: Turns, publishes: Publishes, witness: Witness) -> None:
-    """What has to be known before the rest can be told: times, senders, names."""
+def _look_ahead(
+    data: bytes, turns: Turns, publishes: Publishes, levels: list[tuple[int, int]], witness: Witness
+) -> None:
+    """What has to be known before the rest can be told: times, senders, names, levels."""
     at: i64 = 0
     end: i64 = len(data)
     while at < end:
@@ -240,7 +282,21 @@ def _look_ahead(data: bytes, turns: Turns, publishes: Publishes, witness: Witnes
             text = at + EVENT_QUEUE_FIXED
             length = i64(read_i32_le(data, at + EVENT_QUEUE_TEXT_LENGTH_AT))
             witness.defined("queue", "", data[text : text + length])
+        elif kind == EVENT_LEVEL:
+            levels.append((at, len(turns.times)))
         at += size
+
+
+def _level(data: bytes, at: i64, time: i64, witness: Witness) -> None:
+    vhost = at + EVENT_LEVEL_FIXED
+    length = i64(read_i16_le(data, at + EVENT_LEVEL_VHOST_LENGTH_AT)) & 0xFFFF
+    witness.level(
+        time,
+        i64(read_i32_le(data, at + EVENT_LEVEL_QUEUE_AT)),
+        data[vhost : vhost + length].decode("utf-8", "surrogateescape"),
+        i64(read_i32_le(data, at + EVENT_LEVEL_LEVEL_AT)),
+        i64(read_i32_le(data, at + EVENT_LEVEL_SAMPLE_AT)),
+    )
 
 
 def _records(header: BatchHeader, data: bytes, turns: Turns, publishes: Publishes, witness: Witness) -> None:
@@ -318,6 +374,24 @@ def _changes(data: bytes, turns: Turns, witness: Witness) -> None:
             witness.letter_lost(turns.time(told), queue, read_i64_le(data, at + EVENT_LETTER_LOST_ADDRESS_AT))
         elif kind == EVENT_GIVEN_BACK:
             _given_back(turns.time(told), data, at, witness)
+        elif kind == EVENT_UNLOGGED:
+            _unlogged(data, at, turns.time(told), witness)
+        elif kind == EVENT_ENTERED:
+            queue = i64(read_i32_le(data, at + EVENT_ENTERED_QUEUE_AT))
+            address = read_i64_le(data, at + EVENT_ENTERED_ADDRESS_AT)
+            position = read_i64_le(data, at + EVENT_ENTERED_POSITION_AT)
+            n: i64 = 0
+            while n < i64(read_i32_le(data, at + EVENT_ENTERED_COUNT_AT)):
+                witness.entered(turns.time(told), queue, address + n, position + n)
+                n += 1
+        elif kind == EVENT_LEFT:
+            witness.left(
+                turns.time(told),
+                i64(read_i32_le(data, at + EVENT_LEFT_QUEUE_AT)),
+                read_i64_le(data, at + EVENT_LEFT_ADDRESS_AT),
+                i64(read_i32_le(data, at + EVENT_LEFT_COUNT_AT)),
+                i64(read_i32_le(data, at + EVENT_LEFT_CAUSE_AT)),
+            )
         elif kind == EVENT_FATE:
             witness.fate(turns.time(told), Fate(data, at))
         elif kind == EVENT_GAP:
@@ -336,6 +410,23 @@ def _given_back(time: i64, data: bytes, at: i64, witness: Witness) -> None:
         witness.came_back(time, queue, address, position)
         address += 1
         position += 1
+
+
+def _unlogged(data: bytes, at: i64, time: i64, witness: Witness) -> None:
+    header = at + EVENT_UNLOGGED_FIXED
+    exchange = header + i64(read_i32_le(data, at + EVENT_UNLOGGED_HEADER_LENGTH_AT))
+    keys = exchange + (i64(read_i16_le(data, at + EVENT_UNLOGGED_EXCHANGE_LENGTH_AT)) & 0xFFFF)
+    end = keys + i64(read_i32_le(data, at + EVENT_UNLOGGED_KEYS_LENGTH_AT))
+    witness.unlogged(
+        time,
+        i64(read_i32_le(data, at + EVENT_WHO_AT)),
+        read_i64_le(data, at + EVENT_UNLOGGED_MESSAGE_ID_AT),
+        i64(read_i32_le(data, at + EVENT_UNLOGGED_COUNT_AT)),
+        read_i64_le(data, at + EVENT_UNLOGGED_NUMBER_AT),
+        data[header:exchange],
+        data[exchange:keys],
+        data[keys:end],
+    )
 
 
 def _definition(data: bytes, at: i64, define: bool, witness: Witness) -> None:

@@ -151,6 +151,11 @@ class Events:
         self._back_first = address
         self._back_count = 1
 
+    def know(self, queue: Named) -> None:
+        """Name a queue that perhaps no definition names, before something is told of a message without a record."""
+        if queue.segment != self.segment:
+            self.room_for(NOBODY, queue)
+
     def letter_lost(self, queue: i64, address: i64) -> None:
         """What left this queue as a dead letter reached nobody."""
         out = self.out
@@ -200,6 +205,10 @@ class Events:
         if self._count > 0 or self._publisher is not NOBODY or self._back_count > 0:
             return True
         return self._told or self._left_out_now > 0
+
+    def touch(self) -> None:
+        """A run begins that somebody else will write before the turn ends."""
+        self._told = True
 
     def is_empty(self) -> bool:
         """Is there nothing to tell of the turns that have ended?"""

@@ -262,6 +262,37 @@ EVENTS: Final[list[RecordSpec]] = [
         "are counted, the change `requeue` says so)",
         since=3,
     ),
+    RecordSpec(
+        "unlogged",
+        layout.EVENT_UNLOGGED,
+        "length:i32 who:i32 message_id:i64 count:i32 number:i64 header_length:i32 exchange_length:i16 keys_length:i32 "
+        "header[header_length] exchange[exchange_length] keys[keys_length]",
+        "so many messages without a record, from this id on, alike but for their ids and bodies, the first as publish "
+        "number so many of the channel (0: not numbered, or no channel's); their addresses are 2^62 and the id",
+        since=3,
+    ),
+    RecordSpec(
+        "entered",
+        layout.EVENT_ENTERED,
+        "length:i32 queue:i32 position:i64 address:i64 count:i32",
+        "so many messages that the log does not hold there, from this one on, entered the queue at positions in a row",
+        since=3,
+    ),
+    RecordSpec(
+        "left",
+        layout.EVENT_LEFT,
+        "length:i32 queue:i32 address:i64 count:i32 cause:i32",
+        "so many of those, from this one on, left the queue for this cause",
+        since=3,
+    ),
+    RecordSpec(
+        "level",
+        layout.EVENT_LEVEL,
+        "length:i32 queue:i32 level:i32 sample:i32 vhost_length:i16 vhost[vhost_length]",
+        "from here on the journal is kept at this level (`log/levels.py`; -1: none of its own) for this queue, or, "
+        "when that is 0, for the vhost's queues that have none of their own: 1 in so many messages",
+        since=3,
+    ),
 ]
 
 LEDGER_BLOCK: Final = RecordSpec(

@@ -27,6 +27,7 @@ BATCH_SUM_AT: Final = 4
 BATCH_PROLOGUE: Final = 8
 
 ADDRESS: Final = 8  # the length of an address: segment << 32 | record number
+WITHOUT_RECORD: Final = 1 << 62  # and its message id: the address by which events know a message that has no record
 RECORD_BITS: Final = 0xFFFFFFFF  # of an address, the record number
 
 # --- messages: kind, then
@@ -109,6 +110,10 @@ EVENT_LETTER_LOST: Final = 70
 EVENT_FATE: Final = 71
 EVENT_QUEUE: Final = 72
 EVENT_GIVEN_BACK: Final = 73
+EVENT_UNLOGGED: Final = 74
+EVENT_ENTERED: Final = 75
+EVENT_LEFT: Final = 76
+EVENT_LEVEL: Final = 77
 
 EVENT_LENGTH_AT: Final = 1
 EVENT_HEAD: Final = 5
@@ -157,6 +162,28 @@ EVENT_GIVEN_BACK_POSITION_AT: Final = 9
 EVENT_GIVEN_BACK_ADDRESS_AT: Final = 17
 EVENT_GIVEN_BACK_COUNT_AT: Final = 25
 EVENT_GIVEN_BACK_FIXED: Final = 29
+EVENT_UNLOGGED_MESSAGE_ID_AT: Final = 9
+EVENT_UNLOGGED_COUNT_AT: Final = 17
+EVENT_UNLOGGED_NUMBER_AT: Final = 21
+EVENT_UNLOGGED_HEADER_LENGTH_AT: Final = 29
+EVENT_UNLOGGED_EXCHANGE_LENGTH_AT: Final = 33
+EVENT_UNLOGGED_KEYS_LENGTH_AT: Final = 35
+EVENT_UNLOGGED_FIXED: Final = 39
+EVENT_ENTERED_QUEUE_AT: Final = 5
+EVENT_ENTERED_POSITION_AT: Final = 9
+EVENT_ENTERED_ADDRESS_AT: Final = 17
+EVENT_ENTERED_COUNT_AT: Final = 25
+EVENT_ENTERED_FIXED: Final = 29
+EVENT_LEFT_QUEUE_AT: Final = 5
+EVENT_LEFT_ADDRESS_AT: Final = 9
+EVENT_LEFT_COUNT_AT: Final = 17
+EVENT_LEFT_CAUSE_AT: Final = 21
+EVENT_LEFT_FIXED: Final = 25
+EVENT_LEVEL_QUEUE_AT: Final = 5
+EVENT_LEVEL_LEVEL_AT: Final = 9
+EVENT_LEVEL_SAMPLE_AT: Final = 13
+EVENT_LEVEL_VHOST_LENGTH_AT: Final = 17
+EVENT_LEVEL_FIXED: Final = 19
 
 # --- a block of a ledger
 

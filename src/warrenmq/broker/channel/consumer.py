@@ -81,9 +81,14 @@ class Subscription(Consumer):
             outstanding.unacked.add(tag, entry)
         message = entry.message
         self._frame.write(self._output, tag, entry.redelivered, message)
+        flags: i64 = 0
         if message.address:
-            flags: i64 = REDELIVERED if entry.redelivered else 0
+            flags = REDELIVERED if entry.redelivered else 0
             self._events.delivered(self._named, self.queue.id, entry.position, message.address, tag, flags)
+        elif self.queue.tells_all and self.queue.tells(message):
+            flags = REDELIVERED if entry.redelivered else 0
+            self._events.know(self.queue.named())
+            self._events.delivered(self._named, self.queue.id, entry.position, message.number(), tag, flags)
         if entry.redelivered:
             counts.redelivered += 1
             self.queue.delivered_again()

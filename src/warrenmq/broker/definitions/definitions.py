@@ -32,6 +32,7 @@ from warrenmq.broker.queue import arguments as queue_arguments
 from warrenmq.broker.records import Binding, Destination, Exchange, Resource
 from warrenmq.broker.services.randomness import Randomness
 from warrenmq.broker.vhost.vhost import PREDECLARED
+from warrenmq.log.levels import LEVEL_NAMES, MOST_SAMPLE, level_of
 from warrenmq.wire.replies import AmqpError
 
 SHOWN: Final = 50  # problems reported at most
@@ -188,7 +189,9 @@ class Reader:
                 self._exchanges[resource] = Exchange(resource, type, True, False, internal, {}, matcher)
         nacks = part.flag("nack_unroutable") or metadata.flag("nack_unroutable")
         default = "" if queue_type == "undefined" else queue_type
-        self.plan.vhosts.append(PlannedVhost(name, description, tags, default, part.flag("tracing"), nacks))
+        level, sample = _journal(metadata)
+        tracing = part.flag("tracing")
+        self.plan.vhosts.append(PlannedVhost(name, description, tags, default, tracing, nacks, level, sample))
 
     def _known_user(self, part: Part) -> str:
         user = part.text("user")
@@ -342,3 +345,16 @@ SECTIONS: Final[list[Section]] = [
     Section("queues", Reader._queue, True),
     Section("bindings", Reader._binding, True),
 ]
+
+
+def _journal(metadata: Part) -> tuple[int, int]:
+    """The journal's level, -1 where none is said, and 1 in how many transient messages it tells of."""
+    name = metadata.text("journal", False)
+    level = level_of(name)
+    if name and level < 0:
+        metadata.wrong("journal", f"expected one of {', '.join(LEVEL_NAMES)}, got {shown(name)}")
+    sample = metadata.value.get("journal_sample", 1)
+    if isinstance(sample, bool) or not isinstance(sample, int) or not 1 <= sample <= MOST_SAMPLE:
+        metadata.wrong("journal_sample", f"expected a number from 1 to {MOST_SAMPLE}, got {shown(sample)}")
+        sample = 1
+    return int(level), sample

@@ -119,12 +119,15 @@ def _anywhere(parts: Iterator[dict[str, object]]) -> Iterator[dict[str, object]]
 
 def _vhost(vhost: VHost) -> dict[str, object]:
     out: dict[str, object] = {"name": vhost.name}
-    if vhost.description or vhost.tags or vhost.default_queue_type or vhost.nack_unroutable:
+    journal = not vhost.has_default_level()
+    if vhost.description or vhost.tags or vhost.default_queue_type or vhost.nack_unroutable or journal:
         metadata: dict[str, object] = {"description": vhost.description, "tags": list(vhost.tags)}
         if vhost.default_queue_type:
             metadata["default_queue_type"] = vhost.default_queue_type
         if vhost.nack_unroutable:
             metadata["nack_unroutable"] = True
+        if journal:
+            metadata |= vhost.journal_metadata()
         out["metadata"] = metadata
     return out
 

@@ -25,6 +25,7 @@ from warrenmq.broker.definitions.plan import (
     PlannedVhost,
 )
 from warrenmq.broker.records import Destination
+from warrenmq.log.levels import OUTCOMES
 from warrenmq.wire.replies import NOT_FOUND, AmqpError
 
 if TYPE_CHECKING:
@@ -105,6 +106,7 @@ def _vhost(broker: Core, planned: PlannedVhost, username: str) -> None:
     vhost.tags = planned.tags
     vhost.default_queue_type = planned.default_queue_type
     vhost.nack_unroutable = planned.nack_unroutable
+    vhost.set_journal(OUTCOMES if planned.journal < 0 else planned.journal, planned.journal_sample)
     if planned.tracing:
         vhost.set_tracing(True)
     vhost.save()

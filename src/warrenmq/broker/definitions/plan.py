@@ -34,6 +34,8 @@ class PlannedVhost:
         default_queue_type: str,
         tracing: bool,
         nack_unroutable: bool,
+        journal: int,
+        journal_sample: int,
     ) -> None:
         self.name: Final = name
         self.description: Final = description
@@ -41,10 +43,13 @@ class PlannedVhost:
         self.default_queue_type: Final = default_queue_type
         self.tracing: Final = tracing
         self.nack_unroutable: Final = nack_unroutable
+        self.journal: Final = journal  # a level, -1: not said
+        self.journal_sample: Final = journal_sample
 
     def says_something(self) -> bool:
         """Is there more to it than its name?"""
-        return bool(self.description or self.tags or self.default_queue_type or self.nack_unroutable)
+        told = self.journal >= 0 or self.journal_sample > 1
+        return bool(self.description or self.tags or self.default_queue_type or self.nack_unroutable or told)
 
 
 @final

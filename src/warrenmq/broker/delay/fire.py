@@ -28,6 +28,7 @@ from warrenmq.broker.stored import Origins, message_of
 from warrenmq.log.causes import DEAD_LETTER, DUE, FIRED, UNDELIVERABLE
 from warrenmq.log.events import NOBODY
 from warrenmq.log.format import StoredMessage
+from warrenmq.log.levels import OFF
 from warrenmq.wire.content import body_size
 from warrenmq.wire.fields import Field, Table
 from warrenmq.wire.peek import peek_properties
@@ -123,7 +124,7 @@ class Firing:
             problem = REFUSED
         if problem:
             undeliverable(services, exchange)
-            if not schedule.durable:  # else the log has it, and says so when it is released
+            if not schedule.durable and vhost.journal > OFF:  # else the log has it, and says so when it is released
                 left(services.log, UNDELIVERABLE, NOBODY, message)
             self._dead_letter(schedule, key, message, record.content, problem)
         if note.has(REPEATS):

@@ -21,6 +21,7 @@ from warrenmq.broker.records import Exchange
 from warrenmq.broker.services.services import Services
 from warrenmq.log.causes import NOT_TAKEN
 from warrenmq.log.events import NOBODY
+from warrenmq.log.levels import OFF
 
 # what became of a message that was offered to its queues
 ACCEPTED: Final = 0  # every queue took it, or took and dropped it
@@ -135,7 +136,7 @@ def move(
 def _tell_not_taken(services: Services, message: Message, queues: list[Queue]) -> None:
     """Some refuse what comes from inside the broker: the journal is told which, and why."""
     for queue in queues:
-        cause = queue.refusal(message) if queue.eager else ""
+        cause = queue.refusal(message) if queue.eager and queue.journal > OFF else ""
         if cause:
             never_entered(services.log, NOT_TAKEN, NOBODY, queue.named(), message, 0, 0, cause)
 

@@ -11,6 +11,7 @@ from typing import Final, final
 
 from warrenmq.broker.access.access import Refused
 from warrenmq.broker.queue.arguments import CLASSIC, MAX_SEGMENT_BYTES, QUORUM, STREAM
+from warrenmq.log.levels import LEVEL_NAMES
 from warrenmq.wire.erlang import json_term, list_of_pairs
 
 COUNT: Final = "count"  # integer from 0
@@ -162,6 +163,8 @@ TABLE: Final = [
     _key("retry-max-delay", PERIOD, "is not a valid maximum retry delay"),
     _key("retry-jitter", PERCENT, "is not a valid retry jitter in percent"),
     _key("retry-limit", COUNT, "is not a valid retry limit"),
+    _key("journal", ONE_OF, "is not a valid level of the journal", FIRST, " ".join(LEVEL_NAMES)),
+    _key("journal-sample", PERIOD, "is not a valid number of messages of which the journal tells one"),
     _key("federation-upstream", TEXT, "is not a valid federation upstream"),
     _key("federation-upstream-set", TEXT, "is not a valid federation upstream set"),
     _key("extra-destinations", NAMES, "is not a valid list of destinations"),

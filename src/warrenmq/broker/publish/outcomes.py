@@ -30,10 +30,12 @@ from warrenmq.broker.publish.publishing import Publishing
 from warrenmq.broker.records import Exchange
 from warrenmq.log.causes import NACKED, NOT_TAKEN, RETURNED, UNROUTABLE
 from warrenmq.log.events import NOBODY, Named
+from warrenmq.log.levels import NONE, OFF, level_of
 from warrenmq.wire.replies import NO_ROUTE as NO_ROUTE_CODE
 
 if TYPE_CHECKING:
     from warrenmq.broker.queue.queue import Queue
+    from warrenmq.broker.vhost.vhost import VHost
 
 
 def deliver(
@@ -54,6 +56,9 @@ def deliver(
     publishing.published += 1
     exchange.messages_in += 1
     exchange.messages_out += len(queues)
+    telling = publishing.vhost.telling > 0
+    if telling:
+        publishing.services.log.unlogged.publishing(publishing.sender.named, number)
     if promised:
         outcome = accept(publishing.services, message, queues, publishing.large_body)
     else:
@@ -62,6 +67,8 @@ def deliver(
         publishing.tally.routed += 1
     elif outcome == REFUSED:
         _not_taken(publishing, message, queues, number)
+    if telling:
+        publishing.services.log.unlogged.published()
     if message.address:
         publishing.services.log.events.published(publishing.sender.named, message.address, number)
     if routed is not None and routed.scheduled:
@@ -176,7 +183,7 @@ def give_back(publishing: Publishing, message: Message, number: i64) -> None:
 def _not_taken(publishing: Publishing, message: Message, queues: list[Queue], number: i64) -> None:
     """Some queue refused it: the journal is told which, and why."""
     for queue in queues:
-        cause = queue.refusal(message) if queue.eager else ""
+        cause = queue.refusal(message) if queue.eager and queue.journal > OFF else ""
         if cause:
             _tell_journal(publishing, NOT_TAKEN, queue.named(), message, number, 0, cause)
 
@@ -184,8 +191,17 @@ def _not_taken(publishing: Publishing, message: Message, queues: list[Queue], nu
 def _tell_journal(
     publishing: Publishing, what: i64, queue: Named, message: Message, number: i64, code: i64, text: str
 ) -> None:
+    if is_off(publishing.vhost, message.origin.exchange):
+        return
     log = publishing.services.log
     never_entered(log, what, publishing.sender.named, queue, message, number, code, text)
+
+
+def is_off(vhost: VHost, exchange: str) -> bool:
+    """Is nothing told of what reached no queue from this exchange? Its policy says so, else its vhost."""
+    found = vhost.exchanges.get(exchange)
+    level = NONE if found is None else level_of(found.policy_definition.get("journal"))
+    return (vhost.journal if level == NONE else level) == OFF
 
 
 def _why(outcome: i64, too_few: bool) -> str:

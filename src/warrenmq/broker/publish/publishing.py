@@ -21,6 +21,7 @@ from warrenmq.broker.publish.routes import Memo
 from warrenmq.broker.publish.wish import Wish
 from warrenmq.broker.records import Exchange
 from warrenmq.broker.sender import Sender
+from warrenmq.log.levels import OFF
 from warrenmq.wire.replies import AmqpError
 
 if TYPE_CHECKING:
@@ -136,7 +137,8 @@ class Publishing:
     def refused(self, number: i64, arguments: bytes, message: Message, error: AmqpError) -> None:
         """A publish was refused; ``number`` was the last one before it."""
         self.tally.refused += 1
-        tell_refused(self.services.log, self.sender.named, arguments, message, error)
+        if self.vhost.journal > OFF:
+            tell_refused(self.services.log, self.sender.named, arguments, message, error)
         if self.sender.confirms and self.last_number > number:
             self.refused_numbered += 1
 

@@ -12,6 +12,7 @@ from mypy_extensions import i64
 
 from warrenmq.broker.equivalence import integer
 from warrenmq.broker.records import Resource
+from warrenmq.log.levels import level_of
 from warrenmq.wire.field_types import INTEGER_KINDS
 from warrenmq.wire.fields import Field, Table, type_name
 from warrenmq.wire.replies import PRECONDITION_FAILED, AmqpError
@@ -270,6 +271,8 @@ class QueueSettings:
         self.retry_limit: i64 = -1
         self.max_age: i64 = -1
         self.segment_bytes: i64 = -1
+        self.journal: i64 = -1  # a level of the journal
+        self.journal_sample: i64 = -1
 
 
 def _least(arguments: Table, key: str, policy: dict[str, object], policy_key: str) -> i64:
@@ -320,6 +323,8 @@ def settings(arguments: Table, policy: dict[str, object]) -> QueueSettings:
     s.retry_max_delay = min(_least({}, "", policy, "retry-max-delay"), MAX_EXPIRY)
     s.retry_jitter = _least({}, "", policy, "retry-jitter")
     s.retry_limit = _least({}, "", policy, "retry-limit")
+    s.journal = level_of(policy.get("journal"))
+    s.journal_sample = _least({}, "", policy, "journal-sample")
     s.ack_deadline = _least(arguments, "x-ack-deadline", policy, "ack-deadline")
     age = _text(arguments, "x-max-age", policy, "max-age")
     s.max_age = -1 if age is None else interval_ms(age)

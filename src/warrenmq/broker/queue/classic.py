@@ -63,6 +63,7 @@ from warrenmq.log.causes import (
 )
 from warrenmq.log.fates import MOST_A_SECOND
 from warrenmq.log.index import QueueIndex
+from warrenmq.log.levels import OFF
 from warrenmq.wire.replies import NOT_IMPLEMENTED, PRECONDITION_FAILED, AmqpError
 
 
@@ -143,6 +144,8 @@ class ClassicQueue(Queue, GivesUp):
             self.mark_dirty()
         position = self.next_position
         self.next_position = position + 1
+        if self.tells_all and not self.holds(message):
+            self._tell_entered(message, position)
         self.published += 1
         self.ready += 1
         self.ready_bytes += message.size
@@ -178,6 +181,20 @@ class ClassicQueue(Queue, GivesUp):
                 self._expiry.expire(self.broker.turn.now, 2)  # more than came, so that a flood does not outrun it
             else:
                 self._expiry.arm()
+
+    def _tell_entered(self, message: Message, position: i64) -> None:
+        if not self.tells(message):
+            return
+        unlogged = self.broker.log.unlogged
+        if message.address == 0:
+            origin = message.origin
+            unlogged.message(message.id, message.header(), origin.exchange, origin.packed_keys)
+        unlogged.entered(self.named(), position, message.number())
+
+    def tell_left(self, message: Message, cause: i64) -> None:
+        """It was given up for this cause: the journal is told, unless it knows that from elsewhere."""
+        if self.journal > OFF and not self.holds(message) and not self.tells(message):
+            left(self.broker.log, cause, self.named(), message)
 
     def _page_out(self, fifo: Fifo, message: Message, position: i64, expires_at: i64) -> None:
         """Keep only where the content is. What no disk takes keeps its content in memory, and a very long body stays
@@ -331,8 +348,12 @@ class ClassicQueue(Queue, GivesUp):
     def _leave(self, entry: Entry, cause: i64) -> None:
         if self._tries is not None:
             self._tries.pop(entry.position, None)
-        if not self.gone and self.holds(entry.message):
+        if self.gone:
+            return
+        if self.holds(entry.message):
             self.broker.log.settle(self.id, entry.message.address, cause)
+        elif self.tells_all and self.tells(entry.message):
+            self.broker.log.unlogged.left(self.named(), entry.message.number(), cause)
 
     def give_back(self, entries: list[Entry]) -> None:
         """With a retry policy they wait, each time longer, and go when it was too often; else they are back at once."""
@@ -391,6 +412,9 @@ class ClassicQueue(Queue, GivesUp):
             for entry in entries:
                 if self.holds(entry.message):
                     events.given_back(self.id, entry.position, entry.message.address)
+                elif self.tells_all and self.tells(entry.message):
+                    events.know(self.named())
+                    events.given_back(self.id, entry.position, entry.message.number())
         self.requeue(entries)
 
     def requeue(self, entries: list[Entry]) -> None:
@@ -432,8 +456,7 @@ class ClassicQueue(Queue, GivesUp):
         if self.settings.dead_letter_exchange is None or self.gone:
             self.left(cause, 1)
             self._leave(entry, cause)
-            if not self.holds(entry.message):
-                left(self.broker.log, cause, self.named(), entry.message)
+            self.tell_left(entry.message, cause)
         elif paging.recall(self, entry):
             self._kept_accounts().here(DEAD_LETTERING, 1)
             if self._dead_letters.add(self, self, entry, cause):
@@ -532,7 +555,7 @@ class ClassicQueue(Queue, GivesUp):
     def _tell_unlogged(self, cause: i64, count: i64) -> None:
         """Tell the journal of what waits here in memory alone, so many, and is about to go. What is not told is
         counted."""
-        if count <= 0:
+        if count <= 0 or self.journal == OFF:
             return
         some = self._order.unlogged(MOST_A_SECOND)
         for entry in some:

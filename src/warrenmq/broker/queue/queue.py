@@ -31,6 +31,7 @@ from warrenmq.broker.services.postponed import Postponed
 from warrenmq.broker.services.turn import Cancelled, Delivering
 from warrenmq.log.events import Named
 from warrenmq.log.index import QueueIndex
+from warrenmq.log.levels import ALL, OFF, OUTCOMES, is_sampled
 from warrenmq.wire.fields import Table
 
 UNLIMITED: Final = 1 << 40
@@ -56,6 +57,9 @@ class Realm:
         self.exchanges: dict[str, Exchange] = {}
         self.queues: dict[str, Queue] = {}
         self.tracing: bool = False
+        self.journal: i64 = OUTCOMES  # how much the journal tells of what has no level of its own
+        self.journal_sample: i64 = 1  # of 1 in so many transient messages, where it tells of them
+        self.telling: i64 = 0  # queues here of which all is told
 
     def remove_queue(self, queue: Queue) -> i64:
         """Take a queue away, with its bindings. Returns how many messages waited in it."""
@@ -169,6 +173,9 @@ class Queue(Destination, Delivering, Promised):
         self.operator_policy: str | None = None
         self.policy_definition: dict[str, object] = {}
         self.settings: QueueSettings = settings(arguments, {})
+        self.journal: i64 = OUTCOMES  # how much the journal tells of it
+        self.journal_sample: i64 = 1
+        self.tells_all: bool = False  # also of what only memory has?
         self.broker.deadlines.changed(-1, self.settings.ack_deadline, False)
         self.bindings_in: Final[dict[object, Binding]] = {}
         sac = arguments.get("x-single-active-consumer")
@@ -187,6 +194,7 @@ class Queue(Destination, Delivering, Promised):
         self.unacked_bytes: i64 = 0
         self._aside: Aside | None = None  # what is damaged
         self._named: Named | None = None
+        self._has_level: bool = False
         self._accounts: Accounts | None = None  # what came and left in other ways than the counters below say
         # counters
         self.published: i64 = 0
@@ -215,7 +223,38 @@ class Queue(Destination, Delivering, Promised):
         before = self.settings.ack_deadline
         self.settings = settings(self.arguments, self.policy_definition)
         self.broker.deadlines.changed(before, self.settings.ack_deadline, self.unacked > 0)
+        self.set_level()
         self.touch()
+
+    def set_level(self) -> None:
+        """How much the journal tells of it: as its policy says, else as its vhost does."""
+        levels = self.broker.log.levels
+        level, sample = self.settings.journal, self.settings.journal_sample
+        own = level >= 0 or sample > 0
+        if level < 0:
+            level = self.vhost.journal
+        if sample <= 0:
+            sample = self.vhost.journal_sample
+        # whoever reads the log leaves out what it has of such a queue, so it has to know each
+        if own or (level == OFF and self.durable):
+            if not self._has_level or level != self.journal or sample != self.journal_sample:
+                levels.put(self.named(), self.vhost.name, level, sample)
+            self._has_level = True
+        elif self._has_level:
+            self._has_level = False
+            levels.forget(self.named(), self.vhost.name)
+        self.journal = level
+        self.journal_sample = sample
+        self._tell_all(level >= ALL)
+
+    def _tell_all(self, wanted: bool) -> None:
+        if wanted != self.tells_all:
+            self.tells_all = wanted
+            self.vhost.telling += 1 if wanted else -1
+
+    def tells(self, message: Message) -> bool:
+        """Is all that happens here told of a message that only memory has?"""
+        return self.tells_all and message.id != 0 and is_sampled(message.id, self.journal_sample)
 
     def touch(self) -> None:
         """The queue was used: x-expires counts anew, as long as nobody consumes."""
@@ -489,6 +528,9 @@ class Queue(Destination, Delivering, Promised):
         if self._aside is not None:
             self._aside.clear()
         self.broker.deadlines.changed(self.settings.ack_deadline, -1, False)
+        if self._has_level:
+            self.broker.log.levels.queue_gone(self.named(), self.vhost.name)
+        self._tell_all(False)
         self.gone = True
 
     def let_go(self) -> None:
@@ -502,6 +544,9 @@ class Queue(Destination, Delivering, Promised):
             found = Named(self.id, json.dumps(names).encode())
             self._named = found
         return found
+
+    def tell_left(self, message: Message, cause: i64) -> None:
+        """It was given up for this cause, and the journal may have to be told."""
 
     def tell_forgotten(self) -> None:
         """Tell the journal of what a restart of the process will not find."""

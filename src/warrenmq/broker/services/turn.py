@@ -98,6 +98,7 @@ class Turn:
         self._log: Final = log
         self.letters: Letters = NoLetters()  # until somebody publishes some
         self.now: i64 = clock.now_ms()
+        log.time = clock.now_us()  # of what a start brings, before the first turn begins
         self.expiries_left: i64 = EXPIRIES
         self.settles_left: i64 = SLICE
         self.work_left: i64 = WORK

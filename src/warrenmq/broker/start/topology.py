@@ -19,6 +19,7 @@ from warrenmq.broker.records import INTERNAL
 from warrenmq.broker.vhost.declared import stored_binding_key, unpack
 from warrenmq.log.causes import RECOVERED
 from warrenmq.log.damage import RecordDamaged
+from warrenmq.log.levels import level_of
 
 if TYPE_CHECKING:
     from warrenmq.broker.core import Core
@@ -44,6 +45,10 @@ def load_definitions(broker: Core, definitions: dict[tuple[str, str], bytes]) ->
         vhost.description = str(value.get("description", ""))
         vhost.default_queue_type = str(value.get("default_queue_type", ""))
         vhost.nack_unroutable = value.get("nack_unroutable") is True
+        level = level_of(value.get("journal"))
+        sample = value.get("journal_sample")
+        if level >= 0 and isinstance(sample, int):
+            vhost.set_journal(level, sample)
         tags = value.get("tags")
         if isinstance(tags, list):
             vhost.tags = [str(tag) for tag in tags]

@@ -69,6 +69,11 @@ class Registry:
         self._noted_quorum: bool = False
 
     def make_queue(self, vhost: Realm, declared: Declaration) -> Queue:
+        queue = self._made(vhost, declared)
+        queue.set_level()
+        return queue
+
+    def _made(self, vhost: Realm, declared: Declaration) -> Queue:
         type = queue_type(declared.arguments)
         if type == STREAM:
             return StreamQueue(vhost, declared)

@@ -25,6 +25,8 @@ from warrenmq.broker.vhost import declared
 from warrenmq.broker.vhost.dependents import Dependents
 from warrenmq.broker.vhost.forgetting import FEW, ForgetBindings
 from warrenmq.broker.vhost.registry import Registry
+from warrenmq.log.events import NOBODY
+from warrenmq.log.levels import LEVEL_NAMES, OUTCOMES
 from warrenmq.wire.fields import Table
 from warrenmq.wire.replies import ACCESS_REFUSED, NOT_FOUND, PRECONDITION_FAILED, RESOURCE_LOCKED, AmqpError
 
@@ -70,7 +72,8 @@ class VHost(Realm):
                 "default_queue_type": self.default_queue_type,
                 "nack_unroutable": self.nack_unroutable,
                 "user": self.user,
-            },
+            }
+            | self.journal_metadata(),
         )
 
     def exchange_name(self, name: str) -> Resource:
@@ -84,6 +87,25 @@ class VHost(Realm):
         self.tracing = on
         self.exchange_routes.all_changed()
         self.queue_routes.all_changed()
+
+    def set_journal(self, level: i64, sample: i64) -> None:
+        """How much the journal tells of what is in it and has no level of its own."""
+        self.journal = level
+        self.journal_sample = sample
+        levels = self.broker.log.levels
+        if self.has_default_level():
+            levels.forget(NOBODY, self.name)
+        else:
+            levels.put(NOBODY, self.name, level, sample)
+        for queue in self.queues.values():
+            queue.set_level()
+
+    def journal_metadata(self) -> dict[str, object]:
+        """As definitions and the management API say it."""
+        return {"journal": LEVEL_NAMES[self.journal], "journal_sample": int(self.journal_sample)}
+
+    def has_default_level(self) -> bool:
+        return self.journal == OUTCOMES and self.journal_sample == 1
 
     # -- exchanges ---------------------------------------------------------------------------------------------
 

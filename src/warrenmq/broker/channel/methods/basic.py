@@ -140,10 +140,14 @@ def get(channel: Channel, method: Method) -> None:
         channel.counts.fetched += 1
     if entry.redelivered:
         channel.counts.redelivered += 1
+    flags = FETCHED | (REDELIVERED if entry.redelivered else 0)
+    named = channel.publishing.sender.named
+    events = channel.services.log.events
     if message.address:
-        flags = FETCHED | (REDELIVERED if entry.redelivered else 0)
-        sender = channel.publishing.sender
-        channel.services.log.events.delivered(sender.named, queue.id, entry.position, message.address, tag, flags)
+        events.delivered(named, queue.id, entry.position, message.address, tag, flags)
+    elif queue.tells(message):
+        events.know(queue.named())
+        events.delivered(named, queue.id, entry.position, message.number(), tag, flags)
     if entry.queue.vhost.tracing:
         channel.broker.firehose.delivered(
             channel.publishing.sender, queue.vhost, queue.name.name, entry.message, entry.redelivered

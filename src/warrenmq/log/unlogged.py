@@ -1,0 +1,176 @@
+"""Messages without a record, told like those that have one: at the level ``all``.
+
+Duty: what they were, which queues they entered and how they left, joined into runs: messages one after the other that
+differ in nothing but their ids and their bodies, positions in a row, ids in a row. Deliveries are ``events``'. Not
+here: who is told of (``levels``), how a message ended badly where nothing else of it is told (``fates``).
+"""
+
+from __future__ import annotations
+
+from typing import Final, final
+
+from librt.strings import write_i16_le, write_i32_le, write_i64_le
+from mypy_extensions import i16, i32, i64
+
+from warrenmq.log.events import NOBODY, Events, Named
+from warrenmq.log.layout import (
+    EVENT_ENTERED,
+    EVENT_ENTERED_FIXED,
+    EVENT_HEAD,
+    EVENT_LEFT,
+    EVENT_LEFT_FIXED,
+    EVENT_UNLOGGED,
+    EVENT_UNLOGGED_FIXED,
+)
+
+
+@final
+class Unlogged:
+    """The runs of the open turn."""
+
+    def __init__(self, events: Events) -> None:
+        self._events: Final = events
+        self._publisher: Named = NOBODY  # whose publish is being put into queues ...
+        self._number: i64 = 0  # ... and its number
+        # a run of messages
+        self._who: Named = NOBODY
+        self._first: i64 = 0
+        self._messages: i64 = 0
+        self._first_number: i64 = 0
+        self._header: bytes = b""
+        self._exchange: str = ""
+        self._keys: bytes = b""
+        self._last: i64 = 0  # the last of them; also when the run is over
+        # a run of entries
+        self._queue: Named = NOBODY
+        self._position: i64 = 0
+        self._address: i64 = 0
+        self._entries: i64 = 0
+        # a run of those that left
+        self._left_queue: Named = NOBODY
+        self._left_address: i64 = 0
+        self._left: i64 = 0
+        self._cause: i64 = 0
+
+    def publishing(self, who: Named, number: i64) -> None:
+        """What enters queues until ``published`` comes from there."""
+        self._publisher = who
+        self._number = number
+
+    def published(self) -> None:
+        self._publisher = NOBODY
+        self._number = 0
+
+    def message(self, id: i64, header: bytes, exchange: str, keys: bytes) -> None:
+        """It is about to enter a queue, for the first time or not."""
+        if id == self._last:
+            return
+        number = self._number
+        count = self._messages
+        if (
+            count
+            and id == self._first + count
+            and self._publisher is self._who
+            and number == (self._first_number + count if self._first_number else 0)
+            and header == self._header
+            and keys == self._keys
+            and exchange == self._exchange
+        ):
+            self._messages = count + 1
+        else:
+            if count:
+                self._end_messages()
+            self._events.touch()
+            self._who = self._publisher
+            self._first = id
+            self._messages = 1
+            self._first_number = number
+            self._header = header
+            self._exchange = exchange
+            self._keys = keys
+        self._last = id
+
+    def entered(self, queue: Named, position: i64, address: i64) -> None:
+        count = self._entries
+        if queue is self._queue and position == self._position + count and address == self._address + count and count:
+            self._entries = count + 1
+            return
+        if count:
+            self._end_entries()
+        self._events.touch()
+        self._queue = queue
+        self._position = position
+        self._address = address
+        self._entries = 1
+
+    def left(self, queue: Named, address: i64, cause: i64) -> None:
+        count = self._left
+        if queue is self._left_queue and address == self._left_address + count and cause == self._cause and count:
+            self._left = count + 1
+            return
+        if count:
+            self._end_left()
+        self._events.touch()
+        self._left_queue = queue
+        self._left_address = address
+        self._left = 1
+        self._cause = cause
+
+    def end_turn(self) -> None:
+        """Before the events' own."""
+        if self._messages:
+            self._end_messages()
+            self._messages = 0
+        if self._entries:
+            self._end_entries()
+            self._entries = 0
+        if self._left:
+            self._end_left()
+            self._left = 0
+
+    def _end_messages(self) -> None:
+        events = self._events
+        if not events.room_for(self._who, NOBODY):
+            events.left_out(self._messages)
+            return
+        name = self._exchange.encode("utf-8", "surrogateescape")
+        out = events.out
+        out.append(EVENT_UNLOGGED)
+        length = EVENT_UNLOGGED_FIXED - EVENT_HEAD + len(self._header) + len(name) + len(self._keys)
+        write_i32_le(out, i32(length))
+        write_i32_le(out, i32(self._who.number))
+        write_i64_le(out, self._first)
+        write_i32_le(out, i32(self._messages))
+        write_i64_le(out, self._first_number)
+        write_i32_le(out, i32(len(self._header)))
+        write_i16_le(out, i16(len(name)))
+        write_i32_le(out, i32(len(self._keys)))
+        out.write(self._header)
+        out.write(name)
+        out.write(self._keys)
+
+    def _end_entries(self) -> None:
+        events = self._events
+        if not events.room_for(NOBODY, self._queue):
+            events.left_out(self._entries)
+            return
+        out = events.out
+        out.append(EVENT_ENTERED)
+        write_i32_le(out, EVENT_ENTERED_FIXED - EVENT_HEAD)
+        write_i32_le(out, i32(self._queue.number))
+        write_i64_le(out, self._position)
+        write_i64_le(out, self._address)
+        write_i32_le(out, i32(self._entries))
+
+    def _end_left(self) -> None:
+        events = self._events
+        if not events.room_for(NOBODY, self._left_queue):
+            events.left_out(self._left)
+            return
+        out = events.out
+        out.append(EVENT_LEFT)
+        write_i32_le(out, EVENT_LEFT_FIXED - EVENT_HEAD)
+        write_i32_le(out, i32(self._left_queue.number))
+        write_i64_le(out, self._left_address)
+        write_i32_le(out, i32(self._left))
+        write_i32_le(out, i32(self._cause))

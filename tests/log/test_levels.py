@@ -1,0 +1,234 @@
+"""How much the journal tells, by vhost and by policy: nothing, what ends badly, or everything."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pika
+import pytest
+
+from tests.http.conftest import Api
+from tests.log.test_told_events import events
+from tests.log.test_vanishing import the_files_say_the_same
+from tests.support import web
+from warrenmq.cli import ctl
+from warrenmq.testing import Broker
+
+pytest.importorskip("pyarrow.parquet")
+
+
+class House:
+    """A broker, a client and the management API."""
+
+    def __init__(self, folder: Path, client: web.Client) -> None:
+        self.folder = folder
+        self.broker = Broker(data_dir=str(folder / "data")).start()
+        self.api = Api(self.broker, client)
+        self.connect()
+
+    def connect(self) -> None:
+        self.connection = pika.BlockingConnection(pika.URLParameters(self.broker.url))
+        self.channel = self.connection.channel()
+
+    def restart(self) -> None:
+        self.connection.close()
+        self.broker.restart()
+        self.connect()
+
+    def level(self, **wanted: object) -> None:
+        self.api.put("/vhosts/%2F", wanted)
+
+    def policy(self, pattern: str, **definition: object) -> None:
+        said = {key.replace("_", "-"): value for key, value in definition.items()}
+        self.api.put(f"/policies/%2F/{pattern}", {"pattern": f"^{pattern}$", "definition": said})
+
+    def publish(self, id: str, key: str, exchange: str = "", mode: int = 1) -> None:
+        properties = pika.BasicProperties(delivery_mode=mode, message_id=id)
+        self.channel.basic_publish(exchange, key, b"body", properties)
+
+    def get(self, queue: str, auto_ack: bool = False) -> int:
+        return int(self.channel.basic_get(queue, auto_ack=auto_ack)[0].delivery_tag)
+
+    def stop(self) -> list[dict[str, Any]]:
+        """Everything that is told then."""
+        if self.connection.is_open:
+            self.connection.close()
+        self.broker.stop()
+        the_files_say_the_same(self.folder)
+        return events(str(self.folder / "data"))
+
+    def life(self, id: str) -> list[tuple[str, str | None]]:
+        rows = events(str(self.folder / "data"), "--message-id", id)
+        return [(row["event"], row.get("queue")) for row in rows]
+
+
+@pytest.fixture
+def house(tmp_path: Path) -> Iterator[House]:
+    with web.Client() as client:
+        house = House(tmp_path, client)
+        try:
+            yield house
+        finally:
+            house.broker.stop()
+
+
+def test_at_the_level_all_a_transient_message_is_told_from_its_publish_to_its_end(house: House) -> None:
+    house.level(journal="all")
+    house.channel.confirm_delivery()
+    house.channel.queue_declare("q")
+    for id in ("acked", "given back", "taken"):
+        house.publish(id, "q")
+    house.channel.basic_ack(house.get("q"))
+    house.channel.basic_nack(house.get("q"), requeue=True)
+    house.channel.basic_reject(house.get("q"), requeue=False)
+    for message in house.channel.consume("q", auto_ack=True, inactivity_timeout=None):
+        assert message[0].delivery_tag
+        break
+    house.channel.cancel()
+    house.stop()
+    acked = events(str(house.folder / "data"), "--message-id", "acked")
+    assert [row["event"] for row in acked] == ["published", "enqueued", "fetched", "acked"]
+    assert (acked[0]["user"], acked[0]["number"], acked[0]["routing_keys"], acked[0]["size"]) == ("guest", 1, ["q"], 4)
+    assert (acked[1]["queue"], acked[1]["position"], acked[2]["tag"]) == ("q", 1, 1)
+    assert {row["message"] for row in acked} == {hex(1 << 62 | acked[0]["id"])}
+    given_back = sorted(one[0] for one in house.life("given back"))  # what one turn brought has one time
+    assert given_back == ["enqueued", "fetched", "fetched", "published", "rejected_gone", "requeued"]
+    assert {one[0] for one in house.life("taken")} == {"published", "enqueued", "delivered", "auto_acked"}
+
+
+def test_a_bad_end_is_told_once_and_a_dead_letter_too(house: House) -> None:
+    house.level(journal="all")
+    house.channel.queue_declare("letters")
+    arguments = {"x-max-length": 1, "x-dead-letter-exchange": "", "x-dead-letter-routing-key": "letters"}
+    house.channel.queue_declare("q", arguments=arguments)
+    house.channel.queue_declare("short", arguments={"x-max-length": 1})
+    for queue in ("q", "short"):
+        house.publish(f"over {queue}", queue)
+        house.publish(f"last {queue}", queue)
+    house.stop()
+    assert house.life("over short") == [("published", None), ("enqueued", "short"), ("limit_gone", "short")]
+    assert sorted(house.life("over q"), key=str) == [
+        ("enqueued", "letters"),
+        ("enqueued", "q"),
+        ("forgotten", "letters"),
+        ("limit_dead_lettered", "q"),
+        ("published", None),
+        ("written", None),
+    ]
+
+
+def test_a_queue_has_its_level_by_policy_and_the_others_theirs(house: House) -> None:
+    house.policy("told", journal="all")
+    for queue in ("told", "other"):
+        house.channel.queue_declare(queue)
+        house.publish(f"in {queue}", queue)
+        house.channel.basic_ack(house.get(queue))
+    assert house.api.ask("DELETE", "/policies/%2F/told").status_code == 204
+    house.publish("later", "told")
+    house.channel.basic_ack(house.get("told"))
+    rows = house.stop()
+    assert [one[0] for one in house.life("in told")] == ["published", "enqueued", "fetched", "acked"]
+    assert house.life("in other") == [] and house.life("later") == []
+    levels = [(row["vhost"], row["queue"], row["text"]) for row in rows if row["event"] == "level"]
+    assert levels == [("/", "told", "all"), ("/", "told", "none of its own")]
+
+
+def test_of_a_queue_at_the_level_off_nothing_is_told_but_that(house: House) -> None:
+    house.policy("quiet", journal="off")
+    arguments = {"x-max-length": 1}
+    for queue in ("quiet", "told"):
+        house.channel.queue_declare(queue, durable=True, arguments=arguments)
+        for mode in (1, 2):
+            house.publish(f"{queue} {mode} first", queue, mode=mode)
+            house.publish(f"{queue} {mode} second", queue, mode=mode)
+    house.channel.basic_ack(house.get("quiet"))
+    house.channel.queue_delete("quiet")
+    rows = house.stop()
+    of_it = [row for row in rows if row.get("queue") == "quiet" or "quiet" in str(row.get("message_id"))]
+    assert [(row["event"], row["text"]) for row in of_it] == [("level", "off")]
+    assert house.life("told 2 first")[-1] == ("limit_gone", "told")
+    assert house.life("told 1 first") == [("limit_gone", "told")]
+
+
+def test_of_a_vhost_at_the_level_off_nothing_is_told_until_it_is_on_again(house: House) -> None:
+    house.channel.queue_declare("q", durable=True)
+    house.level(journal="off")
+    house.publish("in q", "q", mode=2)
+    house.publish("nowhere", "nowhere", "amq.topic", mode=2)
+    house.channel.queue_declare("later", durable=True)
+    house.publish("in later", "later", mode=2)
+    house.get("later", auto_ack=True)
+    house.restart()
+    house.get("q", auto_ack=True)
+    house.level(journal="outcomes")
+    house.publish("again", "q", mode=2)
+    house.get("q", auto_ack=True)
+    rows = house.stop()
+    assert {row["message_id"] for row in rows if "message_id" in row} == {"again"}
+    assert [one[0] for one in house.life("again")] == ["published", "enqueued", "fetched", "auto_acked"]
+    said = [row["text"] for row in rows if row["event"] == "level" and "queue" not in row]
+    assert said[0] == "off" and said[-1] == "none of its own"
+
+
+def test_publishes_to_an_exchange_with_a_policy_off_that_reach_nobody_are_not_told(house: House) -> None:
+    house.policy("amq.topic", journal="off")
+    house.publish("quiet", "nowhere", "amq.topic")
+    house.publish("told", "nowhere", "amq.direct")
+    house.stop()
+    assert house.life("told") == [("unroutable", None)] and house.life("quiet") == []
+
+
+def test_of_one_in_so_many_messages_everything_is_told_and_of_the_others_nothing(house: House) -> None:
+    house.level(journal="all", journal_sample=4)
+    house.channel.queue_declare("q")
+    for n in range(200):
+        house.publish(str(n), "q")
+    for _ in range(200):
+        house.channel.basic_ack(house.get("q"))
+    rows = house.stop()
+    told = {row["message_id"] for row in rows if row["event"] == "published"}
+    assert 25 <= len(told) <= 100
+    assert {row["id"] for row in rows if "id" in row} == {row["id"] for row in rows if row["event"] == "published"}
+    for id in told:
+        assert [one[0] for one in house.life(id)] == ["published", "enqueued", "fetched", "acked"]
+        break
+    counts = {event: sum(row["event"] == event for row in rows) for event in ("enqueued", "fetched", "acked")}
+    assert set(counts.values()) == {len(told)}
+    assert [row["number"] for row in rows if row["event"] == "level"] == [4]
+
+
+def test_the_level_of_a_vhost_is_shown_exported_imported_set_by_ctl_and_kept(
+    house: House, capsys: pytest.CaptureFixture[str]
+) -> None:
+    url = house.broker.http_url.replace("http://", "http://guest:guest@")
+
+    def run(*arguments: str) -> int:
+        status = ctl.main(["-q", *arguments, "--url", url])
+        capsys.readouterr()
+        return status
+
+    assert run("add_vhost", "other", "--journal", "all", "--journal-sample", "10") == 0
+    shown = {"description": "", "tags": [], "journal": "all", "journal_sample": 10}
+    assert house.api.get("/vhosts/other")["metadata"] == shown
+    (exported,) = [one for one in house.api.get("/definitions")["vhosts"] if one["name"] == "other"]
+    assert exported["metadata"] == shown
+    assert run("update_vhost_metadata", "other", "--journal", "outcomes", "--journal-sample", "1") == 0
+    assert "journal" not in house.api.get("/vhosts/other")["metadata"]
+    assert house.api.ask("POST", "/definitions", {"vhosts": [exported]}).status_code == 204
+    house.restart()
+    assert Api(house.broker, house.api.client).get("/vhosts/other")["metadata"] == shown
+    assert run("update_vhost_metadata", "other", "--journal-sample", "many") == 64
+
+
+@pytest.mark.parametrize(
+    "wanted", [{"journal": "some"}, {"journal_sample": 0}, {"journal": 1}, {"journal_sample": 1 << 40}]
+)
+def test_what_is_no_level_is_refused(house: House, wanted: dict[str, object]) -> None:
+    assert house.api.ask("PUT", "/vhosts/%2F", wanted).status_code == 400
+    said = {"pattern": "^q$", "definition": {key.replace("_", "-"): value for key, value in wanted.items()}}
+    if wanted != {"journal_sample": 1 << 40}:
+        assert house.api.ask("PUT", "/policies/%2F/p", said).status_code == 400
+    answer = house.api.ask("POST", "/definitions", {"vhosts": [{"name": "/", "metadata": wanted}]})
+    assert answer.status_code == 400 and "journal" in answer.text
