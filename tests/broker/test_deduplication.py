@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests.log.test_events import told
 from warrenmq.broker.deduplication.window import Window
 from warrenmq.broker.ledger import routing
 from warrenmq.log.settings import LogSettings
@@ -555,3 +556,18 @@ def test_a_long_body_that_is_a_duplicate_leaves_nothing_in_the_log(tmp_path: Pat
     core.settle()
     assert held_records(core) == live
     assert client.drain("q") == [body]
+
+
+def test_the_journal_is_told_of_messages_and_not_of_what_is_remembered(tmp_path: Path) -> None:
+    core = prepared(Core(tmp_path))
+    client = publisher(core)
+    for number in range(3):
+        publish(client, f"id-{number}")
+    client.drain("q")
+    core.advance(HOUR + 1000)
+    core.log.flush()
+    seen = [event for event in told(tmp_path) if event[1] in ("message", "left", "gone")]
+    assert sorted(event[1] for event in seen) == ["left"] * 3 + ["message"] * 3
+    assert all(event[2] > 0 for event in seen if event[1] == "message")
+    queue = core.queue("q").id
+    assert {event[2] for event in seen if event[1] == "left"} == {queue}
