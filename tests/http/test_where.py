@@ -6,6 +6,7 @@ import json
 import re
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -160,6 +161,35 @@ def test_a_queue_that_was_declared_again_does_not_have_the_old_message(api: Api,
     assert life["state"] == "gone"
     assert told(api, "again-old", "queue deleted")["state"] == "gone"
     assert told(api, "again-new", "enqueued")["state"] == "waiting"
+
+
+def test_a_message_that_is_redriven_moved_and_copied_stays_one_message(api: Api, channel: Any) -> None:
+    arguments = {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "grave"}
+    channel.queue_declare("first", durable=True, arguments=arguments)
+    for queue in ("grave", "second", "third"):
+        channel.queue_declare(queue, durable=True)
+    publish(channel, "first", "wanderer")
+    channel.basic_nack(channel.basic_get("first")[0].delivery_tag, requeue=False)
+    channel.queue_declare("grave", durable=True)  # the nack has been dealt with
+
+    def arrived(queue: str) -> bool:
+        return bool(channel.queue_declare(queue, durable=True, passive=True).method.message_count)
+
+    for source, how, body, target in (
+        ("grave", "redrive", {}, "first"),
+        ("first", "move", {"target": "second"}, "second"),
+        ("second", "copy", {"target": "third"}, "third"),
+    ):
+        assert api.ask("POST", f"/queues/%2F/{source}/{how}", body).status_code == 202
+        until(partial(arrived, target))
+    until(lambda: "third" in [place["queue"] for life in found(api, "any=wanderer") for place in life["places"]])
+    [life] = found(api, "any=wanderer")
+    states = [(place["queue"], place["state"]) for place in life["places"]]
+    assert {("grave", "gone"), ("second", "waiting"), ("third", "waiting")} <= set(states)
+    assert {event["record"] for event in life["events"] if event["event"] == "published"} == {
+        life["places"][0]["record"]
+    }
+    assert found(api, f"id={life['id']}")[0]["events"] == life["events"]
 
 
 # -- who may know
