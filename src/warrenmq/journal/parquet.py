@@ -58,9 +58,10 @@ EVENTS = {
 } | {LEFT + cause: name for cause, name in FATE_NAMES.items()}
 """What an event is called, by its number."""
 
+TIME = pa.timestamp("us", "UTC")
 NAME = pa.dictionary(pa.int32(), pa.string())
 FIELDS: list[tuple[str, pa.DataType, str]] = [
-    ("time", pa.timestamp("us", "UTC"), "when; events of one turn of the broker have one time"),
+    ("time", TIME, "when; events of one turn of the broker have one time"),
     ("event", NAME, "what happened"),
     (
         "message",
@@ -82,7 +83,7 @@ FIELDS: list[tuple[str, pa.DataType, str]] = [
     ),
     ("tag", pa.int64(), "delivered, fetched: the delivery tag"),
     ("redelivered", pa.bool_(), "delivered, fetched: was it delivered before?"),
-    ("until", pa.timestamp("us", "UTC"), "gap: its end; its beginning is `time`"),
+    ("until", TIME, "gap: its end; its beginning is `time`"),
     ("exchange", NAME, "published, written, no record: to which exchange"),
     ("routing_keys", pa.list_(pa.string()), "published, written, no record: the publish key, then CC, then BCC"),
     ("size", pa.int64(), "published, written, no record: octets of the body"),
@@ -181,37 +182,36 @@ def table(columns: EventColumns, queues: dict[int, dict[str, str]]) -> pa.Table:
 
     kinds, whos, ids = of(columns.kinds, numpy.int32), of(columns.whos, numpy.int32), of(columns.queues, numpy.int32)
     addresses, tags, flags = of(columns.messages), of(columns.tags), of(columns.flags, numpy.uint8)
-    gaps = kinds == GAP
     delivered = (kinds == DELIVERED) | (kinds == FETCHED)
     who = [json.loads(text) for text in columns.names]
-    known = numpy.unique(ids[ids >= 0])
-    named = [queues.get(id, {"queue": f"#{id}"}) for id in known.tolist()]
-    place = numpy.where(ids >= 0, numpy.searchsorted(known, ids), -1)
+    coded = negative_is_none(ids, pa.int32()).dictionary_encode()
+    named = [queues.get(id, {"queue": f"#{id}"}) for id in coded.dictionary.to_pylist()]
+    place = coded.indices.fill_null(-1).to_numpy()
     vhost = numpy.where(ids >= 0, place, numpy.where(whos >= 0, whos + len(named), -1))
     found: dict[str, pa.Array] = {
-        "time": pa.array(of(columns.times)).cast(SCHEMA.field("time").type),
+        "time": array(of(columns.times), None, TIME),
         "event": chosen([EVENTS.get(n, f"left ({n - LEFT})") for n in range(int(kinds.max(initial=0)) + 1)], kinds),
-        "message": masked(addresses, addresses == 0),
+        "message": array(addresses, addresses == 0, pa.int64()),
         "vhost": chosen([one.get("vhost") for one in [*named, *who]], vhost),
         "queue": chosen([one["queue"] for one in named], place),
-        "position": negative_is_none(of(columns.positions)),
+        "position": negative_is_none(of(columns.positions), pa.int64()),
         "user": chosen([one.get("user") for one in who], whos),
         "connection": chosen([one.get("connection") for one in who], whos),
-        "channel": pa.array([one.get("channel") for one in who], pa.int32()).take(pa.array(whos, mask=whos < 0)),
+        "channel": pa.array([one.get("channel") for one in who], pa.int32()).take(negative_is_none(whos, pa.int32())),
         "consumer": chosen([one.get("consumer") for one in who], whos),
-        "number": negative_is_none(of(columns.numbers)),
-        "tag": masked(tags, ~delivered),
-        "redelivered": pa.array(flags != 0, mask=~delivered),
-        "until": masked(tags, ~gaps).cast(SCHEMA.field("until").type),
+        "number": negative_is_none(of(columns.numbers), pa.int64()),
+        "tag": array(tags, ~delivered, pa.int64()),
+        "redelivered": array(flags != 0, ~delivered, pa.bool_()),
+        "until": array(tags, kinds != GAP, TIME),
     }
     where = standing(columns.message_rows, len(times), order)
     for name, values in of_messages(columns).items():
-        found[name] = values.take(where)
+        found[name] = taken(values, where)
     why = standing(columns.said_rows, len(times), order)
     codes = numpy.frombuffer(columns.codes.getvalue(), numpy.int32)
-    found["code"] = masked(codes, codes == 0).take(why)
-    found["text"] = readable(binary(columns.texts, len(codes))).take(why)
-    return pa.Table.from_arrays([found[name].cast(kind) for name, kind, _ in FIELDS], schema=SCHEMA)
+    found["code"] = taken(array(codes, codes == 0, pa.int32()), why)
+    found["text"] = taken(readable(binary(columns.texts, len(codes))), why)
+    return pa.Table.from_arrays([found[name] for name in SCHEMA.names], schema=SCHEMA)
 
 
 def standing(rows: Any, count: int, order: Any) -> pa.Array:
@@ -221,7 +221,12 @@ def standing(rows: Any, count: int, order: Any) -> pa.Array:
     places[there] = numpy.arange(len(there))
     if order is not None:
         places = places[order]
-    return pa.array(places, mask=places < 0)
+    return negative_is_none(places, pa.int64())
+
+
+def taken(values: pa.Array, where: pa.Array) -> pa.Array:
+    """Mostly there are none at all."""
+    return pa.nulls(len(where), values.type) if values.null_count == len(values) else values.take(where)
 
 
 def of_messages(columns: EventColumns) -> dict[str, pa.Array]:
@@ -230,8 +235,8 @@ def of_messages(columns: EventColumns) -> dict[str, pa.Array]:
     ids = numbers(columns.ids)
     headers = binary(columns.headers, count)
     found = {
-        "id": masked(ids, ids == 0),
-        "size": pa.array(numbers(columns.sizes)),
+        "id": array(ids, ids == 0, pa.int64()),
+        "size": array(numbers(columns.sizes), None, pa.int64()),
         "exchange": readable(binary(columns.exchanges, count)).dictionary_encode().cast(NAME),
         "routing_keys": keys(binary(columns.keys, count)),
         "header": headers,
@@ -289,12 +294,15 @@ def numbers(column: Any) -> numpy.ndarray[Any, numpy.dtype[numpy.int64]]:
     return numpy.frombuffer(column.getvalue(), numpy.int64)
 
 
-def masked(values: Any, without: Any) -> pa.Array:
-    return pa.array(values, mask=without)
+def array(values: Any, missing: Any, kind: pa.DataType) -> pa.Array:
+    """Numbers as they are, none where they are missing; without a copy, and without what `pyarrow.array` looks at."""
+    there = None if missing is None else pa.py_buffer(numpy.packbits(~missing, bitorder="little"))
+    data = numpy.packbits(values, bitorder="little") if pa.types.is_boolean(kind) else numpy.ascontiguousarray(values)
+    return pa.Array.from_buffers(kind, len(values), [there, pa.py_buffer(data)])
 
 
-def negative_is_none(values: Any) -> pa.Array:
-    return pa.array(values, mask=values < 0)
+def negative_is_none(values: Any, kind: pa.DataType) -> pa.Array:
+    return array(values, values < 0, kind)
 
 
 def chosen(values: list[str | None], which: Any) -> pa.Array:
@@ -302,4 +310,4 @@ def chosen(values: list[str | None], which: Any) -> pa.Array:
     numbers: dict[str, int] = {}
     mapped = [-1 if value is None else numbers.setdefault(value, len(numbers)) for value in values]
     indices = numpy.array([*mapped, -1], numpy.int32)[which]  # the last one is that of negative numbers
-    return pa.DictionaryArray.from_arrays(pa.array(indices, mask=indices < 0), pa.array(list(numbers), pa.string()))
+    return pa.DictionaryArray.from_arrays(negative_is_none(indices, pa.int32()), pa.array(list(numbers), pa.string()))

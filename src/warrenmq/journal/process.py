@@ -34,7 +34,6 @@ from warrenmq.journal.writer import Writer
 from warrenmq.log.format import LogError
 
 NICE = 10
-LAST = 5.0  # seconds that the rest may take once the broker is gone
 IDLE = 60.0  # seconds between two looks at what is too old
 AGAIN = 1.0  # seconds until something that failed is tried again
 
@@ -74,7 +73,7 @@ class Process:
     def _listen(self) -> None:
         for line in sys.stdin:
             self.lines.put(json.loads(line))
-        self.deadline = time.monotonic() + LAST
+        self.deadline = time.monotonic() + self.settings.get("last", 0.0)  # for the rest
         self.lines.put(None)
 
     def _hear(self) -> None:

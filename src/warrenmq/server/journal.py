@@ -184,6 +184,7 @@ class Journal:
             "max_bytes": settings.journal_max_bytes,
             "index_headers": settings.journal_index_headers,
             "disk_free_limit": settings.disk_free_limit,
+            "last": LAST,
         }
 
     def settings_changed(self) -> None:
