@@ -9,6 +9,10 @@ import pika
 import pytest
 
 from tests.http.conftest import Api
+from warrenmq.broker.channel.body_frames import BodyFrames
+from warrenmq.client import Connection
+from warrenmq.http.direct import FRAME_MAX, Direct
+from warrenmq.testing import Broker
 
 
 def publish(api: Api, queue: str, **more: Any) -> Any:
@@ -128,6 +132,59 @@ def test_bodies_that_are_no_text_come_as_base64_and_may_be_cut(api: Api) -> None
     (cut,) = get(api, "binary", truncate=1)
     assert (cut["payload"], cut["payload_bytes"]) == ("/w==", 3)
     assert "properties" in cut and cut["properties"] == []
+
+
+LIMIT = 16 << 20
+
+
+def long_body(api: Api, queue: str, *sizes: int) -> None:
+    api.put(f"/queues/%2F/{queue}", {})
+    with Connection(api.broker.url) as connection:
+        channel = connection.channel()
+        channel.confirm_select()
+        for size in sizes:
+            channel.basic_publish("", queue, b"x" * size)
+        channel.wait_for_confirms(60)
+
+
+def test_a_message_that_is_too_long_to_be_shown_stays_and_the_answer_says_what_to_do(api: Api) -> None:
+    long_body(api, "long", 3, LIMIT + 1, 5)
+    (first,) = get(api, "long")
+    assert first["payload"] == "xxx"
+    body = {"count": 10, "ackmode": "ack_requeue_false", "encoding": "auto"}
+    answer = api.ask("POST", "/queues/%2F/long/get", body)
+    assert answer.status_code == 400
+    said = f"the message has {LIMIT + 1} bytes, and no more than {LIMIT} are shown: give truncate, "
+    assert answer.json()["reason"] == said + "or take it with an AMQP client"
+    assert api.get("/queues/%2F/long")["messages_ready"] == 2
+    cut, last = get(api, "long", truncate=4)
+    assert (cut["payload"], cut["payload_bytes"], last["payload"]) == ("xxxx", LIMIT + 1, "xxxx")
+    shown = api.get("/queues/%2F/long")
+    assert (shown["messages_ready"], shown["messages_unacknowledged"]) == (0, 0)
+
+
+@pytest.mark.parametrize("ackmode", ["ack_requeue_false", "reject_requeue_false", "ack_requeue_true"])
+def test_an_answer_ends_before_it_is_too_long(api: Api, ackmode: str) -> None:
+    queue = f"sum-{ackmode}"
+    long_body(api, queue, LIMIT // 2, LIMIT // 2, 1, 1)
+    assert [each["payload_bytes"] for each in get(api, queue, ackmode)] == [LIMIT // 2, LIMIT // 2]
+    left = api.get(f"/queues/%2F/{queue}")["messages_ready"]
+    assert left == (4 if ackmode == "ack_requeue_true" else 2)
+
+
+def test_a_long_body_is_taken_from_the_broker_some_at_a_time() -> None:
+    """Nothing of it is cut or copied when the broker hands it over."""
+    with Broker() as broker:
+        server = broker.server
+
+        async def write() -> int:
+            server.begin()
+            async with Direct(server, "guest", server.broker.vhosts["/"]) as channel:
+                frames = BodyFrames(1, [bytes(LIMIT)], LIMIT, FRAME_MAX - 8)
+                channel.write_body(frames)
+                return int(frames.left)
+
+        assert broker.run(write()) == LIMIT
 
 
 def test_nothing_is_left_behind_by_a_request(api: Api) -> None:

@@ -12,6 +12,7 @@ from collections import deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from warrenmq.broker.channel.body_frames import BodyFrames
 from warrenmq.broker.channel.channel import Channel
 from warrenmq.broker.channel.sink import Sink
 from warrenmq.broker.channel.states import GONE, RUNNING
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from warrenmq.server.app import Server
 
 NUMBER = 1  # the only channel
+FRAME_MAX = 1 << 20  # of what comes from the broker
 
 
 def refusal(close: Method) -> AmqpError:
@@ -38,11 +40,12 @@ def refusal(close: Method) -> AmqpError:
 
 @dataclass
 class Got:
-    """A message taken with basic.get."""
+    """A message taken with basic.get: its body as far as it was wanted, and how long all of it is."""
 
     method: Method
     properties: Properties
     body: bytes
+    size: int
 
 
 @dataclass
@@ -52,6 +55,7 @@ class Event:
     method: Method
     properties: Properties | None = None
     body: bytes = b""
+    size: int = 0
 
 
 class Direct(Sink):
@@ -62,8 +66,11 @@ class Direct(Sink):
         self._reader = FrameReader()
         self._events: deque[Event] = deque()
         self._partial: Event | None = None
-        self._size = 0
+        self._left = 0  # octets of a body that are still to come
+        self._wanted = 0  # those of them that somebody wants
+        self._most = 0  # the most of a body that anybody wants
         self._chunks: list[bytes] = []
+        self._long: BodyFrames | None = None
         self._arrived = asyncio.Event()
         self._confirming = False
         connection = Connection(server.broker, server.broker.connections, self, "127.0.0.1", 0, "http", 0)
@@ -72,7 +79,7 @@ class Direct(Sink):
         connection.username = username
         connection.peer.mechanism = "PLAIN"
         connection.vhost = vhost
-        connection.output.frame_max = 1 << 30
+        connection.output.frame_max = FRAME_MAX
         connection.input.frame_limit = 1 << 30
         connection.channels[NUMBER] = Channel(NUMBER, connection)
         self._connection = connection
@@ -98,6 +105,11 @@ class Direct(Sink):
             self._frame(frame)
         self._arrived.set()
 
+    def write_body(self, frames: BodyFrames) -> None:
+        """A long body is taken later, some at a time (``_next``); nothing comes behind it meanwhile."""
+        self._long = frames
+        self._arrived.set()
+
     def close(self) -> None:
         self._arrived.set()
 
@@ -105,17 +117,20 @@ class Direct(Sink):
         if frame.type == FRAME_METHOD:
             event = Event(decode_method(frame.payload))
             if event.method.spec.content:
-                self._partial, self._chunks, self._size = event, [], -1
+                self._partial, self._chunks, self._left = event, [], -1
             else:
                 self._events.append(event)
         elif self._partial is not None:
             if frame.type == FRAME_HEADER:
                 self._partial.properties = decode_properties(frame.payload)
-                self._size = body_size(frame.payload)
+                self._left = self._partial.size = body_size(frame.payload)
+                self._wanted = min(self._left, self._most)
             elif frame.type == FRAME_BODY:
-                self._chunks.append(frame.payload)
-                self._size -= len(frame.payload)
-            if self._size == 0:
+                if self._wanted > 0:
+                    self._chunks.append(frame.payload[: self._wanted])
+                    self._wanted -= len(self._chunks[-1])
+                self._left -= len(frame.payload)
+            if self._left == 0:
                 self._partial.body = b"".join(self._chunks)
                 self._events.append(self._partial)
                 self._partial = None
@@ -148,12 +163,14 @@ class Direct(Sink):
             elif event.method.name in ("basic.ack", "basic.nack"):
                 return routed, event.method.name == "basic.ack"
 
-    async def get(self, queue: str, no_ack: bool) -> Got | None:
+    async def get(self, queue: str, no_ack: bool, most: int) -> Got | None:
+        """basic.get, and so much of the body."""
+        self._most = most
         self._feed(method_frame(NUMBER, "basic.get", queue=queue, no_ack=no_ack))
         event = await self._next()
         if event.method.name != "basic.get-ok" or event.properties is None:
             return None
-        return Got(event.method, event.properties, event.body)
+        return Got(event.method, event.properties, event.body, event.size)
 
     def _feed(self, frames: bytes) -> None:
         self._server.begin()
@@ -161,6 +178,12 @@ class Direct(Sink):
 
     async def _next(self) -> Event:
         while not self._events:
+            if self._long is not None:
+                self.write(b"".join(self._long.next(FRAME_MAX)))
+                if self._long.left == 0:
+                    self._long = None
+                await asyncio.sleep(0)
+                continue
             if self._connection.state >= GONE:
                 raise AmqpError(INTERNAL_ERROR, "")
             self._arrived.clear()

@@ -94,7 +94,7 @@ async def aliveness(call: Call) -> object:
         async with call.bridge.direct(call.user, vhost) as channel:
             await channel.call("queue.declare", queue="aliveness-test")
             await channel.publish("", "aliveness-test", Properties(), b"test_message")
-            got = await channel.get("aliveness-test", True)
+            got = await channel.get("aliveness-test", True, 100)
     except AmqpError as error:
         if error.code == ACCESS_REFUSED:
             raise not_authorised(error.text) from None

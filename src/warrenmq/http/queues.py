@@ -22,6 +22,7 @@ from warrenmq.wire.fields import to_python
 from warrenmq.wire.replies import ACCESS_REFUSED, NOT_FOUND, AmqpError
 
 # ackmode -> (take it for good at once, how to give it back)
+SHOWN = 16 << 20  # octets of bodies in one answer; a request may be as long
 ACK_MODES = {
     "ack_requeue_true": (False, True),
     "reject_requeue_true": (False, True),
@@ -143,7 +144,7 @@ async def get_messages(call: Call) -> list[MessageInfo]:
         raise bad_request(f"Unsupported ackmode. Please use one of {', '.join(sorted(ACK_MODES))}.")
     async with call.bridge.direct(call.user, vhost) as channel:
         try:
-            return await _take(channel, call.path["name"], wanted)
+            return await _take(channel, vhost, call.path["name"], wanted)
         except AmqpError as error:
             if error.code == ACCESS_REFUSED:
                 raise not_authorised(error.text) from None
@@ -152,32 +153,52 @@ async def get_messages(call: Call) -> list[MessageInfo]:
             raise bad_request(f"{error.code} {error.text}") from None
 
 
-async def _take(channel: Direct, queue: str, wanted: GetRequest) -> list[MessageInfo]:
-    """Take up to ``count`` messages, then give back those that are to stay (ending the channel does that too)."""
+async def _take(channel: Direct, vhost: VHost, queue: str, wanted: GetRequest) -> list[MessageInfo]:
+    """Take up to ``count`` messages, then give back those that are to stay (ending the channel does that too).
+
+    No more than ``SHOWN`` octets of bodies are shown. What does not fit stays in its queue: where that may happen,
+    messages are acknowledged in the end and not when they are taken.
+    """
     no_ack, requeue = ACK_MODES[wanted.ackmode]
+    most = SHOWN if wanted.truncate is None else min(SHOWN, max(0, wanted.truncate))
     shown: list[MessageInfo] = []
-    last = 0
+    room = SHOWN
+    last = 0  # of those that are to be settled
     pacer = Pacer()
     while len(shown) != wanted.count:  # below zero there is no end but the queue's, as in RabbitMQ
-        got = await channel.get(queue, no_ack)
+        found = vhost.queues.get(queue)
+        at_once = no_ack and found is not None and found.ready_bytes <= room
+        got = await channel.get(queue, at_once, most)
         if got is None:
             break
-        last = got.method.int("delivery_tag")
+        tag = got.method.int("delivery_tag")
+        if len(got.body) > room or (len(got.body) < got.size and most == SHOWN):
+            channel.send("basic.nack", delivery_tag=tag, requeue=True)
+            if not shown:
+                raise bad_request(
+                    f"the message has {got.size} bytes, and no more than {SHOWN} are shown: give truncate, "
+                    "or take it with an AMQP client"
+                )
+            break
+        if not at_once:
+            last = tag
+        room -= len(got.body)
         shown.append(message_info(got, wanted))
         await pacer.breathe()
-    if last and not no_ack:
+    if last and no_ack:
+        channel.send("basic.ack", delivery_tag=last, multiple=True)
+    elif last:
         channel.send("basic.nack", delivery_tag=last, multiple=True, requeue=requeue)
     return shown
 
 
 def message_info(got: Got, wanted: GetRequest) -> MessageInfo:
-    body = got.body if wanted.truncate is None else got.body[: max(0, wanted.truncate)]
-    payload, encoding = encode_payload(body, wanted.encoding)
+    payload, encoding = encode_payload(got.body, wanted.encoding)
     properties: dict[str, Any] = got.properties.present()
     if got.properties.headers is not None:
         properties["headers"] = to_python(got.properties.headers)
     return MessageInfo(
-        payload_bytes=len(got.body),
+        payload_bytes=got.size,
         redelivered=got.method.bit("redelivered"),
         exchange=got.method.str("exchange"),
         routing_key=got.method.str("routing_key"),

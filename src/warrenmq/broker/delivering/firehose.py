@@ -1,17 +1,24 @@
 """The firehose: copies of what is published and delivered, to amq.rabbitmq.trace, while a vhost is traced.
 
-The copies are transient, carry the traced message's facts in headers, and are never traced themselves.
+The copies are transient, carry the traced message's facts in headers, and are never traced themselves. One with a very
+long body for a queue that logs all it gets (a quorum queue, a stream) goes to the log some a turn, and the copies
+behind it wait, so that they arrive in order.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, final
 
+from mypy_extensions import i64
+
 from warrenmq.broker.delivering.delivering import move
+from warrenmq.broker.delivering.large_body import LoggedAhead
 from warrenmq.broker.exchange.walk import route as walk
 from warrenmq.broker.message import Message, Origin, message_from
+from warrenmq.broker.queue.paging import LONG
 from warrenmq.broker.records import Content
 from warrenmq.broker.sender import Sender
+from warrenmq.broker.services.jobs import Job
 from warrenmq.log.causes import COPY
 from warrenmq.wire.content import Properties, encode_header
 from warrenmq.wire.fields import Field, Table, field_of
@@ -21,6 +28,7 @@ if TYPE_CHECKING:
     from warrenmq.broker.services.services import Services
 
 TRACE: Final = "amq.rabbitmq.trace"
+AT_ONCE: Final = 8 << 20  # octets of a copy that are logged in a turn
 
 
 def _signed(value: int) -> int:
@@ -30,12 +38,67 @@ def _signed(value: int) -> int:
 
 
 @final
+class Copy:
+    """A trace message and where it goes."""
+
+    def __init__(self, message: Message, targets: list[Queue]) -> None:
+        self.message: Final = message
+        self.targets: Final = targets
+
+    def is_logged(self) -> bool:
+        for target in self.targets:
+            if target.logs(self.message):
+                return True
+        return False
+
+
+@final
+class Copies(Job):
+    """Copies of which the first takes several turns, and those behind it."""
+
+    def __init__(self, services: Services) -> None:
+        super().__init__(None)
+        self._services: Final = services
+        self._waiting: Final[list[Copy]] = []
+        self._ahead: LoggedAhead | None = None  # what the log has of the first
+
+    def add(self, copy: Copy) -> None:
+        self._waiting.append(copy)
+
+    def is_over(self) -> bool:
+        return not self._waiting
+
+    def step(self) -> bool:
+        left: i64 = AT_ONCE
+        while self._waiting and left > 0:
+            copy = self._waiting[0]
+            message = copy.message
+            if message.size > LONG and copy.is_logged():
+                if self._ahead is None:
+                    self._ahead = LoggedAhead(self._services.log, message.pieces())
+                if not self._services.jobs.may_log() or not self._ahead.log_some(left):
+                    return False
+            left -= message.size
+            targets = [target for target in copy.targets if not target.gone]
+            move(self._services, message, targets, 0, COPY, self._ahead)
+            if self._ahead is not None:
+                self._ahead.abandon()  # unless it was taken
+                self._ahead = None
+            del self._waiting[0]
+        return not self._waiting
+
+    def subject(self) -> str:
+        return TRACE
+
+
+@final
 class Firehose:
     """The maker of trace messages, for what is published and for what is delivered."""
 
     def __init__(self, services: Services, node: str) -> None:
         self._services: Final = services
         self._node: Final = node
+        self._copies: Copies | None = None  # that are sent in turns to come
 
     def published(self, sender: Sender, vhost: Realm, message: Message, queues: list[Queue]) -> None:
         origin = message.origin
@@ -83,4 +146,16 @@ class Firehose:
         copy = message_from(Origin(TRACE, [key]), id, header, message.pieces(), message.size, False)
         routed = walk(vhost.exchanges[TRACE], copy.basic_message(vhost.name), vhost.exchanges, vhost.queues)
         targets = [vhost.queues[found.name.name] for found in routed.queues if found.name.name in vhost.queues]
-        move(self._services, copy, targets, 0, COPY)
+        self._forward(Copy(copy, targets))
+
+    def _forward(self, copy: Copy) -> None:
+        copies = self._copies
+        if copies is not None and not copies.is_over():
+            copies.add(copy)
+        elif copy.message.size > LONG and copy.is_logged():
+            copies = Copies(self._services)
+            copies.add(copy)
+            self._copies = copies
+            self._services.jobs.add(copies)
+        else:
+            move(self._services, copy.message, copy.targets, 0, COPY)
