@@ -7,10 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from tests.faults.test_bit_rot import rot
 from tests.limits.gate import advance
 from tests.rules.test_drop_slices import live
 from tests.rules.test_long_bodies import BODY, MIB, PIECE, turns_until_whole
 from tests.rules.test_long_letters import Traffic, bodies, one_turn, traffic_by_turn
+from tests.rules.test_long_spills import Full
+from warrenmq.broker.delay.long_body import AT_ONCE
 from warrenmq.broker.queue.read_ahead import PARTS
 from warrenmq.testing.core import Core
 from warrenmq.testing.core_client import CoreClient
@@ -149,3 +152,100 @@ def test_another_time_for_it_costs_no_body(core: Core, files: Traffic) -> None:
     assert core.ready("dead") == 0
     advance(core, 500)
     assert bodies(core) == [BODY]
+
+
+# --- at a transient exchange
+
+
+def transient(core: Core, durable: bool = False, **arguments: object) -> CoreClient:
+    client = core.client()
+    client.declare("dead", durable)
+    wanted = {"x-delayed-type": "fanout"} | {"x-" + key.replace("_", "-"): value for key, value in arguments.items()}
+    client.call("exchange.declare", exchange="later", type="x-delayed-message", durable=False, arguments=wanted)
+    client.call("queue.bind", queue="dead", exchange="later")
+    return client
+
+
+def kept(core: Core) -> int:
+    """Records that the transient store keeps."""
+    return sum(int(spill.held) for spill in core.transient.open_files.values())
+
+
+MOST_WRITTEN = AT_ONCE + 2 * MIB
+MOST_READ = (PARTS + 1) * 2 * PIECE
+
+
+@pytest.mark.parametrize("durable", [False, True])
+def test_at_a_transient_exchange_it_is_put_away_and_comes_back_some_a_turn(
+    core: Core, files: Traffic, durable: bool
+) -> None:
+    client = transient(core, durable)
+    send(client, b"before")
+    send(client, BODY)
+    files.take()  # a persistent one was logged as it came, in case that a queue gets it at once
+    send(client, b"behind")
+    written = [octets for _, octets in traffic_by_turn(core, files)]
+    assert sum(written) > len(BODY) - MOST_WRITTEN and max(written) < MOST_WRITTEN
+    assert kept(core) > 50
+    traffic = due(core, files)
+    assert sum(read for read, _ in traffic) > len(BODY) and max(read for read, _ in traffic) <= MOST_READ
+    assert max(octets for _, octets in traffic) < MOST_WRITTEN
+    if durable:
+        core.restart(clean=False)
+    assert bodies(core) == [b"before", BODY, b"behind"]
+    assert kept(core) == 0
+
+
+@pytest.mark.parametrize("durable", [False, True])
+def test_one_that_is_due_before_all_of_it_was_written_is_whole(core: Core, files: Traffic, durable: bool) -> None:
+    client = transient(core, durable)
+    send(client, BODY)
+    assert core.broker.services.jobs.busy()
+    assert max(octets for _, octets in due(core, files)) < 2 * MOST_WRITTEN
+    assert bodies(core) == [BODY]
+    assert kept(core) == 0
+
+
+def test_one_that_is_repeated_is_written_once(core: Core, files: Traffic) -> None:
+    client = transient(core)
+    files.take()
+    headers = from_python({"x-delay": 1000, "x-delay-every": 1000, "x-delay-count": 3})
+    client.publish("later", "", BODY, headers=headers)
+    assert sum(octets for _, octets in traffic_by_turn(core, files)) > len(BODY)
+    for _ in range(3):
+        assert sum(octets for _, octets in due(core, files)) < MIB
+    assert bodies(core) == [BODY] * 3
+    assert kept(core) == 0
+
+
+def test_when_its_exchange_goes_nothing_of_it_stays(core: Core, files: Traffic) -> None:
+    client = transient(core)
+    send(client, BODY)
+    client.call("exchange.delete", exchange="later")
+    traffic_by_turn(core, files)
+    assert kept(core) == 0 and not core.broker.services.jobs.busy()
+
+
+def test_what_does_not_fit_on_disk_stays_in_memory(tmp_path: Path) -> None:
+    files = Full()
+    core = Core(tmp_path, files)
+    client = transient(core)
+    files.full = True
+    send(client, BODY)
+    traffic_by_turn(core, files)
+    files.full = False
+    due(core, files)
+    assert bodies(core) == [BODY]
+    assert kept(core) == 0
+
+
+def test_a_damaged_one_is_set_aside_and_those_behind_it_go_on(core: Core, files: Traffic) -> None:
+    client = transient(core)
+    send(client, BODY)
+    send(client, b"behind")
+    traffic_by_turn(core, files)
+    core.transient.flush()
+    rot(core.folder, b"2000000 ", files="spill-*")
+    due(core, files)
+    assert bodies(core) == [b"behind"]
+    assert core.broker.services.damaged.count() == 1

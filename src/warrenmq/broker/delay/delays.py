@@ -19,7 +19,7 @@ from warrenmq.broker.delay.note import CONFIRM, MANDATORY, PERSISTENT, REPEATS, 
 from warrenmq.broker.delay.request import Request, read, read_due
 from warrenmq.broker.delay.schedule import Schedule
 from warrenmq.broker.delivering.delivering import KEPT, NO_ROUTE, SCHEDULED
-from warrenmq.broker.delivering.large_body import BodyInLog
+from warrenmq.broker.delivering.large_body import BodyInLog, LoggedAhead
 from warrenmq.broker.exchange.delayed import LONGEST
 from warrenmq.broker.exchange.walk import Routed
 from warrenmq.broker.exchange.walk import route as walk
@@ -43,6 +43,7 @@ SCRATCH: Final = "delayed"  # where a durable exchange remembers the id of its s
 SLICE: Final = 256  # messages fired before the turn ends ...
 GROUP: Final = 32  # ... read from the log so many at a time ...
 SLICE_BYTES: Final = 4 << 20  # ... or fewer, when they are as large as this together
+AT_ONCE: Final = 8 << 20  # octets of a long one that are logged in a turn
 LONG_ONE: Final = 256 << 10  # what a long one counts for, whose body stays in the log
 
 
@@ -71,7 +72,8 @@ class Unsynced:
 
 @final
 class ReadDue(Job):
-    """A job: the long body of a message that is due is read; its exchange sends nothing meanwhile."""
+    """A job: the long body of a message that is due is read, and logged where a queue wants it in the log that does not
+    have it; its exchange sends nothing meanwhile."""
 
     def __init__(self, delays: Delays, schedule: Schedule, due: i64, key: i64) -> None:
         super().__init__(None)
@@ -79,25 +81,44 @@ class ReadDue(Job):
         self._schedule: Final = schedule
         self._due: Final = due
         self._key: Final = key
-        self._reader: Final = BodyReader(schedule.broker, key)
+        self._body: Final = schedule.long_body(key)  # of one at a transient exchange
+        self._pieces: list[bytes] | None = None if self._body is None else self._body.chunks
+        address: i64 = key if self._body is None else -self._body.handle
+        self._reader: Final = BodyReader(schedule.broker, address) if self._pieces is None else None
+        self._asked: bool = False
+        schedule.read_no_more()
         schedule.reading = key
-        schedule.body = None
 
     def step(self) -> bool:
         schedule = self._schedule
         try:
             if schedule.index.contains(self._due, self._key):
-                if not self._reader.read_some():
+                if not self._is_read() or not self._is_logged():
                     return False
-                schedule.body = self._reader.pieces
+                schedule.body = self._pieces
             else:
-                schedule.reading = 0  # cancelled, or it went with its exchange
+                schedule.read_no_more()  # cancelled, or it went with its exchange
         except RecordDamaged:
-            schedule.reading = 0
+            schedule.read_no_more()
             if schedule.take(self._due, self._key):
                 schedule.set_aside(self._due, self._key)
         self._delays.body_is_read()
         return True
+
+    def _is_read(self) -> bool:
+        reader = self._reader
+        if self._pieces is None and reader is not None and reader.read_some():
+            self._pieces = reader.pieces
+        return self._pieces is not None
+
+    def _is_logged(self) -> bool:
+        schedule = self._schedule
+        if not self._asked:
+            self._asked = True
+            if self._pieces is not None and self._delays.logs_long(schedule, self._key):
+                schedule.ahead = LoggedAhead(schedule.broker.log, self._pieces)
+        ahead = schedule.ahead
+        return ahead is None or (schedule.broker.jobs.may_log() and ahead.log_some(AT_ONCE))
 
     def subject(self) -> str:
         return str(self._schedule.exchange.name)
@@ -485,12 +506,12 @@ class Delays(Kept):
         return LONG_ONE
 
     def _body(self, schedule: Schedule, key: i64) -> list[bytes] | None:
-        """The long body that was read for this one, which is then forgotten here."""
-        body = schedule.body if schedule.reading == key else None
-        if body is not None:
-            schedule.body = None
-            schedule.reading = 0
-        return body
+        """The long body that was read for this one; it is forgotten when the message leaves."""
+        return schedule.body if schedule.reading == key else None
+
+    def logs_long(self, schedule: Schedule, key: i64) -> bool:
+        """Does the log have to get the body of this one, which is due at a transient exchange?"""
+        return not schedule.durable and self._firing.is_logged(schedule, schedule.glance(key, 0))
 
     def body_is_read(self) -> None:
         self._arm()

@@ -23,6 +23,7 @@ from warrenmq.broker.exchange.walk import route as walk
 from warrenmq.broker.expiration import read_expiration
 from warrenmq.broker.fates import left
 from warrenmq.broker.message import Message, message_from, with_properties
+from warrenmq.broker.queue.queue import Queue
 from warrenmq.broker.records import Content
 from warrenmq.broker.stored import Origins, message_of
 from warrenmq.log.causes import DEAD_LETTER, DUE, FIRED, UNDELIVERABLE
@@ -81,21 +82,33 @@ class Firing:
         """What the log has of its body, for whoever takes its place."""
         if message.size <= LARGE or not schedule.is_long(key):
             return None
+        if not schedule.durable:
+            return schedule.long_body(key)
         return SharedBody(self._services.log, key, message.chunks)
 
     def needs_body(self, schedule: Schedule, stored: StoredMessage) -> bool:
         """Would somebody get this long message now who does not keep it where it is, in the log?"""
-        exchange = schedule.exchange
-        vhost = schedule.vhost
-        if "x-dead-letter-exchange" in exchange.arguments:
-            return True  # whoever gets it from there
+        if not schedule.durable or "x-dead-letter-exchange" in schedule.exchange.arguments:
+            return True  # it is not in the log; whoever gets it from there
         message = self.message_of(stored, note_of(stored))
-        record = message.basic_message(vhost.name)
-        routed = walk(exchange, record, vhost.exchanges, vhost.queues, True, self._services.turn.now)
-        for queue in queues_of(routed):
+        for queue in self._targets(schedule, message):
             if not queue.logs(message):
                 return True
         return False
+
+    def is_logged(self, schedule: Schedule, stored: StoredMessage) -> bool:
+        """Would somebody get it now who keeps it in the log?"""
+        message = self.message_of(stored, note_of(stored))
+        for queue in self._targets(schedule, message):
+            if queue.logs(message):
+                return True
+        return False
+
+    def _targets(self, schedule: Schedule, message: Message) -> list[Queue]:
+        vhost = schedule.vhost
+        record = message.basic_message(vhost.name)
+        routed = walk(schedule.exchange, record, vhost.exchanges, vhost.queues, True, self._services.turn.now)
+        return queues_of(routed)
 
     def fire(
         self, schedule: Schedule, due: i64, key: i64, stored: StoredMessage, body: list[bytes] | None = None
@@ -120,7 +133,7 @@ class Firing:
         problem = ""
         if not queues:
             problem = UNROUTABLE
-        elif not move(services, sent, queues, address, DUE, self.body_of(schedule, key, sent)):
+        elif not move(services, sent, queues, address, DUE, schedule.ahead or self.body_of(schedule, key, sent)):
             problem = REFUSED
         if problem:
             undeliverable(services, exchange)

@@ -2,8 +2,9 @@
 
 Duty: the two structures of the original: the index (``index.py``) and the data, kept in step. The data of a durable
 exchange is in the log, held by an id of its own as if by a queue, transient messages too: nothing that waits is lost by
-a restart. What waits at a transient exchange is in the transient store, or in memory when that fails. Beyond the index
-nothing is kept in memory, except for messages with an id of their own.
+a restart. What waits at a transient exchange is in the transient store, or in memory when that fails. Very long
+bodies there come and go some a turn (``long_body.py``). Beyond the index nothing is kept in memory, except for messages
+with an id of their own.
 
 Not here: when to fire (``delays.py``), where to (``fire.py``), who may look or cancel.
 
@@ -19,11 +20,13 @@ from librt.vecs import append, vec
 from mypy_extensions import i64
 
 from warrenmq.broker.delay.index import DueIndex
+from warrenmq.broker.delay.long_body import PIECE, LongBody, PutAway
 from warrenmq.broker.delay.note import NAMED, Note, note_of
 from warrenmq.broker.delay.source import Source, glance_at
-from warrenmq.broker.delivering.large_body import LARGE, BodyInLog, logged_body
-from warrenmq.broker.message import NOTE_SHIFT, Message
+from warrenmq.broker.delivering.large_body import LARGE, BodyInLog, LoggedAhead, logged_body
+from warrenmq.broker.message import NOTE_SHIFT, Cutting, Message
 from warrenmq.broker.queue.aside import Aside
+from warrenmq.broker.queue.paging import LONG
 from warrenmq.broker.records import Exchange
 from warrenmq.log.causes import CANCELLED
 from warrenmq.log.damage import RecordDamaged
@@ -63,10 +66,12 @@ class Schedule(Source):
         self._names: dict[str, Named] = {}
         self._named: dict[int, Named] = {}  # by key
         self._memory: dict[int, StoredMessage] = {}
+        self._long: dict[int, LongBody] = {}  # of those that have one
         self._next_in_memory: i64 = IN_MEMORY
         self.aside: Aside | None = None  # what is damaged
         self.reading: i64 = 0  # the key of a long one that is due and being read: nothing goes out meanwhile ...
         self.body: list[bytes] | None = None  # ... and its body, when that is done
+        self.ahead: LoggedAhead | None = None  # what the log has got of it, for a queue that wants it there
 
     def __len__(self) -> int:
         return len(self.index)
@@ -94,7 +99,7 @@ class Schedule(Source):
         keys = origin.packed_keys + extra
         flags = origin.bcc | len(extra) << NOTE_SHIFT
         if not self.durable:
-            return self._keep_transient(message, keys, flags)
+            return self._keep_transient(message, keys, flags, body)
         log = self.broker.log
         chunks = message.chunks
         handle: i64 = 0
@@ -113,16 +118,32 @@ class Schedule(Source):
         log.hold(address, self.id, 0, due, named)
         return address
 
-    def _keep_transient(self, message: Message, keys: bytes, flags: i64) -> i64:
-        header = message.header()
-        body = message.body()
+    def _keep_transient(self, message: Message, keys: bytes, flags: i64, body: BodyInLog | None) -> i64:
+        if message.size > LONG:
+            return self._keep_long(message, keys, flags, body)
+        return self._put(
+            StoredMessage(message.id, message.header(), message.body(), message.origin.exchange, keys, flags)
+        )
+
+    def _put(self, stored: StoredMessage) -> i64:
         try:
-            return self.broker.transient.put(message.id, header, body, message.origin.exchange, keys, flags)
+            return self.broker.transient.put(
+                stored.message_id, stored.header, stored.body, stored.exchange, stored.routing_keys, stored.flags
+            )
         except OSError:
             self._next_in_memory += 1
-            stored = StoredMessage(message.id, header, body, message.origin.exchange, keys, flags)
             self._memory[self._next_in_memory] = stored
             return self._next_in_memory
+
+    def _keep_long(self, message: Message, keys: bytes, flags: i64, body: BodyInLog | None) -> i64:
+        """The head like any other message, so that it has its place among them; the body some a turn."""
+        kept = body if isinstance(body, LongBody) else LongBody(self.broker, message.pieces())
+        kept.holders += 1
+        key = self._put(StoredMessage(message.id, message.header(), b"", message.origin.exchange, keys, flags))
+        self._long[key] = kept
+        if kept is not body:
+            self.broker.jobs.add(PutAway(self.broker, kept, str(self.exchange.name)))
+        return key
 
     def _enter(self, due: i64, key: i64, note: Note) -> None:
         self.index.add(due, key)
@@ -154,31 +175,69 @@ class Schedule(Source):
     def release(self, key: i64, cause: i64) -> None:
         """Let go of the data."""
         if self.reading == key:
-            self.reading = 0
-            self.body = None
+            self.read_no_more()
         if self.durable:
             self.broker.log.settle(self.id, key, cause)
-        elif self._memory.pop(key, None) is None:
+            return
+        long = self._long.pop(key, None)
+        if long is not None:
+            long.release()
+        if self._memory.pop(key, None) is None:
             self.broker.transient.free(key)
 
-    def read(self, key: i64) -> StoredMessage:
-        """The data. Raises LogError when it cannot be read."""
-        if self.durable:
-            return self.broker.log.read(key)
-        found = self._memory.get(key)
-        return self.broker.transient.get(key) if found is None else found
+    def read_no_more(self) -> None:
+        """What was read of a long one, and logged ahead, is not needed, or has been taken."""
+        self.reading = 0
+        self.body = None
+        if self.ahead is not None:
+            self.ahead.abandon()
+            self.ahead = None
 
     def glance(self, key: i64, most: i64) -> StoredMessage:
-        """The data, and of a long body no more than its first pieces, as many as make so many octets."""
-        return glance_at(self.broker.log, key, most) if self.durable else self.read(key)
+        """The data, and of a long body no more than its first pieces, as many as make so many octets. Raises LogError
+        when it cannot be read."""
+        if self.durable:
+            return glance_at(self.broker.log, key, most)
+        head = self._memory.get(key)
+        if head is None:
+            head = self.broker.transient.get(key)
+        long = self._long.get(key)
+        if long is None or most == 0:
+            return head
+        body = b"".join(self._beginning(long, most))
+        return StoredMessage(head.message_id, head.header, body, head.exchange, head.routing_keys, head.flags)
+
+    def _beginning(self, body: LongBody, most: i64) -> list[bytes]:
+        pieces: list[bytes] = []
+        cutting: Cutting | None = None
+        if body.chunks is not None:
+            cutting = Cutting(body.chunks, PIECE)
+        parts = self.broker.transient.body_parts(body.handle)
+        i: i64 = 0
+        while most > 0:
+            piece = b""
+            if cutting is not None:
+                piece = cutting.next()
+            elif i < len(parts):
+                piece = self.broker.transient.read_part(parts[i])
+            if not piece:
+                break
+            pieces.append(piece)
+            most -= len(piece)
+            i += 1
+        return pieces
+
+    def long_body(self, key: i64) -> LongBody | None:
+        """The very long body of one that waits at a transient exchange."""
+        return self._long.get(key)
 
     def is_long(self, key: i64) -> bool:
-        """Does the log have its body in pieces?"""
-        return self.durable and len(self.broker.log.body_parts(key)) > 0
+        """Is its body in pieces, in the log or in the transient store?"""
+        return len(self.broker.log.body_parts(key)) > 0 if self.durable else int(key) in self._long
 
     def short_ones(self, most: i64) -> i64:
         """How many come before the first that is long; no more than so many."""
-        if not self.durable or not self.broker.log.chunked:
+        if not (self.broker.log.chunked if self.durable else self._long):
             return most
         count: i64 = 0
         for _, key in self.index.after(-1, 0, most):
@@ -194,7 +253,7 @@ class Schedule(Source):
         found: list[StoredMessage | None] = []
         for _, key in pairs:
             try:
-                found.append(self.read(key))
+                found.append(self.glance(key, 0))
             except RecordDamaged:
                 found.append(None)
         return found
@@ -204,6 +263,9 @@ class Schedule(Source):
         if self.aside is None:
             name = self.exchange.name
             self.aside = Aside(self.broker, self.broker.damaged, self.id, "exchange", self.vhost.name, name.name)
+        long = self._long.pop(key, None)
+        if long is not None:
+            long.release()
         self.aside.put(key, key if self.durable else -key, 0, 0, due)
 
     # -- names -------------------------------------------------------------------------------------------------
