@@ -183,6 +183,42 @@ def test_one_that_goes_back_from_a_lease_is_not_read_before_somebody_wants_it(
     assert [got.body for got in other.deliveries()] == [b"before", BODY, b"behind"]
 
 
+@pytest.mark.parametrize("end", ["back", "rejected", "acknowledged", "queue.delete"])
+def test_one_in_memory_alone_is_leased_and_goes_back_without_being_written_or_read(
+    core: Core, files: Full, end: str
+) -> None:
+    client = core.client()
+    client.declare("dead", False)
+    client.declare("q", False, {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dead"})
+    for body in (b"before", BODY, b"behind"):
+        client.publish("", "q", body)
+    files.take()
+    id = lease(core, 3)
+    other = lessee(core, id)
+    traffic = traffic_by_turn(core, files)
+    assert sum(map(sum, traffic)) < MIB
+    assert [got.body for got in other.deliveries()] == [b"before", BODY, b"behind"]
+    core.broker.begin_turn()
+    leases = core.classic("q").leases
+    made = leases.get(id)
+    if end == "back":
+        leases.requeue(made, [0, 1, 2])
+    elif end == "rejected":
+        leases.reject(made, [0, 1, 2])
+    elif end == "acknowledged":
+        leases.ack(made, 0, 2)
+    leases.acted(made)
+    core.broker.end_turn()
+    if end == "queue.delete":
+        client.call("queue.delete", queue="q")
+    assert sum(map(sum, traffic_by_turn(core, files))) < MIB
+    assert held(core) == 0 and not core.transient._in_memory
+    if end in ("back", "rejected"):
+        last = core.client()
+        last.send("basic.consume", queue="q" if end == "back" else "dead", no_ack=True)
+        assert [got.body for got in last.deliveries()] == [b"before", BODY, b"behind"]
+
+
 def test_a_spilled_one_is_looked_at_in_parts(core: Core, files: Full) -> None:
     spilling(core)
     traffic_by_turn(core, files)

@@ -2,7 +2,8 @@
 
 Duty: put a message away, get it back, forget it. Never synced, removed at every start, so a spilled message is exactly
 as durable as one in memory. Space goes back a file at a time, when nothing in it is held any more. A handle is
-``file << 32 | offset`` and never 0. A long body may come and go piece by piece, each of which is a record of its own.
+``file << 32 | offset`` and never 0. A long body may come and go piece by piece, each of which is a record of its own;
+or it stays in memory, where it is, and the store only knows it (``know_long``).
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import errno
 from typing import Final, final
 
 from librt.strings import BytesWriter, read_i32_le, read_i64_le, write_i32_le, write_i64_le
-from librt.vecs import vec
+from librt.vecs import append, vec
 from mypy_extensions import i32, i64
 
 from warrenmq.log.damage import RecordDamaged
@@ -34,6 +35,7 @@ from warrenmq.log.sums import Sums, signed, total
 PREFIX: Final = "spill-"
 OFFSET_BITS: Final = 0xFFFFFFFF  # of a handle
 WRITE_BEHIND: Final = 256 << 10
+IN_MEMORY: Final = 1 << 62  # handles of pieces from here on: they are not on disk
 
 
 @final
@@ -57,6 +59,8 @@ class TransientStore:
         self.file_bytes: Final = file_bytes
         self.open_files: dict[int, SpillFile] = {}
         self._parts: dict[int, vec[i64]] = {}  # of messages whose bodies came piece by piece: the pieces' handles
+        self._in_memory: dict[int, bytes] = {}  # pieces that are not on disk
+        self._next_in_memory: i64 = IN_MEMORY
         self.current: SpillFile | None = None
         self.next_number: i64 = 1
         self.buffer: BytesWriter = BytesWriter()  # the end of the current file
@@ -127,12 +131,25 @@ class TransientStore:
         self._parts[handle] = pieces
         return handle
 
+    def know_long(
+        self, message_id: i64, header: bytes, chunks: list[bytes], exchange: str, routing_keys: bytes, flags: i64
+    ) -> i64:
+        """A message with a long body in memory, which stays there: nothing of it is written or copied."""
+        handle = self.put(message_id, header, b"", exchange, routing_keys, flags)
+        pieces = vec[i64]()
+        for chunk in chunks:
+            self._in_memory[self._next_in_memory] = chunk
+            pieces = append(pieces, self._next_in_memory)
+            self._next_in_memory += 1
+        self._parts[handle] = pieces
+        return handle
+
     def body_parts(self, handle: i64) -> vec[i64]:
         """The pieces of a long body, none for a message that was put away whole."""
         return self._parts.get(handle, vec[i64]())
 
     def read_part(self, piece: i64) -> bytes:
-        return self.get_head(piece).body
+        return self._in_memory[piece] if piece >= IN_MEMORY else self.get_head(piece).body
 
     def _head(
         self,
@@ -217,6 +234,9 @@ class TransientStore:
         self._free(handle)
 
     def _free(self, handle: i64) -> None:
+        if handle >= IN_MEMORY:
+            del self._in_memory[handle]
+            return
         spill = self.open_files.get(handle >> 32)
         if spill is None:
             return
@@ -244,5 +264,6 @@ class TransientStore:
             self.files.unlink(f"{self.folder}/{PREFIX}{spill.number:010d}")
         self.open_files.clear()
         self._parts.clear()
+        self._in_memory.clear()
         self.current = None
         self.buffer.truncate(0)

@@ -17,7 +17,7 @@ from librt.vecs import append, vec
 from mypy_extensions import i64
 
 from warrenmq.broker.access.access import store_key
-from warrenmq.broker.message import Message
+from warrenmq.broker.message import Message, message_from
 from warrenmq.broker.queue import holder, paging
 from warrenmq.broker.queue.fifo import NOWHERE
 from warrenmq.broker.queue.head_expiry import HeadExpiry
@@ -28,6 +28,7 @@ from warrenmq.broker.queue.queue import Entry, Queue
 from warrenmq.broker.services.turn import Concluding
 from warrenmq.broker.stored import Origins, message_of
 from warrenmq.log.causes import LEASE_SETTLED
+from warrenmq.log.damage import RecordDamaged
 from warrenmq.log.format import StoredMessage
 from warrenmq.log.index import QueueIndex
 
@@ -394,7 +395,7 @@ class Leases(Lessor, Concluding):
         broker = self._queue.broker
         read: list[i64] = []
         for slot in slots:
-            if not self._stays(lease, slot):
+            if len(paging.parts_of(broker, lease.addresses[slot])) == 0:
                 read.append(lease.addresses[slot])
         records = paging.read(broker, read) if read else []
         entries: list[Entry] = []
@@ -404,6 +405,11 @@ class Leases(Lessor, Concluding):
             position = lease.positions[slot]
             if self._stays(lease, slot):
                 entry = unread(self._queue, address, position, lease.size_of(slot))
+            elif address < 0 and len(paging.parts_of(broker, address)) > 0:
+                whole = self._whole(lease, slot)
+                if whole is None:
+                    continue
+                entry = whole
             else:
                 record = records[taken]
                 taken += 1
@@ -415,6 +421,21 @@ class Leases(Lessor, Concluding):
             entry.expires_at = lease.expiries[slot]
             entries.append(entry)
         return entries
+
+    def _whole(self, lease: Lease, slot: i64) -> Entry | None:
+        """One whose long body the transient store knows, in its pieces. None: it is damaged, and has been set aside."""
+        transient = self._queue.broker.transient
+        handle = -lease.addresses[slot]
+        try:
+            head = transient.get_head(handle)
+            pieces = [transient.read_part(piece) for piece in transient.body_parts(handle)]
+        except RecordDamaged:
+            self.set_aside(lease, slot)
+            return None
+        transient.free(handle)
+        bare = entry_from(self._queue, head, -handle, lease.positions[slot]).message
+        message = message_from(bare.origin, bare.id, head.header, pieces, lease.size_of(slot), bare.persistent)
+        return Entry(message, self._queue, lease.positions[slot])
 
     def _stays(self, lease: Lease, slot: i64) -> bool:
         address = lease.addresses[slot]

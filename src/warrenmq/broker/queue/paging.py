@@ -38,10 +38,15 @@ def is_due(queue: Queue, waiting: i64, message: Message) -> bool:
 
 
 def address_of(queue: Queue, message: Message) -> i64:
-    """Where the content can be read again. What the log does not hold is written to the transient store first."""
+    """Where the content can be read again. What the log does not hold is written to the transient store first, but for
+    a very long body: that stays in memory."""
     if queue.holds(message):
         return message.address
     origin = message.origin
+    if message.size > LONG:
+        return -queue.broker.transient.know_long(
+            message.id, message.header(), message.pieces(), origin.exchange, origin.packed_keys, origin.bcc
+        )
     return -queue.broker.transient.put(
         message.id, message.header(), message.body(), origin.exchange, origin.packed_keys, origin.bcc
     )
