@@ -636,6 +636,125 @@ def spilled_body(target: Target) -> Attack:
     return strike
 
 
+def stored_in(target: Target, body: bytes, kind: str, **properties: Any) -> Any:
+    """A long message in the durable queue q of this kind; its channel."""
+    channel = target.connect().channel()
+    channel.queue_declare("q", durable=True, arguments={"x-queue-type": kind})
+    channel.confirm_select()
+    channel.basic_publish("", "q", body, Properties(**properties))
+    channel.wait_for_confirms(600)
+    return channel
+
+
+@attack("a stream message of 512 MB is read by four consumers")
+def stream_body(target: Target) -> Attack:
+    stored_in(target, bytes(target.count(512 << 20)), "stream")
+    readers = [target.connect().channel() for _ in range(4)]
+
+    def strike() -> None:
+        for reader in readers:
+            reader.basic_qos(1)
+            reader.basic_consume("q", arguments={"x-stream-offset": "first"})
+        for reader in readers:
+            reader.receive(600)
+
+    return strike
+
+
+@attack("a body of 512 MB is traced into a quorum queue")
+def traced_body(target: Target) -> Attack:
+    channel = target.connect().channel()
+    channel.queue_declare("q")
+    channel.queue_declare("copies", durable=True, arguments={"x-queue-type": "quorum"})
+    channel.queue_bind("copies", "amq.rabbitmq.trace", "publish.#")
+    channel.confirm_select()
+    target.api.checked("PUT", "/vhosts/%2F", {"tracing": True})
+    content = bytes(target.count(512 << 20))
+
+    def strike() -> None:
+        channel.basic_publish("", "q", content)
+        channel.wait_for_confirms(600)
+        target.until("copies", 1)
+
+    return strike
+
+
+def lease_of_body(target: Target, mode: int) -> Attack:
+    stored_in(target, bytes(target.count(512 << 20)), "classic", delivery_mode=mode)
+    reader = target.connect().channel()
+
+    def strike() -> None:
+        id = leased(target, 1, 600_000)["id"]
+        reader.basic_qos(1)
+        reader.basic_consume("q", arguments={"x-lease": id})
+        reader.receive(600)
+        target.api.checked("DELETE", f"/queues/%2F/q/leases/{id}")
+        target.until("q", 1)
+
+    return strike
+
+
+@attack("a persistent body of 512 MB is leased, read and given back")
+def leased_body(target: Target) -> Attack:
+    return lease_of_body(target, 2)
+
+
+@attack("the same, transient")
+def leased_transient_body(target: Target) -> Attack:
+    return lease_of_body(target, 1)
+
+
+@attack("a transient body of 512 MB waits at a transient delayed exchange, and is due for a durable queue")
+def delayed_transient_body(target: Target) -> Attack:
+    channel = target.connect().channel()
+    channel.exchange_declare("d", "x-delayed-message", arguments={"x-delayed-type": "fanout"})
+    channel.queue_declare("q", durable=True)
+    channel.queue_bind("q", "d")
+    channel.confirm_select()
+    content = bytes(target.count(512 << 20))
+    headers = from_python({"x-delay": max(3_000, int(10_000 * target.scale))})
+
+    def strike() -> None:
+        channel.basic_publish("d", "", content, Properties(delivery_mode=2, headers=headers))
+        channel.wait_for_confirms(600)
+        target.until("q", 1)
+
+    return strike
+
+
+@attack("the beginning of a body of 512 MB is got over HTTP, and all of it asked for")
+def got_over_http(target: Target) -> Attack:
+    stored_in(target, bytes(target.count(512 << 20)), "classic", delivery_mode=2)
+    wanted = {"count": 1, "ackmode": "ack_requeue_true", "encoding": "base64"}
+
+    def strike() -> None:
+        target.api.checked("POST", "/queues/%2F/q/get", {**wanted, "truncate": 1000})
+        target.api.ask("POST", "/queues/%2F/q/get", wanted)  # refused, as it should be
+        target.until("q", 1)
+
+    return strike
+
+
+@attack("a client with 1,000,000 unacknowledged deliveries goes, ten times: what a collection would look at")
+def tear_down(target: Target) -> Attack:
+    count = target.count(1_000_000)
+    target.connect()
+    target.fill("q", count)
+
+    def strike() -> None:
+        for _ in range(10):
+            connection = target.connect()
+            channel = connection.channel()
+            channel.basic_consume("q")
+            got = 0
+            while got < count:
+                got += len(channel.receive(600))
+            connection.close()
+            target.until("q", count)
+
+    return strike
+
+
 # --- measuring
 
 
