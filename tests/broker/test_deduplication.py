@@ -546,6 +546,21 @@ def test_a_smaller_maximum_lets_many_go_without_holding_anybody(tmp_path: Path) 
     assert duplicates(core) == 1
 
 
+def test_an_exchange_that_deduplicates_no_more_forgets_very_many_in_slices(tmp_path: Path) -> None:
+    core = prepared(Core(tmp_path))
+    client = publisher(core)
+    one = [client.published("orders", "k", b"", message_id=f"id-{n}", delivery_mode=2) for n in range(40_000)]
+    for begin in range(0, len(one), 1000):
+        client.feed(b"".join(one[begin : begin + 1000]))
+    core.client().call("queue.purge", queue="q")
+    core.settle()
+    window = window_of(core)
+    core.policy("^nothing$", "exchanges", deduplication_window=HOUR)
+    assert window.gone and window.count > 0  # nobody asks it, and the rest goes in turns to come
+    core.settle()
+    assert (window.count, window.evicted_early, held_records(core)) == (0, 0, 0)
+
+
 def test_a_long_body_that_is_a_duplicate_leaves_nothing_in_the_log(tmp_path: Path) -> None:
     core = prepared(Core(tmp_path))
     client = publisher(core)

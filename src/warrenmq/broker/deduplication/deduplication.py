@@ -74,28 +74,31 @@ class Evict(Job):
 
 @final
 class Forget(Job):
-    """A job: the log lets go of all pages of an exchange that remembers nothing any more, then of their number."""
+    """A job: memory and log let go of all that an exchange remembered which deduplicates no more, a slice a turn."""
 
-    def __init__(self, services: Services, holder: i64, addresses: vec[i64]) -> None:
+    def __init__(self, services: Services, window: Window) -> None:
         super().__init__(None)
         self._services: Final = services
-        self._holder: Final = holder
-        self._addresses: Final = addresses
+        self._window: Final = window
+        self._addresses: Final = window.pages.addresses()
         self._done: i64 = 0
 
     def step(self) -> bool:
         turn = self._services.turn
+        holder = self._window.pages.holder
+        turn.settles_left -= self._window.let_go(max(0, turn.settles_left))
         while self._done < len(self._addresses) and turn.settles_left > 0:
-            self._services.log.settle(self._holder, self._addresses[self._done], IDS_FORGOTTEN)
+            self._services.log.settle(holder, self._addresses[self._done], IDS_FORGOTTEN)
             self._done += 1
             turn.settles_left -= 1
-        if self._done < len(self._addresses):
+        if turn.settles_left <= 0:
             return False
-        self._services.store.delete(KIND, str(self._holder))
+        if holder:
+            self._services.store.delete(KIND, str(holder))
         return True
 
     def subject(self) -> str:
-        return "deduplication"
+        return str(self._window.exchange.name)
 
 
 @final
@@ -181,9 +184,7 @@ class Deduplication(WaitsForLog, Concluding):
         self._services.timers.cancel(self._timers.pop(window))
         self._unsynced = [one for one in self._unsynced if one.window is not window]
         self._pages = [page for page in self._pages if page.window is not window]
-        pages = window.pages
-        if pages.holder:
-            self._services.jobs.add(Forget(self._services, pages.holder, pages.addresses()))
+        self._services.jobs.add(Forget(self._services, window))
 
     # -- remembering -------------------------------------------------------------------------------------------
 
