@@ -154,6 +154,14 @@ def test_deliveries_that_follow_one_another_are_kept_in_a_list(queue: Queue) -> 
     beside.look()
 
 
+def test_an_ack_up_to_the_first_settles_the_first_alone(queue: Queue) -> None:
+    beside = Beside(queue)
+    beside.add(3)
+    for tag in (1, 2):
+        beside.take_up_to(tag)
+        beside.look()
+
+
 def test_a_few_that_are_settled_out_of_order_leave_the_list_a_list(queue: Queue) -> None:
     beside = Beside(queue)
     beside.add(2000)
@@ -221,3 +229,16 @@ def test_settled_deliveries_of_a_dictionary_are_forgotten(queue: Queue) -> None:
         beside.take(list(beside.model)[1])
         assert beside.room() < 1100
     beside.look()
+
+
+def test_after_much_of_a_dictionary_is_forgotten_its_first_deliveries_are_settled_like_all(queue: Queue) -> None:
+    for end in (0, 7000):
+        beside = Beside(queue)
+        beside.add(3)
+        beside.add(3000, gap=5000)
+        beside.take_up_to(3)
+        beside.take(*range(5500, 8000))  # most of it, from the middle
+        assert beside.room() < 1000 and not beside.is_list()
+        beside.look()
+        beside.take_up_to(end)
+        beside.look()

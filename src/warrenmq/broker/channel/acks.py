@@ -203,10 +203,7 @@ class Unacked:
         """Some were taken out of the dict."""
         if self.count == 0:
             self._sparse = None
-            self._slots = []
-            self._head = 0
             self._tags = []
-            self._first = 0
         elif len(self._tags) > 2 * self.count + 1024:
             self._sparse = dict(sparse)
             self._tags = list(sparse)
