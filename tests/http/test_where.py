@@ -150,6 +150,19 @@ def test_what_is_delayed_says_until_when(api: Api, channel: Any) -> None:
     assert now["until"].startswith("20")
 
 
+def test_a_transient_message_is_told_where_the_level_says_so(api: Api, channel: Any) -> None:
+    api.put("/policies/%2F/told", {"pattern": "^fleeting$", "apply-to": "queues", "definition": {"journal": "all"}})
+    channel.queue_declare("fleeting")
+    for number in range(2):
+        channel.basic_publish("", "fleeting", b"", pika.BasicProperties(message_id=f"fleeting-{number}"))
+    life = told(api, "fleeting-1", "enqueued")
+    assert (life["state"], life["places"][0]["now"]["ahead"]) == ("waiting", 1)
+    channel.basic_get("fleeting", auto_ack=True)
+    life = told(api, "fleeting-0", "auto_acked")
+    assert [event["event"] for event in life["events"]] == ["published", "enqueued", "fetched", "auto_acked"]
+    assert life["state"] == "gone"
+
+
 def test_a_queue_that_was_declared_again_does_not_have_the_old_message(api: Api, channel: Any) -> None:
     channel.queue_declare("again", durable=True)
     publish(channel, "again", "again-old")

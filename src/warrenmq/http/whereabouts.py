@@ -19,6 +19,7 @@ from warrenmq.broker.queue.queue import Queue
 from warrenmq.http.bridge import Bridge
 from warrenmq.http.peek import HELD_LOOKS, held_info
 from warrenmq.http.views import moment
+from warrenmq.log.layout import WITHOUT_RECORD
 
 COUNTED = 4096  # messages in one go
 MOST = 200_000  # that are counted; then it is said that there are at least so many
@@ -66,7 +67,9 @@ async def now(bridge: Bridge, vhost: str, name: str, position: int | None, recor
 def _is(place: Place, record: int) -> bool:
     """Positions are given out anew in a queue that was deleted and declared again; records are not."""
     address = int(place.address if place.message is None else place.message.address)
-    return address == record
+    if record < WITHOUT_RECORD:
+        return address == record
+    return address <= 0 if place.message is None else int(place.message.id) == record - WITHOUT_RECORD
 
 
 async def _waiting(bridge: Bridge, queue: Queue, position: int) -> Now:

@@ -26,6 +26,7 @@ from warrenmq.journal.index import DELETED, MASK, Index, deleted_key, header_key
 from warrenmq.journal.life import GONE, TIE, in_order, life_of, moment, places_of
 from warrenmq.journal.question import Question, question_of
 from warrenmq.journal.shelf import Row, Shelf, Unreadable, Volume
+from warrenmq.log.layout import WITHOUT_RECORD
 
 TOGETHER = 32  # lives that are read together, as they may share row groups
 Name = int | tuple[object, ...]
@@ -212,7 +213,7 @@ class Lookup:
         """The ids of records: they stand where the record was written, in its own segment's files."""
         found: dict[int | None, int] = {}
         for file in self._shelf.of_log(log):
-            here = {record for record in records if record >> 32 == file.segment}
+            here = {record for record in records if record >> 32 == file.segment or record >= WITHOUT_RECORD}
             for row in self._rows_of(file, here, ["message", "id"]):
                 if row["id"] is not None:
                     found[row["message"]] = row["id"]
@@ -237,7 +238,7 @@ class Lookup:
             else:
                 records[row["message"]] = row["id"]
         for file in self._shelf.of_log(log):
-            here = {record for record in records if record >> 32 <= file.segment}
+            here = {record for record in records if record >> 32 <= file.segment or record >= WITHOUT_RECORD}
             for row in self._rows_of(file, here, None):
                 rows[records[row["message"]]].append(row)
         self._add_deletions(log, rows)
