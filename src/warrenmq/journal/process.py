@@ -72,7 +72,13 @@ class Process:
 
     def _listen(self) -> None:
         for line in sys.stdin:
-            self.lines.put(json.loads(line))
+            said = json.loads(line)
+            if "ask" in said:  # at once, however long a file is being written
+                self._asking.ask(said["number"], said["ask"])
+            elif "stop" in said:
+                self._asking.stop(said["stop"])
+            else:
+                self.lines.put(said)
         self.deadline = time.monotonic() + self.settings.get("last", 0.0)  # for the rest
         self.lines.put(None)
 
@@ -92,10 +98,6 @@ class Process:
             self.settings |= line["settings"]
         elif "synced" in line:
             self.synced = (line["synced"][0], line["synced"][1])
-        elif "ask" in line:
-            self._asking.ask(line["number"], line["ask"])
-        elif "stop" in line:
-            self._asking.stop(line["stop"])
 
     def say(self, **what: object) -> None:
         with self._speaking, suppress(BrokenPipeError):
