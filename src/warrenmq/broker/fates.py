@@ -42,4 +42,4 @@ def _tell(log: Log, what: i64, who: Named, queue: Named, message: Message, numbe
     header = message.header()
     if len(header) == 0:  # it was taken unread, and knows nothing of itself
         keys = b""
-    log.fates.tell(what, who, queue, message.id, message.number(), number, code, text, header, origin.exchange, keys)
+    log.fates.tell(what, who, queue, message.id, message.address, number, code, text, header, origin.exchange, keys)

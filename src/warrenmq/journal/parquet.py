@@ -66,7 +66,7 @@ FIELDS: list[tuple[str, pa.DataType, str]] = [
     (
         "message",
         pa.int64(),
-        "the record in the log: all events of one record have the same; 2^62 + `id` where there is none",
+        "the record in the log: all events of one record have the same; 2^62 + `id` of one without, at the level `all`",
     ),
     ("id", pa.int64(), "published, written, no record: the message, the same in its dead letters"),
     ("vhost", NAME, "of the queue, or of the channel"),
