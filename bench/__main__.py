@@ -1,8 +1,8 @@
 """`make bench ARGS="flow growth --reps 5"`: measure, print as it goes, write docs/benchmarks.md.
 
-Sections: flow (all scenarios beside RabbitMQ), growth, overload, stalls (attacks), delayed, cores, spark; all of them
-when none is named. Each leaves its raw figures in bench/results/, and the page is written from all that is there:
-sections may be measured on different days, and say so.
+Sections: flow (all scenarios beside RabbitMQ), growth, overload, stalls (attacks), delayed, cores, journal, spark; all
+of them when none is named. Each leaves its raw figures in bench/results/, and the page is written from all that is
+there: sections may be measured on different days, and say so.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from bench import cores, delayed, extras, flow, growth, overload, report, stalls
+from bench import cores, delayed, extras, flow, growth, journal, overload, report, stalls
 from bench.scenarios import SCENARIOS
 
 RESULTS = Path(__file__).parent / "results"
@@ -28,6 +28,7 @@ def main() -> None:
         "stalls": lambda: stalls.measure(only, options.scale),
         "delayed": lambda: delayed.measure(int(10_000_000 * options.scale), 10_000, 20),
         "cores": lambda: cores.measure(options.reps),
+        "journal": lambda: journal.measure(options.reps),
         "spark": lambda: spark(options, only),
     }
     parser = argparse.ArgumentParser(

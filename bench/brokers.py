@@ -28,6 +28,7 @@ class Running:
     port: int
     start_seconds: float
     add_limited_user: Callable[[], None]  # user `limited`, who may publish only keys that begin with `bench.`
+    http: str = ""  # Warren's HTTP API
 
     @property
     def limited_url(self) -> str:
@@ -52,10 +53,11 @@ def warren() -> Iterator[Running]:
             seconds = time.monotonic() - began
             addresses = json.loads(ready.read_text())
             port = int(addresses["amqp"].rsplit(":", 1)[1])
-            api = Api(f"http://guest:guest@127.0.0.1:{addresses['http'].rsplit(':', 1)[1]}", 30)
+            http = f"http://guest:guest@127.0.0.1:{addresses['http'].rsplit(':', 1)[1]}"
+            api = Api(http, 30)
             version = f"{package.__version__}, {str(package.build_info()).split(', from ')[0]}"  # not where it lies
             url = f"amqp://guest:guest@127.0.0.1:{port}/"
-            yield Running("Warren", version, url, port, seconds, lambda: _limit_over_http(api))
+            yield Running("Warren", version, url, port, seconds, lambda: _limit_over_http(api), http)
         finally:
             process.terminate()
             process.wait(20)

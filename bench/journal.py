@@ -1,81 +1,92 @@
-"""`python -m bench.journal [MESSAGES]`: how fast the journal turns events into Parquet, and how large they are there.
+"""What the journal costs: the broker's CPU with and without it, and its own process's.
 
-A log is made of durable messages of 1 KiB, published, delivered and acknowledged a hundred a turn, four events each;
-then it is written as a journal. What counts is the CPU time of that, so that a busy machine changes little; all that is
-needed is loaded before.
+One broker, a vhost for each level, the same workload in them in turn, so that both see the same machine. What its own
+process spends on an event is taken from the same runs: reading the log, columns, Parquet, indexes and joined files;
+the writing alone is measured by ``conversion``.
 """
 
 from __future__ import annotations
 
-import sys
-import tempfile
+import statistics
 import time
-from pathlib import Path
+from typing import Any
+from urllib.request import urlopen
 
-from librt.vecs import append, vec
-from mypy_extensions import i64
+from bench import conversion
+from bench.brokers import Running, warren
+from bench.scenarios import SCENARIOS
+from warrenmq.bench import process
+from warrenmq.bench.run import run
+from warrenmq.cli._api import Api
 
-import warrenmq
-from warrenmq.journal.files import files_of
-from warrenmq.journal.writer import Writer
-from warrenmq.log.files import Files
-from warrenmq.log.log import Log
-from warrenmq.log.settings import LogSettings
-from warrenmq.wire.content import Properties, encode_header
-
-TURN = 100  # messages
-BODY = b"x" * 1024
-EVENTS = 4  # of each
-CHANNEL = b'{"user": "guest", "vhost": "/", "connection": "127.0.0.1:40000 -> 127.0.0.1:5672", "channel": 1'
+PAIRS = (("b", "off", "outcomes", 0.10), ("a", "off", "all", 0.40))  # scenario, without, with, more CPU at most
+PATIENCE = 60.0  # seconds until its process has written everything
 
 
-def make_log(folder: Path, messages: int) -> tuple[int, int]:
-    """Where it ends."""
-    log, _ = Log.open(str(folder), Files(), LogSettings(held_bytes=1 << 60))
-    log.maintenance.journalled(0)
-    log.define("queue", "/\0orders", b'{"id": 1, "vhost": "/", "name": "orders"}')
-    publisher, consumer = log.events.name(CHANNEL + b"}"), log.events.name(CHANNEL + b', "consumer": "ctag1"}')
-    for first in range(1, messages + 1, TURN):
-        log.time = time.time_ns() // 1000
-        addresses = vec[i64]()
-        for number in range(first, first + TURN):
-            id = f"order-{number * 2_654_435_761 % 2**32:010d}"
-            header = encode_header(Properties(delivery_mode=2, message_id=id), len(BODY))
-            address = log.append(number, header, BODY, "shop", b"\x06orders", 0, holders=1)
-            log.hold(address, 1, number, 0, 0)
-            log.events.published(publisher, address, number)
-            addresses = append(addresses, address)
-        log.end_turn(True)
-        for number, address in enumerate(addresses, first):
-            log.events.delivered(consumer, 1, number, address, number, 0)
-        log.end_turn(False)
-        log.settle_many(1, addresses)
-        log.end_turn(False)
-    log.flush()
-    end = log.maintenance.synced_position()
-    log.close()
-    return end
+def measure(reps: int) -> dict[str, Any]:
+    chosen = {scenario.name: scenario for scenario in SCENARIOS}
+    lines: list[dict[str, Any]] = []
+    with warren() as broker:
+        api = Api(broker.http, 30)
+        for level in ("off", "outcomes", "all"):
+            api.checked("PUT", f"/vhosts/{level}", {"journal": level})
+            api.checked("PUT", f"/permissions/{level}/guest", {"configure": ".*", "write": ".*", "read": ".*"})
+        for name, without, with_it, goal in PAIRS:
+            scenario = chosen[name]
+            spent: dict[str, list[float]] = {without: [], with_it: []}
+            own = Own(broker)
+            for turn in range(reps + 1):
+                if turn == 1:
+                    own.begin()  # the first run warms up
+                for level in (without, with_it) if turn % 2 else (with_it, without):
+                    before = process.cpu_seconds([own.broker])
+                    run(f"{broker.url}{level}", scenario.workload)
+                    cpu = (process.cpu_seconds([own.broker]) - before) / scenario.workload.messages * 1e6
+                    if turn:
+                        spent[level].append(cpu)
+            more = statistics.median(b / a for a, b in zip(spent[without], spent[with_it], strict=True)) - 1
+            line = {"scenario": name, "what": scenario.what, "level": with_it, "goal": goal, "more": more}
+            lines.append({**line, "spent": spent, **own.end()})
+            medians = ", ".join(f"{level} {statistics.median(some):.2f}" for level, some in spent.items())
+            print(f"  {name:<3} {medians} CPU s/M: {more:+.1%} (goal {goal:+.0%})", flush=True)
+            told = lines[-1]
+            print(
+                f"      {told['events']:,} events, {told['rate']:,.0f} a CPU second, {told['octets']:.1f} octets each"
+            )
+    return {"levels": lines, "writing": [conversion.measure() for _ in range(reps)]}
 
 
-def main() -> None:
-    messages = int(sys.argv[1]) if len(sys.argv) > 1 else 200_000
-    with tempfile.TemporaryDirectory(prefix="warren-bench-") as name:
-        folder = Path(name)
-        end = make_log(folder / "first", TURN)
-        Writer(folder / "first", folder / "journal").advance(*end)  # loads all that is needed
-        end = make_log(folder / "data", messages)
-        writer = Writer(folder / "data", folder / "journal")
-        began = time.process_time()
-        writer.advance(*end)
-        took = time.process_time() - began
-        assert writer.events == EVENTS * messages and writer.gaps == 0, (writer.events, writer.gaps)
-        files = files_of(folder / "journal", writer.log_id)
-        table = sum(one.path.stat().st_size for one in files)
-        index = sum(one.index.stat().st_size for one in files)
-        print(warrenmq.build_info())
-        print(f"{writer.events} events in {took:.2f} s of CPU: {writer.events / took / 1e6:.2f} M events/s and core")
-        print(f"{table / writer.events:.2f} octets an event, and {index / writer.events:.2f} of index")
+class Own:
+    """What the journal's process has done between two moments, each of which it has come to an end at."""
 
+    def __init__(self, broker: Running) -> None:
+        self.metrics = f"http://{broker.http.rpartition('@')[2]}/metrics"
+        self.port = broker.port
+        self.broker = process.listening(broker.port)[0]
+        self._begun = (0, 0, 0.0)
 
-if __name__ == "__main__":
-    main()
+    def begin(self) -> None:
+        self._begun = self._now()
+
+    def end(self) -> dict[str, Any]:
+        events, octets, cpu = (now - then for now, then in zip(self._now(), self._begun, strict=True))
+        return {"events": events, "rate": events / cpu if cpu else 0.0, "octets": octets / events if events else 0.0}
+
+    def _now(self) -> tuple[int, int, float]:
+        """Events, octets and CPU seconds, once nothing is left to be written."""
+        until = time.monotonic() + PATIENCE
+        last = -1
+        while time.monotonic() < until:
+            time.sleep(5)
+            found = self._metrics()
+            if int(found["warren_journal_events_total"]) == last and found["warren_journal_lag_seconds"] == 0:
+                break
+            last = int(found["warren_journal_events_total"])
+        cpu = process.cpu_seconds([pid for pid in process.listening(self.port) if pid != self.broker])
+        return last, int(found["warren_journal_bytes"]), cpu
+
+    def _metrics(self) -> dict[str, float]:
+        with urlopen(self.metrics, timeout=30) as answer:
+            text = answer.read().decode()
+        lines = [line.split() for line in text.splitlines() if line.startswith("warren_journal")]
+        return {line[0]: float(line[-1]) for line in lines}

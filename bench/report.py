@@ -194,6 +194,27 @@ def cores(figures: Record, record: Record, folder: Path) -> list[str]:
     return lines + table(["scenario", "one more hop between processes, CPU s/M", "broker behind it"], rows)
 
 
+def journal(figures: Record, record: Record, folder: Path) -> list[str]:
+    lines = ["## The journal", "", f"{measured(record)} What it is: [journal.md](journal.md).", ""]
+    rows = []
+    for one in figures["levels"]:
+        without, with_it = one["spent"].values()
+        goal = f"at most {one['goal']:.0%}"
+        title = f"`{one['scenario']}` {one['what']}: `{one['level']}`"
+        rows.append([title, spread(without), spread(with_it), f"{one['more']:+.1%}", goal])
+    lines += table(["scenario and level", "off, CPU s/M of the broker", "with it", "more", "goal"], rows)
+    rows = [[f"`{one['level']}`", f"{one['rate']:,.0f}", f"{one['octets']:.1f}"] for one in figures["levels"]]
+    lines += table(["its own process, all it does", "events a CPU second", "octets of disk an event"], rows)
+    rates = spread([one["rate"] / 1e6 for one in figures["writing"]])
+    octets = figures["writing"][0]["octets"]
+    lines += [
+        f"Writing alone, from the log to Parquet with its index: {rates} million events a CPU second (goal: 1), "
+        f"{octets:.1f} octets an event (goal: at most 20).",
+        "",
+    ]
+    return lines
+
+
 def spark(figures: Record, record: Record, folder: Path) -> list[str]:
     lines = ["## Spark", "", f"{measured(record)} Spark {figures['spark']}, `local[2]`, 100 B bodies.", ""]
     rows = [
@@ -248,6 +269,7 @@ SECTIONS: dict[str, Callable[[Record, Record, Path], list[str]]] = {
     "stalls": stalls,
     "delayed": delayed,
     "cores": cores,
+    "journal": journal,
     "spark": spark,
 }
 
