@@ -54,7 +54,7 @@ def test_every_number_and_text_is_found_in_exactly_the_blocks_where_it_stands(
 ) -> None:
     rows = history(seed)
     write_index(tmp_path / "x.parquet", table(rows), [])
-    index = Index(tmp_path / "x.index")
+    index = Index(tmp_path / ".x.index")
     assert (index.rows, index.first, index.last) == (len(rows), 0, 299)
 
     def blocks(column: str, value: object) -> list[int]:
@@ -106,7 +106,7 @@ def test_runs_of_ids_and_records_take_next_to_nothing_and_a_text_ten_octets(tmp_
     write_index(tmp_path / "bare.parquet", table(bare), [])
     named = [published(n, BASE + n, n, f"message {n}") for n in range(count)]
     write_index(tmp_path / "named.parquet", table(named), [])
-    small, large = ((tmp_path / name).stat().st_size for name in ("bare.index", "named.index"))
+    small, large = ((tmp_path / name).stat().st_size for name in (".bare.index", ".named.index"))
     assert small < 2000
     assert 10 * count <= large - small <= 10.1 * count
 
@@ -115,7 +115,7 @@ def test_runs_of_ids_and_records_take_next_to_nothing_and_a_text_ten_octets(tmp_
 def test_no_changed_octet_is_taken_for_an_answer(small: None, tmp_path: Path, at: int) -> None:
     rows = history(1)
     write_index(tmp_path / "x.parquet", table(rows), [])
-    path = tmp_path / "x.index"
+    path = tmp_path / ".x.index"
     data = bytearray(path.read_bytes())
     data[len(data) * at // 24] ^= 0x10
     path.write_bytes(data)
@@ -129,7 +129,7 @@ def test_no_changed_octet_is_taken_for_an_answer(small: None, tmp_path: Path, at
     except IndexDamaged:
         return
     write_index(tmp_path / "y.parquet", table(rows), [])
-    whole = Index(tmp_path / "y.index")
+    whole = Index(tmp_path / ".y.index")
     expected = []
     for row in rows:
         expected += whole.message(row["message"])
@@ -140,7 +140,7 @@ def test_no_changed_octet_is_taken_for_an_answer(small: None, tmp_path: Path, at
 
 def test_what_is_no_index_or_cut_off_or_of_another_version_says_so(tmp_path: Path) -> None:
     write_index(tmp_path / "x.parquet", table(history(2)), [])
-    path = tmp_path / "x.index"
+    path = tmp_path / ".x.index"
     whole = path.read_bytes()
     for data in (b"", b"something else, long enough", whole[:40], whole[:-1000], whole[:8] + b"\2" + whole[9:]):
         path.write_bytes(data)
@@ -150,7 +150,7 @@ def test_what_is_no_index_or_cut_off_or_of_another_version_says_so(tmp_path: Pat
 
 def test_an_empty_table_has_an_index_in_which_nothing_is_found(tmp_path: Path) -> None:
     write_index(tmp_path / "x.parquet", table([]), ["order"])
-    index = Index(tmp_path / "x.index")
+    index = Index(tmp_path / ".x.index")
     assert index.id(1) == index.message(1) == index.key(1) == []
     assert index.gaps == []
 

@@ -17,6 +17,7 @@ from tests.journal.tables import LOG, at_queue, published, table, write_file
 from tests.log.test_told_events import events, folder
 from tests.log.test_vanishing import Trial, vanish
 from warrenmq.journal import index, parquet, shelf
+from warrenmq.journal.files import index_of
 from warrenmq.journal.lookup import answer
 from warrenmq.journal.question import QuestionError
 from warrenmq.testing import Broker
@@ -286,7 +287,7 @@ def test_files_that_are_joined_meanwhile_are_looked_for_again(tmp_path: Path) ->
     parquet.write(tmp_path / f"journal-{LOG}-0000000003-0000000000-0000000100.parquet", table(rows))
     for path in (first, second):
         path.unlink()
-        path.with_suffix(".index").unlink()
+        index_of(path).unlink()
     assert found + list(joining) == [3, 2, 1, 0]
 
 
@@ -313,7 +314,7 @@ def test_a_file_that_cannot_be_read_is_left_out_and_named(small: None, tmp_path:
     generated(tmp_path, 3, 20)
     path = sorted(tmp_path.glob("*.parquet"))[1]
     path.write_bytes(b"no Parquet" * 100)
-    path.with_suffix(".index").unlink()
+    index_of(path).unlink()
     assert [life["id"] for life in lives(tmp_path, message_id="m-25")] == [25]
     assert lives(tmp_path, message_id="m-45") == []
     assert looked(tmp_path, message_id="m-45")["unreadable"] == [path.name]

@@ -4,8 +4,8 @@ Duty: which files a folder has, what each tells, where the journal stands. Not h
 
     journal-LOGID-SEGMENT-FROM-TO.parquet    the events of a segment of the log from one position to another
     journal-LOGID-0000000000-0000000000-SEGMENT.parquet    one gap: what retention removed, up to this segment
-    X.index     beside X.parquet, written before it
-    X.tmp       being made
+    .X.index    beside X.parquet, written before it
+    .X.tmp      being made
 
 While a segment grows its events are in several files; when a file tells what others tell, those are on their way out
 and are not to be read. The journal is written in order: it stands where the file ends that goes furthest.
@@ -34,7 +34,7 @@ class JournalFile:
 
     @property
     def index(self) -> Path:
-        return self.path.with_suffix(".index")
+        return index_of(self.path)
 
     def within(self, other: JournalFile) -> bool:
         """Does the other tell all of it?"""
@@ -44,6 +44,17 @@ class JournalFile:
             and other.begin <= self.begin
             and self.end <= other.end
         )
+
+
+def index_of(path: Path) -> Path:
+    """Where the index of a file stands: hidden, as what is being made is, so that Spark and others who read a folder of
+    Parquet do not take it for a table."""
+    return path.with_name(f".{path.stem}.index")
+
+
+def being_made(path: Path) -> Path:
+    """What a file is called until it is whole."""
+    return path.with_name(f".{path.name.removeprefix('.')}.tmp")
 
 
 def file_name(log_id: int, segment: int, begin: int, end: int) -> str:

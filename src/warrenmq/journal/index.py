@@ -31,12 +31,12 @@ import numpy
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from warrenmq.journal.files import being_made, index_of
 from warrenmq.journal.hashes import hash_of, hashes
 from warrenmq.journal.headers import named_headers
 
 MAGIC = b"WARRENJI"
 VERSION = 1
-SUFFIX = ".index"
 BLOCK = 1 << 16  # rows that one entry stands for
 RUN = 1 << 10  # numbers in a row that one entry may stand for; a run does not cross a multiple of it
 PAGE = 1 << 12  # entries that are checked together
@@ -103,13 +103,13 @@ def write_index(path: Path, table: pa.Table, headers: Sequence[str]) -> None:
     text = json.dumps(head).encode()
     text += b" " * (-(len(MAGIC) + 12 + len(text)) % ALIGNED)
     numbers = numpy.array([VERSION, zlib.crc32(text), len(text)], "<u4").tobytes()
-    target = path.with_suffix(SUFFIX)
-    being_made = path.with_suffix(SUFFIX + ".tmp")
-    with being_made.open("wb") as file:
+    target = index_of(path)
+    unfinished = being_made(target)
+    with unfinished.open("wb") as file:
         file.write(MAGIC + numbers + text + octets)
         file.flush()
         os.fsync(file.fileno())
-    being_made.rename(target)
+    unfinished.rename(target)
 
 
 def _keys(table: pa.Table, headers: Sequence[str]) -> dict[str, Any]:

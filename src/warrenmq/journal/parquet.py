@@ -31,7 +31,7 @@ from warrenmq.journal.columns import (
     WRITTEN,
     EventColumns,
 )
-from warrenmq.journal.files import file_name, files_of, superseded
+from warrenmq.journal.files import being_made, file_name, files_of, superseded
 from warrenmq.journal.index import write_index
 from warrenmq.journal.names import queue_of
 from warrenmq.log.causes import FATE_NAMES
@@ -148,18 +148,18 @@ def write(path: Path, rows: pa.Table, headers: Sequence[str] = ()) -> None:
 
 def write_beside(path: Path, rows: pa.Table) -> Path:
     """All of it on disk, under a name of its own: whoever renames it has it whole under its name, or not at all."""
-    being_made = path.with_suffix(".tmp")
+    unfinished = being_made(path)
     pq.write_table(
         rows,
-        being_made,
+        unfinished,
         compression="zstd",
         row_group_size=MOST_ROWS,
         use_dictionary=LOOKED_UP,
         column_encoding=dict.fromkeys(COUNTED, "DELTA_BINARY_PACKED"),
     )
-    with being_made.open("rb") as file:
+    with unfinished.open("rb") as file:
         os.fsync(file.fileno())
-    return being_made
+    return unfinished
 
 
 def in_one(paths: list[Path]) -> pa.Table:

@@ -14,8 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from warrenmq.journal.files import current, files_of, logs_of
-from warrenmq.journal.index import BLOCK, SUFFIX, Index, IndexDamaged
+from warrenmq.journal.files import current, files_of, index_of, logs_of
+from warrenmq.journal.index import BLOCK, Index, IndexDamaged
 
 HIGHEST = (1 << 63) - 1
 
@@ -157,7 +157,7 @@ class Shelf:
         self.logs = sorted(newest, key=lambda log: (newest[log], log), reverse=True)
         """Named as in the files' names, that with the newest file first."""
         for one in self.files:
-            one.index = self._index(one.path.with_suffix(SUFFIX))
+            one.index = self._index(index_of(one.path))
         self.reads.files = len(self.files)
         self.reads.without_index = sum(one.index is None for one in self.files)
 
