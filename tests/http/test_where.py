@@ -161,6 +161,8 @@ def test_a_transient_message_is_told_where_the_level_says_so(api: Api, channel: 
     life = told(api, "fleeting-0", "auto_acked")
     assert [event["event"] for event in life["events"]] == ["published", "enqueued", "fetched", "auto_acked"]
     assert life["state"] == "gone"
+    channel.queue_purge("fleeting")
+    assert told(api, "fleeting-1", "purged")["state"] == "gone"
 
 
 def test_a_queue_that_was_declared_again_does_not_have_the_old_message(api: Api, channel: Any) -> None:

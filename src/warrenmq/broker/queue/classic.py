@@ -559,7 +559,10 @@ class ClassicQueue(Queue, GivesUp):
             return
         some = self._order.unlogged(MOST_A_SECOND)
         for entry in some:
-            left(self.broker.log, cause, self.named(), entry.message)
+            if self.tells_all and self.tells(entry.message):
+                self.broker.log.unlogged.left(self.named(), entry.message.number(), cause)
+            else:
+                left(self.broker.log, cause, self.named(), entry.message)
         self.broker.log.fates.left_out(count - len(some))
 
     def forget_transient(self) -> None:
