@@ -207,6 +207,7 @@ def check_after(history: History, clean: bool) -> None:
     core = history.core
     if clean:
         history.step("leave", "plain", None)  # what is held goes back, and expires then, or is over a limit
+    core.advance(2000)  # what is not synced for its own sake, an acknowledgement, is written within a second
     core.log.flush()
     before = replayed(core)
     core.restart(clean)
