@@ -169,7 +169,7 @@ class Endpoint:
     body: type | None = None
     answer: Any = None
     status: int = 200  # when it went well
-    unwell: Any = None  # what comes with 503 where that is an answer and no failure (health checks)
+    unwell: Any = None  # what comes with 503 where that is an answer and no failure (health checks, no journal)
     listing: bool = False  # takes page, page_size, name, use_regex, sort, sort_reverse, columns
     changes: bool = False  # a GET that changes something
     upload: bool = False  # takes a form with a file as well as JSON

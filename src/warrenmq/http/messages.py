@@ -26,7 +26,7 @@ from warrenmq.http.encoding import encode
 from warrenmq.http.endpoint import Call, Endpoint
 from warrenmq.http.errors import ApiError, bad_request
 from warrenmq.http.looking_for import LARGEST, number
-from warrenmq.http.models import Object
+from warrenmq.http.models import Object, Problem
 
 KEYS = ("id", "message_id", "correlation_id", "any")
 TEXTS = ("message_id", "correlation_id", "any", "vhost", "queue", "state", "before")
@@ -287,8 +287,15 @@ ENDPOINTS = [
         find,
         "What became of messages, and where they are (?id=, ?message_id=, ?correlation_id=, ?any=, ?header=, ?queue=)",
         answer=FoundMessages,
+        unwell=Problem,
     ),
     Endpoint(
-        "GET", "/messages/{id}", endpoint.MANAGEMENT, show, "What became of one message, and where it is", answer=Object
+        "GET",
+        "/messages/{id}",
+        endpoint.MANAGEMENT,
+        show,
+        "What became of one message, and where it is",
+        answer=Object,
+        unwell=Problem,
     ),
 ]

@@ -4,7 +4,7 @@ Duty: to find, add, forget and evict, each in a few steps whatever there is. Eac
 before it, so that the oldest is evicted first. Not here: what of it is in the log (``pages.py``), whose ids are added
 and when they are forgotten again (``deduplication.py``).
 
-What is remembered is kept in plain columns, about 250 octets an id: no object for each. The index is in many
+What is remembered is kept in plain columns, 200 octets an id with a UUID: no object for each. The index is in many
 dictionaries, so that none is large when it grows.
 """
 
