@@ -20,8 +20,6 @@ from warrenmq.log.settings import LogSettings
 from warrenmq.testing.core import Core
 from warrenmq.testing.core_client import CoreClient
 
-pytestmark = pytest.mark.pure
-
 FOLDER = Path("/data")  # of the simulated disk
 STEPS = 120
 DAY = 86_400_000

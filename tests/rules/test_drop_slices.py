@@ -10,8 +10,6 @@ from warrenmq.broker.services.turn import SLICE
 from warrenmq.testing.core import Core
 from warrenmq.testing.core_client import CoreClient
 
-pytestmark = pytest.mark.pure
-
 MANY = SLICE + 2000
 
 
