@@ -36,7 +36,7 @@ help:
 	@echo 'make bench  measure, beside RabbitMQ if Debian'"'"'s is installed, and write docs/benchmarks.md'
 	@echo 'make soak   the long tests: crashes, differential, disk model, for hours   (ARGS="-k crash")'
 	@echo 'make coverage  what make check goes through, beside the floor; part of make soak   (ARGS=--raise)'
-	@echo 'make mutants  wrong programs that the pure tests take for right: half an hour of a core   (ARGS="confirms acks")'
+	@echo 'make mutants  wrong programs that the pure tests take for right; best a module at a time   (ARGS="confirms acks")'
 	@echo 'make demo   a broker is killed, Spark loses nothing of it: two minutes, one picture'
 	@echo 'make lint   ruff, and what nothing uses        make types  mypy --strict on src, tests and bench'
 	@echo 'make format  ruff writes the layout'

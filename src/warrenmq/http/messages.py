@@ -5,8 +5,8 @@ out, and what is true at this moment is added (``whereabouts.py``).
 
 Who may see what: the events of a queue, whoever may read the queue; of a delayed exchange, who may read the exchange;
 what is of no queue (published, refused, returned), whoever may read a queue that this record was in, the user who
-published it, and administrators. Properties are for the first two, the body only for the first. Of whom nothing is left
-there is nothing: the answer is the same as for a message that never was.
+published it, and administrators. Properties are for the first two. Of whom nothing is left there is
+nothing: the answer is the same as for a message that never was.
 """
 
 from __future__ import annotations
@@ -261,8 +261,6 @@ class Rights:
                 own = first.get("user") == self._user
                 if "properties" in life and (own or first["record"] in readable):
                     shown["properties"] = life["properties"]
-                if "payload" in life and first["record"] in readable:
-                    shown |= {"payload": life["payload"], "payload_encoding": life["payload_encoding"]}
         places = [one for one in life["places"] if self.may_read(one["vhost"], one["queue"])]
         return shown | {
             "state": _state(places) if places else "unknown" if life["places"] else life["state"],

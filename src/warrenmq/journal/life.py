@@ -7,7 +7,6 @@ broker knows beyond them (``http/messages.py``).
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Any
@@ -82,8 +81,6 @@ def life_of(rows: Iterable[Row], id: int | None, log: str) -> dict[str, object]:
     properties = _properties(first.get("header"))
     if properties:
         life["properties"] = properties
-    if first.get("body") is not None:
-        life["payload"], life["payload_encoding"] = _payload(first["body"])
     places = places_of(ordered)
     life["events"] = [_event(row) for row in ordered]
     life["places"] = places
@@ -141,7 +138,7 @@ def places_of(ordered: list[Row]) -> list[Row]:
 def _event(row: Row) -> dict[str, object]:
     shown: dict[str, object] = {"time": moment(row["time"]), "event": row["event"], "says": words(row)}
     for name, value in row.items():
-        if value is None or name in ("time", "event", "header", "body", "until", TIE):
+        if value is None or name in ("time", "event", "header", "until", TIE):
             continue
         shown["record" if name == "message" else name] = value
     if row.get("until") is not None:
@@ -202,10 +199,3 @@ def _properties(header: bytes | None) -> dict[str, object]:
 
 def _printable(value: object) -> object:
     return value.encode("utf-8", "surrogateescape").decode("utf-8", "replace") if isinstance(value, str) else value
-
-
-def _payload(body: bytes) -> tuple[str, str]:
-    try:
-        return body.decode("utf-8"), "string"
-    except UnicodeDecodeError:
-        return base64.b64encode(body).decode("ascii"), "base64"
