@@ -225,8 +225,8 @@ def spark(figures: Record, record: Record, folder: Path) -> list[str]:
     lines += [
         "What limits reading and writing on Warren is the two cores, which all three share: Spark's copying of Arrow "
         "into rows (JVM), decoding or encoding and the socket (Python), and the broker itself. On RabbitMQ it is the "
-        "broker. A write of all columns is Spark's own matter: it measures every batch anew with every row, and a "
-        "column of maps without a value (`header_types`) makes that long; see [spark.md](spark.md).",
+        "broker. A write of all columns is Spark's own matter to a part: it measures every batch anew with every "
+        "row; see [spark.md](spark.md).",
         "",
     ]
     goals = [(one, goal) for one in figures["lines"] for goal in one.get("goals", ())]

@@ -63,7 +63,7 @@ def test_a_batch_read_gives_every_message_with_offset_and_properties(
         False,
     )
     last = rows[-1].asDict()
-    assert (last["headers"], last["header_types"], last["message_id"], bytes(last["body"])) == (None, None, None, b"")
+    assert (last["headers"], last["header_types"], last["message_id"], bytes(last["body"])) == ({}, {}, None, b"")
 
 
 def test_starting_and_ending_offsets_bound_a_batch_read(

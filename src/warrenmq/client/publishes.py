@@ -75,7 +75,7 @@ class NumberColumn:
 
 @final
 class MapColumn:
-    """Maps from text to text; the columns of names and values begin with the first row's."""
+    """Maps from text to text, where an empty one is none; names and values begin with the first row's."""
 
     def __init__(self, ends: bytes, names: TextColumn, values: TextColumn, there: bytes) -> None:
         self.ends: Final = ends
@@ -85,7 +85,7 @@ class MapColumn:
         self.base: Final[i64] = i64(read_i32_le(ends, 0))
 
     def has(self, row: i64) -> bool:
-        return len(self.there) == 0 or self.there[row] != 0
+        return (len(self.there) == 0 or self.there[row] != 0) and self.edge(row) != self.edge(row + 1)
 
     def edge(self, row: i64) -> i64:
         """The first entry of that row."""
@@ -220,7 +220,7 @@ class Publishes:
         if end - entry > MOST_ENTRIES:
             return False
         types = self.header_types
-        if types is not None and (not types.has(row) or types.edge(row) == types.edge(row + 1)):
+        if types is not None and not types.has(row):
             types = None
         seen: list[bytes] = []
         while entry < end:

@@ -31,6 +31,9 @@ OFFSET_HEADER = "x-stream-offset"
 BATCH_ROWS = 10_000  # of one record batch, or
 BATCH_BYTES = 16 * 1024 * 1024
 PROPERTY_NAMES = tuple(name for name, _ in PROPERTIES)
+MAPS = frozenset(
+    name for name, kind in PROPERTIES if kind.startswith("map")
+)  # empty where there is nothing, never null
 MICROSECONDS = 1_000_000
 # Spark's timestamps end with the year 294247; what lies beyond (AMQP's are unsigned 64 bit) is no time.
 LATEST_TIMESTAMP = 2**63 // MICROSECONDS - 1
@@ -163,9 +166,9 @@ def _decode(header: bytes, wanted: list[str], bad: dict[str, bytes]) -> tuple[An
         properties = decode_properties(header)
     except AmqpError:  # no broker lets such a one in, but one may have it from an earlier version
         bad["header"] = header
-        return (None,) * len(wanted)
-    headers: list[tuple[str, str | None]] | None = None
-    types: list[tuple[str, str]] | None = None
+        return tuple([] if name in MAPS else None for name in wanted)
+    headers: list[tuple[str, str | None]] = []
+    types: list[tuple[str, str]] = []
     table = properties.headers
     if table is not None:
         # The offset has its own column; published again it would only be a stale number.
@@ -173,8 +176,8 @@ def _decode(header: bytes, wanted: list[str], bad: dict[str, bytes]) -> tuple[An
         if ("headers" in wanted or "header_types" in wanted) and not all_names_are_text(table):
             bad["headers"] = encode_table(table)
         texts, letters = to_maps(table)
-        headers = list(texts.items()) if texts else None
-        types = list(letters.items()) if letters else None
+        headers = list(texts.items())
+        types = list(letters.items())
     values: list[Any] = []
     for name in wanted:
         if name == "headers":
@@ -206,23 +209,22 @@ def _array(column: Texts | Numbers | Maps, kind: pa.DataType) -> pa.Array | None
     import pyarrow as pa
 
     rows = column.rows
+    if isinstance(column, Maps):
+        names = _array(column.names, kind.key_type)
+        values = _array(column.values, kind.item_type)
+        if names is None or values is None:
+            return None
+        entries = pa.StructArray.from_arrays([names, values], fields=[kind.key_field, kind.item_field])
+        return pa.Array.from_buffers(kind, rows, [None, pa.py_buffer(column.ends.getvalue())], 0, children=[entries])
     if column.missing == rows:
         return pa.nulls(rows, kind)
     there = _bits(column.there.getvalue()) if column.missing else None
     if isinstance(column, Numbers):
         return pa.Array.from_buffers(kind, rows, [there, pa.py_buffer(column.data.getvalue())], column.missing)
-    ends = column.ends.getvalue()
-    if isinstance(column, Texts):
-        data = column.data.getvalue()
-        if not pa.types.is_binary(kind) and not _is_text(data, ends):
-            return None
-        return pa.Array.from_buffers(kind, rows, [there, pa.py_buffer(ends), pa.py_buffer(data)], column.missing)
-    names = _array(column.names, kind.key_type)
-    values = _array(column.values, kind.item_type)
-    if names is None or values is None:
+    ends, data = column.ends.getvalue(), column.data.getvalue()
+    if not pa.types.is_binary(kind) and not _is_text(data, ends):
         return None
-    entries = pa.StructArray.from_arrays([names, values], fields=[kind.key_field, kind.item_field])
-    return pa.Array.from_buffers(kind, rows, [there, pa.py_buffer(ends)], column.missing, children=[entries])
+    return pa.Array.from_buffers(kind, rows, [there, pa.py_buffer(ends), pa.py_buffer(data)], column.missing)
 
 
 def _bits(there: bytes) -> pa.Buffer:

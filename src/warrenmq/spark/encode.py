@@ -139,7 +139,7 @@ def _timestamp(value: Any, row: int, faults: dict[int, str]) -> bytes:
 def _tables(values: Sequence[Any], types: Sequence[Any] | None, faults: dict[int, str]) -> list[bytes]:
     out: list[bytes] = []
     for row, value in enumerate(values):
-        if value is None:
+        if not value:
             out.append(b"")
             continue
         try:
