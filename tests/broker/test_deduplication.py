@@ -129,6 +129,26 @@ def test_ids_of_other_exchanges_and_users_are_others(core: Core, client: CoreCli
     assert core.ready("q") == 3
 
 
+def test_each_exchange_counts_the_duplicates_that_came_to_it(core: Core, client: CoreClient) -> None:
+    for exchange in ("orders", "orders", "orders", "amq.fanout"):
+        publish(client, "a", exchange=exchange)
+    client.send("queue.bind", queue="q", exchange="amq.fanout")
+    publish(client, "a", exchange="amq.fanout")
+    publish(client, "a", exchange="amq.fanout")
+    assert (window_of(core).duplicates, window_of(core, "amq.fanout").duplicates) == (2, 1)
+
+
+def test_the_firehose_has_a_duplicate_as_what_it_is_a_publish_that_went_nowhere(core: Core, client: CoreClient) -> None:
+    client.declare("trace")
+    client.send("queue.bind", queue="trace", exchange="amq.rabbitmq.trace", routing_key="publish.orders")
+    core.broker.vhosts["/"].set_tracing(True)
+    publish(client, "a", "first")
+    publish(client, "a", "second")
+    core.broker.vhosts["/"].set_tracing(False)
+    copies = [client.call("basic.get", queue="trace", no_ack=True) for _ in range(2)]
+    assert [(copy.body, copy.headers["routed_queues"]) for copy in copies] == [(b"first", ["q"]), (b"second", [])]
+
+
 def test_an_id_is_taken_again_when_its_window_is_over(core: Core, client: CoreClient) -> None:
     publish(client, "a")
     core.advance(HOUR - 1)
@@ -278,6 +298,17 @@ def test_a_receipt_says_of_which_message_it_is_a_duplicate(core: Core, client: C
     original = second["duplicate_of"]
     assert isinstance(original, int) and original > 0
     assert second["cause"] == f"duplicate of message {original}"
+
+
+def test_the_receipt_of_a_duplicate_of_what_is_on_disk_waits_for_nothing(tmp_path: Path) -> None:
+    core = prepared(Core(tmp_path, held=True))
+    client = publisher(core)
+    client.send("queue.declare", queue="r")
+    publish(client, "a")
+    core.commit()
+    client.publish("", "q", b"on its way to the disk")
+    publish(client, "a", headers=from_python({"x-receipt": "r"}))
+    assert core.ready("r") == 1
 
 
 def test_the_receipt_of_a_duplicate_waits_for_the_first_and_fails_with_it(tmp_path: Path) -> None:
@@ -434,8 +465,8 @@ def test_the_log_lets_go_of_what_is_remembered_no_more(tmp_path: Path, clean: bo
         core.policy("^orders$", "exchanges", deduplication_window=HOUR)
 
 
-def window_of(core: Core) -> Window:
-    window = core.broker.deduplication.window_of(core.broker.vhosts["/"].exchanges["orders"])
+def window_of(core: Core, exchange: str = "orders") -> Window:
+    window = core.broker.deduplication.window_of(core.broker.vhosts["/"].exchanges[exchange])
     assert window is not None
     return window
 

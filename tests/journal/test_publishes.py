@@ -7,16 +7,26 @@ from pathlib import Path
 
 import pytest
 
-from warrenmq.log.causes import NACKED, NOT_TAKEN, RETURNED, UNROUTABLE
+from warrenmq.log.causes import NACKED, NOT_TAKEN, REFUSED_PUBLISH, RETURNED, UNROUTABLE
 from warrenmq.log.event_reader import Fate, Witness
 from warrenmq.log.history import tell_all
+from warrenmq.log.levels import OFF
 from warrenmq.testing.core import Core
 from warrenmq.testing.core_client import CoreClient
+from warrenmq.wire.constants import FRAME_HEADER
+from warrenmq.wire.content import Properties, encode_header, frame
 from warrenmq.wire.fields import from_python
+from warrenmq.wire.methods import method_frame
 
 pytestmark = pytest.mark.pure
 
-WORDS = {RETURNED: "returned", UNROUTABLE: "unroutable", NOT_TAKEN: "not taken", NACKED: "nacked"}
+WORDS = {
+    RETURNED: "returned",
+    UNROUTABLE: "unroutable",
+    NOT_TAKEN: "not taken",
+    NACKED: "nacked",
+    REFUSED_PUBLISH: "refused",
+}
 
 
 class Publishes(Witness):
@@ -26,6 +36,7 @@ class Publishes(Witness):
         self.names: dict[int, bytes] = {}
         self.published: list[tuple[int, int]] = []
         self.fates: list[tuple[str, int, int, int, str]] = []
+        self.contents: list[tuple[bytes, bytes, bytes]] = []
 
     def named(self, who: int, text: bytes) -> None:
         self.names[who] = text
@@ -41,6 +52,7 @@ class Publishes(Witness):
             text = fate.text.decode()
             said = (WORDS[int(fate.what)], self.channel(int(fate.who)), int(fate.number), int(fate.code), text)
             self.fates.append(said)
+            self.contents.append((fate.exchange, fate.keys, fate.header))
 
 
 def told(core: Core) -> Publishes:
@@ -106,3 +118,50 @@ def test_a_reply_that_reached_its_channel_is_not_unroutable(client: CoreClient) 
     assert got.properties is not None and got.properties.reply_to
     core.client().publish("", got.properties.reply_to, b"answer")
     assert told(core).fates == []
+
+
+# -- refused -------------------------------------------------------------------------------------------------------
+
+
+def test_a_publish_that_is_refused_is_told_with_what_it_was_and_why(client: CoreClient) -> None:
+    core = client.core
+    assert isinstance(core, Core)
+    what = Properties(delivery_mode=2, expiration="soon", message_id="m")
+    client.publish("amq.direct", "a key", b"four", what, channel=2)
+    closed = client.closing()
+    assert closed.startswith("406 PRECONDITION_FAILED - invalid expiration 'soon'")
+    said = told(core)
+    assert said.fates == [("refused", 2, 0, 406, closed.removeprefix("406 "))]
+    assert said.contents == [(b"amq.direct", b"\x05a key", encode_header(what, 4))]
+
+
+def test_properties_that_cannot_be_read_are_not_in_the_journal_but_that_they_were_refused_is(
+    client: CoreClient,
+) -> None:
+    core = client.core
+    assert isinstance(core, Core)
+    unreadable = encode_header(Properties(), 0)[:-2] + b"\x80\x00"  # a content type, it says, and there is none
+    publish = method_frame(1, "basic.publish", exchange="amq.topic", routing_key="k", mandatory=False, immediate=False)
+    client.feed(publish + frame(FRAME_HEADER, 1, unreadable))
+    code, _, text = client.closing().partition(" ")
+    said = told(core)
+    assert said.fates == [("refused", 1, 0, int(code), text)]
+    assert said.contents == [(b"amq.topic", b"\x01k", b"")]
+
+
+def test_of_a_vhost_at_the_level_off_no_refusal_is_told(client: CoreClient) -> None:
+    core = client.core
+    assert isinstance(core, Core)
+    core.broker.vhosts["/"].set_journal(OFF, 1)
+    client.publish("nowhere", "k", b"x")
+    assert client.closing().startswith("404 ")
+    assert told(core).fates == []
+
+
+def test_a_publish_that_is_refused_behind_its_number_is_counted_beside_the_confirms(client: CoreClient) -> None:
+    """The ledger, which is looked at behind each turn, wants every number to be answered or refused."""
+    tally = client.core.broker.services.tally
+    for mode, numbered in ((1, 0), (3, 0), (3, 1)):
+        client.open(3 + mode + numbered, "confirm.select" if numbered else "")
+        client.publish("", "q", b"x", channel=3 + mode + numbered, delivery_mode=mode)
+    assert (tally.refused, tally.refused_numbered) == (2, 1)

@@ -108,6 +108,29 @@ def test_a_delayed_message_is_confirmed_when_the_disk_has_it(
     assert core.ready("a") == 1
 
 
+@pytest.mark.parametrize("header", ["x-delay-cancel", "x-delay-id"])
+@pytest.mark.parametrize("may", [False, True])
+def test_what_another_has_scheduled_is_replaced_or_cancelled_by_who_may_configure_the_exchange(
+    core: Core, client: CoreClient, header: str, may: bool
+) -> None:
+    core.broker.begin_turn()
+    access = core.broker.registry.access
+    access.add_user("eve", "eve", [])
+    access.set_permissions("eve", "/", "^later$" if may else "", ".*", ".*")
+    core.end_turn()
+    core.commit()
+    client.publish("later", "", b"mine", headers=from_python({"x-delay": 1000, "x-delay-id": "order"}))
+    eve = core.client("eve", "eve")
+    eve.publish("later", "", b"hers", headers=from_python({"x-delay": 2000, header: "order"}))
+    assert may or eve.closing().startswith("403 ACCESS_REFUSED - access to exchange 'later' in vhost '/' refused")
+    core.commit()
+    client.consume("a", no_ack=True)
+    core.advance(2000)
+    core.commit()
+    replaced = [b"hers"] if header == "x-delay-id" else []
+    assert client.bodies() == (replaced if may else [b"mine"])
+
+
 def test_a_delay_of_nothing_is_none(core: Core, client: CoreClient) -> None:
     client.publish("later", "", b"x", **after(0))
     assert core.ready("a") == 1

@@ -152,3 +152,17 @@ def test_a_size_that_is_allowed_does_not_depend_on_what_came_before(core: Core, 
         assert core.ready("q") == wanted
     client.publish("", "q", bytes(11))
     assert client.closing() == "406 PRECONDITION_FAILED - message size 11 is larger than configured max size 10"
+
+
+def test_a_blind_copy_is_hidden_from_whoever_gets_the_message_and_nothing_else_is(
+    core: Core, client: CoreClient
+) -> None:
+    for queue in ("q", "copied", "hidden"):
+        client.call("queue.declare", queue=queue)
+    headers = from_python({"BCC": ["hidden"], "CC": ["copied"], "a": 1})
+    client.publish("", "q", b"x", headers=headers, message_id="m", expiration="60000")
+    for queue in ("q", "copied", "hidden"):
+        got = client.call("basic.get", queue=queue, no_ack=True)
+        assert got.headers == {"CC": ["copied"], "a": 1}
+        assert got.properties is not None
+        assert (got.properties.message_id, got.properties.expiration) == ("m", "60000")

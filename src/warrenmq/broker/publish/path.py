@@ -47,9 +47,7 @@ from warrenmq.wire.methods import decode_method
 from warrenmq.wire.peek import (
     MARK_BCC,
     MARK_CC,
-    MARK_DELAY,
     MARK_DELAY_OTHER,
-    MARK_DELIVER_AT,
     MARK_LEAST,
     MARK_RECEIPT,
     Peek,
@@ -60,7 +58,6 @@ if TYPE_CHECKING:
 
 BASIC_PUBLISH: Final = ID_BASIC_PUBLISH.to_bytes(4, "big")
 EMPTY_CONTENT: Final = Content(encode_header(Properties(), 0), b"")
-_DELAY_HEADERS: Final = MARK_DELAY | MARK_DELAY_OTHER | MARK_DELIVER_AT
 _WISHES: Final = MARK_RECEIPT | MARK_LEAST
 
 
@@ -113,7 +110,7 @@ def publish(publishing: Publishing, arguments: bytes, message: Message) -> None:
             return
     routed = None
     queues = route.queues
-    if not route.static or message.origin is not route.origin or (properties.marks & _DELAY_HEADERS) != 0:
+    if not route.static or message.origin is not route.origin:
         routed = find_queues(publishing, route.exchange, message)
         queues = queues_of(routed)
         if routed.scheduled and (properties.marks & MARK_DELAY_OTHER) != 0:

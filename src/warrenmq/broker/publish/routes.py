@@ -39,7 +39,7 @@ class Route(Dependent):
         self.mandatory: Final = mandatory
         self.queues: list[Queue] = []
         self.waits: bool = False  # is it a delayed exchange, where a message with a delay waits whatever its keys?
-        self.static: bool = False  # do ``queues`` hold for every message without special properties?
+        self.static: bool = False  # do ``queues`` hold for every message with these keys?
         self.plain: bool = False  # and need no such message be looked at, not even for its id?
         self.window: Window | None = None  # of an exchange that takes no message id twice
 
