@@ -300,6 +300,18 @@ def test_a_receipt_says_of_which_message_it_is_a_duplicate(core: Core, client: C
     assert second["cause"] == f"duplicate of message {original}"
 
 
+def test_the_receipt_of_a_duplicate_goes_where_it_is_wished_for_and_nowhere_if_it_is_not(core: Core) -> None:
+    client = publisher(core)
+    client.call("basic.consume", queue="amq.rabbitmq.reply-to", no_ack=True)
+    publish(client, "a")
+    publish(client, "a", headers=from_python({"x-confirm-min-queues": 1}))
+    assert client.story() == ["basic.consume-ok", "ack 1", "ack 2"]
+    assert (core.broker.receipts.sent, core.broker.receipts.lost) == (0, 0)
+    publish(client, "a", headers=from_python({"x-receipt": "amq.rabbitmq.reply-to"}))
+    (said,) = [json.loads(got.body) for got in client.deliveries()]
+    assert said["outcome"] == "duplicate"
+
+
 def test_the_receipt_of_a_duplicate_of_what_is_on_disk_waits_for_nothing(tmp_path: Path) -> None:
     core = prepared(Core(tmp_path, held=True))
     client = publisher(core)

@@ -13,6 +13,7 @@ from warrenmq.log.history import tell_all
 from warrenmq.log.levels import OFF
 from warrenmq.testing.core import Core
 from warrenmq.testing.core_client import CoreClient
+from warrenmq.testing.faults import FaultyDisk
 from warrenmq.wire.constants import FRAME_HEADER
 from warrenmq.wire.content import Properties, encode_header, frame
 from warrenmq.wire.fields import from_python
@@ -117,6 +118,29 @@ def test_a_reply_that_reached_its_channel_is_not_unroutable(client: CoreClient) 
     got = client.call("basic.get", queue="q", no_ack=True)
     assert got.properties is not None and got.properties.reply_to
     core.client().publish("", got.properties.reply_to, b"answer")
+    assert told(core).fates == []
+
+
+@pytest.mark.parametrize("fails", ["the disk", "the queue"])
+def test_a_channel_that_is_over_has_nothing_returned_to_it_and_the_journal_says_no_other(
+    tmp_path: Path, fails: str
+) -> None:
+    disk = FaultyDisk()
+    core = Core(tmp_path, disk, held=True)
+    client = core.client(persistent=True)
+    client.declare("q")
+    client.publish("", "q", b"x", mandatory=True)
+    client.send("channel.close", reply_code=200, reply_text="", class_id=0, method_id=0)
+    if fails == "the disk":
+        disk.fail()
+        core.commit()
+        disk.repair()
+        core.retry()
+    else:
+        core.broker.begin_turn()
+        core.broker.fail_queue(core.queue("q"))
+        core.end_turn()
+        core.commit()
     assert told(core).fates == []
 
 

@@ -99,6 +99,31 @@ def test_tags_count_per_channel_and_gets_and_automatic_acks_count_too(client: Co
     assert client.call("basic.get", queue="q")["delivery_tag"] == 3
 
 
+def test_a_reply_bears_the_tag_that_comes_next_and_leaves_it_to_that(core: Core, client: CoreClient) -> None:
+    """It needs no acknowledgement."""
+    client.call("basic.consume", queue="amq.rabbitmq.reply-to", no_ack=True)
+    client.publish("", "q", b"question", reply_to="amq.rabbitmq.reply-to")
+    question = client.call("basic.get", queue="q")
+    assert question.properties is not None and question.properties.reply_to
+    client.take()
+    for _ in range(2):
+        core.client().publish("", question.properties.reply_to, b"answer")
+    answers = client.deliveries()
+    client.publish("", "q", b"another")
+    another = client.call("basic.get", queue="q")
+    assert [got["delivery_tag"] for got in (question, *answers, another)] == [1, 2, 2, 2]
+
+
+def test_a_channel_counts_what_its_client_acknowledged_one_by_one_or_together(eight: CoreClient) -> None:
+    counts = eight.connection.channels[1].counts
+    assert counts.acked == 4
+    eight.send("basic.ack", delivery_tag=6)
+    assert counts.acked == 5
+    eight.send("basic.reject", delivery_tag=5, requeue=False)
+    eight.send("basic.ack", delivery_tag=8, multiple=True)
+    assert counts.acked == 7
+
+
 def test_an_automatically_acknowledged_delivery_cannot_be_acknowledged(client: CoreClient) -> None:
     client.fill("q", "a")
     client.get("q", no_ack=True)

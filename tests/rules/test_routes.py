@@ -166,3 +166,11 @@ def test_a_blind_copy_is_hidden_from_whoever_gets_the_message_and_nothing_else_i
         assert got.headers == {"CC": ["copied"], "a": 1}
         assert got.properties is not None
         assert (got.properties.message_id, got.properties.expiration) == ("m", "60000")
+
+
+def test_a_copy_for_one_other_queue_goes_there_whether_it_shows_or_not(core: Core, client: CoreClient) -> None:
+    for queue in ("q", "other"):
+        client.call("queue.declare", queue=queue)
+    for header in ("CC", "BCC"):
+        client.publish("", "q", header.encode(), headers=from_python({header: ["other"]}))
+    assert client.drain("q") == client.drain("other") == ["CC", "BCC"]

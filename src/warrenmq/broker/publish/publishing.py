@@ -102,7 +102,7 @@ class Publishing:
         self.memo: Final = memo
         self.teller: Teller = teller
         self.confirms: Final = Confirms()
-        self.mandatory: Final = Mandatory()
+        self.mandatory: Mandatory = Mandatory()
         self.numbered: bool = False  # does every publish get a sequence number?
         self.last_number: i64 = 0
         self.uncommitted: list[Uncommitted] | None = None  # publishes since tx.select; None without
@@ -119,6 +119,7 @@ class Publishing:
             self.over = True
             self._add_up()
         self.confirms.waiting = []
+        self.mandatory = Mandatory()
         self.teller = NOBODY
 
     def _add_up(self) -> None:
