@@ -6,9 +6,13 @@ from typing import Any
 
 import pytest
 
+from warrenmq.broker.publish.routes import CACHE_LIMIT
 from warrenmq.testing.core import Core
 from warrenmq.testing.core_client import CoreClient
+from warrenmq.wire.constants import FRAME_METHOD
+from warrenmq.wire.content import frame
 from warrenmq.wire.fields import from_python
+from warrenmq.wire.methods import method_frame
 
 pytestmark = pytest.mark.pure
 
@@ -116,6 +120,40 @@ def test_many_routes_are_remembered_and_each_is_its_own(core: Core, client: Core
         sender.publish("", f"unknown{number}", b"x")
     for number, publisher in enumerate(publishers):
         assert publisher.reaches() == [f"q{number}"]
+
+
+def test_a_connection_remembers_so_many_routes_and_with_one_more_begins_anew(client: CoreClient) -> None:
+    memo = client.connection.memo
+
+    def arguments(number: int) -> bytes:
+        return method_frame(1, "basic.publish", exchange="", routing_key=f"k{number}")[11:-1]
+
+    for number in range(CACHE_LIMIT):
+        client.publish("", f"k{number}", b"x")
+    assert all(memo.knows(arguments(number)) for number in range(CACHE_LIMIT))
+    client.publish("", f"k{CACHE_LIMIT}", b"x")
+    assert [memo.knows(arguments(number)) for number in (0, CACHE_LIMIT - 1, CACHE_LIMIT)] == [False, False, True]
+
+
+def test_a_publish_that_is_malformed_is_refused_before_its_content_comes(client: CoreClient) -> None:
+    whole = method_frame(1, "basic.publish", exchange="amq.direct", routing_key="k")
+    client.feed(whole)
+    assert client.story() == []
+    client.feed(client.published("amq.direct", "k", b"x")[len(whole) :])
+    client.feed(frame(FRAME_METHOD, 1, whole[7:-3]))
+    assert client.story() == ["connection.close 501"]
+
+
+def test_a_delay_is_none_at_an_exchange_that_knows_none_whether_the_vhost_is_traced_or_not(
+    core: Core, client: CoreClient
+) -> None:
+    client.call("queue.declare", queue="q")
+    client.call("queue.bind", queue="q", exchange="amq.direct", routing_key="k")
+    for traced in (True, False):
+        core.broker.vhosts["/"].set_tracing(traced)
+        for _ in range(2):
+            client.publish("amq.direct", "k", b"x", headers=from_python({"x-delay": 1000}))
+        assert client.drain("q") == ["x", "x"]
 
 
 def test_a_reply_is_not_taken_for_a_queue_and_reaches_who_listens_now(core: Core) -> None:
