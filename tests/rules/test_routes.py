@@ -9,8 +9,8 @@ import pytest
 from warrenmq.broker.publish.routes import CACHE_LIMIT
 from warrenmq.testing.core import Core
 from warrenmq.testing.core_client import CoreClient
-from warrenmq.wire.constants import FRAME_METHOD
-from warrenmq.wire.content import frame
+from warrenmq.wire.constants import FRAME_HEADER, FRAME_METHOD
+from warrenmq.wire.content import Properties, encode_header, frame
 from warrenmq.wire.fields import from_python
 from warrenmq.wire.methods import method_frame
 
@@ -142,6 +142,21 @@ def test_a_publish_that_is_malformed_is_refused_before_its_content_comes(client:
     client.feed(client.published("amq.direct", "k", b"x")[len(whole) :])
     client.feed(frame(FRAME_METHOD, 1, whole[7:-3]))
     assert client.story() == ["connection.close 501"]
+
+
+@pytest.mark.parametrize("octets", [b"\x80\x00", b"\x00\x00x", b""], ids=["less than they say", "more", "none"])
+@pytest.mark.parametrize("pieces", [1, 2])
+def test_properties_that_are_not_what_they_say_are_an_error_in_one_piece_or_in_two(
+    core: Core, client: CoreClient, octets: bytes, pieces: int
+) -> None:
+    """As RabbitMQ, which fails at them."""
+    client.call("queue.declare", queue="q")
+    client.take()
+    method = method_frame(1, "basic.publish", exchange="", routing_key="q")
+    header = frame(FRAME_HEADER, 1, encode_header(Properties(), 0)[:-2] + octets)
+    for part in [method + header] if pieces == 1 else [method, header]:
+        client.feed(part)
+    assert client.story() == ["connection.close 541"] and core.ready("q") == 0
 
 
 def test_a_delay_is_none_at_an_exchange_that_knows_none_whether_the_vhost_is_traced_or_not(
