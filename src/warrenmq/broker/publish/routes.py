@@ -96,7 +96,6 @@ class Memo:
         else:
             octets = message.header_payload[FLAGS_AT:]
         if octets != self._last_octets or len(octets) == 0:
-            self._last_octets = b""
             self._last_properties = peek_properties(message.header())
             self._last_octets = octets
         return self._last_properties
