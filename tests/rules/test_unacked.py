@@ -175,6 +175,26 @@ def test_a_few_that_are_settled_out_of_order_leave_the_list_a_list(queue: Queue)
     beside.look()
 
 
+def test_a_rollback_of_everything_copies_nothing(queue: Queue) -> None:
+    beside = Beside(queue)
+    beside.add(10)
+    beside.take_up_to(3)
+    taken = beside.unacked.take_tagged_up_to(0)
+    assert beside.unacked.put_back([taken]) == [] and beside.unacked._slots is taken.entries
+    beside.look()
+    beside.take(5)
+    beside.add(2)
+    beside.look()
+
+
+def test_a_rollback_between_other_deliveries_says_what_may_be_freed_later(queue: Queue) -> None:
+    beside = Beside(queue)
+    beside.add(10)
+    taken = beside.unacked.take_tagged_up_to(3)
+    assert beside.unacked.put_back([taken]) == [taken.entries] and beside.unacked._slots is not taken.entries
+    beside.look()
+
+
 @pytest.mark.parametrize("settled", ["one by one", "at once", "in a transaction"])
 def test_deliveries_far_apart_are_kept_in_a_dictionary_until_all_are_settled(queue: Queue, settled: str) -> None:
     beside = Beside(queue)

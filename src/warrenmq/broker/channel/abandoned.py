@@ -14,6 +14,7 @@ from typing import Final, final
 from mypy_extensions import i64
 
 from warrenmq.broker.channel.acks import Taken, Unacked
+from warrenmq.broker.channel.sources import Sources
 from warrenmq.broker.queue.queue import Consumer, Entry, Queue
 
 FEW: Final = 32  # consumers of a channel on a queue; RabbitMQ keeps so many sorted
@@ -47,29 +48,27 @@ class _Held:
         return out
 
 
-def take_all(unacked: Unacked) -> list[Entry]:
+def take_all(unacked: Unacked, sources: Sources) -> list[Entry]:
     """Nothing is outstanding any more."""
-    for entry in unacked.copied():
-        if entry is not None and entry.queue.tells_consumers_apart():
-            return _sorted(unacked.take_tagged_up_to(0))
-    return unacked.take_up_to(0)
+    return _sorted(unacked.take_tagged_up_to(0)) if sources.mix_consumers() else unacked.take_up_to(0)
 
 
 def _sorted(taken: Taken) -> list[Entry]:
     others: list[Entry] = []
     known: dict[Queue, _Held] = {}
+    queue: Queue | None = None
+    held: _Held | None = None  # of this queue
     i: i64 = 0
     while i < len(taken.entries):
         entry = taken.entries[i]
-        if entry.queue.tells_consumers_apart():
-            held = known.get(entry.queue)
-            if held is None:
-                held = _Held()
-                known[entry.queue] = held
+        if entry.queue is not queue:  # seldom: a look-up for each would take long
+            queue = entry.queue
+            held = known.setdefault(queue, _Held()) if queue.tells_consumers_apart() else None
+        if held is not None:
             held.add(taken.tags[i], entry)
         else:
             others.append(entry)
         i += 1
-    for held in known.values():
-        others.extend(held.in_order())
+    for each in known.values():
+        others.extend(each.in_order())
     return others

@@ -35,6 +35,17 @@ class Taken:
         self.tags = append(self.tags, tag)
         self.entries.append(entry)
 
+    def is_whole(self) -> bool:
+        """Does each follow the one before, without a gap?"""
+        if len(self.tags) == 0:
+            return False
+        next: i64 = self.tags[0]
+        for tag in self.tags:
+            if tag != next:
+                return False
+            next += 1
+        return True
+
 
 @final
 class Unacked:
@@ -147,13 +158,13 @@ class Unacked:
             return taken
         slots = self._slots
         end: i64 = len(slots)
-        if tag == 0 and self.count == end - self._head:  # all of them, without a gap: no need to look at each
+        if tag:
+            end = min(end, tag - self._base + 1)
+        if end == len(slots) and self.count == end - self._head:  # all, without a gap: no need to look at each
             whole = cast(list[Entry], slots if self._head == 0 else slots[self._head :])
             self._slots = []
             self.count = 0
             return whole
-        if tag:
-            end = min(end, tag - self._base + 1)
         i: i64 = self._head
         while i < end:
             entry = slots[i]
@@ -240,9 +251,21 @@ class Unacked:
             i += 1
         return None
 
-    def put_back(self, taken: list[Taken]) -> None:
-        """Make deliveries outstanding again under their old tags (tx.rollback)."""
+    def put_back(self, taken: list[Taken]) -> list[list[Entry]]:
+        """Make deliveries outstanding again under their old tags (tx.rollback). Returns lists that nobody needs any
+        more: freed at once, very many of them would take long."""
         self.rewound = True
+        if self.count == 0 and len(taken) == 1 and taken[0].is_whole():
+            self._base = taken[0].tags[0]
+            self._head = 0
+            self._slots = cast(list[Entry | None], taken[0].entries)
+            self.count = len(self._slots)
+            return []
+        self._mix_in(taken)
+        return [some.entries for some in taken]
+
+    def _mix_in(self, taken: list[Taken]) -> None:
+        """Deliveries outstanding again between others, or with gaps."""
         lowest: i64 = 0
         highest: i64 = 0
         count = self.count

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, final
 
 from mypy_extensions import i64
 
-from warrenmq.broker.channel.settling import FEW, GiveBack, Settle, in_groups
+from warrenmq.broker.channel.settling import FEW
 from warrenmq.broker.channel.transaction import ACK, NACK_OR_REJECT, REQUEUE, BufferedAck
 from warrenmq.broker.publish.accounting import deliver_as_wished
 from warrenmq.broker.publish.duplicates import deliver_once, found, is_unsynced, tell_duplicate
@@ -179,12 +179,11 @@ class Commit(Unsettled):
             tx.put_back(self._acks)
         else:  # the channel is gone
             entries = [entry for ack in self._acks for entry in ack.taken.entries]
-            services = self._channel.services
-            services.jobs.add(GiveBack(self._channel.outstanding, None, services.turn, entries))
+            self._channel.services.jobs.add(self._channel.outstanding.giving_back(entries, None))
+            self._channel.services.leftovers.add(self._acks)
         self._channel.publishing.tally.not_committed += len(self._publishes)
         forget(self._publishes)
         self._channel.services.leftovers.add(self._publishes)
-        self._channel.services.leftovers.add(self._acks)
         self._acks = []
         self._publishes = []
 
@@ -261,9 +260,8 @@ class Commit(Unsettled):
                 channel.outstanding.refuse(entries, what == REQUEUE)
             return None
         if what == REQUEUE:
-            return GiveBack(channel.outstanding, channel.connection, channel.services.turn, entries)
-        settled = entries if what == ACK else in_groups(entries)
-        return Settle(channel.outstanding, channel.connection, channel.services.turn, settled, what != ACK)
+            return channel.outstanding.giving_back(entries, channel.connection)
+        return channel.outstanding.settling(entries, what != ACK)
 
     # -- answering ---------------------------------------------------------------------------------------------
 

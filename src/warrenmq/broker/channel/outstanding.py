@@ -18,10 +18,11 @@ from warrenmq.broker.channel.counts import Counts
 from warrenmq.broker.channel.late_tags import LateTags
 from warrenmq.broker.channel.lateness import Watch
 from warrenmq.broker.channel.settling import FEW, GiveBack, Settle, Settler, grouped, in_groups, queues_of
+from warrenmq.broker.channel.sources import Sources
 from warrenmq.broker.channel.transaction import NACK_OR_REJECT
 from warrenmq.broker.queue.queue import Entry, Queue
 from warrenmq.broker.services.jobs import Jobs, Waiting
-from warrenmq.broker.services.turn import Turn
+from warrenmq.broker.services.turn import SLICE, Turn
 from warrenmq.wire.replies import NOT_IMPLEMENTED, AmqpError
 
 
@@ -36,6 +37,7 @@ class Outstanding(Settler):
         self._consumers: Final = consumers
         self._counts: Final = counts
         self.unacked: Final = Unacked()
+        self.sources: Final = Sources()
         self._watch: Watch | None = None  # while some queue of the broker has a deadline
         self._tag: i64 = 0  # the last one that was given out
 
@@ -62,7 +64,7 @@ class Outstanding(Settler):
         if self._few(entries):
             self.settle(entries)
         else:
-            self._jobs.add(Settle(self, self._client, self._turn, entries, False))
+            self._jobs.add(self.settling(entries, False))
 
     def nack(self, tag: i64, multiple: bool, requeue: bool, method_id: i64) -> None:
         entries: list[Entry]
@@ -90,11 +92,11 @@ class Outstanding(Settler):
 
     def abandon(self) -> None:
         """The channel is over: everything outstanding goes back."""
-        entries = take_all(self.unacked)
+        entries = take_all(self.unacked, self.sources)
         if self._few(entries):
             self.give_back(entries, True)
         else:
-            self._jobs.add(GiveBack(self, None, self._turn, entries))
+            self._jobs.add(self.giving_back(entries, None))
 
     def _few(self, entries: list[Entry]) -> bool:
         """May these be settled here and now?"""
@@ -164,15 +166,15 @@ class Outstanding(Settler):
         As in RabbitMQ one (queue, consumer) after the other, each queue serving its consumers before the next comes,
         up to a queue that takes nothing back.
         """
-        stop = _stopping(entries, method)
-        refused = _before(stop, entries)
+        stop = self._stopping(entries, method)
+        refused, rest = _parted(stop, entries)
         groups = [refused] if len(refused) == 1 else grouped(refused)
         for group in groups:
             self._refuse_group(group, requeue)
             if len(groups) > 1:
                 self._turn.settle_down()
         if stop is not None:
-            for entry in _from(stop, entries):
+            for entry in rest:
                 self._refuse_group([entry], True)
             raise _refusal(stop, method)
 
@@ -202,37 +204,53 @@ class Outstanding(Settler):
 
     def _refuse_many(self, entries: list[Entry], requeue: bool, method: str) -> None:
         """What ``refuse`` does."""
-        stop = _stopping(entries, method)
-        refused = _before(stop, entries)
+        stop = self._stopping(entries, method)
+        refused, rest = _parted(stop, entries)
         if requeue and refused:
-            self._jobs.add(GiveBack(self, self._client, self._turn, refused, queues_of(refused)))
+            self._jobs.add(self.giving_back(refused, self._client))
         elif refused:
-            self._jobs.add(Settle(self, self._client, self._turn, in_groups(refused), True))
+            self._jobs.add(self.settling(refused, True))
         if stop is not None:
-            self._jobs.add(GiveBack(self, None, self._turn, _from(stop, entries)))
+            self._jobs.add(self.giving_back(rest, None))
             raise _refusal(stop, method)
 
+    def giving_back(self, entries: list[Entry], client: Waiting | None) -> GiveBack:
+        """A job. Without a client nobody waits: the channel is over."""
+        many = len(entries) > SLICE
+        queues = self.sources.in_order() if many else queues_of(entries)
+        return GiveBack(self, client, self._turn, entries, queues)
 
-def _stopping(entries: list[Entry], method: str) -> Queue | None:
-    """Of their queues the first, by name, that takes nothing back: there the connection ends, and what is not refused
-    by then goes back as at any end."""
-    if len(entries) == 1:
-        queue = entries[0].queue
-        return queue if queue.refusal_problem(method) else None
-    for queue in queues_of(entries):
-        if queue.refusal_problem(method):
-            return queue
-    return None
+    def settling(self, entries: list[Entry], rejected: bool) -> Settle:
+        """A job."""
+        if rejected and not self.sources.are_one():
+            entries = in_groups(entries)
+        return Settle(self, self._client, self._turn, entries, rejected)
+
+    def _stopping(self, entries: list[Entry], method: str) -> Queue | None:
+        """Of their queues the first, by name, that takes nothing back: there the connection ends, and what is not
+        refused by then goes back as at any end."""
+        if not self.sources.refuse(method):
+            return None
+        for queue in queues_of(entries):
+            if queue.refusal_problem(method):
+                return queue
+        return None
 
 
-def _before(stop: Queue | None, entries: list[Entry]) -> list[Entry]:
+def _parted(stop: Queue | None, entries: list[Entry]) -> tuple[list[Entry], list[Entry]]:
+    """Those of queues that come before this one by their names, and the rest."""
     if stop is None:
-        return entries
-    return [entry for entry in entries if entry.queue.name.name < stop.name.name]
-
-
-def _from(stop: Queue, entries: list[Entry]) -> list[Entry]:
-    return [entry for entry in entries if entry.queue.name.name >= stop.name.name]
+        return entries, []
+    before: list[Entry] = []
+    rest: list[Entry] = []
+    part = before
+    last: Queue | None = None
+    for entry in entries:
+        if entry.queue is not last:
+            last = entry.queue
+            part = before if last.name.name < stop.name.name else rest
+        part.append(entry)
+    return before, rest
 
 
 def _refusal(stop: Queue, method: str) -> AmqpError:

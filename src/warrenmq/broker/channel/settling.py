@@ -92,13 +92,13 @@ class GiveBack(Unsettled):
         client: Waiting | None,
         turn: Turn,
         entries: list[Entry],
-        queues: list[Queue] | None = None,
+        queues: list[Queue],
     ) -> None:
         super().__init__(client)
         self._channel: Final = channel
         self._turn: Final = turn
         self._abandoned: Final = client is None  # nobody waits: the channel is over
-        self._queues: Final = queues_of(entries) if queues is None else queues  # theirs, if the caller knows
+        self._queues: Final = queues  # theirs, by their names, and maybe more
         self._pile: Final = Pile(entries)
         self._holds: bool = False  # are the queues busy with it?
 

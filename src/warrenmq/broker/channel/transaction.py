@@ -106,15 +106,16 @@ class Transaction:
 
     def rollback(self) -> None:
         """Forget the publishes; the acknowledged deliveries are outstanding again."""
-        leftovers = self._publishing.broker.services.leftovers
         publishes = self.take_publishes()
         self._publishing.tally.rolled_back += len(publishes)
         forget(publishes)
-        leftovers.add(publishes)
-        acks = self.take_acks()
-        self.put_back(acks)
-        leftovers.add(acks)
+        self._publishing.broker.services.leftovers.add(publishes)
+        self.put_back(self.take_acks())
 
     def put_back(self, acks: list[BufferedAck]) -> None:
+        """Nobody else needs the list any more."""
         if acks:
-            self._unacked.put_back([ack.taken for ack in acks])
+            leftovers = self._publishing.broker.services.leftovers
+            for unneeded in self._unacked.put_back([ack.taken for ack in acks]):
+                leftovers.add(unneeded)
+            leftovers.add(acks)

@@ -64,6 +64,8 @@ def consume(channel: Channel, method: Method) -> None:
     )
     queue.check_consumer(consumer)
     channel.consumers.by_tag[tag] = consumer
+    if not consumer.no_ack:
+        channel.outstanding.sources.add(queue, tag)
     if not method.bit("nowait"):
         channel.answers.reply(method_frame(channel.number, "basic.consume-ok", consumer_tag=tag))
     queue.subscribe(consumer)
@@ -122,6 +124,7 @@ def get(channel: Channel, method: Method) -> None:
     if not no_ack:
         entry.delivered_at = channel.services.turn.now
         channel.outstanding.unacked.add(tag, entry)
+        channel.outstanding.sources.add(queue, None)
     queue.got(entry, no_ack)
     message = entry.message
     answer = method_frame(
