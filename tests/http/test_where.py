@@ -159,7 +159,13 @@ def test_a_transient_message_is_told_where_the_level_says_so(api: Api, channel: 
     assert (life["state"], life["places"][0]["now"]["ahead"]) == ("waiting", 1)
     channel.basic_get("fleeting", auto_ack=True)
     life = told(api, "fleeting-0", "auto_acked")
-    assert [event["event"] for event in life["events"]] == ["published", "enqueued", "fetched", "auto_acked"]
+    assert [event["event"] for event in life["events"]] == [
+        "published",
+        "enqueued",
+        "confirmed",
+        "fetched",
+        "auto_acked",
+    ]
     assert life["state"] == "gone"
     channel.queue_purge("fleeting")
     assert told(api, "fleeting-1", "purged")["state"] == "gone"

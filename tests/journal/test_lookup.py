@@ -78,7 +78,8 @@ def test_causes_are_told_in_words_and_who_had_it_by_name(journal: Path) -> None:
         "in queue 'astray': the dead letter reached no queue: the exchange does not exist, or nothing is bound",
     ]
     [life] = lives(journal, message_id="acked")
-    published, _, fetched, _ = life["events"]
+    published, _, confirmed, fetched, _ = life["events"]
+    assert confirmed["says"] == "confirmed to its publisher" and confirmed["number"] == published["number"]
     assert published["says"].startswith(
         "published by guest to exchange 'amq.topic' with key 'a.b', 13 octets, over 127."
     )
@@ -89,7 +90,7 @@ def test_causes_are_told_in_words_and_who_had_it_by_name(journal: Path) -> None:
 
 def test_what_went_with_its_queue_is_told_so(journal: Path) -> None:
     [life] = lives(journal, correlation_id="c-1")
-    assert told(life) == [("published", ""), ("enqueued", "gone"), ("queue deleted", "gone")]
+    assert told(life) == [("published", ""), ("enqueued", "gone"), ("confirmed", ""), ("queue deleted", "gone")]
     assert life["state"] == "gone" and life["places"][0]["cause"] == "queue deleted"
 
 

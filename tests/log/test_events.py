@@ -286,3 +286,15 @@ def test_no_more_than_so_many_fates_of_transient_messages_are_told_a_second() ->
     fates = Fates(Events())
     told = [time for time in range(0, 3_000_000, 500) if fates.allows(time)]
     assert told == [second + n * 500 for second in (0, 1_000_000, 2_000_000) for n in range(MOST_A_SECOND)]
+
+
+def test_an_event_of_a_later_warren_is_skipped_by_a_start_and_by_whoever_reads(tmp_path: Path) -> None:
+    log = opened(tmp_path)
+    log.time = 7
+    publish(log, 1)
+    log.current.events.out.write(bytes([250, 3, 0, 0, 0]) + b"new")
+    log.end_turn(True)
+    assert log.close()
+    assert told(tmp_path) == [(7, "message", 1, b"", 0)]
+    again, recovered = Log.open(str(tmp_path), Files(), LogSettings())
+    assert again.close() and list(recovered.queues) == [1]

@@ -55,7 +55,7 @@ HEAD = """# The log's files, octet by octet
 
 Drawn from the table in `log/grammar.py`; a test draws it again and compares, and reads whole folders with nothing else.
 [log.md](log.md) says what all this is for. A segment file is a file header and batches, then possibly zeros; a batch is
-its header, records (message, chunked message, chunk), then changes (settle, …, requeue) and events (turn, …, level); a
+its header, records (message, chunked message, chunk), then changes (settle, …, requeue) and events (turn and above); a
 ledger is ledger blocks of changes; the manifest is its head and what it says.
 
 All integers are little-endian: `i16`, `i32`, `i64`, and `sum`, 32 bits without a sign; `name:8` is eight octets;
@@ -113,7 +113,7 @@ PLACES: dict[str, list[tuple[str, str]]] = {
     "KEY_LENGTH_AT": [("define", "key_length"), ("undefine", "key_length")],
     "VALUE_LENGTH_AT": [("define", "value_length")],
     "EVENT_LENGTH_AT": [(row.name, "length") for row in EVENTS],
-    "EVENT_WHO_AT": [(name, "who") for name in ("name", "published", "delivered to", "fate", "unlogged")],
+    "EVENT_WHO_AT": [(name, "who") for name in ("name", "published", "delivered to", "fate", "unlogged", "confirmed")],
     "BLOCK_LENGTH_AT": [("ledger block", "length")],
     "BLOCK_SUM_AT": [("ledger block", "sum")],
 }
@@ -146,6 +146,7 @@ for _prefix, _row in (
     ("EVENT_ENTERED", "entered"),
     ("EVENT_LEFT", "left"),
     ("EVENT_LEVEL", "level"),
+    ("EVENT_CONFIRMED", "confirmed"),
 ):
     for _one in row_of(_row).fields:
         PLACES.setdefault(f"{_prefix}_{_one.name.upper()}_AT", [(_row, _one.name)] if not _one.counter else [])
@@ -178,6 +179,7 @@ FIXED = (
         "EVENT_ENTERED_FIXED": ["entered"],
         "EVENT_LEFT_FIXED": ["left"],
         "EVENT_LEVEL_FIXED": ["level"],
+        "EVENT_CONFIRMED_FIXED": ["confirmed"],
     }
 )
 
@@ -510,7 +512,7 @@ def fates_in(data: bytes) -> list[Fate]:
     return witness.found
 
 
-@case("unlogged", "entered", "left", "level")
+@case("unlogged", "entered", "left", "level", "confirmed")
 def an_event_of_what_has_no_record(row: RecordSpec, draw: Draw) -> None:
     """``test_levels.py`` reads them."""
     batch = OpenBatch(SEED)
@@ -518,6 +520,7 @@ def an_event_of_what_has_no_record(row: RecordSpec, draw: Draw) -> None:
     id, number, position, cause = draw(count), draw(st.integers(1, 2**40)), draw(count), draw(st.integers(0, 40))
     header, exchange, keys, vhost = draw(octets), draw(names), draw(octets), draw(names)
     address, unlogged = layout.WITHOUT_RECORD | id, batch.unlogged
+    batch.confirmed.select(who, number - 1)
     for n in range(told):
         unlogged.publishing(who, number + n)
         unlogged.message(1 + id + n, header, exchange, keys)
@@ -525,6 +528,7 @@ def an_event_of_what_has_no_record(row: RecordSpec, draw: Draw) -> None:
         unlogged.published()
         unlogged.entered(queue, position + n, address + n)
         unlogged.left(queue, address + n, cause)
+    batch.confirmed.acked(who, number, number + told)
     batch.levels.put(queue, vhost, 2, 7)
     batch.end_turn(5)
     data = batch.events.take()
@@ -536,6 +540,7 @@ def an_event_of_what_has_no_record(row: RecordSpec, draw: Draw) -> None:
         | octets_of,
         "entered": {"queue": queue.number, "position": position, "address": address, "count": told},
         "left": {"queue": queue.number, "address": address, "count": told, "cause": cause},
+        "confirmed": {"who": 1, "address": 1 + address, "count": told, "number": number},
         "level": {"queue": queue.number, "level": 2, "sample": 7, "vhost": vhost.encode()}
         | {"vhost_length": len(vhost.encode())},
     }
@@ -699,7 +704,10 @@ def test_a_folder_in_which_everything_happened_has_every_kind_of_the_present_for
     log.drop_queue(2, _vec(addresses[:1]))
     log.undefine("queue", "gone")
     events = log.current.events
-    events.published(events.name(b"channel"), addresses[0], 1)
+    channel = events.name(b"channel")
+    log.confirmed.select(channel, 0)
+    events.published(channel, addresses[0], 1)
+    log.confirmed.acked(channel, 1, 1)
     events.delivered(events.name(b"consumer"), 1, 1, addresses[0], 1, 0)
     events.left_out(1)
     events.letter_lost(1, addresses[0])

@@ -89,13 +89,14 @@ def test_at_the_level_all_a_transient_message_is_told_from_its_publish_to_its_en
     house.channel.cancel()
     house.stop()
     acked = events(str(house.folder / "data"), "--message-id", "acked")
-    assert [row["event"] for row in acked] == ["published", "enqueued", "fetched", "acked"]
+    assert [row["event"] for row in acked] == ["published", "enqueued", "confirmed", "fetched", "acked"]
+    assert (acked[2]["number"], acked[2]["time"]) == (1, acked[0]["time"])
     assert (acked[0]["user"], acked[0]["number"], acked[0]["routing_keys"], acked[0]["size"]) == ("guest", 1, ["q"], 4)
-    assert (acked[1]["queue"], acked[1]["position"], acked[2]["tag"]) == ("q", 1, 1)
+    assert (acked[1]["queue"], acked[1]["position"], acked[3]["tag"]) == ("q", 1, 1)
     assert {row["message"] for row in acked} == {hex(1 << 62 | acked[0]["id"])}
     given_back = sorted(one[0] for one in house.life("given back"))  # what one turn brought has one time
-    assert given_back == ["enqueued", "fetched", "fetched", "published", "rejected_gone", "requeued"]
-    assert {one[0] for one in house.life("taken")} == {"published", "enqueued", "delivered", "auto_acked"}
+    assert given_back == ["confirmed", "enqueued", "fetched", "fetched", "published", "rejected_gone", "requeued"]
+    assert {one[0] for one in house.life("taken")} == {"published", "enqueued", "confirmed", "delivered", "auto_acked"}
 
 
 def test_a_bad_end_is_told_once_and_a_dead_letter_too(house: House) -> None:

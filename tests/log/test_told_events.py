@@ -72,6 +72,7 @@ def test_every_message_is_told_from_its_publish_to_its_end(folder: Path) -> None
     assert life(folder, "acked") == [
         ("published", ""),
         ("enqueued", "one"),
+        ("confirmed", ""),
         ("fetched", "one"),
         ("acked", "one"),
     ]
@@ -85,10 +86,16 @@ def test_every_message_is_told_from_its_publish_to_its_end(folder: Path) -> None
     ]
     assert ("limit_dead_lettered", "one") in life(folder, "over")
     assert life(folder, "waiting")[-1][0] in ("auto_acked", "delivered")
-    assert {one[0] for one in life(folder, "waiting")} == {"published", "enqueued", "delivered", "auto_acked"}
+    assert {one[0] for one in life(folder, "waiting")} == {
+        "published",
+        "enqueued",
+        "confirmed",
+        "delivered",
+        "auto_acked",
+    }
     assert life(folder, "astray")[-2:] == [("rejected_dead_lettered", "astray"), ("letter lost", "astray")]
     assert life(folder, "purged")[-1] == ("purged", "letters")
-    assert life(folder, "deleted") == [("published", ""), ("enqueued", "gone")]
+    assert life(folder, "deleted") == [("published", ""), ("enqueued", "gone"), ("confirmed", "")]
     assert ("queue deleted", "gone") in [(one["event"], one.get("queue")) for one in events(str(folder))]
 
 
@@ -98,7 +105,9 @@ def test_a_publish_says_by_whom_and_what_a_delivery_to_whom_and_all_say_when(fol
     assert (published["user"], published["vhost"], published["channel"], published["number"]) == ("guest", "/", 1, 2)
     assert (published["exchange"], published["routing_keys"], published["size"]) == ("amq.topic", ["a.b"], 13)
     assert "->" in published["connection"]
-    assert rows[1]["position"] == 2 and rows[2]["tag"] == 1 and rows[2]["user"] == "guest"
+    assert rows[1]["position"] == 2 and rows[3]["tag"] == 1 and rows[3]["user"] == "guest"
+    names = ("user", "vhost", "connection", "channel", "number")
+    assert [rows[2][name] for name in names] == [published[name] for name in names]
     assert all(one["time"].startswith("20") for one in rows)
     assert [one["time"] for one in rows] == sorted(one["time"] for one in rows)
     delivered = [one for one in events(str(folder), "--message-id", "waiting") if one["event"] == "delivered"]
@@ -107,7 +116,7 @@ def test_a_publish_says_by_whom_and_what_a_delivery_to_whom_and_all_say_when(fol
 
 def test_a_message_is_found_by_number_and_correlation_id_and_a_queue_by_its_name(folder: Path) -> None:
     rows = events(str(folder), "--correlation-id", "c-1")
-    assert {one["event"] for one in rows} == {"published", "enqueued"}
+    assert {one["event"] for one in rows} == {"published", "enqueued", "confirmed"}
     assert events(str(folder), "--id", str(rows[0]["id"])) == rows
     assert {one["event"] for one in events(str(folder), "--queue", "letters")} == {"enqueued", "purged"}
 

@@ -9,6 +9,7 @@ import pytest
 
 from warrenmq.broker.publish.confirms import Confirms
 from warrenmq.broker.publish.publishing import Publishing
+from warrenmq.log.batch import OpenBatch
 from warrenmq.testing.core import Core
 from warrenmq.testing.core_client import CoreClient
 from warrenmq.testing.faults import FaultyDisk
@@ -202,5 +203,5 @@ def test_mandatory_publishes_before_confirm_select_are_not_confirmed_and_not_owe
 
 
 def test_nothing_is_owed_at_first() -> None:
-    confirms = Confirms()
+    confirms = Confirms(OpenBatch(0).confirmed)
     assert not confirms.owed() and confirms.unanswered() == 0

@@ -28,7 +28,7 @@ BODY_SIZE = slice(4, 12)  # of a content header's payload
 
 # of what has one time, what came first: a message is published before it is delivered, delivered before it comes back,
 # and leaves after all that; what the broker itself writes, a dead letter, it writes because something left
-PUBLISHED, ENQUEUED, DELIVERED, REQUEUED, AGAIN, LEFT, WRITTEN, REENQUEUED = range(8)
+PUBLISHED, ENQUEUED, DELIVERED, REQUEUED, AGAIN, CONFIRMED, LEFT, WRITTEN, REENQUEUED = range(9)
 
 
 class Wanted:
@@ -145,6 +145,11 @@ class EventRows(Witness):
             event = "fetched" if flags & FETCHED else "delivered"
             rank = AGAIN if flags & REDELIVERED else DELIVERED
             self._in_queue(time, rank, event, one, queue, {**more, **self._who.get(who, {})})
+
+    def confirmed(self, time: int, who: int, address: int, count: int, number: int) -> None:
+        for one in self._of_run(address, count):
+            row = {"number": number + one - address, **self._who.get(who, {})}
+            self._tell(time, CONFIRMED, "confirmed", one, row)
 
     def letter_lost(self, time: int, queue: int, address: int) -> None:
         self._in_queue(time, WRITTEN, "letter lost", address, queue, {})

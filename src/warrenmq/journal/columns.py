@@ -47,6 +47,7 @@ QUEUE_DELETED: Final = 6
 GAP: Final = 7
 LETTER_LOST: Final = 8  # a dead letter that reached nobody
 LEVEL: Final = 9
+CONFIRMED: Final = 10
 LEFT: Final = 16  # and above: what became of one that the log does not hold has a number there too
 
 UNKNOWN: Final = b"{}"  # somebody whose name stood where the log is damaged
@@ -198,6 +199,14 @@ class EventColumns(Witness):
             address += 1
             position += 1
             tag += 1
+            count -= 1
+
+    def confirmed(self, time: i64, who: i64, address: i64, count: i64, number: i64) -> None:
+        publisher = self._number_of(who)
+        while count > 0:
+            self._add(time, CONFIRMED, address, NONE, NONE, publisher, number, NONE, 0)
+            address += 1
+            number += 1
             count -= 1
 
     def letter_lost(self, time: i64, queue: i64, address: i64) -> None:

@@ -22,16 +22,17 @@ STATES = (WAITING, HELD, GONE)
 
 TIE = "tie"  # not of the journal: by which rows of one time without a record are told apart
 BEGINS = ("published", "written")
-NO_ENDS = (*BEGINS, "enqueued", "delivered", "fetched", "requeued", "letter lost", "gap")
+NO_ENDS = (*BEGINS, "enqueued", "confirmed", "delivered", "fetched", "requeued", "letter lost", "gap")
 
 # of what has one time, what came first: a message is published before it is delivered and leaves after that; what the
 # broker itself writes, a dead letter, it writes because something left
-_PUBLISHED, _ENQUEUED, _DELIVERED, _LEFT, _WRITTEN, _REENQUEUED, _LOST = range(7)
+_PUBLISHED, _ENQUEUED, _DELIVERED, _CONFIRMED, _LEFT, _WRITTEN, _REENQUEUED, _LOST = range(8)
 _RANKS = {
     "published": _PUBLISHED,
     "enqueued": _ENQUEUED,
     "delivered": _DELIVERED,
     "fetched": _DELIVERED,
+    "confirmed": _CONFIRMED,
     "written": _WRITTEN,
     "letter lost": _LOST,
 }
@@ -62,6 +63,7 @@ WORDS = {
     "undeliverable": "due, but no queue took it",
     "letter lost": "the dead letter reached no queue: the exchange does not exist, or nothing is bound",
     "requeued": "given back to the queue",
+    "confirmed": "confirmed to its publisher",
     "refused": "refused",
     "returned": "returned to its publisher: no queue took it",
     "unroutable": "no queue took it, and nobody was told: it is gone",

@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 
 from warrenmq.broker.message import unpack_keys
 from warrenmq.journal.columns import (
+    CONFIRMED,
     DELIVERED,
     ENQUEUED,
     FETCHED,
@@ -55,6 +56,7 @@ EVENTS = {
     GAP: "gap",
     LETTER_LOST: "letter lost",
     LEVEL: "level",
+    CONFIRMED: "confirmed",
 } | {LEFT + cause: name for cause, name in FATE_NAMES.items()}
 """What an event is called, by its number."""
 
@@ -72,14 +74,15 @@ FIELDS: list[tuple[str, pa.DataType, str]] = [
     ("vhost", NAME, "of the queue, or of the channel"),
     ("queue", NAME, "where it happened; `#7` where the log no longer knows the name"),
     ("position", pa.int64(), "enqueued, delivered, fetched, requeued: its place in the queue"),
-    ("user", NAME, "published, delivered, fetched: whose channel"),
-    ("connection", NAME, "published, delivered, fetched: by its name"),
-    ("channel", pa.int32(), "published, delivered, fetched: its number"),
+    ("user", NAME, "published, confirmed, delivered, fetched: whose channel"),
+    ("connection", NAME, "published, confirmed, delivered, fetched: by its name"),
+    ("channel", pa.int32(), "published, confirmed, delivered, fetched: its number"),
     ("consumer", NAME, "delivered: its tag"),
     (
         "number",
         pa.int64(),
-        "published: which publish of its channel, where they are counted; gap: how many events; level: 1 in so many",
+        "published, confirmed: which publish of its channel, where they are counted; gap: how many events; level: 1 in "
+        "so many",
     ),
     ("tag", pa.int64(), "delivered, fetched: the delivery tag"),
     ("redelivered", pa.bool_(), "delivered, fetched: was it delivered before?"),

@@ -14,6 +14,7 @@ from mypy_extensions import i16, i32, i64
 
 from warrenmq.log.causes import ACKED
 from warrenmq.log.change import write_settles
+from warrenmq.log.confirmed import Confirmed
 from warrenmq.log.events import Events, write_cause
 from warrenmq.log.layout import (
     CHUNK,
@@ -92,6 +93,7 @@ class OpenBatch:
         self.events: Final = Events()
         self.unlogged: Final = Unlogged(self.events)
         self.levels: Final = Levels(self.events)
+        self.confirmed: Final = Confirmed(self.events, self.unlogged)
         self.offsets: vec[i32] = vec[i32]()
         self.first_record: i64 = 0
         self.exchange: str = ""

@@ -51,6 +51,7 @@ class Core:
         self.fates: Final = Fates(self.current.events)
         self.unlogged: Final = self.current.unlogged
         self.levels: Final = self.current.levels
+        self.confirmed: Final = self.current.confirmed
         self.kept_open: bool = False  # the open batch waits for turns to come
         self._closed_size: i64 = 0  # of the open batch, when the last turn ended
         # records

@@ -27,6 +27,10 @@ from warrenmq.log.layout import (
     ENQUEUE_POSITION_AT,
     EVENT_CAUSE,
     EVENT_CAUSE_CAUSE_AT,
+    EVENT_CONFIRMED,
+    EVENT_CONFIRMED_ADDRESS_AT,
+    EVENT_CONFIRMED_COUNT_AT,
+    EVENT_CONFIRMED_NUMBER_AT,
     EVENT_DELIVERED,
     EVENT_DELIVERED_ADDRESS_AT,
     EVENT_DELIVERED_COUNT_AT,
@@ -155,6 +159,9 @@ class Witness:
         self, time: i64, who: i64, queue: i64, position: i64, address: i64, count: i64, tag: i64, flags: i64
     ) -> None:
         """So many in a row went to a client."""
+
+    def confirmed(self, time: i64, who: i64, address: i64, count: i64, number: i64) -> None:
+        """So many in a row were confirmed to their publisher, the first being its publish ``number``."""
 
     def named(self, who: i64, text: bytes) -> None:
         """From now on in this segment the number stands for this channel or consumer."""
@@ -368,6 +375,14 @@ def _changes(data: bytes, turns: Turns, witness: Witness) -> None:
                 i64(read_i32_le(data, at + EVENT_DELIVERED_COUNT_AT)),
                 read_i64_le(data, at + EVENT_DELIVERED_TAG_AT),
                 i64(read_i32_le(data, at + EVENT_DELIVERED_FLAGS_AT)),
+            )
+        elif kind == EVENT_CONFIRMED:
+            witness.confirmed(
+                turns.time(told),
+                i64(read_i32_le(data, at + EVENT_WHO_AT)),
+                read_i64_le(data, at + EVENT_CONFIRMED_ADDRESS_AT),
+                i64(read_i32_le(data, at + EVENT_CONFIRMED_COUNT_AT)),
+                read_i64_le(data, at + EVENT_CONFIRMED_NUMBER_AT),
             )
         elif kind == EVENT_LETTER_LOST:
             queue = i64(read_i32_le(data, at + EVENT_LETTER_LOST_QUEUE_AT))

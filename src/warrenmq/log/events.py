@@ -37,6 +37,7 @@ from warrenmq.log.layout import (
     EVENT_TURN,
     EVENT_TURN_FIXED,
 )
+from warrenmq.log.unconfirmed import Unconfirmed
 
 MOST_BYTES: Final = 8 << 20  # of a disk that takes nothing; what comes then is counted
 
@@ -52,6 +53,7 @@ class Named:
         self.number: Final = number
         self.text: Final = text  # JSON
         self.segment: i64 = 0  # in which it was last named
+        self.unconfirmed: Unconfirmed | None = None  # of a channel whose publishes are confirmed
 
 
 NOBODY: Final = Named(0, b"")
@@ -222,8 +224,18 @@ class Events:
         self.out.truncate(0)
         return data
 
+    def end_publishes_of(self, who: Named) -> None:
+        """A run of this publisher is over."""
+        if self._publisher is who:
+            self._told = True
+            self._end_publishes()
+            self._publisher = NOBODY
+
     def _end_publishes(self) -> None:
         if self._room(self._publisher):
+            if self._number and self._publisher.unconfirmed is not None:
+                count = self._next_published - self._published
+                self._publisher.unconfirmed.add(self._number, self._published, count)
             out = self.out
             out.append(EVENT_PUBLISHED)
             write_i32_le(out, EVENT_PUBLISHED_FIXED - EVENT_HEAD)

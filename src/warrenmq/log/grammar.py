@@ -293,6 +293,13 @@ EVENTS: Final[list[RecordSpec]] = [
         "when that is 0, for the vhost's queues that have none of their own: 1 in so many messages",
         since=3,
     ),
+    RecordSpec(
+        "confirmed",
+        layout.EVENT_CONFIRMED,
+        "length:i32 who:i32 address:i64 count:i32 number:i64",
+        "so many messages, from this one on, were confirmed to this channel, the first as its publish number",
+        since=3,
+    ),
 ]
 
 LEDGER_BLOCK: Final = RecordSpec(

@@ -21,6 +21,7 @@ from warrenmq.log.layout import (
     EVENT_LEFT_FIXED,
     EVENT_UNLOGGED,
     EVENT_UNLOGGED_FIXED,
+    WITHOUT_RECORD,
 )
 
 
@@ -128,11 +129,20 @@ class Unlogged:
             self._end_left()
             self._left = 0
 
+    def end_messages_of(self, who: Named) -> None:
+        """A run of this publisher is over."""
+        if self._messages and self._who is who:
+            self._end_messages()
+            self._messages = 0
+
     def _end_messages(self) -> None:
         events = self._events
         if not events.room_for(self._who, NOBODY):
             events.left_out(self._messages)
             return
+        unconfirmed = self._who.unconfirmed
+        if self._first_number and unconfirmed is not None:
+            unconfirmed.add(self._first_number, WITHOUT_RECORD | self._first, self._messages)
         name = self._exchange.encode("utf-8", "surrogateescape")
         out = events.out
         out.append(EVENT_UNLOGGED)

@@ -271,6 +271,8 @@ class Delays(Kept):
         note = encode(bits, seq, broker.turn.now, 0, self._publisher_name, b"", self._sender_name)
         key = schedule.store(message, note, 0, due, body)
         schedule.index.add(due, key)
+        if schedule.durable:
+            broker.log.events.published(sender.named, key, seq)
         self._entered(schedule, message, due, key, False)
         if not mandatory or self._counts_as_routed(exchange, message):
             return KEPT
@@ -311,6 +313,8 @@ class Delays(Kept):
             schedule.release(replaced[1], CANCELLED)
             self.cancelled += 1
         key = schedule.keep(message, note, request.due, body)
+        if sender is not None and schedule.durable:
+            broker.log.events.published(sender.named, key, seq)
         self._entered(schedule, message, request.due, key, replaced is not None)
 
     def _entered(self, schedule: Schedule, message: Message, due: i64, key: i64, replaces: bool) -> None:

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Final, final
 from librt.strings import BytesWriter, write_i16_be, write_i32_be, write_i64_be
 from mypy_extensions import i16, i32, i64
 
+from warrenmq.log.confirmed import Confirmed
+from warrenmq.log.events import NOBODY, Named
 from warrenmq.wire.constants import FRAME_END, FRAME_METHOD, ID_BASIC_ACK, ID_BASIC_NACK, SIZE_BASIC_ACK
 
 if TYPE_CHECKING:
@@ -43,7 +45,9 @@ class Confirms:
     """The confirms of one channel. Numbers here are its ``publish_seqno``; ``offset`` turns them into the tags that the
     client counts."""
 
-    def __init__(self) -> None:
+    def __init__(self, journal: Confirmed) -> None:
+        self._journal: Final = journal
+        self._who: Named = NOBODY  # whose they are, as the journal knows it
         self.offset: i64 = 0  # publish_seqno when confirm.select came
         self.waiting: list[Waiting] = []
         self.acked: i64 = 0  # told so
@@ -52,6 +56,17 @@ class Confirms:
         self._run_last: i64 = 0
         self._acked: list[int] = []  # the others: none without a run
         self._nacked: list[int] = []
+
+    def select(self, who: Named, last: i64) -> None:
+        """Each publish behind this one is confirmed."""
+        self.offset = last
+        self._who = who
+        self._journal.select(who, last)
+
+    def end(self) -> None:
+        """Nobody is told anything any more."""
+        self.waiting = []
+        self._who.unconfirmed = None
 
     def owed(self) -> bool:
         """Is there something to flush?"""
@@ -120,6 +135,7 @@ class Confirms:
             if last == 0:
                 return
             self.acked += last - first + 1
+            self._journal.acked(self._who, first, last)
             if not self.waiting or self.waiting[0].first > last:
                 self._write(w, channel, ID_BASIC_ACK, last - offset, last > first)
                 return
@@ -136,10 +152,27 @@ class Confirms:
         self.nacked += len(nacked)
         self._acked = []
         self._nacked = []
+        self._tell_journal(acked, nacked)
         cutoff: i64 = self.waiting[0].first if self.waiting else NO_NUMBER
         self._write_set(w, channel, ID_BASIC_ACK, acked, min(cutoff, nacked[0]) if nacked else cutoff)
         # the acks of this flush have gone out by now, so nothing below a nack is open but what waits
         self._write_set(w, channel, ID_BASIC_NACK, nacked, min(cutoff, acked[0]) if acked else cutoff)
+
+    def _tell_journal(self, acked: list[int], nacked: list[int]) -> None:
+        first: i64 = 0
+        last: i64 = 0
+        for number in acked:
+            if first and number == last + 1:
+                last = number
+                continue
+            if first:
+                self._journal.acked(self._who, first, last)
+            first = number
+            last = number
+        if first:
+            self._journal.acked(self._who, first, last)
+        for number in nacked:
+            self._journal.nacked(self._who, number)
 
     def _write_set(self, w: BytesWriter, channel: i64, method: i64, numbers: list[int], cutoff: i64) -> None:
         below: i64 = 0

@@ -70,7 +70,10 @@ def deliver(
     if telling:
         publishing.services.log.unlogged.published()
     if message.address:
-        publishing.services.log.events.published(publishing.sender.named, message.address, number)
+        told = number
+        if publishing.vhost.hushed > 0 and not _any_tells(queues, message):
+            told = 0  # nothing is told of it: nor is that it was confirmed
+        publishing.services.log.events.published(publishing.sender.named, message.address, told)
     if routed is not None and routed.scheduled:
         if queues:
             message = twin(message)
@@ -88,6 +91,14 @@ def deliver(
     if number or outcome >= NO_ROUTE:  # else nobody is to be told anything
         tell(publishing, exchange, message, queues, outcome, mandatory, number, too_few)
     return outcome
+
+
+def _any_tells(queues: list[Queue], message: Message) -> bool:
+    """Is anything told of it by those for which the log has it?"""
+    for queue in queues:
+        if queue.journal > OFF and queue.logs(message):
+            return True
+    return False
 
 
 def keep(

@@ -101,7 +101,7 @@ class Publishing:
         self.sender: Final = sender
         self.memo: Final = memo
         self.teller: Teller = teller
-        self.confirms: Final = Confirms()
+        self.confirms: Final = Confirms(broker.services.log.confirmed)
         self.mandatory: Mandatory = Mandatory()
         self.numbered: bool = False  # does every publish get a sequence number?
         self.last_number: i64 = 0
@@ -118,7 +118,7 @@ class Publishing:
         if not self.over:
             self.over = True
             self._add_up()
-        self.confirms.waiting = []
+        self.confirms.end()
         self.mandatory = Mandatory()
         self.teller = NOBODY
 
@@ -151,7 +151,7 @@ class Publishing:
         """confirm.select: from the next publish on each is confirmed."""
         if not self.sender.confirms:
             self.sender.confirms = True
-            self.confirms.offset = self.last_number
+            self.confirms.select(self.sender.named, self.last_number)
             self.numbered = True
 
     def hold_back(self) -> None:

@@ -60,6 +60,7 @@ class Realm:
         self.journal: i64 = OUTCOMES  # how much the journal tells of what has no level of its own
         self.journal_sample: i64 = 1  # of 1 in so many transient messages, where it tells of them
         self.telling: i64 = 0  # queues here of which all is told
+        self.hushed: i64 = 0  # and of which nothing is
 
     def remove_queue(self, queue: Queue) -> i64:
         """Take a queue away, with its bindings. Returns how many messages waited in it."""
@@ -176,6 +177,7 @@ class Queue(Destination, Delivering, Promised):
         self.journal: i64 = OUTCOMES  # how much the journal tells of it
         self.journal_sample: i64 = 1
         self.tells_all: bool = False  # also of what only memory has?
+        self._hushed: bool = False  # is nothing told of it?
         self.broker.deadlines.changed(-1, self.settings.ack_deadline, False)
         self.bindings_in: Final[dict[object, Binding]] = {}
         sac = arguments.get("x-single-active-consumer")
@@ -246,11 +248,17 @@ class Queue(Destination, Delivering, Promised):
         self.journal = level
         self.journal_sample = sample
         self._tell_all(level >= ALL)
+        self._hush(level == OFF)
 
     def _tell_all(self, wanted: bool) -> None:
         if wanted != self.tells_all:
             self.tells_all = wanted
             self.vhost.telling += 1 if wanted else -1
+
+    def _hush(self, wanted: bool) -> None:
+        if wanted != self._hushed:
+            self._hushed = wanted
+            self.vhost.hushed += 1 if wanted else -1
 
     def tells(self, message: Message) -> bool:
         """Is all that happens here told of a message that only memory has?"""
@@ -531,6 +539,7 @@ class Queue(Destination, Delivering, Promised):
         if self._has_level:
             self.broker.log.levels.queue_gone(self.named(), self.vhost.name)
         self._tell_all(False)
+        self._hush(False)
         self.gone = True
 
     def let_go(self) -> None:
