@@ -1,13 +1,13 @@
-"""A mutation tester for the publish path, confirms and acks: which wrong programs do the pure tests take for right?
+"""A mutation tester for the publish path, confirms and acks: which wrong programs do the tests of rules take for right?
 
     scripts/mutants.py [--sample N] [--seconds N] [--tests PATH ...] [part of a title ...]
 
 A mutant is one function with one thing changed: a comparison, an operator, a constant, a condition turned round, a
-statement left out. All pure tests run once, to know which of them come through which statement; what is known of a file
-of tests is kept for the next run until it or the sources change. Then each mutant is a fork in which the function has
-the wrong code, as planted faults have, and the tests that come through the statement run until one fails: those first
-that have killed most for their time, up to ``--seconds`` of the CPU. One test may take many times what it took, so that
-a loop without an end is a death too, and a busy machine kills nobody.
+statement left out. All pure tests, and those of slices, run once, to know which of them come through which statement;
+what is known of a file of tests is kept for the next run until it or the sources change. Then each mutant is a fork in
+which the function has the wrong code, as planted faults have, and the tests that come through the statement run until
+one fails: those first that have killed most for their time, up to ``--seconds`` of the CPU. One test may take many
+times what it took, so that a loop without an end is a death too, and a busy machine kills nobody.
 
 Who survives is printed, apart from those that no test comes to. ``mutants.allow`` beside this file has those that may
 live, with the reason; one in it that is killed, or that there is no more, is as wrong as a survivor that is not in it.
@@ -51,9 +51,10 @@ MODULES = [
 FOLDERS = "access broker delay docs exchange faults fuzz journal limits policy rules testing".split()
 TESTS = [f"tests/{name}" for name in FOLDERS]
 LEFT_OUT = [part for name in ("cacheprovider", "xdist", "timeout", "schemathesis") for part in ("-p", f"no:{name}")]
-OPTIONS = ["-q", "-m", "pure and not soak", "--tb", "native", *LEFT_OUT]
+OPTIONS = ["-q", "-m", "(pure or slices) and not soak", "--tb", "native", *LEFT_OUT]
 PROBE = "__comes_through__"
 NOTICED = 1
+EXPLAINED = 0.25  # of the seconds, for those that are said to live
 SWAPPED: dict[type[ast.AST], type[ast.AST]] = {
     ast.Lt: ast.LtE,
     ast.LtE: ast.Lt,
@@ -311,10 +312,15 @@ class Hunt:
         gc.collect()
         gc.freeze()  # else every fork's first collection copies all there is
         ended: Counter[str] = Counter()
+        by_module: dict[str, Counter[str]] = {}
         for at, mutant in enumerate(chosen, 1):
-            ended[self.judge(mutant, mutant.title in reasons)] += 1
+            how = self.judge(mutant, mutant.title in reasons)
+            ended[how] += 1
+            by_module.setdefault(mutant.place.module, Counter())[how] += 1
             if at % 50 == 0:
                 print(f"... {at} of {len(chosen)}: {told(ended)}", flush=True)
+        for module, counted in by_module.items():
+            print(f"{module}: {counted.total()} mutants: {told(counted)}")
         print(f"{len(chosen)} of {len(every)} mutants: {told(ended)}")
         return True
 
@@ -323,7 +329,7 @@ class Hunt:
         print(text, flush=True)
 
     def judge(self, mutant: Mutant, explained: bool) -> str:
-        tests, of = self.tests(mutant)
+        tests, of = self.tests(mutant, self.asked.seconds * (EXPLAINED if explained else 1.0))
         if not of:
             if not explained:
                 self.complain(f"no test comes to {mutant}")
@@ -377,10 +383,9 @@ class Hunt:
             for place in test.places:
                 self.passing.setdefault(place, []).append(at)
 
-    def tests(self, mutant: Mutant) -> tuple[list[int], int]:
-        """Those to run, in this order, and how many there are."""
+    def tests(self, mutant: Mutant, left: float) -> tuple[list[int], int]:
+        """Those to run in so many seconds, in this order, and how many there are."""
         passing = self.passing.get(mutant.place, [])
-        left = self.asked.seconds
         chosen = []
         for at in sorted(passing, key=lambda at: (self.took[at] + 0.01) / (self.kills[at] + 0.1)):
             if self.took[at] <= left:

@@ -14,7 +14,7 @@ from warrenmq.broker.publish.stages import STAGES
 from warrenmq.testing.core import Core
 from warrenmq.testing.core_client import CoreClient
 from warrenmq.wire.content import Properties
-from warrenmq.wire.fields import Field
+from warrenmq.wire.fields import from_python
 
 # In order: the fault, what it does to the publish, and the words by which its refusal is known.
 pytestmark = pytest.mark.pure
@@ -64,7 +64,7 @@ def publish(client: CoreClient, *faults: dict[str, object]) -> str:
     properties = Properties()
     for name in PROPERTIES:
         setattr(properties, name, wanted.get(name))
-    properties.headers = {name: Field("S", str(wanted[name])) for name in HEADERS if name in wanted}
+    properties.headers = from_python({name: wanted[name] for name in HEADERS if name in wanted})
     client.take()
     body = wanted["body"]
     assert isinstance(body, bytes)
@@ -122,16 +122,20 @@ def test_a_user_id_is_ones_own_unless_one_may_be_anybody(core: Core, eve: CoreCl
     assert publish(ann, {"user_id": "ann"}) == "" and publish(ann, {"user_id": "adam"}) == ""
 
 
-def test_a_topic_permission_is_of_topic_exchanges_alone(eve: CoreClient) -> None:
+def test_a_topic_permission_is_of_topic_exchanges_alone(core: Core, eve: CoreClient) -> None:
+    core.broker.registry.access.set_topic_permissions("eve", "/", "amq.direct", "^(?!secret).*", ".*")
     assert publish(eve, {"exchange": "amq.direct", "routing_key": "secret"}) == ""
 
 
 @pytest.mark.parametrize("stage", ["user-id", "expiration", "delivery mode"])
-def test_a_message_with_a_delay_passes_the_other_stages_too(core: Core, eve: CoreClient, stage: str) -> None:
+@pytest.mark.parametrize("delay", ["1000", 1000], ids=["as a string", "as a number"])
+def test_a_message_with_a_delay_passes_the_other_stages_too(
+    core: Core, eve: CoreClient, stage: str, delay: object
+) -> None:
     arguments = {"x-delayed-type": "fanout"}
     core.client().call("exchange.declare", exchange="later", type="x-delayed-message", arguments=arguments)
     _, wanted, words = next(each for each in FAULTS if each[0] == stage)
-    assert words in publish(eve, wanted, {"exchange": "later", "x-delay": "1000"})
+    assert words in publish(eve, wanted, {"exchange": "later", "x-delay": delay})
 
 
 def test_every_stage_that_refuses_has_its_fault_here() -> None:
@@ -167,7 +171,7 @@ def test_a_message_takes_the_stages_in_the_order_of_the_list(tmp_path: Path) -> 
             met.append(name)
 
     properties = Properties(message_id="4711")
-    properties.headers = {"CC": Field("A", [Field("S", "nobody")]), "x-receipt": Field("S", "q")}
+    properties.headers = from_python({"CC": ["nobody"], "x-receipt": "q"})
     sys.setprofile(note)
     try:
         client.publish("amq.topic", "q", b"x", properties, mandatory=True)

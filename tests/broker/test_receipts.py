@@ -250,6 +250,18 @@ def test_a_receipt_that_cannot_be_had_is_refused_and_nothing_is_published(
     assert core.ready("q") == 0
 
 
+@pytest.mark.parametrize("header", ["x-receipt", "x-confirm-min-queues"])
+def test_a_long_value_that_is_refused_is_shown_in_part(client: CoreClient, header: str) -> None:
+    client.publish("", "q", b"x", headers=from_python({header: "x" * 300}))
+    assert f"invalid {header} '{'x' * 80}': expected" in client.closing()
+
+
+@pytest.mark.parametrize(("least", "said"), [("9" * 11, "nack 1+"), ("9" * 12, "channel.close 406")])
+def test_a_number_of_queues_may_be_a_string_of_up_to_eleven_digits(client: CoreClient, least: str, said: str) -> None:
+    client.publish("", "q", b"x", headers=from_python({"x-confirm-min-queues": least}))
+    assert client.story() == [said]
+
+
 def test_a_named_queue_needs_the_right_to_publish_there(core: Core, client: CoreClient) -> None:
     access = core.broker.registry.access
     access.add_user("eve", "eve", [])

@@ -13,6 +13,8 @@ from warrenmq.broker.services.turn import SLICE
 from warrenmq.testing.core import Core
 from warrenmq.testing.core_client import CoreClient
 
+pytestmark = pytest.mark.slices
+
 A_TURN = SLICE // PUBLISH  # publishes
 MANY = 2 * A_TURN + 100
 

@@ -10,6 +10,8 @@ from warrenmq.broker.services.turn import SLICE
 from warrenmq.testing.core import Core
 from warrenmq.testing.core_client import CoreClient
 
+pytestmark = pytest.mark.slices
+
 MANY = SLICE + 2000
 
 

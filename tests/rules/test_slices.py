@@ -18,6 +18,8 @@ from warrenmq.testing.core_client import CoreClient
 from warrenmq.wire.content import Properties, content_frames, encode_header
 from warrenmq.wire.methods import method_frame
 
+pytestmark = pytest.mark.slices
+
 MANY = 3 * EXPIRIES + 500
 HELD = SLICE + 100
 
