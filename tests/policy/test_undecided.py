@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from tests.limits.gate import advance
-from tests.policy.test_in_force import finish, policy
+from tests.policy.test_policy_changes import finish, policy
 from warrenmq.broker.access.patterns import BUDGET, TIME_LIMIT
-from warrenmq.broker.definitions import in_force
+from warrenmq.broker.definitions import policy_changes
 from warrenmq.testing.core import Core
 from warrenmq.testing.core_client import CoreClient
 
@@ -20,7 +20,7 @@ SLOW = "(a+)+$"  # explodes where a long row of a's ends with something else
 def given_up(core: Core) -> CoreClient:
     """A client of a broker whose policies have no patience left."""
     client = core.client()
-    finish(core, in_force.set_policy(core.broker, policy("p", SLOW, 0, "all", alternate_exchange="e"), False))
+    finish(core, policy_changes.set_policy(core.broker, policy("p", SLOW, 0, "all", alternate_exchange="e"), False))
     for number in range(AT_ONCE):
         client.call("queue.declare", queue="a" * 240 + f"!{number}", auto_delete=True)
     assert "pattern_given_up" in [name for name, _ in core.notes.seen]
@@ -46,13 +46,13 @@ def test_what_was_declared_meanwhile_gets_its_policy_when_the_pattern_is_back(co
 
 def test_what_existed_when_a_policy_was_set_gets_it_when_the_pattern_is_back(core: Core) -> None:
     client = given_up(core)
-    finish(core, in_force.delete_policy(core.broker, "/", "p", False))
+    finish(core, policy_changes.delete_policy(core.broker, "/", "p", False))
     client.call("queue.declare", queue="aaaa")
     client.call("exchange.declare", exchange="aaa", type="direct")
     client.call("queue.declare", queue="a" * 240 + "!")
     client.call("queue.declare", queue="b")
-    finish(core, in_force.set_policy(core.broker, policy("p", SLOW, 0, "all", max_length=5), False))
-    finish(core, in_force.set_policy(core.broker, policy("q", SLOW, 0, "all", max_length=5), False))
+    finish(core, policy_changes.set_policy(core.broker, policy("p", SLOW, 0, "all", max_length=5), False))
+    finish(core, policy_changes.set_policy(core.broker, policy("q", SLOW, 0, "all", max_length=5), False))
     advance(core, 120_000)
     assert policies(core) == ["p", "p"]
     assert core.broker.vhosts["/"].queues["b"].policy is None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from warrenmq.broker.access.access import ALL_VHOST_LIMITS
-from warrenmq.broker.definitions import in_force, parameters
+from warrenmq.broker.definitions import parameters, policy_changes
 from warrenmq.broker.definitions.importing import set_vhost_limits
 from warrenmq.broker.policy.policy import parse_policy
 from warrenmq.http.endpoint import POLICYMAKER, POLICYMAKER_VHOST, Call, Endpoint, NoContent, put
@@ -44,7 +44,7 @@ async def put_parameter(call: Call) -> object:
         if not isinstance(value, dict):
             raise bad_request("value should be an object")
         policy = parse_policy(vhost.name, name, value, True)
-        await call.bridge.change_in_steps("policy", lambda: in_force.set_policy(broker, policy, True))
+        await call.bridge.change_in_steps("policy", lambda: policy_changes.set_policy(broker, policy, True))
     elif component == parameters.VHOST_LIMITS:
         if not isinstance(value, dict) or not all(
             key in ALL_VHOST_LIMITS and isinstance(limit, int) and not isinstance(limit, bool)
@@ -71,7 +71,7 @@ async def delete_parameter(call: Call) -> NoContent:
     if component == parameters.OPERATOR_POLICY:
         _administrators_only(call)
 
-        await call.bridge.change_in_steps("policy", lambda: in_force.delete_policy(broker, vhost, name, True))
+        await call.bridge.change_in_steps("policy", lambda: policy_changes.delete_policy(broker, vhost, name, True))
     elif component == parameters.VHOST_LIMITS:
         await call.bridge.change(lambda: set_vhost_limits(broker, vhost, {}))
     else:

@@ -7,7 +7,7 @@ from html import escape
 from typing import Any
 
 from warrenmq.broker.access.access import Refused
-from warrenmq.broker.definitions import in_force
+from warrenmq.broker.definitions import policy_changes
 from warrenmq.broker.policy.policy import Policy, parse_policy
 from warrenmq.http.endpoint import (
     ADMINISTRATOR,
@@ -60,14 +60,14 @@ def _handlers(operator: bool) -> dict[str, Handler]:
         broker = call.bridge.broker
         existed = broker.registry.policies.get(vhost.name, policy.name, operator) is not None
 
-        await call.bridge.change_in_steps("policy", lambda: in_force.set_policy(broker, policy, operator))
+        await call.bridge.change_in_steps("policy", lambda: policy_changes.set_policy(broker, policy, operator))
         return put(existed)
 
     async def delete(call: Call) -> NoContent:
         policy = existing(call)
         broker = call.bridge.broker
         await call.bridge.change_in_steps(
-            "policy", lambda: in_force.delete_policy(broker, policy.vhost, policy.name, operator)
+            "policy", lambda: policy_changes.delete_policy(broker, policy.vhost, policy.name, operator)
         )
         return NoContent()
 

@@ -20,7 +20,7 @@ from pathlib import Path
 from types import TracebackType
 
 from warrenmq.broker.broker import Broker
-from warrenmq.broker.definitions.in_force import set_policy
+from warrenmq.broker.definitions.policy_changes import set_policy
 from warrenmq.broker.ledger import at_a_glance
 from warrenmq.broker.log_listener import LogListener
 from warrenmq.broker.policy.policy import parse_policy

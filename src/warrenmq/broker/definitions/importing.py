@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from warrenmq.broker.access.access import integers
-from warrenmq.broker.definitions import in_force, parameters
+from warrenmq.broker.definitions import parameters, policy_changes
 from warrenmq.broker.definitions.definitions import Existing, InvalidDefinitions
 from warrenmq.broker.definitions.plan import (
     Plan,
@@ -127,7 +127,7 @@ def _policies(broker: Core, plan: Plan) -> Iterator[None]:
         if vhost is None:
             broker.registry.policies.vhost_deleted(name)
             continue
-        for _ in in_force.everything(broker, vhost):
+        for _ in policy_changes.everything(broker, vhost):
             yield
 
 

@@ -2,7 +2,7 @@
 
 Duty: keeping them, and the effective definition of a queue or exchange: the policy that wins, merged with the operator
 policy that does. Not here: what a policy is (``policy.py``), finding the winner among hundreds (``policy_index.py``),
-putting a change into force on what exists (``in_force.py``).
+putting a change into force on what exists (``policy_changes.py``).
 """
 
 from __future__ import annotations

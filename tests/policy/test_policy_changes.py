@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from warrenmq.broker.access.access import NoStore
-from warrenmq.broker.definitions import in_force
-from warrenmq.broker.definitions.in_force import PASSED_OVER
+from warrenmq.broker.definitions import policy_changes
+from warrenmq.broker.definitions.policy_changes import PASSED_OVER
 from warrenmq.broker.policy.policies import Policies
 from warrenmq.broker.policy.policy import Policy, parse_policy
 from warrenmq.server.app import STEPS
@@ -51,7 +51,7 @@ def finish(core: Core, steps: Iterator[None]) -> int:
 
 
 def test_a_step_touches_one_queue_or_passes_over_a_few(core: Core) -> None:
-    steps = in_force.set_policy(core.broker, policy("p", "^odd-"), False)
+    steps = policy_changes.set_policy(core.broker, policy("p", "^odd-"), False)
     before, taken = 0, 0
     for _ in steps:
         taken += 1
@@ -66,12 +66,14 @@ def test_a_step_touches_one_queue_or_passes_over_a_few(core: Core) -> None:
 
 
 def test_what_a_policy_does_not_concern_is_passed_over(core: Core) -> None:
-    assert finish(core, in_force.set_policy(core.broker, policy("p", "^nothing"), False)) <= QUEUES / PASSED_OVER + 2
+    assert (
+        finish(core, policy_changes.set_policy(core.broker, policy("p", "^nothing"), False)) <= QUEUES / PASSED_OVER + 2
+    )
 
 
 def test_what_is_declared_meanwhile_has_the_policy_and_what_is_deleted_is_left_alone(core: Core) -> None:
     client = core.client()
-    steps = in_force.set_policy(core.broker, policy("p", "^odd-", max_length=1), False)
+    steps = policy_changes.set_policy(core.broker, policy("p", "^odd-", max_length=1), False)
     next(steps)
     client.call("queue.declare", queue="odd-new")
     assert in_use(core)["odd-new"] == "p"
@@ -82,10 +84,10 @@ def test_what_is_declared_meanwhile_has_the_policy_and_what_is_deleted_is_left_a
 
 
 def test_two_changes_at_once_end_as_one_after_the_other(core: Core) -> None:
-    first = in_force.set_policy(core.broker, policy("p", "^odd-"), False)
+    first = policy_changes.set_policy(core.broker, policy("p", "^odd-"), False)
     next(first)
-    second = in_force.set_policy(core.broker, policy("p", "^even-"), False)
-    third = in_force.set_policy(core.broker, policy("high", "-1", priority=5), False)
+    second = policy_changes.set_policy(core.broker, policy("p", "^even-"), False)
+    third = policy_changes.set_policy(core.broker, policy("high", "-1", priority=5), False)
     for steps in (second, first, third):
         for _ in range(7):
             next(steps)
@@ -95,27 +97,27 @@ def test_two_changes_at_once_end_as_one_after_the_other(core: Core) -> None:
     core.restart()
     assert {name: core.broker.registry.policies.effective("/", "queue", name)[0] for name in found} == found
     assert found["even-10"] == "high" and found["even-20"] == "p" and found["odd-3"] is None
-    deleting = in_force.delete_policy(core.broker, "/", "high", False)
+    deleting = policy_changes.delete_policy(core.broker, "/", "high", False)
     finish(core, deleting)
 
 
 def test_deleting_a_policy_brings_the_next_one_back(core: Core) -> None:
-    finish(core, in_force.set_policy(core.broker, policy("low", "^odd-"), False))
-    finish(core, in_force.set_policy(core.broker, policy("high", "^odd-1", priority=1), False))
+    finish(core, policy_changes.set_policy(core.broker, policy("low", "^odd-"), False))
+    finish(core, policy_changes.set_policy(core.broker, policy("high", "^odd-1", priority=1), False))
     assert in_use(core)["odd-11"] == "high"
-    finish(core, in_force.delete_policy(core.broker, "/", "high", False))
+    finish(core, policy_changes.delete_policy(core.broker, "/", "high", False))
     assert in_use(core)["odd-11"] == "low"
 
 
 def test_a_policy_does_not_restart_the_expiry_of_queues_it_does_not_touch(core: Core) -> None:
     client: CoreClient = core.client()
     client.call("queue.declare", queue="mine", arguments={"x-expires": 1000})
-    finish(core, in_force.set_policy(core.broker, policy("same", "^mine$", max_length=5), False))
+    finish(core, policy_changes.set_policy(core.broker, policy("same", "^mine$", max_length=5), False))
     core.advance(900)
-    finish(core, in_force.set_policy(core.broker, policy("other", "^odd-"), False))
-    finish(core, in_force.set_policy(core.broker, policy("low", "^mine$", priority=-1), False))
-    finish(core, in_force.set_policy(core.broker, policy("same", "^mine$", max_length=5), False))
-    finish(core, in_force.delete_policy(core.broker, "/", "low", False))
+    finish(core, policy_changes.set_policy(core.broker, policy("other", "^odd-"), False))
+    finish(core, policy_changes.set_policy(core.broker, policy("low", "^mine$", priority=-1), False))
+    finish(core, policy_changes.set_policy(core.broker, policy("same", "^mine$", max_length=5), False))
+    finish(core, policy_changes.delete_policy(core.broker, "/", "low", False))
     core.advance(99)
     assert "mine" in core.broker.vhosts["/"].queues
     core.advance(1)
