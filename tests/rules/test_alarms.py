@@ -8,7 +8,7 @@ import pytest
 
 from tests.limits.gate import advance
 from tests.support.rawclient import publish
-from warrenmq.broker.connection.crowds import CONNECTIONS
+from warrenmq.broker.connection.jobs import CONNECTIONS
 from warrenmq.broker.durability.flow import AT_FIRST, CREDIT, LEAST, Allowance
 from warrenmq.broker.services.alarms import Alarms
 from warrenmq.testing.core import Core, HeldRunner

@@ -10,7 +10,7 @@ import pytest
 
 from tests.limits.gate import advance
 from warrenmq.broker.channel.settling import READ
-from warrenmq.broker.connection.crowds import QUEUES
+from warrenmq.broker.connection.jobs import QUEUES
 from warrenmq.broker.queue.paging import WINDOW
 from warrenmq.broker.services.turn import EXPIRIES, SLICE
 from warrenmq.testing.core import Core

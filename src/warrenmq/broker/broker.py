@@ -17,7 +17,7 @@ from warrenmq.broker.connection.ack_deadline import AckDeadlines
 from warrenmq.broker.connection.ack_timeout import AckTimeout
 from warrenmq.broker.connection.connection import Connection
 from warrenmq.broker.connection.connections import Connections
-from warrenmq.broker.connection.crowds import Unblock
+from warrenmq.broker.connection.jobs import Unblock
 from warrenmq.broker.core import Core
 from warrenmq.broker.queue.queue import Entry, Queue
 from warrenmq.broker.queue.surroundings import Surroundings

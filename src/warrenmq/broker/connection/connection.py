@@ -14,9 +14,9 @@ from warrenmq.broker.channel.channel import Channel
 from warrenmq.broker.channel.sink import Sink
 from warrenmq.broker.channel.states import CHANNEL_CLOSED, CHANNEL_CLOSING, CHANNEL_OPEN, CLOSING, GONE, HEADER, RUNNING
 from warrenmq.broker.connection import reports
-from warrenmq.broker.connection.crowds import RemoveQueues
 from warrenmq.broker.connection.dialogue import Dialogue
 from warrenmq.broker.connection.frame_loop import consume
+from warrenmq.broker.connection.jobs import RemoveQueues
 from warrenmq.broker.connection.liveness import Deadline, Heartbeat
 from warrenmq.broker.services.pacing import LITTLE, OCTETS
 from warrenmq.wire.methods import method_frame

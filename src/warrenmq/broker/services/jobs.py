@@ -2,7 +2,8 @@
 
 Duty: whose turn it is, which client's input waits for a job, and the log held for one. What is done is each job's own
 affair: settling very many messages (``settling.py``), committing (``committing.py``), dropping heads
-(``queue/limits.py``), whatever goes in crowds (``crowds.py``). All of it is done before a broker stops.
+(``queue/limits.py``), a connection's many queues, many connections (``connection/jobs.py``). All of it is done before a
+broker stops.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Very many queues that go with their connection, and connections that are heard again: some a turn.
+"""Jobs of connections: very many queues that go with one of them, and very many of them heard again, some a turn.
 
-Duty: how many a turn takes. Who waits for the end is the caller's affair; ``jobs.py`` runs them.
+Duty: how many a turn takes. Who waits for the end is the caller's affair; ``services/jobs.py`` runs them.
 """
 
 from __future__ import annotations
