@@ -124,9 +124,9 @@ def test_what_a_queue_held_in_memory_is_let_go_in_slices(core: Core, how: str, r
 
 def test_a_slice_is_let_go_a_turn_and_what_is_short_at_once(core: Core) -> None:
     long: list[Entry | None] = [None] * 40_000
-    core.broker.services.leftovers.add([None] * 10_000)
+    core.broker.services.freeing.add([None] * 10_000)
     assert slices(core) == 0
-    core.broker.services.leftovers.add(long)
+    core.broker.services.freeing.add(long)
     for left in (40_000 - 16_384, 40_000 - 2 * 16_384):
         core.broker.services.io_timers.run_next(core.broker.services.io_timers.next_due())
         assert len(long) == left

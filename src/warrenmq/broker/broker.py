@@ -119,4 +119,4 @@ class Broker(Core):
         for vhost in self.vhosts.values():
             for queue in vhost.queues.values():
                 queue.let_go()
-        self.services.leftovers.let_go()
+        self.services.freeing.let_go()

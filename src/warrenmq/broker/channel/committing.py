@@ -180,10 +180,10 @@ class Commit(Unsettled):
         else:  # the channel is gone
             entries = [entry for ack in self._acks for entry in ack.taken.entries]
             self._channel.services.jobs.add(self._channel.outstanding.giving_back(entries, None))
-            self._channel.services.leftovers.add(self._acks)
+            self._channel.services.freeing.add(self._acks)
         self._channel.publishing.tally.not_committed += len(self._publishes)
         forget(self._publishes)
-        self._channel.services.leftovers.add(self._publishes)
+        self._channel.services.freeing.add(self._publishes)
         self._acks = []
         self._publishes = []
 

@@ -109,13 +109,13 @@ class Transaction:
         publishes = self.take_publishes()
         self._publishing.tally.rolled_back += len(publishes)
         forget(publishes)
-        self._publishing.broker.services.leftovers.add(publishes)
+        self._publishing.broker.services.freeing.add(publishes)
         self.put_back(self.take_acks())
 
     def put_back(self, acks: list[BufferedAck]) -> None:
         """Nobody else needs the list any more."""
         if acks:
-            leftovers = self._publishing.broker.services.leftovers
+            freeing = self._publishing.broker.services.freeing
             for unneeded in self._unacked.put_back([ack.taken for ack in acks]):
-                leftovers.add(unneeded)
-            leftovers.add(acks)
+                freeing.add(unneeded)
+            freeing.add(acks)

@@ -521,8 +521,8 @@ class Fifo:
         self.read_ahead(0, None)
         broker = self._queue.broker
         broker.windowed -= self.window()
-        broker.leftovers.add(self._items)
-        self._returned.clear(broker.leftovers)
+        broker.freeing.add(self._items)
+        self._returned.clear(broker.freeing)
         self._items = []
         self._head = 0
         self._pages = []

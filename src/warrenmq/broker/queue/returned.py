@@ -16,7 +16,7 @@ from mypy_extensions import i64
 from warrenmq.broker.queue.queue import Entry
 
 if TYPE_CHECKING:
-    from warrenmq.broker.queue.leftovers import Leftovers
+    from warrenmq.broker.queue.freeing import Freeing
 
 CHUNK: Final = 512  # entries at most
 
@@ -156,8 +156,8 @@ class Returned:
         self.count = 0
         self.put_behind(entries[::-1])
 
-    def clear(self, leftovers: Leftovers) -> None:
+    def clear(self, freeing: Freeing) -> None:
         """Nobody needs them any more."""
-        leftovers.add_pieces(self._chunks)
+        freeing.add_pieces(self._chunks)
         self._chunks = []
         self.count = 0

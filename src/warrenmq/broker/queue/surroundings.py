@@ -11,7 +11,7 @@ from typing import Final
 from mypy_extensions import i64
 
 from warrenmq.broker.queue.aside import DamagedMessages
-from warrenmq.broker.queue.leftovers import Leftovers
+from warrenmq.broker.queue.freeing import Freeing
 from warrenmq.broker.services.clock import Clock
 from warrenmq.broker.services.notes import Notes
 from warrenmq.broker.services.randomness import Randomness
@@ -34,5 +34,5 @@ class Surroundings(Services):
     ) -> None:
         super().__init__(log, transient, clock, io_clock, randomness, notes)
         self.damaged: Final = DamagedMessages(log, notes)
-        self.leftovers: Final = Leftovers(self.io_timers, io_clock)
+        self.freeing: Final = Freeing(self.io_timers, io_clock)
         self.windowed: i64 = 0  # entries that queues hold in memory with their content

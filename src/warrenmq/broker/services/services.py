@@ -49,7 +49,7 @@ class Services:
         self.turn: Final = Turn(clock, log)
         self.ids: Final = Ids(log, randomness)
         self.timers: Final = Timers(notes)  # the rules' time: TTL, expiry, delays
-        self.io_timers: Final = Timers(notes)  # the wire's time: heartbeats, handshakes, grace, leftovers
+        self.io_timers: Final = Timers(notes)  # the wire's time: heartbeats, handshakes, grace, freeing
         self.deadlines: Final = Deadlines(self.timers, self.turn)
         self.limits: Final = Limits()
         self.held_deliveries: Final = HeldDeliveries(self.turn)

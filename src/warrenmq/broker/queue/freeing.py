@@ -18,8 +18,8 @@ PAUSE: Final = 1  # ms until the next slice: turns of others come in between
 
 
 @final
-class Leftovers(Timer):
-    """Lists of entries that nobody needs any more."""
+class Freeing(Timer):
+    """The freeing of lists of entries that nobody needs any more."""
 
     def __init__(self, io_timers: Timers, io_clock: Clock) -> None:
         super().__init__()
