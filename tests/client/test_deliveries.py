@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tests.client.test_decoder import content
 from warrenmq.client.decoder import Decoder
-from warrenmq.client.deliveries import Deliveries, Reading
+from warrenmq.client.deliveries import Deliveries, StreamRange
 from warrenmq.client.offsets import stream_offset, stream_offsets
 from warrenmq.wire.content import Properties, content_frames, encode_header, frame
 from warrenmq.wire.fields import Field
@@ -86,7 +86,7 @@ def rows(taken: Deliveries) -> list[tuple[bytes, int | None]]:
 
 def read(octets: bytes, step: int, names: list[str], start: int, end: int, allowed: int) -> tuple[object, ...]:
     decoder = Decoder()
-    reading = Reading(Deliveries(names), start, end)
+    reading = StreamRange(Deliveries(names), start, end)
     reading.allowed = allowed
     decoder.open(1).reading = reading
     for at in range(0, len(octets), step):
@@ -133,7 +133,7 @@ def test_bodies_alone_are_the_same_rows_as_all_columns_and_as_messages(
 def test_a_part_that_nobody_asked_for_is_not_kept() -> None:
     octets = b"".join(delivery(n, b"body", header_of({}, n, 4), "k", 0) for n in range(3))
     decoder = Decoder()
-    reading = Reading(Deliveries(["redelivered"]), 0, 3)
+    reading = StreamRange(Deliveries(["redelivered"]), 0, 3)
     decoder.open(1).reading = reading
     decoder.feed(octets)
     taken = reading.into
@@ -178,7 +178,7 @@ def test_octets_that_make_no_sense_are_refused_whatever_is_asked_for(
 ) -> None:
     decoder = Decoder()
     decoder.frame_max = 4096
-    reading = Reading(Deliveries(names), 0, 9)
+    reading = StreamRange(Deliveries(names), 0, 9)
     decoder.open(1).reading = reading
     good = delivery(1, b"good", header_of({}, 0, 4), "k", 0)
     with pytest.raises(AmqpError) as caught:
@@ -193,7 +193,7 @@ def test_a_frame_of_another_channel_completes_nothing(names: list[str], number: 
     frames = [DELIVER, HEADER, frame(3, 1, b"body")]
     frames[number] = frames[number][:2] + b"\x02" + frames[number][3:]
     decoder = Decoder()
-    reading = Reading(Deliveries(names), 0, 9)
+    reading = StreamRange(Deliveries(names), 0, 9)
     decoder.open(1).reading = reading
     if number == 1:
         with pytest.raises(AmqpError):
@@ -207,7 +207,7 @@ def test_what_else_comes_between_deliveries_stays_in_order() -> None:
     decoder = Decoder()
     inbox = decoder.open(1)
     other = decoder.open(2)
-    inbox.reading = reading = Reading(Deliveries(BARE), 0, 9)
+    inbox.reading = reading = StreamRange(Deliveries(BARE), 0, 9)
     first, second = (delivery(n + 1, b"body", header_of({}, n, 4), "k", 0) for n in range(2))
     behind = content(2, "basic.deliver", b"other", consumer_tag="c", delivery_tag=1)
     cut = len(DELIVER)

@@ -82,7 +82,7 @@ def delivery(number: int, properties: Properties, offset: int | None = None) -> 
 
 
 def test_headers_that_are_alike_and_headers_that_are_not_give_the_same_columns() -> None:
-    from warrenmq.client.deliveries import Reading
+    from warrenmq.client.deliveries import StreamRange
     from warrenmq.spark.columns import Columns
 
     one = Properties(headers={"a": Field("I", 1)}, message_id="m1", timestamp=5)
@@ -90,7 +90,7 @@ def test_headers_that_are_alike_and_headers_that_are_not_give_the_same_columns()
     for group in ([one] * 5, [one, two, one], [one, Properties(), two]):
         messages = [delivery(n, properties, 100 + n) for n, properties in enumerate(group)]
         columns = Columns(schema(), "q")
-        reading = Reading(columns.collected, 100, 200)
+        reading = StreamRange(columns.collected, 100, 200)
         for message in messages:
             reading.put(message.delivery_tag, False, "x", "k", message.header, message.body)
         rows = columns.take().to_pylist()

@@ -13,7 +13,7 @@ from typing import Final, final
 from mypy_extensions import i64
 
 from warrenmq.client.decoder import Inbox
-from warrenmq.client.deliveries import Reading
+from warrenmq.client.deliveries import StreamRange
 from warrenmq.client.encoder import write_publish, write_settlement
 from warrenmq.client.errors import ChannelClosed, ConnectionClosed, Timeout
 from warrenmq.client.line import Line
@@ -427,7 +427,7 @@ class Channel:
         inbox.messages = []
         return messages
 
-    def collect(self, reading: Reading) -> None:
+    def collect(self, reading: StreamRange) -> None:
         """From now on what is delivered goes there, not to ``receive``; ``collected`` waits for it."""
         self._inbox.reading = reading
 

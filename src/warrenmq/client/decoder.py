@@ -14,7 +14,7 @@ from librt.strings import read_i16_be, read_i32_be, read_i64_be
 from mypy_extensions import i64
 
 from warrenmq.client.confirms import Unconfirmed
-from warrenmq.client.deliveries import Reading
+from warrenmq.client.deliveries import StreamRange
 from warrenmq.client.messages import Acked, Cancelled, Event, Message, Nacked, Returned
 from warrenmq.wire.constants import (
     FRAME_BODY,
@@ -47,7 +47,7 @@ class Inbox:
         self.notices: list[Method] = []  # channel.close, channel.flow: to be dealt with by the channel
         self.cancelled: list[str] = []  # consumer tags the broker cancelled
         self.unconfirmed: Final = Unconfirmed()
-        self.reading: Reading | None = None  # takes the deliveries instead of ``messages``
+        self.reading: StreamRange | None = None  # takes the deliveries instead of ``messages``
         # The content being assembled: its method, or the fields of a delivery, then header and body.
         self.method: Method | None = None
         self.delivery_tag: i64 = 0
@@ -132,7 +132,7 @@ class Decoder:
         else:
             self._later = [data[at:]]
 
-    def _read(self, inbox: Inbox, reading: Reading, data: bytes, at: i64, stop: i64, end: i64) -> i64:
+    def _read(self, inbox: Inbox, reading: StreamRange, data: bytes, at: i64, stop: i64, end: i64) -> i64:
         """A delivery of which nothing but the body is wanted, if it lies here whole and in three frames.
 
         ``at`` is where its method frame begins, ``stop`` that frame's last octet. Gives where the delivery ends, or

@@ -1,7 +1,8 @@
 """Deliveries as columns, one behind the other: what somebody asked for, and nothing else.
 
-Duty: take deliveries as they come off the wire (``Reading``) or as messages (``Deliveries.extend``). Bodies and offsets
-are laid out as Arrow wants them (``columns.py`` has the grammar) without a Python object each that outlives the call.
+Duty: take deliveries as they come off the wire (``StreamRange``) or as messages (``Deliveries.extend``). Bodies and
+offsets are laid out as Arrow wants them (``columns.py`` has the grammar) without a Python object each that outlives the
+call.
 Not here: taking properties apart, Arrow itself, and when a batch is full.
 """
 
@@ -71,7 +72,7 @@ class Deliveries:
 
 
 @final
-class Reading:
+class StreamRange:
     """The messages of a stream from one offset up to, not including, another, on their way into columns.
 
     Each once, in order; deliveries outside are passed over. ``at`` is the offset to come, ``end`` when all have.

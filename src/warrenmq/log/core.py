@@ -1,8 +1,8 @@
 """What the parts of the log share: the folder, the open batch, the segments and who holds their records, the runners.
 
-Duty: state that more than one of ``commits``, ``outage``, ``maintenance``, ``scrub`` and ``reading`` needs, and the few
-operations on it. It knows none of them: each is made with the core and with those parts it uses, and the whole is
-``log.Log``, which is a core with its parts. Not here: any decision.
+Duty: state that more than one of ``commits``, ``outage``, ``maintenance``, ``scrub`` and ``message_reader`` needs, and
+the few operations on it. It knows none of them: each is made with the core and with those parts it uses, and the whole
+is ``log.Log``, which is a core with its parts. Not here: any decision.
 """
 
 from __future__ import annotations

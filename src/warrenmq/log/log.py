@@ -2,7 +2,7 @@
 
 Duty: what the broker calls: the turn's operations (``append``, ``hold`` … ``end_turn``), who holds which record, and
 the doors to the rest. What its parts share is ``core``'s; the bytes are ``batch``'s; what is committed when
-``commits``'; a failed disk ``outage``'s; reading by address ``reading``'s; the start ``opening``'s; space
+``commits``'; a failed disk ``outage``'s; reading by address ``message_reader``'s; the start ``opening``'s; space
 ``maintenance``'s.
 
 Invariants:
@@ -27,9 +27,9 @@ from warrenmq.log.format import LogError, StoredMessage
 from warrenmq.log.index import QueueIndex
 from warrenmq.log.layout import ADDRESS, CHUNKED, MESSAGE, RECORD_BITS
 from warrenmq.log.maintenance import Maintenance
+from warrenmq.log.message_reader import MessageReader
 from warrenmq.log.opening import take_over
 from warrenmq.log.outage import Outage
-from warrenmq.log.reading import Reading
 from warrenmq.log.recovery import Progress, Recovered, Recovery
 from warrenmq.log.runner import Runner
 from warrenmq.log.scrub import Scrub, ScrubSlice
@@ -60,7 +60,7 @@ class Log(Core):
         self.maintenance: Final = Maintenance(self, outage, found)
         self.commits: Final = Commits(self, self.tail, outage, self.maintenance)
         self.scrub: Final = Scrub(self, self.maintenance)
-        self.reading: Final = Reading(self, self.commits)
+        self.message_reader: Final = MessageReader(self, self.commits)
         self._found_damaged: list[int] = found.damaged
         self._lock: Final = lock
         self._appended: i64 = 0  # the message that still lacks some of its holders
@@ -342,27 +342,27 @@ class Log(Core):
 
     def read(self, address: i64) -> StoredMessage:
         """The message, from memory while it is not synced, else from disk. RecordDamaged when it does not check."""
-        return self.reading.read(address)
+        return self.message_reader.read(address)
 
     def read_head(self, address: i64) -> StoredMessage:
         """The message without joining a long body."""
-        return self.reading.read_head(address)
+        return self.message_reader.read_head(address)
 
     def read_many(self, addresses: list[int]) -> list[StoredMessage | None]:
         """The same for many: neighbours on disk are read at once. None for what is damaged."""
-        return self.reading.read_many(addresses)
+        return self.message_reader.read_many(addresses)
 
     def read_part(self, address: i64, chunk: i64) -> bytes:
         """One piece of a long body: ``chunk`` is one of ``body_parts``. RecordDamaged when it does not check."""
-        return self.reading.read_part(address, chunk)
+        return self.message_reader.read_part(address, chunk)
 
     def read_parts(self, address: i64) -> list[bytes]:
         """All the pieces, not joined; none for a message that is not in chunks."""
-        return self.reading.read_parts(address)
+        return self.message_reader.read_parts(address)
 
     def queues_of(self, address: i64) -> list[int]:
         """The queues a message was written for (it may have moved since), as far as its record can tell."""
-        return self.reading.queues_of(address)
+        return self.message_reader.queues_of(address)
 
     def _release(self, address: i64, batch: i64) -> None:
         """One queue less holds it, which the disk knows with this batch."""

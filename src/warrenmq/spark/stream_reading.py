@@ -15,7 +15,7 @@ from pyspark.sql.datasource import InputPartition
 from pyspark.sql.types import StructType
 
 from warrenmq.client import ChannelClosed, ConnectionClosed, Field, Timeout
-from warrenmq.client.deliveries import Reading
+from warrenmq.client.deliveries import StreamRange
 from warrenmq.spark.bad_records import bad_table
 from warrenmq.spark.columns import BATCH_BYTES, BATCH_ROWS, Columns
 from warrenmq.spark.connect import STALLED, BrokerLost, connect, is_warren
@@ -89,7 +89,7 @@ def read_range(options: Options, schema: StructType, partition: StreamPartition)
 
 def _read(options: Options, columns: Columns, partition: StreamPartition) -> Iterator[pa.RecordBatch]:
     patience = Patience(options)
-    reading = Reading(columns.collected, partition.start, partition.end)
+    reading = StreamRange(columns.collected, partition.start, partition.end)
     while reading.at < partition.end:
         connection = connect(options, f"stream {partition.stream}")
         try:
@@ -128,7 +128,7 @@ def _read(options: Options, columns: Columns, partition: StreamPartition) -> Ite
         yield columns.take()
 
 
-def _check_gap(options: Options, partition: StreamPartition, reading: Reading) -> None:
+def _check_gap(options: Options, partition: StreamPartition, reading: StreamRange) -> None:
     """Offsets are missing: data loss if the stream does not begin before them any more, else only its numbering."""
     if reading.gap < 0:
         return

@@ -9,9 +9,9 @@ from typing import Final
 
 from mypy_extensions import i64
 
+from warrenmq.broker.channel.input_gate import InputGate
 from warrenmq.broker.channel.output import Client, Output
 from warrenmq.broker.channel.peer import Peer
-from warrenmq.broker.channel.reading import Reading
 from warrenmq.broker.channel.sink import Sink
 from warrenmq.broker.channel.states import CONNECTION, HEADER
 from warrenmq.broker.core import Core
@@ -38,7 +38,7 @@ class Session(Client, Waiting, Owner, Paced):
         self.exclusive_queues: dict[Queue, bool] = {}
         self.memo: Final = Memo()
         self.output: Final = Output(sink, broker.services.turn, self, broker.services.limits.frame_max)
-        self.reading: Final = Reading(sink, broker.services.turn, broker.durability)
+        self.reading: Final = InputGate(sink, broker.services.turn, broker.durability)
 
     def enter(self, state: i64) -> None:
         self.state = CONNECTION.entered(self.state, state)

@@ -18,8 +18,8 @@ from warrenmq.broker.services.turn import Turn
 
 
 @final
-class Reading(Charged):
-    """The reading of one client: on, off, and why."""
+class InputGate(Charged):
+    """The gate of what one client sends: open, closed, and why."""
 
     def __init__(self, sink: Sink, turn: Turn, durability: Durability) -> None:
         self._sink: Final = sink

@@ -39,7 +39,7 @@ DISPLACED: Final = "another record stands in its place"
 
 
 @final
-class Reading:
+class MessageReader:
     """The readers' half of the log: an address in, a record out."""
 
     def __init__(self, log: Core, commits: Commits) -> None:
