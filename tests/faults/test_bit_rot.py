@@ -146,10 +146,10 @@ def test_it_stays_kept_out_over_restarts_until_it_is_dropped_and_then_it_is_gone
         core = start(core, tmp_path)
         assert consume(core, no_ack=True)[1] == []
         assert core.broker.services.damaged.count() == 1
-    (aside,) = core.broker.services.damaged.owners.values()
+    (damage,) = core.broker.services.damaged.owners.values()
     core.broker.begin_turn()
     assert not core.broker.services.damaged.drop("7-7") and not core.broker.services.damaged.drop("log-5")
-    assert core.broker.services.damaged.drop(aside.id_of(next(iter(aside.kept))))
+    assert core.broker.services.damaged.drop(damage.id_of(next(iter(damage.kept))))
     core.broker.end_turn()
     assert core.broker.services.damaged.count() == 0
     core = start(core, tmp_path)
@@ -198,8 +198,8 @@ def test_a_spilled_message_that_turned_is_not_delivered(tmp_path: Path) -> None:
     assert consume(core)[1] == others(300)
     (named,) = core.notes.named("message_damaged")
     assert named["queue"] == "q" and "spilled message" in str(named["place"])
-    (aside,) = core.broker.services.damaged.owners.values()
-    assert core.broker.services.damaged.drop(str(named["id"])) and not aside.kept
+    (damage,) = core.broker.services.damaged.owners.values()
+    assert core.broker.services.damaged.drop(str(named["id"])) and not damage.kept
 
 
 @pytest.mark.parametrize("start", STARTS)

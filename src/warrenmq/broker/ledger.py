@@ -190,7 +190,7 @@ def delayed(broker: Broker) -> Sum:
     found.left[CAUSE_NAMES[WITHDRAWN]] = int(delay.withdrawn)
     found.left["damaged"] = int(delay.damaged())
     found.here["waiting"] = int(delay.total())
-    found.here["damaged_aside"] = int(delay.aside())
+    found.here["damaged_aside"] = int(delay.damaged_here())
     return found
 
 

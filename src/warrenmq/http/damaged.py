@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from warrenmq.broker.queue.aside import Aside, Damaged
+from warrenmq.broker.queue.damaged import Damaged, OwnerDamage
 from warrenmq.http.endpoint import ADMINISTRATOR, MONITORING, Call, Endpoint, NoContent
 from warrenmq.http.errors import ApiError
 from warrenmq.log.damage import named
@@ -24,12 +24,12 @@ class DamagedMessage(Struct):
     reason: str
 
 
-def _shown(aside: Aside, one: Damaged) -> DamagedMessage:
+def _shown(damage: OwnerDamage, one: Damaged) -> DamagedMessage:
     return DamagedMessage(
-        aside.id_of(one.position),
-        aside.vhost,
-        aside.kind,
-        aside.name,
+        damage.id_of(one.position),
+        damage.vhost,
+        damage.kind,
+        damage.name,
         int(one.position),
         int(one.size),
         one.place(),
@@ -40,8 +40,8 @@ def _shown(aside: Aside, one: Damaged) -> DamagedMessage:
 async def index(call: Call) -> object:
     broker = call.bridge.server.broker
     found: list[DamagedMessage] = []
-    for aside in broker.services.damaged.owners.values():
-        found.extend(_shown(aside, one) for one in aside.kept.values())
+    for damage in broker.services.damaged.owners.values():
+        found.extend(_shown(damage, one) for one in damage.kept.values())
     for address in broker.services.damaged.ahead():
         owner = ", ".join(broker.names_of_damaged(address))
         reason = broker.services.log.damage.known[address]

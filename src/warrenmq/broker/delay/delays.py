@@ -177,20 +177,20 @@ class Delays(Kept):
         schedule = self._schedules.get(exchange)
         return schedule is not None and schedule.find(id) is not None
 
-    def aside(self) -> i64:
+    def damaged_here(self) -> i64:
         """Damaged on disk, and not dropped yet."""
         total: i64 = 0
         for schedule in self._schedules.values():
-            if schedule.aside is not None:
-                total += len(schedule.aside.kept)
+            if schedule.damage is not None:
+                total += len(schedule.damage.kept)
         return total
 
     def damaged(self) -> i64:
         """Damaged on disk, and gone."""
         total = self._damaged
         for schedule in self._schedules.values():
-            if schedule.aside is not None:
-                total += schedule.aside.dropped
+            if schedule.damage is not None:
+                total += schedule.damage.dropped
         return total
 
     # -- in ----------------------------------------------------------------------------------------------------
@@ -567,8 +567,8 @@ class Delays(Kept):
         schedule = self._schedules.pop(exchange, None)
         if schedule is None:
             return
-        if schedule.aside is not None:
-            self._damaged += schedule.aside.dropped + len(schedule.aside.kept)
+        if schedule.damage is not None:
+            self._damaged += schedule.damage.dropped + len(schedule.damage.kept)
         count = schedule.cancel_all()
         if count:
             self.cancelled += count

@@ -25,7 +25,7 @@ from warrenmq.broker.delay.note import NAMED, Note, note_of
 from warrenmq.broker.delay.source import Source, glance_at
 from warrenmq.broker.delivering.large_body import LARGE, BodyInLog, LoggedAhead, logged_body
 from warrenmq.broker.message import NOTE_SHIFT, Cutting, Message
-from warrenmq.broker.queue.aside import Aside
+from warrenmq.broker.queue.damaged import OwnerDamage
 from warrenmq.broker.queue.paging import LONG
 from warrenmq.broker.records import Exchange
 from warrenmq.log.causes import CANCELLED
@@ -68,7 +68,7 @@ class Schedule(Source):
         self._memory: dict[int, StoredMessage] = {}
         self._long: dict[int, LongBody] = {}  # of those that have one
         self._next_in_memory: i64 = IN_MEMORY
-        self.aside: Aside | None = None  # what is damaged
+        self.damage: OwnerDamage | None = None  # what is damaged
         self.reading: i64 = 0  # the key of a long one that is due and being read: nothing goes out meanwhile ...
         self.body: list[bytes] | None = None  # ... and its body, when that is done
         self.ahead: LoggedAhead | None = None  # what the log has got of it, for a queue that wants it there
@@ -260,13 +260,13 @@ class Schedule(Source):
 
     def set_aside(self, due: i64, key: i64) -> None:
         """Damaged on disk, and out of the index: it is not delivered, and those behind it are."""
-        if self.aside is None:
+        if self.damage is None:
             name = self.exchange.name
-            self.aside = Aside(self.broker, self.broker.damaged, self.id, "exchange", self.vhost.name, name.name)
+            self.damage = OwnerDamage(self.broker, self.broker.damaged, self.id, "exchange", self.vhost.name, name.name)
         long = self._long.pop(key, None)
         if long is not None:
             long.release()
-        self.aside.put(key, key if self.durable else -key, 0, 0, due)
+        self.damage.put(key, key if self.durable else -key, 0, 0, due)
 
     # -- names -------------------------------------------------------------------------------------------------
 
@@ -308,9 +308,9 @@ class Schedule(Source):
                 else:
                     self.release(key, CANCELLED)
             pairs = self.index.after(pairs[-1][0], pairs[-1][1], SLICE)
-        if self.aside is not None:
-            addresses = self.aside.addresses(addresses)
-            self.aside.clear()
+        if self.damage is not None:
+            addresses = self.damage.addresses(addresses)
+            self.damage.clear()
         if self.durable:
             self.broker.log.drop_queue(self.id, addresses)
         self.index.clear()
@@ -340,6 +340,6 @@ class Schedule(Source):
             for due, key in pairs:
                 out.add(0, key, due, NAMED if key in self._named else 0)
             pairs = self.index.after(pairs[-1][0], pairs[-1][1], SLICE)
-        if self.aside is not None:
-            self.aside.fill_index(out)
+        if self.damage is not None:
+            self.damage.fill_index(out)
         return out

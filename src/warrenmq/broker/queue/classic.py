@@ -587,14 +587,14 @@ class ClassicQueue(Queue, GivesUp):
         addresses = self._order.logged()
         for address in self.leases.addresses():
             addresses = append(addresses, address)
-        return addresses if self._aside is None else self._aside.addresses(addresses)
+        return addresses if self._damage is None else self._damage.addresses(addresses)
 
     def index(self) -> QueueIndex:
         index = QueueIndex()
         self._order.fill_index(index)
         self.leases.fill_index(index)
-        if self._aside is not None:
-            self._aside.fill_index(index)
+        if self._damage is not None:
+            self._damage.fill_index(index)
         index.sort()
         if self._tries is not None and not self._priorities:
             count_in(index, self._tries)
@@ -611,9 +611,9 @@ class ClassicQueue(Queue, GivesUp):
         found.left(ACKED, self.acked - self.leases.acked)
         found.left(LEASE_SETTLED, self.leases.acked)
         found.left(AUTO_ACKED, self.delivered_no_ack + self.fetched_no_ack)
-        aside = self._aside
-        if aside is not None:
-            found.left(DAMAGED, aside.dropped)
+        damage = self._damage
+        if damage is not None:
+            found.left(DAMAGED, damage.dropped)
         if self.gone:
             return found
         leased = self.leases.messages()
@@ -622,8 +622,8 @@ class ClassicQueue(Queue, GivesUp):
         found.here(UNACKED, self.unacked - leased)
         found.here(LEASED, leased - retrying)
         found.here(RETRY_WAITING, retrying)
-        if aside is not None:
-            found.here(ASIDE, len(aside.kept))
+        if damage is not None:
+            found.here(ASIDE, len(damage.kept))
         found.misplaced = self._order.misplaced()
         return found
 

@@ -11,7 +11,7 @@ from typing import Final, final
 
 from mypy_extensions import i64, trait
 
-from warrenmq.broker.queue.aside import Damaged
+from warrenmq.broker.queue.damaged import Damaged
 from warrenmq.broker.queue.lease import Lease
 from warrenmq.broker.queue.letters import Letter
 from warrenmq.broker.queue.place import Held, Place

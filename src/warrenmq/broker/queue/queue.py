@@ -20,7 +20,7 @@ from warrenmq.broker.message import Message
 from warrenmq.broker.queue import holder
 from warrenmq.broker.queue.accounts import DEAD_LETTERING, Accounts
 from warrenmq.broker.queue.arguments import CLASSIC, STREAM, QueueSettings, queue_type, settings
-from warrenmq.broker.queue.aside import Aside, Damaged
+from warrenmq.broker.queue.damaged import Damaged, OwnerDamage
 from warrenmq.broker.queue.marks import Marks
 from warrenmq.broker.queue.place import Place
 from warrenmq.broker.queue.surroundings import Surroundings
@@ -194,7 +194,7 @@ class Queue(Destination, Delivering, Promised):
         self.ready_bytes: i64 = 0
         self.unacked: i64 = 0
         self.unacked_bytes: i64 = 0
-        self._aside: Aside | None = None  # what is damaged
+        self._damage: OwnerDamage | None = None  # what is damaged
         self._named: Named | None = None
         self._has_level: bool = False
         self._accounts: Accounts | None = None  # what came and left in other ways than the counters below say
@@ -460,10 +460,12 @@ class Queue(Destination, Delivering, Promised):
         self, address: i64, position: i64, size: i64, redelivered: bool, expires_at: i64, priority: i64
     ) -> None:
         """A message of this queue is damaged on disk: nobody gets it, and those behind it go on."""
-        if self._aside is None:
+        if self._damage is None:
             broker, in_place = self.broker, self.kind == STREAM
-            self._aside = Aside(broker, broker.damaged, self.id, "queue", self.vhost.name, self.name.name, in_place)
-        self._aside.put(position, address, size, holder.pack(priority, size, redelivered), expires_at)
+            self._damage = OwnerDamage(
+                broker, broker.damaged, self.id, "queue", self.vhost.name, self.name.name, in_place
+            )
+        self._damage.put(position, address, size, holder.pack(priority, size, redelivered), expires_at)
 
     # -- looking ---------------------------------------------------------------------------------------------------
 
@@ -492,7 +494,7 @@ class Queue(Destination, Delivering, Promised):
 
     def damaged(self) -> list[Damaged]:
         """What was set aside."""
-        return [] if self._aside is None else list(self._aside.kept.values())
+        return [] if self._damage is None else list(self._damage.kept.values())
 
     # -- consumers -------------------------------------------------------------------------------------------------
 
@@ -533,8 +535,8 @@ class Queue(Destination, Delivering, Promised):
 
     def stop(self) -> None:
         """The queue is deleted, and the log has dropped it: nothing waits. Its consumers are told by the vhost."""
-        if self._aside is not None:
-            self._aside.clear()
+        if self._damage is not None:
+            self._damage.clear()
         self.broker.deadlines.changed(self.settings.ack_deadline, -1, False)
         if self._has_level:
             self.broker.log.levels.queue_gone(self.named(), self.vhost.name)

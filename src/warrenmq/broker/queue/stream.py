@@ -227,8 +227,8 @@ class StreamQueue(ReplayQueue):
         if len(gone):
             self.left(TRIMMED, len(gone))
             self.broker.log.settle_many(self.id, gone, TRIMMED)
-        if self._aside is not None:
-            self._aside.forget_before(offset)
+        if self._damage is not None:
+            self._damage.forget_before(offset)
             self._damaged = {at for at in self._damaged if at >= offset}
 
     # -- reading -----------------------------------------------------------------------------------------------

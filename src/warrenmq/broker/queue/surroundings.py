@@ -10,7 +10,7 @@ from typing import Final
 
 from mypy_extensions import i64
 
-from warrenmq.broker.queue.aside import DamagedMessages
+from warrenmq.broker.queue.damaged import DamagedMessages
 from warrenmq.broker.queue.freeing import Freeing
 from warrenmq.broker.services.clock import Clock
 from warrenmq.broker.services.notes import Notes

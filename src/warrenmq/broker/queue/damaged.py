@@ -39,8 +39,8 @@ class Damaged:
 
 
 @final
-class Aside:
-    """What one owner has set aside, by position."""
+class OwnerDamage:
+    """The damaged messages of one owner, which it has set aside, by position."""
 
     def __init__(
         self,
@@ -149,15 +149,15 @@ class DamagedMessages:
     def __init__(self, log: Log, notes: Notes) -> None:
         self._log: Final = log
         self._notes: Final = notes
-        self.owners: dict[int, Aside] = {}
+        self.owners: dict[int, OwnerDamage] = {}
         self.set_aside: i64 = 0  # ever
         self._dropped: set[int] = set()  # addresses given up before their owners came to them
 
     def count(self) -> i64:
         """How many are known and not dropped yet."""
         total: i64 = len(self.ahead())
-        for aside in self.owners.values():
-            total += len(aside.kept)
+        for damage in self.owners.values():
+            total += len(damage.kept)
         return total
 
     def ahead(self) -> list[int]:
@@ -166,8 +166,8 @@ class DamagedMessages:
         if not found:
             return []
         held: set[int] = set()
-        for aside in self.owners.values():
-            for one in aside.kept.values():
+        for damage in self.owners.values():
+            for one in damage.kept.values():
                 held.add(int(one.address))
         return [address for address in found if address not in held and address not in self._dropped]
 
@@ -183,8 +183,8 @@ class DamagedMessages:
             self._dropped.add(address)
             self._notes.event("warning", "damaged_message_dropped", {"place": named(address)})
             return True
-        aside = self.owners.get(int(words[0])) if words[0].isdigit() else None
-        return aside is not None and aside.drop(int(words[1]))
+        damage = self.owners.get(int(words[0])) if words[0].isdigit() else None
+        return damage is not None and damage.drop(int(words[1]))
 
     def take_dropped(self, address: i64) -> bool:
         """Was it given up before? Its owner has come to it now."""
