@@ -23,6 +23,7 @@ import pyarrow as pa
 from warrenmq.journal import parquet
 from warrenmq.journal.lookup import answer
 
+KINDS = {field.name: field.type for field in parquet.BUT_BODIES}
 LOG = "00000000000000be"
 MESSAGES = 62_500  # of a file, which is a segment of the log with messages of 1 KiB
 EVENTS = ["published", "enqueued", "delivered", "acked"]
@@ -58,8 +59,8 @@ def table(segment: int) -> pa.Table:
     for name, value in constant.items():
         where = at_queue if name == "queue" else pa.array(numpy.zeros(rows, numpy.int32))
         columns[name] = pa.array([value]).take(where)
-    filled = [columns.get(name, pa.nulls(rows, kind)).cast(kind) for name, kind, _ in parquet.FIELDS]
-    return pa.Table.from_arrays(filled, schema=parquet.SCHEMA)
+    filled = [columns.get(name, pa.nulls(rows, kind)).cast(kind) for name, kind in KINDS.items()]
+    return pa.Table.from_arrays(filled, schema=parquet.BUT_BODIES)
 
 
 def make(folder: Path, events: int) -> list[int]:

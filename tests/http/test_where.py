@@ -219,6 +219,8 @@ def test_a_message_that_is_redriven_moved_and_copied_stays_one_message(api: Api,
 @pytest.fixture(scope="module")
 def buried(api: Api, channel: Any) -> dict[str, Any]:
     """Published by `publisher` to `one`, rejected there, and now among the letters."""
+    wordy = {"pattern": "^(one|letters)$", "definition": {"journal": "all+bodies"}, "apply-to": "queues"}
+    api.put("/policies/%2F/wordy", wordy)
     channel.queue_declare("letters", durable=True)
     channel.queue_declare("one", durable=True, arguments=LETTERS)
     url = api.broker.url.replace("//guest:guest@", "//publisher:publisher@")
@@ -262,6 +264,42 @@ def test_everybody_sees_the_events_of_queues_that_they_may_read(
         readable = {queue for _, queue in SEEN[user] if queue}
         assert {place["queue"] for place in life["places"]} == readable
         assert ("properties" in life) == (user in ("guest", "both", "reader", "publisher"))
+
+
+BODY = {"payload": "the body of buried", "payload_encoding": "string"}
+HEARD: dict[str, set[str]] = {
+    "guest": {"published", "written"},
+    "both": {"published", "written"},
+    "reader": {"published"},
+    "undertaker": {"written"},
+}
+
+
+@pytest.mark.parametrize("user", SEEN)
+def test_what_a_message_said_is_told_to_those_who_may_read_its_queue_and_ask_for_it(
+    api: Api, buried: dict[str, Any], user: str
+) -> None:
+    for query in ("any=buried", "queue=one", "queue=letters", "correlation_id=c-buried"):
+        for life in found(api, f"{query}&body=true", user):
+            said = {event["event"]: event for event in life["events"] if "payload" in event}
+            assert set(said) == HEARD.get(user, set())
+            assert all(BODY.items() <= event.items() for event in said.values())
+        assert "payload" not in str(found(api, query, user))
+    one = api.ask("GET", f"/messages/{buried['id']}?body=true", user=(user, user))
+    assert one.text.count("the body of buried") == len(HEARD.get(user, set()))
+
+
+def test_what_a_publish_said_that_reached_no_queue_its_user_and_administrators_may_see(api: Api, channel: Any) -> None:
+    api.put("/policies/%2F/topic", {"pattern": "^amq.topic$", "definition": {"journal": "all+bodies"}})
+    url = api.broker.url.replace("//guest:guest@", "//publisher:publisher@")
+    with pika.BlockingConnection(pika.URLParameters(url)) as connection:
+        publish(connection.channel(), "nowhere", "lost", exchange="amq.topic")
+        connection.sleep(0)
+    told(api, "lost", "unroutable")
+    for user in SEEN:
+        lives = found(api, "message_id=lost&body=true", user)
+        payloads = [event.get("payload") for life in lives for event in life["events"]]
+        assert payloads == (["the body of lost"] if user in ("guest", "publisher", "chief") else []), user
 
 
 @pytest.mark.parametrize(
@@ -332,6 +370,7 @@ def test_pages_follow_one_another_and_what_may_not_be_seen_leaves_no_trace_in_th
         ("queue=q&state=odd", "state: 'odd' is none of waiting, held, gone"),
         ("queue=q&before=yesterday", "before: 'yesterday' is not what an answer gave as next"),
         ("queue=q&limit=0", "limit: '0' is not a whole number between 1 and 1000"),
+        ("queue=q&body=1", "body: '1' is neither true nor false"),
         (f"message_id={'x' * 256}", "message_id: at most 255 octets"),
     ],
 )
@@ -384,6 +423,20 @@ def test_the_command_line_tells_the_life_and_what_is_true_now(api: Api, channel:
     assert len(run(api, "--queue", "shown", "--json", "--limit", "2").stdout.splitlines()) == 2
     assert len(run(api, "--queue", "shown", "--json", "--since", "1h").stdout.splitlines()) == 3
     assert run(api, "--queue", "shown", "--json", "--until", "1h").exit_code == 1
+
+
+def test_the_command_line_shows_what_it_said_and_no_control_characters(
+    api: Api, channel: Any, buried: dict[str, Any]
+) -> None:
+    assert "the body of" not in run(api, "buried").stdout
+    assert "    body:\n      the body of buried\n" in run(api, "buried", "--body").stdout
+    for id, body in (("escape", b"two\nlines\x1b[2J"), ("octets", b"\xff\x00")):
+        properties = pika.BasicProperties(delivery_mode=2, message_id=id)
+        channel.basic_publish("", "letters", body, properties)
+        told(api, id, "enqueued")
+    assert "      two\n      lines\\x1b[2J\n" in run(api, "escape", "--body").stdout
+    assert "    body (base64):\n      /wA=\n" in run(api, "octets", "--body").stdout
+    channel.queue_purge("letters")
 
 
 def test_the_command_line_says_in_one_line_what_is_wrong(api: Api) -> None:

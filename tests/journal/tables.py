@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from warrenmq.journal.parquet import SCHEMA, write
+from warrenmq.journal.parquet import BUT_BODIES, write
 from warrenmq.wire.content import Properties, encode_header
 from warrenmq.wire.fields import from_python
 
@@ -17,7 +17,7 @@ LOG = "00000000000000aa"
 
 def table(rows: Iterable[dict[str, Any]]) -> pa.Table:
     """Rows with the columns that they name; times in µs."""
-    return pa.Table.from_pylist(list(rows), schema=SCHEMA)
+    return pa.Table.from_pylist(list(rows), schema=BUT_BODIES)
 
 
 def write_file(folder: Path, segment: int, rows: Iterable[dict[str, Any]], headers: list[str], end: int = 100) -> Path:

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 from tests.journal.tables import LOG, at_queue, published, table, write_file
 from tests.log.test_told_events import events, folder
 from tests.log.test_vanishing import Trial, vanish
-from warrenmq.journal import index, parquet, shelf
+from warrenmq.journal import bodies, index, parquet, shelf
 from warrenmq.journal.files import index_of
 from warrenmq.journal.lookup import answer
 from warrenmq.journal.question import QuestionError
@@ -121,7 +121,7 @@ def test_what_is_not_there_is_an_empty_answer_that_says_what_is_known(journal: P
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Row groups, blocks and runs that a few rows fill."""
-    monkeypatch.setattr(parquet, "MOST_ROWS", 64)
+    monkeypatch.setattr(bodies, "MOST_ROWS", 64)
     monkeypatch.setattr(index, "BLOCK", 64)
     monkeypatch.setattr(shelf, "BLOCK", 64)
     monkeypatch.setattr(index, "RUN", 8)
@@ -303,7 +303,7 @@ def test_files_that_are_joined_meanwhile_are_looked_for_again(tmp_path: Path) ->
         ({"header": "x"}, "header and value: both or neither"),
         ({"queue": "q", "state": "odd"}, "state: 'odd' is none of waiting, held, gone"),
         ({"queue": "q", "before": "x"}, "before: 'x' is no cursor of an answer"),
-        ({"color": "red"}, "'color': the journal is asked by any, before, correlation_id"),
+        ({"color": "red"}, "'color': the journal is asked by any, before, body, correlation_id"),
     ],
 )
 def test_a_question_that_is_none_says_why(tmp_path: Path, question: dict[str, object], reason: str) -> None:

@@ -36,6 +36,7 @@ def rows_of(target: Path) -> list[dict[str, Any]]:
     for path in sorted(target.glob("*.parquet")):
         for row in pq.read_table(path).to_pylist():
             row.pop("header")
+            row.pop("body")
             row["message"] = None if row["message"] is None else f"{row['message']:#x}"
             row["time"] = row["time"].isoformat(timespec="microseconds")
             row["redelivered"] = row["redelivered"] or None

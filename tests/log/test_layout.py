@@ -147,6 +147,7 @@ for _prefix, _row in (
     ("EVENT_LEFT", "left"),
     ("EVENT_LEVEL", "level"),
     ("EVENT_CONFIRMED", "confirmed"),
+    ("EVENT_BODY", "body"),
 ):
     for _one in row_of(_row).fields:
         PLACES.setdefault(f"{_prefix}_{_one.name.upper()}_AT", [(_row, _one.name)] if not _one.counter else [])
@@ -180,6 +181,7 @@ FIXED = (
         "EVENT_LEFT_FIXED": ["left"],
         "EVENT_LEVEL_FIXED": ["level"],
         "EVENT_CONFIRMED_FIXED": ["confirmed"],
+        "EVENT_BODY_FIXED": ["body"],
     }
 )
 
@@ -512,7 +514,7 @@ def fates_in(data: bytes) -> list[Fate]:
     return witness.found
 
 
-@case("unlogged", "entered", "left", "level", "confirmed")
+@case("unlogged", "entered", "left", "level", "confirmed", "body")
 def an_event_of_what_has_no_record(row: RecordSpec, draw: Draw) -> None:
     """``test_levels.py`` reads them."""
     batch = OpenBatch(SEED)
@@ -530,6 +532,7 @@ def an_event_of_what_has_no_record(row: RecordSpec, draw: Draw) -> None:
         unlogged.left(queue, address + n, cause)
     batch.confirmed.acked(who, number, number + told)
     batch.levels.put(queue, vhost, 2, 7)
+    batch.told_bodies.tell(1 + id, len(keys) + len(header), [keys, header])
     batch.end_turn(5)
     data = batch.events.take()
     found = {one.name: values for one, values in table_reader.decode_all(table_reader.CHANGE_ROWS, data)}
@@ -543,6 +546,7 @@ def an_event_of_what_has_no_record(row: RecordSpec, draw: Draw) -> None:
         "confirmed": {"who": 1, "address": 1 + address, "count": told, "number": number},
         "level": {"queue": queue.number, "level": 2, "sample": 7, "vhost": vhost.encode()}
         | {"vhost_length": len(vhost.encode())},
+        "body": {"message_id": 1 + id, "lacking": 0, "body_length": len(keys + header), "body": keys + header},
     }
     assert {k: v for k, v in found[row.name].items() if k != "length"} == expected[row.name]
 
@@ -718,6 +722,7 @@ def test_a_folder_in_which_everything_happened_has_every_kind_of_the_present_for
     log.unlogged.entered(queue, 1, layout.WITHOUT_RECORD | 1)
     log.unlogged.left(queue, layout.WITHOUT_RECORD | 1, 0)
     log.levels.put(queue, "/", 2, 1)
+    log.told_bodies.in_record(1)
     log.end_turn(True)
     assert log.flush()
     found: set[str] = set()

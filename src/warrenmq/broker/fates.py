@@ -15,18 +15,32 @@ from warrenmq.log.log import Log
 
 
 def never_entered(
-    log: Log, what: i64, who: Named, queue: Named, message: Message, number: i64, code: i64, text: str
+    log: Log,
+    what: i64,
+    who: Named,
+    queue: Named,
+    message: Message,
+    number: i64,
+    code: i64,
+    text: str,
+    body: bool = False,
 ) -> None:
-    """A publish reached no queue, or not this one: every persistent one is told, of transient ones so many a second."""
+    """A publish reached no queue, or not this one: every persistent one is told, of transient ones so many a second.
+    ``body``: with what it said."""
     if message.persistent or log.fates.allows(log.time):
+        if body:
+            log.told_bodies.tell(message.id, message.size, message.pieces())
         _tell(log, what, who, queue, message, number, code, text)
 
 
 def refused(
-    log: Log, who: Named, message: Message, header: bytes, exchange: str, keys: bytes, code: i64, text: str
+    log: Log, who: Named, message: Message, header: bytes, exchange: str, keys: bytes, code: i64, text: str, body: bool
 ) -> None:
-    """A publish broke a rule, and its channel or connection was closed for it."""
+    """A publish broke a rule, and its channel or connection was closed for it. ``body``: it is told with what it said,
+    by its id."""
     if log.fates.allows(log.time):
+        if body:
+            log.told_bodies.tell(message.id, message.size, message.pieces())
         log.fates.tell(REFUSED_PUBLISH, who, NOBODY, message.id, 0, 0, code, text, header, exchange, keys)
 
 

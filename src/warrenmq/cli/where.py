@@ -46,6 +46,9 @@ def where(
     limit: Annotated[
         int, typer.Option("--limit", "-n", min=1, help="At most so many messages, the newest first.")
     ] = 10,
+    body: Annotated[
+        bool, typer.Option("--body", help="With what it said, where the journal has it (level all+bodies).")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="A JSON object a line for each message.")] = False,
     url: Url = DEFAULT_URL,
 ) -> None:
@@ -60,6 +63,8 @@ def where(
     for option, text in (("since", since), ("until", until)):
         if text is not None:
             question[option] = microseconds(option, text)
+    if body:
+        question["body"] = True
     question = {name: value for name, value in question.items() if value is not None}
     parts = of_broker(Command("where", url), question) if journal is None else of_folder(journal, question)
     if not show(parts, as_json):
@@ -88,6 +93,8 @@ def of_broker(command: Command, question: Part) -> Iterator[Part]:
     query = {name: value for name, value in question.items() if name not in ("limit", "value")}
     if "header" in query:
         query["header"] = f"{question['header']}:{question['value']}"
+    if "body" in query:
+        query["body"] = "true"
     for name in ("since", "until"):
         if name in query:
             query[name] = datetime.fromtimestamp(query[name] / 1_000_000, UTC).isoformat()
@@ -172,11 +179,22 @@ def _show_life(life: Part, number: int) -> None:
     )
     for event in life["events"]:
         print(f"  {_when(event['time'])}  {event['says']}")
+        if "payload" in event:
+            _show_payload(event)
     for gap in life["gaps"]:
         span = f"{_when(gap['since'])} to {_when(gap['until'])}"
         print(f"  not known: {gap['events']} events from {span} were not recorded")
     for line in now_of(life):
         print(f"  now: {line}")
+
+
+def _show_payload(event: Part) -> None:
+    """What it said, indented; control characters as escapes, so that nobody's body rules the terminal."""
+    in_base64 = " (base64)" if event["payload_encoding"] == "base64" else ""
+    cut = ", the beginning" if event.get("payload_truncated") else ""
+    print(f"    body{in_base64}{cut}:")
+    for line in event["payload"].splitlines() or [""]:
+        print("      " + "".join(one if one.isprintable() else ascii(one)[1:-1] for one in line))
 
 
 def now_of(life: Part) -> list[str]:

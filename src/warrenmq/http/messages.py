@@ -5,8 +5,9 @@ out, and what is true at this moment is added (``whereabouts.py``).
 
 Who may see what: the events of a queue, whoever may read the queue; of a delayed exchange, who may read the exchange;
 what is of no queue (published, refused, returned), whoever may read a queue that this record was in, the user who
-published it, and administrators. Properties are for the first two. Of whom nothing is left there is
-nothing: the answer is the same as for a message that never was.
+published it, and administrators. Properties are for the first two. What a message said is for who may read a queue that
+this record was in, and, of a publish that reached none, for the user who published it and administrators. Of whom
+nothing is left there is nothing: the answer is the same as for a message that never was.
 """
 
 from __future__ import annotations
@@ -71,7 +72,7 @@ async def show(call: Call) -> object:
             f"'{text[:40]}' is no id of the broker's: ask /api/messages?message_id=, ?correlation_id= or ?any="
         )
     try:
-        async with aclosing(told(call, {"id": int(text)}, 1)) as parts:
+        async with aclosing(told(call, {"id": int(text), "body": _wants_body(call)}, 1)) as parts:
             async for part in parts:
                 if "life" in part:
                     return part["life"]
@@ -90,7 +91,7 @@ def unavailable(error: LookupError) -> ApiError:
 def question(call: Call) -> dict[str, object]:
     """As the journal is asked; what is wrong with it is said here."""
     query = call.query
-    asked: dict[str, object] = {}
+    asked: dict[str, object] = {"body": _wants_body(call)}
     for name in TEXTS:
         if name in query:
             asked[name] = _short(name, query[name])
@@ -126,6 +127,13 @@ def _time(call: Call, name: str) -> int | None:
         return max(0, int(moment.replace(tzinfo=moment.tzinfo or UTC).timestamp() * 1_000_000))
     except (ValueError, OverflowError):
         raise bad_request(f"{name}: '{text[:40]}' is not a time such as 2026-05-01T12:00:00Z") from None
+
+
+def _wants_body(call: Call) -> bool:
+    text = call.query.get("body", "false")
+    if text not in ("true", "false"):
+        raise bad_request(f"body: '{text[:40]}' is neither true nor false")
+    return text == "true"
 
 
 def _short(name: str, text: str) -> str:
@@ -248,9 +256,13 @@ class Rights:
         readable = {
             event["record"]
             for event in life["events"]
-            if "queue" in event and self.may_read(event.get("vhost", ""), event["queue"])
+            if "queue" in event and "record" in event and self.may_read(event.get("vhost", ""), event["queue"])
         }
-        events = [event for event in life["events"] if self._sees(event, readable)]
+        events = [
+            event if self._hears(event, life, readable) else _silent(event)
+            for event in life["events"]
+            if self._sees(event, readable)
+        ]
         if not events:
             return None
         shown: Life = {"id": life["id"]}
@@ -270,11 +282,19 @@ class Rights:
             "cursor": life["cursor"],
         }
 
+    def _hears(self, event: dict[str, Any], life: Life, readable: set[int]) -> bool:
+        """Of an event that this user sees: also what the message said? What was in no queue, nobody has to read."""
+        return "queue" in event or event.get("record") in readable or not life["places"]
+
     def _sees(self, event: dict[str, Any], readable: set[int]) -> bool:
         if "queue" in event:
             return self.may_read(event.get("vhost", ""), event["queue"])
         own = event["event"] != "written" and event.get("user") == self._user
         return own or self._administrator or event.get("record") in readable
+
+
+def _silent(event: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in event.items() if not name.startswith("payload")}
 
 
 ENDPOINTS = [
@@ -283,7 +303,8 @@ ENDPOINTS = [
         "/messages",
         endpoint.MANAGEMENT,
         find,
-        "What became of messages, and where they are (?id=, ?message_id=, ?correlation_id=, ?any=, ?header=, ?queue=)",
+        "What became of messages, and where they are (?id=, ?message_id=, ?correlation_id=, ?any=, ?header=, ?queue=, "
+        "?body=true)",
         answer=FoundMessages,
         unwell=Problem,
     ),
@@ -292,7 +313,7 @@ ENDPOINTS = [
         "/messages/{id}",
         endpoint.MANAGEMENT,
         show,
-        "What became of one message, and where it is",
+        "What became of one message, and where it is (?body=true)",
         answer=Object,
         unwell=Problem,
     ),

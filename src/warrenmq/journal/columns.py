@@ -7,6 +7,7 @@ Arrow (``parquet``).
     events    time kind message queue position who number tag flags     fixed widths, little-endian
     messages  row id size exchange keys header message_id correlation_id
     said      row code text
+    bodies    row and octets, or the pieces in the log
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from warrenmq.client.columns import PropertyColumns, Texts
 from warrenmq.journal.names import queue_of
 from warrenmq.log.event_reader import Fate, Witness
 from warrenmq.log.layout import HEADER_LENGTH_AT, HOLDER, HOLDER_POSITION_AT, HOLDER_QUEUE_AT, WITHOUT_RECORD
-from warrenmq.log.levels import LEVEL_NAMES, OFF
+from warrenmq.log.levels import BODIES, LEVEL_NAMES, OFF
 from warrenmq.log.record import (
     body_length,
     body_start,
@@ -31,9 +32,12 @@ from warrenmq.log.record import (
     header_start,
     holder_count,
     holders_start,
+    is_chunked,
     keys_length,
     message_id_of,
+    number_of,
 )
+from warrenmq.log.told_bodies import DAMAGED, IN_RECORD, LACKING, THERE, TOO_LONG
 from warrenmq.wire.content import Properties, encode_header
 
 # kinds of events; a cause of leaving is added to LEFT
@@ -50,6 +54,8 @@ LEVEL: Final = 9
 CONFIRMED: Final = 10
 LEFT: Final = 16  # and above: what became of one that the log does not hold has a number there too
 
+LONGEST_BODY: Final = 16 << 20  # octets that a row may have; of a longer one it says so
+
 UNKNOWN: Final = b"{}"  # somebody whose name stood where the log is damaged
 NONE: Final = -1  # where an event has no queue, position, number or tag
 NO_PROPERTIES: Final = encode_header(Properties(), 0)
@@ -60,6 +66,17 @@ def _nothing(_value: bytes) -> bytes | None:
 
 
 @final
+class Body:
+    """What the message of a row said: its octets, or where the log has them in pieces."""
+
+    def __init__(self, row: i64, size: i64, octets: bytes, pieces: bytes) -> None:
+        self.row: Final = row
+        self.size: Final = size
+        self.octets: Final = octets
+        self.pieces: Final = pieces  # addresses, 8 octets each; none: it is here
+
+
+@final
 class Known(Witness):
     """Who is meant by which number in a segment. Whoever begins in its middle has been told of those before."""
 
@@ -67,6 +84,7 @@ class Known(Witness):
         self.texts: Final[dict[int, bytes]] = {}  # JSON
         self.queue_names: Final[list[tuple[int, str, str]]] = []  # defined meanwhile: number, vhost, name
         self.quiet: Final[set[int]] = set()  # queues of which nothing is told
+        self.wordy: Final[set[int]] = set()  # queues of which bodies are told
 
     def named(self, who: i64, text: bytes) -> None:
         self.texts[who] = text
@@ -76,6 +94,13 @@ class Known(Witness):
             self.quiet.add(queue)
         else:
             self.quiet.discard(queue)
+        if level == BODIES:
+            self.wordy.add(queue)
+        else:
+            self.wordy.discard(queue)
+
+    def bodies_too(self, queue: i64) -> None:
+        self.wordy.add(queue)
 
     def defined(self, kind: str, _key: str, value: bytes) -> None:
         queue = queue_of(kind, value)
@@ -111,6 +136,11 @@ class EventColumns(Witness):
         self.said_rows: Final = BytesWriter()
         self.codes: Final = BytesWriter()
         self.texts: Final = Texts()
+        # bodies
+        self.bodies: Final[list[Body]] = []
+        self.body_octets: i64 = 0  # of all of them
+        self.damaged: list[int] = []  # records of the batch whose bodies do not check
+        self._told_bodies: Final[dict[int, tuple[bytes, int]]] = {}  # of this batch, by id: or why there is none
         # names
         self.names: Final[list[bytes]] = []  # JSON, by number: of those that are spoken of
         self._by_name: Final[dict[bytes, int]] = {}
@@ -137,10 +167,18 @@ class EventColumns(Witness):
         whose: i64 = NONE
         if queue == 0:
             whose = self._number_of_text(json.dumps({"vhost": vhost}).encode())
-        write_i32_le(self.said_rows, i32(self.rows))
-        write_i32_le(self.codes, 0)
-        self.texts.put(self.texts.rows, b"none of its own" if level < 0 else LEVEL_NAMES[level].encode())
+        self._say(0, b"none of its own" if level < 0 else LEVEL_NAMES[level].encode())
         self._add(time, LEVEL, 0, queue if queue else NONE, NONE, whose, sample, NONE, 0)
+
+    def bodies_too(self, queue: i64) -> None:
+        self.known.bodies_too(queue)
+
+    def body(self, id: i64, body: bytes, lacking: i64) -> None:
+        self._told_bodies[id] = (body, lacking)
+
+    def batch_told(self) -> None:
+        if self._told_bodies:
+            self._told_bodies.clear()
 
     def unlogged(
         self, time: i64, who: i64, id: i64, count: i64, number: i64, header: bytes, exchange: bytes, keys: bytes
@@ -150,6 +188,8 @@ class EventColumns(Witness):
         n: i64 = 0
         while n < count:
             self._add_message(id + n, header, exchange, keys)
+            if self._told_bodies:
+                self._say(0, self._add_told(id + n))
             publish: i64 = number + n if number else NONE
             self._add(time, kind, WITHOUT_RECORD | (id + n), NONE, NONE, sender, publish, NONE, 0)
             n += 1
@@ -164,6 +204,8 @@ class EventColumns(Witness):
         keys = exchange + exchange_length(data, at)
         end = keys + keys_length(data, at) - (flags_of(data, at) >> NOTE_SHIFT)
         self._add_message(message_id_of(data, at), payload, data[exchange:keys], data[keys:end])
+        if self.known.wordy or self._told_bodies:
+            self._add_body(data, at)
         kind: i64 = WRITTEN if who == 0 else PUBLISHED
         self._add(time, kind, address, NONE, NONE, sender, number if number else NONE, NONE, 0)
         holder = holders_start(data, at)
@@ -217,10 +259,12 @@ class EventColumns(Witness):
             return
         if fate.header or fate.exchange or fate.keys:  # else nothing is known of it
             self._add_message(fate.id, fate.header, fate.exchange, fate.keys)
-        if fate.code or fate.text:
-            write_i32_le(self.said_rows, i32(self.rows))
-            write_i32_le(self.codes, i32(fate.code))
-            self.texts.put(self.texts.rows, fate.text)
+        text = fate.text
+        if self._told_bodies:
+            lacking = self._add_told(fate.id)
+            text = b"; ".join([one for one in (text, lacking) if one])
+        if fate.code or text:
+            self._say(fate.code, text)
         queue: i64 = fate.queue if fate.queue else NONE
         sender: i64 = self._number_of(fate.who) if fate.who else NONE
         number: i64 = fate.number if fate.number else NONE
@@ -243,6 +287,51 @@ class EventColumns(Witness):
             self._by_name[text] = number
             self.names.append(text)
         return number
+
+    def _say(self, code: i64, text: bytes) -> None:
+        """What the next row says of why."""
+        if code or text:
+            write_i32_le(self.said_rows, i32(self.rows))
+            write_i32_le(self.codes, i32(code))
+            self.texts.put(self.texts.rows, text)
+
+    def _add_told(self, id: i64) -> bytes:
+        """The body of the message of the next row, if the batch has it without a record; else why it has not."""
+        body, lacking = self._told_bodies.get(id, (b"", IN_RECORD))
+        if lacking == THERE:
+            self._put_body(len(body), body, b"")
+        return LACKING.get(lacking, "").encode()
+
+    def _add_body(self, data: bytes, at: i64) -> None:
+        """The body of the record of the next row, if somebody who gets it wants it told."""
+        if int(message_id_of(data, at)) not in self._told_bodies and not self._is_among(self.known.wordy, data, at):
+            return
+        begin = body_start(data, at)
+        octets = data[begin : begin + body_length(data, at)]
+        size: i64 = read_i64_be(data, header_start(data, at) + 4) if is_chunked(data[at]) else len(octets)
+        if int(number_of(data, at)) in self.damaged:
+            self._say(0, LACKING[DAMAGED].encode())
+        elif size > LONGEST_BODY:
+            self._say(0, LACKING[TOO_LONG].encode())
+        elif is_chunked(data[at]):
+            self._put_body(size, b"", octets)
+        else:
+            self._put_body(size, octets, b"")
+
+    def _put_body(self, size: i64, octets: bytes, pieces: bytes) -> None:
+        self.bodies.append(Body(self.rows, size, octets, pieces))
+        self.body_octets += size
+
+    def _is_among(self, queues: set[int], data: bytes, at: i64) -> bool:
+        """Was it written for one of these?"""
+        holder = holders_start(data, at)
+        count = holder_count(data, at)
+        while count > 0:
+            if i64(read_i32_le(data, holder + HOLDER_QUEUE_AT)) in queues:
+                return True
+            holder += HOLDER
+            count -= 1
+        return False
 
     def _is_quiet(self, data: bytes, at: i64) -> bool:
         """Was it written for nobody but queues of which nothing is told?"""

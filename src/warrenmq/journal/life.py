@@ -7,6 +7,7 @@ broker knows beyond them (``http/messages.py``).
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Any
@@ -20,6 +21,7 @@ Row = dict[str, Any]
 WAITING, HELD, GONE = "waiting", "held", "gone"
 STATES = (WAITING, HELD, GONE)
 
+SHOWN = 64 << 10  # octets of a body
 TIE = "tie"  # not of the journal: by which rows of one time without a record are told apart
 BEGINS = ("published", "written")
 NO_ENDS = (*BEGINS, "enqueued", "confirmed", "delivered", "fetched", "requeued", "letter lost", "gap")
@@ -140,12 +142,27 @@ def places_of(ordered: list[Row]) -> list[Row]:
 def _event(row: Row) -> dict[str, object]:
     shown: dict[str, object] = {"time": moment(row["time"]), "event": row["event"], "says": words(row)}
     for name, value in row.items():
-        if value is None or name in ("time", "event", "header", "until", TIE):
+        if value is None or name in ("time", "event", "header", "until", "body", TIE):
             continue
         shown["record" if name == "message" else name] = value
+    if row.get("body") is not None:
+        shown |= _payload(row["body"])
     if row.get("until") is not None:
         shown["until"] = moment(row["until"])
     return shown
+
+
+def _payload(body: bytes) -> dict[str, object]:
+    """As the management API shows bodies: text, or else base64; of a long one the beginning."""
+    some = body[:SHOWN]
+    try:
+        shown: dict[str, object] = {"payload": some.decode(), "payload_encoding": "string"}
+    except UnicodeDecodeError as error:
+        if len(some) < len(body) and error.start > SHOWN - 4:  # the cut went through a character
+            shown = {"payload": some[: error.start].decode(), "payload_encoding": "string"}
+        else:
+            shown = {"payload": base64.b64encode(some).decode(), "payload_encoding": "base64"}
+    return shown | ({"payload_truncated": True} if len(some) < len(body) else {})
 
 
 def words(row: Row) -> str:
@@ -155,7 +172,8 @@ def words(row: Row) -> str:
     if event in BEGINS:
         by = f"published by {row['user']}" if row.get("user") else "published"
         written = "written by the broker (a dead letter, a copy, or a message that was due)"
-        return f"{by if event == 'published' else written}{_what(row)}"
+        lacking = f"; {row['text']}" if row.get("text") else ""
+        return f"{by if event == 'published' else written}{_what(row)}{lacking}"
     if event == "enqueued":
         return f"entered queue '{row.get('queue')}' at position {row.get('position')}"
     if event in ("delivered", "fetched"):

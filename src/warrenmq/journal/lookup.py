@@ -24,10 +24,12 @@ from warrenmq.journal.files import REMOVED
 from warrenmq.journal.headers import named_headers
 from warrenmq.journal.index import DELETED, MASK, Index, deleted_key, header_key, key_of
 from warrenmq.journal.life import GONE, TIE, in_order, life_of, moment, places_of
+from warrenmq.journal.parquet import SCHEMA
 from warrenmq.journal.question import Question, question_of
 from warrenmq.journal.shelf import Row, Shelf, Unreadable, Volume
 from warrenmq.log.layout import WITHOUT_RECORD
 
+OF_QUEUES = (DELETED, "level")  # not of messages
 TOGETHER = 32  # lives that are read together, as they may share row groups
 Name = int | tuple[object, ...]
 RELISTS = 100  # times that files may have been joined or removed while they were looked at
@@ -84,6 +86,7 @@ class Lookup:
         self._reads = shelf.reads
         self._question = question
         self._told = told
+        self._whole = SCHEMA.names if question.body else None  # columns of what is told of a message
 
     def parts(self) -> Iterator[dict[str, object]]:
         question = self._question
@@ -192,9 +195,9 @@ class Lookup:
             record, id = row["message"], row["id"]
             if record is None and id is None:
                 if whole is None:
-                    whole = file.read(group, None, self._reads)
+                    whole = file.read(group, self._whole, self._reads)
                 (all_of_it,) = _plain(whole.slice(number, 1))
-                if all_of_it["event"] != DELETED:  # which is of a queue
+                if all_of_it["event"] not in OF_QUEUES:
                     found.append(Found(row["time"], number, None, None, all_of_it | {TIE: number}))
             else:
                 found.append(Found(row["time"], number if record is None else record, record, id))
@@ -239,7 +242,7 @@ class Lookup:
                 records[row["message"]] = row["id"]
         for file in self._shelf.of_log(log):
             here = {record for record in records if record >> 32 <= file.segment or record >= WITHOUT_RECORD}
-            for row in self._rows_of(file, here, None):
+            for row in self._rows_of(file, here, self._whole):
                 rows[records[row["message"]]].append(row)
         self._add_deletions(log, rows)
         gaps = [gap for file in self._shelf.of_log(log) for gap in file.gaps(self._reads)]
@@ -288,7 +291,7 @@ class Lookup:
                 yield from rows.filter(pc.and_not(fits, loose)).to_pylist()
                 if pc.any(loose).as_py():
                     ties = pc.indices_nonzero(loose)
-                    whole = _plain(file.read(group, None, self._reads).take(ties))
+                    whole = _plain(file.read(group, self._whole, self._reads).take(ties))
                     yield from (row | {TIE: tie} for row, tie in zip(whole, ties.to_pylist(), strict=True))
 
     def _rows_of(self, file: Volume, records: set[int], columns: list[str] | None) -> Iterator[Row]:

@@ -17,6 +17,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from warrenmq.broker.message import unpack_keys
+from warrenmq.journal.bodies import (
+    BODY,
+    NO_BODIES,
+    Bodies,
+    JoinedBodies,
+    LoggedBodies,
+    Pieces,
+    groups,
+    have_bodies,
+)
 from warrenmq.journal.columns import (
     CONFIRMED,
     DELIVERED,
@@ -42,8 +52,7 @@ from warrenmq.log.listing import Listing
 from warrenmq.wire.content import decode_properties
 from warrenmq.wire.replies import AmqpError
 
-VERSION = 2
-MOST_ROWS = 1 << 16  # of a row group: whoever looks for one message reads few of them, whole
+VERSION = 3
 
 EVENTS = {
     PUBLISHED: "published",
@@ -94,7 +103,13 @@ FIELDS: list[tuple[str, pa.DataType, str]] = [
     ("correlation_id", pa.string(), "published, written, no record: the property"),
     ("header", pa.binary(), "published, written, no record: all properties, as AMQP's content header has them"),
     ("code", pa.int32(), "refused, returned: the reply code"),
-    ("text", pa.string(), "refused, returned, not taken, nacked: the reply text, or why; level: which"),
+    (
+        "text",
+        pa.string(),
+        "refused, returned, not taken, nacked: the reply text, or why; level: which; published, written: why `body` is "
+        "empty",
+    ),
+    (BODY, pa.binary(), "published, written, no record, at the level `all+bodies`: what it said, up to 16 MiB"),
 ]
 """Name, type and meaning of every column, in order."""
 
@@ -103,6 +118,8 @@ SCHEMA = pa.schema(
     metadata={"warren.journal": str(VERSION)},
 )
 
+BUT_BODIES = pa.schema([field for field in SCHEMA if field.name != BODY])
+"""What is made for all rows of a file at once; bodies are fetched for some at a time."""
 
 COUNTED = ("time", "message", "id", "position", "number", "tag")  # mostly one more than the row before has
 LOOKED_UP = [*(name for name, kind, _ in FIELDS if pa.types.is_dictionary(kind)), "routing_keys.list.element"]
@@ -128,6 +145,7 @@ def export(folder: Path, target: Path, headers: Sequence[str] = ()) -> Iterator[
         columns = EventColumns()
         try:
             while cursor.next():
+                columns.damaged = cursor.damaged
                 tell(cursor.header, cursor.messages, cursor.changes, columns)
         finally:
             cursor.close()
@@ -135,49 +153,72 @@ def export(folder: Path, target: Path, headers: Sequence[str] = ()) -> Iterator[
         path = target / file_name(listing.manifest.log_id, number, 0, cursor.at)
         if path.exists():
             continue
-        write(path, table(columns, queues), headers)
+        write(path, table(columns, queues), headers, bodies_of(columns, Pieces(folder, files)))
         for older in superseded(files_of(target, listing.manifest.log_id)):
             older.path.unlink()
             older.index.unlink(missing_ok=True)
         yield path, columns.rows
 
 
-def write(path: Path, rows: pa.Table, headers: Sequence[str] = ()) -> None:
+def write(path: Path, rows: pa.Table, headers: Sequence[str] = (), bodies: Bodies = NO_BODIES) -> None:
     """Whole under its name, or not at all, with its index beside it. ``headers``: by which messages are found too."""
     path.parent.mkdir(parents=True, exist_ok=True)
     write_index(path, rows, headers)
-    write_beside(path, rows).rename(path)
+    write_beside(path, rows, bodies).rename(path)
 
 
-def write_beside(path: Path, rows: pa.Table) -> Path:
+def write_beside(path: Path, rows: pa.Table, bodies: Bodies) -> Path:
     """All of it on disk, under a name of its own: whoever renames it has it whole under its name, or not at all."""
     unfinished = being_made(path)
-    pq.write_table(
-        rows,
-        unfinished,
-        compression="zstd",
-        row_group_size=MOST_ROWS,
-        use_dictionary=LOOKED_UP,
-        column_encoding=dict.fromkeys(COUNTED, "DELTA_BINARY_PACKED"),
-    )
+    encoding = dict.fromkeys(COUNTED, "DELTA_BINARY_PACKED")
+    with pq.ParquetWriter(
+        unfinished, SCHEMA, compression="zstd", use_dictionary=LOOKED_UP, column_encoding=encoding
+    ) as out:
+        for group in groups(rows, bodies):
+            out.write_table(group.cast(SCHEMA))
     with unfinished.open("rb") as file:
         os.fsync(file.fileno())
     return unfinished
 
 
-def in_one(paths: list[Path]) -> pa.Table:
+def in_one(paths: list[Path]) -> tuple[pa.Table, Bodies]:
     """The rows of all these files, which may be of earlier versions, in this order."""
-    whole = pa.concat_tables([pq.ParquetFile(path).read() for path in paths], promote_options="default")
-    for name in SCHEMA.names:
+    tables = []
+    for path in paths:
+        with pq.ParquetFile(path) as file:
+            tables.append(file.read([name for name in file.schema_arrow.names if name != BODY]))
+    whole = pa.concat_tables(tables, promote_options="default")
+    for name in BUT_BODIES.names:
         if name not in whole.column_names:
             whole = whole.append_column(name, pa.nulls(len(whole), SCHEMA.field(name).type))
-    return whole.select(SCHEMA.names).cast(SCHEMA).unify_dictionaries()
+    rows = whole.select(BUT_BODIES.names).cast(BUT_BODIES).unify_dictionaries()
+    if not have_bodies(paths):
+        return rows, NO_BODIES
+    return rows, JoinedBodies(paths, rows.column("size").fill_null(0).to_numpy())
+
+
+def order_of(columns: EventColumns) -> Any:
+    """The rows by their times; None where they are in order."""
+    times = numbers(columns.times)
+    return None if numpy.all(times[:-1] <= times[1:]) else numpy.argsort(times, kind="stable")
+
+
+def bodies_of(columns: EventColumns, pieces: Pieces) -> Bodies:
+    """What is left out of ``table``; long ones are fetched from ``pieces``."""
+    if not columns.bodies:
+        return NO_BODIES
+    order = order_of(columns)
+    places = None
+    if order is not None:
+        places = numpy.empty(len(order), numpy.int64)
+        places[order] = numpy.arange(len(order))
+    return LoggedBodies(columns.bodies, int(columns.rows), places, pieces)
 
 
 def table(columns: EventColumns, queues: dict[int, dict[str, str]]) -> pa.Table:
-    """The rows in the order of their times."""
+    """The rows in the order of their times, but for their bodies."""
     times = numbers(columns.times)
-    order = None if numpy.all(times[:-1] <= times[1:]) else numpy.argsort(times, kind="stable")
+    order = order_of(columns)
 
     def of(column: Any, kind: type = numpy.int64) -> Any:
         values: Any = numpy.frombuffer(column.getvalue(), kind)
@@ -214,7 +255,7 @@ def table(columns: EventColumns, queues: dict[int, dict[str, str]]) -> pa.Table:
     codes = numpy.frombuffer(columns.codes.getvalue(), numpy.int32)
     found["code"] = taken(array(codes, codes == 0, pa.int32()), why)
     found["text"] = taken(readable(binary(columns.texts, len(codes))), why)
-    return pa.Table.from_arrays([found[name] for name in SCHEMA.names], schema=SCHEMA)
+    return pa.Table.from_arrays([found[name] for name in BUT_BODIES.names], schema=BUT_BODIES)
 
 
 def standing(rows: Any, count: int, order: Any) -> pa.Array:

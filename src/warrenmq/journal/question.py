@@ -7,6 +7,7 @@ Duty: the fields, their types and their errors. Not here: the answer (``lookup``
     header, value                       a header and its value as text, or none of these: then ``queue``
     vhost, queue, state, since, until   only these; times in µs since 1970, of the publish, or, asked by queue alone,
                                         of what happened there
+    body                                what it said, too
     limit, before                       so many, older than the last one of the page before, whose ``cursor`` this is
 """
 
@@ -45,6 +46,7 @@ class Question:
     until: int = LARGEST
     limit: int = LIMIT
     before: str | None = None
+    body: bool = False
 
     @property
     def by_key(self) -> bool:
@@ -83,11 +85,14 @@ def question_of(values: Mapping[str, object]) -> Question:
         if name in NUMBERS:
             if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= LARGEST:
                 raise QuestionError(f"{name}: {value!r} is not a whole number between 0 and {LARGEST}")
+        elif name == "body":
+            if not isinstance(value, bool):
+                raise QuestionError(f"body: {value!r} is neither true nor false")
         elif name in TEXTS:
             if not isinstance(value, str):
                 raise QuestionError(f"{name}: {value!r} is not a text")
         else:
-            raise QuestionError(f"'{name}': the journal is asked by {', '.join(sorted((*TEXTS, *NUMBERS)))}")
+            raise QuestionError(f"'{name}': the journal is asked by {', '.join(sorted((*TEXTS, *NUMBERS, 'body')))}")
     question = Question(**values)  # type: ignore[arg-type]
     asked = [name for name in (*KEYS, "header") if getattr(question, name) is not None]
     if len(asked) > 1:

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from warrenmq.journal.bodies import BODY
 from warrenmq.journal.files import current, files_of, index_of, logs_of
 from warrenmq.journal.index import BLOCK, Index, IndexDamaged
 
@@ -98,11 +99,11 @@ class Volume:
         return found
 
     def read(self, group: int, columns: Sequence[str] | None, reads: Reads) -> pa.Table:
-        """These columns of a row group, those of them that the file has."""
+        """These columns of a row group, those of them that the file has; None: all but bodies."""
         file = self.opened(reads)
         names = file.schema_arrow.names
         reads.row_groups += 1
-        wanted = None if columns is None else [name for name in columns if name in names]
+        wanted = [name for name in names if name != BODY] if columns is None else [n for n in columns if n in names]
         try:
             return file.read_row_group(group, wanted)
         except (pa.ArrowException, OSError):

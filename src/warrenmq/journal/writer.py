@@ -20,11 +20,12 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from warrenmq.journal.bodies import NO_BODIES, Bodies, Pieces
 from warrenmq.journal.columns import EventColumns, Known
 from warrenmq.journal.files import FULL, JournalFile, current, file_name, files_of, position, superseded
 from warrenmq.journal.index import write_index
 from warrenmq.journal.names import queue_of
-from warrenmq.journal.parquet import SCHEMA, in_one, table, write_beside
+from warrenmq.journal.parquet import BUT_BODIES, bodies_of, in_one, table, write_beside
 from warrenmq.log.event_reader import tell
 from warrenmq.log.files import Files
 from warrenmq.log.format import LogError
@@ -32,6 +33,7 @@ from warrenmq.log.listing import Listing
 from warrenmq.log.scan import BatchCursor
 
 MOST_ROWS = 1 << 20  # of a file, when there is very much to tell
+MOST_BODIES = 64 << 20  # octets of bodies, likewise
 ALIKE = 8  # so many files of about the same size become one
 SMALLEST = 32 << 10  # octets; shorter ones are all of the same size
 
@@ -52,6 +54,7 @@ class Writer:
         self.events = 0  # written so far, gaps not counted
         self.gaps = 0
         self._files = Files()
+        self._pieces = Pieces(folder, self._files)
         self._queues: dict[int, dict[str, str]] = {}
         self._learned = -1  # the checkpoint whose definitions are known
         self._known = Known()
@@ -196,12 +199,13 @@ class Writer:
         gap = self._gap
         time = self._last_time
         more = True
-        while more and columns.rows < MOST_ROWS:
+        while more and columns.rows < MOST_ROWS and columns.body_octets < MOST_BODIES:
             more = cursor.at < limit and cursor.next()
             if more:
                 time = int(cursor.header.time)
                 if gap is not None and columns.rows == 0:
                     columns.gap(gap or time, time, -1)
+                columns.damaged = cursor.damaged
                 tell(cursor.header, cursor.messages, cursor.changes, columns)
         self._known_up_to = (self.segment, int(cursor.at))
         if columns.rows > 0:
@@ -217,17 +221,17 @@ class Writer:
     def _write(self, columns: EventColumns, end: int) -> None:
         self._queues |= {id: {"vhost": vhost, "queue": name} for id, vhost, name in self._known.queue_names}
         self._known.queue_names.clear()
-        self.save(self.segment, self._begin, end, table(columns, self._queues))
+        self.save(self.segment, self._begin, end, table(columns, self._queues), bodies_of(columns, self._pieces))
         self._begin = end
         self._join_alike()
 
-    def save(self, segment: int, begin: int, end: int, rows: pa.Table) -> None:
+    def save(self, segment: int, begin: int, end: int, rows: pa.Table, bodies: Bodies = NO_BODIES) -> None:
         """Durable under its name, when this returns."""
         made = JournalFile(segment, begin, end, self.target / file_name(self.log_id, segment, begin, end))
         self.step("index")
         write_index(made.path, rows, self.headers)
         self.step("write")
-        beside = write_beside(made.path, rows)
+        beside = write_beside(made.path, rows, bodies)
         self.step("rename")
         beside.rename(made.path)
         self.step("sync folder")
@@ -250,7 +254,7 @@ class Writer:
             self._join(parts, parts[-1].end)
 
     def _join(self, parts: list[JournalFile], end: int) -> None:
-        self.save(parts[0].segment, parts[0].begin, end, in_one([one.path for one in parts]))
+        self.save(parts[0].segment, parts[0].begin, end, *in_one([one.path for one in parts]))
         for one in parts:
             self.remove(one)
 
@@ -261,7 +265,7 @@ class Writer:
         end = max(self._begin, self._reached if self._gap is None else 0)
         parts = [one for one in current(self.files) if one.segment == self.segment]
         if self._begin == 0 and self._gap is None:
-            self.save(self.segment, 0, end, SCHEMA.empty_table())
+            self.save(self.segment, 0, end, BUT_BODIES.empty_table())
         elif adjacent(parts) and (len(parts) > 1 or (parts and parts[0].end < end)):
             self._join(parts, end)
 

@@ -31,6 +31,7 @@ from warrenmq.log.layout import (
 from warrenmq.log.levels import Levels
 from warrenmq.log.record import message_id_of, number_of, record_size, write_chunk, written_head
 from warrenmq.log.sums import Sums, chained, holder_head, signed, total
+from warrenmq.log.told_bodies import ToldBodies
 from warrenmq.log.unlogged import Unlogged
 
 KEEP_BUFFER: Final = 8 << 20  # a larger buffer is given back rather than kept for the next batch
@@ -94,6 +95,7 @@ class OpenBatch:
         self.unlogged: Final = Unlogged(self.events)
         self.levels: Final = Levels(self.events)
         self.confirmed: Final = Confirmed(self.events, self.unlogged)
+        self.told_bodies: Final = ToldBodies(self.events)
         self.offsets: vec[i32] = vec[i32]()
         self.first_record: i64 = 0
         self.exchange: str = ""
@@ -259,6 +261,7 @@ class OpenBatch:
         """Say when all this was that came since the turn before."""
         self.unlogged.end_turn()
         self.levels.end_turn()
+        self.told_bodies.end_turn()
         self.events.end_turn(time, len(self.offsets), len(self.changes))
 
     def seal(self, segment: i64, number: i64, time: i64) -> Sealed:

@@ -25,6 +25,11 @@ from warrenmq.log.layout import (
     DROP,
     ENQUEUE,
     ENQUEUE_POSITION_AT,
+    EVENT_BODY,
+    EVENT_BODY_BODY_LENGTH_AT,
+    EVENT_BODY_FIXED,
+    EVENT_BODY_LACKING_AT,
+    EVENT_BODY_MESSAGE_ID_AT,
     EVENT_CAUSE,
     EVENT_CAUSE_CAUSE_AT,
     EVENT_CONFIRMED,
@@ -110,7 +115,7 @@ from warrenmq.log.layout import (
     UNDEFINE,
     UNDEFINE_FIXED,
 )
-from warrenmq.log.levels import OFF
+from warrenmq.log.levels import BODIES, OFF
 from warrenmq.log.record import is_chunk, message_id_of, number_of, record_size
 
 
@@ -186,6 +191,12 @@ class Witness:
     def level(self, time: i64, queue: i64, vhost: str, level: i64, sample: i64) -> None:
         """From now on this is told of a queue, or, when that is 0, of a vhost."""
 
+    def bodies_too(self, queue: i64) -> None:
+        """A batch begins in which the bodies of what this queue gets are wanted; its level is told when it ends."""
+
+    def body(self, id: i64, body: bytes, lacking: i64) -> None:
+        """What the message said that this batch will tell of, or why that is ``lacking`` (``told_bodies``)."""
+
     def gap(self, since: i64, until: i64, count: i64) -> None:
         """So many events are not told."""
 
@@ -247,8 +258,11 @@ def tell(header: BatchHeader, messages: bytes, changes: bytes, witness: Witness)
     levels: list[tuple[int, int]] = []
     _look_ahead(changes, turns, publishes, levels, witness)
     for at, turn in levels:  # what is in one batch with a change from or to nothing is not told
-        if read_i32_le(changes, at + EVENT_LEVEL_LEVEL_AT) == OFF:
+        level = read_i32_le(changes, at + EVENT_LEVEL_LEVEL_AT)
+        if level == OFF:
             _level(changes, at, turns.time(turn), witness)
+        elif level == BODIES:
+            witness.bodies_too(i64(read_i32_le(changes, at + EVENT_LEVEL_QUEUE_AT)))
     _records(header, messages, turns, publishes, witness)
     _changes(changes, turns, witness)
     for at, turn in levels:
@@ -260,7 +274,7 @@ def tell(header: BatchHeader, messages: bytes, changes: bytes, witness: Witness)
 def _look_ahead(
     data: bytes, turns: Turns, publishes: Publishes, levels: list[tuple[int, int]], witness: Witness
 ) -> None:
-    """What has to be known before the rest can be told: times, senders, names, levels."""
+    """What has to be known before the rest can be told: times, senders, names, levels, bodies."""
     at: i64 = 0
     end: i64 = len(data)
     while at < end:
@@ -291,6 +305,14 @@ def _look_ahead(
             witness.defined("queue", "", data[text : text + length])
         elif kind == EVENT_LEVEL:
             levels.append((at, len(turns.times)))
+        elif kind == EVENT_BODY:
+            body = at + EVENT_BODY_FIXED
+            length = i64(read_i32_le(data, at + EVENT_BODY_BODY_LENGTH_AT))
+            witness.body(
+                read_i64_le(data, at + EVENT_BODY_MESSAGE_ID_AT),
+                data[body : body + length],
+                i64(read_i32_le(data, at + EVENT_BODY_LACKING_AT)),
+            )
         at += size
 
 

@@ -300,6 +300,14 @@ EVENTS: Final[list[RecordSpec]] = [
         "so many messages, from this one on, were confirmed to this channel, the first as its publish number",
         since=3,
     ),
+    RecordSpec(
+        "body",
+        layout.EVENT_BODY,
+        "length:i32 message_id:i64 lacking:i32 body_length:i32 body[body_length]",
+        "the body of a message that this batch tells of, at the level `all+bodies`, or why it is lacking "
+        "(`log/told_bodies.py`)",
+        since=3,
+    ),
 ]
 
 LEDGER_BLOCK: Final = RecordSpec(

@@ -17,7 +17,8 @@ from warrenmq.log.layout import EVENT_HEAD, EVENT_LEVEL, EVENT_LEVEL_FIXED
 OFF: Final = 0  # nothing
 OUTCOMES: Final = 1  # what durable queues hold, and every bad end; the default
 ALL: Final = 2  # transient messages too
-LEVEL_NAMES: Final = ["off", "outcomes", "all"]
+BODIES: Final = 3  # and what they said
+LEVEL_NAMES: Final = ["off", "outcomes", "all", "all+bodies"]
 NONE: Final = -1  # of its own
 
 MOST_SAMPLE: Final = 1_000_000

@@ -64,7 +64,7 @@ class Unlogged:
 
     def message(self, id: i64, header: bytes, exchange: str, keys: bytes) -> None:
         """It is about to enter a queue, for the first time or not."""
-        if id == self._last:
+        if id == self._last and header == self._header and exchange == self._exchange:  # else its dead letter
             return
         number = self._number
         count = self._messages

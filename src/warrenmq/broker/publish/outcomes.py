@@ -30,7 +30,7 @@ from warrenmq.broker.publish.publishing import Publishing
 from warrenmq.broker.records import Exchange
 from warrenmq.log.causes import NACKED, NOT_TAKEN, RETURNED, UNROUTABLE
 from warrenmq.log.events import NOBODY, Named
-from warrenmq.log.levels import NONE, OFF, level_of
+from warrenmq.log.levels import BODIES, NONE, OFF, level_of
 from warrenmq.wire.replies import NO_ROUTE as NO_ROUTE_CODE
 
 if TYPE_CHECKING:
@@ -202,17 +202,19 @@ def _not_taken(publishing: Publishing, message: Message, queues: list[Queue], nu
 def _tell_journal(
     publishing: Publishing, what: i64, queue: Named, message: Message, number: i64, code: i64, text: str
 ) -> None:
-    if is_off(publishing.vhost, message.origin.exchange):
+    level = level_at(publishing.vhost, message.origin.exchange)
+    if level == OFF:
         return
     log = publishing.services.log
-    never_entered(log, what, publishing.sender.named, queue, message, number, code, text)
+    body = level == BODIES and what != NACKED  # which is never all that is told of it
+    never_entered(log, what, publishing.sender.named, queue, message, number, code, text, body)
 
 
-def is_off(vhost: VHost, exchange: str) -> bool:
-    """Is nothing told of what reached no queue from this exchange? Its policy says so, else its vhost."""
+def level_at(vhost: VHost, exchange: str) -> i64:
+    """How much is told of what reached no queue from this exchange: as its policy says, else as its vhost does."""
     found = vhost.exchanges.get(exchange)
     level = NONE if found is None else level_of(found.policy_definition.get("journal"))
-    return (vhost.journal if level == NONE else level) == OFF
+    return vhost.journal if level == NONE else level
 
 
 def _why(outcome: i64, too_few: bool) -> str:

@@ -21,7 +21,7 @@ from warrenmq.broker.publish.routes import Memo
 from warrenmq.broker.publish.wish import Wish
 from warrenmq.broker.records import Exchange
 from warrenmq.broker.sender import Sender
-from warrenmq.log.levels import OFF
+from warrenmq.log.levels import BODIES, OFF
 from warrenmq.wire.replies import AmqpError
 
 if TYPE_CHECKING:
@@ -139,7 +139,10 @@ class Publishing:
         """A publish was refused; ``number`` was the last one before it."""
         self.tally.refused += 1
         if self.vhost.journal > OFF:
-            tell_refused(self.services.log, self.sender.named, arguments, message, error)
+            bodies = self.vhost.journal == BODIES
+            if bodies and message.id == 0:
+                message.id = self.services.ids.message()
+            tell_refused(self.services.log, self.sender.named, arguments, message, error, bodies)
         if self.sender.confirms and self.last_number > number:
             self.refused_numbered += 1
 

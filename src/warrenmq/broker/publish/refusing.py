@@ -15,7 +15,7 @@ from warrenmq.wire.methods import decode_method
 from warrenmq.wire.replies import AmqpError
 
 
-def tell_refused(log: Log, who: Named, arguments: bytes, message: Message, error: AmqpError) -> None:
+def tell_refused(log: Log, who: Named, arguments: bytes, message: Message, error: AmqpError, body: bool) -> None:
     exchange = ""
     keys = b""
     header = message.header()
@@ -26,4 +26,4 @@ def tell_refused(log: Log, who: Named, arguments: bytes, message: Message, error
         decode_properties(header)
     except AmqpError:
         header = b""  # a file of the journal holds none that cannot be read
-    refused(log, who, message, header, exchange, keys, error.code, error.text)
+    refused(log, who, message, header, exchange, keys, error.code, error.text, body)

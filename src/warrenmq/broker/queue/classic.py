@@ -186,10 +186,19 @@ class ClassicQueue(Queue, GivesUp):
         if not self.tells(message):
             return
         unlogged = self.broker.log.unlogged
+        if self.tells_bodies:
+            self._tell_body(message)
         if message.address == 0:
             origin = message.origin
             unlogged.message(message.id, message.header(), origin.exchange, origin.packed_keys)
         unlogged.entered(self.named(), position, message.number())
+
+    def _tell_body(self, message: Message) -> None:
+        bodies = self.broker.log.told_bodies
+        if message.address == 0:
+            bodies.tell(message.id, message.size, message.pieces())
+        else:
+            bodies.in_record(message.id)
 
     def tell_left(self, message: Message, cause: i64) -> None:
         """It was given up for this cause: the journal is told, unless it knows that from elsewhere."""

@@ -31,7 +31,7 @@ from warrenmq.broker.services.postponed import Postponed
 from warrenmq.broker.services.turn import Cancelled, Delivering
 from warrenmq.log.events import Named
 from warrenmq.log.index import QueueIndex
-from warrenmq.log.levels import ALL, OFF, OUTCOMES, is_sampled
+from warrenmq.log.levels import ALL, BODIES, OFF, OUTCOMES, is_sampled
 from warrenmq.wire.fields import Table
 
 UNLIMITED: Final = 1 << 40
@@ -178,6 +178,7 @@ class Queue(Destination, Delivering, Promised):
         self.journal_sample: i64 = 1
         self.tells_all: bool = False  # also of what only memory has?
         self._hushed: bool = False  # is nothing told of it?
+        self.tells_bodies: bool = False
         self.broker.deadlines.changed(-1, self.settings.ack_deadline, False)
         self.bindings_in: Final[dict[object, Binding]] = {}
         sac = arguments.get("x-single-active-consumer")
@@ -237,8 +238,8 @@ class Queue(Destination, Delivering, Promised):
             level = self.vhost.journal
         if sample <= 0:
             sample = self.vhost.journal_sample
-        # whoever reads the log leaves out what it has of such a queue, so it has to know each
-        if own or (level == OFF and self.durable):
+        # whoever reads the log leaves out what it has of such a queue, or tells more of it, so it has to know each
+        if own or ((level == OFF or level == BODIES) and self.durable):
             if not self._has_level or level != self.journal or sample != self.journal_sample:
                 levels.put(self.named(), self.vhost.name, level, sample)
             self._has_level = True
@@ -247,6 +248,7 @@ class Queue(Destination, Delivering, Promised):
             levels.forget(self.named(), self.vhost.name)
         self.journal = level
         self.journal_sample = sample
+        self.tells_bodies = level == BODIES
         self._tell_all(level >= ALL)
         self._hush(level == OFF)
 
