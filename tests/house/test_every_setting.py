@@ -6,6 +6,8 @@ in a file or in what `warren serve` says. A setting without a case fails: that i
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import json
 import os
 import select
@@ -27,7 +29,7 @@ from tests.support.brokers import free_ports
 from tests.support.rawclient import PROTOCOL_HEADER, Frame, RawClient
 from warrenmq.broker.records import BasicMessage, Exchange, Resource
 from warrenmq.server import journal as server_journal
-from warrenmq.server.config import TABLE, load
+from warrenmq.server.config import TABLE, SettingsError, load
 from warrenmq.testing import Broker
 
 Case = Callable[[Path], None]
@@ -529,6 +531,52 @@ def default_vhost(folder: Path) -> None:
         vhosts = web.get(f"{one.http_url}/api/vhosts", auth=("guest", "guest")).json()
         assert [(vhost["name"], vhost["description"]) for vhost in vhosts] == [("shop", "Default virtual host")]
         assert status(one, "/exchanges/shop/amq.direct") == 200
+
+
+@case
+def http_host(folder: Path) -> None:
+    with broker(folder, http_host=["127.0.0.3"]) as one:
+        assert accepts("127.0.0.1", one.port) and not accepts("127.0.0.3", one.port)
+        assert accepts("127.0.0.3", one.http_port) and not accepts("127.0.0.1", one.http_port)
+
+
+@case
+def load_definitions(folder: Path) -> None:
+    first, second = folder / "definitions" / "1.json", folder / "definitions" / "2.json"
+    first.parent.mkdir(parents=True)
+    first.write_text(json.dumps({"vhosts": [{"name": "shop"}], "users": [user_named("ann")]}))
+    second.write_text(json.dumps({"permissions": [permission_of("ann", "shop")], "queues": [queue_in("shop")]}))
+    with broker(folder, load_definitions=first.parent) as one:
+        assert login(one, "ann", "secret", "shop") and not login(one)  # definitions with users: no default user
+        assert "orders" in one.server.broker.vhosts["shop"].queues and "/" not in one.server.broker.vhosts
+    first.unlink()
+    second.write_text(json.dumps({"queues": [queue_in("/")]}))
+    with broker(folder, load_definitions=second) as one:
+        assert login(one) and "orders" in one.server.broker.vhosts["/"].queues
+    second.write_text(json.dumps({"queues": [queue_in("nowhere")]}))
+    with pytest.raises(SettingsError, match=r"2\.json cannot be imported: queues\[0\]"):
+        broker(folder, load_definitions=second).__enter__()
+    second.write_text("{")
+    with pytest.raises(SettingsError, match="is no JSON"):
+        broker(folder, load_definitions=second).__enter__()
+    second.unlink()
+    with pytest.raises(SettingsError, match="has no file"):
+        broker(folder, load_definitions=first.parent).__enter__()
+
+
+def user_named(name: str) -> dict[str, object]:
+    """With the password `secret`, hashed as RabbitMQ does."""
+    salt = b"salt"
+    digest = base64.b64encode(salt + hashlib.sha256(salt + b"secret").digest()).decode()
+    return {"name": name, "password_hash": digest, "hashing_algorithm": "rabbit_password_hashing_sha256", "tags": []}
+
+
+def permission_of(user: str, vhost: str) -> dict[str, object]:
+    return {"user": user, "vhost": vhost, "configure": ".*", "write": ".*", "read": ".*"}
+
+
+def queue_in(vhost: str) -> dict[str, object]:
+    return {"name": "orders", "vhost": vhost, "durable": True, "auto_delete": False, "arguments": {}}
 
 
 @case

@@ -17,6 +17,7 @@ import pika.exceptions
 import pytest
 
 import warrenmq
+from tests.support import web
 
 
 class Served:
@@ -232,3 +233,38 @@ def test_every_command_is_listed_and_explains_itself() -> None:
     for name in names - {"serve", "ctl"}:  # these two read their own arguments
         shown = runner.invoke(app, [name, "--help"])
         assert shown.exit_code == 0, (name, shown.output)
+
+
+def test_a_rabbitmq_conf_and_the_variables_of_its_image_start_a_broker_as_they_are(
+    serve: Start, tmp_path: Path
+) -> None:
+    definitions = tmp_path / "definitions.json"
+    definitions.write_text(json.dumps({"queues": [{"name": "orders", "vhost": "shop", "durable": True}]}))
+    conf = tmp_path / "rabbitmq.conf"
+    conf.write_text(
+        "listeners.tcp.default = 0\nmanagement.tcp.ip = 127.0.0.1\ndefault_vhost = shop\n"
+        f"load_definitions = {definitions}\ncluster_partition_handling = autoheal\n"
+    )
+    secret = tmp_path / "secret"
+    secret.write_text("s3cret\n")
+    environment = {
+        "RABBITMQ_CONFIG_FILE": str(conf.with_suffix("")),
+        "RABBITMQ_DEFAULT_USER": "ann",
+        "RABBITMQ_DEFAULT_PASS_FILE": str(secret),
+        "WARREN_PORT": "tcp://10.0.0.7:5672",
+        "WARREN_SERVICE_HOST": "10.0.0.7",
+    }
+    served = serve(**environment)
+    place = f"http://{served.wait_ready()['http']}/api"
+    answer = web.get(f"{place}/queues/shop/orders", auth=("ann", "s3cret"))
+    assert answer.status_code == 200 and answer.json()["durable"]
+    assert web.get(f"{place}/whoami", auth=("guest", "guest")).status_code == 401
+    assert "config.no_meaning key=cluster_partition_handling" in served.text()
+
+
+def test_definitions_that_cannot_be_loaded_end_the_start_with_one_line(serve: Start, tmp_path: Path) -> None:
+    definitions = tmp_path / "definitions.json"
+    definitions.write_text(json.dumps({"queues": [{"name": "orders", "vhost": "nowhere", "durable": True}]}))
+    assert serve("--load-definitions", str(definitions)).refused() == (
+        f'warren: load_definitions: {definitions} cannot be imported: queues[0].vhost: no such vhost "nowhere"'
+    )

@@ -10,6 +10,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from tests.http.conftest import Api
 from tests.support import web
+from warrenmq.cli import ctl
 from warrenmq.http.table import ENDPOINTS
 from warrenmq.testing import Broker, FaultyDisk
 
@@ -226,3 +227,18 @@ def test_a_change_that_cannot_be_written_is_answered_503_with_the_cause_and_kept
         assert next(answer.status_code for answer in answers if answer.status_code != 503) in (201, 204)
         assert client.get("/api/users/somebody").status_code == 200
         assert client.get("/api/queues/%2F/q").status_code == 200
+
+
+def test_an_orchestrators_probes_need_no_login_and_tell_a_broker_that_takes_clients_from_one_that_does_not() -> None:
+    with Broker() as broker:
+
+        def answers() -> list[tuple[int, str]]:
+            found = [web.get(f"{broker.http_url}/{name}") for name in ("healthz", "readyz")]
+            return [(one.status_code, one.text) for one in found]
+
+        assert answers() == [(200, "ok\n"), (200, "ok\n")]
+        url = broker.http_url.replace("http://", "http://guest:guest@")
+        assert ctl.main(["-q", "stop_app", "--url", url]) == 0
+        assert answers()[0] == (200, "ok\n") and answers()[1][0] == 503 and "stop_app" in answers()[1][1]
+        assert ctl.main(["-q", "start_app", "--url", url]) == 0
+        assert answers()[1] == (200, "ok\n")

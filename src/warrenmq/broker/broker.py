@@ -58,12 +58,16 @@ class Broker(Core):
 
     def create_defaults(self, username: str, password: str, vhost: str = "/") -> None:
         """The first start: a vhost, and a user who may do everything there."""
-        if not self.vhosts:
-            made = self.add_vhost(vhost)
-            made.description = "Default virtual host"
-            made.save()
+        self.create_default_vhost(vhost)
         self._ack_timeout.start()
         self.registry.access.create_defaults(username, password, vhost)
+
+    def create_default_vhost(self, name: str) -> None:
+        """When there is none at all."""
+        if not self.vhosts:
+            made = self.add_vhost(name)
+            made.description = "Default virtual host"
+            made.save()
 
     # -- clients -----------------------------------------------------------------------------------------------
 

@@ -18,7 +18,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from warrenmq.broker.access.access import Refused
-from warrenmq.http import auth, metrics, names, openapi, origin, page
+from warrenmq.http import auth, metrics, names, openapi, origin, page, probes
 from warrenmq.http.bridge import Bridge
 from warrenmq.http.encoding import encode
 from warrenmq.http.endpoint import Call, Endpoint, Json, NoContent
@@ -39,6 +39,8 @@ def create_app(bridge: Bridge) -> Starlette:
         routes=[
             Route("/", api.page, methods=["GET"]),
             *[Route(f"/{name}", page.file(name), methods=["GET"]) for name in page.FILES],
+            Route("/healthz", api.healthz, methods=["GET"]),
+            Route("/readyz", api.readyz, methods=["GET"]),
             Route("/metrics", api.metrics, methods=["GET"]),
             Route("/metrics/per-object", api.metrics_per_object, methods=["GET"]),
             Route("/api/openapi.json", api.openapi, methods=["GET"]),
@@ -143,6 +145,12 @@ class Api:
 
     async def page(self, request: Request) -> Response:
         return await page.render(request, self._bridge)
+
+    async def healthz(self, request: Request) -> Response:
+        return probes.healthz()
+
+    async def readyz(self, request: Request) -> Response:
+        return probes.readyz(self._bridge)
 
     async def metrics(self, request: Request) -> Response:
         return await metrics.render(self._bridge, per_object=False)

@@ -28,6 +28,7 @@ from warrenmq.log.log import Log
 from warrenmq.log.runner import Runner, ThreadRunner
 from warrenmq.log.settings import LogSettings
 from warrenmq.log.transient import TransientStore
+from warrenmq.server import definitions
 from warrenmq.server.background import Background, Periodic
 from warrenmq.server.config import Settings
 from warrenmq.server.folder import DataFolder
@@ -129,9 +130,10 @@ class Server:
         self.background = Background(self.loop)
         self._open_broker()
         try:
+            self._fill_broker()
             await self._listen()
         except BaseException:
-            await self.stop("could not listen")
+            await self.stop("could not start")
             raise
         self.folder.warn_if_open()
         self._periodic = [
@@ -164,6 +166,15 @@ class Server:
         broker.services.pressure.alarms.set_disk_limit(settings.disk_free_limit)
         self._load_extensions()
         broker.recover(recovered)
+
+    def _fill_broker(self) -> None:
+        """What is configured to be there: definitions, and where those have none a first vhost and a first user."""
+        settings, broker = self.settings, self.broker
+        for key, reason in settings.unused.items():
+            events("server").warning("config.no_meaning", key=key, reason=reason)
+        broker.begin_turn()
+        if settings.load_definitions is not None:
+            definitions.load(broker, settings.load_definitions, settings.default_vhost)
         broker.create_defaults(settings.default_user, settings.default_pass, settings.default_vhost)
         broker.end_turn()
 
@@ -201,7 +212,7 @@ class Server:
         await self.listen_for_clients()
         if self._make_web is not None:
             self._web = self._make_web(self)
-            sockets = listen(self.settings.host, self.settings.http_port)
+            sockets = listen(self.settings.http_host or self.settings.host, self.settings.http_port)
             self.http_addresses = addresses(sockets)
             self._web.start(sockets)
 

@@ -1,4 +1,4 @@
-"""Every setting of the broker: one table, read from flags, `WARREN_*` variables and a TOML file.
+"""Every setting of the broker: one table, read from flags, `WARREN_*` variables and a TOML file or `rabbitmq.conf`.
 
 Precedence: flags, then environment, then file, then the defaults below. A key that does not exist and a value that
 is not allowed are refused with the key, the value and what is allowed; nothing is guessed and nothing is ignored.
@@ -18,8 +18,11 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
+from warrenmq.server import rabbitmq_conf
+from warrenmq.server.environment import CONFIG_OF_RABBITMQ, CONFIG_VARIABLE, settings_in, variable
 from warrenmq.server.kinds import (
     Kind,
+    SettingsError,
     addresses,
     choice,
     integer,
@@ -34,9 +37,7 @@ from warrenmq.server.kinds import (
 )
 from warrenmq.sizes import GIB, MIB
 
-
-class SettingsError(Exception):
-    """A setting that cannot be used; its text names the key, the value and what is allowed."""
+__all__ = ["TABLE", "Setting", "Settings", "SettingsError", "load"]
 
 
 def _setting(default: object, kind: Kind, help: str) -> Any:
@@ -86,6 +87,7 @@ class Settings:
     )
     http_connection_max: int = _setting(1000, integer(1, 1000000), "HTTP connections at once")
     http_proxies: list[str] = _setting([], networks(), "proxies whose X-Forwarded-For is believed")
+    http_host: list[str] = _setting([], addresses(some=False), "addresses of the HTTP port; those of host unless given")
     http_origins: list[str] = _setting([], origins(), "origins whose pages may use the HTTP API, besides its own")
 
     memory_high_watermark: float | int = _setting(0.4, watermark(), "memory above which publishers are blocked")
@@ -104,6 +106,9 @@ class Settings:
         [], names("names of headers separated by commas, or none"), "headers by which its messages are found at once"
     )
 
+    load_definitions: Path | None = _setting(
+        None, path(), "definitions, a JSON file or a folder of them, that are imported at every start"
+    )
     default_user: str = _setting("guest", text(), "user made when the data folder is new")
     default_pass: str = _setting("guest", text(), "password of that user")
     default_vhost: str = _setting("/", text(), "virtual host made when the data folder is new")
@@ -121,6 +126,7 @@ class Settings:
     log_format: str = _setting("text", choice("text", "json"), "log lines as key=value or as JSON")
     log_file: Path | None = _setting(None, path(), "file the log is appended to; standard error unless given")
     sources: dict[str, str] = field(default_factory=dict, repr=False, compare=False)
+    unused: dict[str, str] = field(default_factory=dict, repr=False, compare=False)  # keys of rabbitmq.conf, and why
 
     def __post_init__(self) -> None:
         """Values given in code go through the same checks as any other."""
@@ -150,7 +156,7 @@ class Setting:
 
     @property
     def variable(self) -> str:
-        return "WARREN_" + self.name.upper()
+        return variable(self.name)
 
 
 TABLE: dict[str, Setting] = {}
@@ -165,34 +171,45 @@ def _fill_table() -> None:
 
 _fill_table()
 
-CONFIG_VARIABLE = "WARREN_CONFIG"
-OTHER_VARIABLES = frozenset(
-    f"WARREN_{name}" for name in ("CONFIG", "URL", "HTTP_URL", "CTL_URL", "PURE", "NO_COMPILE", "OPT_LEVEL")
-)
-"""Variables with the broker's prefix that are no settings of it: where the file is, where the other commands find a
-broker, and how the package runs and builds."""
-
-TEST_PREFIXES = ("WARREN_TEST_", "WARREN_SOAK_", "WARREN_DIFFERENTIAL_")
-"""Kept for test suites; never settings, so that a broker started by a test does not trip over them."""
-
 
 def load(flags: Mapping[str, str], environment: Mapping[str, str] | None = None) -> Settings:
     """Settings from flags (by setting name, plus `config`), environment and file, in this precedence."""
     environment = os.environ if environment is None else environment
     found: dict[str, object] = {}
     sources: dict[str, str] = {}
-    file = flags.get("config") or environment.get(CONFIG_VARIABLE)
-    if file:
-        for name, value in _from_file(Path(file)).items():
-            found[name], sources[name] = value, f"in {file}"
-    for name, given in _from_environment(environment).items():
-        found[name], sources[name] = given, f"from {TABLE[name].variable}"
+    unused: dict[str, str] = {}
+    file = _file(flags, environment)
+    if file is not None:
+        if rabbitmq_conf.is_one(file):
+            read = rabbitmq_conf.read(file)
+            found, unused = read.settings, read.unused
+            sources = {name: f"from {key} in {file}" for name, key in read.keys.items()}
+        else:
+            found = _from_file(file)
+            sources = dict.fromkeys(found, f"in {file}")
+    told, unknown = settings_in(environment, TABLE)
+    for name in unknown:
+        known = [one.variable for one in TABLE.values()]
+        raise SettingsError(_unknown(name, environment[name], "in the environment", known))
+    for name, (given, source) in told.items():
+        found[name], sources[name] = given, f"from {source}"
     for name, given in flags.items():
         if name != "config":
             found[name], sources[name] = given, f"from {TABLE[name].flag}"
     if _read_port(found.get("port")) == 0:
         found.setdefault("http_port", 0)  # --port 0 asks for free ports, so that two brokers never meet
-    return Settings(**found, sources=sources)  # type: ignore[arg-type]
+    return Settings(**found, sources=sources, unused=unused)  # type: ignore[arg-type]
+
+
+def _file(flags: Mapping[str, str], environment: Mapping[str, str]) -> Path | None:
+    """The configuration file: ours, or RabbitMQ's where its own variable names it, with or without its ending."""
+    named = flags.get("config") or environment.get(CONFIG_VARIABLE)
+    if named:
+        return Path(named)
+    theirs = environment.get(CONFIG_OF_RABBITMQ)
+    if not theirs:
+        return None
+    return Path(theirs if theirs.endswith(".conf") else f"{theirs}.conf")
 
 
 def _read_port(value: object) -> object:
@@ -210,18 +227,6 @@ def _from_file(file: Path) -> dict[str, object]:
         if key not in TABLE:
             raise SettingsError(_unknown(key, value, f"in {file}", list(TABLE)))
     return document
-
-
-def _from_environment(environment: Mapping[str, str]) -> dict[str, str]:
-    by_variable = {one.variable: one.name for one in TABLE.values()}
-    found: dict[str, str] = {}
-    for variable in sorted(environment):
-        if not variable.startswith("WARREN_") or variable in OTHER_VARIABLES or variable.startswith(TEST_PREFIXES):
-            continue
-        if variable not in by_variable:
-            raise SettingsError(_unknown(variable, environment[variable], "in the environment", list(by_variable)))
-        found[by_variable[variable]] = environment[variable]
-    return found
 
 
 def _unknown(key: str, value: object, where: str, known: list[str]) -> str:

@@ -19,6 +19,10 @@ _HOST_NAME = re.compile(r"^[\w.-]+$")
 _WEB_PORTS = {"http": 80, "https": 443}
 
 
+class SettingsError(Exception):
+    """A setting that cannot be used; its text names the key, the value and what is allowed."""
+
+
 @dataclass(frozen=True)
 class Kind:
     """How one kind of value is read: `parse` raises ValueError when the value is not among `allowed`."""
@@ -104,15 +108,16 @@ def names(allowed: str) -> Kind:
     return Kind(parse, allowed)
 
 
-def addresses() -> Kind:
-    listed = names("addresses or host names separated by commas, without ports")
+def addresses(some: bool = True) -> Kind:
+    """A list of them; an empty one is refused unless there need not be ``some``."""
+    listed = names("addresses or host names separated by commas, without ports" + ("" if some else ", or none"))
 
     def parse(value: object) -> object:
         found = [one.removeprefix("[").removesuffix("]") for one in _listed(listed, value)]
         for one in found:
             if not _HOST_NAME.match(one):
                 ipaddress.IPv6Address(one)  # or ValueError
-        if not found:
+        if some and not found:
             raise ValueError
         return found
 
