@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import tempfile
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -150,6 +152,29 @@ def test_definitions_of_a_real_rabbitmq_come_back_equal(rabbitmq: RunningBroker)
         assert all(ours(exported).values()), "every section was tried"
     finally:
         tear_down(rabbitmq.http_url)
+
+
+@pytest.mark.oracle
+def test_what_rabbitmqctl_writes_as_pairs_is_imported_as_the_objects_it_stands_for(rabbitmq: RunningBroker) -> None:
+    """Definitions of operator policies, and global parameters; over HTTP the same RabbitMQ writes objects."""
+    definition = {"max-length": 10, "expires": 1000}
+    parameter = {"a": {"b": 1}, "l": [1, 2]}
+    rabbitmq.ctl("set_operator_policy", "--apply-to", "queues", "defs-limit", "^x", json.dumps(definition))
+    rabbitmq.ctl("set_global_parameter", "defs-parameter", json.dumps(parameter))
+    file = Path(tempfile.gettempdir()) / f"defs-{os.getpid()}.json"  # where RabbitMQ's user may write
+    try:
+        rabbitmq.ctl("export_definitions", str(file))
+        exported = json.loads(file.read_text())
+    finally:
+        file.unlink(missing_ok=True)
+        rabbitmq.ctl("clear_operator_policy", "defs-limit")
+        rabbitmq.ctl("clear_global_parameter", "defs-parameter")
+    assert "[[" in json.dumps([exported["parameters"], exported["global_parameters"]]), "no pairs any more?"
+    with Broker() as broker:
+        call(broker.http_url, "POST", "/definitions", exported)
+        found = call(broker.http_url, "GET", "/operator-policies/%2F/defs-limit")
+        assert found["definition"] == definition
+        assert call(broker.http_url, "GET", "/global-parameters/defs-parameter")["value"] == parameter
 
 
 def test_what_is_imported_survives_a_restart(tmp_path: Path) -> None:

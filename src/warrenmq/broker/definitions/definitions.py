@@ -16,7 +16,7 @@ from typing import Final, final
 
 from warrenmq.broker.access import passwords
 from warrenmq.broker.access.access import Permission, Refused, TopicPermission
-from warrenmq.broker.definitions.part import Part, shown
+from warrenmq.broker.definitions.part import Part, as_object, shown
 from warrenmq.broker.definitions.plan import (
     Plan,
     PlannedBinding,
@@ -227,7 +227,9 @@ class Reader:
             part.wrong("value", "missing")
         value = part.value.get("value")
         if component == "operator_policy":
-            self.plan.operator_policies.append(parse_policy(vhost, name, part.object("value"), True))
+            policy = dict(part.object("value"))
+            policy["definition"] = as_object(policy.get("definition"))
+            self.plan.operator_policies.append(parse_policy(vhost, name, policy, True))
         elif component == "vhost-limits":
             numbers = part.numbers("value")
             self._queue_limits[vhost] = numbers.get("max-queues", -1)
@@ -241,7 +243,7 @@ class Reader:
         name = part.name("name")
         if "value" not in part.value:
             part.wrong("value", "missing")
-        self.plan.global_parameters.append(PlannedParameter("", "", name, part.value.get("value")))
+        self.plan.global_parameters.append(PlannedParameter("", "", name, as_object(part.value.get("value"))))
 
     def _policy(self, part: Part) -> None:
         vhost, name = self._known_vhost(part), part.name("name")

@@ -48,7 +48,7 @@ class Part:
         return False
 
     def object(self, key: str) -> dict[str, object]:
-        value = self.value.get(key)
+        value = as_object(self.value.get(key))
         if isinstance(value, dict):
             return value
         if value is not None and value != []:  # RabbitMQ writes an empty table as [] now and then
@@ -83,6 +83,18 @@ class Part:
             else:
                 self.wrong(f"{key}.{name}", f"expected a number, got {shown(value)}")
         return numbers
+
+
+def as_object(value: object) -> object:
+    """A list of pairs as the object it stands for: `rabbitmqctl export_definitions` writes some objects so."""
+    if not isinstance(value, list) or not value:
+        return value
+    found: dict[str, object] = {}
+    for pair in value:
+        if not isinstance(pair, list) or len(pair) != 2 or not isinstance(pair[0], str):
+            return value
+        found[pair[0]] = pair[1]
+    return found
 
 
 def split_tags(tags: str) -> list[str]:
