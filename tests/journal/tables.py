@@ -48,4 +48,4 @@ def published(time: int, message: int, id: int, message_id: str = "", **more: An
 
 
 def at_queue(time: int, event: str, message: int, queue: str = "q", **more: Any) -> dict[str, Any]:
-    return {"time": time, "event": event, "message": message, "vhost": "/", "queue": queue, **more}
+    return {"time": time, "event": event, "message": message or None, "vhost": "/", "queue": queue, **more}

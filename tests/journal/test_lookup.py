@@ -147,6 +147,13 @@ def generated(folder: Path, segments: int = 20, messages: int = 100, headers: tu
         write_file(folder, segment, rows, list(headers))
 
 
+def test_what_is_told_of_a_queue_is_no_message_in_it(tmp_path: Path) -> None:
+    rows = [published(1, 1 << 32, 1, "one"), at_queue(1, "enqueued", 1 << 32, position=0)]
+    rows += [at_queue(2, event, 0) for event in ("read", "level", "queue deleted")]
+    write_file(tmp_path, 1, rows, [])
+    assert [life["message_id"] for life in lives(tmp_path, queue="q")] == ["one"]
+
+
 @pytest.mark.parametrize("asked", [{"id": 512}, {"message_id": "m-512"}, {"header": "order", "value": "o-512"}])
 def test_of_many_files_two_are_opened_and_of_each_few_row_groups_are_read(
     small: None, tmp_path: Path, asked: dict[str, object]

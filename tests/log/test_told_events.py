@@ -121,6 +121,35 @@ def test_a_message_is_found_by_number_and_correlation_id_and_a_queue_by_its_name
     assert {one["event"] for one in events(str(folder), "--queue", "letters")} == {"enqueued", "purged"}
 
 
+def test_what_consumers_get_from_a_stream_is_told_by_offset(tmp_path: Path) -> None:
+    with Broker(data_dir=str(tmp_path / "data")) as broker:
+        with pika.BlockingConnection(pika.URLParameters(broker.url)) as connection:
+            channel = connection.channel()
+            channel.confirm_delivery()
+            channel.queue_declare("s", durable=True, arguments={"x-queue-type": "stream"})
+            channel.queue_bind("s", "amq.fanout")
+            for id in ("first", "second"):
+                channel.basic_publish("amq.fanout", "", b"body", persistent(id))
+            channel.basic_qos(prefetch_count=10)
+            got = channel.consume("s", arguments={"x-stream-offset": "first"}, consumer_tag="reader")
+            tags = [next(got)[0].delivery_tag for _ in range(2)]
+            channel.basic_ack(tags[-1], multiple=True)
+            channel.cancel()
+    data = str(tmp_path / "data")
+    reads = [one for one in events(data, "--queue", "s") if one["event"] == "read"]
+    assert [(one["position"], one["tag"], one["consumer"], one["user"]) for one in reads] == [
+        (0, 1, "reader", "guest"),
+        (1, 2, "reader", "guest"),
+    ]
+    assert not any("message" in one for one in reads)
+    assert [one["event"] for one in events(data, "--message-id", "second")] == [
+        "published",
+        "enqueued",
+        "confirmed",
+        "read",
+    ]
+
+
 def test_a_running_broker_is_no_obstacle_and_no_folder_is_one_clear_line(tmp_path: Path) -> None:
     with Broker(data_dir=str(tmp_path / "data")) as broker:
         with pika.BlockingConnection(pika.URLParameters(broker.url)) as connection:

@@ -62,6 +62,7 @@ class EventRows(Witness):
         self._queues: dict[int, Row] = {}
         self._who: dict[int, Row] = {}
         self._quiet: set[int] = set()  # queues of which nothing is told
+        self._at: dict[tuple[int, int], int] = {}  # by queue and position, the messages that are wanted
 
     # -- names
 
@@ -151,6 +152,17 @@ class EventRows(Witness):
             row = {"number": number + one - address, **self._who.get(who, {})}
             self._tell(time, CONFIRMED, "confirmed", one, row)
 
+    def read(self, time: int, who: int, queue: int, offset: int, count: int, tag: int) -> None:
+        names = self._queue(queue)
+        if queue in self._quiet or self._wanted.queue not in ("", names["queue"]):
+            return
+        for one in range(offset, offset + count):
+            row = {**names, "position": one, "tag": tag + one - offset, **self._who.get(who, {})}
+            if self._wanted.all():
+                self._write(time, DELIVERED, "read", row)
+            elif (queue, one) in self._at:
+                self._tell(time, DELIVERED, "read", self._at[queue, one], row)
+
     def letter_lost(self, time: int, queue: int, address: int) -> None:
         self._in_queue(time, WRITTEN, "letter lost", address, queue, {})
 
@@ -196,6 +208,8 @@ class EventRows(Witness):
 
     def _in_queue(self, time: int, rank: int, event: str, address: int, queue: int, more: Row) -> None:
         if queue not in self._quiet:
+            if event == "enqueued" and address in self._ids and not self._wanted.all():
+                self._at[queue, more["position"]] = address
             self._tell(time, rank, event, address, {**self._queue(queue), **more})
 
     def _tell(self, time: int, rank: int, event: str, address: int, more: Row) -> None:

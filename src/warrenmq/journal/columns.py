@@ -52,6 +52,7 @@ GAP: Final = 7
 LETTER_LOST: Final = 8  # a dead letter that reached nobody
 LEVEL: Final = 9
 CONFIRMED: Final = 10
+READ: Final = 11  # from a stream, where it stays
 LEFT: Final = 16  # and above: what became of one that the log does not hold has a number there too
 
 LONGEST_BODY: Final = 16 << 20  # octets that a row may have; of a longer one it says so
@@ -249,6 +250,14 @@ class EventColumns(Witness):
             self._add(time, CONFIRMED, address, NONE, NONE, publisher, number, NONE, 0)
             address += 1
             number += 1
+            count -= 1
+
+    def read(self, time: i64, who: i64, queue: i64, offset: i64, count: i64, tag: i64) -> None:
+        consumer = self._number_of(who)
+        while count > 0:
+            self._add(time, READ, 0, queue, offset, consumer, NONE, tag, 0)
+            offset += 1
+            tag += 1
             count -= 1
 
     def letter_lost(self, time: i64, queue: i64, address: i64) -> None:

@@ -29,7 +29,7 @@ from warrenmq.journal.question import Question, question_of
 from warrenmq.journal.shelf import Row, Shelf, Unreadable, Volume
 from warrenmq.log.layout import WITHOUT_RECORD
 
-OF_QUEUES = (DELETED, "level")  # not of messages
+OF_QUEUES = (DELETED, "level", "read")  # not of messages
 TOGETHER = 32  # lives that are read together, as they may share row groups
 Name = int | tuple[object, ...]
 RELISTS = 100  # times that files may have been joined or removed while they were looked at
@@ -177,8 +177,9 @@ class Lookup:
 
     def _in_queue(self, file: Volume, group: int) -> list[Found]:
         question = self._question
-        rows = file.read(group, ["time", "message", "id", "vhost", "queue"], self._reads)
+        rows = file.read(group, ["time", "event", "message", "id", "vhost", "queue"], self._reads)
         mask = pc.equal(rows.column("queue").cast(pa.string()), question.queue)
+        mask = pc.and_not(mask, pc.is_in(rows.column("event").cast(pa.string()), pa.array(OF_QUEUES)))
         if question.vhost is not None:
             mask = pc.and_(mask, pc.equal(rows.column("vhost").cast(pa.string()), question.vhost))
         return self._timely(file, group, rows, pc.indices_nonzero(mask.fill_null(False)))

@@ -38,6 +38,7 @@ from warrenmq.journal.columns import (
     LEVEL,
     PUBLISHED,
     QUEUE_DELETED,
+    READ,
     REQUEUED,
     WRITTEN,
     EventColumns,
@@ -66,6 +67,7 @@ EVENTS = {
     LETTER_LOST: "letter lost",
     LEVEL: "level",
     CONFIRMED: "confirmed",
+    READ: "read",
 } | {LEFT + cause: name for cause, name in FATE_NAMES.items()}
 """What an event is called, by its number."""
 
@@ -82,18 +84,22 @@ FIELDS: list[tuple[str, pa.DataType, str]] = [
     ("id", pa.int64(), "published, written, no record: the message, the same in its dead letters"),
     ("vhost", NAME, "of the queue, or of the channel"),
     ("queue", NAME, "where it happened; `#7` where the log no longer knows the name"),
-    ("position", pa.int64(), "enqueued, delivered, fetched, requeued: its place in the queue"),
-    ("user", NAME, "published, confirmed, delivered, fetched: whose channel"),
-    ("connection", NAME, "published, confirmed, delivered, fetched: by its name"),
-    ("channel", pa.int32(), "published, confirmed, delivered, fetched: its number"),
-    ("consumer", NAME, "delivered: its tag"),
+    (
+        "position",
+        pa.int64(),
+        "enqueued, delivered, fetched, requeued, read: its place in the queue, the offset in a stream",
+    ),
+    ("user", NAME, "published, confirmed, delivered, fetched, read: whose channel"),
+    ("connection", NAME, "published, confirmed, delivered, fetched, read: by its name"),
+    ("channel", pa.int32(), "published, confirmed, delivered, fetched, read: its number"),
+    ("consumer", NAME, "delivered, read: its tag"),
     (
         "number",
         pa.int64(),
         "published, confirmed: which publish of its channel, where they are counted; gap: how many events; level: 1 in "
         "so many",
     ),
-    ("tag", pa.int64(), "delivered, fetched: the delivery tag"),
+    ("tag", pa.int64(), "delivered, fetched, read: the delivery tag"),
     ("redelivered", pa.bool_(), "delivered, fetched: was it delivered before?"),
     ("until", TIME, "gap: its end; its beginning is `time`"),
     ("exchange", NAME, "published, written, no record: to which exchange"),
@@ -244,7 +250,7 @@ def table(columns: EventColumns, queues: dict[int, dict[str, str]]) -> pa.Table:
         "channel": pa.array([one.get("channel") for one in who], pa.int32()).take(negative_is_none(whos, pa.int32())),
         "consumer": chosen([one.get("consumer") for one in who], whos),
         "number": negative_is_none(of(columns.numbers), pa.int64()),
-        "tag": array(tags, ~delivered, pa.int64()),
+        "tag": array(tags, ~(delivered | (kinds == READ)), pa.int64()),
         "redelivered": array(flags != 0, ~delivered, pa.bool_()),
         "until": array(tags, kinds != GAP, TIME),
     }

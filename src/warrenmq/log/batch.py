@@ -29,6 +29,7 @@ from warrenmq.log.layout import (
     UNDEFINE,
 )
 from warrenmq.log.levels import Levels
+from warrenmq.log.reads import Reads
 from warrenmq.log.record import message_id_of, number_of, record_size, write_chunk, written_head
 from warrenmq.log.sums import Sums, chained, holder_head, signed, total
 from warrenmq.log.told_bodies import ToldBodies
@@ -95,6 +96,7 @@ class OpenBatch:
         self.unlogged: Final = Unlogged(self.events)
         self.levels: Final = Levels(self.events)
         self.confirmed: Final = Confirmed(self.events, self.unlogged)
+        self.reads: Final = Reads(self.events)
         self.told_bodies: Final = ToldBodies(self.events)
         self.offsets: vec[i32] = vec[i32]()
         self.first_record: i64 = 0
@@ -260,6 +262,7 @@ class OpenBatch:
     def end_turn(self, time: i64) -> None:
         """Say when all this was that came since the turn before."""
         self.unlogged.end_turn()
+        self.reads.end_turn()
         self.levels.end_turn()
         self.told_bodies.end_turn()
         self.events.end_turn(time, len(self.offsets), len(self.changes))

@@ -93,6 +93,11 @@ from warrenmq.log.layout import (
     EVENT_QUEUE,
     EVENT_QUEUE_FIXED,
     EVENT_QUEUE_TEXT_LENGTH_AT,
+    EVENT_READ,
+    EVENT_READ_COUNT_AT,
+    EVENT_READ_OFFSET_AT,
+    EVENT_READ_QUEUE_AT,
+    EVENT_READ_TAG_AT,
     EVENT_TURN,
     EVENT_TURN_CHANGES_AT,
     EVENT_TURN_RECORDS_AT,
@@ -167,6 +172,9 @@ class Witness:
 
     def confirmed(self, time: i64, who: i64, address: i64, count: i64, number: i64) -> None:
         """So many in a row were confirmed to their publisher, the first being its publish ``number``."""
+
+    def read(self, time: i64, who: i64, queue: i64, offset: i64, count: i64, tag: i64) -> None:
+        """So many messages of a stream, from this offset on, went to a consumer."""
 
     def named(self, who: i64, text: bytes) -> None:
         """From now on in this segment the number stands for this channel or consumer."""
@@ -405,6 +413,15 @@ def _changes(data: bytes, turns: Turns, witness: Witness) -> None:
                 read_i64_le(data, at + EVENT_CONFIRMED_ADDRESS_AT),
                 i64(read_i32_le(data, at + EVENT_CONFIRMED_COUNT_AT)),
                 read_i64_le(data, at + EVENT_CONFIRMED_NUMBER_AT),
+            )
+        elif kind == EVENT_READ:
+            witness.read(
+                turns.time(told),
+                i64(read_i32_le(data, at + EVENT_WHO_AT)),
+                i64(read_i32_le(data, at + EVENT_READ_QUEUE_AT)),
+                read_i64_le(data, at + EVENT_READ_OFFSET_AT),
+                i64(read_i32_le(data, at + EVENT_READ_COUNT_AT)),
+                read_i64_le(data, at + EVENT_READ_TAG_AT),
             )
         elif kind == EVENT_LETTER_LOST:
             queue = i64(read_i32_le(data, at + EVENT_LETTER_LOST_QUEUE_AT))

@@ -301,6 +301,13 @@ EVENTS: Final[list[RecordSpec]] = [
         since=3,
     ),
     RecordSpec(
+        "read",
+        layout.EVENT_READ,
+        "length:i32 who:i32 queue:i32 offset:i64 count:i32 tag:i64",
+        "this consumer got so many messages of a stream, from this offset on, with delivery tags in a row",
+        since=3,
+    ),
+    RecordSpec(
         "body",
         layout.EVENT_BODY,
         "length:i32 message_id:i64 lacking:i32 body_length:i32 body[body_length]",

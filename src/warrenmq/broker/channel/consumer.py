@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final, final
 from mypy_extensions import i64
 
 from warrenmq.broker.channel.deliver_frame import DeliverFrame
+from warrenmq.broker.queue.arguments import STREAM
 from warrenmq.broker.queue.queue import Consumer, Entry, Queue
 from warrenmq.broker.sender import consumer_text
 from warrenmq.log.events import REDELIVERED
@@ -47,6 +48,8 @@ class Subscription(Consumer):
         self._frame: Final = DeliverFrame(channel.number, tag)
         events = channel.services.log.events
         self._events: Final = events
+        self._reads: Final = channel.services.log.reads
+        self._stays: Final = queue.kind == STREAM  # what it gets
         self._named: Final = events.name(consumer_text(channel.publishing.sender, queue.vhost.name, tag))
 
     def tell_cancelled(self) -> None:
@@ -85,6 +88,8 @@ class Subscription(Consumer):
         if message.address:
             flags = REDELIVERED if entry.redelivered else 0
             self._events.delivered(self._named, self.queue.id, entry.position, message.address, tag, flags)
+        elif self._stays:
+            self._reads.read(self._named, self.queue.id, entry.position, tag)
         elif self.queue.tells_all and self.queue.tells(message):
             flags = REDELIVERED if entry.redelivered else 0
             self._events.know(self.queue.named())
