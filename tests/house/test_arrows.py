@@ -27,7 +27,7 @@ ALLOWED: dict[str, set[str]] = {
     "http": {"server", "broker", "log", "wire", "sizes"},
     "bench": {"client", "wire"},
     "testing": {"http", "server", "broker", "log", "wire"},
-    "spark": {"broker", "client", "wire"},
+    "spark": {"broker", "client", "journal", "wire"},
     "cli": {"bench", "broker", "client", "http", "journal", "log", "server", "spark", "wire"},
     "__main__": {"cli"},
     "_build": set(),

@@ -30,7 +30,7 @@ Format = Annotated[str, typer.Option("--format", help="Format of the table: parq
 
 pipeline = typer.Typer(
     name="pipeline",
-    help="Spark jobs: ingest, publish, route, summary.",
+    help="Spark jobs: ingest, publish, route, summary, audit.",
     no_args_is_help=True,
     add_completion=False,
 )
@@ -186,6 +186,32 @@ def summary(
         if png is not None:
             plot(lines, png)
             _tell(f"the plot is in {png}")
+
+
+@pipeline.command()
+def audit(
+    journal: Annotated[list[str], typer.Argument(help="Folders of journals, or of a lake of them.")],
+    out: Annotated[str, typer.Option(help="Folder for the tables; called again, only what is new is read.")],
+    window: Annotated[str, typer.Option(help="Window of latencies and rates, such as '1 minute'.")] = "1 minute",
+    redeliveries: Annotated[int, typer.Option(help="Messages delivered more often than this are listed.")] = 3,
+    only: Annotated[list[str] | None, typer.Option(help="Of the tables only this one; may be repeated.")] = None,
+    partial: Annotated[bool, typer.Option(help="What was before a log's first file is not missing.")] = False,
+    master: Master = None,
+    conf: Conf = None,
+) -> None:
+    """The life of every message from a journal, as tables. The exit status is 1 when anything is missing."""
+    with _job(master, conf) as spark:
+        from warrenmq.spark.auditing import audit as job
+        from warrenmq.spark.auditing.text import text
+
+        found = job(
+            spark, journal, out, window=window, redeliveries=redeliveries, partial=partial, only=only, progress=_tell
+        )
+        print(text(found))
+        _tell(f"the tables are in {out}")
+        found.close()
+    if not found.complete:
+        raise typer.Exit(1)
 
 
 def demo(

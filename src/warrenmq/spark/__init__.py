@@ -11,6 +11,7 @@ import importlib
 from typing import Any
 
 _HOMES = {
+    "audit": "warrenmq.spark.auditing",
     "decode_bodies": "warrenmq.spark.bodies.decode",
     "encode_bodies": "warrenmq.spark.bodies.encode",
     "ingest": "warrenmq.spark.jobs.ingest",

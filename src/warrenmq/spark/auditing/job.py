@@ -1,0 +1,166 @@
+"""audit: a journal, or a lake of many journals of many brokers, as tables, and whether anything is missing.
+
+Duty: read what is new, add it to what was found before, make the tables, say what is missing. Only operations on
+tables that Spark does itself: it runs on every cluster and over Spark Connect. Not here: each of these steps, the
+command line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from warrenmq.spark.auditing import tables
+from warrenmq.spark.auditing.holes import FILE_MISSING, Hole, holes_of, table_of
+from warrenmq.spark.auditing.listing import File, JournalError, counted, unread
+from warrenmq.spark.auditing.lives import notes_of, places_of, records_of
+from warrenmq.spark.auditing.reading import check, counts, events, find
+from warrenmq.spark.auditing.state import Manifest, State
+from warrenmq.spark.auditing.views import messages_view, places_view, records_view
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+TABLES = (
+    *("messages", "unaccounted", "holes", "gaps", "publishes", "unroutable", "redelivered", "dead_lettered"),
+    *("doubled", "latency", "ledger", "backlog", "rates"),
+)
+ALWAYS = ("unaccounted", "publishes", "ledger")  # what the sums and the exit status are made of
+LARGE = ("messages", "places", "records")  # the others are small
+REDELIVERIES = 3
+
+
+@dataclass
+class Audit:
+    """What was found: the tables by name, the holes, and how many messages of each kind are unaccounted for."""
+
+    tables: dict[str, DataFrame]
+    holes: list[Hole]
+    files: int  # that count
+    new_files: int
+    new_rows: int
+    unaccounted: dict[tuple[str, str], int] = field(default_factory=dict)  # what, because
+    cached: list[DataFrame] = field(default_factory=list)
+
+    @property
+    def missing_files(self) -> list[str]:
+        return [hole.says for hole in self.holes if hole.because == FILE_MISSING]
+
+    @property
+    def missing(self) -> int:
+        """Messages of which something is missing that nothing explains."""
+        return sum(count for (_, because), count in self.unaccounted.items() if because in tables.MISSING)
+
+    @property
+    def complete(self) -> bool:
+        return not self.missing and not self.missing_files
+
+    def close(self) -> None:
+        """Free what Spark keeps for it."""
+        for frame in self.cached:
+            frame.unpersist()
+
+
+def audit(
+    spark: SparkSession,
+    paths: str | Sequence[str],
+    out: str | None = None,
+    *,
+    window: str = "1 minute",
+    redeliveries: int = REDELIVERIES,
+    partial: bool = False,
+    only: Collection[str] | None = None,
+    progress: Callable[[str], None] | None = None,
+) -> Audit:
+    """Audit the journals in these folders.
+
+    ``out``: a folder for the tables, and for what the next audit goes on from; without, the tables are Spark's alone.
+    ``window``: of latencies and rates. ``redeliveries``: more than so many are listed. ``partial``: what was before the
+    first file of a log is not missing. ``only``: of the tables these, beside those that the sums are made of.
+    """
+    chosen = TABLES if only is None else (*ALWAYS, *only)
+    unknown = [name for name in chosen if name not in TABLES]
+    if unknown:
+        raise JournalError(f"there is no table {unknown[0]}; there are: {', '.join(TABLES)}")
+    tell = progress or (lambda _line: None)
+    state = State(spark, out) if out is not None else None
+    manifest = state.manifest if state is not None else Manifest()
+    present = counted(find(spark, [paths] if isinstance(paths, str) else paths))
+    known = manifest.read()
+    new = [file for file in present if not any(file.log == one.log and file.within(one) for one in known)]
+    check(spark, new)
+    rows = counts(spark, new)
+    tell(f"{len(present):,} files, {len(new):,} of them new, with {sum(rows.values()):,} events")
+    happened = events(spark, [_part(file, manifest, rows[file.name]) for file in new])
+    places, records, notes = places_of(happened), records_of(happened), notes_of(happened)
+    cached: list[DataFrame] = []
+    if state is None:
+        cached = [frame.persist() for frame in (records, notes)]
+        records, notes = cached
+    else:
+        if new or not manifest.run:
+            state.add([(file, rows[file.name]) for file in new], places, records, notes)
+        places, records, notes = state.places(), state.records(), state.notes()
+    files = counted([*known, *present])
+    holes = holes_of(spark, _readable(files, present), notes, partial)
+    found = Audit({}, holes, len(files), len(new), sum(rows.values()), cached=cached)
+    made = Made(spark, out, found, tell)
+    at_queues = made.keep("places", places_view(places, records, notes))
+    of_records = made.keep("records", records_view(records, at_queues))
+    told = table_of(spark, holes)
+    makers: dict[str, Callable[[], DataFrame]] = {
+        "messages": lambda: messages_view(of_records),
+        "unaccounted": lambda: tables.unaccounted(at_queues, of_records, told, notes),
+        "holes": lambda: told,
+        "gaps": lambda: tables.gaps(notes),
+        "publishes": lambda: tables.publishes(of_records),
+        "unroutable": lambda: tables.unroutable(of_records),
+        "redelivered": lambda: tables.redelivered(at_queues, redeliveries),
+        "dead_lettered": lambda: tables.dead_lettered(at_queues),
+        "doubled": lambda: tables.doubled(at_queues, of_records),
+        "latency": lambda: tables.latency(at_queues, of_records, window),
+        "ledger": lambda: tables.ledger(at_queues),
+        "backlog": lambda: tables.backlog(at_queues),
+        "rates": lambda: tables.rates(at_queues, of_records, window),
+    }
+    for name in TABLES:
+        if name in chosen:
+            made.keep(name, makers[name]())
+    by = found.tables["unaccounted"].groupBy("what", "because").count().collect()
+    found.unaccounted = {(row["what"], row["because"]): row["count"] for row in by}
+    return found
+
+
+def _part(file: File, manifest: Manifest, rows: int) -> tuple[File, int, int | None]:
+    """The rows of a file that are new."""
+    first, last = unread(file, manifest.spans(file), rows)
+    return (file, 0, None) if (first, last) == (0, rows) else (file, first, last)
+
+
+def _readable(files: list[File], present: list[File]) -> list[File]:
+    """Files that were read before may be elsewhere by now; those that are here are asked for their times."""
+    here = {file.name: file for file in present}
+    return [here.get(file.name, file) for file in files]
+
+
+class Made:
+    """The tables as they are made: written and read again where there is a folder, else kept by Spark."""
+
+    def __init__(self, spark: SparkSession, out: str | None, found: Audit, tell: Callable[[str], None]) -> None:
+        self._spark = spark
+        self._out = out.rstrip("/") if out is not None else None
+        self._found = found
+        self._tell = tell
+
+    def keep(self, name: str, frame: DataFrame) -> DataFrame:
+        if self._out is not None:
+            path = f"{self._out}/{name}"
+            (frame if name in LARGE else frame.coalesce(1)).write.mode("overwrite").parquet(path)
+            frame = self._spark.read.parquet(path)
+            self._tell(f"{name} written")
+        elif name in LARGE or name == "unaccounted":
+            frame = frame.persist()
+            self._found.cached.append(frame)
+        self._found.tables[name] = frame
+        return frame

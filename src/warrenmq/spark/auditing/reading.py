@@ -1,0 +1,137 @@
+"""The rows of a journal's files as a table of events.
+
+Duty: find the files with Spark, so that they may be wherever Spark reads; look at what each says of itself; the
+columns that an audit needs, with numbers for the events' names. What a file of an earlier version lacks is null. Not
+here: which files count (``listing``), what the events mean (``lives``).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+from urllib.parse import unquote, urlsplit
+
+from warrenmq.journal.parquet import VERSION
+from warrenmq.spark.auditing.kinds import CODES, kind_of
+from warrenmq.spark.auditing.listing import File, JournalError, named
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+SCHEMA = (
+    "time timestamp, event string, message bigint, id bigint, vhost string, queue string, position bigint, "
+    "user string, connection string, channel int, number bigint, redelivered boolean, until timestamp, "
+    "exchange string, routing_keys array<string>, size bigint, message_id string, correlation_id string, "
+    "code int, text string"
+)
+WITHOUT_RECORD = 1 << 62  # and its id: the number of a message that the log does not hold
+MARK = b"warren.journal"  # where a file names the version of its schema
+
+
+def find(spark: SparkSession, paths: Sequence[str]) -> list[File]:
+    """All files of journals in these folders, and in folders within them, or named one by one."""
+    found: list[File] = []
+    for path in paths:
+        reader = spark.read.schema("time timestamp").option("recursiveFileLookup", "true")
+        here = named(unquote(uri) for uri in reader.parquet(path).inputFiles())
+        if not here:
+            raise JournalError(f"{path} has no journal: no file there is named journal-LOG-SEGMENT-FROM-TO.parquet")
+        found += here
+    return named(file.uri for file in found)
+
+
+def check(spark: SparkSession, files: Iterable[File]) -> None:
+    """What does each say that it is? Of files that only Spark can open the columns alone are looked at, of one."""
+    seen = False
+    for file in files:
+        path = local(file.uri)
+        if path is not None:
+            _check_footer(file.name, path)
+        elif not seen:
+            seen = True
+            columns = spark.read.parquet(file.uri).columns
+            if not {"time", "event", "message"} <= set(columns):
+                raise JournalError(f"{file.name} is no file of a journal: its columns are {', '.join(columns)}")
+
+
+def local(uri: str) -> str | None:
+    """Its path, where this process can open it."""
+    parts = urlsplit(uri)
+    path = uri.removeprefix("file://") if parts.scheme == "file" else uri
+    return path if parts.scheme in ("", "file") and os.path.exists(path) else None
+
+
+def _check_footer(name: str, path: str) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        footer = pq.read_metadata(path)
+    except (OSError, pa.ArrowException) as error:
+        raise JournalError(f"{name} cannot be read: {str(error).splitlines()[0]}") from None
+    said = (footer.metadata or {}).get(MARK, b"").decode(errors="replace")
+    if not said.isdigit():
+        raise JournalError(f"{name} is no file of a journal: it names no version of the journal's schema")
+    if int(said) > VERSION:
+        raise JournalError(f"{name} has version {said} of the journal's schema, and this Warren reads up to {VERSION}")
+
+
+def counts(spark: SparkSession, files: Sequence[File]) -> dict[str, int]:
+    """How many rows each file has: Spark asks their footers."""
+    from pyspark.sql import functions as F
+
+    if not files:
+        return {}
+    reading = spark.read.schema(SCHEMA).parquet(*(file.uri for file in files))
+    rows = reading.groupBy(F.col("_metadata.file_name").alias("name")).count().collect()
+    return dict.fromkeys((file.name for file in files), 0) | {unquote(row["name"]): row["count"] for row in rows}
+
+
+def events(spark: SparkSession, parts: Sequence[tuple[File, int, int | None]]) -> DataFrame:
+    """Rows of these files, from and to: with ``log``, ``kind`` for the event, ``at`` in µs, and a number for every
+    message, with a record or without (``record``)."""
+    from pyspark.sql import functions as F
+
+    reader = spark.read.schema(SCHEMA)
+    frames: list[DataFrame] = []
+    whole: dict[str, list[str]] = {}
+    for file, first, last in parts:
+        if first == 0 and last is None:
+            whole.setdefault(file.log, []).append(file.uri)
+            continue
+        some = F.col("_metadata.row_index") >= first
+        if last is not None:
+            some = some & (F.col("_metadata.row_index") < last)
+        frames.append(_of_log(reader.parquet(file.uri).where(some), file.log))
+    frames += [_of_log(reader.parquet(*uris), log) for log, uris in whole.items()]
+    if not frames:
+        frames = [spark.createDataFrame([], f"{SCHEMA}, log string, file string")]
+    rows = frames[0]
+    for frame in frames[1:]:
+        rows = rows.unionByName(frame)
+    rows = rows.select("*", kind_of(F.col("event")).alias("kind"), F.unix_micros("time").alias("at"))
+    return rows.select(
+        "*",
+        _number().alias("record"),
+    )
+
+
+def _number() -> Column:
+    """The record, or 2^62 and the id, as at the level `all`. A publish that was refused before it got an id is told
+    apart by its channel and its time: that channel was closed for it. Other rows without both are of no message."""
+    from pyspark.sql import functions as F
+
+    channel = F.xxhash64("connection", "channel", "at", "number")
+    refused = (F.col("kind") == CODES["refused"]) & F.col("connection").isNotNull()
+    return (
+        F.when(F.col("message").isNotNull(), F.col("message"))
+        .when(F.col("id") > 0, F.col("id") + F.lit(WITHOUT_RECORD))
+        .when(refused, -1 - F.pmod(channel, F.lit(WITHOUT_RECORD)))
+    )
+
+
+def _of_log(rows: DataFrame, log: str) -> DataFrame:
+    from pyspark.sql import functions as F
+
+    return rows.select("*", F.lit(log).alias("log"), F.col("_metadata.file_name").alias("file"))

@@ -1,0 +1,236 @@
+"""The audit finds exactly what is missing in a journal: what was planted is recounted with numpy, not with Spark."""
+
+from __future__ import annotations
+
+import shutil
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from tests.spark.planted import NAME, Planted, plant, recount
+
+pytest.importorskip("pyspark", reason="PySpark is not installed")
+
+from warrenmq.spark.auditing import Audit, audit
+from warrenmq.spark.auditing.listing import File, JournalError, counted, missing, named, unread
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+MESSAGES, PER_SEGMENT, EACH = 4000, 500, 5
+
+
+def command(*arguments: object) -> Result:
+    from warrenmq.cli.main import build_app
+
+    return CliRunner().invoke(build_app("pipeline"), ["pipeline", "audit", *map(str, arguments)])
+
+
+@pytest.fixture(scope="module")
+def planted(tmp_path_factory: pytest.TempPathFactory) -> Planted:
+    return plant(tmp_path_factory.mktemp("planted") / "journal", MESSAGES, PER_SEGMENT, EACH)
+
+
+def sets(found: Audit, by: str = "what") -> dict[str, set[int]]:
+    """Of the table of what is unaccounted for, the records by what is wrong with them."""
+    rows: dict[str, set[int]] = {}
+    for row in found.tables["unaccounted"].collect():
+        rows.setdefault(row[by], set()).add(row["record"])
+    return rows
+
+
+def ledger(found: Audit) -> dict[tuple[str, str], int]:
+    """The sums of the ledger by queue and outcome, what waits and what is held together."""
+    sums: Counter[tuple[str, str]] = Counter()
+    for row in found.tables["ledger"].collect():
+        outcome = "open" if row["outcome"] in ("waiting", "held") else row["outcome"]
+        sums[row["queue"], outcome] += row["messages"]
+    return dict(sums)
+
+
+def test_the_audit_finds_exactly_what_was_planted(spark: SparkSession, planted: Planted) -> None:
+    found = audit(spark, str(planted.folder))
+    assert found.new_rows == planted.rows and not found.holes and not found.complete
+    wrong = sets(found)
+    assert wrong == {name: planted.records(name) for name in ("no beginning", "no record", "nowhere")}
+    assert set(sets(found, "because")) == {"lost"}
+    assert found.missing == 3 * EACH
+    doubled = {(row["what"], row["record"]) for row in found.tables["doubled"].collect()}
+    assert doubled == {(what, one) for what in ("left twice", "entered twice") for one in planted.records(what)}
+    again = {row["record"]: row["delivered"] for row in found.tables["redelivered"].collect()}
+    assert again == dict.fromkeys(planted.records("redelivered"), 5)
+    (letters,) = found.tables["dead_lettered"].collect()
+    assert (letters["queue"], letters["cause"], letters["messages"], letters["dead_lettered"]) == (
+        "work",
+        "rejected",
+        EACH,
+        EACH,
+    )
+    (nobody,) = found.tables["unroutable"].collect()
+    assert (nobody["user"], nobody["routing_key"], nobody["publisher"], nobody["messages"]) == (
+        "shop",
+        "k",
+        "unroutable",
+        EACH,
+    )
+    assert ledger(found) == recount(planted.folder).outcomes
+    backlog = {row["queue"]: (row["waiting"], row["held"]) for row in found.tables["backlog"].collect()}
+    assert backlog == {"work": (EACH, EACH), "dead": (EACH, 0)}
+    messages = found.tables["messages"]
+    assert messages.where("id is not null").select("id").distinct().count() == messages.where("id is not null").count()
+    hops = {row["message_id"]: row["consumers"] for row in messages.where("records = 2").collect()}
+    assert hops == {f"m{number}": "waiting" for number in planted.faults["dead-lettered"]}
+    said = {row["publisher"]: row["messages"] for row in found.tables["publishes"].collect()}
+    assert said == {
+        "confirmed": MESSAGES - 4 * EACH,
+        "unconfirmed": EACH,
+        "unroutable": EACH,
+        "unknown": 2 * EACH,
+    }
+    waits = found.tables["latency"].where("step = 'publish→confirm'")
+    assert {(row["p50"], row["p99"], row["most"]) for row in waits.collect()} == {(0.0005, 0.0005, 0.0005)}
+    kinds = {(row["publisher"], row["consumers"]): row["count"] for row in _pairs(messages)}
+    assert kinds[("unroutable", "none")] == EACH and kinds[("unknown", "consumed")] == 2 * EACH
+    found.close()
+
+
+def _pairs(messages: DataFrame) -> list[Any]:
+    return messages.groupBy("publisher", "consumers").count().collect()
+
+
+def test_a_deleted_file_is_named_with_all_that_it_may_have_told(
+    spark: SparkSession, planted: Planted, tmp_path: Path
+) -> None:
+    journal = tmp_path / "journal"
+    shutil.copytree(planted.folder, journal)
+    (gone,) = journal.glob("journal-*-0000000003-*.parquet")
+    gone.unlink()
+    found = audit(spark, str(journal), only=["unaccounted"])
+    assert found.missing_files == [f"log {NAME}: segment 3"]
+    wrong = sets(found)
+    counts = recount(journal)
+    assert wrong["no beginning"] == counts.no_beginning and len(counts.no_beginning) > EACH
+    because = {
+        row["record"]: row["because"] for row in found.tables["unaccounted"].where("what='no beginning'").collect()
+    }
+    assert {one for one, why in because.items() if why == "file missing"} == {
+        one for one in counts.no_beginning if one >> 32 == 3
+    }
+    (until,) = [hole.until for hole in found.holes]
+    assert wrong["end unknown"] == {one for one, last in counts.open.items() if last < until}
+    found.close()
+
+
+def test_an_audit_called_again_reads_only_what_is_new_and_says_what_one_of_all_says(
+    spark: SparkSession, planted: Planted, tmp_path: Path
+) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    journal, out = tmp_path / "journal", str(tmp_path / "out")
+    journal.mkdir()
+    files = sorted(planted.folder.glob("*.parquet"))
+    for path in (*files[:2], *files[3:5]):  # one comes late
+        shutil.copy(path, journal)
+    half = pq.ParquetFile(files[5]).read()
+    name = f"journal-{NAME}-{6:010d}-{0:010d}"
+    pq.write_table(half.slice(0, 700), journal / f"{name}-{400:010d}.parquet")
+    first = audit(spark, str(journal), out, only=())
+    assert first.new_files == 5 and first.missing_files == [f"log {NAME}: segment 3"]
+    for path in files[:4]:
+        (journal / path.name).unlink(missing_ok=True)  # moved away, read as they are
+    shutil.copy(files[2], journal)
+    pq.write_table(pa.concat_tables([half]), journal / files[5].name)  # made of the one that was read, and what came
+    for path in files[6:]:
+        shutil.copy(path, journal)
+    compared = ("unaccounted", "ledger", "messages")
+    second = audit(spark, str(journal), out, only=compared)
+    assert second.new_files == 2 + len(files[6:]) and second.missing_files == []
+    whole = audit(spark, str(planted.folder), only=compared)
+    assert sets(second) == sets(whole) and ledger(second) == ledger(whole)
+    same = second.tables["messages"].exceptAll(whole.tables["messages"]).count() == 0
+    assert same and second.tables["messages"].count() == whole.tables["messages"].count()
+    before = sets(second), ledger(second)
+    third = audit(spark, str(journal), out, only=compared)
+    assert (third.new_files, third.new_rows) == (0, 0) and (sets(third), ledger(third)) == before
+    whole.close()
+
+
+def test_the_exit_status_says_whether_anything_is_missing(spark: SparkSession, tmp_path: Path) -> None:
+    whole = plant(tmp_path / "whole", 400, 100, 0)
+    done = command(whole.folder, "--out", tmp_path / "out", "--only", "gaps")
+    assert done.exit_code == 0 and "nothing is missing" in done.stdout, done.output
+    (whole.folder / f"journal-{NAME}-{2:010d}-{0:010d}-{1000:010d}.parquet").unlink()
+    done = command(whole.folder, "--out", tmp_path / "again", "--only", "gaps")
+    assert done.exit_code == 1 and f"MISSING: log {NAME}: segment 2: there is no file" in done.stdout, done.output
+
+
+def test_a_table_that_there_is_not_is_refused_with_those_there_are(spark: SparkSession, tmp_path: Path) -> None:
+    done = command(tmp_path, "--out", tmp_path / "out", "--only", "latencies")
+    assert done.exit_code == 2 and "there is no table latencies; there are: messages, unaccounted, " in done.stderr
+
+
+def test_wrong_input_is_one_line(spark: SparkSession, tmp_path: Path) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    out = tmp_path / "out"
+    name = f"journal-{NAME}-{1:010d}-{0:010d}-{9:010d}.parquet"
+
+    def said(folder: Path) -> str:
+        done = command(folder, "--out", out)
+        assert done.exit_code == 2 and done.stderr.count("\n") == 1, done.output
+        return done.stderr
+
+    assert f"there is no {tmp_path / 'none'}" in said(tmp_path / "none")
+    (tmp_path / "empty").mkdir()
+    assert "has no journal: no file there is named journal-LOG-SEGMENT-FROM-TO.parquet" in said(tmp_path / "empty")
+    for folder in ("other", "newer", "damaged"):
+        (tmp_path / folder).mkdir()
+    other = pa.table({"a": [1]})
+    pq.write_table(other, tmp_path / "other" / name)
+    pq.write_table(other.replace_schema_metadata({"warren.journal": "99"}), tmp_path / "newer" / name)
+    (tmp_path / "damaged" / name).write_bytes(b"PAR1 this is no table PAR1")
+    assert f"{name} is no file of a journal: it names no version of the journal's schema" in said(tmp_path / "other")
+    assert f"{name} has version 99 of the journal's schema, and this Warren reads up to" in said(tmp_path / "newer")
+    assert f"{name} cannot be read: " in said(tmp_path / "damaged")
+
+
+def file(segment: int, begin: int, end: int, log: str = NAME) -> File:
+    return File(log, segment, begin, end, f"s3a://lake/journal-{log}-{segment:010d}-{begin:010d}-{end:010d}.parquet")
+
+
+def test_of_two_files_that_tell_of_the_same_the_longer_one_counts() -> None:
+    short, long, next_one = file(1, 0, 5), file(1, 0, 9), file(1, 9, 12)
+    assert counted([short, next_one, long]) == [long, next_one]
+    assert counted([file(1, 5, 9), long]) == [long]
+    with pytest.raises(JournalError, match="tell the same in part: take one of them away"):
+        counted([file(1, 0, 9), file(1, 5, 12)])
+
+
+def test_a_file_that_is_in_two_folders_counts_once() -> None:
+    one = file(1, 0, 5)
+    assert named([one.uri, one.uri.replace("lake", "copy"), "s3a://lake/other.parquet"]) == [one]
+
+
+def test_what_lies_between_files_is_missing() -> None:
+    files = [file(2, 0, 5), file(2, 7, 9), file(5, 1, 3), file(1, 0, 4, "b" * 16)]
+    assert [str(one) for one in missing(sorted(files))] == [
+        f"log {NAME}: segment 1",
+        f"log {NAME}: segment 2 from 5 to 7",
+        f"log {NAME}: segments 3 to 4",
+        f"log {NAME}: segment 5 from 0 to 1",
+    ]
+    assert missing([file(1, 0, 5), file(1, 5, 9), file(2, 0, 4)]) == []
+
+
+def test_of_a_file_that_was_made_of_others_only_the_new_rows_are_read() -> None:
+    assert unread(file(1, 0, 9), [], 50) == (0, 50)
+    assert unread(file(1, 0, 9), [(0, 4, 10), (4, 6, 5)], 50) == (15, 50)
+    assert unread(file(1, 0, 9), [(0, 4, 10), (6, 9, 5)], 50) == (10, 45)
+    assert unread(file(1, 0, 9), [(0, 2, 3), (0, 4, 10), (2, 4, 7)], 50) == (10, 50)
+    with pytest.raises(JournalError, match="has rows that were read before between others"):
+        unread(file(1, 0, 9), [(2, 4, 10)], 50)
