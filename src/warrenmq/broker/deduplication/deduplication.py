@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, final
 from librt.vecs import append, vec
 from mypy_extensions import i64
 
-from warrenmq.broker.deduplication.pages import Entry, read_entries, read_since
+from warrenmq.broker.deduplication.pages import RememberedId, read_entries, read_since
 from warrenmq.broker.deduplication.window import NONE, Unsynced, Window
 from warrenmq.broker.durability.durability import Durability, WaitsForLog
 from warrenmq.broker.records import Exchange
@@ -235,14 +235,14 @@ class Deduplication(WaitsForLog, Concluding):
                 self._write_page(window, fresh)
 
     def _write_page(self, window: Window, numbers: vec[i64]) -> None:
-        entries: list[Entry] = []
+        entries: list[RememberedId] = []
         last: i64 = NONE
         for number in numbers:
             if number >= window.first:
                 last = max(last, number)
                 key = window.key_of(number)
                 if key and window.is_logged(number):
-                    entries.append(Entry(window.time_of(number), window.message_of(number), key))
+                    entries.append(RememberedId(window.time_of(number), window.message_of(number), key))
         if last != NONE:
             services = self._services
             address = window.pages.write(services.log, window.since, entries, last)

@@ -32,8 +32,8 @@ TRIM: Final = 1024
 
 
 @final
-class Entry:
-    """One id of a page."""
+class RememberedId:
+    """One id, as a page holds it."""
 
     def __init__(self, time: i64, message: i64, key: str) -> None:
         self.time: Final = time
@@ -54,7 +54,7 @@ class Pages:
         self._addresses: vec[i64] = vec[i64]()
         self._lasts: vec[i64] = vec[i64]()  # the highest number in it
 
-    def write(self, log: Log, since: i64, entries: list[Entry], last: i64) -> i64:
+    def write(self, log: Log, since: i64, entries: list[RememberedId], last: i64) -> i64:
         """A page for these entries, whose highest number is ``last``; its address."""
         out = BytesWriter()
         write_i64_le(out, since)
@@ -117,13 +117,13 @@ def read_since(body: bytes) -> i64:
     return read_i64_le(body, 0)
 
 
-def read_entries(body: bytes) -> list[Entry]:
-    entries: list[Entry] = []
+def read_entries(body: bytes) -> list[RememberedId]:
+    entries: list[RememberedId] = []
     at: i64 = FIRST_AT
     while at < len(body):
         key_at = at + KEY_AT
         end = key_at + i64(read_i32_le(body, at + LENGTH_AT))
         key = body[key_at:end].decode("utf-8", "surrogateescape")
-        entries.append(Entry(read_i64_le(body, at), read_i64_le(body, at + 8), key))
+        entries.append(RememberedId(read_i64_le(body, at), read_i64_le(body, at + 8), key))
         at = end
     return entries
