@@ -404,7 +404,8 @@ class RawClient:
         self.send(PROTOCOL_HEADER)
         self.wait("connection.start")
         self.start_ok(username, password, capabilities)
-        self.wait("connection.tune")
+        if self.wait("connection.tune").name != "connection.tune":
+            return self  # who is refused need not wait until the broker hangs up
         self.send_method(0, "connection.tune-ok", channel_max=channel_max, frame_max=frame_max, heartbeat=heartbeat)
         self.call(0, "connection.open", virtual_host=vhost)
         return self
