@@ -173,6 +173,7 @@ def test_one_ack_or_nack_for_very_many_messages_takes_a_slice_a_turn(
     held = hold_more(holding) if method == "basic.ack" else HELD
     found = settled_by_turn(core, holding, method, **more)
     assert sum(found) == held and max(found) <= SLICE and len(found) >= (held + SLICE - 1) // SLICE
+    assert core.ready("dead") == (held if method == "basic.nack" else 0)
     if method == "basic.nack":
         holding.call("basic.consume", queue="dead", no_ack=True)
         assert holding.delivered() == [str(number) for number in range(HELD)]
