@@ -13,7 +13,7 @@ from tests.rules.test_drop_slices import live
 from tests.rules.test_long_bodies import BODY, MIB, PIECE, turns_until_whole
 from tests.rules.test_long_letters import Traffic, bodies, one_turn, traffic_by_turn
 from tests.rules.test_long_spills import Full
-from warrenmq.broker.delay.long_body import AT_ONCE
+from warrenmq.broker.queue.put_away import AT_ONCE
 from warrenmq.broker.queue.read_ahead import PARTS
 from warrenmq.testing.core import Core
 from warrenmq.testing.core_client import CoreClient
@@ -204,6 +204,40 @@ def test_one_that_is_due_before_all_of_it_was_written_is_whole(core: Core, files
     assert max(octets for _, octets in due(core, files)) < 2 * MOST_WRITTEN
     assert bodies(core) == [BODY]
     assert kept(core) == 0
+
+
+@pytest.mark.parametrize("way", ["no queue", "a full queue"])
+def test_one_that_no_queue_takes_is_logged_some_a_turn_as_a_dead_letter(core: Core, files: Traffic, way: str) -> None:
+    client = core.client()
+    client.declare("dead", True)
+    arguments = {"x-delayed-type": "fanout", "x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dead"}
+    client.call("exchange.declare", exchange="later", type="x-delayed-message", arguments=arguments)
+    if way == "a full queue":
+        client.declare("full", False, {"x-max-length": 0, "x-overflow": "reject-publish"})
+        client.call("queue.bind", queue="full", exchange="later")
+    send(client, BODY)
+    traffic_by_turn(core, files)
+    traffic = due(core, files)
+    assert max(read for read, _ in traffic) <= MOST_READ
+    assert max(written for _, written in traffic) < MOST_WRITTEN
+    assert len(BODY) < sum(written for _, written in traffic) < 2 * len(BODY)
+    core.restart(clean=False)
+    assert bodies(core) == [BODY]
+    core.restart(clean=False)
+    assert live(core) == 0
+
+
+def test_one_that_a_queue_takes_is_not_logged_for_a_dead_letter(core: Core, files: Traffic) -> None:
+    client = core.client()
+    client.declare("dead", False)
+    client.declare("unused", True)
+    arguments = {"x-delayed-type": "fanout", "x-dead-letter-exchange": "", "x-dead-letter-routing-key": "unused"}
+    client.call("exchange.declare", exchange="later", type="x-delayed-message", arguments=arguments)
+    client.call("queue.bind", queue="dead", exchange="later")
+    send(client, BODY)
+    traffic_by_turn(core, files)
+    assert sum(written for _, written in due(core, files)) < MIB
+    assert bodies(core) == [BODY]
 
 
 def test_one_that_is_repeated_is_written_once(core: Core, files: Traffic) -> None:

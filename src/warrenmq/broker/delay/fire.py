@@ -52,6 +52,15 @@ class Kept:
 
 
 @final
+class Letter:
+    """A dead letter and who gets it."""
+
+    def __init__(self, dead: Message, targets: list[Queue]) -> None:
+        self.dead: Final = dead
+        self.targets: Final = targets
+
+
+@final
 class Firing:
     """The way of a message that is due: out of its schedule, to its queues."""
 
@@ -97,11 +106,18 @@ class Firing:
         return False
 
     def is_logged(self, schedule: Schedule, stored: StoredMessage) -> bool:
-        """Would somebody get it now who keeps it in the log?"""
+        """Would somebody get it now who keeps it in the log, be it as a dead letter?"""
         message = self.message_of(stored, note_of(stored))
+        taken = False
         for queue in self._targets(schedule, message):
             if queue.logs(message):
                 return True
+            taken = taken or not (queue.eager and queue.refuses(message))
+        letter = None if taken else self._letter(schedule, message, REFUSED)
+        if letter is not None:
+            for queue in letter.targets:
+                if queue.logs(letter.dead):
+                    return True
         return False
 
     def _targets(self, schedule: Schedule, message: Message) -> list[Queue]:
@@ -139,7 +155,10 @@ class Firing:
             undeliverable(services, exchange)
             if not schedule.durable and vhost.journal > OFF:  # else the log has it, and says so when it is released
                 left(services.log, UNDELIVERABLE, NOBODY, message)
-            self._dead_letter(schedule, key, message, record.content, problem)
+            letter = self._letter(schedule, message, problem)
+            if letter is not None:
+                body_in_log = schedule.ahead or self.body_of(schedule, key, letter.dead)
+                move(services, letter.dead, letter.targets, 0, DEAD_LETTER, body_in_log)
         if note.has(REPEATS):
             self._repeat(schedule, key, message, note, record.content.headers, due)
         schedule.release(key, UNDELIVERABLE if problem else FIRED)
@@ -166,23 +185,24 @@ class Firing:
         schedule.keep(again, note, following, self.body_of(schedule, key, again))
         self._delays.repeated(following)
 
-    def _dead_letter(self, schedule: Schedule, key: i64, message: Message, content: Content, reason: str) -> None:
-        """To the exchange's x-dead-letter-exchange, if it has one. There it does not wait again."""
+    def _letter(self, schedule: Schedule, message: Message, reason: str) -> Letter | None:
+        """What it becomes for the exchange's x-dead-letter-exchange, if it has one. There it does not wait again."""
         arguments = schedule.exchange.arguments
         name = arguments.get("x-dead-letter-exchange")
         vhost = schedule.vhost
         if name is None or not isinstance(name.value, str):
-            return
+            return None
         target = vhost.exchanges.get(name.value)
         if target is None:
-            return
-        services = self._services
+            return None
+        now = self._services.turn.now
         other = arguments.get("x-dead-letter-routing-key")
         routing_key = other.value if other is not None and isinstance(other.value, str) else None
-        death = death_of(message.origin, "", reason, services.turn.now)  # it never was in a queue
-        dead = as_dead_letter(message, content.properties.copy(), target.name.name, routing_key, death)
-        routed = walk(target, dead.basic_message(vhost.name), vhost.exchanges, vhost.queues, True, services.turn.now)
-        move(services, dead, queues_of(routed), 0, DEAD_LETTER, self.body_of(schedule, key, dead))
+        death = death_of(message.origin, "", reason, now)  # it never was in a queue
+        properties = message.basic_message(vhost.name).content.properties.copy()
+        dead = as_dead_letter(message, properties, target.name.name, routing_key, death)
+        routed = walk(target, dead.basic_message(vhost.name), vhost.exchanges, vhost.queues, True, now)
+        return Letter(dead, queues_of(routed))
 
 
 def catches_up(schedule: Schedule, request: Request) -> bool:

@@ -1,23 +1,19 @@
 """Very long bodies that wait at a transient exchange: in memory until the transient store has them, some a turn.
 
 Duty: where such a body is, and who of the schedule needs it still. Not here: when its message is due (``delays.py``),
-and reading it then (``queue/read_ahead.py``).
+reading it then (``queue/read_ahead.py``), and the writing (``queue/put_away.py``).
 """
 
 from __future__ import annotations
 
 from typing import Final, final
 
-from librt.vecs import append, vec
+from librt.vecs import vec
 from mypy_extensions import i64
 
 from warrenmq.broker.delivering.large_body import BodyInLog
-from warrenmq.broker.message import Cutting
-from warrenmq.broker.services.jobs import Job
+from warrenmq.broker.queue.put_away import PutAway
 from warrenmq.broker.services.services import Services
-
-PIECE: Final = 256 << 10
-AT_ONCE: Final = 8 << 20  # octets written in a turn
 
 
 @final
@@ -42,42 +38,20 @@ class LongBody(BodyInLog):
 
 
 @final
-class PutAway(Job):
-    """The writing of one body to the transient store. If nobody needs it any more, what was written is given back."""
+class PutLongBodyAway(PutAway):
+    """The writing of one body to the transient store, while anybody at the schedule needs it."""
 
     def __init__(self, services: Services, body: LongBody, subject: str) -> None:
-        super().__init__(None)
-        self._services: Final = services
+        super().__init__(services.transient, body.chunks or [])
         self._body: Final = body
         self._subject: Final = subject
-        self._cutting: Final = Cutting(body.chunks or [], PIECE)
-        self._pieces: vec[i64] = vec[i64]()
 
-    def step(self) -> bool:
-        transient = self._services.transient
-        if self._body.holders > 0:
-            try:
-                if not self._writes():
-                    return False
-                self._body.handle = transient.put_long(0, b"", self._pieces, "", b"", 0)
-                self._body.chunks = None
-                return True
-            except OSError:
-                pass  # it stays in memory
-        for piece in self._pieces:
-            transient.free(piece)
-        return True
+    def is_wanted(self) -> bool:
+        return self._body.holders > 0
 
-    def _writes(self) -> bool:
-        """Some more of it; says whether that was all."""
-        left: i64 = AT_ONCE
-        while left > 0:
-            piece = self._cutting.next()
-            if not piece:
-                return True
-            self._pieces = append(self._pieces, self._services.transient.put_piece(piece))
-            left -= len(piece)
-        return False
+    def keep(self, pieces: vec[i64]) -> None:
+        self._body.handle = self.transient.put_long(0, b"", pieces, "", b"", 0)
+        self._body.chunks = None
 
     def subject(self) -> str:
         return self._subject

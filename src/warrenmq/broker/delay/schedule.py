@@ -20,13 +20,14 @@ from librt.vecs import append, vec
 from mypy_extensions import i64
 
 from warrenmq.broker.delay.index import DueIndex
-from warrenmq.broker.delay.long_body import PIECE, LongBody, PutAway
+from warrenmq.broker.delay.long_body import LongBody, PutLongBodyAway
 from warrenmq.broker.delay.note import NAMED, Note, note_of
 from warrenmq.broker.delay.source import Source, glance_at
 from warrenmq.broker.delivering.large_body import LARGE, BodyInLog, LoggedAhead, logged_body
 from warrenmq.broker.message import NOTE_SHIFT, Cutting, Message
 from warrenmq.broker.queue.damaged import OwnerDamage
 from warrenmq.broker.queue.paging import LONG
+from warrenmq.broker.queue.put_away import PIECE
 from warrenmq.broker.records import Exchange
 from warrenmq.log.causes import CANCELLED
 from warrenmq.log.damage import RecordDamaged
@@ -142,7 +143,7 @@ class Schedule(Source):
         key = self._put(StoredMessage(message.id, message.header(), b"", message.origin.exchange, keys, flags))
         self._long[key] = kept
         if kept is not body:
-            self.broker.jobs.add(PutAway(self.broker, kept, str(self.exchange.name)))
+            self.broker.jobs.add(PutLongBodyAway(self.broker, kept, str(self.exchange.name)))
         return key
 
     def _enter(self, due: i64, key: i64, note: Note) -> None:

@@ -39,7 +39,7 @@ from warrenmq.broker.queue.page import MOVED, PERSISTENT
 from warrenmq.broker.queue.paging import LONG, SMALL_WINDOW, WINDOW, WINDOW_BYTES
 from warrenmq.broker.queue.place import Place
 from warrenmq.broker.queue.promise import Promise
-from warrenmq.broker.queue.put_away import PutAway
+from warrenmq.broker.queue.put_away import PutEntryAway
 from warrenmq.broker.queue.queue import Consumer, Declaration, Entry, Queue, Realm
 from warrenmq.broker.queue.queue_expiry import QueueExpiry
 from warrenmq.broker.queue.read_ahead import reads_ahead
@@ -220,7 +220,7 @@ class ClassicQueue(Queue, GivesUp):
             entry.expires_at = expires_at
             fifo.push_resident(entry)
             if later:
-                self.broker.jobs.add(PutAway(self, fifo, entry))
+                self.broker.jobs.add(PutEntryAway(self, fifo, entry))
             return
         flags: i64 = (PERSISTENT if message.persistent else 0) | (MOVED if message.moved else 0)
         fifo.push_packed(address, position, message.size, flags, expires_at)

@@ -1,7 +1,8 @@
 """A very long transient body that has to leave memory goes to the transient store some a turn.
 
-Duty: to spread the writing. Until it is over the entry has its place in the pages and its content in memory; if it is
-taken meanwhile, what was written is given back. Not here: when content leaves memory (``paging.py``).
+Duty: to spread the writing. Until it is over the body is in memory; if nobody needs it any more meanwhile, what was
+written is given back, and if the disk takes no more, it stays where it is. Whose it is: an entry of a queue here, a
+message at a delayed exchange in ``delay/long_body.py``. Not here: when content leaves memory (``paging.py``).
 """
 
 from __future__ import annotations
@@ -15,40 +16,40 @@ from warrenmq.broker.message import Cutting
 from warrenmq.broker.queue.fifo import Fifo
 from warrenmq.broker.queue.queue import Entry, Queue
 from warrenmq.broker.services.jobs import Job
+from warrenmq.log.transient import TransientStore
 
 PIECE: Final = 256 << 10
 AT_ONCE: Final = 8 << 20  # octets written in a turn
 
 
-@final
 class PutAway(Job):
     """The writing of one body."""
 
-    def __init__(self, queue: Queue, fifo: Fifo, entry: Entry) -> None:
+    def __init__(self, transient: TransientStore, chunks: list[bytes]) -> None:
         super().__init__(None)
-        self._queue: Final = queue
-        self._fifo: Final = fifo
-        self._entry: Final = entry
-        self._cutting: Final = Cutting(entry.message.pieces(), PIECE)
+        self.transient: Final = transient
+        self._cutting: Final = Cutting(chunks, PIECE)
         self._pieces: vec[i64] = vec[i64]()
 
+    def is_wanted(self) -> bool:
+        """Does anybody need the body still?"""
+        raise NotImplementedError
+
+    def keep(self, pieces: vec[i64]) -> None:
+        """All of it is in the store, as these pieces. OSError: the disk does not take the rest of its message."""
+        raise NotImplementedError
+
     def step(self) -> bool:
-        entry = self._entry
-        if self._fifo.is_resident(entry.position):
+        if self.is_wanted():
             try:
                 if not self._writes():
                     return False
-                message = entry.message
-                origin = message.origin
-                handle = self._queue.broker.transient.put_long(
-                    message.id, message.header(), self._pieces, origin.exchange, origin.packed_keys, origin.bcc
-                )
-                self._fifo.put_away(entry, -handle)
+                self.keep(self._pieces)
                 return True
             except OSError:
                 pass  # it stays in memory
         for piece in self._pieces:
-            self._queue.broker.transient.free(piece)
+            self.transient.free(piece)
         return True
 
     def _writes(self) -> bool:
@@ -58,9 +59,31 @@ class PutAway(Job):
             piece = self._cutting.next()
             if not piece:
                 return True
-            self._pieces = append(self._pieces, self._queue.broker.transient.put_piece(piece))
+            self._pieces = append(self._pieces, self.transient.put_piece(piece))
             left -= len(piece)
         return False
+
+
+@final
+class PutEntryAway(PutAway):
+    """Of an entry, which has its place in the pages meanwhile and its content in memory."""
+
+    def __init__(self, queue: Queue, fifo: Fifo, entry: Entry) -> None:
+        super().__init__(queue.broker.transient, entry.message.pieces())
+        self._queue: Final = queue
+        self._fifo: Final = fifo
+        self._entry: Final = entry
+
+    def is_wanted(self) -> bool:
+        return self._fifo.is_resident(self._entry.position)
+
+    def keep(self, pieces: vec[i64]) -> None:
+        message = self._entry.message
+        origin = message.origin
+        handle = self.transient.put_long(
+            message.id, message.header(), pieces, origin.exchange, origin.packed_keys, origin.bcc
+        )
+        self._fifo.put_away(self._entry, -handle)
 
     def subject(self) -> str:
         return str(self._queue.name)
