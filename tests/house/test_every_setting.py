@@ -533,6 +533,64 @@ def default_vhost(folder: Path) -> None:
         assert status(one, "/exchanges/shop/amq.direct") == 200
 
 
+def answers_over_tls(port: int, trusted: Authority) -> bool:
+    context = ssl.create_default_context(cafile=str(trusted.certificate))
+    try:
+        with socket.create_connection(("127.0.0.1", port), 60) as plain:
+            with context.wrap_socket(plain, server_hostname="localhost") as client:
+                client.sendall(b"GET /healthz HTTP/1.0\r\nHost: localhost\r\n\r\n")
+                return client.recv(65536).startswith(b"HTTP/1.1 200")
+    except ssl.SSLError:
+        return False
+
+
+@case
+def https_port(folder: Path) -> None:
+    folder.mkdir(exist_ok=True)
+    ours = Authority(folder, "ours")
+    certificate, key = ours.issue("broker")
+    (free,) = free_ports(1)
+    with broker(folder, https_port=free, tls_cert=certificate, tls_key=key) as one:
+        assert answers_over_tls(free, ours) and status(one) == 200
+        with socket.create_connection(("127.0.0.1", free), 60) as plain:  # no TLS: nobody else is harmed
+            plain.sendall(b"GET /healthz HTTP/1.0\r\n\r\n")
+            assert not plain.recv(65536).startswith(b"HTTP")
+        assert answers_over_tls(free, ours)
+    with broker(folder, https_port=free, http_port="off", tls_cert=certificate, tls_key=key) as one:
+        assert answers_over_tls(free, ours) and one.http_port == free and not one.server.http_addresses
+    with pytest.raises(SettingsError, match="https_cert: nothing given"):
+        broker(folder, https_port=free)
+    with pytest.raises(SettingsError, match="off is not allowed without https_port"):
+        broker(folder, http_port="off")
+
+
+@case
+def https_cert(folder: Path) -> None:
+    folder.mkdir(exist_ok=True)
+    ours, theirs = Authority(folder, "ours"), Authority(folder, "theirs")
+    amqp, web_files = ours.issue("broker"), theirs.issue("web")
+    (free,) = free_ports(1)
+    files: dict[str, Any] = {
+        "tls_cert": amqp[0],
+        "tls_key": amqp[1],
+        "https_cert": web_files[0],
+        "https_key": web_files[1],
+    }
+    with broker(folder, https_port=free, **files):
+        assert answers_over_tls(free, theirs) and not answers_over_tls(free, ours)
+
+
+@case
+def https_key(folder: Path) -> None:
+    folder.mkdir(exist_ok=True)
+    certificate, _ = Authority(folder, "ours").issue("broker")
+    with pytest.raises(SettingsError, match="https_key: nothing given"):
+        broker(folder, https_port=0, https_cert=certificate)
+    _, other = Authority(folder, "theirs").issue("web")
+    with pytest.raises(ssl.SSLError, match="KEY_VALUES_MISMATCH"):
+        broker(folder, https_port=0, https_cert=certificate, https_key=other).__enter__()
+
+
 @case
 def http_host(folder: Path) -> None:
     with broker(folder, http_host=["127.0.0.3"]) as one:

@@ -99,6 +99,14 @@ def test_a_line_that_rabbitmq_cannot_read_is_refused_by_its_number(line: str, tm
             "management.tcp.port = 15673\nmanagement.tcp.ip = 127.0.0.1",
             {"http_port": 15673, "http_host": ["127.0.0.1"]},
         ),
+        (
+            "management.ssl.port = 15671\nmanagement.ssl.certfile = /c\nmanagement.ssl.keyfile = /k",
+            {"https_port": 15671, "http_port": None, "https_cert": Path("/c"), "https_key": Path("/k")},
+        ),
+        (
+            "management.ssl.port = 1\nmanagement.tcp.port = 2\nssl_options.certfile = /c\nssl_options.keyfile = /k",
+            {"https_port": 1, "http_port": 2},
+        ),
         ("management.load_definitions = /d.json", {"load_definitions": Path("/d.json")}),
         (
             "definitions.import_backend = local_filesystem\ndefinitions.local.path = /d",
@@ -128,7 +136,7 @@ def test_a_key_becomes_its_setting(text: str, expected: dict[str, object], tmp_p
         ("proxy_protocol = true", "proxy protocol"),
         ("default_permissions.read = ^a", "may do everything"),
         ("default_user_tags.monitoring = true", "administrator"),
-        ("management.ssl.port = 15671", "proxy"),
+        ("management.ssl.verify = verify_peer", "user and password"),
         ("definitions.import_backend = https", "from a file"),
         ("handshake_timeout = soon", "allowed: milliseconds"),
         ("heartbeat = soon", "heartbeat: 'soon' is not allowed (from heartbeat in "),

@@ -41,7 +41,7 @@ class Service:
         self.folder = folder
         self.config = folder / "warren.toml"
         self.log = folder / "log"
-        self.port, http_port, self.tls_port = free_ports(3)
+        self.port, http_port, self.tls_port, self.https_port = free_ports(4)
         self.fixed = f"port = {self.port}\nhttp_port = {http_port}\n"
         self.config.write_text(self.fixed + config.format(self))
         self.notifications = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
@@ -182,7 +182,10 @@ def test_a_reload_of_a_wrong_file_changes_nothing(services: list[Service], tmp_p
     assert "server.reload_refused" in service.log.read_text()
 
 
-TLS = 'tls_port = {0.tls_port}\ntls_cert = "{0.folder}/cert.pem"\ntls_key = "{0.folder}/key.pem"\n'
+TLS = (
+    'tls_port = {0.tls_port}\ntls_cert = "{0.folder}/cert.pem"\ntls_key = "{0.folder}/key.pem"\n'
+    "https_port = {0.https_port}\n"
+)
 
 
 def install(folder: Path, authority: Authority, name: str) -> None:
@@ -207,7 +210,7 @@ def test_a_renewed_certificate_is_shown_to_new_clients_while_the_old_ones_stay(
     authority = Authority(tmp_path, "authority")
     install(tmp_path, authority, "first")
     service = start(services, tmp_path, TLS)
-    assert shown_name(service.tls_port, authority) == "first"
+    assert shown_name(service.tls_port, authority) == shown_name(service.https_port, authority) == "first"
     options = pika.SSLOptions(ssl.create_default_context(cafile=str(authority.certificate)), "localhost")
     client = pika.BlockingConnection(pika.ConnectionParameters(port=service.tls_port, ssl_options=options))
     channel = client.channel()
@@ -215,7 +218,7 @@ def test_a_renewed_certificate_is_shown_to_new_clients_while_the_old_ones_stay(
     install(tmp_path, authority, "second")
     assert shown_name(service.tls_port, authority) == "first", "files are read at a reload, not before"
     service.reload()
-    assert shown_name(service.tls_port, authority) == "second"
+    assert shown_name(service.tls_port, authority) == shown_name(service.https_port, authority) == "second"
     channel.basic_publish("", "q", b"still here")
     assert channel.basic_get("q", auto_ack=True)[2] == b"still here"
     (tmp_path / "cert.pem").write_text("no certificate")

@@ -35,8 +35,8 @@ def check_data_folder(folder: Path) -> None:
 
 def address_error(error: OSError, settings: Settings) -> CannotStart:
     """The cure for a listener that could not be opened."""
-    for port in (settings.port, settings.http_port, settings.tls_port):
-        for host in settings.host:
+    for port in (settings.port, settings.http_port, settings.tls_port, settings.https_port):
+        for host in (*settings.host, *settings.http_host):
             if port and _taken(host, port):
                 return CannotStart(_port_in_use(settings, host, port))
     if error.errno == errno.EADDRINUSE:
@@ -48,7 +48,7 @@ def address_error(error: OSError, settings: Settings) -> CannotStart:
 
 
 def _port_in_use(settings: Settings, host: str, port: int) -> str:
-    others = f'`make run ARGS="--port {settings.port + 1} --http-port {settings.http_port + 1}"`'
+    others = f'`make run ARGS="--port {settings.port + 1} --http-port {(settings.http_port or 15672) + 1}"`'
     who = _listening(host, port) or _listening(host, settings.port)
     if who:
         return f"port {port} is in use: a {who} seems to be running: stop it, or {others}"

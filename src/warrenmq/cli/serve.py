@@ -196,6 +196,7 @@ def start_block(server: Server, settings: Settings) -> str:
         ("AMQP", _places("amqp", server.amqp_addresses)),
         ("AMQP + TLS", _places("amqps", server.tls_addresses)),
         ("HTTP", _places("http", server.http_addresses)),
+        ("HTTPS", _places("https", server.https_addresses)),
         ("user", f"{settings.default_user}, password {password} unless changed{local}"),
         ("data", str(settings.data_dir.absolute())),
         ("build", str(warrenmq.build_info())),

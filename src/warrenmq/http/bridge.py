@@ -175,7 +175,12 @@ class Bridge:
     def listeners(self) -> list[tuple[str, str, int]]:
         """(protocol, address, port) of everything that listens."""
         server = self.server
-        places = (("amqp", server.amqp_addresses), ("amqp/ssl", server.tls_addresses), ("http", server.http_addresses))
+        places = (
+            ("amqp", server.amqp_addresses),
+            ("amqp/ssl", server.tls_addresses),
+            ("http", server.http_addresses),
+            ("https", server.https_addresses),
+        )
         return [(protocol, host, port) for protocol, found in places for host, port in found]
 
 

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from warrenmq.http.http_connections import HEADER
 from warrenmq.server.app import Server, Web
 from warrenmq.server.logging import events
 
@@ -25,12 +26,14 @@ class WebServer(Web):
         self._uvicorn: Any = None
         self._task: asyncio.Task[None] | None = None
         self._sockets: list[socket.socket] = []
+        self._secure: list[socket.socket] = []
 
-    def start(self, sockets: list[socket.socket]) -> None:
+    def start(self, sockets: list[socket.socket], secure: list[socket.socket]) -> None:
         """The app is loaded when somebody comes: it is a third of the memory of an idle broker, and half of its
         start."""
-        self._sockets = sockets
-        for one in sockets:
+        self._sockets = [*sockets, *secure]
+        self._secure = secure
+        for one in self._sockets:
             asyncio.get_running_loop().add_reader(one.fileno(), self._somebody_came)
 
     def _somebody_came(self) -> None:
@@ -95,7 +98,11 @@ class WebServer(Web):
                 continue
             try:
                 await http_connections.room()
-                await loop.connect_accepted_socket(protocol, client)
+                if listener in self._secure:
+                    shaking = Handshake(self._server, client, protocol, http_connections)
+                    self._server.background.task("an HTTPS handshake", shaking.run())
+                else:
+                    await loop.connect_accepted_socket(protocol, client)
             except OSError:
                 client.close()  # it left before it was let in
 
@@ -111,6 +118,35 @@ class WebServer(Web):
             self._stop_watching()
         for one in self._sockets:
             one.close()
+
+
+class Handshake:
+    """A connection that is not yet one: it counts as one without a header, and has as long as for a header."""
+
+    def __init__(
+        self, server: Server, client: socket.socket, protocol: Callable[[], Any], http_connections: HttpConnections
+    ) -> None:
+        self._server = server
+        self._client = client
+        self._protocol = protocol
+        self._http_connections = http_connections
+        http_connections.enter(self, HEADER)
+
+    def leave(self) -> None:
+        """Somebody else needs the place."""
+        self._client.close()
+
+    async def run(self) -> None:
+        timeout = self._server.settings.http_header_timeout
+        try:
+            await asyncio.get_running_loop().connect_accepted_socket(
+                self._protocol, self._client, ssl=self._server.https, ssl_handshake_timeout=timeout
+            )
+        except (OSError, ValueError, TimeoutError) as error:  # ssl.SSLError is an OSError; ValueError: it was closed
+            events("http").info("https.handshake_failed", reason=str(error) or type(error).__name__)
+            self._client.close()
+        finally:
+            self._http_connections.leave(self)
 
 
 class _no_signals:

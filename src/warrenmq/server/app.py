@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import shutil
 import socket
+import ssl
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -37,7 +38,7 @@ from warrenmq.server.limits import set_memory_limit, set_offers
 from warrenmq.server.listening import BACKLOG, Address, addresses, hold, listen
 from warrenmq.server.logging import events
 from warrenmq.server.memory import give_back, memory_total, resident_bytes
-from warrenmq.server.tls import TlsListener, tls_context
+from warrenmq.server.tls import TlsListener, https_context, tls_context
 from warrenmq.server.transport import ClientTransport
 from warrenmq.server.watchdog import Watchdog
 
@@ -70,7 +71,8 @@ class ServerNotes(Notes):
 class Web:
     """What serves HTTP beside the broker; given from outside, so that nothing here knows of it."""
 
-    def start(self, sockets: list[socket.socket]) -> None:
+    def start(self, sockets: list[socket.socket], secure: list[socket.socket]) -> None:
+        """Serve on both; on the second over TLS, with the server's ``https``."""
         raise NotImplementedError
 
     async def stop(self) -> None:
@@ -100,10 +102,12 @@ class Server:
         self.listeners: list[Any] = []
         self._held: list[socket.socket] = []  # where it will listen again, while it does not
         self.tls: TlsListener | None = None
+        self.https: ssl.SSLContext | None = None  # what HTTPS shows from now on
         # where it listens, IPv4 first; kept while nobody listens, so that it listens there again
         self.amqp_addresses: list[Address] = []
         self.tls_addresses: list[Address] = []
         self.http_addresses: list[Address] = []
+        self.https_addresses: list[Address] = []
         self.broker: Broker
         self.folder: DataFolder
         self.ledger: Ledger
@@ -211,10 +215,17 @@ class Server:
     async def _listen(self) -> None:
         await self.listen_for_clients()
         if self._make_web is not None:
+            settings = self.settings
+            hosts = settings.http_host or settings.host
+            secure: list[socket.socket] = []
+            if settings.https_port is not None:
+                self.https = https_context(settings)
+                secure = listen(hosts, settings.https_port)
+                self.https_addresses = addresses(secure)
             self._web = self._make_web(self)
-            sockets = listen(self.settings.http_host or self.settings.host, self.settings.http_port)
+            sockets = [] if settings.http_port is None else listen(hosts, settings.http_port)
             self.http_addresses = addresses(sockets)
-            self._web.start(sockets)
+            self._web.start(sockets, secure)
 
     async def listen_for_clients(self) -> None:
         """AMQP, and AMQP over TLS. Called again after ``stop_app``, it listens where it listened before."""
@@ -254,7 +265,7 @@ class Server:
 
     @property
     def http_address(self) -> Address:
-        return self.http_addresses[0]
+        return (self.http_addresses or self.https_addresses)[0]
 
     @property
     def stopping(self) -> bool:

@@ -28,6 +28,7 @@ from warrenmq.server.kinds import (
     integer,
     names,
     networks,
+    or_off,
     origins,
     path,
     seconds,
@@ -57,11 +58,14 @@ class Settings:
 
     host: list[str] = _setting(["127.0.0.1", "::1"], addresses(), "addresses to listen on")
     port: int = _setting(5672, integer(0, 65535, _PORT), "AMQP port; 0 picks a free one")
-    http_port: int = _setting(15672, integer(0, 65535, _PORT), "HTTP port: management API, metrics, page")
+    http_port: int | None = _setting(
+        15672, or_off(integer(0, 65535, _PORT)), "HTTP port: management API, metrics, page; off where there is HTTPS"
+    )
     tls_port: int | None = _setting(None, integer(0, 65535, _PORT), "AMQP over TLS port; off unless given")
     data_dir: Path = _setting(Path("data"), path(), "folder of the durable log")
     ready_file: Path | None = _setting(None, path(), "JSON file written once listening, removed at the end")
 
+    https_port: int | None = _setting(None, integer(0, 65535, _PORT), "HTTP over TLS port; off unless given")
     tls_cert: Path | None = _setting(None, path(), "certificate chain of the TLS listener, PEM")
     tls_key: Path | None = _setting(None, path(), "its private key, PEM")
     tls_ca: Path | None = _setting(None, path(), "authorities that client certificates are checked against, PEM")
@@ -81,6 +85,8 @@ class Settings:
         "seconds a delivery may stay unacknowledged before its channel is closed",
     )
 
+    https_cert: Path | None = _setting(None, path(), "certificate chain of HTTPS, PEM; that of tls_cert unless given")
+    https_key: Path | None = _setting(None, path(), "its private key, PEM; that of tls_key unless given")
     http_header_timeout: float = _setting(10.0, seconds(0.1, 3600), "seconds a whole HTTP header may take")
     http_body_timeout: float = _setting(
         60.0, seconds(0.1, 3600), "seconds each 64 KiB of an HTTP body or answer may take"
@@ -137,8 +143,19 @@ class Settings:
         if self.tls_port is not None and (self.tls_cert is None or self.tls_key is None):
             missing = "tls_cert" if self.tls_cert is None else "tls_key"
             raise SettingsError(f"{missing}: nothing given; allowed: a path, as tls_port is {self.tls_port}")
+        self._check_https()
         if self.tls_verify != "none" and self.tls_port is not None and self.tls_ca is None:
             raise SettingsError(f"tls_ca: nothing given; allowed: a path, as tls_verify is {self.tls_verify}")
+
+    def _check_https(self) -> None:
+        """Its certificate and key belong together, so both are its own or both are those of AMQP."""
+        if self.http_port is None and self.https_port is None:
+            raise SettingsError("http_port: off is not allowed without https_port; allowed: a port")
+        if (self.https_cert is None) != (self.https_key is None):
+            missing = "https_cert" if self.https_cert is None else "https_key"
+            raise SettingsError(f"{missing}: nothing given; allowed: a path, as the other of the two is given")
+        if self.https_port is not None and self.https_cert is None and (self.tls_cert is None or self.tls_key is None):
+            raise SettingsError(f"https_cert: nothing given; allowed: a path, as https_port is {self.https_port}")
 
 
 @dataclass(frozen=True)

@@ -41,6 +41,11 @@ def integer(low: int, high: int, note: str = "") -> Kind:
     return Kind(parse, f"a whole number from {low} to {high}{note}")
 
 
+def or_off(kind: Kind) -> Kind:
+    """The word `off` as well, which is None."""
+    return Kind(lambda value: None if value == "off" else kind.parse(value), f"{kind.allowed}, or off")
+
+
 def seconds(low: float, high: float, note: str = "") -> Kind:
     def parse(value: object) -> object:
         number = float(value) if isinstance(value, (str, int, float)) and not isinstance(value, bool) else None

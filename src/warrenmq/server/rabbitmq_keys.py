@@ -181,6 +181,14 @@ def administrator(line: Line) -> Said:
     return {}
 
 
+def https_port(line: Line) -> Said:
+    """RabbitMQ then has no HTTP without TLS unless that is asked for too."""
+    said: Said = {"https_port": int(line.value)}
+    if not {"management.tcp.port", "management.listener.port"} & set(line.given):
+        said["http_port"] = "off"
+    return said
+
+
 def origins(line: Line) -> Said:
     listed = [one for key, one in line.given.items() if key.startswith("management.cors.allow_origins.")]
     return {"http_origins": listed}
@@ -229,7 +237,6 @@ STATISTICS = "figures are always counted"
 UNCHANGED = "what is unchanged changes nothing"
 DEFINITIONS = "definitions are loaded from a file or folder"
 OWN_USERS = "users are Warren's own"
-PROXY = "HTTP has no TLS of its own: put a proxy before it"
 PASSWORD = "HTTP asks for user and password"
 MECHANISMS = "PLAIN, AMQPLAIN and, with certificates, EXTERNAL are offered"
 ENDPOINT = "PORT or ADDRESS:PORT"
@@ -281,8 +288,14 @@ KEYS: tuple[Key, ...] = (
     becomes("management.tcp.ip", "http_host"),
     becomes("management.listener.port", "http_port", int, "a port"),
     becomes("management.listener.ip", "http_host"),
-    just("management.listener.ssl", "false", PROXY),
-    just("management.ssl.*", "", PROXY),
+    just("management.listener.ssl", "false", "say it with management.ssl.port and its neighbours"),
+    Key("management.ssl.port", "`https_port`", https_port, "a port"),
+    becomes("management.ssl.ip", "http_host"),
+    becomes("management.ssl.certfile", "https_cert"),
+    becomes("management.ssl.keyfile", "https_key"),
+    just("management.ssl.verify", "verify_none", PASSWORD),
+    just("management.ssl.fail_if_no_peer_cert", "false", PASSWORD),
+    idle("management.ssl.*", OPENSSL),
     Key("management.cors.allow_origins.$name", "`http_origins`", origins),
     just("management.path_prefix", "", "the HTTP API stands at the root; a proxy may add a prefix"),
     just("management.disable_basic_auth", "false", PASSWORD),

@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING
 from warrenmq.server.config import TABLE, Settings
 from warrenmq.server.limits import OFFERS, set_memory_limit, set_offers
 from warrenmq.server.logging import configure
-from warrenmq.server.tls import tls_context
+from warrenmq.server.tls import https_context, tls_context
 
 if TYPE_CHECKING:
     from warrenmq.server.app import Server
 
 LOGGING = ("log_level", "log_format", "log_file")
 ALARMS = ("memory_high_watermark", "disk_free_limit")
-TLS = ("tls_cert", "tls_key", "tls_ca", "tls_verify")
+TLS = ("tls_cert", "tls_key", "tls_ca", "tls_verify", "https_cert", "https_key")
 HTTP = (
     "http_origins",
     "http_proxies",
@@ -49,9 +49,11 @@ def reload(server: Server, wanted: Settings) -> Reloaded:
     result = Reloaded([name for name in differing if name in AT_RUN_TIME])
     result.needs_restart = [name for name in differing if name not in AT_RUN_TIME | FOLLOWED_ELSEWHERE]
     context = _new_context(server, wanted)
+    https = None if server.https is None else https_context(wanted)
     configure(wanted.log_level, wanted.log_format, file=wanted.log_file)  # a moved log file is opened anew as well
     if context is not None and server.tls is not None:
         server.tls.renew(context)
+    server.https = https
     server.begin()
     set_offers(server.broker, wanted)
     alarms = server.broker.services.pressure.alarms

@@ -11,6 +11,7 @@ import socket
 import ssl
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from warrenmq.server.background import Background
@@ -86,13 +87,28 @@ def _hint(error: ssl.SSLError) -> str:
     return ""
 
 
-def tls_context(settings: Settings) -> ssl.SSLContext:
-    """TLS 1.2 or newer, with client certificates as configured."""
+def https_context(settings: Settings) -> ssl.SSLContext:
+    """For HTTP; who a client is, it says with a password."""
+    if settings.https_cert is not None:
+        return _context(settings.https_cert, settings.https_key)
     if settings.tls_cert is None:
-        raise OSError("tls_port needs tls_cert (and tls_key): the certificate the TLS listener shows")
+        raise OSError("https_port needs https_cert or tls_cert: the certificate that HTTPS shows")
+    return _context(settings.tls_cert, settings.tls_key)
+
+
+def _context(certificate: Path, key: Path | None) -> ssl.SSLContext:
+    """TLS 1.2 or newer."""
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
-    context.load_cert_chain(settings.tls_cert, settings.tls_key)
+    context.load_cert_chain(certificate, key)
+    return context
+
+
+def tls_context(settings: Settings) -> ssl.SSLContext:
+    """For AMQP, with client certificates as configured."""
+    if settings.tls_cert is None:
+        raise OSError("tls_port needs tls_cert (and tls_key): the certificate the TLS listener shows")
+    context = _context(settings.tls_cert, settings.tls_key)
     if settings.tls_ca is not None:
         context.load_verify_locations(settings.tls_ca)
     context.verify_mode = {
