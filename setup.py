@@ -28,7 +28,7 @@ COMPILED = ("wire", "broker", "log", "client", "journal")
 """The packages below `warrenmq` that are compiled: what runs per message."""
 
 PLAIN_JOURNAL = (
-    *("__main__", "asking", "bodies", "files", "hashes", "index", "life", "lookup"),
+    *("__main__", "asking", "bodies", "export", "files", "hashes", "index", "life", "lookup"),
     *("parquet", "process", "question", "retention", "shelf", "writer"),
 )
 LEFT_OUT: frozenset[str] = frozenset(f"warrenmq.journal.{name}" for name in PLAIN_JOURNAL)  # nothing runs per event

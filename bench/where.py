@@ -1,8 +1,9 @@
 """How long it takes to find one message in a large journal: ``python -m bench.where FOLDER --events 100000000``.
 
 Duty: make a journal of so many events (what is there already stays), each message published, enqueued, delivered and
-acknowledged, with a random message_id and correlation_id, and ask for messages here and there, by each of what they are
-found by: in a process that has the indexes mapped, and in a fresh one. Prints JSON.
+acknowledged, with a random message_id, correlation_id and header, and ask for messages here and there, by each of what
+they are found by: in a process that has the indexes mapped, and in a fresh one. Says how long each took, by the clock
+and in CPU time (of a machine that others use too), and how many files were opened. Prints JSON.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import argparse
 import json
 import random
+import resource
 import statistics
 import subprocess
 import sys
@@ -22,6 +24,8 @@ import pyarrow as pa
 
 from warrenmq.journal import parquet
 from warrenmq.journal.lookup import answer
+from warrenmq.wire.content import Properties, encode_header
+from warrenmq.wire.fields import from_python
 
 KINDS = {field.name: field.type for field in parquet.BUT_BODIES}
 LOG = "00000000000000be"
@@ -29,12 +33,20 @@ MESSAGES = 62_500  # of a file, which is a segment of the log with messages of 1
 EVENTS = ["published", "enqueued", "delivered", "acked"]
 TURN = 50  # messages that go through together
 ASKED = 20
+HEADER = "order"
+PLACE = "0" * 32  # in an encoded header, where the value stands
+ENCODED = encode_header(Properties(delivery_mode=2, headers=from_python({HEADER: PLACE})), 1024)
 
 
 def texts(segment: int, kind: int) -> list[str]:
     """As random as UUIDs, and the same each time."""
-    octets = random.Random(segment * 2 + kind).randbytes(16 * MESSAGES).hex()
+    octets = random.Random(segment * 3 + kind).randbytes(16 * MESSAGES).hex()
     return [octets[at : at + 32] for at in range(0, len(octets), 32)]
+
+
+def headers(segment: int) -> list[bytes]:
+    before, _, behind = ENCODED.partition(PLACE.encode())
+    return [before + text.encode() + behind for text in texts(segment, 2)]
 
 
 def table(segment: int) -> pa.Table:
@@ -55,6 +67,7 @@ def table(segment: int) -> pa.Table:
         "size": pa.array(numpy.full(rows, 1024), mask=~first),
         "message_id": pa.array(texts(segment, 0)).take(of_message),
         "correlation_id": pa.array(texts(segment, 1)).take(of_message),
+        "header": pa.array(headers(segment), pa.binary()).take(of_message),
     }
     for name, value in constant.items():
         where = at_queue if name == "queue" else pa.array(numpy.zeros(rows, numpy.int32))
@@ -69,48 +82,65 @@ def make(folder: Path, events: int) -> list[int]:
     for segment in segments:
         path = folder / f"journal-{LOG}-{segment:010d}-{0:010d}-{1 << 26:010d}.parquet"
         if not path.exists():
-            parquet.write(path, table(segment))
+            parquet.write(path, table(segment), [HEADER])
     return segments
 
 
-def asked(folder: Path, question: dict[str, object]) -> float:
-    begin = time.perf_counter()
-    parts = list(answer(folder, question))
-    taken = time.perf_counter() - begin
-    assert sum("life" in part for part in parts) == 1, question
-    return taken
+class Times:
+    """Of one way of asking: seconds by the clock, seconds of CPU, files that were opened."""
 
+    def __init__(self) -> None:
+        self.clock: list[float] = []
+        self.cpu: list[float] = []
+        self.opened: list[int] = []
 
-def fresh(folder: Path, id: str) -> float:
-    begin = time.perf_counter()
-    command = [sys.executable, "-m", "warrenmq", "where", id, "--journal", str(folder)]
-    subprocess.run(command, check=True, capture_output=True)
-    return time.perf_counter() - begin
+    def ask(self, folder: Path, question: dict[str, object]) -> None:
+        begin, busy = time.perf_counter(), time.process_time()
+        parts: list[dict[str, Any]] = list(answer(folder, question))
+        self.clock.append(time.perf_counter() - begin)
+        self.cpu.append(time.process_time() - busy)
+        self.opened += [part["looked"]["opened"] for part in parts if "looked" in part]
+        assert sum("life" in part for part in parts) == 1, question
+
+    def ask_fresh(self, folder: Path, id: str) -> None:
+        begin, busy = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN)
+        command = [sys.executable, "-m", "warrenmq", "where", id, "--journal", str(folder)]
+        subprocess.run(command, check=True, capture_output=True)
+        self.clock.append(time.perf_counter() - begin)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        self.cpu.append(after.ru_utime + after.ru_stime - busy.ru_utime - busy.ru_stime)
+
+    def told(self) -> dict[str, object]:
+        found: dict[str, object] = {
+            name: {"median": round(statistics.median(some), 4), "most": round(max(some), 4)}
+            for name, some in (("seconds", self.clock), ("CPU seconds", self.cpu))
+        }
+        return found | ({"files opened": max(self.opened)} if self.opened else {})
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--events", type=int, default=100_000_000)
+    parser.add_argument("--asked", type=int, default=ASKED)
     options = parser.parse_args()
     segments = make(options.folder, options.events)
     order = random.Random(4711)
-    times: dict[str, list[float]] = {"id": [], "message_id": [], "correlation_id": [], "a fresh process": []}
-    for _ in range(ASKED):
+    times = {name: Times() for name in ("the first", "id", "message_id", "correlation_id", "header", "a fresh process")}
+    times["the first"].ask(options.folder, {"message_id": texts(segments[0], 0)[0]})
+    for _ in range(options.asked):
         segment, number = order.choice(segments), order.randrange(MESSAGES)
-        message_id, correlation_id = texts(segment, 0)[number], texts(segment, 1)[number]
-        times["id"].append(asked(options.folder, {"id": segment * MESSAGES + number}))
-        times["message_id"].append(asked(options.folder, {"message_id": message_id}))
-        times["correlation_id"].append(asked(options.folder, {"correlation_id": correlation_id}))
-        times["a fresh process"].append(fresh(options.folder, message_id))
+        message_id, correlation_id, value = (texts(segment, kind)[number] for kind in range(3))
+        times["id"].ask(options.folder, {"id": segment * MESSAGES + number})
+        times["message_id"].ask(options.folder, {"message_id": message_id})
+        times["correlation_id"].ask(options.folder, {"correlation_id": correlation_id})
+        times["header"].ask(options.folder, {"header": HEADER, "value": value})
+        times["a fresh process"].ask_fresh(options.folder, message_id)
     sizes = [sum(path.stat().st_size for path in options.folder.glob(f"*.{kind}")) for kind in ("parquet", "index")]
     events = len(segments) * MESSAGES * len(EVENTS)
     figures: dict[str, Any] = {"events": events, "files": len(segments), "octets an event": round(sizes[0] / events, 1)}
     figures["index octets a message"] = round(sizes[1] / (len(segments) * MESSAGES), 1)
-    figures["seconds"] = {
-        name: {"median": round(statistics.median(some), 4), "most": round(max(some), 4)} for name, some in times.items()
-    }
-    print(json.dumps(figures, indent=2))
+    print(json.dumps(figures | {name: some.told() for name, some in times.items()}, indent=2))
 
 
 if __name__ == "__main__":

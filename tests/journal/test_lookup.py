@@ -17,6 +17,7 @@ from tests.journal.tables import LOG, at_queue, published, table, write_file
 from tests.log.test_told_events import events, folder
 from tests.log.test_vanishing import Trial, vanish
 from warrenmq.journal import bodies, index, parquet, shelf
+from warrenmq.journal.export import export
 from warrenmq.journal.files import index_of
 from warrenmq.journal.lookup import answer
 from warrenmq.journal.question import QuestionError
@@ -40,7 +41,7 @@ def told(life: dict[str, Any]) -> list[tuple[str, str]]:
 @pytest.fixture
 def journal(folder: Path, tmp_path: Path) -> Path:
     """Of a broker that one message of each fate went through."""
-    assert list(parquet.export(folder, tmp_path / "journal"))
+    assert list(export(folder, tmp_path / "journal"))
     return tmp_path / "journal"
 
 
@@ -336,7 +337,7 @@ def test_of_every_message_that_vanishes_the_end_is_told(tmp_path: Path, mode: in
         vanish(trial)
         trial.publish("refused", "key", "missing")
         trial.connection.close()
-    assert list(parquet.export(tmp_path / "data", tmp_path / "journal"))
+    assert list(export(tmp_path / "data", tmp_path / "journal"))
     journal = tmp_path / "journal"
     for id, words in {
         "unroutable": "no queue took it, and nobody was told: it is gone",

@@ -101,6 +101,16 @@ def test_what_is_written_already_is_not_written_again_and_what_grew_is_replaced(
     assert len({path.stem.removeprefix(".") for path in target.iterdir()}) == 1
 
 
+def test_the_journal_that_a_broker_is_writing_is_no_target(folder: Path, tmp_path: Path) -> None:
+    from warrenmq.journal.process import alone
+
+    with alone(tmp_path / "journal"):
+        status, output = warren("export", str(folder), str(tmp_path / "journal"))
+    assert status == 1 and "is the journal that a broker writes: export to another folder" in output
+    assert [path.name for path in (tmp_path / "journal").iterdir()] == ["lock"]
+    assert warren("export", str(folder), str(tmp_path / "journal"))[0] == 0
+
+
 def test_all_routing_keys_and_an_empty_body_are_told(tmp_path: Path) -> None:
     data, target = tmp_path / "data", tmp_path / "journal"
     with Broker(data_dir=str(data)) as broker:

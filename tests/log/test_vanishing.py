@@ -130,7 +130,8 @@ def the_files_say_the_same(folder: Path) -> None:
     for row in told:
         if "exchange" not in row:
             row.pop("id", None)
-    assert in_order(rows_of(folder / "journal")) == in_order(told)
+    written = [row for row in rows_of(folder / "journal") if row["event"] != "gap" or "number" in row]
+    assert in_order(written) == in_order(told)  # but for segments that are gone, which the log says nothing of
 
 
 def test_a_refused_publish_is_told_with_reply_code_and_text(tmp_path: Path) -> None:

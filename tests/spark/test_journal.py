@@ -17,7 +17,7 @@ pytest.importorskip("pyspark", reason="PySpark is not installed")
 
 
 def test_spark_reads_the_folder_as_it_is(spark: SparkSession, tmp_path: Path) -> None:
-    from warrenmq.journal.parquet import export
+    from warrenmq.journal.export import export
 
     data, journal = tmp_path / "data", tmp_path / "journal"
     with Broker(data_dir=str(data)) as broker, pika.BlockingConnection(pika.URLParameters(broker.url)) as connection:

@@ -36,10 +36,10 @@ def export(
     if find_spec("pyarrow") is None:
         typer.echo('this needs pyarrow: pip install "warrenmq[journal]"', err=True)
         raise typer.Exit(1)
-    from warrenmq.journal import parquet
+    from warrenmq.journal.export import export as write
 
     try:
-        for path, events in parquet.export(folder, target, header or ()):
+        for path, events in write(folder, target, header or ()):
             typer.echo(f"{path}: {events} events")
     except LogError as error:
         typer.echo(str(error), err=True)

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 FOLDER = "journal"  # in the data folder
+LOCK = "lock"  # in the journal's, held by the process that writes it
 NAME = re.compile(r"journal-([0-9a-f]{16})-(\d{10})-(\d{10})-(\d{10})\.parquet")
 FULL = 1 << 62  # an offset behind all others
 REMOVED = 0  # segments count from 1: this stands for those that are gone

@@ -6,19 +6,26 @@ nothing for all else. Not here: hashing (``hashes``).
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 
 from warrenmq.client.columns import PropertyColumns
+
+_NOT_A_TEXT = re.compile(rb"[-+0-9.e]*|true|false|nan|-?inf")  # perhaps: then it does not stand there in these octets
 
 
 def _nothing(_value: bytes) -> bytes | None:
     return None
 
 
-def named_headers(payloads: Sequence[bytes | None], names: Sequence[bytes]) -> Iterator[tuple[int, bytes, bytes]]:
-    """Row, name and value of each header with one of these names; a content header that cannot be read has none."""
+def named_headers(
+    payloads: Sequence[bytes | None], names: Sequence[bytes], wanted: bytes = b""
+) -> Iterator[tuple[int, bytes, bytes]]:
+    """Row, name and value of each header with one of these names; a content header that cannot be read has none.
+    ``wanted``: only those with this value are, where that saves taking others apart."""
+    literal = b"" if _NOT_A_TEXT.fullmatch(wanted) else wanted
     for row, payload in enumerate(payloads):
-        if payload is None or not any(name in payload for name in names):
+        if payload is None or literal not in payload or not any(name in payload for name in names):
             continue  # most have none of them: they are not taken apart
         columns = PropertyColumns(["headers"], _nothing)
         if not columns.add([payload]):

@@ -163,7 +163,7 @@ class Lookup:
         rows = file.read(group, [*columns, "header"] if question.header is not None else columns, self._reads)
         if question.header is not None:
             name, value = (text.encode("utf-8", "surrogateescape") for text in (question.header, question.value or ""))
-            headers = named_headers(rows.column("header").to_pylist(), [name])
+            headers = named_headers(rows.column("header").to_pylist(), [name], value)
             fitting = pa.array([row for row, _, found in headers if found == value], pa.int64())
         else:
             number = question.number()

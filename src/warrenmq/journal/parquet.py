@@ -1,14 +1,14 @@
 """Events as Parquet files: one table, whose schema is ``SCHEMA`` and stands with its version in every file.
 
-Duty: columns into Arrow, Arrow into files, one for each segment of the log, named by the log and the range of
-positions that it tells. Not here: what happened (``columns``), when files are written (``cli/journal.py``).
+Duty: columns into Arrow, Arrow into a file, files into one. Not here: what happened (``columns``), which files there
+are and when they are written (``writer``).
 """
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -43,13 +43,9 @@ from warrenmq.journal.columns import (
     WRITTEN,
     EventColumns,
 )
-from warrenmq.journal.files import being_made, file_name, files_of, superseded
+from warrenmq.journal.files import being_made
 from warrenmq.journal.index import write_index
-from warrenmq.journal.names import queue_of
 from warrenmq.log.causes import FATE_NAMES
-from warrenmq.log.event_reader import tell
-from warrenmq.log.files import Files
-from warrenmq.log.listing import Listing
 from warrenmq.wire.content import decode_properties
 from warrenmq.wire.replies import AmqpError
 
@@ -129,41 +125,6 @@ BUT_BODIES = pa.schema([field for field in SCHEMA if field.name != BODY])
 
 COUNTED = ("time", "message", "id", "position", "number", "tag")  # mostly one more than the row before has
 LOOKED_UP = [*(name for name, kind, _ in FIELDS if pa.types.is_dictionary(kind)), "routing_keys.list.element"]
-
-
-def export(folder: Path, target: Path, headers: Sequence[str] = ()) -> Iterator[tuple[Path, int]]:
-    """Every segment of a log that is not there yet as a file of the target: its path, and how many events are in it.
-
-    A segment that the broker still writes to is told as far as it goes; the next call replaces that file.
-    """
-    files = Files()
-    listing = Listing(str(folder), files)
-    queues: dict[int, dict[str, str]] = {}
-    for (kind, _), value in listing.manifest.definitions.items():
-        queue = queue_of(kind, value)
-        if queue is not None:
-            queues[queue[0]] = {"vhost": queue[1], "queue": queue[2]}
-    for number in listing.numbers():
-        cursor = listing.cursor(number)
-        if cursor is None or listing.headers[(number, 0)].generation > 0:
-            continue  # removed meanwhile, or compacted: its events are gone
-        cursor.tolerated = 1 << 62
-        columns = EventColumns()
-        try:
-            while cursor.next():
-                columns.damaged = cursor.damaged
-                tell(cursor.header, cursor.messages, cursor.changes, columns)
-        finally:
-            cursor.close()
-        queues |= {id: {"vhost": vhost, "queue": name} for id, vhost, name in columns.known.queue_names}
-        path = target / file_name(listing.manifest.log_id, number, 0, cursor.at)
-        if path.exists():
-            continue
-        write(path, table(columns, queues), headers, bodies_of(columns, Pieces(folder, files)))
-        for older in superseded(files_of(target, listing.manifest.log_id)):
-            older.path.unlink()
-            older.index.unlink(missing_ok=True)
-        yield path, columns.rows
 
 
 def write(path: Path, rows: pa.Table, headers: Sequence[str] = (), bodies: Bodies = NO_BODIES) -> None:

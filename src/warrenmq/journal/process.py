@@ -28,7 +28,7 @@ from queue import Empty, SimpleQueue
 from typing import Any
 
 from warrenmq.journal.asking import Asking
-from warrenmq.journal.files import FOLDER
+from warrenmq.journal.files import FOLDER, LOCK
 from warrenmq.journal.retention import trim
 from warrenmq.journal.writer import Writer
 from warrenmq.log.format import LogError
@@ -151,7 +151,7 @@ class Process:
 def alone(target: Path) -> Iterator[None]:
     """The only process that writes this journal: one that is still writing the rest of its broker's is waited for."""
     target.mkdir(parents=True, exist_ok=True)
-    descriptor = os.open(target / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    descriptor = os.open(target / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield

@@ -245,6 +245,12 @@ class Writer:
         finally:
             os.close(descriptor)
 
+    def join(self) -> None:
+        """Nothing more will come: what was told of the last segment becomes one file, if nobody took any away."""
+        parts = [one for one in current(self.files) if one.segment == self.segment]
+        if len(parts) > 1 and adjacent(parts):
+            self._join(parts, parts[-1].end)
+
     def _join_alike(self) -> None:
         """A segment may grow for days: of many small files a few larger ones are made, again and again."""
         while True:
