@@ -29,7 +29,7 @@ COMPILED = ("wire", "broker", "log", "client", "journal")
 
 PLAIN_JOURNAL = (
     *("__main__", "asking", "bodies", "export", "files", "hashes", "index", "life", "lookup"),
-    *("parquet", "process", "question", "retention", "shelf", "writer"),
+    *("parquet", "process", "question", "retention", "shelf", "without_pandas", "writer"),
 )
 LEFT_OUT: frozenset[str] = frozenset(f"warrenmq.journal.{name}" for name in PLAIN_JOURNAL)  # nothing runs per event
 """Modules of these packages that stay plain Python, each with its reason."""

@@ -12,6 +12,7 @@ import argparse
 import json
 import random
 import resource
+import shutil
 import statistics
 import subprocess
 import sys
@@ -23,6 +24,7 @@ import numpy
 import pyarrow as pa
 
 from warrenmq.journal import parquet
+from warrenmq.journal.files import index_of
 from warrenmq.journal.lookup import answer
 from warrenmq.wire.content import Properties, encode_header
 from warrenmq.wire.fields import from_python
@@ -33,6 +35,8 @@ MESSAGES = 62_500  # of a file, which is a segment of the log with messages of 1
 EVENTS = ["published", "enqueued", "delivered", "acked"]
 TURN = 50  # messages that go through together
 ASKED = 20
+DISTINCT = 32  # files
+KEPT = 8  # of them, the oldest: those that are asked about
 HEADER = "order"
 PLACE = "0" * 32  # in an encoded header, where the value stands
 ENCODED = encode_header(Properties(delivery_mode=2, headers=from_python({HEADER: PLACE})), 1024)
@@ -76,14 +80,25 @@ def table(segment: int) -> pa.Table:
     return pa.Table.from_arrays(filled, schema=parquet.BUT_BODIES)
 
 
-def make(folder: Path, events: int) -> list[int]:
-    """The segments that are there."""
-    segments = list(range(1, max(1, events // (MESSAGES * len(EVENTS))) + 1))
-    for segment in segments:
-        path = folder / f"journal-{LOG}-{segment:010d}-{0:010d}-{1 << 26:010d}.parquet"
-        if not path.exists():
+def make(folder: Path, events: int, distinct: int) -> int:
+    """How many files there are. Beyond so many distinct ones they are copies of those that nobody asks about: an index
+    of as many other random keys."""
+    count = max(1, events // (MESSAGES * len(EVENTS)))
+    for segment in range(1, count + 1):
+        path = file_of(folder, segment)
+        if path.exists():
+            continue
+        if segment <= distinct:
             parquet.write(path, table(segment), [HEADER])
-    return segments
+        else:
+            other = file_of(folder, KEPT + 1 + segment % (distinct - KEPT))
+            shutil.copyfile(index_of(other), index_of(path))
+            shutil.copyfile(other, path)
+    return count
+
+
+def file_of(folder: Path, segment: int) -> Path:
+    return folder / f"journal-{LOG}-{segment:010d}-{0:010d}-{1 << 26:010d}.parquet"
 
 
 class Times:
@@ -122,9 +137,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--events", type=int, default=100_000_000)
+    parser.add_argument("--distinct", type=int, default=DISTINCT)
     parser.add_argument("--asked", type=int, default=ASKED)
     options = parser.parse_args()
-    segments = make(options.folder, options.events)
+    files = make(options.folder, options.events, options.distinct)
+    segments = range(1, min(files, KEPT) + 1)
     order = random.Random(4711)
     times = {name: Times() for name in ("the first", "id", "message_id", "correlation_id", "header", "a fresh process")}
     times["the first"].ask(options.folder, {"message_id": texts(segments[0], 0)[0]})
@@ -137,9 +154,9 @@ def main() -> None:
         times["header"].ask(options.folder, {"header": HEADER, "value": value})
         times["a fresh process"].ask_fresh(options.folder, message_id)
     sizes = [sum(path.stat().st_size for path in options.folder.glob(f"*.{kind}")) for kind in ("parquet", "index")]
-    events = len(segments) * MESSAGES * len(EVENTS)
-    figures: dict[str, Any] = {"events": events, "files": len(segments), "octets an event": round(sizes[0] / events, 1)}
-    figures["index octets a message"] = round(sizes[1] / (len(segments) * MESSAGES), 1)
+    events = files * MESSAGES * len(EVENTS)
+    figures: dict[str, Any] = {"events": events, "files": files, "octets an event": round(sizes[0] / events, 1)}
+    figures["index octets a message"] = round(sizes[1] / (files * MESSAGES), 1)
     print(json.dumps(figures | {name: some.told() for name, some in times.items()}, indent=2))
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -106,3 +108,23 @@ def test_a_folder_that_is_not_there_and_an_empty_one_are_one_clear_line(tmp_path
     )
     empty = run("x", "--journal", str(tmp_path))
     assert (empty.exit_code, empty.stderr) == (1, "No such message: the journal is empty.\n")
+
+
+def test_a_process_of_its_own_starts_without_pandas_which_arrow_would_import(journal: Path) -> None:
+    command = [sys.executable, "-X", "importtime", "-m", "warrenmq", "where", "order-1", "--journal", str(journal)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0 and done.stdout.startswith("message 41")
+    imported = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
+    assert "pyarrow.lib" in imported and not any(name.startswith("pandas.") for name in imported)
+
+
+def test_a_header_is_found_whether_its_value_is_a_text_or_not(tmp_path: Path) -> None:
+    values = {"text": "7a", "number": 7, "negative": -2, "truth": True, "digits": "7"}
+    rows = [
+        published(SECOND, BASE + at, at + 1, name, headers={"h": value})
+        for at, (name, value) in enumerate(values.items())
+    ]
+    write_file(tmp_path, 1, rows, [])
+    for wanted, names in {"7": {"number", "digits"}, "7a": {"text"}, "-2": {"negative"}, "true": {"truth"}}.items():
+        lines = run("--header", f"h={wanted}", "--journal", str(tmp_path), "--json").stdout.splitlines()
+        assert {json.loads(line)["message_id"] for line in lines} == names, wanted

@@ -31,6 +31,10 @@ def main() -> None:
     if arguments in (["--version"], ["version"]):
         print(f"warren {warrenmq.__version__}, {warrenmq.build_info()}")
         return
+    if arguments[:1] in (["where"], ["journal"]):
+        from warrenmq.journal.without_pandas import leave_pandas_out
+
+        leave_pandas_out()
     build_app(arguments[0] if arguments else "")(prog_name="warren")
 
 

@@ -82,7 +82,14 @@ def files_of(folder: Path, log_id: int) -> list[JournalFile]:
 def superseded(files: list[JournalFile]) -> list[JournalFile]:
     """Those that are on their way out: others tell all of them, or retention has removed them."""
     gone = max((one.end for one in files if one.segment == REMOVED), default=0)
-    return [one for one in files if REMOVED < one.segment <= gone or any(one.within(other) for other in files)]
+    of_segment: dict[int, list[JournalFile]] = {}
+    for one in files:
+        of_segment.setdefault(one.segment, []).append(one)
+    return [
+        one
+        for one in files
+        if REMOVED < one.segment <= gone or any(one.within(other) for other in of_segment[one.segment])
+    ]
 
 
 def current(files: list[JournalFile]) -> list[JournalFile]:

@@ -24,6 +24,7 @@ import mmap
 import os
 import zlib
 from collections.abc import Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +44,7 @@ PAGE = 1 << 12  # entries that are checked together
 ALIGNED = 8
 MASK = (1 << 64) - 1  # ids and records are looked for as numbers without sign
 
+KEYS = 1024
 TEXTS = ("message_id", "correlation_id")
 DELETED = "queue deleted"
 
@@ -54,11 +56,13 @@ class IndexDamaged(Exception):
 # -- what is looked for
 
 
+@lru_cache(KEYS)  # asked of every file
 def key_of(kind: str, value: str) -> int:
     """The hash under which a message_id or correlation_id stands."""
     return hash_of(value.encode("utf-8", "surrogateescape"), kind.encode())
 
 
+@lru_cache(KEYS)  # asked of every file
 def header_key(name: str, value: str) -> int:
     return hash_of(value.encode("utf-8", "surrogateescape"), _of_header(name.encode("utf-8", "surrogateescape")))
 
