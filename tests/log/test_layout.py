@@ -114,7 +114,8 @@ PLACES: dict[str, list[tuple[str, str]]] = {
     "VALUE_LENGTH_AT": [("define", "value_length")],
     "EVENT_LENGTH_AT": [(row.name, "length") for row in EVENTS],
     "EVENT_WHO_AT": [
-        (name, "who") for name in ("name", "published", "delivered to", "fate", "unlogged", "confirmed", "read")
+        (name, "who")
+        for name in ("name", "published", "delivered to", "fate", "unlogged", "confirmed", "read", "lease")
     ],
     "BLOCK_LENGTH_AT": [("ledger block", "length")],
     "BLOCK_SUM_AT": [("ledger block", "sum")],
@@ -150,6 +151,7 @@ for _prefix, _row in (
     ("EVENT_LEVEL", "level"),
     ("EVENT_CONFIRMED", "confirmed"),
     ("EVENT_READ", "read"),
+    ("EVENT_LEASE", "lease"),
     ("EVENT_BODY", "body"),
 ):
     for _one in row_of(_row).fields:
@@ -185,6 +187,7 @@ FIXED = (
         "EVENT_LEVEL_FIXED": ["level"],
         "EVENT_CONFIRMED_FIXED": ["confirmed"],
         "EVENT_READ_FIXED": ["read"],
+        "EVENT_LEASE_FIXED": ["lease"],
         "EVENT_BODY_FIXED": ["body"],
     }
 )
@@ -518,7 +521,7 @@ def fates_in(data: bytes) -> list[Fate]:
     return witness.found
 
 
-@case("unlogged", "entered", "left", "level", "confirmed", "read", "body")
+@case("unlogged", "entered", "left", "level", "confirmed", "read", "lease", "body")
 def an_event_of_what_has_no_record(row: RecordSpec, draw: Draw) -> None:
     """``test_levels.py`` reads them."""
     batch = OpenBatch(SEED)
@@ -535,6 +538,7 @@ def an_event_of_what_has_no_record(row: RecordSpec, draw: Draw) -> None:
         unlogged.entered(queue, position + n, address + n)
         unlogged.left(queue, address + n, cause)
         batch.reads.read(who, queue.number, position + n, number + n)
+        batch.leasings.tell(3, who, queue, position + n, address + n)
     batch.confirmed.acked(who, number, number + told)
     batch.levels.put(queue, vhost, 2, 7)
     batch.told_bodies.tell(1 + id, len(keys) + len(header), [keys, header])
@@ -548,6 +552,8 @@ def an_event_of_what_has_no_record(row: RecordSpec, draw: Draw) -> None:
         | octets_of,
         "entered": {"queue": queue.number, "position": position, "address": address, "count": told},
         "left": {"queue": queue.number, "address": address, "count": told, "cause": cause},
+        "lease": {"who": 1, "queue": queue.number, "position": position, "address": address, "count": told}
+        | {"what": 3},
         "read": {"who": 1, "queue": queue.number, "offset": position, "count": told, "tag": number},
         "confirmed": {"who": 1, "address": 1 + address, "count": told, "number": number},
         "level": {"queue": queue.number, "level": 2, "sample": 7, "vhost": vhost.encode()}
@@ -719,6 +725,7 @@ def test_a_folder_in_which_everything_happened_has_every_kind_of_the_present_for
     events.published(channel, addresses[0], 1)
     log.confirmed.acked(channel, 1, 1)
     log.reads.read(channel, 1, 1, 1)
+    log.leasings.tell(0, channel, Named(1, b"queue"), 1, addresses[0])
     events.delivered(events.name(b"consumer"), 1, 1, addresses[0], 1, 0)
     events.left_out(1)
     events.letter_lost(1, addresses[0])

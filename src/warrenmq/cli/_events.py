@@ -18,6 +18,7 @@ from warrenmq.log.event_reader import Fate, Witness
 from warrenmq.log.events import FETCHED, REDELIVERED
 from warrenmq.log.holders import read_holders
 from warrenmq.log.layout import WITHOUT_RECORD
+from warrenmq.log.leasings import LEASE_NAMES, LEASED
 from warrenmq.log.levels import LEVEL_NAMES, OFF
 from warrenmq.log.record import decode_message, holder_count, holders_start
 from warrenmq.wire.content import decode_properties
@@ -28,7 +29,7 @@ BODY_SIZE = slice(4, 12)  # of a content header's payload
 
 # of what has one time, what came first: a message is published before it is delivered, delivered before it comes back,
 # and leaves after all that; what the broker itself writes, a dead letter, it writes because something left
-PUBLISHED, ENQUEUED, DELIVERED, REQUEUED, AGAIN, CONFIRMED, LEFT, WRITTEN, REENQUEUED = range(9)
+PUBLISHED, ENQUEUED, DELIVERED, LEASE_OVER, REQUEUED, AGAIN, CONFIRMED, LEFT, WRITTEN, REENQUEUED = range(10)
 
 
 class Wanted:
@@ -162,6 +163,12 @@ class EventRows(Witness):
                 self._write(time, DELIVERED, "read", row)
             elif (queue, one) in self._at:
                 self._tell(time, DELIVERED, "read", self._at[queue, one], row)
+
+    def leased(self, time: int, who: int, queue: int, position: int, address: int, count: int, what: int) -> None:
+        rank = DELIVERED if what == LEASED else LEASE_OVER
+        for one in self._of_run(address, count):
+            row = {"position": position + one - address, **self._who.get(who, {})}
+            self._in_queue(time, rank, LEASE_NAMES[what], one, queue, row)
 
     def letter_lost(self, time: int, queue: int, address: int) -> None:
         self._in_queue(time, WRITTEN, "letter lost", address, queue, {})

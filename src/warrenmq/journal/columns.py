@@ -53,6 +53,7 @@ LETTER_LOST: Final = 8  # a dead letter that reached nobody
 LEVEL: Final = 9
 CONFIRMED: Final = 10
 READ: Final = 11  # from a stream, where it stays
+LEASED: Final = 12  # and what became of the lease is added
 LEFT: Final = 16  # and above: what became of one that the log does not hold has a number there too
 
 LONGEST_BODY: Final = 16 << 20  # octets that a row may have; of a longer one it says so
@@ -258,6 +259,14 @@ class EventColumns(Witness):
             self._add(time, READ, 0, queue, offset, consumer, NONE, tag, 0)
             offset += 1
             tag += 1
+            count -= 1
+
+    def leased(self, time: i64, who: i64, queue: i64, position: i64, address: i64, count: i64, what: i64) -> None:
+        lease = self._number_of(who)
+        while count > 0:
+            self._add(time, LEASED + what, address, queue, position, lease, NONE, NONE, 0)
+            address += 1
+            position += 1
             count -= 1
 
     def letter_lost(self, time: i64, queue: i64, address: i64) -> None:

@@ -24,7 +24,9 @@ STATES = (WAITING, HELD, GONE)
 SHOWN = 64 << 10  # octets of a body
 TIE = "tie"  # not of the journal: by which rows of one time without a record are told apart
 BEGINS = ("published", "written")
-NO_ENDS = (*BEGINS, "enqueued", "confirmed", "delivered", "fetched", "requeued", "letter lost", "gap")
+LEASE_ENDS = ("lease_requeued", "lease_released", "lease_expired")
+HOLDS = ("delivered", "fetched", "leased")
+NO_ENDS = (*BEGINS, "enqueued", "confirmed", *HOLDS, *LEASE_ENDS, "requeued", "letter lost", "gap")
 
 # of what has one time, what came first: a message is published before it is delivered and leaves after that; what the
 # broker itself writes, a dead letter, it writes because something left
@@ -34,6 +36,7 @@ _RANKS = {
     "enqueued": _ENQUEUED,
     "delivered": _DELIVERED,
     "fetched": _DELIVERED,
+    "leased": _DELIVERED,
     "confirmed": _CONFIRMED,
     "written": _WRITTEN,
     "letter lost": _LOST,
@@ -44,6 +47,9 @@ WORDS = {
     "acked": "acknowledged by its consumer",
     "auto_acked": "taken without acknowledgement",
     "lease_settled": "acknowledged under a lease",
+    "lease_requeued": "given back by the owner of the lease",
+    "lease_released": "given back, as the lease was released",
+    "lease_expired": "given back, as the lease ran out",
     "expired_gone": f"expired; {_NO_EXCHANGE}",
     "limit_gone": f"dropped, as the queue was over its length limit; {_NO_EXCHANGE}",
     "rejected_gone": f"rejected without requeue; {_NO_EXCHANGE}",
@@ -128,9 +134,9 @@ def places_of(ordered: list[Row]) -> list[Row]:
         if place is None:
             place = found[key] = {"vhost": key[1], "queue": queue, "record": row["message"], "state": WAITING}
         place["since"] = moment(row["time"])
-        if event in ("enqueued", "requeued"):
+        if event in ("enqueued", "requeued", *LEASE_ENDS):
             place["state"] = WAITING
-        elif event in ("delivered", "fetched"):
+        elif event in HOLDS:
             place["state"] = HELD
         elif event not in NO_ENDS:
             place["state"], place["cause"] = GONE, event
@@ -176,6 +182,9 @@ def words(row: Row) -> str:
         return f"{by if event == 'published' else written}{_what(row)}{lacking}"
     if event == "enqueued":
         return f"entered queue '{row.get('queue')}' at position {row.get('position')}"
+    if event == "leased":
+        owner = f" of '{row['user']}'" if row.get("user") else ""
+        return f"went under lease {row.get('consumer')}{owner}{at}"
     if event in ("delivered", "fetched"):
         consumer = f"delivered to consumer '{row.get('consumer')}'" if event == "delivered" else "fetched by basic.get"
         again = ", redelivered" if row.get("redelivered") else ""

@@ -33,6 +33,7 @@ from warrenmq.journal.columns import (
     ENQUEUED,
     FETCHED,
     GAP,
+    LEASED,
     LEFT,
     LETTER_LOST,
     LEVEL,
@@ -46,6 +47,7 @@ from warrenmq.journal.columns import (
 from warrenmq.journal.files import being_made
 from warrenmq.journal.index import write_index
 from warrenmq.log.causes import FATE_NAMES
+from warrenmq.log.leasings import LEASE_NAMES
 from warrenmq.wire.content import decode_properties
 from warrenmq.wire.replies import AmqpError
 
@@ -64,7 +66,8 @@ EVENTS = {
     LEVEL: "level",
     CONFIRMED: "confirmed",
     READ: "read",
-} | {LEFT + cause: name for cause, name in FATE_NAMES.items()}
+} | {LEASED + what: name for what, name in enumerate(LEASE_NAMES)}
+EVENTS |= {LEFT + cause: name for cause, name in FATE_NAMES.items()}
 """What an event is called, by its number."""
 
 TIME = pa.timestamp("us", "UTC")
@@ -85,10 +88,10 @@ FIELDS: list[tuple[str, pa.DataType, str]] = [
         pa.int64(),
         "enqueued, delivered, fetched, requeued, read: its place in the queue, the offset in a stream",
     ),
-    ("user", NAME, "published, confirmed, delivered, fetched, read: whose channel"),
+    ("user", NAME, "published, confirmed, delivered, fetched, read: whose channel; leased, lease_…: the lease's owner"),
     ("connection", NAME, "published, confirmed, delivered, fetched, read: by its name"),
     ("channel", pa.int32(), "published, confirmed, delivered, fetched, read: its number"),
-    ("consumer", NAME, "delivered, read: its tag"),
+    ("consumer", NAME, "delivered, read: its tag; leased, lease_…: the id of the lease"),
     (
         "number",
         pa.int64(),

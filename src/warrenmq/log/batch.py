@@ -28,6 +28,7 @@ from warrenmq.log.layout import (
     SETTLE,
     UNDEFINE,
 )
+from warrenmq.log.leasings import Leasings
 from warrenmq.log.levels import Levels
 from warrenmq.log.reads import Reads
 from warrenmq.log.record import message_id_of, number_of, record_size, write_chunk, written_head
@@ -97,6 +98,7 @@ class OpenBatch:
         self.levels: Final = Levels(self.events)
         self.confirmed: Final = Confirmed(self.events, self.unlogged)
         self.reads: Final = Reads(self.events)
+        self.leasings: Final = Leasings(self.events)
         self.told_bodies: Final = ToldBodies(self.events)
         self.offsets: vec[i32] = vec[i32]()
         self.first_record: i64 = 0
@@ -263,6 +265,7 @@ class OpenBatch:
         """Say when all this was that came since the turn before."""
         self.unlogged.end_turn()
         self.reads.end_turn()
+        self.leasings.end_turn()
         self.levels.end_turn()
         self.told_bodies.end_turn()
         self.events.end_turn(time, len(self.offsets), len(self.changes))

@@ -53,6 +53,7 @@ class Core:
         self.levels: Final = self.current.levels
         self.confirmed: Final = self.current.confirmed
         self.reads: Final = self.current.reads
+        self.leasings: Final = self.current.leasings
         self.told_bodies: Final = self.current.told_bodies
         self.kept_open: bool = False  # the open batch waits for turns to come
         self._closed_size: i64 = 0  # of the open batch, when the last turn ended

@@ -69,6 +69,12 @@ from warrenmq.log.layout import (
     EVENT_GIVEN_BACK_COUNT_AT,
     EVENT_GIVEN_BACK_POSITION_AT,
     EVENT_GIVEN_BACK_QUEUE_AT,
+    EVENT_LEASE,
+    EVENT_LEASE_ADDRESS_AT,
+    EVENT_LEASE_COUNT_AT,
+    EVENT_LEASE_POSITION_AT,
+    EVENT_LEASE_QUEUE_AT,
+    EVENT_LEASE_WHAT_AT,
     EVENT_LEFT,
     EVENT_LEFT_ADDRESS_AT,
     EVENT_LEFT_CAUSE_AT,
@@ -175,6 +181,9 @@ class Witness:
 
     def read(self, time: i64, who: i64, queue: i64, offset: i64, count: i64, tag: i64) -> None:
         """So many messages of a stream, from this offset on, went to a consumer."""
+
+    def leased(self, time: i64, who: i64, queue: i64, position: i64, address: i64, count: i64, what: i64) -> None:
+        """So many in a row went under a lease, or came back from it: see ``leasings``."""
 
     def named(self, who: i64, text: bytes) -> None:
         """From now on in this segment the number stands for this channel or consumer."""
@@ -422,6 +431,16 @@ def _changes(data: bytes, turns: Turns, witness: Witness) -> None:
                 read_i64_le(data, at + EVENT_READ_OFFSET_AT),
                 i64(read_i32_le(data, at + EVENT_READ_COUNT_AT)),
                 read_i64_le(data, at + EVENT_READ_TAG_AT),
+            )
+        elif kind == EVENT_LEASE:
+            witness.leased(
+                turns.time(told),
+                i64(read_i32_le(data, at + EVENT_WHO_AT)),
+                i64(read_i32_le(data, at + EVENT_LEASE_QUEUE_AT)),
+                read_i64_le(data, at + EVENT_LEASE_POSITION_AT),
+                read_i64_le(data, at + EVENT_LEASE_ADDRESS_AT),
+                i64(read_i32_le(data, at + EVENT_LEASE_COUNT_AT)),
+                i64(read_i32_le(data, at + EVENT_LEASE_WHAT_AT)),
             )
         elif kind == EVENT_LETTER_LOST:
             queue = i64(read_i32_le(data, at + EVENT_LETTER_LOST_QUEUE_AT))

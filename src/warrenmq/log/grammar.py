@@ -308,6 +308,14 @@ EVENTS: Final[list[RecordSpec]] = [
         since=3,
     ),
     RecordSpec(
+        "lease",
+        layout.EVENT_LEASE,
+        "length:i32 who:i32 queue:i32 position:i64 address:i64 count:i32 what:i32",
+        "so many messages, from this one on, at positions in a row, went under this lease (0) or came back from it: by "
+        "themselves (1), as it was released (2) or ran out (3)",
+        since=3,
+    ),
+    RecordSpec(
         "body",
         layout.EVENT_BODY,
         "length:i32 message_id:i64 lacking:i32 body_length:i32 body[body_length]",

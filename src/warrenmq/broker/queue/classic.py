@@ -416,6 +416,10 @@ class ClassicQueue(Queue, GivesUp):
         self._tries[position] = failures
 
     def abandoned(self, entries: list[Entry]) -> None:
+        self.tell_back(entries)
+        self.requeue(entries)
+
+    def tell_back(self, entries: list[Entry]) -> None:
         if not self.gone:
             events = self.broker.log.events
             for entry in entries:
@@ -424,7 +428,6 @@ class ClassicQueue(Queue, GivesUp):
                 elif self.tells_all and self.tells(entry.message):
                     events.know(self.named())
                     events.given_back(self.id, entry.position, entry.message.number())
-        self.requeue(entries)
 
     def requeue(self, entries: list[Entry]) -> None:
         """Back to their places, flagged redelivered; oldest first in the list. What is over a limit or has expired then

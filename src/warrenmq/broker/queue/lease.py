@@ -10,6 +10,7 @@ Duty: one lease, and what is in each of its slots. Not here: giving it out, sett
 
 from __future__ import annotations
 
+import json
 from typing import Final, final
 
 from librt.vecs import append, vec
@@ -17,6 +18,7 @@ from mypy_extensions import i64, trait
 
 from warrenmq.broker.queue.queue import Queue
 from warrenmq.broker.services.timers import Timer
+from warrenmq.log.events import Named
 
 REDELIVERED: Final = 1
 DEFAULT_TTL: Final = 7 * 86_400_000
@@ -87,8 +89,11 @@ class Lease:
         self.filling: bool = False  # it gets more, in turns to come: up to
         self.wanted: i64 = 0  # so many messages
         self.wanted_bytes: i64 = -1  # of so many bytes, -1 = no such bound
+        self.ran_out: bool = False
         self.returning: bool = False  # it ran out or was released; its messages go back slice by slice
         self.timer: Final = Expiry(self)
+        self.named: Named | None = None  # as the log's events know it, once they speak of it
+        self.told: dict[int, int] = {}  # by slot, what they call messages that they tell of and the log does not hold
 
     def add(self, address: i64, position: i64, size: i64, priority: i64, flags: i64, expires_at: i64) -> None:
         self.addresses = append(self.addresses, address)
@@ -98,6 +103,16 @@ class Lease:
         if address:
             self.left += 1
             self.bytes += size
+
+    def text(self) -> bytes:
+        """Its name in the log's events."""
+        whose = {"user": self.owner} if self.owner else {}
+        return json.dumps(whose | {"vhost": self.queue.name.virtual_host, "consumer": self.id}).encode()
+
+    def number(self, slot: i64) -> i64:
+        """What the log's events call the message there; 0: they do not tell of it."""
+        address = self.addresses[slot]
+        return address if address > 0 else self.told.get(int(slot), 0)
 
     def claim(self, slot: i64, address: i64, size: i64, priority: i64, flags: i64, expires_at: i64) -> None:
         """At start: the log still has this slot's message."""

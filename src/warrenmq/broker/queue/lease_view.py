@@ -13,7 +13,9 @@ from warrenmq.broker.queue.leases import entry_from
 from warrenmq.broker.queue.paging import LONG, parts_of
 from warrenmq.broker.queue.queue import Consumer, Declaration, Queue
 from warrenmq.broker.queue.replay import READ_BYTES, ReplayQueue
+from warrenmq.broker.stored import Origins, message_of
 from warrenmq.log.damage import RecordDamaged
+from warrenmq.log.format import StoredMessage
 from warrenmq.wire.fields import Table
 from warrenmq.wire.replies import NOT_FOUND, PRECONDITION_FAILED, AmqpError
 
@@ -63,7 +65,7 @@ class LeaseView(ReplayQueue):
                 if record is None:
                     lease.lessor.set_aside(lease, first + len(out))
                     break
-                out.append(entry_from(self, record, 1, 0).message)
+                out.append(self._shown(record))
             return out
         for address in addresses:
             try:
@@ -71,8 +73,12 @@ class LeaseView(ReplayQueue):
             except RecordDamaged:
                 lease.lessor.set_aside(lease, first + len(out))
                 break
-            out.append(entry_from(self, stored, 1, 0).message)
+            out.append(self._shown(stored))
         return out
+
+    def _shown(self, record: StoredMessage) -> Message:
+        """A message that is looked at under its lease: it has no place here, and no delivery of it is told."""
+        return message_of(record, Origins().of(record), 0, True)
 
     def long_at(self, at: i64) -> i64:
         lease = self._lease

@@ -11,6 +11,7 @@ back is added to, so that many small requests write little.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final, final
 
 from librt.vecs import append, vec
@@ -31,6 +32,7 @@ from warrenmq.log.causes import LEASE_SETTLED
 from warrenmq.log.damage import RecordDamaged
 from warrenmq.log.format import StoredMessage
 from warrenmq.log.index import QueueIndex
+from warrenmq.log.leasings import LEASE_EXPIRED, LEASE_RELEASED, LEASE_REQUEUED, LEASED
 
 REMEMBERED: Final = 1000  # leases of a queue that are remembered as returned
 TAKEN: Final = 16384  # messages that are leased within one turn ...
@@ -129,6 +131,7 @@ class Leases(Lessor, Concluding):
         if expiry.possible:
             expiry.expire(queue.broker.turn.now)
         full = True
+        begin = lease.count()
         while queue.ready > 0 and not expiry.behind and not queue.busy and lease.wants_more():
             fifo = self._order.first()
             size = fifo.head_size()
@@ -147,7 +150,21 @@ class Leases(Lessor, Concluding):
         if expiry.possible:
             expiry.arm()
         self._promise.renew()
+        self._tell(LEASED, lease, range(begin, lease.count()))
         return full
+
+    def _tell(self, what: i64, lease: Lease, slots: Iterable[int]) -> None:
+        """The journal is told what became of these, where it is told of them at all."""
+        queue = self._queue
+        log = queue.broker.log
+        named = lease.named
+        if named is None:
+            named = log.events.name(lease.text())
+            lease.named = named
+        for slot in slots:
+            number = lease.number(slot)
+            if number:
+                log.leasings.tell(what, named, queue.named(), lease.positions[slot], number)
 
     def _keep(self, lease: Lease) -> None:
         broker = self._queue.broker
@@ -189,6 +206,9 @@ class Leases(Lessor, Concluding):
                     gone = append(gone, address)
                 else:
                     queue.broker.transient.free(-address)
+                    number = lease.number(slot)
+                    if number:
+                        queue.broker.log.unlogged.left(queue.named(), number, LEASE_SETTLED)
                 self._off(lease, slot)
                 queue.acked += 1
                 settled += 1
@@ -201,12 +221,17 @@ class Leases(Lessor, Concluding):
 
     def requeue(self, lease: Lease, slots: list[int]) -> None:
         """These open slots go back to their place in the queue, flagged redelivered. At most a slice of them."""
-        entries = self._taken_off(lease, slots)
         lease.went_back.extend(slots)
         if lease.retry:
-            self._queue.retry(entries)
-        else:
-            self._queue.requeue(entries)
+            self._queue.retry(self._taken_off(lease, slots))
+            return
+        what: i64 = LEASE_REQUEUED
+        if lease.returning:
+            what = LEASE_EXPIRED if lease.ran_out else LEASE_RELEASED
+        self._tell(what, lease, slots)
+        entries = self._taken_off(lease, slots)
+        self._queue.tell_back(entries)
+        self._queue.requeue(entries)
 
     def reject(self, lease: Lease, slots: list[int]) -> None:
         """These open slots are discarded, dead-lettered where the queue says so. At most a slice of them."""
@@ -227,6 +252,8 @@ class Leases(Lessor, Concluding):
                 meta & 255,
                 lease.expiries[slot],
             )
+            if lease.addresses[slot] < 0 and slot in lease.told:
+                later.told[int(later.count()) - 1] = lease.told[slot]
             lease.addresses[slot] = 0
             lease.left -= 1
             lease.bytes -= meta >> 16
@@ -365,6 +392,7 @@ class Leases(Lessor, Concluding):
                 "lease_expired",
                 {"queue": str(self._queue.name), "lease": lease.id, "owner": lease.owner, "returned": int(lease.left)},
             )
+        lease.ran_out = lease.ran_out or not lease.returning
         self.release(lease)
 
     def _off(self, lease: Lease, slot: i64) -> None:

@@ -446,6 +446,9 @@ class Queue(Destination, Delivering, Promised):
         """They have waited long enough for being delivered again."""
         self.requeue(entries)
 
+    def tell_back(self, entries: list[Entry]) -> None:
+        """The journal is told that they come back, unless it will know that from the log."""
+
     def abandoned(self, entries: list[Entry]) -> None:
         """The channel that held them is gone; oldest first in the list."""
         self.requeue(entries)

@@ -210,6 +210,9 @@ class QuorumQueue(ClassicQueue, LetterKeeper):
     def abandoned(self, entries: list[Entry]) -> None:
         self._failed(entries, False)
 
+    def tell_back(self, entries: list[Entry]) -> None:
+        """The log counts the failed deliveries: that they came back is known from there."""
+
     def give_back(self, entries: list[Entry]) -> None:
         """With a retry policy they wait, each time longer; every failed delivery counts, whatever it failed by."""
         if self.settings.retry_delay <= 0 or self.gone:
