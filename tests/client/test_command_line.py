@@ -46,6 +46,28 @@ def test_without_confirms_a_return_is_still_waited_for(run: Callable[..., Result
     assert (result.stdout, result.exit_code) == ("returned 312 NO_ROUTE\n", 1)
 
 
+@pytest.mark.parametrize("confirm", [[], ["--confirm"]])
+def test_what_no_queue_takes_and_what_is_refused_is_said_with_or_without_confirms(
+    run: Callable[..., Result], confirm: list[str]
+) -> None:
+    result = run("publish", "no-such-queue", "hello", *confirm)
+    assert result.stdout.splitlines()[0] == "not routed: no queue took it" and result.exit_code == 1
+    result = run("publish", "k", "hello", "--exchange", "no-such-exchange", *confirm)
+    assert result.stdout == "refused 404 NOT_FOUND - no exchange 'no-such-exchange' in vhost '/'\n"
+    assert result.exit_code == 1
+
+
+@pytest.mark.parametrize("command", [["publish", "k", "x"], ["get", "q"], ["consume", "q"]])
+def test_an_address_of_another_kind_is_one_line(command: list[str]) -> None:
+    app = typer.Typer()
+    register(app)
+    result = CliRunner().invoke(app, [*command, "--url", "http://127.0.0.1:15672"])
+    assert result.exit_code == 1
+    assert result.stderr == (
+        "warren: --url http://127.0.0.1:15672: an address begins with amqp:// or amqps://, not 'http'\n"
+    )
+
+
 def test_a_refusal_is_printed_in_the_brokers_words(run: Callable[..., Result]) -> None:
     result = run("publish", "k", "hello", "--exchange", "no-such-exchange", "--confirm")
     assert result.stdout == "refused 404 NOT_FOUND - no exchange 'no-such-exchange' in vhost '/'\n"

@@ -268,3 +268,20 @@ def test_definitions_that_cannot_be_loaded_end_the_start_with_one_line(serve: St
     assert serve("--load-definitions", str(definitions)).refused() == (
         f'warren: load_definitions: {definitions} cannot be imported: queues[0].vhost: no such vhost "nowhere"'
     )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--interceptors", "nonsense"), "there is no interceptor 'nonsense'"),
+        (("--interceptors", "os:path"), "has no 'name'"),
+        (("--interceptors", "no_such_module:x"), "no_such_module"),
+        (("--decorators", "nonsense"), "'nonsense'"),
+        (("--memory-high-watermark", "2"), "memory_high_watermark: '2' is not allowed"),
+    ],
+    ids=str,
+)
+def test_what_cannot_be_used_is_one_line_and_nothing_is_started(
+    serve: Start, arguments: tuple[str, str], said: str
+) -> None:
+    assert said in serve(*arguments).refused()

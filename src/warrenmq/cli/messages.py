@@ -30,6 +30,7 @@ from warrenmq.wire.properties import NUMBERS, TEXTS
 Url = Annotated[
     str, typer.Option("--url", "-u", envvar="WARREN_URL", help="amqp:// or amqps:// address of the broker.")
 ]
+NOT_ROUTED = "not routed: no queue took it"
 DEFAULT_URL = "amqp://guest:guest@127.0.0.1:5672/"
 Json = Annotated[bool, typer.Option("--json", help="One JSON object per message, with everything known about it.")]
 
@@ -44,7 +45,9 @@ def publish(
     routing_key: Annotated[str, typer.Argument(help="The queue's name, unless --exchange is given.")],
     body: Annotated[str, typer.Argument(help="The message; - reads it from standard input.")] = "-",
     exchange: Annotated[str, typer.Option("--exchange", "-e", help="The exchange; the default one if left out.")] = "",
-    mandatory: Annotated[bool, typer.Option("--mandatory", help="Have it returned if no queue takes it.")] = False,
+    mandatory: Annotated[
+        bool, typer.Option("--mandatory", help="Print the broker's words when no queue takes it.")
+    ] = False,
     confirm: Annotated[bool, typer.Option("--confirm", help="Wait for the broker's ack or nack.")] = False,
     persistent: Annotated[bool, typer.Option("--persistent", help="Shorthand for --property delivery_mode=2.")] = False,
     header: Annotated[
@@ -56,26 +59,29 @@ def publish(
     count: Annotated[int, typer.Option("--count", "-n", min=1, help="Send it that many times.")] = 1,
     url: Url = DEFAULT_URL,
 ) -> None:
-    """Publish a message and print what the broker said. Status 1 when it was returned, nacked or refused."""
+    """Publish a message and print what the broker said. Status 1 when no queue took it, or it was nacked or refused."""
     properties = _properties(header or [], property or [], persistent)
+    # Whoever types a command wants to know. A delayed message is returned although it is kept, so it is not asked for.
+    asked = mandatory or "x-delay" not in (properties.headers or {})
     payload = sys.stdin.buffer.read() if body == "-" else body.encode("utf-8", "surrogateescape")
     try:
-        with Connection(url, connection_name="warren publish") as connection:
+        with _connected(url, "warren publish") as connection:
             channel = connection.channel()
             if confirm:
                 channel.confirm_select()
-            channel.publish_many(exchange, routing_key, [payload] * count, properties, mandatory)
+            channel.publish_many(exchange, routing_key, [payload] * count, properties, asked)
             failed = False
             refused: ClientError | None = None
             try:
                 if confirm:
                     channel.wait_for_confirms(connection.timeout)
-                # Answered in order: whatever the broker had to say about the messages comes before this.
-                channel.call("channel.close")
+                # Answered in order: whatever the broker had to say about the messages comes before this. (A close of
+                # our own would cross the broker's, which says why a message was refused.)
+                channel.basic_qos(0)
             except ChannelClosed as error:
                 refused = error
             for event in channel.take_events():
-                typer.echo(_words(event))
+                typer.echo(NOT_ROUTED if isinstance(event, Returned) and not mandatory else _words(event))
                 failed = failed or not isinstance(event, Acked)
             if refused is not None:
                 typer.echo(f"refused {refused}")
@@ -97,7 +103,7 @@ def get(
 ) -> None:
     """Fetch messages from a queue with basic.get. Status 1 when it is empty."""
     try:
-        with Connection(url, connection_name="warren get") as connection:
+        with _connected(url, "warren get") as connection:
             channel = connection.channel()
             last: Message | None = None
             for _ in range(count):
@@ -130,7 +136,7 @@ def consume(
     if no_ack and count:
         raise typer.BadParameter("--no-ack with --count would lose what the broker had sent beyond the count")
     try:
-        with Connection(url, connection_name="warren consume") as connection:
+        with _connected(url, "warren consume") as connection:
             channel = connection.channel()
             if count:
                 prefetch = min(prefetch or count, count, 65535)
@@ -156,6 +162,13 @@ def consume(
         raise typer.Exit(0) from None
     except ClientError as error:
         raise _failure(error) from None
+
+
+def _connected(url: str, name: str) -> Connection:
+    try:
+        return Connection(url, connection_name=name)
+    except ValueError as error:
+        raise _failure(f"--url {url}: {error}") from None
 
 
 def _words(event: Event) -> str:
@@ -224,6 +237,6 @@ def _header(pair: str) -> tuple[str, object]:
         raise typer.BadParameter(f"{pair!r}: {value!r} is not JSON") from None
 
 
-def _failure(error: ClientError) -> typer.Exit:
+def _failure(error: ClientError | str) -> typer.Exit:
     typer.echo(f"warren: {error}", err=True)
     return typer.Exit(1)

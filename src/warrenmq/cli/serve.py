@@ -178,12 +178,15 @@ def _listening_at(server: Server) -> str:
 
 
 async def _start(server: Server, settings: Settings) -> None:
+    from warrenmq.broker.extensions.extensions import ExtensionError
     from warrenmq.log.format import LogError
 
     try:
         await server.start()
     except LogError as error:
         raise CannotStart(str(error)) from None
+    except ExtensionError as error:
+        raise CannotStart(f"{error}: see --interceptors and --decorators") from None
     except OSError as error:
         raise address_error(error, settings) from error
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from warrenmq.sizes import EXAMPLES, parse_size
+from warrenmq.sizes import EXAMPLES, MIB, parse_size
 
 _HOST_NAME = re.compile(r"^[\w.-]+$")
 _WEB_PORTS = {"http": 80, "https": 443}
@@ -170,7 +170,8 @@ def _listed(kind: Kind, value: object) -> list[str]:
 
 
 def watermark() -> Kind:
-    return Kind(_watermark, "a share of memory such as 0.4 (more than 0, at most 1), or a size such as 2GB")
+    allowed = "a share of memory such as 0.4 (more than 0, at most 1), or a size such as 2GB, below 1MiB with its unit"
+    return Kind(_watermark, allowed)
 
 
 def _watermark(value: object) -> object:
@@ -185,6 +186,8 @@ def _watermark(value: object) -> object:
             raise ValueError
         return value
     number = _bytes_of(value)
-    if number < 1:
+    if value == 1:
+        return 1.0
+    if number < (MIB if isinstance(value, int) else 1):  # without a unit: a share was meant, or the unit forgotten
         raise ValueError
-    return float(number) if number == 1 else number
+    return number
