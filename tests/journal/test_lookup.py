@@ -11,11 +11,13 @@ import pytest
 
 pytest.importorskip("pyarrow")
 
+import pika
 import pyarrow.parquet as pq
 
 from tests.journal.tables import LOG, at_queue, published, table, write_file
-from tests.log.test_told_events import events, folder
-from tests.log.test_vanishing import Trial, vanish
+from tests.log.test_told_events import events, folder, persistent
+from tests.log.test_vanishing import Trial, the_files_say_the_same, vanish
+from tests.support import web
 from warrenmq.journal import bodies, index, parquet, shelf
 from warrenmq.journal.export import export
 from warrenmq.journal.files import index_of
@@ -114,6 +116,31 @@ def test_what_is_not_there_is_an_empty_answer_that_says_what_is_known(journal: P
     about = looked(journal, message_id="never")
     assert about["opened"] == about["row_groups"] == 0
     assert about["known_from"].startswith("20") and about["known_from"] <= about["known_until"]
+
+
+def test_a_duplicate_belongs_to_the_life_of_the_message_that_was_taken(tmp_path: Path) -> None:
+    with Broker(data_dir=str(tmp_path / "data")) as broker:
+        with web.Client(base_url=broker.http_url, auth=("guest", "guest")) as http:
+            definition = {
+                "pattern": "^amq.direct$",
+                "apply-to": "exchanges",
+                "definition": {"deduplication-window": 60_000},
+            }
+            assert http.put("/api/policies/%2F/once", json=definition).status_code == 201
+        with pika.BlockingConnection(pika.URLParameters(broker.url)) as connection:
+            channel = connection.channel()
+            channel.confirm_delivery()
+            channel.queue_declare("q", durable=True)
+            channel.queue_bind("q", "amq.direct", "q")
+            for _ in range(2):
+                channel.basic_publish("amq.direct", "q", b"body", persistent("once"))
+    the_files_say_the_same(tmp_path)
+    [life] = lives(tmp_path / "journal", message_id="once")
+    assert [name for name, _ in told(life)] == ["published", "enqueued", "confirmed", "duplicate"]
+    assert [event.get("number") for event in life["events"]] == [1, None, 1, 2]
+    assert life["state"] == "waiting"
+    assert life["events"][-1]["says"].startswith("published again, and not taken twice; it was published by guest")
+    assert {event["id"] for event in life["events"] if "id" in event} == {life["id"]}
 
 
 # -- generated ones

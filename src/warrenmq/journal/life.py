@@ -77,6 +77,7 @@ WORDS = {
     "unroutable": "no queue took it, and nobody was told: it is gone",
     "not taken": "not taken",
     "nacked": "its publisher was told that it was not taken",
+    "duplicate": "published again, and not taken twice",
 }
 
 

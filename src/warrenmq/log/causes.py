@@ -68,6 +68,7 @@ UNROUTABLE: Final = 66  # no queue, and nobody was told
 NOT_TAKEN: Final = 67  # by this queue
 NACKED: Final = 68
 LETTER_LOST: Final = 69  # what left this queue as a dead letter reached nobody
+DUPLICATE: Final = 70  # of a message that its exchange took before, whose id is told
 
 FATE_NAMES: Final[dict[int, str]] = CAUSE_NAMES | {
     REFUSED_PUBLISH: "refused",
@@ -76,6 +77,7 @@ FATE_NAMES: Final[dict[int, str]] = CAUSE_NAMES | {
     NOT_TAKEN: "not taken",
     NACKED: "nacked",
     LETTER_LOST: "letter lost",
+    DUPLICATE: "duplicate",
 }
 
 #: as x-death calls the causes for which a queue gives an entry up

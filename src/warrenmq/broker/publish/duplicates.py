@@ -59,9 +59,10 @@ def tell_duplicate(
     window.duplicates += 1
     unsynced = window.unsynced.get(int(place))
     if unsynced is None:
-        duplicate(publishing, exchange, number, 0, [])
+        duplicate(publishing, exchange, message, window.message_of(place), number, 0, [])
     else:
-        duplicate(publishing, exchange, number, unsynced.batch, unsynced.queues)
+        original = window.message_of(place)
+        duplicate(publishing, exchange, message, original, number, unsynced.batch, unsynced.queues)
     if wish is None or (not wish.queue and not wish.address):
         return None
     receipt = Receipt(wish.publish, publishing.vhost.name, wish.queue, wish.address, message.persistent, [])

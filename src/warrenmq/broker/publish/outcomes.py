@@ -28,7 +28,7 @@ from warrenmq.broker.fates import never_entered
 from warrenmq.broker.message import Message
 from warrenmq.broker.publish.publishing import Publishing
 from warrenmq.broker.records import Exchange
-from warrenmq.log.causes import NACKED, NOT_TAKEN, RETURNED, UNROUTABLE
+from warrenmq.log.causes import DUPLICATE, NACKED, NOT_TAKEN, RETURNED, UNROUTABLE
 from warrenmq.log.events import NOBODY, Named
 from warrenmq.log.levels import BODIES, NONE, OFF, level_of
 from warrenmq.wire.replies import NO_ROUTE as NO_ROUTE_CODE
@@ -116,9 +116,19 @@ def keep(
     tell(publishing, exchange, message, [], outcome, mandatory, number)
 
 
-def duplicate(publishing: Publishing, exchange: Exchange, number: i64, batch: i64, queues: list[Queue]) -> None:
-    """The exchange took the same message before (``duplicates.py``): acked, when that one's batch is on disk in its
-    queues (0: it is), and never returned."""
+def duplicate(
+    publishing: Publishing,
+    exchange: Exchange,
+    message: Message,
+    original: i64,
+    number: i64,
+    batch: i64,
+    queues: list[Queue],
+) -> None:
+    """The exchange took the same message before (``duplicates.py``), as ``original``: acked, when that one's batch is
+    on disk in its queues (0: it is), and never returned."""
+    message.id = original  # for the journal it belongs to that one's life
+    _tell_journal(publishing, DUPLICATE, NOBODY, message, number, 0, "")
     publishing.published += 1
     exchange.messages_in += 1
     publishing.tally.duplicates += 1
@@ -206,7 +216,7 @@ def _tell_journal(
     if level == OFF:
         return
     log = publishing.services.log
-    body = level == BODIES and what != NACKED  # which is never all that is told of it
+    body = level == BODIES and what != NACKED and what != DUPLICATE  # which are never all that is told of it
     never_entered(log, what, publishing.sender.named, queue, message, number, code, text, body)
 
 
