@@ -136,6 +136,16 @@ def test_a_delivery_limit_and_a_requeue(core: Core, client: CoreClient) -> None:
         assert of(core, "q") == {"published": 1} | left
 
 
+def test_what_waits_for_its_retry_has_a_place_of_its_own(core: Core, client: CoreClient) -> None:
+    declare(client, "q")
+    core.policy("^q$", retry_delay=1000)
+    client.publish("", "q", b"x")
+    got = client.call("basic.get", queue="q")
+    client.send("basic.nack", delivery_tag=got["delivery_tag"], requeue=True)
+    assert of(core, "q") == {"published": 1, "retry_waiting": 1}
+    assert sums(core)[ledger.ENTRIES].difference() == 0
+
+
 def test_a_quorum_queue_counts_what_it_hands_out_together_without_acknowledgement(core: Core) -> None:
     holder, taker = core.client(), core.client()
     declare(holder, "q", **{"x-queue-type": "quorum"})

@@ -20,7 +20,7 @@ from mypy_extensions import i64
 
 from warrenmq.broker.broker import Broker
 from warrenmq.broker.channel.committing import Commit
-from warrenmq.broker.queue.accounts import LEASED, PLACE_NAMES, RETAINED, RETRY_WAITING, Accounts
+from warrenmq.broker.queue.accounts import LEASED, PLACE_NAMES, PLACES, RETAINED, RETRY_WAITING, Accounts
 from warrenmq.broker.queue.arguments import STREAM
 from warrenmq.broker.queue.queue import Queue
 from warrenmq.log.causes import (
@@ -80,8 +80,9 @@ def entries(accounts: Accounts) -> Sum:
     for cause, name in CAUSE_NAMES.items():
         if not TRIMMED <= cause <= REFUSED:  # which are not for queues of this kind
             found.left[name] = int(accounts.left_for(cause))
-    for place in range(RETAINED):
-        found.here[PLACE_NAMES[place]] = int(accounts.in_place(place))
+    for place in range(PLACES):
+        if place != RETAINED:  # which is not for queues of this kind
+            found.here[PLACE_NAMES[place]] = int(accounts.in_place(place))
     return found
 
 

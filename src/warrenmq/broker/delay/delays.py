@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final, final
 
 from mypy_extensions import i64
 
+from warrenmq.broker.delay.cancelling import LetScheduleGo
 from warrenmq.broker.delay.fire import Firing, Kept
 from warrenmq.broker.delay.note import CONFIRM, MANDATORY, PERSISTENT, REPEATS, Note, encode, note_of
 from warrenmq.broker.delay.request import Request, read, read_due
@@ -569,7 +570,8 @@ class Delays(Kept):
             return
         if schedule.damage is not None:
             self._damaged += schedule.damage.dropped + len(schedule.damage.kept)
-        count = schedule.cancel_all()
+        count = len(schedule)
+        self._broker.jobs.add(LetScheduleGo(schedule, schedule.take_all()))
         if count:
             self.cancelled += count
             fields: dict[str, object] = {

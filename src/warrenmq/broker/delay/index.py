@@ -14,6 +14,7 @@ from array import array
 from bisect import bisect_left, bisect_right
 from typing import Final, final
 
+from librt.vecs import append, vec
 from mypy_extensions import i64
 
 BLOCK: Final = 512  # pairs a block holds at most
@@ -153,9 +154,15 @@ class DueIndex:
             number += 1
         return found
 
-    def clear(self) -> None:
+    def take_all(self) -> vec[i64]:
+        """The keys of all pairs, in order; nothing is left."""
+        keys = vec[i64]()
+        for block in self._blocks:
+            for key in block.keys:
+                keys = append(keys, key)
         self._blocks = []
         self._count = 0
+        return keys
 
     def _find(self, due: i64, key: i64) -> i64:
         """The first block whose last pair is not before this one; the number of blocks when there is none."""

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, final
 
-from librt.vecs import append, vec
+from librt.vecs import vec
 from mypy_extensions import i64
 
 from warrenmq.broker.delay.index import DueIndex
@@ -29,7 +29,6 @@ from warrenmq.broker.queue.damaged import OwnerDamage
 from warrenmq.broker.queue.paging import LONG
 from warrenmq.broker.queue.put_away import PIECE
 from warrenmq.broker.records import Exchange
-from warrenmq.log.causes import CANCELLED
 from warrenmq.log.damage import RecordDamaged
 from warrenmq.log.format import StoredMessage
 from warrenmq.log.index import QueueIndex
@@ -297,27 +296,16 @@ class Schedule(Source):
 
     # -- the whole of it ---------------------------------------------------------------------------------------
 
-    def cancel_all(self) -> i64:
-        """Everything that waits here goes. Returns how many."""
-        count: i64 = len(self.index)
-        addresses = vec[i64]()
-        pairs = self.index.after(-1, 0, SLICE)
-        while pairs:
-            for _, key in pairs:
-                if self.durable:
-                    addresses = append(addresses, key)
-                else:
-                    self.release(key, CANCELLED)
-            pairs = self.index.after(pairs[-1][0], pairs[-1][1], SLICE)
+    def take_all(self) -> vec[i64]:
+        """Everything that waits here goes, with what is damaged: the keys of what is to be let go."""
+        keys = self.index.take_all()
         if self.damage is not None:
-            addresses = self.damage.addresses(addresses)
+            keys = self.damage.addresses(keys)
             self.damage.clear()
-        if self.durable:
-            self.broker.log.drop_queue(self.id, addresses)
-        self.index.clear()
+        self.broker.freeing.add(list(self._named.values()))
         self._names.clear()
         self._named.clear()
-        return count
+        return keys
 
     def recover(self, found: QueueIndex) -> None:
         """What the log found for this schedule at start."""
