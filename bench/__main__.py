@@ -14,7 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from bench import cores, delayed, extras, flow, growth, journal, overload, report, stalls
+from bench import bulk_attacks, cores, delayed, extras, flow, growth, journal, overload, report, stalls
 from bench.scenarios import SCENARIOS
 
 RESULTS = Path(__file__).parent / "results"
@@ -40,7 +40,7 @@ def main() -> None:
         help="of a section, comma separated: "
         + ",".join(s.name for s in SCENARIOS)
         + "; of stalls: "
-        + ",".join(stalls.ATTACKS)
+        + ",".join(bulk_attacks.ATTACKS)
         + "; of spark: read (stream,leased),write,route,rabbitmq; many (100 M rows)",
     )
     parser.add_argument("--reps", type=int, default=3)

@@ -27,7 +27,7 @@ from warrenmq.wire.fields import from_python
 
 CONTEXT = multiprocessing.get_context("spawn")
 LARGEST = 1 << 30
-QUIET = 1.0  # seconds that the honest client is watched on when an attack is over
+QUIET = 1.0  # seconds that the honest client is watched on when an attack is over, and when its clients have gone
 STALL = re.compile(r'^warren_loop_stall_seconds_(count|sum)\{spent="cpu"\} (\S+)$', re.MULTILINE)
 
 
@@ -63,7 +63,10 @@ class Target:
             channel.take_events()
 
     def depth(self, queue: str) -> int:
-        return self.held[0].channel().queue_declare(queue, passive=True).int("message_count")
+        channel = self.held[0].channel()
+        count = channel.queue_declare(queue, passive=True).int("message_count")
+        channel.close()
+        return count
 
     def until(self, queue: str, count: int) -> None:
         while self.depth(queue) != count:
@@ -71,6 +74,13 @@ class Target:
 
     def import_definitions(self, **document: Any) -> None:
         self.api.checked("POST", "/definitions", document)
+
+    def leave(self) -> None:
+        """All clients go, with whatever they hold."""
+        for connection in self.held:
+            with contextlib.suppress(Exception):
+                connection.close()
+        self.held.clear()
 
     def read(self, path: str) -> str:
         with urllib.request.urlopen(self.http + path, timeout=600) as answer:
@@ -803,9 +813,7 @@ def broker(scale: float) -> Iterator[Target]:
             target = Target(f"amqp://guest:guest@{said['amqp']}/", f"http://{said['http']}", scale)
             target.read("/metrics")  # loads the HTTP side
             yield target
-            for connection in target.held:
-                with contextlib.suppress(Exception):
-                    connection.close()
+            target.leave()
         finally:
             process.terminate()
             process.wait(60)
@@ -831,6 +839,8 @@ def one(name: str, scale: float) -> dict[str, Any]:
         began = time.perf_counter()
         strike()
         seconds = time.perf_counter() - began
+        time.sleep(QUIET)
+        target.leave()
         time.sleep(QUIET)
         stop.set()
         client.join(60)

@@ -22,6 +22,7 @@ ALLOWED = (
     ("http/web.py", "* capture_signals", "uvicorn calls it; the broker handles signals"),
     ("cli/*.py", "function *", "commands: typer finds them by their decorator"),
     ("bench/stalls.py", "function *", "cases: a decorator puts them into the table"),
+    ("bench/bulk_attacks.py", "function *", "cases: a decorator puts them into the table"),
     ("client/channel.py", "method *", "methods of AMQP for whoever uses the client; the demo needs few of them"),
     ("client/*.py", "variable trace", "the third argument of __exit__"),
     ("testing/*.py", "*", "the kit for other people's tests"),

@@ -13,7 +13,7 @@ import pytest
 from bench.growth import AXES, WHY, main_flow
 from bench.scenarios import SCENARIOS
 
-from bench import report, stalls
+from bench import bulk_attacks, report, stalls
 from warrenmq.bench.run import BenchFailed, percentiles, run
 from warrenmq.bench.workload import Workload
 from warrenmq.client import Connection
@@ -136,7 +136,8 @@ def test_the_page_is_written_from_whatever_figures_there_are(tmp_path: Path) -> 
 def test_every_attack_runs_beside_an_honest_client_who_is_answered(monkeypatch: pytest.MonkeyPatch) -> None:
     """A little of each kind; how long it took is for `make bench` to say."""
     monkeypatch.setattr(stalls, "QUIET", 0.0)
-    for name in ("metrics", "nack", "commit", "lease_ack", "alarm"):
+    more = (bulk_attacks.delayed_deleted.__name__, bulk_attacks.retried.__name__)
+    for name in ("metrics", "nack", "commit", "lease_ack", "alarm", *more):
         found = stalls.one(name, 0.001)
         assert found["what"] == stalls.ATTACKS[name][0]
         assert found["longest_round_trip_ms"] >= 0 and found["stalls"] >= 0
