@@ -405,14 +405,15 @@ def test_the_command_line_tells_the_life_and_what_is_true_now(api: Api, channel:
     channel.queue_declare("shown", durable=True)
     for number in range(3):
         publish(channel, "shown", f"shown-{number}", headers={"number": number})
-    life = told(api, "shown-2", "enqueued")
+    life = told(api, "shown-2", "confirmed")
     shown = run(api, "shown-2")
     assert shown.exit_code == 0, shown.output
     lines = shown.stdout.splitlines()
     assert lines[0] == f"message {life['id']}, message_id shown-2"
     assert "published by guest to the default exchange with key 'shown', 19 octets, over 127.0.0.1:" in lines[1]
     assert lines[2].endswith("entered queue 'shown' at position 3")
-    assert re.fullmatch(r"  now: waiting in queue 'shown' for \S+, 2 of 3 messages before it", lines[3])
+    assert lines[3].endswith("confirmed to its publisher")
+    assert re.fullmatch(r"  now: waiting in queue 'shown' for \S+, 2 of 3 messages before it", lines[4])
     for arguments in ([str(life["id"])], ["--header", "number=2"], ["--message-id", "shown-2", "--queue", "shown"]):
         assert json.loads(run(api, *arguments, "--json").stdout)["events"] == life["events"]
     channel.basic_get("shown")

@@ -113,6 +113,8 @@ def of_broker(command: Command, question: Part) -> Iterator[Part]:
             yield {"looked": page}
             return
         query["before"] = page["next"]
+        if "searched_from" in page:
+            yield {"progress": page}
 
 
 def of_folder(folder: Path, question: Part) -> Iterator[Part]:
@@ -123,7 +125,17 @@ def of_folder(folder: Path, question: Part) -> Iterator[Part]:
     from warrenmq.journal.question import QuestionError
 
     try:
-        yield from answer(folder, question)
+        looked: Part = {"stopped": None}
+        while "stopped" in looked and question["limit"]:
+            for part in answer(folder, question):
+                if "looked" in part:
+                    looked = dict(part["looked"])  # type: ignore[call-overload]
+                    continue
+                question["limit"] -= "life" in part
+                yield part
+            if "stopped" in looked:
+                question["before"] = looked["stopped"]
+        yield {"looked": looked}
     except QuestionError as error:
         stop(str(error))
     except OSError as failed:
@@ -158,7 +170,11 @@ def show(parts: Iterator[Part], as_json: bool) -> int:
 def _progress(progress: Part | None) -> None:
     if not sys.stderr.isatty():
         return
-    text = f"file {progress['files']} of {progress['of']} read" if progress else ""
+    text = ""
+    if progress is not None and "searched_from" in progress:
+        text = f"searched back to {_when(progress['searched_from'])}"
+    elif progress is not None:
+        text = f"file {progress['files']} of {progress['of']} read"
     print(f"\r\x1b[K{text}", end="", file=sys.stderr, flush=True)
 
 

@@ -28,6 +28,7 @@ from warrenmq.http.endpoint import Call, Endpoint
 from warrenmq.http.errors import ApiError, bad_request
 from warrenmq.http.looking_for import LARGEST, number
 from warrenmq.http.models import Object, Problem
+from warrenmq.http.patience import while_there
 
 KEYS = ("id", "message_id", "correlation_id", "any")
 TEXTS = ("message_id", "correlation_id", "any", "vhost", "queue", "state", "before")
@@ -45,12 +46,14 @@ Life = dict[str, Any]
 
 class FoundMessages(Struct):
     """Messages, the newest first; ``next`` is the ``before`` of the page behind. The journal tells what happened from
-    ``known_from`` to ``known_until``; ``error``: the answer was broken off."""
+    ``known_from`` to ``known_until``. ``searched_from``: older is not searched yet, ``next`` goes on there.
+    ``error``: the answer was broken off."""
 
     items: list[Object]
     next: str | None
     known_from: str | UnsetType = UNSET
     known_until: str | UnsetType = UNSET
+    searched_from: str | UnsetType = UNSET
     error: str | UnsetType = UNSET
 
 
@@ -58,8 +61,12 @@ async def find(call: Call) -> object:
     asked = question(call)
     limit = number(call, "limit", 1, MOST) or LIMIT
     parts = told(call, asked, limit)
+
+    async def begin() -> dict[str, Any]:
+        return await anext(parts)
+
     try:
-        first = await anext(parts)
+        first = await while_there(call.request, begin())
     except LookupError as error:
         raise unavailable(error) from None
     return StreamingResponse(streamed(first, parts), media_type="application/json")
@@ -72,13 +79,27 @@ async def show(call: Call) -> object:
             f"'{text[:40]}' is no id of the broker's: ask /api/messages?message_id=, ?correlation_id= or ?any="
         )
     try:
-        async with aclosing(told(call, {"id": int(text), "body": _wants_body(call)}, 1)) as parts:
-            async for part in parts:
-                if "life" in part:
-                    return part["life"]
+        life = await while_there(call.request, _only(call, {"id": int(text), "body": _wants_body(call)}))
     except LookupError as error:
         raise unavailable(error) from None
+    if life is not None:
+        return life
     raise ApiError(404, "not_found", f"no message {text} that you may see is in the journal")
+
+
+async def _only(call: Call, asked: dict[str, object]) -> Life | None:
+    """The one that there is, however long the search is."""
+    while True:
+        before = None
+        async with aclosing(told(call, asked, 1)) as parts:
+            async for part in parts:
+                if "life" in part:
+                    found: Life = part["life"]
+                    return found
+                before = part.get("looked", {}).get("stopped")
+        if before is None:
+            return None
+        asked = asked | {"before": before}
 
 
 def unavailable(error: LookupError) -> ApiError:
@@ -193,7 +214,11 @@ async def streamed(first: dict[str, Any], parts: AsyncIterator[dict[str, Any]]) 
                 if part["last"]:
                     end["next"] = part["life"]["cursor"]
             elif "looked" in part:
-                end |= {name: part["looked"][name] for name in ("known_from", "known_until") if name in part["looked"]}
+                looked = part["looked"]
+                end |= {name: looked[name] for name in ("known_from", "known_until") if name in looked}
+                end["next"] = looked.get("stopped")
+                if "stopped" in looked:
+                    end["searched_from"] = looked["searched_from"]
             else:
                 yield b"\n"
             part = await anext(parts, None)

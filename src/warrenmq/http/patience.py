@@ -1,15 +1,20 @@
-"""Waiting for the log: an answer comes when a change is on disk, or says why it is not."""
+"""Waiting: for the log, until a change is on disk or it is said why it is not; for others, while the client does."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Awaitable, Coroutine
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from starlette.requests import ClientDisconnect, Request
 
 from warrenmq.http.errors import ApiError
 
 if TYPE_CHECKING:
     from warrenmq.broker.broker import Broker
+
+Result = TypeVar("Result")
 
 LOOK_AGAIN = 5.0  # seconds between looks at whether the log can be written at all
 PATIENCE = 60.0  # seconds in all before giving up on an answer
@@ -31,3 +36,24 @@ async def written(broker: Broker, change: Awaitable[Any]) -> None:
                 raise ApiError(503, "unavailable", f"made, but not on disk yet: {reason}; it may still get there")
     finally:
         waiting.cancel()
+
+
+async def while_there(request: Request, working: Coroutine[Any, Any, Result]) -> Result:
+    """What this comes to, as long as the client of a request without a body waits for it; else it is cancelled."""
+    work = asyncio.ensure_future(working)
+    leaving = asyncio.ensure_future(_leaves(request))
+    try:
+        await asyncio.wait([work, leaving], return_when=asyncio.FIRST_COMPLETED)
+        if work.done():
+            return await work
+        raise ClientDisconnect
+    finally:
+        for task in (work, leaving):
+            task.cancel()
+            with suppress(asyncio.CancelledError, Exception):
+                await task
+
+
+async def _leaves(request: Request) -> None:
+    while (await request.receive())["type"] != "http.disconnect":
+        pass

@@ -1,7 +1,7 @@
 """Questions that the broker asks the journal's process, answered on threads of their own.
 
-Duty: a few at a time, the others in line; each ended when nobody wants it any more; whatever goes wrong is said. Not
-here: the answers (``lookup``), the conversation (``process``).
+Duty: a few at a time, a few more in line, the others told at once that it is busy; each ended when nobody wants it any
+more; whatever goes wrong is said. Not here: the answers (``lookup``), the conversation (``process``).
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Any
 from warrenmq.journal.lookup import answer
 
 AT_ONCE = 4
+IN_LINE = 16
 
 
 class Asking:
@@ -22,25 +23,58 @@ class Asking:
     def __init__(self, folder: Path, say: Callable[..., None]) -> None:
         self._folder = folder
         self._say = say
-        self._turn = threading.Semaphore(AT_ONCE)
-        self._wanted: set[int] = set()
+        self._changing = threading.Lock()
+        self._line: dict[int, dict[str, Any]] = {}  # by number, in the order they came
+        self._wanted: set[int] = set()  # of those that are being answered
+        self._busy = 0  # threads
 
     def ask(self, number: int, question: dict[str, Any]) -> None:
-        self._wanted.add(number)
-        threading.Thread(target=self._answer, args=(number, question), name=f"question {number}", daemon=True).start()
+        with self._changing:
+            busy = self._busy
+            full = busy >= AT_ONCE
+            if full and len(self._line) >= IN_LINE:
+                waiting = len(self._line)
+            else:
+                waiting = -1
+                self._line[number] = question
+                self._busy += not full
+        if waiting >= 0:
+            text = f"busy: {busy} questions are being answered and {waiting} wait: ask again"
+            self._say(number=number, error=text)
+        elif not full:
+            threading.Thread(target=self._answer_all, name=f"questions {busy}", daemon=True).start()
 
     def stop(self, number: int) -> None:
-        self._wanted.discard(number)
+        """Nobody wants it any more."""
+        with self._changing:
+            self._line.pop(number, None)
+            self._wanted.discard(number)
+
+    def _next(self) -> tuple[int, dict[str, Any]] | None:
+        """The first in line; None: this thread is over."""
+        with self._changing:
+            number = next(iter(self._line), None)
+            if number is None:
+                self._busy -= 1
+                return None
+            self._wanted.add(number)
+            return number, self._line.pop(number)
+
+    def _answer_all(self) -> None:
+        while True:
+            one = self._next()
+            if one is None:
+                return
+            self._answer(*one)
 
     def _answer(self, number: int, question: dict[str, Any]) -> None:
-        with self._turn:
-            try:
-                for part in answer(self._folder, question):
-                    if number not in self._wanted:
-                        return
-                    self._say(number=number, part=part)
-                self._say(number=number, end=True)
-            except Exception as error:  # whoever asked has to be told
-                self._say(number=number, error=f"{type(error).__name__}: {error}")
-            finally:
-                self.stop(number)
+        try:
+            for part in answer(self._folder, question, lambda: number in self._wanted):
+                if number not in self._wanted:
+                    return
+                self._say(number=number, part=part)
+            self._say(number=number, end=True)
+        except Exception as error:  # whoever asked has to be told
+            self._say(number=number, error=f"{type(error).__name__}: {error}")
+        finally:
+            self.stop(number)

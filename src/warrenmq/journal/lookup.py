@@ -6,12 +6,13 @@ that is not in it; meanwhile the answer tells how far it is. Not here: the files
 (``life``).
 
 An answer is parts: ``{"progress": …}`` now and then, ``{"life": …}`` for each message, at last ``{"looked": …}``: how
-much was read, and from when to when the journal knows anything.
+much was read, and from when to when the journal knows anything. A search that reads through more than ``BUDGET`` row
+groups ends there, and ``stopped`` in that last part says from where the next question goes on (as ``before``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
@@ -32,6 +33,8 @@ from warrenmq.log.layout import WITHOUT_RECORD
 OF_QUEUES = (DELETED, "level", "read")  # not of messages
 TOGETHER = 32  # lives that are read together, as they may share row groups
 Name = int | tuple[object, ...]
+BUDGET = 1000  # row groups that one question reads where no index says which: some 65 million rows
+LAST = (1 << 63) - 1  # of all that have one time
 RELISTS = 100  # times that files may have been joined or removed while they were looked at
 
 
@@ -57,8 +60,14 @@ class Found:
         return ("record", self.record) if self.record is not None else ("row", self.time, self.tie)
 
 
-def answer(folder: Path, question: Mapping[str, object]) -> Iterator[dict[str, object]]:
-    """The parts of the answer; ``QuestionError`` when it cannot be answered."""
+def always() -> bool:
+    return True
+
+
+def answer(
+    folder: Path, question: Mapping[str, object], wanted: Callable[[], bool] = always
+) -> Iterator[dict[str, object]]:
+    """The parts of the answer; ``QuestionError`` when it cannot be answered. It ends when it is not ``wanted``."""
     asked = question_of(question)
     told: set[tuple[str, Name]] = set()
     unreadable: set[Path] = set()
@@ -66,7 +75,7 @@ def answer(folder: Path, question: Mapping[str, object]) -> Iterator[dict[str, o
     while True:
         shelf = Shelf(folder, unreadable)
         try:
-            yield from Lookup(shelf, asked, told).parts()
+            yield from Lookup(shelf, asked, told, wanted).parts()
             return
         except FileNotFoundError:  # what is told stays told
             attempts += 1
@@ -81,11 +90,16 @@ def answer(folder: Path, question: Mapping[str, object]) -> Iterator[dict[str, o
 class Lookup:
     """One question on its way through the files. ``told``: log and id of those that were told already."""
 
-    def __init__(self, shelf: Shelf, question: Question, told: set[tuple[str, Name]]) -> None:
+    def __init__(
+        self, shelf: Shelf, question: Question, told: set[tuple[str, Name]], wanted: Callable[[], bool]
+    ) -> None:
         self._shelf = shelf
         self._reads = shelf.reads
         self._question = question
         self._told = told
+        self._wanted = wanted
+        self._searched = 0  # row groups that were read as no index says which
+        self._stopped: dict[str, object] = {}  # from where to go on, when it did
         self._whole = SCHEMA.names if question.body else None  # columns of what is told of a message
 
     def parts(self) -> Iterator[dict[str, object]]:
@@ -109,7 +123,9 @@ class Lookup:
                 if not some:
                     break
                 yield from islice(self._lives(log, some, before), question.limit - len(self._told))
-        yield {"looked": self._reads.told() | self._span()}
+            if self._stopped or not self._wanted():
+                break
+        yield {"looked": self._reads.told() | self._span() | self._stopped}
 
     def _span(self) -> dict[str, object]:
         """From when to when anything is known, and which files could not be read."""
@@ -135,10 +151,17 @@ class Lookup:
             if blocks is not None and not blocks:
                 continue
             for group in reversed(file.groups(blocks, self._reads)):
+                if not self._wanted():
+                    return
                 found = [one for one in self._in_group(file, group) if before is None or one.key < before]
                 yield from reversed(found) if self._question.by_key else self._with_ids(log, found)
+                self._searched += blocks is None
             if blocks is None:
                 yield {"progress": {"files": number + 1, "of": len(files), "row_groups": self._reads.row_groups}}
+            if self._searched >= BUDGET and number + 1 < len(files):
+                # before this file: no turn of the broker, and so no time, is in two files
+                self._stopped = {"stopped": f"{log}-{max(first - 1, 0)}-{LAST:x}", "searched_from": moment(first)}
+                return
 
     def _is_indexed(self, file: Volume) -> bool:
         question = self._question
