@@ -64,7 +64,7 @@ def consume(channel: Channel, method: Method) -> None:
     )
     queue.check_consumer(consumer)
     channel.consumers.by_tag[tag] = consumer
-    if not consumer.no_ack:
+    if not consumer.no_ack and "x-lease" not in arguments:  # nothing goes back from a reader to a lease
         channel.outstanding.sources.add(queue, tag)
     if not method.bit("nowait"):
         channel.answers.reply(method_frame(channel.number, "basic.consume-ok", consumer_tag=tag))
