@@ -12,10 +12,12 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
-from warrenmq.log.causes import CAUSE_NAMES
-from warrenmq.log.event_reader import Witness
+from warrenmq.log.causes import CAUSE_NAMES, LETTER_LOST
+from warrenmq.log.event_reader import Fate, Witness
 from warrenmq.log.events import FETCHED, REDELIVERED
 from warrenmq.log.holders import read_holders
+from warrenmq.log.layout import WITHOUT_RECORD
+from warrenmq.log.leasings import LEASED
 from warrenmq.log.record import decode_message, holder_count, holders_start
 from warrenmq.wire.content import decode_properties
 
@@ -47,6 +49,7 @@ class QueueModel:
 
     entries: dict[int, Entry] = field(default_factory=dict)
     left: Counter[str] = field(default_factory=Counter)
+    lost: set[int] = field(default_factory=set)  # as dead letters
     entered: int = 0
 
     def here(self) -> set[int]:
@@ -68,6 +71,9 @@ class Replay(Witness):
         self.messages: dict[int, str] = {}  # message_id by address
         self.published: list[tuple[str, int, str]] = []  # connection, channel, message_id
         self.deliveries: list[tuple[int, int, str, str, bool]] = []  # channel, tag, consumer, message_id, redelivered
+        self.reads: list[tuple[int, int, str, str, bool]] = []  # the same, from streams
+        self.leases: Counter[tuple[int, str, int]] = Counter()  # queue, lease, position
+        self.places: dict[tuple[int, int], int] = {}  # addresses by queue and position, as they entered
         self.gaps = 0
         self._who: dict[int, Any] = {}
 
@@ -87,24 +93,54 @@ class Replay(Witness):
         for queue, position, _expiry, _flags in read_holders(data, holders_start(data, at), holder_count(data, at)):
             self.entered(_time, queue, address, position)
 
-    def entered(self, _time: int, queue: int, address: int, _position: int) -> None:
+    def unlogged(
+        self, _time: int, who: int, id: int, count: int, _number: int, header: bytes, _exchange: bytes, _keys: bytes
+    ) -> None:
+        for address in range(WITHOUT_RECORD | id, (WITHOUT_RECORD | id) + count):
+            self.messages[address] = decode_properties(header).message_id or ""
+            if who:
+                self.published.append((self._who[who]["connection"], self._who[who]["channel"], self.messages[address]))
+
+    def entered(self, _time: int, queue: int, address: int, position: int) -> None:
+        self.places[queue, position] = address
         found = self.queue(queue)
         found.entered += 1
         found.entry(address).entered += 1
 
     def left(self, _time: int, queue: int, address: int, count: int, cause: int) -> None:
         found = self.queue(queue)
-        found.left[CAUSE_NAMES[cause]] += count
         for one in range(address, address + count):
             entry = found.entry(one)
             entry.left += 1
             entry.cause = CAUSE_NAMES[cause]
+            found.left[entry.cause] += 1
+            if one in found.lost:  # that has been told already
+                self._was_lost(found, entry)
 
     def letter_lost(self, _time: int, queue: int, address: int) -> None:
         found = self.queue(queue)
-        cause = found.entry(address).cause
-        found.left[cause] -= 1
-        found.left[cause.replace("dead_lettered", "gone")] += 1
+        found.lost.add(address)
+        if found.entry(address).left:
+            self._was_lost(found, found.entry(address))
+
+    def _was_lost(self, queue: QueueModel, entry: Entry) -> None:
+        queue.left[entry.cause] -= 1
+        queue.left[entry.cause.replace("dead_lettered", "gone")] += 1
+
+    def fate(self, time: int, fate: Fate) -> None:
+        if fate.what == LETTER_LOST:
+            self.letter_lost(time, fate.queue, WITHOUT_RECORD | fate.id)
+
+    def read(self, _time: int, who: int, queue: int, offset: int, count: int, tag: int) -> None:
+        name = self._who[who]
+        for i in range(count):
+            id = self.messages[self.places[queue, offset + i]]
+            self.reads.append((name["channel"], tag + i, name["consumer"], id, False))
+
+    def leased(self, _time: int, who: int, queue: int, position: int, address: int, count: int, what: int) -> None:
+        for i in range(count if what == LEASED else 0):  # what comes back is told as such besides
+            self.queue(queue).entry(address + i).delivered += 1
+            self.leases[queue, self._who[who]["consumer"], position + i] += 1
 
     def came_back(self, _time: int, queue: int, address: int, _position: int) -> None:
         self.queue(queue).entry(address).came_back += 1

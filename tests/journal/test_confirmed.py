@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from warrenmq.log.confirmed import Confirmed
 from warrenmq.log.event_reader import Witness
 from warrenmq.log.history import tell_all
 from warrenmq.log.record import decode_message
@@ -304,17 +306,21 @@ def test_what_the_journal_says_was_confirmed_is_what_the_publisher_was_told(
     history: list[tuple[str, str, int]],
 ) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        recording = Recording(Path(folder))
-        for step in [*history, ("disk mended", "", 1), ("commit", "", 1)]:
-            recording.step(*step)
-        recording.core.advance(60_000)
-        recording.look()
-        found = told(recording.core)
-        told_of = {id for id in recording.acked if id in found.published}  # not: transient, and told by no bad end
-        assert found.acked.keys() == told_of
-        for id, (time, *numbers) in found.acked.items():
-            assert numbers == [*found.published[id][1:]] and time >= found.published[id][0]
-        recording.core.crash()
+        compare(Path(folder), history)
+
+
+def compare(folder: Path, history: list[tuple[str, str, int]]) -> None:
+    recording = Recording(folder)
+    for step in [*history, ("disk mended", "", 1), ("commit", "", 1)]:
+        recording.step(*step)
+    recording.core.advance(60_000)
+    recording.look()
+    found = told(recording.core)
+    told_of = {id for id in recording.acked if id in found.published}  # not: transient, and told by no bad end
+    assert found.acked.keys() == told_of
+    for id, (time, *numbers) in found.acked.items():
+        assert numbers == [*found.published[id][1:]] and time >= found.published[id][0]
+    recording.core.crash()
 
 
 # -- the memory in between -----------------------------------------------------------------------------------------
@@ -348,3 +354,32 @@ def test_runs_that_are_over_take_no_room() -> None:
         unconfirmed.add(n * 2, n, 1)
         unconfirmed.take(n * 2, n * 2)
     assert len(unconfirmed._counts) <= FEW + 1
+
+
+# -- faults that it finds ------------------------------------------------------------------------------------------
+
+
+def never(_right: Callable[..., None]) -> Callable[..., None]:
+    return lambda *_: None
+
+
+def twice(right: Callable[..., None]) -> Callable[..., None]:
+    def doubled(*arguments: Any) -> None:
+        right(*arguments)
+        right(*arguments)
+
+    return doubled
+
+
+def as_the_next(right: Callable[..., None]) -> Callable[..., None]:
+    return lambda confirmed, who, number, address, count: right(confirmed, who, number + 1, address, count)
+
+
+@pytest.mark.uncompiled
+@pytest.mark.parametrize("wrong", [never, twice, as_the_next])
+def test_a_confirm_that_is_left_out_told_twice_or_of_another_is_found(
+    wrong: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Confirmed, "_tell", wrong(Confirmed._tell))
+    with pytest.raises(AssertionError):
+        compare(tmp_path, [("publish", "q", 3), ("commit", "", 1)])

@@ -17,11 +17,18 @@ from hypothesis import strategies as st
 from tests.journal.replay import Replay
 from tests.log.disk import SimulatedFiles
 from warrenmq.broker.queue.accounts import Accounts
+from warrenmq.broker.queue.lease import Lease
+from warrenmq.broker.queue.leases import Leases
 from warrenmq.log.causes import CAUSE_NAMES, EXPIRED
 from warrenmq.log.events import Events
 from warrenmq.log.files import Files
 from warrenmq.log.history import tell_all
+from warrenmq.log.layout import WITHOUT_RECORD
+from warrenmq.log.leasings import LEASE_EXPIRED, LEASED, Leasings
+from warrenmq.log.levels import ALL
 from warrenmq.log.log import Log
+from warrenmq.log.reads import Reads
+from warrenmq.log.unlogged import Unlogged
 from warrenmq.testing.core import Core
 from warrenmq.testing.core_client import CoreClient, Got
 from warrenmq.testing.faults import FaultyDisk
@@ -51,12 +58,19 @@ QUEUES: dict[str, dict[str, object]] = {
 }
 NAMES = sorted(QUEUES)
 
+STREAM = "stream"
+
 names = st.sampled_from(NAMES)
 seeds = st.integers(0, 1 << 30)
 steps = st.one_of(
     st.tuples(st.just("publish"), names, st.integers(0, 3)),
     st.tuples(st.just("publish"), names, st.integers(0, 3)),
+    st.tuples(st.just("transient"), names, st.integers(0, 3)),
     st.tuples(st.just("fanout"), names, st.integers(0, 3)),
+    st.tuples(st.just("stream"), names, st.integers(1, 3)),
+    st.tuples(st.just("read"), names, st.integers(0, 4)),
+    st.tuples(st.just("lease"), names, st.integers(1, 3)),
+    st.tuples(st.sampled_from(["settle", "give back", "reject", "release"]), names, st.integers(0, 3)),
     st.tuples(st.just("consume"), names, st.booleans()),
     st.tuples(st.just("cancel"), names, st.none()),
     st.tuples(st.just("get"), names, st.booleans()),
@@ -76,9 +90,18 @@ class History:
         self.core = Core(folder, files, held)
         self.publisher = self.core.client(persistent=True)
         self.got: list[tuple[int, int, str, str, bool]] = []
+        self.read: list[tuple[int, int, str, str, bool]] = []
+        self.leases: list[Lease] = []
+        self.leased: Counter[tuple[int, str, int]] = Counter()  # queue, lease, position
         self.count = 0
         self.publisher.open(2, "tx.select")
         self.core.policy("patient$", retry_delay=500, retry_limit=2)
+        self.core.broker.begin_turn()
+        self.core.broker.vhosts["/"].set_journal(ALL, 1)
+        self.core.end_turn()
+        stream = {"x-queue-type": "stream"}
+        self.publisher.send("queue.declare", queue=STREAM, durable=True, arguments=stream)
+        self.publisher.send("queue.bind", queue=STREAM, exchange="amq.fanout", routing_key="")
         for name in NAMES:
             self.declare(name)
         self.core.commit()
@@ -91,6 +114,8 @@ class History:
     def connect(self) -> None:
         self.consumer: CoreClient = self.core.client(persistent=True)
         self.consumer.call("basic.qos", prefetch_count=2)
+        self.consumer.open(3)
+        self.consumer.call("basic.qos", 3, prefetch_count=20)
         self.open: list[int] = []  # tags that are not settled
         self.consumers: dict[str, bool] = {}  # by tag: without acknowledgements?
         self.fetching = False  # without acknowledgements?
@@ -105,15 +130,33 @@ class History:
         assert got.properties is not None
         tag = int(str(got["delivery_tag"]))
         consumer = str(got["consumer_tag"]) if got.name == "basic.deliver" else ""
-        self.got.append((got.channel, tag, consumer, got.properties.message_id or "", bool(got["redelivered"])))
+        seen = (got.channel, tag, consumer, got.properties.message_id or "", bool(got["redelivered"]))
+        if got.channel == 3:
+            self.read.append(seen)
+            return
+        self.got.append(seen)
         if not self.consumers.get(consumer, self.fetching):
             self.open.append(tag)
 
     def step(self, what: str, queue: str, how: int | bool | None) -> None:
-        if what in ("publish", "fanout"):
+        if what in ("publish", "transient", "fanout"):
             self.count += 1
-            exchange = "" if what == "publish" else "amq.fanout"
-            self.publisher.publish(exchange, queue, b"x", message_id=f"m{self.count}", priority=how)
+            exchange = "amq.fanout" if what == "fanout" else ""
+            mode = 1 if what == "transient" else 2
+            self.publisher.publish(exchange, queue, b"x", message_id=f"m{self.count}", priority=how, delivery_mode=mode)
+        elif what == "stream":
+            for _ in range(int(how or 0)):
+                self.count += 1
+                self.publisher.publish("", STREAM, b"x", message_id=f"m{self.count}")
+        elif what == "read":
+            arguments = {"x-stream-offset": int(how or 0)}
+            tag = f"reader {len(self.read)} {len(self.consumers)}"
+            self.consumers[tag] = True
+            self.consumer.send("basic.consume", 3, queue=STREAM, consumer_tag=tag, arguments=arguments)
+        elif what in ("lease", "settle", "give back", "reject", "release"):
+            self.core.broker.begin_turn()
+            self.with_lease(what, queue, int(how or 0))
+            self.core.end_turn()
         elif what in ("transaction", "rolled back"):
             for _ in range(int(how or 0)):
                 self.count += 1
@@ -125,7 +168,7 @@ class History:
             self.consumer.send("basic.consume", queue=queue, consumer_tag=tag, no_ack=how)
         elif what == "cancel":
             for tag in self.consumers:
-                self.consumer.send("basic.cancel", consumer_tag=tag)
+                self.consumer.send("basic.cancel", 3 if tag.startswith("reader") else 1, consumer_tag=tag)
         elif what == "get":
             self.fetching = bool(how)
             self.consumer.send("basic.get", queue=queue, no_ack=how)
@@ -159,6 +202,31 @@ class History:
         self.core.settle()
         self.look()
 
+    def with_lease(self, what: str, queue: str, how: int) -> None:
+        if what == "lease":
+            lease = self.core.classic(queue).leases.create(how, -1, 1000, "owner", "")
+            self.leases.append(lease)
+            for position in lease.positions:
+                self.leased[int(lease.queue.id), lease.id, int(position)] += 1
+            return
+        living = [lease for lease in self.leases if not lease.returning and not lease.queue.gone and lease.left]
+        if not living:
+            return
+        lease = living[how % len(living)]
+        leases = lease.lessor
+        assert isinstance(leases, Leases)
+        slots = lease.open_slots(0, lease.count())[:1]
+        if what == "settle":
+            leases.ack(lease, slots[0], slots[0])
+        elif what == "give back":
+            leases.requeue(lease, slots)
+        elif what == "reject":
+            leases.reject(lease, slots)
+        else:
+            leases.release(lease)
+            return
+        leases.acted(lease)
+
     def settle(self, what: str, which: int) -> None:
         if not self.open:
             return
@@ -190,16 +258,30 @@ def check(history: History) -> Replay:
     core.log.flush()
     replay = replayed(core)
     assert sorted(replay.deliveries) == sorted(history.got)
+    assert sorted(replay.reads) == sorted(history.read)
+    assert replay.leases == history.leased
+    stream = core.queue(STREAM)
+    assert replay.queue(int(stream.id)).here() == {int(address) for address in stream.logged_addresses()}
     for name in NAMES:
-        queue = core.queue(name)
+        queue = core.classic(name)
         told = replay.queue(int(queue.id))
-        held = {int(entry.message.address) for entry in core.broker.outstanding(queue)}
+        held = {int(entry.message.number()) for entry in core.broker.outstanding(queue)}
+        for lease in queue.leases.holding():
+            if not lease.retry:  # what waits for its next try is told as given back
+                held |= {int(lease.number(slot)) for slot in lease.open_slots(0, lease.count())}
         assert told.held() == held, name
-        assert told.here() == {int(address) for address in queue.logged_addresses()} | held, name
+        logged = {int(address) for address in queue.logged_addresses()}
+        logged |= {address for address in held if not address & WITHOUT_RECORD}
+        assert of_the_log(told.here()) == logged, name
+        assert len(told.here()) == int(queue.ready + queue.unacked), name
         expected = left_by(queue.account())
         expected.pop("refused", None)  # of what it did not take: it never entered
         assert +told.left == expected, name
     return replay
+
+
+def of_the_log(addresses: set[int]) -> set[int]:
+    return {address for address in addresses if not address & WITHOUT_RECORD}
 
 
 def check_after(history: History, clean: bool) -> None:
@@ -214,7 +296,8 @@ def check_after(history: History, clean: bool) -> None:
     for name in NAMES:
         queue = core.queue(name)
         found = {int(address) for address in queue.logged_addresses()}
-        assert found == before.queue(int(queue.id)).here() == replayed(core).queue(int(queue.id)).here(), name
+        assert found == of_the_log(before.queue(int(queue.id)).here()), name
+        assert found == of_the_log(replayed(core).queue(int(queue.id)).here()), name
 
 
 @given(st.lists(steps, min_size=1, max_size=40), st.booleans())
@@ -256,7 +339,7 @@ def test_after_a_power_cut_the_journal_tells_what_the_log_recovers(
         replay = replayed(after)
         for queue in after.broker.vhosts["/"].queues.values():
             found = {int(address) for address in queue.logged_addresses()}
-            assert found == replay.queue(int(queue.id)).here(), queue.name
+            assert found == of_the_log(replay.queue(int(queue.id)).here()), queue.name
         after.crash()
     told.core.crash()
 
@@ -287,6 +370,16 @@ STORY: list[tuple[str, str, int | bool | None]] = [
     ("nack", "plain", 0),
     *[("requeue", "plain", 0)] * 2,
     ("get", "plain", False),  # one of the two is held again
+    *[("transient", "letters", 0)] * 3,
+    ("get", "letters", True),
+    ("stream", "plain", 2),
+    ("read", "plain", 0),
+    *[("publish", "ranked", 0)] * 4,
+    ("lease", "ranked", 3),
+    ("settle", "ranked", 0),
+    ("give back", "ranked", 0),  # and one is leased still
+    ("lease", "letters", 1),
+    ("settle", "letters", 1),
 ]
 
 
@@ -313,13 +406,47 @@ def for_another_cause(right: Callable[..., None]) -> Callable[..., None]:
     return lambda batch, queue, address, _cause: right(batch, queue, address, EXPIRED)
 
 
+EVENTS: list[tuple[type, str]] = [
+    *[(Events, name) for name in ("delivered", "given_back")],
+    *[(Unlogged, name) for name in ("message", "entered", "left")],
+    (Reads, "read"),
+    (Leasings, "tell"),
+]
+ONCE = {"message"}  # saying it again says nothing new
+
+
 @pytest.mark.uncompiled
-@pytest.mark.parametrize("wrong", [never, twice])
-@pytest.mark.parametrize("event", ["delivered", "given_back"])
+@pytest.mark.parametrize(
+    ("writer", "event", "wrong"),
+    [(*event, wrong) for event in EVENTS for wrong in (never, twice) if event[1] not in ONCE or wrong is never],
+)
 def test_an_event_that_is_left_out_or_told_twice_is_found(
-    event: str, wrong: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    writer: type, event: str, wrong: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Events, event, wrong(getattr(Events, event)))
+    monkeypatch.setattr(writer, event, wrong(getattr(writer, event)))
+    history = History(tmp_path)
+    with pytest.raises((AssertionError, KeyError)):  # or there is no such message
+        for step in STORY:
+            history.step(*step)
+        check(history)
+
+
+def told_otherwise(right: Callable[..., None]) -> Callable[..., None]:
+    return lambda leasings, what, *more: right(leasings, LEASE_EXPIRED if what == LEASED else LEASED, *more)
+
+
+def for_another_end(right: Callable[..., None]) -> Callable[..., None]:
+    return lambda unlogged, queue, address, _cause: right(unlogged, queue, address, EXPIRED)
+
+
+@pytest.mark.uncompiled
+@pytest.mark.parametrize(
+    ("writer", "event", "wrong"), [(Leasings, "tell", told_otherwise), (Unlogged, "left", for_another_end)]
+)
+def test_what_is_told_otherwise_than_it_was_is_found(
+    writer: type, event: str, wrong: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writer, event, wrong(getattr(writer, event)))
     history = History(tmp_path)
     with pytest.raises(AssertionError):
         for step in STORY:
