@@ -10,7 +10,7 @@ import pytest
 from warrenmq.log.causes import NACKED, NOT_TAKEN, REFUSED_PUBLISH, RETURNED, UNROUTABLE
 from warrenmq.log.event_reader import Fate, Witness
 from warrenmq.log.history import tell_all
-from warrenmq.log.levels import OFF
+from warrenmq.log.levels import ALL, BODIES, OFF
 from warrenmq.testing.core import Core
 from warrenmq.testing.core_client import CoreClient
 from warrenmq.testing.faults import FaultyDisk
@@ -38,6 +38,8 @@ class Publishes(Witness):
         self.published: list[tuple[int, int]] = []
         self.fates: list[tuple[str, int, int, int, str]] = []
         self.contents: list[tuple[bytes, bytes, bytes]] = []
+        self.ids: list[int] = []
+        self.bodies: list[tuple[int, bytes]] = []
 
     def named(self, who: int, text: bytes) -> None:
         self.names[who] = text
@@ -54,6 +56,10 @@ class Publishes(Witness):
             said = (WORDS[int(fate.what)], self.channel(int(fate.who)), int(fate.number), int(fate.code), text)
             self.fates.append(said)
             self.contents.append((fate.exchange, fate.keys, fate.header))
+            self.ids.append(int(fate.id))
+
+    def body(self, id: int, body: bytes, lacking: int) -> None:  # noqa: ARG002
+        self.bodies.append((int(id), body))
 
 
 def told(core: Core) -> Publishes:
@@ -189,3 +195,23 @@ def test_a_publish_that_is_refused_behind_its_number_is_counted_beside_the_confi
         client.open(3 + mode + numbered, "confirm.select" if numbered else "")
         client.publish("", "q", b"x", channel=3 + mode + numbered, delivery_mode=mode)
     assert (tally.refused, tally.refused_numbered) == (2, 1)
+
+
+@pytest.mark.parametrize("level", [ALL, BODIES])
+def test_what_is_refused_or_in_no_queue_is_told_with_what_it_said_where_bodies_are_told(
+    client: CoreClient, level: int
+) -> None:
+    core = client.core
+    assert isinstance(core, Core)
+    core.broker.vhosts["/"].set_journal(level, 1)
+    client.publish("", "nowhere", b"unroutable", channel=2)
+    client.publish("", "full", b"not taken", channel=2)  # and nacked: its body is told once
+    for channel, wrong in ((3, {"expiration": "soon"}), (4, {"delivery_mode": 3})):  # before it has an id, and behind
+        client.open(channel)
+        client.publish("", "q", b"refused", channel=channel, **wrong)
+    said = told(core)
+    assert [fate[0] for fate in said.fates] == ["unroutable", "not taken", "nacked", "refused", "refused"]
+    first, second, third, fourth, fifth = said.ids
+    assert second == third and len({first, second, fourth, fifth}) == 4 and (fourth != 0) == (level == BODIES)
+    bodies = [(first, b"unroutable"), (second, b"not taken"), (fourth, b"refused"), (fifth, b"refused")]
+    assert said.bodies == (bodies if level == BODIES else [])
