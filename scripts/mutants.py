@@ -55,7 +55,7 @@ COUNTS_LINES = "tests/rules/test_looked_at.py"  # and a probe is one more
 OPTIONS = ["-q", "--ignore", COUNTS_LINES, "-m", "(pure or slices) and not soak", "--tb", "native", *LEFT_OUT]
 PROBE = "__comes_through__"
 NOTICED = 1
-EXPLAINED = 0.125  # of the seconds, for those that are said to live
+EXPLAINED = 0.0625  # of the seconds, for those that are said to live
 SWAPPED: dict[type[ast.AST], type[ast.AST]] = {
     ast.Lt: ast.LtE,
     ast.LtE: ast.Lt,
@@ -437,7 +437,7 @@ def main() -> int:
     parser.add_argument("parts", nargs="*", help="only mutants with one of these in their titles")
     parser.add_argument("--sample", type=int, default=0, metavar="N", help="so many of them, chosen by --seed")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--seconds", type=float, default=20.0, help="of tests, of the CPU; who lives on survives")
+    parser.add_argument("--seconds", type=float, default=40.0, help="of tests, of the CPU; who lives on survives")
     parser.add_argument("--tests", action="append", metavar="PATH", help="other tests than those of these modules")
     parser.add_argument("--module", action="append", help="other modules than those of the publish path and the acks")
     parser.add_argument("--allow", type=Path, default=Path(__file__).with_suffix(".allow"), metavar="FILE")
