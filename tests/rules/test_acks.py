@@ -9,6 +9,7 @@ from librt.vecs import vec
 from mypy_extensions import i64
 
 from warrenmq.broker.channel.acks import Taken, Unacked
+from warrenmq.broker.channel.settling import FEW
 from warrenmq.broker.message import Message, Origin
 from warrenmq.broker.queue.queue import Entry
 from warrenmq.testing.core import Core
@@ -122,6 +123,18 @@ def test_a_channel_counts_what_its_client_acknowledged_one_by_one_or_together(ei
     eight.send("basic.reject", delivery_tag=5, requeue=False)
     eight.send("basic.ack", delivery_tag=8, multiple=True)
     assert counts.acked == 7
+
+
+@pytest.mark.parametrize("way", ["basic.ack", "basic.nack"])
+def test_who_settles_very_many_at_once_gets_as_many_again(core: Core, client: CoreClient, way: str) -> None:
+    many = 2 * FEW
+    client.fill("q", *(str(number) for number in range(2 * many)))
+    client.consume("q", prefetch=many)
+    assert len(client.deliveries()) == many
+    more = {"requeue": False} if way == "basic.nack" else {}
+    client.send(way, delivery_tag=0, multiple=True, **more)
+    core.settle()
+    assert client.delivered() == [str(number) for number in range(many, 2 * many)]
 
 
 def test_an_automatically_acknowledged_delivery_cannot_be_acknowledged(client: CoreClient) -> None:
