@@ -13,6 +13,8 @@ from warrenmq.cli import ctl
 from warrenmq.client import Connection, Properties
 from warrenmq.testing import Broker
 
+pytestmark = pytest.mark.pure
+
 AUTH = ("guest", "guest")
 
 

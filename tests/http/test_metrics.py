@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 
 import prometheus_client.parser
+import pytest
 from prometheus_client import generate_latest
 from prometheus_client.core import GaugeMetricFamily, HistogramMetricFamily, Metric
 
@@ -15,6 +16,8 @@ from warrenmq.http import metrics
 from warrenmq.http.bridge import Bridge
 from warrenmq.http.listing import SLICE_ITEMS
 from warrenmq.http.metrics import QUEUE_AGES, QUEUE_GAUGES, WAITS, WAITS_HELP, Collected, Queues, _each_queue, _escaped
+
+pytestmark = pytest.mark.pure
 
 NAMES = ["plain", 'quote"d', "back\\slash", "line\nbreak", "ünïcode", "a,b={}"]
 
