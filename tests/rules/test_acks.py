@@ -137,6 +137,46 @@ def test_who_settles_very_many_at_once_gets_as_many_again(core: Core, client: Co
     assert client.delivered() == [str(number) for number in range(many, 2 * many)]
 
 
+def test_what_is_given_back_goes_consumer_by_consumer_each_of_whom_is_served_before_the_next(
+    client: CoreClient,
+) -> None:
+    """As in RabbitMQ."""
+    client.call("basic.qos", prefetch_count=2)
+    for tag in ("a", "b"):
+        client.call("basic.consume", queue="q", consumer_tag=tag)
+    client.fill("q", *"1234")
+    assert [(got["consumer_tag"], got.body) for got in client.deliveries()] == [
+        ("a", b"1"),
+        ("b", b"2"),
+        ("a", b"3"),
+        ("b", b"4"),
+    ]
+    client.send("basic.nack", delivery_tag=0, multiple=True, requeue=True)
+    assert [(got["consumer_tag"], got.body) for got in client.deliveries()] == [
+        ("a", b"1"),
+        ("a", b"3"),
+        ("b", b"2"),
+        ("b", b"4"),
+    ]
+
+
+@pytest.mark.parametrize("many", [4, 2 * FEW], ids=["few", "many"])
+def test_what_is_rejected_is_dead_lettered_consumer_by_consumer_in_the_order_it_came(
+    core: Core, client: CoreClient, many: int
+) -> None:
+    """As in RabbitMQ."""
+    client.call("queue.declare", queue="dead")
+    arguments = {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dead"}
+    client.call("queue.declare", queue="letters", arguments=arguments)
+    for tag in ("a", "b"):
+        client.call("basic.consume", queue="letters", consumer_tag=tag)
+    client.fill("letters", *(str(number) for number in range(many)))
+    held = [(str(got["consumer_tag"]), got.body.decode()) for got in client.deliveries()]
+    client.send("basic.nack", delivery_tag=0, multiple=True, requeue=False)
+    core.settle()
+    assert core.client().drain("dead") == [body for tag in ("a", "b") for whose, body in held if whose == tag]
+
+
 def test_an_automatically_acknowledged_delivery_cannot_be_acknowledged(client: CoreClient) -> None:
     client.fill("q", "a")
     client.get("q", no_ack=True)
