@@ -160,6 +160,19 @@ def test_what_is_given_back_goes_consumer_by_consumer_each_of_whom_is_served_bef
     ]
 
 
+@pytest.mark.parametrize("queues", [2, 3])
+def test_each_delivery_goes_back_to_its_own_queue_when_one_of_each_is_given_back(
+    core: Core, client: CoreClient, queues: int
+) -> None:
+    for name in [f"q{number}" for number in range(queues)]:
+        client.call("queue.declare", queue=name)
+        client.publish("", name, name.encode())
+        client.call("basic.get", queue=name)
+    client.send("basic.nack", delivery_tag=0, multiple=True, requeue=True)
+    for name in [f"q{number}" for number in range(queues)]:
+        assert client.drain(name) == [name]
+
+
 @pytest.mark.parametrize("many", [4, 2 * FEW], ids=["few", "many"])
 def test_what_is_rejected_is_dead_lettered_consumer_by_consumer_in_the_order_it_came(
     core: Core, client: CoreClient, many: int
