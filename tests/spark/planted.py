@@ -193,7 +193,7 @@ def recount(folder: Path) -> Recount:
         columns = [table.column(name).to_pylist() for name in ("event", "message", "queue")]
         times = table.column("time").cast(pa.int64()).to_pylist()
         for event, message, queue, time in zip(*columns, times, strict=True):
-            if queue is None:
+            if queue is None or message is None:
                 continue
             key = (queue, message)
             seen[key] = max(time, seen.get(key, 0))

@@ -11,6 +11,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from tests.spark.planted import NAME, Planted, plant, recount
+from tests.support import web
 
 pytest.importorskip("pyspark", reason="PySpark is not installed")
 
@@ -23,10 +24,14 @@ if TYPE_CHECKING:
 MESSAGES, PER_SEGMENT, EACH = 4000, 500, 5
 
 
-def command(*arguments: object) -> Result:
+def pipeline(*arguments: object) -> Result:
     from warrenmq.cli.main import build_app
 
-    return CliRunner().invoke(build_app("pipeline"), ["pipeline", "audit", *map(str, arguments)])
+    return CliRunner().invoke(build_app("pipeline"), ["pipeline", *map(str, arguments)])
+
+
+def command(*arguments: object) -> Result:
+    return pipeline("audit", *arguments)
 
 
 @pytest.fixture(scope="module")
@@ -52,12 +57,23 @@ def ledger(found: Audit) -> dict[tuple[str, str], int]:
 
 
 def test_the_audit_finds_exactly_what_was_planted(spark: SparkSession, planted: Planted) -> None:
-    found = audit(spark, str(planted.folder))
+    found_exactly(audit(spark, str(planted.folder)), planted, EACH)
+
+
+@pytest.mark.soak
+def test_among_ten_million_events_too(spark: SparkSession, tmp_path: Path) -> None:
+    many = plant(tmp_path / "journal", 2_000_000, 50_000, 1000)
+    assert many.rows > 9_900_000
+    found_exactly(audit(spark, str(many.folder), str(tmp_path / "out")), many, 1000)
+
+
+def found_exactly(found: Audit, planted: Planted, each: int) -> None:
+    """Nothing but what was planted, and all of it; the sums are those of a recount without Spark."""
     assert found.new_rows == planted.rows and not found.holes and not found.complete
     wrong = sets(found)
     assert wrong == {name: planted.records(name) for name in ("no beginning", "no record", "nowhere")}
     assert set(sets(found, "because")) == {"lost"}
-    assert found.missing == 3 * EACH
+    assert found.missing == 3 * each
     doubled = {(row["what"], row["record"]) for row in found.tables["doubled"].collect()}
     assert doubled == {(what, one) for what in ("left twice", "entered twice") for one in planted.records(what)}
     again = {row["record"]: row["delivered"] for row in found.tables["redelivered"].collect()}
@@ -66,39 +82,123 @@ def test_the_audit_finds_exactly_what_was_planted(spark: SparkSession, planted: 
     assert (letters["queue"], letters["cause"], letters["messages"], letters["dead_lettered"]) == (
         "work",
         "rejected",
-        EACH,
-        EACH,
+        each,
+        each,
     )
     (nobody,) = found.tables["unroutable"].collect()
     assert (nobody["user"], nobody["routing_key"], nobody["publisher"], nobody["messages"]) == (
         "shop",
         "k",
         "unroutable",
-        EACH,
+        each,
     )
     assert ledger(found) == recount(planted.folder).outcomes
     backlog = {row["queue"]: (row["waiting"], row["held"]) for row in found.tables["backlog"].collect()}
-    assert backlog == {"work": (EACH, EACH), "dead": (EACH, 0)}
+    assert backlog == {"work": (each, each), "dead": (each, 0)}
     messages = found.tables["messages"]
     assert messages.where("id is not null").select("id").distinct().count() == messages.where("id is not null").count()
     hops = {row["message_id"]: row["consumers"] for row in messages.where("records = 2").collect()}
     assert hops == {f"m{number}": "waiting" for number in planted.faults["dead-lettered"]}
     said = {row["publisher"]: row["messages"] for row in found.tables["publishes"].collect()}
     assert said == {
-        "confirmed": MESSAGES - 4 * EACH,
-        "unconfirmed": EACH,
-        "unroutable": EACH,
-        "unknown": 2 * EACH,
+        "confirmed": planted.messages - 4 * each,
+        "unconfirmed": each,
+        "unroutable": each,
+        "unknown": 2 * each,
     }
     waits = found.tables["latency"].where("step = 'publish→confirm'")
     assert {(row["p50"], row["p99"], row["most"]) for row in waits.collect()} == {(0.0005, 0.0005, 0.0005)}
     kinds = {(row["publisher"], row["consumers"]): row["count"] for row in _pairs(messages)}
-    assert kinds[("unroutable", "none")] == EACH and kinds[("unknown", "consumed")] == 2 * EACH
+    assert kinds[("unroutable", "none")] == each and kinds[("unknown", "consumed")] == 2 * each
     found.close()
 
 
 def _pairs(messages: DataFrame) -> list[Any]:
     return messages.groupBy("publisher", "consumers").count().collect()
+
+
+def test_every_way_in_which_a_message_goes_is_accounted_for(spark: SparkSession, tmp_path: Path) -> None:
+    """Nothing that a broker does on purpose looks like a loss."""
+    journal = journal_of_many_ends(tmp_path / "data")
+    found = audit(spark, str(journal), only=["messages", "doubled"])
+    assert found.complete and found.unaccounted == {}, (found.holes, found.unaccounted)
+    said = {row["publisher"]: row["messages"] for row in found.tables["publishes"].collect()}
+    assert {"refused": 1, "returned": 1, "unroutable": 1, "nacked": 1, "duplicate": 2}.items() <= said.items(), said
+    outcomes = {(row["queue"], row["outcome"]): row["messages"] for row in found.tables["ledger"].collect()}
+    expected = {
+        ("expiring", "expired_gone"): 1,
+        ("short", "limit_dead_lettered"): 2,
+        ("short", "waiting"): 1,
+        ("full", "not taken"): 1,
+        ("full", "waiting"): 1,
+        ("purged", "purged"): 1,
+        ("deleted", "queue deleted"): 1,
+        ("stream", "waiting"): 2,
+        ("once", "waiting"): 1,
+        ("held", "acked"): 1,
+    }
+    assert expected.items() <= outcomes.items(), outcomes
+    (again,) = found.tables["doubled"].collect()
+    assert (again["what"], again["times"]) == ("found by its exchange", 2)
+    ids = [row["id"] for row in found.tables["messages"].collect() if row["id"] is not None]
+    assert len(set(ids)) == len(ids)
+    found.close()
+
+
+def journal_of_many_ends(data: Path) -> Path:
+    """One message for every way in which one ends, more or less, and the journal of it."""
+    import pika
+
+    from warrenmq.journal.export import export
+    from warrenmq.testing import Broker
+
+    kept = pika.BasicProperties(delivery_mode=2)
+    with Broker(data_dir=str(data)) as broker, pika.BlockingConnection(pika.URLParameters(broker.url)) as connection:
+        channel = connection.channel()
+        arguments: dict[str, dict[str, Any]] = {
+            "dead": {},
+            "expiring": {"x-message-ttl": 0},
+            "short": {"x-max-length": 1, "x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dead"},
+            "full": {"x-max-length": 1, "x-overflow": "reject-publish"},
+            "purged": {},
+            "deleted": {},
+            "stream": {"x-queue-type": "stream"},
+            "once": {},
+            "held": {},
+        }
+        for queue, more in arguments.items():
+            channel.queue_declare(queue, durable=True, arguments=more)
+        channel.exchange_declare("dedup", "fanout", durable=True)
+        window = {"pattern": "^dedup$", "apply-to": "exchanges", "definition": {"deduplication-window": 3_600_000}}
+        web.put(f"{broker.http_url}/api/policies/%2F/once", auth=("guest", "guest"), json=window)
+        channel.queue_bind("once", "dedup")
+        for queue in ("expiring", "short", "short", "short", "purged", "deleted", "stream", "stream", "held"):
+            channel.basic_publish("", queue, b"x", kept)
+        once = pika.BasicProperties(delivery_mode=2, message_id="one")
+        for _ in range(3):
+            channel.basic_publish("dedup", "", b"x", once)
+        channel.basic_publish("", "nowhere", b"x")
+        channel.queue_purge("purged")
+        channel.queue_delete("deleted")
+        (method, _, _) = channel.basic_get("held")
+        assert method is not None
+        channel.basic_nack(method.delivery_tag)
+        (method, _, _) = channel.basic_get("held")
+        channel.basic_ack(method.delivery_tag)
+        confirming = connection.channel()
+        confirming.confirm_delivery()
+        confirming.basic_publish("", "full", b"x", kept)
+        with pytest.raises(pika.exceptions.NackError):
+            confirming.basic_publish("", "full", b"x", kept)
+        with pytest.raises(pika.exceptions.UnroutableError):
+            confirming.basic_publish("", "nowhere", b"x", kept, mandatory=True)
+        refused = connection.channel()
+        with pytest.raises(pika.exceptions.ChannelClosedByBroker):
+            refused.basic_publish("no such exchange", "", b"x", kept)
+            refused.queue_declare("dead", passive=True)
+    journal = data.parent / "journal"
+    assert list(export(data, journal))
+    return journal
 
 
 def test_a_deleted_file_is_named_with_all_that_it_may_have_told(
@@ -159,13 +259,38 @@ def test_an_audit_called_again_reads_only_what_is_new_and_says_what_one_of_all_s
     whole.close()
 
 
-def test_the_exit_status_says_whether_anything_is_missing(spark: SparkSession, tmp_path: Path) -> None:
-    whole = plant(tmp_path / "whole", 400, 100, 0)
-    done = command(whole.folder, "--out", tmp_path / "out", "--only", "gaps")
+@pytest.fixture(scope="module")
+def audited(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> tuple[Planted, Path, Result]:
+    """A journal without a fault, the folder of its audit, and what the command said."""
+    folder = tmp_path_factory.mktemp("audited")
+    whole = plant(folder / "whole", 400, 100, 0)
+    return whole, folder / "out", command(whole.folder, "--out", folder / "out")
+
+
+def test_the_exit_status_says_whether_anything_is_missing(
+    audited: tuple[Planted, Path, Result], tmp_path: Path
+) -> None:
+    whole, _, done = audited
     assert done.exit_code == 0 and "nothing is missing" in done.stdout, done.output
-    (whole.folder / f"journal-{NAME}-{2:010d}-{0:010d}-{1000:010d}.parquet").unlink()
-    done = command(whole.folder, "--out", tmp_path / "again", "--only", "gaps")
+    journal = tmp_path / "journal"
+    shutil.copytree(whole.folder, journal)
+    (journal / f"journal-{NAME}-{2:010d}-{0:010d}-{1000:010d}.parquet").unlink()
+    done = command(journal, "--out", tmp_path / "again", "--only", "gaps")
     assert done.exit_code == 1 and f"MISSING: log {NAME}: segment 2: there is no file" in done.stdout, done.output
+
+
+def test_the_report_shows_the_sums_of_the_audit(audited: tuple[Planted, Path, Result], tmp_path: Path) -> None:
+    _, out, _ = audited
+    done = pipeline("report", out, "--html", tmp_path / "page.html", "--title", "shop", "--csv", tmp_path / "csv")
+    assert done.exit_code == 0, done.output
+    page = (tmp_path / "page.html").read_text()
+    assert "Nothing is missing." in page and "publish→confirm" in page and "deliver→ack, work" in page
+    assert '<b>400</b> = <span><i class="dot k-good"></i>400 confirmed</span>' in page
+    assert '<b>400</b> = <span><i class="dot k-good"></i>400 acked</span>' in page
+    assert page.count("<code>warren where 10995116") == 10  # the slowest
+    assert (tmp_path / "csv" / "ledger.csv").read_text().splitlines() == ["queue,outcome,messages", "work,acked,400"]
+    done = pipeline("report", tmp_path)
+    assert done.exit_code == 2 and f"{tmp_path} has no table places: make it with warren pipeline audit" in done.stderr
 
 
 def test_a_table_that_there_is_not_is_refused_with_those_there_are(spark: SparkSession, tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.spark.planted import plant
 from tests.spark.support import channel, drain, publish
 from tests.support.brokers import RunningBroker
 from warrenmq.spark.requirements import RequirementMissing, check
@@ -16,7 +17,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow]
 PROGRAM = """
 import json, sys
 from pyspark.sql import SparkSession
-host, port, stream, queue, out = sys.argv[1:]
+host, port, stream, queue, journal, out = sys.argv[1:]
 spark = SparkSession.builder.appName("cluster test").getOrCreate()
 where = dict(host=host, port=port)
 read = spark.read.format("amqp").options(**where, stream=stream, minPartitions="4").load()
@@ -26,8 +27,10 @@ definitions = {"vhosts": [{"name": "/"}], "queues": [{"name": stream, "vhost": "
 routed = route(read.select("exchange", "routing_key"), definitions)
 hosts = spark.sparkContext._jsc.sc().getExecutorMemoryStatus().size() - 1
 confirmed = routed.where("outcome = 'confirmed'").count()
+from warrenmq.spark import audit
+missing = sorted(audit(spark, journal, journal + "-audit", only=[]).unaccounted.values())
 with open(out, "w") as file:
-    json.dump({"read": read.count(), "confirmed": confirmed, "executors": hosts}, file)
+    json.dump({"read": read.count(), "confirmed": confirmed, "executors": hosts, "missing": missing}, file)
 spark.stop()
 """
 
@@ -72,18 +75,19 @@ def filled(broker: RunningBroker, name: str) -> tuple[str, str]:
     return stream, queue
 
 
-def test_a_real_cluster_reads_writes_and_routes(rabbitmq: RunningBroker, name: str, tmp_path: Path) -> None:
+def test_a_real_cluster_reads_writes_routes_and_audits(rabbitmq: RunningBroker, name: str, tmp_path: Path) -> None:
     from tests.spark.cluster import start_cluster
 
     stream, queue = filled(rabbitmq, name)
     program = tmp_path / "program.py"
     program.write_text(PROGRAM)
-    out = tmp_path / "out.json"
+    out, journal = tmp_path / "out.json", tmp_path / "journal"
+    plant(journal, 200, 100, 2)
     with start_cluster(tmp_path) as cluster:
-        done = cluster.submit(program, rabbitmq.host, str(rabbitmq.port), stream, queue, str(out))
+        done = cluster.submit(program, rabbitmq.host, str(rabbitmq.port), stream, queue, str(journal), str(out))
         assert done.returncode == 0, done.stderr[-3000:]
     found = json.loads(out.read_text())
-    assert found == {"read": 2000, "confirmed": 2000, "executors": 2}
+    assert found == {"read": 2000, "confirmed": 2000, "executors": 2, "missing": [2, 2, 2]}
     assert sorted(int(message.body) for message in drain(rabbitmq, queue)) == list(range(2000))
 
 

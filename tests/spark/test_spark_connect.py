@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from tests.spark.planted import plant
 from tests.spark.support import PATIENCE, QUICK_JVM, ROOT, channel, drain, publish, reading
 from tests.support.brokers import RunningBroker, answers, free_ports
 from warrenmq.spark.requirements import RequirementMissing, check
@@ -43,6 +44,11 @@ found["route_files"] = sorted(row.outcome for row in routed.collect())
 where = {key: options[key] for key in ("host", "port", "httpPort")}
 sent = df.limit(1).selectExpr("'x' as body")
 sent.write.format("amqp").options(**where, exchange="", routingKey=target).mode("append").save()
+audit = warren.audit(spark, folder + "/journal", folder + "/audit")
+found["audit"] = [audit.missing_files, sorted(audit.unaccounted.values())]
+from warrenmq.spark.reporting import gather, page
+from warrenmq.spark.reporting.facts import tables_in
+found["report"] = "6 messages are missing." in page(gather(tables_in(spark, folder + "/audit")))
 print(json.dumps(found))
 spark.stop()
 """
@@ -117,6 +123,7 @@ def test_reading_writing_and_the_jobs_work_over_spark_connect(
         "exchanges": [],
         "bindings": [],
     }
+    plant(tmp_path / "journal", 200, 100, 2)
     options = {**reading(warren), "stream": name, "target": f"{name}-target"}
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM, server, json.dumps(options), json.dumps(definitions), str(tmp_path)],
@@ -136,6 +143,8 @@ def test_reading_writing_and_the_jobs_work_over_spark_connect(
         "lake": 20,
         "route": outcomes,
         "route_files": outcomes,
+        "audit": [[], [2, 2, 2]],
+        "report": True,
     }
     assert [message.body for message in drain(warren, f"{name}-target")] == [b"x"]
 

@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -30,7 +31,7 @@ Format = Annotated[str, typer.Option("--format", help="Format of the table: parq
 
 pipeline = typer.Typer(
     name="pipeline",
-    help="Spark jobs: ingest, publish, route, summary, audit.",
+    help="Spark jobs: ingest, publish, route, summary, audit, report.",
     no_args_is_help=True,
     add_completion=False,
 )
@@ -212,6 +213,32 @@ def audit(
         found.close()
     if not found.complete:
         raise typer.Exit(1)
+
+
+@pipeline.command()
+def report(
+    audit: Annotated[str, typer.Argument(help="The folder that `warren pipeline audit` wrote.")],
+    html: Annotated[str, typer.Option(help="File for the page.")] = "report.html",
+    title: Annotated[str, typer.Option(help="Title of the page.")] = "Warren",
+    broker: Annotated[str | None, typer.Option(help="The management address that messages are linked to.")] = None,
+    csv: Annotated[str | None, typer.Option(help="Folder for what the page shows, as CSV.")] = None,
+    master: Master = None,
+    conf: Conf = None,
+) -> None:
+    """An audit as one page that needs nothing else: its sums, how fast, how long, and the worst ten of everything."""
+    with _job(master, conf) as spark:
+        from warrenmq.spark.reporting import gather, page
+        from warrenmq.spark.reporting.facts import tables_in
+        from warrenmq.spark.reporting.sheets import write_sheets
+
+        tables = tables_in(spark, audit)
+        with _ticking("reading"):
+            facts = gather(tables)
+        Path(html).write_text(page(facts, title, broker), encoding="utf-8")
+        _tell(f"the page is {html}")
+        if csv is not None:
+            write_sheets(facts, Path(csv))
+            _tell(f"what it shows is in {csv}")
 
 
 def demo(

@@ -18,6 +18,7 @@ from warrenmq.spark.auditing.lives import notes_of, places_of, records_of
 from warrenmq.spark.auditing.reading import check, counts, events, find
 from warrenmq.spark.auditing.state import Manifest, State
 from warrenmq.spark.auditing.views import messages_view, places_view, records_view
+from warrenmq.spark.following import following
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -100,7 +101,8 @@ def audit(
         records, notes = cached
     else:
         if new or not manifest.run:
-            state.add([(file, rows[file.name]) for file in new], places, records, notes)
+            with following(spark, "reading", sum(rows.values()), tell):
+                state.add([(file, rows[file.name]) for file in new], places, records, notes)
         places, records, notes = state.places(), state.records(), state.notes()
     files = counted([*known, *present])
     holes = holes_of(spark, _readable(files, present), notes, partial)

@@ -17,12 +17,11 @@ if TYPE_CHECKING:
 CODES = {name: code for code, name in EVENTS.items()}  # of two numbers with one name the fate's counts
 UNKNOWN = -1  # an event of a later version
 
-#: the ends of an entry: the code of its cause, behind LEFT, below NEVER
-NO_ENDS = ("refused", "returned", "unroutable", "not taken", "nacked", "letter lost")
-ENDS = {code: name for name, code in CODES.items() if code >= LEFT and name not in NO_ENDS}
+CODE_BITS = 6  # ends take no more: time and cause go into one number
+#: the ends of an entry, by number; those beyond are what became of what never was an entry
+ENDS = {code: name for name, code in CODES.items() if LEFT <= code < 1 << CODE_BITS}
 CONSUMED = ("acked", "auto_acked", "lease_settled")
 GOES_ON = (*(name for name in ENDS.values() if name.endswith("_dead_lettered")), "moved", "fired")
-CODE_BITS = 6  # ends take no more: time and cause go into one number
 
 #: the most frequent first: a row is compared with one after the other
 _OFTEN = ("enqueued", "published", "delivered", "acked", "confirmed", "auto_acked")

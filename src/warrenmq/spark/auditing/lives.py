@@ -18,6 +18,7 @@ from warrenmq.journal.columns import (
     ENQUEUED,
     FETCHED,
     GAP,
+    LEASED,
     LETTER_LOST,
     LEVEL,
     PUBLISHED,
@@ -36,7 +37,7 @@ RECORD = ("log", "record")
 PART = "part"  # which rows are kept together in a folder
 NOTES = (GAP, LEVEL, QUEUE_DELETED)
 CONFIRMED = CODES.get("confirmed", UNKNOWN - 1)
-TOLD = {name: CODES[name] for name in ("refused", "returned", "unroutable", "nacked", "not taken")}
+TOLD = {name: CODES[name] for name in ("refused", "returned", "unroutable", "nacked", "not taken", "duplicate")}
 
 
 def places_of(events: DataFrame) -> DataFrame:
@@ -103,6 +104,7 @@ def _place_columns() -> Columns:
         ("delivered", "sum", _one(goes)),
         ("redelivered", "sum", _one(goes & F.col("redelivered"))),
         ("requeued", "sum", _one(kind == REQUEUED)),
+        ("leased", "sum", _one(kind == LEASED)),
         ("ended", "sum", _one(ends & ~alone)),
         ("ended_alone", "sum", _one(alone)),
         ("not_taken", "sum", _one(kind == TOLD["not taken"])),

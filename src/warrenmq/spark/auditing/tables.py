@@ -102,10 +102,11 @@ def publishes(records: DataFrame) -> DataFrame:
     from pyspark.sql import functions as F
 
     by = ("log", "vhost", "user", "exchange", "publisher")
+    times = F.when(F.col("publisher") == "duplicate", F.col("duplicate")).otherwise(1)
     return (
         records.where("publisher != 'written'")
         .groupBy(*by)
-        .agg(F.count("*").alias("messages"), F.sum("size").alias("octets"), *_span("began_at"))
+        .agg(F.sum(times).alias("messages"), F.sum("size").alias("octets"), *_span("began_at"))
     )
 
 
@@ -166,6 +167,14 @@ def doubled(places: DataFrame, records: DataFrame) -> DataFrame:
         F.lit("published twice in the journal").alias("what"),
         (F.col("published") + F.col("written")).alias("times"),
     )
+    found = records.where(F.col("duplicate") > 0).select(
+        "log",
+        "record",
+        "vhost",
+        F.lit(None).cast("string").alias("queue"),
+        F.lit("found by its exchange").alias("what"),
+        F.col("duplicate").alias("times"),
+    )
     twice = (
         records.where("message_id is not null and publisher != 'written' and published > 0")
         .groupBy("log", "vhost", "user", "exchange", "message_id")
@@ -180,7 +189,7 @@ def doubled(places: DataFrame, records: DataFrame) -> DataFrame:
             "times",
         )
     )
-    return in_queues.unionByName(told).unionByName(twice)
+    return in_queues.unionByName(told).unionByName(found).unionByName(twice)
 
 
 def latency(places: DataFrame, records: DataFrame, window: str) -> DataFrame:

@@ -43,7 +43,7 @@ def places_view(places: DataFrame, records: DataFrame, notes: DataFrame) -> Data
     outcome = (
         F.when(here & (F.col("deleted_at") >= F.col("last_event")), DELETED)
         .when(here & transient & earlier, KILLED)
-        .when(here & (F.col("delivered") > F.col("requeued")), HELD)
+        .when(here & (F.col("delivered") + F.col("leased") > F.col("requeued")), HELD)
         .when(here, WAITING)
         .when(F.col("last_end").isNotNull(), cause)
         .when(F.col("not_taken") > 0, NOT_TAKEN)
@@ -56,7 +56,17 @@ def places_view(places: DataFrame, records: DataFrame, notes: DataFrame) -> Data
         "vhost",
         "queue",
         outcome.alias("outcome"),
-        *("entered", "delivered", "redelivered", "requeued", "ended", "ended_alone", "not_taken", "letters_lost"),
+        *(
+            "entered",
+            "delivered",
+            "redelivered",
+            "requeued",
+            "leased",
+            "ended",
+            "ended_alone",
+            "not_taken",
+            "letters_lost",
+        ),
         F.col("last_position").alias("position"),
         doubled.alias("entered_doubled"),
         *(_moment(F.col(name)).alias(name) for name in ("first_entered", "last_entered")),
@@ -85,6 +95,7 @@ def records_view(records: DataFrame, places: DataFrame) -> DataFrame:
         .when((F.col("published") > 0) & counted, "unconfirmed")
         .when(F.col("published") > 0, "published")
         .when(F.col("written") > 0, "written")
+        .when(F.col("duplicate") > 0, "duplicate")
         .when(F.col("not_taken") > 0, NOT_TAKEN)
         .otherwise("unknown")
     )
@@ -137,6 +148,7 @@ def messages_view(records: DataFrame) -> DataFrame:
     """
     from pyspark.sql import functions as F
 
+    records = records.where("publisher != 'duplicate'")  # of a message that is another's row
     several = F.col("id").isNotNull() & ((F.coalesce("written", F.lit(0)) > 0) | (F.col("went_on") > 0))
     last = F.greatest("last_event", "last_in_queue").alias("last_event")
     kept = [*WHAT_IT_WAS, "publisher", "number", "code", "text", "began_at", "confirmed_at", "told_at"]
