@@ -6,6 +6,7 @@ import os
 import signal
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -18,10 +19,13 @@ from tests.log.test_journal_files import in_order, rows_of, told
 from tests.log.test_told_events import persistent
 from tests.support import web
 from tests.support.brokers import start_warren
+from warrenmq.journal.files import index_of
 from warrenmq.server import journal
 from warrenmq.testing import Broker
 
 pytest.importorskip("pyarrow")
+
+from warrenmq.journal.index import Index  # noqa: E402 (needs pyarrow)
 
 
 def until(question: Callable[[], bool]) -> None:
@@ -147,6 +151,59 @@ def test_without_pyarrow_one_line_says_what_to_install_and_nothing_else_changes(
         assert metric(broker, "warren_journal_failing") == 1
     said = [line for line in caplog.messages if line.startswith("journal.")]
     assert len(said) == 1 and "pip install" in said[0]
+
+
+def test_its_settings_change_with_a_signal_while_it_runs(tmp_path: Path) -> None:
+    data, file = tmp_path / "data", tmp_path / "warren.toml"
+
+    def configure(**settings: object) -> None:
+        lines = [
+            f"{name} = {value}" for name, value in {"journal_max_age": 0, "journal_max_bytes": 0, **settings}.items()
+        ]
+        file.write_text("\n".join(lines) + "\n")
+
+    def reload(**settings: object) -> None:
+        configure(**settings)
+        broker.process.send_signal(signal.SIGHUP)
+
+    def segments() -> set[int]:
+        return {int(path.name.split("-")[2]) for path in (data / "journal").glob("*.parquet")}
+
+    def indexed() -> list[list[str]]:
+        found = []
+        for path in (data / "journal").glob("*.parquet"):
+            with suppress(FileNotFoundError):  # joined meanwhile
+                found.append(Index(index_of(path)).headers)
+        return found
+
+    def fifth_indexed() -> bool:
+        publish(broker.url, "fifth")  # again, as the first may have come before the signal
+        return ["tenant"] in indexed()
+
+    configure(journal_interval=0.1)
+    for life in ("first", "second"):  # each has a segment of its own
+        with start_warren("--journal", "on", "--config", str(file), data_dir=data) as broker:
+            publish(broker.url, life)
+            until(lambda: life in journalled(data))  # noqa: B023
+    with start_warren("--journal", "on", "--config", str(file), data_dir=data) as broker:
+        publish(broker.url, "third")
+        until(lambda: "third" in journalled(data))
+        reload(journal_interval=3600.0)
+        publish(broker.url, "fourth")
+        reload(journal_interval=0.1)
+        until(lambda: "fourth" in journalled(data))
+        assert not any(indexed())
+        reload(journal_interval=0.1, journal_index_headers='["tenant"]')
+        until(fifth_indexed)
+        assert {1, 2} < segments()
+        reload(journal_interval=0.1, journal_max_bytes=1)
+        until(lambda: segments() == {0, 3})
+    configure(journal_interval=0.1)
+    with start_warren("--journal", "on", "--config", str(file), data_dir=data) as broker:
+        publish(broker.url, "sixth")
+        until(lambda: segments() == {0, 3, 4})
+        reload(journal_interval=0.1, journal_max_age=0.001)
+        until(lambda: segments() == {0, 4})
 
 
 def test_while_the_disk_is_short_of_room_the_journal_pauses_and_says_so_once(tmp_path: Path) -> None:

@@ -96,6 +96,7 @@ class Process:
             self.ended = True
         elif "settings" in line:
             self.settings |= line["settings"]
+            self._due = min(self._due, time.monotonic() + self.settings["interval"])  # not when the old one says so
         elif "synced" in line:
             self.synced = (line["synced"][0], line["synced"][1])
 
