@@ -21,6 +21,7 @@ __all__ = ["broker", "rabbitmq", "shared_ledger", "warren"]
 LONGEST_FIRST = (
     "tests/spark/test_cluster.py",
     "tests/differential/test_differential.py",
+    "tests/spark/test_audit.py",
     "tests/spark/test_jobs.py",
     "tests/spark/test_stream_source.py",
     "tests/spark/test_acting.py",
