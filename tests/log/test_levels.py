@@ -181,6 +181,37 @@ def test_publishes_to_an_exchange_with_a_policy_off_that_reach_nobody_are_not_to
     assert house.life("told") == [("unroutable", None)] and house.life("quiet") == []
 
 
+@pytest.mark.parametrize("level", ["outcomes", "all", "all+bodies"])
+def test_the_level_of_an_exchange_counts_for_what_reaches_no_queue_whatever_that_of_its_vhost_is(
+    house: House, level: str
+) -> None:
+    house.level(journal="off")
+    house.policy("amq.topic", journal=level)
+    house.channel.queue_declare("q", durable=True)
+    house.channel.queue_bind("q", "amq.topic", "q")
+    house.publish("nowhere", "nowhere", "amq.topic", mode=2)
+    house.publish("in q", "q", "amq.topic", mode=2)
+    house.publish("elsewhere", "nowhere", "amq.direct", mode=2)
+    house.stop()
+    assert house.life("nowhere") == [("unroutable", None)]
+    assert house.life("in q") == [] and house.life("elsewhere") == []
+
+
+def test_a_vhost_at_the_level_off_leaves_out_nothing_of_the_others(house: House) -> None:
+    house.api.put("/vhosts/quiet", {"journal": "off"})
+    house.publish("nowhere", "nowhere", "amq.topic")
+    house.stop()
+    assert house.life("nowhere") == [("unroutable", None)]
+
+
+def test_a_policy_for_exchanges_alone_that_samples_is_refused_with_the_reason(house: House) -> None:
+    said = {"pattern": "^x$", "definition": {"journal-sample": 4}, "apply-to": "exchanges"}
+    answer = house.api.ask("PUT", "/policies/%2F/p", said)
+    assert answer.status_code == 400 and "journal-sample is of queues" in answer.text
+    for other in ("all", "queues"):
+        assert house.api.ask("PUT", "/policies/%2F/p", said | {"apply-to": other}).status_code in (201, 204)
+
+
 def test_of_one_in_so_many_messages_everything_is_told_and_of_the_others_nothing(house: House) -> None:
     house.level(journal="all", journal_sample=4)
     house.channel.queue_declare("q")

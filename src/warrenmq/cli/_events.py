@@ -82,7 +82,7 @@ class EventRows(Witness):
     # -- events
 
     def level(self, time: int, queue: int, vhost: str, level: int, sample: int) -> None:
-        if level == OFF:
+        if level == OFF and queue:  # a vhost's concerns no queue by itself
             self._quiet.add(queue)
         else:
             self._quiet.discard(queue)

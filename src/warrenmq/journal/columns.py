@@ -92,6 +92,8 @@ class Known(Witness):
         self.texts[who] = text
 
     def level(self, _time: i64, queue: i64, _vhost: str, level: i64, _sample: i64) -> None:
+        if queue == 0:
+            return  # a vhost's: each queue that it concerns has its own, and what is of no queue was left out before
         if level == OFF:
             self.quiet.add(queue)
         else:

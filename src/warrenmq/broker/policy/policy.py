@@ -73,6 +73,8 @@ def parse_policy(vhost: str, name: str, value: dict[str, object], operator: bool
     """A validated policy from RabbitMQ's JSON (keys pattern, definition, priority, apply-to); raises Refused."""
     policy = read_policy(vhost, name, value)
     validate_definition(policy.definition, operator)
+    if policy.apply_to == "exchanges" and "journal-sample" in policy.definition:
+        raise refused("journal-sample is of queues: of what reaches none, every publish is told or counted")
     return policy
 
 
