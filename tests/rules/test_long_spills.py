@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 
 from tests.faults.test_bit_rot import rot
+from tests.limits.gate import advance
 from tests.rules.test_long_bodies import BODY, MIB, PIECE
 from tests.rules.test_long_letters import Traffic, bodies, one_turn, traffic_by_turn
+from warrenmq.broker.queue.lease import Lease
 from warrenmq.broker.queue.put_away import AT_ONCE
 from warrenmq.broker.queue.read_ahead import PARTS
 from warrenmq.testing.core import Core
@@ -112,7 +114,8 @@ def test_one_that_becomes_a_dead_letter_is_read_some_a_turn(core: Core, files: F
     assert held(core) == 0
 
 
-def test_one_that_is_leased_and_goes_back_is_whole(core: Core, files: Full) -> None:
+def leased(core: Core, files: Full) -> tuple[CoreClient, Lease]:
+    """A long one that has left memory, and was leased."""
     client = spilling(core)
     traffic_by_turn(core, files)
     assert client.call("basic.get", queue="q", no_ack=True).body == BODY
@@ -120,12 +123,54 @@ def test_one_that_is_leased_and_goes_back_is_whole(core: Core, files: Full) -> N
     lease = core.classic("q").leases.create(1, -1, 60_000, "spark", "")
     core.broker.end_turn()
     assert core.ready("q") == 0
+    files.take()
+    return client, lease
+
+
+def released(core: Core, files: Full, lease: Lease) -> list[int]:
+    """How much was read in each turn until all of it was back."""
     core.broker.begin_turn()
     core.classic("q").leases.release(lease)
     core.broker.end_turn()
+    read = [files.take()[0]]
+    for _ in range(50):
+        if lease.left == 0:
+            break
+        advance(core, 1)
+        read.append(files.take()[0])
+    assert lease.left == 0
+    return read
+
+
+def test_one_that_is_leased_and_goes_back_is_read_some_a_turn_and_whole(core: Core, files: Full) -> None:
+    client, lease = leased(core, files)
+    read = released(core, files, lease)
+    assert sum(read) > len(LONG_ONE) and max(read) <= (PARTS + 1) * 2 * PIECE
     core.settle()
     assert client.call("basic.get", queue="q", no_ack=True).body == LONG_ONE
     assert held(core) == 0
+
+
+def test_one_that_is_settled_while_it_is_read_to_go_back_is_read_no_further(core: Core, files: Full) -> None:
+    _, lease = leased(core, files)
+    leases = core.classic("q").leases
+    core.broker.begin_turn()
+    leases.release(lease)
+    assert core.broker.services.jobs.busy()
+    leases.ack(lease, 0, 0)
+    leases.acted(lease)
+    core.broker.end_turn()
+    files.take()
+    advance(core, 10)
+    assert files.take()[0] < MIB and held(core) == 0 and core.ready("q") == 0
+
+
+def test_a_damaged_one_that_is_to_go_back_is_set_aside(core: Core, files: Full) -> None:
+    _, lease = leased(core, files)
+    core.transient.flush()
+    rot(core.folder, b"1zzzz1 ", files="spill-*")
+    released(core, files, lease)
+    assert core.ready("q") == 0 and core.broker.services.damaged.count() == 1
 
 
 def test_a_damaged_one_is_set_aside_and_those_behind_it_go_on(core: Core, files: Full) -> None:

@@ -23,6 +23,7 @@ LONGEST_TTL = 365 * 86_400_000
 MOST_MESSAGES = 1_000_000
 MOST_RUNS = 20_000  # of slots in one request
 EXACT_DELAYS = 100  # different ones in one request
+BODY_IS_READ = 0.001  # seconds between two looks whether a long body has been read
 
 
 class LeaseRequest(Struct):
@@ -256,13 +257,15 @@ async def _slices(call: Call, leases: Leases, lease: Lease, slots: list[int]) ->
     """So many slots as may be read within a turn; others are served between two. The first belongs to this turn."""
     slots.sort()
     done = 0
+    pause = -1.0
     while done < len(slots):
-        if done:
-            await asyncio.sleep(0)
+        if pause >= 0:
+            await asyncio.sleep(pause)
             call.bridge.begin()
             if _lease(call)[1] is not lease:
                 raise _problem(LeaseError(410, f"lease {lease.id} of {lease.queue.name} is gone"))
         part = leases.slice_of(lease, slots, done)
+        pause = 0 if part else BODY_IS_READ
         done += len(part)
         part = [slot for slot in part if lease.addresses[slot]]  # somebody else may have settled it meanwhile
         if part:
@@ -284,8 +287,10 @@ async def release(call: Call) -> Settled:
     count = int(lease.left)
     call.bridge.begin()
     leases.release(lease)
+    left = count
     while lease.left > 0:
-        await asyncio.sleep(0)
+        await asyncio.sleep(0 if lease.left < left else BODY_IS_READ)
+        left = int(lease.left)
         call.bridge.begin()
         leases.release(lease)
     await call.bridge.committed()

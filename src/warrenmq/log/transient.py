@@ -148,6 +148,13 @@ class TransientStore:
         """The pieces of a long body, none for a message that was put away whole."""
         return self._parts.get(handle, vec[i64]())
 
+    def has_on_disk(self, handle: i64) -> bool:
+        """Are there pieces of a long body on disk?"""
+        if not self._parts:
+            return False
+        parts = self.body_parts(handle)
+        return len(parts) > 0 and parts[0] < IN_MEMORY
+
     def read_part(self, piece: i64) -> bytes:
         return self._in_memory[piece] if piece >= IN_MEMORY else self.get_head(piece).body
 

@@ -23,6 +23,7 @@ from warrenmq.broker.queue import holder, paging
 from warrenmq.broker.queue.fifo import NOWHERE
 from warrenmq.broker.queue.head_expiry import HeadExpiry
 from warrenmq.broker.queue.lease import REDELIVERED, Lease, LeaseError, Lessor, no_lease, runs_of
+from warrenmq.broker.queue.lease_reading import SlotReader
 from warrenmq.broker.queue.order import Order
 from warrenmq.broker.queue.promise import Promise
 from warrenmq.broker.queue.queue import Entry, Queue
@@ -330,13 +331,31 @@ class Leases(Lessor, Concluding):
         lease.went_back = []
 
     def slice_of(self, lease: Lease, slots: list[int], start: i64) -> list[int]:
-        """As many of these slots, from ``start`` on, as may be read within one turn; at least one."""
+        """As many of these slots, from ``start`` on, as may be read within one turn. None: the body of the first is so
+        long that it is read in turns to come; ask again then."""
         size: i64 = 0
         end = start
         while end < len(slots) and end - start < SLICE and size < SLICE_BYTES:
+            if self._is_on_disk(lease, slots[end]) and (end > start or not self._is_read(lease, slots[end])):
+                break
             size += lease.size_of(slots[end])
             end += 1
         return slots[start:end]
+
+    def _is_on_disk(self, lease: Lease, slot: i64) -> bool:
+        """Is it a very long transient one that has left memory?"""
+        address = lease.addresses[slot]
+        return address < 0 and self._queue.broker.transient.has_on_disk(-address)
+
+    def _is_read(self, lease: Lease, slot: i64) -> bool:
+        """Has its body been read? If nobody is at it, somebody begins."""
+        reader = lease.reading.get(slot)
+        if reader is None:
+            broker = self._queue.broker
+            reader = SlotReader(broker, lease.addresses[slot], str(self._queue.name))
+            lease.reading[slot] = reader
+            broker.jobs.add(reader)
+        return reader.over
 
     def _taken_off(self, lease: Lease, slots: list[int]) -> list[Entry]:
         """Their messages, for the queue to take from the unacknowledged."""
@@ -368,11 +387,12 @@ class Leases(Lessor, Concluding):
                 self._queue.broker.store.put("lease_returned", self._store_key(lease), value)
         lease.returning = True
         slots = lease.open_slots(lease.closed_below, lease.count() - 1, SLICE)
-        slots = self.slice_of(lease, slots, 0)
-        if slots:
-            self.requeue(lease, slots)
-            lease.closed_below = slots[-1] + 1
-        self.acted(lease)
+        part = self.slice_of(lease, slots, 0)
+        if part:
+            self.requeue(lease, part)
+            lease.closed_below = part[-1] + 1
+        if part or not slots:
+            self.acted(lease)
         if lease.left > 0:
             broker = self._queue.broker
             broker.timers.arm(lease.timer, broker.turn.now + 1)
@@ -398,6 +418,10 @@ class Leases(Lessor, Concluding):
     def _off(self, lease: Lease, slot: i64) -> None:
         size = lease.size_of(slot)
         lease.addresses[slot] = 0
+        if lease.reading:
+            reader = lease.reading.pop(slot, None)
+            if reader is not None:
+                reader.wanted = False
         lease.left -= 1
         lease.bytes -= size
         self._queue.unacked -= 1
@@ -454,9 +478,15 @@ class Leases(Lessor, Concluding):
         """One whose long body the transient store knows, in its pieces. None: it is damaged, and has been set aside."""
         transient = self._queue.broker.transient
         handle = -lease.addresses[slot]
+        reader = lease.reading.get(slot)
         try:
+            if reader is not None and reader.damaged:
+                raise RecordDamaged("its body was found damaged")
             head = transient.get_head(handle)
-            pieces = [transient.read_part(piece) for piece in transient.body_parts(handle)]
+            if reader is not None and reader.over:
+                pieces = reader.pieces()
+            else:
+                pieces = [transient.read_part(piece) for piece in transient.body_parts(handle)]
         except RecordDamaged:
             self.set_aside(lease, slot)
             return None
