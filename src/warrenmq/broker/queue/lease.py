@@ -16,7 +16,6 @@ from typing import Final, final
 from librt.vecs import append, vec
 from mypy_extensions import i64, trait
 
-from warrenmq.broker.queue.lease_reading import SlotReader
 from warrenmq.broker.queue.queue import Queue
 from warrenmq.broker.services.timers import Timer
 from warrenmq.log.events import Named
@@ -92,7 +91,6 @@ class Lease:
         self.wanted_bytes: i64 = -1  # of so many bytes, -1 = no such bound
         self.ran_out: bool = False
         self.returning: bool = False  # it ran out or was released; its messages go back slice by slice
-        self.reading: dict[int, SlotReader] = {}  # slots whose long bodies are read before they go back
         self.timer: Final = Expiry(self)
         self.named: Named | None = None  # as the log's events know it, once they speak of it
         self.told: dict[int, int] = {}  # by slot, what they call messages that they tell of and the log does not hold

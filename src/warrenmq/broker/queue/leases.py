@@ -52,6 +52,7 @@ class Leases(Lessor, Concluding):
         self._expiry: Final = expiry
         self._promise: Final = promise
         self._leases: dict[str, Lease] = {}
+        self._reading: dict[tuple[str, int], SlotReader] = {}  # slots whose long bodies are read before they go back
         self.acked: i64 = 0  # messages that left under a lease
         self._opened: dict[int, Lease] = {}  # of retries, by when they are due; the log has not got them yet
         self._returned: dict[str, bool] = {}  # ids of leases that ran out or were released: settling them is too late
@@ -349,11 +350,11 @@ class Leases(Lessor, Concluding):
 
     def _is_read(self, lease: Lease, slot: i64) -> bool:
         """Has its body been read? If nobody is at it, somebody begins."""
-        reader = lease.reading.get(slot)
+        reader = self._reading.get((lease.id, int(slot)))
         if reader is None:
             broker = self._queue.broker
             reader = SlotReader(broker, lease.addresses[slot], str(self._queue.name))
-            lease.reading[slot] = reader
+            self._reading[(lease.id, int(slot))] = reader
             broker.jobs.add(reader)
         return reader.over
 
@@ -418,8 +419,8 @@ class Leases(Lessor, Concluding):
     def _off(self, lease: Lease, slot: i64) -> None:
         size = lease.size_of(slot)
         lease.addresses[slot] = 0
-        if lease.reading:
-            reader = lease.reading.pop(slot, None)
+        if self._reading:
+            reader = self._reading.pop((lease.id, int(slot)), None)
             if reader is not None:
                 reader.wanted = False
         lease.left -= 1
@@ -478,7 +479,7 @@ class Leases(Lessor, Concluding):
         """One whose long body the transient store knows, in its pieces. None: it is damaged, and has been set aside."""
         transient = self._queue.broker.transient
         handle = -lease.addresses[slot]
-        reader = lease.reading.get(slot)
+        reader = self._reading.get((lease.id, int(slot)))
         try:
             if reader is not None and reader.damaged:
                 raise RecordDamaged("its body was found damaged")
@@ -579,6 +580,9 @@ class Leases(Lessor, Concluding):
 
     def drop(self) -> None:
         """The queue is deleted."""
+        for reader in self._reading.values():
+            reader.wanted = False
+        self._reading.clear()
         for lease in list(self._leases.values()):
             for address in lease.addresses:
                 if address < 0:
