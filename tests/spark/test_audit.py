@@ -60,13 +60,6 @@ def test_the_audit_finds_exactly_what_was_planted(spark: SparkSession, planted: 
     found_exactly(audit(spark, str(planted.folder)), planted, EACH)
 
 
-@pytest.mark.soak
-def test_among_ten_million_events_too(spark: SparkSession, tmp_path: Path) -> None:
-    many = plant(tmp_path / "journal", 2_000_000, 50_000, 1000)
-    assert many.rows > 9_900_000
-    found_exactly(audit(spark, str(many.folder), str(tmp_path / "out")), many, 1000)
-
-
 def found_exactly(found: Audit, planted: Planted, each: int) -> None:
     """Nothing but what was planted, and all of it; the sums are those of a recount without Spark."""
     assert found.new_rows == planted.rows and not found.holes and not found.complete
