@@ -24,6 +24,7 @@ from warrenmq.testing.core_client import CoreClient
 pytestmark = [pytest.mark.pure, pytest.mark.uncompiled]
 
 MANY = SLICE + SLICE // 2
+TWO_SLICES = 2 * SLICE + SLICE // 2
 LOOKED_INTO = ("broker/channel/", "broker/connection/", "broker/queue/classic.py", "broker/queue/quorum.py")
 
 
@@ -73,6 +74,24 @@ def holding(core: Core, queue_type: str, transaction: bool = False) -> CoreClien
     return client
 
 
+def shared(core: Core, queue_type: str) -> CoreClient:
+    """A client with more than two slices of unacknowledged deliveries, which three consumers got in turn."""
+    client = core.client()
+    client.call("queue.declare", queue="q", durable=True, arguments={"x-queue-type": queue_type})
+    publish(client, "q", range(TWO_SLICES))
+    client.call("basic.qos", prefetch_count=60_000)
+    for tag in ("a", "b", "c"):
+        client.call("basic.consume", queue="q", consumer_tag=tag)
+    client.take()
+    assert core.queue("q").unacked == TWO_SLICES
+    return client
+
+
+def sorted_at_most(ran: Counter[str]) -> int:
+    """How many were looked at in one go; not counted is the copying of their tags, some nanoseconds for each."""
+    return max(times for name, times in ran.items() if not name.endswith("take_tagged_up_to"))
+
+
 def until_all_are_back(core: Core) -> None:
     for _ in range(50):
         if core.queue("q").ready == MANY:
@@ -88,6 +107,26 @@ def test_a_channel_that_ends_looks_at_a_slice_of_what_it_held(core: Core, queue_
         client.send("channel.close", reply_code=200, reply_text="", class_id=0, method_id=0)
         until_all_are_back(core)
     assert max(ran.values()) <= SLICE + 1, ran.most_common(3)
+
+
+def test_consumers_of_a_quorum_queue_whose_channel_ends_are_told_apart_some_at_a_time(core: Core) -> None:
+    client = shared(core, "quorum")
+    with repeats() as ran:
+        client.send("channel.close", reply_code=200, reply_text="", class_id=0, method_id=0)
+        for _ in range(50):
+            advance(core, 1)
+    assert core.queue("q").ready == TWO_SLICES
+    assert sorted_at_most(ran) <= 2 * SLICE + 1, ran.most_common(3)
+
+
+def test_a_client_that_rejects_what_several_consumers_got_is_sorted_some_at_a_time(core: Core) -> None:
+    client = shared(core, "classic")
+    with repeats() as ran:
+        client.send("basic.nack", delivery_tag=0, multiple=True, requeue=False)
+        for _ in range(50):
+            advance(core, 1)
+    assert core.queue("q").unacked == core.queue("q").ready == 0
+    assert sorted_at_most(ran) <= 2 * SLICE + 1, ran.most_common(3)
 
 
 @pytest.mark.parametrize("method", ["basic.nack", "basic.recover"])

@@ -11,13 +11,13 @@ from typing import Final, final
 
 from mypy_extensions import i64
 
-from warrenmq.broker.channel.abandoned import take_all
 from warrenmq.broker.channel.acks import METHOD_ACK, Unacked, unknown_tag
 from warrenmq.broker.channel.consumers import Consumers
 from warrenmq.broker.channel.counts import Counts
 from warrenmq.broker.channel.late_tags import LateTags
 from warrenmq.broker.channel.lateness import Watch
-from warrenmq.broker.channel.settling import FEW, GiveBack, Settle, Settler, grouped, in_groups, queues_of
+from warrenmq.broker.channel.settling import FEW, GiveBack, Pile, Settle, Settler, queues_of
+from warrenmq.broker.channel.sorting import Abandoned, Refused, Sorting
 from warrenmq.broker.channel.sources import Sources
 from warrenmq.broker.channel.transaction import NACK_OR_REJECT
 from warrenmq.broker.queue.queue import Entry, Queue
@@ -92,11 +92,19 @@ class Outstanding(Settler):
 
     def abandon(self) -> None:
         """The channel is over: everything outstanding goes back."""
-        entries = take_all(self.unacked, self.sources)
-        if self._few(entries):
-            self.give_back(entries, True)
+        sorting: Sorting | None = None
+        if self.sources.mix_consumers():
+            sorting = Abandoned(self.unacked.take_tagged_up_to(0))
+            entries = sorting.entries
         else:
-            self._jobs.add(self.giving_back(entries, None))
+            entries = self.unacked.take_up_to(0)
+        if not self._few(entries):
+            self._jobs.add(self._giving_back(entries, sorting, None))
+            return
+        if sorting is not None:
+            sorting.look_at(len(entries))
+            entries = sorting.in_order()
+        self.give_back(entries, True)
 
     def _few(self, entries: list[Entry]) -> bool:
         """May these be settled here and now?"""
@@ -168,7 +176,7 @@ class Outstanding(Settler):
         """
         stop = self._stopping(entries, method)
         refused, rest = _parted(stop, entries)
-        groups = [refused] if len(refused) == 1 else grouped(refused)
+        groups = [refused] if len(refused) == 1 else _grouped(refused)
         for group in groups:
             self._refuse_group(group, requeue)
             if len(groups) > 1:
@@ -216,15 +224,17 @@ class Outstanding(Settler):
 
     def giving_back(self, entries: list[Entry], client: Waiting | None) -> GiveBack:
         """A job. Without a client nobody waits: the channel is over."""
+        return self._giving_back(entries, None, client)
+
+    def _giving_back(self, entries: list[Entry], sorting: Sorting | None, client: Waiting | None) -> GiveBack:
         many = len(entries) > SLICE
         queues = self.sources.in_order() if many else queues_of(entries)
-        return GiveBack(self, client, self._turn, entries, queues)
+        return GiveBack(self, client, self._turn, Pile(entries, sorting), queues)
 
     def settling(self, entries: list[Entry], rejected: bool) -> Settle:
         """A job."""
-        if rejected and not self.sources.are_one():
-            entries = in_groups(entries)
-        return Settle(self, self._client, self._turn, entries, rejected)
+        sorting = Refused(entries) if rejected and not self.sources.are_one() else None
+        return Settle(self, self._client, self._turn, Pile(entries, sorting), rejected)
 
     def _stopping(self, entries: list[Entry], method: str) -> Queue | None:
         """Of their queues the first, by name, that takes nothing back: there the connection ends, and what is not
@@ -235,6 +245,12 @@ class Outstanding(Settler):
             if queue.refusal_problem(method):
                 return queue
         return None
+
+
+def _grouped(entries: list[Entry]) -> list[list[Entry]]:
+    sorting = Refused(entries)
+    sorting.look_at(len(entries))
+    return sorting.groups()
 
 
 def _parted(stop: Queue | None, entries: list[Entry]) -> tuple[list[Entry], list[Entry]]:
