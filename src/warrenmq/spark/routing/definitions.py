@@ -5,10 +5,14 @@ Duty: ``Plan``: what is sent to the workers, so that each can build the same pub
 
 from __future__ import annotations
 
+import base64
+import gc
 import hashlib
 import json
 import os
-from collections.abc import Mapping, Sequence
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -45,7 +49,7 @@ def load_definitions(source: str | os.PathLike[str] | Mapping[str, Any]) -> dict
 class Plan:
     """How to judge: pickled to the workers, where the path is built."""
 
-    definitions: str
+    packed: str  # the definitions: they go to Spark and its workers several times
     vhost: str
     user: str | None
     max_message_size: int
@@ -63,29 +67,51 @@ class Plan:
         """Raises InputError where the definitions make no sense: the caller's fault, not a failed task's."""
         loaded = load_definitions(definitions)
         users = [{**user, "password_hash": ""} for user in loaded.get("users", [])]  # nobody logs in here
-        text = json.dumps({**loaded, "users": users}, sort_keys=True)
-        plan = cls(text, vhost, user, max_message_size, tuple(interceptors))
+        known = {**loaded, "users": users}
+        text = json.dumps(known, sort_keys=True)
+        packed = base64.b64encode(zlib.compress(text.encode(), 1)).decode()
+        plan = cls(packed, vhost, user, max_message_size, tuple(interceptors))
         try:
-            plan.path()
+            plan.path(known)
         except (ValueError, ExtensionError) as error:
             raise InputError(str(error)) from None
         return plan
 
-    def path(self) -> PublishPath:
-        """The path; one for a worker process, not one for a task: it costs more than routing a small batch."""
+    def path(self, known: Mapping[str, Any] | None = None) -> PublishPath:
+        """The path; one for a worker process, not one for a task: it costs more than routing a small batch. Whoever
+        has the definitions at hand spares unpacking them."""
         digest = self.digest
         path = _paths.get(digest)
         if path is None:
             if len(_paths) >= 4:
                 _paths.clear()
-            path = _paths[digest] = PublishPath(
-                json.loads(self.definitions), max_message_size=self.max_message_size, interceptors=self.interceptors
-            )
+            with _nothing_collected():
+                path = _paths[digest] = PublishPath(
+                    self._definitions() if known is None else known,
+                    max_message_size=self.max_message_size,
+                    interceptors=self.interceptors,
+                )
         return path
+
+    def _definitions(self) -> dict[str, Any]:
+        unpacked: dict[str, Any] = json.loads(zlib.decompress(base64.b64decode(self.packed)))
+        return unpacked
 
     @cached_property
     def digest(self) -> str:
-        return hashlib.sha256(repr((self.max_message_size, self.interceptors, self.definitions)).encode()).hexdigest()
+        return hashlib.sha256(repr((self.max_message_size, self.interceptors, self.packed)).encode()).hexdigest()
 
 
 _paths: dict[str, PublishPath] = {}
+
+
+@contextmanager
+def _nothing_collected() -> Iterator[None]:
+    """While very much is made that stays: looking through all of it again and again doubles the time."""
+    was = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was:
+            gc.enable()
