@@ -15,9 +15,9 @@ import pytest
 from warrenmq import build_info
 from warrenmq.broker.channel.acks import Taken
 from warrenmq.broker.publish.publishing import Uncommitted
-from warrenmq.broker.queue.freeing import SLICE
 from warrenmq.broker.queue.letters import Letter
 from warrenmq.broker.queue.queue import Entry, Queue
+from warrenmq.broker.services.freeing import SLICE
 from warrenmq.client import Connection
 from warrenmq.testing import Broker
 from warrenmq.testing.core import Core

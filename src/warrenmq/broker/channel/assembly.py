@@ -90,6 +90,7 @@ class Assembly:
         self.size = size
         self.left = size
         self.chunks = []
+        self._publishing.broker.services.freeing.add_body(self.chunks, size)
         self._small = 0
         if size == 0:
             self._complete(receiver)

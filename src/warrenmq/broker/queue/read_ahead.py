@@ -17,7 +17,8 @@ from warrenmq.broker.services.jobs import Job
 from warrenmq.broker.services.services import Services
 from warrenmq.log.damage import RecordDamaged
 
-PARTS: Final = 32  # pieces of the body read in a turn, each about 256 KiB
+PIECE: Final = 256 << 10  # octets of the body in one piece, about
+PARTS: Final = 32  # pieces read in a turn
 
 
 @final
@@ -29,6 +30,7 @@ class BodyReader:
         self._address: Final = address
         self._parts: Final = parts_of(services, address)
         self.pieces: Final[list[bytes]] = []
+        services.freeing.add_body(self.pieces, PIECE * len(self._parts))
 
     def read_some(self) -> bool:
         """Some more of it; says whether that was all. RecordDamaged when it does not check."""

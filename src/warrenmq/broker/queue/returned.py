@@ -16,7 +16,7 @@ from mypy_extensions import i64
 from warrenmq.broker.queue.queue import Entry
 
 if TYPE_CHECKING:
-    from warrenmq.broker.queue.freeing import Freeing
+    from warrenmq.broker.services.freeing import Freeing
 
 CHUNK: Final = 512  # entries at most
 

@@ -11,7 +11,6 @@ from typing import Final
 from mypy_extensions import i64
 
 from warrenmq.broker.queue.damaged import DamagedMessages
-from warrenmq.broker.queue.freeing import Freeing
 from warrenmq.broker.services.clock import Clock
 from warrenmq.broker.services.notes import Notes
 from warrenmq.broker.services.randomness import Randomness
@@ -34,5 +33,4 @@ class Surroundings(Services):
     ) -> None:
         super().__init__(log, transient, clock, io_clock, randomness, notes)
         self.damaged: Final = DamagedMessages(log, notes)
-        self.freeing: Final = Freeing(self.io_timers, io_clock)
         self.windowed: i64 = 0  # entries that queues hold in memory with their content

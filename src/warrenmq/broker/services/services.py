@@ -12,6 +12,7 @@ from mypy_extensions import i64
 
 from warrenmq.broker.services.clock import Clock
 from warrenmq.broker.services.deadlines import Deadlines
+from warrenmq.broker.services.freeing import Freeing
 from warrenmq.broker.services.held_deliveries import HeldDeliveries
 from warrenmq.broker.services.ids import Ids
 from warrenmq.broker.services.jobs import Jobs
@@ -56,6 +57,7 @@ class Services:
         self.store: Final = DefinitionStore(log)
         self.pressure: Final = Pressure()
         self.jobs: Final = Jobs(log, self.turn, self.pressure, self.io_timers, io_clock)
+        self.freeing: Final = Freeing(self.io_timers, io_clock)
         self.pacing: Final = Pacing(self.turn, self.io_timers, io_clock)
         self.unroutable: i64 = 0  # messages that went nowhere
         self.tally: Final = Tally()
