@@ -141,7 +141,7 @@ def _keys(table: pa.Table, headers: Sequence[str]) -> dict[str, Any]:
         return {"values": numpy.empty(0, "<u8"), "blocks": numpy.empty(0, "<u2")}
     values = numpy.concatenate(found)
     blocks = (numpy.concatenate(rows) // BLOCK).astype("<u2")
-    order = numpy.lexsort((blocks, values))
+    order = numpy.argsort(values, kind="stable")  # of each text the rows are in order, and so are the blocks
     values, blocks = values[order], blocks[order]
     fresh = numpy.ones(len(values), bool)
     fresh[1:] = (values[1:] != values[:-1]) | (blocks[1:] != blocks[:-1])

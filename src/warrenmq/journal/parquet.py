@@ -126,8 +126,9 @@ SCHEMA = pa.schema(
 BUT_BODIES = pa.schema([field for field in SCHEMA if field.name != BODY])
 """What is made for all rows of a file at once; bodies are fetched for some at a time."""
 
-COUNTED = ("time", "message", "id", "position", "number", "tag")  # mostly one more than the row before has
+COUNTED = ("time", "message", "id", "position", "number", "tag", "size")  # mostly as in the row before, or one more
 LOOKED_UP = [*(name for name, kind, _ in FIELDS if pa.types.is_dictionary(kind)), "routing_keys.list.element"]
+BOUNDED = ("time", "message", "id", "vhost", "queue", BODY)  # least and greatest are told where they may spare a read
 
 
 def write(path: Path, rows: pa.Table, headers: Sequence[str] = (), bodies: Bodies = NO_BODIES) -> None:
@@ -142,7 +143,12 @@ def write_beside(path: Path, rows: pa.Table, bodies: Bodies) -> Path:
     unfinished = being_made(path)
     encoding = dict.fromkeys(COUNTED, "DELTA_BINARY_PACKED")
     with pq.ParquetWriter(
-        unfinished, SCHEMA, compression="zstd", use_dictionary=LOOKED_UP, column_encoding=encoding
+        unfinished,
+        SCHEMA,
+        compression="zstd",
+        use_dictionary=LOOKED_UP,
+        column_encoding=encoding,
+        write_statistics=list(BOUNDED),
     ) as out:
         for group in groups(rows, bodies):
             out.write_table(group.cast(SCHEMA))
@@ -218,29 +224,65 @@ def table(columns: EventColumns, queues: dict[int, dict[str, str]]) -> pa.Table:
         "redelivered": array(flags != 0, ~delivered, pa.bool_()),
         "until": array(tags, kinds != GAP, TIME),
     }
-    where = standing(columns.message_rows, len(times), order)
+    said = Places(columns.message_rows, len(times), order)
     for name, values in of_messages(columns).items():
-        found[name] = taken(values, where)
-    why = standing(columns.said_rows, len(times), order)
+        found[name] = said.spread(values)
+    why = Places(columns.said_rows, len(times), order)
     codes = numpy.frombuffer(columns.codes.getvalue(), numpy.int32)
-    found["code"] = taken(array(codes, codes == 0, pa.int32()), why)
-    found["text"] = taken(readable(binary(columns.texts, len(codes))), why)
+    found["code"] = why.spread(array(codes, codes == 0, pa.int32()))
+    found["text"] = why.spread(readable(binary(columns.texts, len(codes))))
     return pa.Table.from_arrays([found[name] for name in BUT_BODIES.names], schema=BUT_BODIES)
 
 
-def standing(rows: Any, count: int, order: Any) -> pa.Array:
-    """Where each of so many rows has what only some have: its place among those; none for the others."""
-    there = numpy.frombuffer(rows.getvalue(), numpy.int32)
-    places = numpy.full(count, -1, numpy.int64)
-    places[there] = numpy.arange(len(there))
-    if order is not None:
-        places = places[order]
-    return negative_is_none(places, pa.int64())
+class Places:
+    """Which of so many rows have what only some have, and in which order those come."""
 
+    def __init__(self, rows: Any, count: int, order: Any) -> None:
+        there = numpy.frombuffer(rows.getvalue(), numpy.int32)
+        self.count = count
+        self.has = numpy.zeros(count, bool)
+        self.has[there] = True
+        self.chosen: Any = None  # None: as they come
+        if order is not None:
+            places = numpy.empty(count, numpy.int64)
+            places[there] = numpy.arange(len(there))
+            self.has = self.has[order]
+            places = places[order][self.has]
+            if numpy.any(places[:-1] > places[1:]):
+                self.chosen = pa.array(places)
 
-def taken(values: pa.Array, where: pa.Array) -> pa.Array:
-    """Mostly there are none at all."""
-    return pa.nulls(len(where), values.type) if values.null_count == len(values) else values.take(where)
+    def spread(self, values: pa.Array) -> pa.Array:
+        """A value where a row has one, none for the others. Mostly there are none at all."""
+        if values.null_count == len(values):
+            return pa.nulls(self.count, values.type)
+        kind = values.type
+        if pa.types.is_dictionary(kind):
+            return pa.DictionaryArray.from_arrays(self.spread(values.indices), values.dictionary)
+        if self.chosen is not None:
+            values = values.take(self.chosen)
+        there = self._there(values)
+        if pa.types.is_list(kind) or pa.types.is_string(kind) or pa.types.is_binary(kind):
+            return self._spread_ends(values, there)
+        spread = numpy.zeros(self.count, kind.to_pandas_dtype())
+        spread[self.has] = numpy.frombuffer(values.buffers()[1], spread.dtype, len(values))
+        return pa.Array.from_buffers(kind, self.count, [there, pa.py_buffer(spread)])
+
+    def _spread_ends(self, values: pa.Array, there: pa.Buffer) -> pa.Array:
+        """What the values are made of stays where it is: a row without one ends where the row before does."""
+        ends = numpy.frombuffer(values.buffers()[1], numpy.int32, len(values) + 1)
+        spread = numpy.zeros(self.count + 1, numpy.int64)
+        numpy.cumsum(self.has, out=spread[1:])
+        ends = pa.py_buffer(ends[spread])
+        if pa.types.is_list(values.type):
+            return pa.Array.from_buffers(values.type, self.count, [there, ends], children=[values.values])
+        return pa.Array.from_buffers(values.type, self.count, [there, ends, values.buffers()[2]])
+
+    def _there(self, values: pa.Array) -> pa.Buffer:
+        has = self.has
+        if values.null_count:
+            has = has.copy()
+            has[has] = values.is_valid().to_numpy(zero_copy_only=False)
+        return pa.py_buffer(numpy.packbits(has, bitorder="little"))
 
 
 def of_messages(columns: EventColumns) -> dict[str, pa.Array]:
