@@ -85,6 +85,7 @@ class Direct(Sink):
         self._connection = connection
 
     async def __aenter__(self) -> Direct:
+        self._server.broker.connections.direct_opened(self._connection.username)
         return self
 
     async def __aexit__(self, *error: object) -> None:
@@ -93,6 +94,7 @@ class Direct(Sink):
             self._server.begin()
             connection.terminate()
             connection.enter(GONE)
+        self._server.broker.connections.direct_closed()
 
     # -- what the broker calls
 

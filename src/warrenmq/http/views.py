@@ -11,7 +11,6 @@ from msgspec import UNSET, UnsetType
 
 from warrenmq.broker.channel.channel import Channel
 from warrenmq.broker.channel.consumer import Subscription
-from warrenmq.broker.channel.counts import Counts
 from warrenmq.broker.channel.session import Session
 from warrenmq.broker.channel.states import CLOSING, RUNNING
 from warrenmq.broker.connection.connection import Connection
@@ -35,6 +34,7 @@ from warrenmq.http.models import (
     QueueTotals,
     VhostInfo,
 )
+from warrenmq.http.stats import add, channel_counters, exchange_counters, queue_counters, vhost_counters
 from warrenmq.wire.fields import Table, encode_table, to_python
 
 # -- exchanges and bindings
@@ -42,8 +42,7 @@ from warrenmq.wire.fields import Table, encode_table, to_python
 
 def exchange_info(bridge: Bridge, exchange: Exchange) -> ExchangeInfo:
     name = exchange.name.name
-    counters = {"publish_in": int(exchange.messages_in), "publish_out": int(exchange.messages_out)}
-    counted = {one: count for one, count in counters.items() if count}  # as RabbitMQ: what never happened is left out
+    counted = exchange_counters(exchange)
     key = (exchange.name.virtual_host, "exchange", name)
     return ExchangeInfo(
         name=name,
@@ -119,6 +118,7 @@ def queue_info(bridge: Bridge, queue: Queue) -> QueueInfo:
     idle = ready == 0 or not busy
     active = next((one.tag for one in consumers if one.active), None) if queue.single_active else None
     exclusive = queue.exclusive_consumer()
+    counted = queue_counters(queue)
     return QueueInfo(
         name=name,
         vhost=vhost,
@@ -146,7 +146,7 @@ def queue_info(bridge: Bridge, queue: Queue) -> QueueInfo:
         message_bytes=ready_bytes + unacked_bytes + letter_bytes,
         message_bytes_ready=ready_bytes,
         message_bytes_unacknowledged=unacked_bytes,
-        message_stats=queue_stats(bridge, queue) if queue.published or queue.taken() else UNSET,
+        message_stats=rates.stats(key, counted) if counted else UNSET,
         owner_pid_details=_owner(queue.exclusive_owner) if isinstance(queue.exclusive_owner, Connection) else UNSET,
         messages_dlx=letters if queue.kind == "quorum" else UNSET,
         message_bytes_dlx=letter_bytes if queue.kind == "quorum" else UNSET,
@@ -155,23 +155,6 @@ def queue_info(bridge: Bridge, queue: Queue) -> QueueInfo:
         members=1 if queue.kind == "quorum" else UNSET,
         replicated=False if queue.kind == "quorum" else UNSET,
     )
-
-
-def queue_stats(bridge: Bridge, queue: Queue) -> dict[str, object]:
-    counters = {"publish": int(queue.published), "ack": int(queue.acked), **deliveries(queue)}
-    return bridge.rates.stats((queue.name.virtual_host, "queue", queue.name.name), counters)
-
-
-def deliveries(counted: Queue | Counts) -> dict[str, int]:
-    """What left for clients, by the way it took, under RabbitMQ's names."""
-    ways = {
-        "deliver": int(counted.delivered),
-        "deliver_no_ack": int(counted.delivered_no_ack),
-        "get": int(counted.fetched),
-        "get_no_ack": int(counted.fetched_no_ack),
-    }
-    others = {"redeliver": int(counted.redelivered), "get_empty": int(counted.fetched_nothing)}
-    return {**ways, "deliver_get": sum(ways.values()), **others}
 
 
 def _owner(connection: Session) -> dict[str, object]:
@@ -201,15 +184,14 @@ def queue_totals(bridge: Bridge, key: object, vhosts: list[VHost]) -> QueueTotal
 
 
 def vhost_stats(bridge: Bridge, key: object, vhosts: list[VHost]) -> dict[str, object]:
-    counters = {"publish": 0, "ack": 0}
-    for vhost in vhosts:
-        for exchange in vhost.exchanges.values():
-            counters["publish"] += int(exchange.messages_in)
-        for queue in vhost.queues.values():
-            counters["ack"] += int(queue.acked)
-            for name, count in deliveries(queue).items():
-                counters[name] = counters.get(name, 0) + count
-    return bridge.rates.stats(key, counters) if any(counters.values()) else {}
+    channels: dict[VHost, list[Channel]] = {vhost: [] for vhost in vhosts}
+    for connection in bridge.broker.connections:
+        if connection.vhost in channels:
+            channels[connection.vhost] += connection.channels.values()
+    counters: dict[str, int] = {}
+    for vhost, open_there in channels.items():
+        add(counters, vhost_counters(vhost, open_there))
+    return bridge.rates.stats(key, counters)
 
 
 def vhost_info(bridge: Bridge, vhost: VHost) -> VhostInfo:
@@ -339,22 +321,6 @@ def unconfirmed(channel: Channel) -> int:
     return sum(int(waiting.last) - int(waiting.first) + 1 for waiting in channel.publishing.confirms.waiting)
 
 
-def channel_stats(bridge: Bridge, channel: Channel, name: str) -> dict[str, object]:
-    """As RabbitMQ: about publishing when something was published, about consuming when something was consumed."""
-    answered = int(channel.publishing.last_number) - int(channel.publishing.confirms.offset) - unconfirmed(channel)
-    publishing = {
-        "publish": int(channel.publishing.published),
-        "confirm": answered if channel.publishing.sender.confirms else 0,
-        "return_unroutable": int(channel.publishing.returned),
-        "drop_unroutable": int(channel.publishing.dropped),
-    }
-    consuming = {"ack": int(channel.counts.acked), **deliveries(channel.counts)}
-    counters = {
-        name: count for group in (publishing, consuming) if any(group.values()) for name, count in group.items()
-    }
-    return bridge.rates.stats(("channel", name), counters) if counters else {}
-
-
 def channel_info(bridge: Bridge, channel: Channel) -> ChannelInfo:
     connection = channel.connection
     vhost = connection.vhost
@@ -379,5 +345,5 @@ def channel_info(bridge: Bridge, channel: Channel) -> ChannelInfo:
         messages_uncommitted=0 if tx is None else int(tx.uncommitted()),
         acks_uncommitted=0 if tx is None else int(tx.buffered_acks()),
         pending_raft_commands=0,
-        message_stats=channel_stats(bridge, channel, name),
+        message_stats=bridge.rates.stats(("channel", name), channel_counters(channel)),
     )

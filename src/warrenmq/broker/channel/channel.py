@@ -56,7 +56,7 @@ class Channel(Receiver):
         self.outstanding: Final = Outstanding(connection, turn, jobs, self.consumers, self.counts)
         self.telling: Final = Telling(number, connection, self.standing, self.answers)
         self.publishing: Final = self.telling.publishing
-        self.replies: Final = Replies(self.publishing, connection.output, self.outstanding, self.counts)
+        self.replies: Final = Replies(self.publishing, connection.output, self.outstanding)
         self.assembly: Final = Assembly(self.publishing)
         self.tx: Transaction | None = None
         self.last_queue: str | None = None  # declared on this channel: an empty name in a method stands for it

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from typing import Final, final
 
-from warrenmq.broker.channel.counts import Counts
 from warrenmq.broker.channel.deliver_frame import DeliverFrame
 from warrenmq.broker.channel.output import Output
 from warrenmq.broker.channel.outstanding import Outstanding
@@ -21,11 +20,10 @@ from warrenmq.broker.replies import Listener
 class Replies(Listener):
     """The subscription of a channel to amq.rabbitmq.reply-to, while there is one."""
 
-    def __init__(self, publishing: Publishing, output: Output, outstanding: Outstanding, counts: Counts) -> None:
+    def __init__(self, publishing: Publishing, output: Output, outstanding: Outstanding) -> None:
         self._publishing: Final = publishing
         self._output: Final = output
         self._outstanding: Final = outstanding
-        self._counts: Final = counts
         self._tag: str = ""
         self._frame: DeliverFrame | None = None  # basic.deliver under that tag; None while nobody listens
 
@@ -52,7 +50,6 @@ class Replies(Listener):
         """A reply carries the channel's next delivery tag but does not use it up, as in RabbitMQ."""
         if self._frame is None:
             return
-        self._counts.delivered_no_ack += 1
         self._frame.write(self._output, self._outstanding.coming_tag(), False, message)
         publishing = self._publishing
         if publishing.vhost.tracing:

@@ -50,6 +50,15 @@ class Attendance:
                 f"user limit of ({limit})",
             )
 
+    def direct_opened(self, username: str) -> None:
+        """The management API does something as this user, on a connection and a channel that nobody lists."""
+        self._totals.connections_opened += 1
+        self.channel_opened(username)
+
+    def direct_closed(self) -> None:
+        """It is done; the channel has been counted where it ended."""
+        self._totals.connections_closed += 1
+
     def channel_opened(self, username: str) -> None:
         self._totals.channels_opened += 1
         _count(self._channels_of_user, username, 1)

@@ -48,12 +48,13 @@ def offer(services: Services, message: Message, queues: list[Queue], body: BodyI
         queue = queues[0]
         if queue.eager and queue.refuses(message):
             queue.refused(message)
+            queue.turned_away += 1
             services.tally.refused_by_queues += 1
             return REFUSED
         return _accept_one(services, message, queue, body)
     for queue in queues:
         if queue.eager and queue.refuses(message):
-            if accept(services, message, _accepting(message, queues), body) == NO_ROUTE:
+            if accept(services, message, _accepting(message, queues, True), body) == NO_ROUTE:
                 services.tally.refused_by_queues += 1
             else:
                 services.tally.routed += 1
@@ -88,12 +89,14 @@ def _accept_one(services: Services, message: Message, queue: Queue, body: BodyIn
     return WAITING
 
 
-def _accepting(message: Message, queues: list[Queue]) -> list[Queue]:
+def _accepting(message: Message, queues: list[Queue], published: bool) -> list[Queue]:
     """Those that take it; the others have been told that they refused it."""
     accepting: list[Queue] = []
     for queue in queues:
         if queue.eager and queue.refuses(message):
             queue.refused(message)
+            if published:
+                queue.turned_away += 1
         else:
             accepting.append(queue)
     return accepting
@@ -114,7 +117,7 @@ def move(
     ``body``.
     """
     log = services.log
-    accepting = _accepting(message, queues)
+    accepting = _accepting(message, queues, False)
     if len(accepting) < len(queues):
         _tell_not_taken(services, message, queues)
     for queue in accepting:

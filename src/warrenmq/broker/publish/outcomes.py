@@ -27,7 +27,7 @@ from warrenmq.broker.exchange.walk import Routed
 from warrenmq.broker.fates import never_entered
 from warrenmq.broker.message import Message
 from warrenmq.broker.publish.publishing import Publishing
-from warrenmq.broker.records import Exchange
+from warrenmq.broker.records import DIRECT_REPLY, Exchange
 from warrenmq.log.causes import DUPLICATE, NACKED, NOT_TAKEN, RETURNED, UNROUTABLE
 from warrenmq.log.events import NOBODY, Named
 from warrenmq.log.levels import BODIES, NONE, OFF, level_of
@@ -159,6 +159,8 @@ def tell(
     if outcome == NO_ROUTE:
         exchange.messages_unroutable += 1
         publishing.services.unroutable += 1
+        if exchange.name.name == "" and is_for_one_name(message):
+            exchange.messages_out += 1
         if mandatory:
             publishing.tally.returned += 1
             give_back(publishing, message, number)
@@ -236,6 +238,12 @@ def _why(outcome: i64, too_few: bool) -> str:
 def is_nacked(publishing: Publishing, message: Message) -> bool:
     """Is a message without a queue nacked? Where the vhost says so, unless it is a reply that reached its channel."""
     return publishing.vhost.nack_unroutable and not is_heard_reply(publishing, message)
+
+
+def is_for_one_name(message: Message) -> bool:
+    """Was it meant for one queue, whether there is one of this name or not? RabbitMQ counts it as gone out then."""
+    keys = message.origin.routing_keys
+    return len(keys) == 1 and not keys[0].startswith(DIRECT_REPLY + ".")
 
 
 def is_heard_reply(publishing: Publishing, message: Message) -> bool:

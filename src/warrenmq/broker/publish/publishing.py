@@ -130,6 +130,7 @@ class Publishing:
         tally.nacked += self.confirms.nacked
         tally.refused_numbered += self.refused_numbered
         tally.abandoned += self.unanswered()
+        self.vhost.past.channel_over(self.published, self.confirms.acked, self.returned, self.dropped)
 
     def unanswered(self) -> i64:
         """How many of those wait for the log; without confirms only mandatory ones do, and nobody is owed an answer."""

@@ -29,6 +29,7 @@ from warrenmq.broker.records import Binding, Destination, Exchange, Resource
 from warrenmq.broker.services.held_deliveries import Promised
 from warrenmq.broker.services.postponed import Postponed
 from warrenmq.broker.services.turn import Cancelled, Delivering
+from warrenmq.log.causes import DUE
 from warrenmq.log.events import Named
 from warrenmq.log.index import QueueIndex
 from warrenmq.log.levels import ALL, BODIES, OFF, OUTCOMES, is_sampled
@@ -201,6 +202,7 @@ class Queue(Destination, Delivering, Promised):
         self._accounts: Accounts | None = None  # what came and left in other ways than the counters below say
         # counters
         self.published: i64 = 0
+        self.turned_away: i64 = 0  # publishes that it refused
         self.delivered: i64 = 0  # to consumers who acknowledge; the others and those by basic.get count below
         self.delivered_no_ack: i64 = 0
         self.fetched: i64 = 0
@@ -345,6 +347,13 @@ class Queue(Destination, Delivering, Promised):
     def delivered_again(self) -> None:
         """What a consumer got had been delivered before."""
         self.redelivered += 1
+
+    def routed(self) -> i64:
+        """How many copies of what clients published were meant for it, also those that it refused."""
+        accounts = self._accounts
+        if accounts is None:
+            return self.published + self.turned_away
+        return self.published + self.turned_away - accounts.came_otherwise() + accounts.came_by(DUE)
 
     def taken(self) -> i64:
         """How many messages left for clients, in whatever way."""

@@ -24,6 +24,7 @@ from warrenmq.broker.services.postponed import Postponed
 from warrenmq.broker.vhost import declared
 from warrenmq.broker.vhost.dependents import Dependents
 from warrenmq.broker.vhost.forgetting import FEW, ForgetBindings
+from warrenmq.broker.vhost.past import Past
 from warrenmq.broker.vhost.registry import Registry
 from warrenmq.log.events import NOBODY
 from warrenmq.log.levels import LEVEL_NAMES, OUTCOMES
@@ -55,6 +56,7 @@ class VHost(Realm):
         self.nack_unroutable: bool = False  # is a publish that reaches no queue nacked? RabbitMQ acks it
         self.connections: i64 = 0
         self.leaving: bool = False  # is it being deleted? Then it takes nobody in
+        self.past: Final = Past()
         self.exchange_routes: Final = Dependents()
         self.queue_routes: Final = Dependents()
         for exchange_name, type, internal in PREDECLARED:
@@ -286,6 +288,7 @@ class VHost(Realm):
             consumer.queue_deleted()
         self.registry.elsewhere.queue_gone(queue, True)
         self.registry.totals.queue_deleted(queue)
+        self.past.queue_gone(queue)
         return count
 
     # -- bindings ----------------------------------------------------------------------------------------------

@@ -1,0 +1,48 @@
+"""What channels that are over and queues that are gone have counted in one vhost, for the management API.
+
+Duty: the numbers. RabbitMQ's figures of a vhost never fall because a channel was closed or a queue deleted; those of
+what is still there are added by whoever asks. Nothing is decided by them.
+"""
+
+from __future__ import annotations
+
+from typing import final
+
+from mypy_extensions import i64
+
+from warrenmq.broker.queue.queue import Queue
+
+
+@final
+class Past:
+    """The counters of one vhost that outlive what counted."""
+
+    def __init__(self) -> None:
+        # of channels
+        self.published: i64 = 0
+        self.confirmed: i64 = 0
+        self.returned: i64 = 0
+        self.dropped: i64 = 0
+        # of queues, under the names that they have there
+        self.delivered: i64 = 0
+        self.delivered_no_ack: i64 = 0
+        self.fetched: i64 = 0
+        self.fetched_no_ack: i64 = 0
+        self.fetched_nothing: i64 = 0
+        self.redelivered: i64 = 0
+        self.acked: i64 = 0
+
+    def channel_over(self, published: i64, confirmed: i64, returned: i64, dropped: i64) -> None:
+        self.published += published
+        self.confirmed += confirmed
+        self.returned += returned
+        self.dropped += dropped
+
+    def queue_gone(self, queue: Queue) -> None:
+        self.delivered += queue.delivered
+        self.delivered_no_ack += queue.delivered_no_ack
+        self.fetched += queue.fetched
+        self.fetched_no_ack += queue.fetched_no_ack
+        self.fetched_nothing += queue.fetched_nothing
+        self.redelivered += queue.redelivered
+        self.acked += queue.acked

@@ -1,0 +1,89 @@
+"""``message_stats`` of queues, exchanges, channels and vhosts: what RabbitMQ 3.10 counts, under its names.
+
+Duty: the counters as they are now, grouped as RabbitMQ groups them: what was published where something was published,
+what was handed out where something was handed out or asked for. Their rates are ``rates.py``.
+
+A vhost's are the sum over its channels (publishing) and its queues (deliveries), and over those that were; so a message
+for three queues is published once, and nothing falls when a channel is closed or a queue deleted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from warrenmq.broker.channel.channel import Channel
+from warrenmq.broker.channel.counts import Counts
+from warrenmq.broker.queue.queue import Queue
+from warrenmq.broker.records import Exchange
+from warrenmq.broker.vhost.past import Past
+from warrenmq.broker.vhost.vhost import VHost
+
+Counters = dict[str, int]
+
+
+def queue_counters(queue: Queue) -> Counters:
+    return some({"publish": int(queue.routed())}) | some(deliveries(queue))
+
+
+def exchange_counters(exchange: Exchange) -> Counters:
+    counters = {"publish_in": int(exchange.messages_in), "publish_out": int(exchange.messages_out)}
+    return {name: count for name, count in counters.items() if count}
+
+
+def channel_counters(channel: Channel) -> Counters:
+    return some(publishing(channel)) | some(deliveries(channel.counts))
+
+
+def vhost_counters(vhost: VHost, channels: Iterable[Channel]) -> Counters:
+    """``channels``: those that are open in it."""
+    past = vhost.past
+    published = {
+        "publish": int(past.published),
+        "confirm": int(past.confirmed),
+        "return_unroutable": int(past.returned),
+        "drop_unroutable": int(past.dropped),
+    }
+    for channel in channels:
+        if not channel.publishing.over:  # else it is among those that were
+            add(published, publishing(channel))
+    delivered = deliveries(past)
+    for queue in vhost.queues.values():
+        if queue.taken() or queue.fetched_nothing or queue.acked:
+            add(delivered, deliveries(queue))
+    return some(published) | some(delivered)
+
+
+def publishing(channel: Channel) -> Counters:
+    found = channel.publishing
+    return {
+        "publish": int(found.published),
+        "confirm": int(found.confirms.acked),
+        "return_unroutable": int(found.returned),
+        "drop_unroutable": int(found.dropped),
+    }
+
+
+def deliveries(counted: Queue | Counts | Past) -> Counters:
+    """What left for clients, by the way it took."""
+    ways = {
+        "deliver": int(counted.delivered),
+        "deliver_no_ack": int(counted.delivered_no_ack),
+        "get": int(counted.fetched),
+        "get_no_ack": int(counted.fetched_no_ack),
+    }
+    others = {
+        "redeliver": int(counted.redelivered),
+        "get_empty": int(counted.fetched_nothing),
+        "ack": int(counted.acked),
+    }
+    return {**ways, "deliver_get": sum(ways.values()), **others}
+
+
+def some(group: Counters) -> Counters:
+    """All of a group, or nothing of what never happened."""
+    return group if any(group.values()) else {}
+
+
+def add(total: Counters, other: Counters) -> None:
+    for name, count in other.items():
+        total[name] = total.get(name, 0) + count
