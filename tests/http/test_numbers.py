@@ -1,4 +1,4 @@
-"""After the same history the same numbers as RabbitMQ 3.10's, by value: overview, vhost, queues, exchanges, channels."""
+"""After the same history the numbers are RabbitMQ 3.10's, by value: overview, vhost, queues, exchanges, channels."""
 
 from __future__ import annotations
 
