@@ -35,7 +35,7 @@ help:
 	@echo 'make test   make check, then all tests, with everything they need   (ARGS="-k confirms", WORKERS=2)'
 	@echo 'make bench  measure, beside RabbitMQ if Debian'"'"'s is installed, and write docs/benchmarks.md'
 	@echo 'make soak   the long tests: crashes, differential, disk model, for hours   (ARGS="-k crash")'
-	@echo 'make coverage  what make check goes through, beside the floor; part of make soak   (ARGS=--raise)'
+	@echo 'make coverage  what uncompiled tests go through, beside the floor; part of make soak   (ARGS=--raise)'
 	@echo 'make mutants  wrong programs that the pure tests take for right; best a module at a time   (ARGS="confirms acks")'
 	@echo 'make demo   a broker is killed, Spark loses nothing of it: two minutes, one picture'
 	@echo 'make lint   ruff, and what nothing uses        make types  mypy --strict on src, tests and bench'

@@ -31,14 +31,16 @@ def pytest_report_header() -> str:
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    if config.option.markexpr.startswith("pure") and collection_path.name.startswith("test_"):
-        return None if names_pure(collection_path) else True
+    wanted = config.option.markexpr
+    if wanted.startswith("pure") and collection_path.name.startswith("test_"):
+        found = names_mark(collection_path, "pure") or ("slices" in wanted and names_mark(collection_path, "slices"))
+        return None if found else True
     return None
 
 
 @functools.cache
-def names_pure(path: Path) -> bool:
-    return "mark.pure" in path.read_text()
+def names_mark(path: Path, mark: str) -> bool:
+    return f"mark.{mark}" in path.read_text()
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -56,7 +58,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 def can_run(item: pytest.Item) -> bool:
     if item.get_closest_marker("pure"):
-        assert names_pure(item.path), f"{item.nodeid} is marked pure and its file does not say it: make check misses it"
+        assert names_mark(item.path, "pure"), (
+            f"{item.nodeid} is marked pure and its file does not say it: make check misses it"
+        )
     if item.get_closest_marker("uncompiled"):
         assert item.get_closest_marker("pure"), f"{item.nodeid} is not marked pure: no run of `make test` would have it"
         return not warrenmq.build_info().compiled

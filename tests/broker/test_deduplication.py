@@ -12,6 +12,7 @@ import pytest
 from tests.log.test_events import told
 from warrenmq.broker.deduplication.window import Window
 from warrenmq.broker.ledger import routing
+from warrenmq.broker.services.turn import SLICE
 from warrenmq.log.settings import LogSettings
 from warrenmq.testing.core import Core
 from warrenmq.testing.core_client import CoreClient
@@ -577,7 +578,7 @@ def test_it_knows_since_when_it_remembers_everything(tmp_path: Path, clean: bool
 def test_a_smaller_maximum_lets_many_go_without_holding_anybody(tmp_path: Path) -> None:
     core = prepared(Core(tmp_path))
     client = publisher(core)
-    one = [client.published("orders", "k", b"", message_id=f"id-{n}", delivery_mode=2) for n in range(40_000)]
+    one = [client.published("orders", "k", b"", message_id=f"id-{n}", delivery_mode=2) for n in range(SLICE + 1000)]
     for begin in range(0, len(one), 1000):
         client.feed(b"".join(one[begin : begin + 1000]))
     core.policy("^orders$", "exchanges", deduplication_window=HOUR, deduplication_max=10)
@@ -585,14 +586,14 @@ def test_a_smaller_maximum_lets_many_go_without_holding_anybody(tmp_path: Path) 
     assert window.count > 10  # the rest in turns to come
     core.settle()
     assert window.count == 10
-    publish(client, "id-39999")
+    publish(client, f"id-{SLICE + 999}")
     assert duplicates(core) == 1
 
 
 def test_an_exchange_that_deduplicates_no_more_forgets_very_many_in_slices(tmp_path: Path) -> None:
     core = prepared(Core(tmp_path))
     client = publisher(core)
-    one = [client.published("orders", "k", b"", message_id=f"id-{n}", delivery_mode=2) for n in range(40_000)]
+    one = [client.published("orders", "k", b"", message_id=f"id-{n}", delivery_mode=2) for n in range(SLICE + 1000)]
     for begin in range(0, len(one), 1000):
         client.feed(b"".join(one[begin : begin + 1000]))
     core.client().call("queue.purge", queue="q")

@@ -19,7 +19,7 @@ from warrenmq.testing.core import Core
 from warrenmq.testing.core_client import CoreClient
 from warrenmq.wire.fields import from_python
 
-pytestmark = pytest.mark.pure
+pytestmark = pytest.mark.slices
 
 
 @pytest.fixture

@@ -32,6 +32,15 @@ def alive(kind: type) -> int:
     return sum(isinstance(one, kind) for one in gc.get_objects())
 
 
+@pytest.fixture(autouse=True, scope="module")
+def looks_at_new_objects_only() -> Iterator[None]:
+    """What other tests have left is neither counted nor collected: it takes long."""
+    gc.collect()
+    gc.freeze()
+    yield
+    gc.unfreeze()
+
+
 @pytest.fixture(autouse=True)
 def no_collection_meanwhile() -> Iterator[None]:
     gc.collect()

@@ -20,8 +20,17 @@ from warrenmq.wire.methods import method_frame
 # Compiled, entries and uncommitted publishes are not known to the collector, so they can be counted only uncompiled.
 pytestmark = [pytest.mark.pure, pytest.mark.uncompiled]
 
-MANY = 2 * SLICE + 100
+MANY = SLICE + 1000
 FEW_MORE = 10  # that locals of a test or of a frame on the stack may keep
+
+
+@pytest.fixture(autouse=True, scope="module")
+def looks_at_new_objects_only() -> Iterator[None]:
+    """What other tests have left is neither counted nor collected: it takes long."""
+    gc.collect()
+    gc.freeze()
+    yield
+    gc.unfreeze()
 
 
 @pytest.fixture(autouse=True)

@@ -11,7 +11,7 @@ from tests.rules.test_long_letters import Traffic, traffic_by_turn
 from warrenmq.broker.delivering.firehose import AT_ONCE
 from warrenmq.testing.core import Core
 
-pytestmark = pytest.mark.pure
+pytestmark = pytest.mark.slices
 
 MOST = AT_ONCE + 2 * MIB
 

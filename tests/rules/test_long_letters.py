@@ -18,7 +18,7 @@ from warrenmq.broker.services.jobs import MOST_UNWRITTEN
 from warrenmq.testing.core import Core
 from warrenmq.testing.core_client import CoreClient, Got
 
-pytestmark = pytest.mark.pure
+pytestmark = pytest.mark.slices
 
 LETTERS = {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dead"}
 MOST = AT_ONCE + 2 * MIB  # written in a turn: what a turn may, one chunk more, and zeros behind it

@@ -17,7 +17,7 @@ from warrenmq.broker.queue.read_ahead import PARTS
 from warrenmq.testing.core import Core
 from warrenmq.testing.core_client import CoreClient
 
-pytestmark = pytest.mark.pure
+pytestmark = pytest.mark.slices
 
 LONG_ONE = BODY.replace(b"0", b"z")
 MOST = AT_ONCE + 2 * MIB  # and what the log zeroes ahead
