@@ -88,13 +88,25 @@ def test_no_broker_is_one_line() -> None:
 
 
 def test_the_command_prints_figures_for_people_and_for_programs(broker: Broker) -> None:
-    command = [sys.executable, "-m", "warrenmq", "bench", "--url", broker.url, "-n", "200", "-t", "fanout", "-q", "2"]
+    command = [
+        sys.executable,
+        "-m",
+        "warrenmq",
+        "bench",
+        "--url",
+        broker.url,
+        "-n",
+        "200",
+        "-t",
+        "fanout",
+        "--queues=2",
+    ]
     shown = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     assert "messages/s" in shown and "200 published, 400 received, 0 returned, 0 nacked" in shown
     figures = json.loads(subprocess.run([*command, "--json"], capture_output=True, text=True, check=True).stdout)
     assert figures["received"] == 400
     wrong = subprocess.run([*command, "-t", "round"], capture_output=True, text=True)
-    assert wrong.returncode == 1 and wrong.stderr.startswith("warren bench: exchange: 'round'")
+    assert wrong.returncode == 2 and wrong.stderr.startswith("warren bench: exchange: 'round'")
 
 
 def test_percentiles_are_of_the_values_in_milliseconds() -> None:

@@ -89,4 +89,4 @@ def test_a_page_that_ends_before_the_queue_says_where_to_go_on(broker: Broker, c
 )
 def test_what_is_wrong_is_said(broker: Broker, channel: Channel, arguments: list[str], said: str) -> None:
     shown = run(broker, *arguments)
-    assert shown.exit_code == 1 and said in shown.stderr
+    assert shown.exit_code == 2 and said in shown.stderr

@@ -81,7 +81,7 @@ def test_transfers_are_listed_shown_and_cancelled(broker: Broker, channel: Chann
     started = run(broker, "move", "orders", "other", "--rate", "0.5", "--detach")
     assert "transfer 1: " in started.stdout
     assert "cancelled" in run(broker, "transfers", "cancel", "1").stdout
-    assert "1: move of 'orders' by 'guest': cancelled" in run(broker, "transfers", "list").stdout
+    assert "\n1\tmove\torders\tguest\tcancelled\t" in run(broker, "transfers", "list").stdout
     assert "transfer 1: cancelled" in run(broker, "transfers", "show", "1").stdout
     assert count(channel, "orders") + count(channel, "other") == 3
 
@@ -97,4 +97,4 @@ def test_transfers_are_listed_shown_and_cancelled(broker: Broker, channel: Chann
 )
 def test_what_is_wrong_is_said(broker: Broker, channel: Channel, arguments: list[str], said: str) -> None:
     shown = run(broker, *arguments)
-    assert shown.exit_code == 1 and said in shown.stderr
+    assert shown.exit_code == 2 and said in shown.stderr

@@ -62,9 +62,10 @@ def test_an_address_of_another_kind_is_one_line(command: list[str]) -> None:
     app = typer.Typer()
     register(app)
     result = CliRunner().invoke(app, [*command, "--url", "http://127.0.0.1:15672"])
-    assert result.exit_code == 1
+    assert result.exit_code == 2
     assert result.stderr == (
-        "warren: --url http://127.0.0.1:15672: an address begins with amqp:// or amqps://, not 'http'\n"
+        f"warren {command[0]}: --url http://127.0.0.1:15672: this command speaks AMQP, and an address of AMQP "
+        "begins with amqp:// or amqps://\n"
     )
 
 
@@ -90,9 +91,9 @@ def test_what_is_published_can_be_fetched_with_everything_about_it(
         "n:=5",
         "-H",
         'l:=["x"]',
-        "-p",
+        "-P",
         "message-id=m",
-        "-p",
+        "-P",
         "priority=3",
     )
     assert (sent.stdout, sent.exit_code) == ("acked\n", 0)
@@ -146,17 +147,17 @@ def test_a_count_without_acknowledgements_is_refused_as_it_would_lose_messages(r
 
 
 @pytest.mark.parametrize(
-    "wrong", [["-H", "novalue"], ["-H", "n:=not json"], ["-p", "colour=red"], ["-p", "priority=high"]]
+    "wrong", [["-H", "novalue"], ["-H", "n:=not json"], ["-P", "colour=red"], ["-P", "priority=high"]]
 )
 def test_headers_and_properties_that_make_no_sense_are_refused(run: Callable[..., Result], wrong: list[str]) -> None:
     result = run("publish", "q", "x", *wrong)
     assert result.exit_code == 2
 
 
-def test_no_broker_is_one_line_and_status_1() -> None:
+def test_no_broker_is_one_line_and_status_3() -> None:
     app = typer.Typer()
     register(app)
     result = CliRunner().invoke(app, ["get", "q", "--url", "amqp://127.0.0.1:1"])
-    assert result.exit_code == 1
-    assert result.stderr.startswith("warren: cannot connect to 127.0.0.1:1")
+    assert result.exit_code == 3
+    assert result.stderr.startswith("warren get: cannot connect to 127.0.0.1:1")
     assert len(result.stderr.splitlines()) == 1

@@ -49,6 +49,6 @@ def test_a_folder_that_is_in_use_is_refused_and_left_alone(tmp_path: Path) -> No
     (tmp_path / "full" / "mine").write_text("precious")
     with Broker(data_dir=tmp_path / "data") as broker:
         refused = backup(broker, tmp_path / "full")
-    assert refused.returncode == 1
+    assert refused.returncode == 2
     assert "a backup goes to a folder of its own" in refused.stderr
     assert (tmp_path / "full" / "mine").read_text() == "precious"

@@ -355,4 +355,8 @@ def test_the_command_line_lists_shows_reschedules_cancels_and_delivers(api: Api)
 def test_the_command_line_says_in_one_line_what_is_wrong(api: Api) -> None:
     for arguments in (["show", "7"], ["cancel"], ["reschedule", "7"], ["reschedule", "7", "--in", "soon"]):
         done = warren(api, *arguments)
-        assert done.returncode == 1 and done.stderr.startswith("warren delayed: ") and done.stderr.count("\n") == 1
+        assert (
+            done.returncode == 2
+            and done.stderr.startswith(f"warren delayed {arguments[0]}: ")
+            and done.stderr.count("\n") == 1
+        )

@@ -110,12 +110,12 @@ def test_a_decorator_that_cannot_be_loaded_here_is_named(tmp_path: Path) -> None
 
 
 def test_what_went_wrong_with_the_broker_is_one_line(place: str) -> None:
-    for url, text in [
-        (f"http://{place}", f"{place} answers 401 Unauthorized (is the user an administrator?)"),
-        (f"http://us%20er:p%40ss@{place}/elsewhere", f"{place} answers 404 Not Found"),
-        ("http://127.0.0.1:1", "no answer from 127.0.0.1:1"),
-        ("localhost:15672", "is no address like http://user:password@host:15672"),
+    for url, status, text in [
+        (f"http://{place}", 3, f"the broker at http://{place} refused the login"),
+        (f"http://us%20er:p%40ss@{place}/elsewhere", 2, f"{place} answers 404"),
+        ("http://127.0.0.1:1", 3, "unable to reach the broker at http://127.0.0.1:1"),
+        ("localhost:15672", 2, "an address looks like amqp://USER:PASSWORD@HOST:5672/VHOST"),
     ]:
         code, output = run(url)
-        assert (code, len(output.strip().splitlines())) == (2, 1)
+        assert (code, len(output.strip().splitlines())) == (status, 1)
         assert text in output

@@ -424,8 +424,8 @@ def test_the_command_line_lists_and_drops(tmp_path: Path) -> None:
         status, output = warren("damaged", "list", "--url", url)
         assert status == 0 and "queue 'q' in vhost '/': segment 1, record 2" in output
         assert warren("damaged", "drop", "--url", url)[0] == 2
-        unknown = "warren damaged: there is no damaged message 9-9\n"
-        assert warren("damaged", "drop", "9-9", "--url", url) == (1, unknown)
+        unknown = "warren damaged drop: there is no damaged message 9-9\n"
+        assert warren("damaged", "drop", "9-9", "--url", url) == (2, unknown)
         status, output = warren("damaged", "drop", "--all", "--url", url)
         assert status == 0 and "dropped" in output
         assert warren("damaged", "list", "--url", url) == (0, "0 damaged messages\n")

@@ -215,26 +215,6 @@ def test_the_broker_never_loads_spark_arrow_or_the_command_line_tools() -> None:
     assert said.stdout.decode().strip() == "[]"
 
 
-@pytest.mark.pure
-def test_every_command_is_listed_and_explains_itself() -> None:
-    """The commands are found by walking the application, so that a new one is covered by being there."""
-    from typer.main import get_command
-    from typer.testing import CliRunner
-
-    from warrenmq.cli.main import build_app
-
-    app = build_app()
-    runner = CliRunner()
-    listing = runner.invoke(app, ["--help"])
-    assert listing.exit_code == 0, listing.output
-    names = set(get_command(app).commands)  # type: ignore[attr-defined]
-    assert {"serve", "publish", "get", "consume", "explain", "ctl", "log", "version"} <= names
-    assert [name for name in names if name not in listing.output] == []
-    for name in names - {"serve", "ctl"}:  # these two read their own arguments
-        shown = runner.invoke(app, [name, "--help"])
-        assert shown.exit_code == 0, (name, shown.output)
-
-
 def test_a_rabbitmq_conf_and_the_variables_of_its_image_start_a_broker_as_they_are(
     serve: Start, tmp_path: Path
 ) -> None:

@@ -446,4 +446,4 @@ def test_the_command_line_says_in_one_line_what_is_wrong(api: Api) -> None:
     wrong = run(api, "x", "--state", "odd")
     assert (wrong.exit_code, wrong.stderr) == (2, "warren where: state: 'odd' is none of waiting, held, gone\n")
     nobody = run(api, "x", user="missing")
-    assert (nobody.exit_code, nobody.stderr) == (2, "warren where: Login failed\n")
+    assert nobody.exit_code == 3 and nobody.stderr.endswith(" refused the login: Login failed\n")

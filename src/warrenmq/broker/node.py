@@ -23,3 +23,5 @@ class Node:
         self.version: Final = __version__
         self.rabbitmq_version: Final = RABBITMQ_VERSION
         self.started_at: Final = started_at
+        self.http_port: i64 = 0  # of the management API, for clients that know the AMQP address; 0: none
+        self.https_port: i64 = 0

@@ -9,27 +9,23 @@ what a broker elsewhere names is loaded only when it is named on the command lin
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
-from urllib.parse import quote
 
 import typer
 
-from warrenmq.client.http_api import MANAGEMENT_PORT, HttpAnswer, HttpClient, parse_http_url
+from warrenmq.cli._api import segment
+from warrenmq.cli._command import Command
+from warrenmq.cli._command import stop as stop_command
 
 if TYPE_CHECKING:
     from warrenmq.broker.extensions.decorator import DecoratorRegistry
 
-DEFAULT_URL = "http://guest:guest@localhost:15672"
 THIS_MACHINE = ("localhost", "127.0.0.1", "::1")
-
-Get = Callable[[str], Any]
 
 
 def stop(reason: str) -> NoReturn:
-    typer.echo(f"warren explain: {reason}", err=True)
-    raise typer.Exit(2)
+    stop_command("explain", reason)
 
 
 def from_file(path: Path) -> dict[str, Any]:
@@ -39,48 +35,23 @@ def from_file(path: Path) -> dict[str, Any]:
         stop(f"the definitions cannot be read: {error}")
 
 
-def from_api(url: str) -> tuple[dict[str, Any], list[str], bool]:
+def from_api(command: Command) -> tuple[dict[str, Any], list[str], bool]:
     """Definitions, the names of the decorators loaded there, and whether that is this machine."""
-    try:
-        address = parse_http_url(url, MANAGEMENT_PORT)
-    except ValueError:
-        stop(f"'{url}' is no address like http://user:password@host:15672")
-    client = HttpClient(address, 30)
-
-    def get(path: str) -> Any:
-        answer = client.ask("GET", f"/api{path}")
-        if answer.status >= 400:
-            raise _Refused(answer)
-        return _parsed(answer.body.decode("utf-8"), address.place)
-
-    try:
-        definitions = _definitions(get("/definitions"), address.place)
-        return definitions, _decorators(get), address.host in THIS_MACHINE
-    except _Refused as refused:
-        cure = " (is the user an administrator?)" if refused.status in (401, 403) else ""
-        stop(f"{address.place} answers {refused}{cure}")
-    except (OSError, UnicodeDecodeError) as error:
-        stop(f"no answer from {address.place} ({error}): start a broker there, or name a file with --definitions")
+    address = command.api.address
+    answer = command.answer("GET", "/definitions")
+    if answer.status >= 400:
+        cure = " (is the user an administrator?)" if answer.status == 403 else ""
+        stop(f"{address.place} answers {answer.status} {answer.reason}{cure}")
+    return _definitions(answer.body, address.place), _decorators(command), address.host in THIS_MACHINE
 
 
-class _Refused(Exception):
-    """An answer that is a refusal: its status and its words."""
-
-    def __init__(self, answer: HttpAnswer) -> None:
-        super().__init__(f"{answer.status} {answer.reason}")
-        self.status = answer.status
-
-
-def _decorators(get: Get) -> list[str]:
+def _decorators(command: Command) -> list[str]:
     """As the broker's settings name them; RabbitMQ has no such settings, and no such decorators."""
-    try:
-        nodes = get("/nodes")
-        if not isinstance(nodes, list) or not nodes:
-            return []
-        settings = get(f"/nodes/{quote(str(nodes[0]['name']), safe='')}/environment")
-    except _Refused:
+    nodes = command.answer("GET", "/nodes")
+    if nodes.status >= 400 or not isinstance(nodes.body, list) or not nodes.body:
         return []
-    found = settings.get("decorators") if isinstance(settings, dict) else None
+    answer = command.answer("GET", f"/nodes/{segment(str(nodes.body[0]['name']))}/environment")
+    found = answer.body.get("decorators") if answer.status < 400 and isinstance(answer.body, dict) else None
     return [str(name) for name in found] if isinstance(found, list) else []
 
 

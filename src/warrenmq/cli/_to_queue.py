@@ -7,13 +7,11 @@ from typing import Annotated
 
 import typer
 
+from warrenmq.cli._command import Command, Json, Url, Vhost
 from warrenmq.cli._filters import (
-    DEFAULT_URL,
-    Command,
     Detach,
     DryRun,
     Header,
-    Json,
     Key,
     Larger,
     Limit,
@@ -21,9 +19,8 @@ from warrenmq.cli._filters import (
     Rate,
     Smaller,
     Text,
-    Url,
-    Vhost,
     Younger,
+    filters,
     sending,
 )
 from warrenmq.cli._transfers import send
@@ -35,7 +32,7 @@ def to_queue(word: str) -> Callable[..., None]:
     def run(
         queue: Annotated[str, typer.Argument(help="Where they are.")],
         target: Annotated[str, typer.Argument(help="The queue that gets them.")],
-        vhost: Vhost = "/",
+        vhost: Vhost = None,
         header: Header = None,
         key: Key = None,
         older: Older = None,
@@ -48,10 +45,11 @@ def to_queue(word: str) -> Callable[..., None]:
         dry_run: DryRun = False,
         detach: Detach = False,
         as_json: Json = False,
-        url: Url = DEFAULT_URL,
+        url: Url = None,
     ) -> None:
         command = Command(word, url)
-        body = command.filters(header, key, older, younger, larger, smaller, text)
-        send(command, vhost, queue, {**body, **sending(limit, rate, dry_run), "target": target}, detach, as_json)
+        chosen = filters(command, header, key, older, younger, larger, smaller, text)
+        body = {**chosen, **sending(limit, rate, dry_run), "target": target}
+        send(command, command.vhost(vhost), queue, body, detach, as_json)
 
     return run

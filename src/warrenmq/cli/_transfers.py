@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import time
 from typing import Any
 
 import typer
 
+from warrenmq.cli import _output
 from warrenmq.cli._api import segment
-from warrenmq.cli._filters import Command
+from warrenmq.cli._command import Command
+from warrenmq.cli._status import NO
 
 AGAIN = 0.2  # seconds between looks
 WORDS = {"move": "moved", "copy": "copied", "redrive": "sent back"}
@@ -22,7 +23,7 @@ def send(command: Command, vhost: str, queue: str, body: dict[str, Any], detach:
         one = follow(command, vhost, one, "state")
     show(one, as_json)
     if one["state"] == "failed":
-        raise typer.Exit(1)
+        raise typer.Exit(NO)
 
 
 def follow(command: Command, vhost: str, one: Any, what: str) -> Any:
@@ -38,7 +39,7 @@ def follow(command: Command, vhost: str, one: Any, what: str) -> Any:
 
 def show(one: Any, as_json: bool = False) -> None:
     if as_json:
-        print(json.dumps(one, indent=2, ensure_ascii=False))
+        _output.as_json(one)
         return
     done = f"would be {WORDS[one['kind']]}" if one["dry_run"] else WORDS[one["kind"]]
     print(

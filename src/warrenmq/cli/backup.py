@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from warrenmq.cli._api import Api, Failure
+from warrenmq.cli import _output
+from warrenmq.cli._command import Command, Json, Url
 
 
 def register(app: typer.Typer) -> None:
@@ -16,16 +17,12 @@ def register(app: typer.Typer) -> None:
 
 def backup(
     folder: Annotated[Path, typer.Argument(help="A new folder on the broker's machine.")],
-    url: Annotated[
-        str, typer.Option("--url", "-u", envvar="WARREN_HTTP_URL", help="Address of the management API.")
-    ] = "http://guest:guest@127.0.0.1:15672",
+    as_json: Json = False,
+    url: Url = None,
 ) -> None:
     """Copy the data folder while the broker runs: everything confirmed so far, as of one moment."""
-    try:
-        made = Api(url, 3600).checked("POST", "/backup", {"folder": str(folder.absolute())})
-    except Failure as failure:
-        typer.echo(f"warren backup: {failure.text}", err=True)
-        raise typer.Exit(1) from None
+    made = Command("backup", url, 3600).ask("POST", "/backup", {"folder": str(folder.absolute())})
     if made["damaged"]:
         typer.echo(f"{made['damaged']} messages in it are damaged on disk: `warren damaged list` names them", err=True)
-    typer.echo(f"{made['folder']}: {made['bytes']} bytes; start a broker on it with --data-dir {made['folder']}")
+    start = f"start a broker on it with --data-dir {made['folder']}"
+    _output.said(f"{made['folder']}: {made['bytes']} bytes; {start}", made, as_json)

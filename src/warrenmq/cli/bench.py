@@ -7,18 +7,20 @@ from typing import Annotated, Any
 
 import typer
 
+from warrenmq.cli._command import Json, Url, speaking_amqp, stop
+
 
 def register(app: typer.Typer) -> None:
     app.command("bench")(bench)
 
 
 def bench(
-    url: Annotated[str, typer.Option(help="the broker")] = "amqp://guest:guest@127.0.0.1:5672/",
+    url: Url = None,
     messages: Annotated[int, typer.Option("--messages", "-n", help="messages in all")] = 100_000,
     size: Annotated[int, typer.Option("--size", "-s", help="bytes of a body")] = 16,
     publishers: Annotated[int, typer.Option("--producers", "-x", help="publishers")] = 1,
     consumers: Annotated[int, typer.Option("--consumers", "-y", help="consumers; 0 publishes only")] = 1,
-    queues: Annotated[int, typer.Option("--queues", "-q")] = 1,
+    queues: Annotated[int, typer.Option("--queues", help="queues")] = 1,
     kind: Annotated[str, typer.Option("--type", "-t", help="exchange type: direct, fanout or topic")] = "",
     exchange: Annotated[str, typer.Option("--exchange", "-e", help="an exchange of that type that is there")] = "",
     bindings: Annotated[int, typer.Option(help="further topic bindings that match nothing")] = 0,
@@ -31,7 +33,7 @@ def bench(
     prefetch: Annotated[int, typer.Option("--qos", help="prefetch count")] = 0,
     rate: Annotated[int, typer.Option("--rate", "-r", help="messages a second and publisher")] = 0,
     fill: Annotated[bool, typer.Option("--fill", help="fill first, then drain")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="figures as JSON")] = False,
+    as_json: Json = False,
 ) -> None:
     """Publish and consume, and measure rates, latency and the broker's CPU (where it runs on this machine)."""
     from warrenmq.bench.run import BenchFailed, run
@@ -59,10 +61,9 @@ def bench(
     try:
         if workload.problems():
             raise BenchFailed("; ".join(workload.problems()))
-        figures = _with_progress(url, workload, run, quiet=as_json)
+        figures = _with_progress(speaking_amqp("bench", url), workload, run, quiet=as_json)
     except BenchFailed as error:
-        typer.echo(f"warren bench: {error}", err=True)
-        raise typer.Exit(1) from None
+        stop("bench", str(error))
     typer.echo(json.dumps(figures) if as_json else readable(figures))
 
 

@@ -1,8 +1,7 @@
 """``warren ctl``: rabbitmqctl's verbs, arguments, columns and exit statuses, over the management API.
 
-Options may stand anywhere, as rabbitmqctl has them. The broker is found by ``--url`` or ``WARREN_CTL_URL``
-(``http://USER:PASSWORD@HOST:PORT``), by default ``http://guest:guest@127.0.0.1:15672``. Not here: what the verbs do
-(``_ctl_verbs.py``).
+Options may stand anywhere, as rabbitmqctl has them. The broker is found by ``--url`` or ``WARREN_CTL_URL``, else as all
+commands find it (``_address.py``). Not here: what the verbs do (``_ctl_verbs.py``).
 """
 
 from __future__ import annotations
@@ -12,17 +11,17 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
-from warrenmq.cli._api import USAGE, Api, Failure
+from warrenmq.cli._address import AddressError, http_url
+from warrenmq.cli._api import UNAVAILABLE, USAGE, Api, Failure
 from warrenmq.cli._ctl_absent import ABSENT, refuse
 from warrenmq.cli._ctl_banners import banner
 from warrenmq.cli._ctl_call import Call, Misuse, Unsaid
 from warrenmq.cli._ctl_output import FORMATTERS, MACHINE, show
 from warrenmq.cli._ctl_verbs import VERBS, Verb
+from warrenmq.cli._status import NO_BROKER
 
 if TYPE_CHECKING:
     import typer
-
-DEFAULT_URL = "http://guest:guest@127.0.0.1:15672"
 
 #: Options that every verb takes; others are named in the usage of the verbs they belong to.
 GENERAL = {"vhost", "quiet", "silent", "node", "longnames", "timeout", "formatter", "no-table-headers", "url"}
@@ -141,7 +140,7 @@ def answer(verb: Verb, words: list[str], options: dict[str, str]) -> str:
     formatter = options.get("formatter", "table")
     if formatter not in FORMATTERS:
         raise Misuse(f"unknown formatter {formatter}: {', '.join(FORMATTERS)}")
-    api = Api(options.get("url") or os.environ.get("WARREN_CTL_URL") or DEFAULT_URL, _seconds(options))
+    api = Api(_url(options), _seconds(options))
     call = Call(api, words[1:], options.get("vhost", "/"), options)
     said = not call.quiet and formatter not in MACHINE
     try:
@@ -195,6 +194,13 @@ def _without_url(arguments: list[str]) -> list[str]:
     if "--url" in kept:
         del kept[kept.index("--url") : kept.index("--url") + 2]
     return kept
+
+
+def _url(options: dict[str, str]) -> str:
+    try:
+        return http_url(options.get("url") or os.environ.get("WARREN_CTL_URL"))
+    except AddressError as error:
+        raise Failure(str(error), UNAVAILABLE if error.status == NO_BROKER else USAGE) from None
 
 
 def _seconds(options: dict[str, str]) -> float:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from warrenmq.cli._api import Api, Failure, segment
-
-Url = Annotated[str, typer.Option("--url", "-u", envvar="WARREN_HTTP_URL", help="Address of the management API.")]
-DEFAULT_URL = "http://guest:guest@127.0.0.1:15672"
+from warrenmq.cli import _output
+from warrenmq.cli._api import segment
+from warrenmq.cli._command import Command, Json, Url, stop
 
 group = typer.Typer(help="Messages that are damaged on disk: list and drop them.", no_args_is_help=True)
 
@@ -18,18 +17,13 @@ def register(app: typer.Typer) -> None:
     app.add_typer(group, name="damaged")
 
 
-def _ask(url: str, method: str, path: str) -> Any:
-    try:
-        return Api(url, 60).checked(method, path)
-    except Failure as failure:
-        typer.echo(f"warren damaged: {failure.text}", err=True)
-        raise typer.Exit(1) from None
-
-
 @group.command("list")
-def list_damaged(url: Url = DEFAULT_URL) -> None:
+def list_damaged(as_json: Json = False, url: Url = None) -> None:
     """What is damaged, where it stands and whose it is."""
-    found = _ask(url, "GET", "/damaged")
+    found = Command("damaged list", url).ask("GET", "/damaged")
+    if as_json:
+        _output.as_json(found)
+        return
     for one in found:
         owner = f"{one['kind']} {one['owner']!r} in vhost {one['vhost']!r}" if one["vhost"] else one["owner"]
         size = "" if one["bytes"] is None else f", {one['bytes']} bytes"
@@ -41,13 +35,17 @@ def list_damaged(url: Url = DEFAULT_URL) -> None:
 def drop_damaged(
     ids: Annotated[list[str] | None, typer.Argument(help="Ids that `warren damaged list` shows.")] = None,
     everything: Annotated[bool, typer.Option("--all", help="All of them.")] = False,
-    url: Url = DEFAULT_URL,
+    as_json: Json = False,
+    url: Url = None,
 ) -> None:
     """Give them up for good: their queues forget them."""
     if bool(ids) == everything:
-        typer.echo("warren damaged: give ids, or --all", err=True)
-        raise typer.Exit(2)
-    wanted = [one["id"] for one in _ask(url, "GET", "/damaged")] if everything else ids or []
+        stop("damaged drop", "give ids, or --all")
+    command = Command("damaged drop", url)
+    wanted = [one["id"] for one in command.ask("GET", "/damaged")] if everything else ids or []
     for id in wanted:
-        _ask(url, "DELETE", f"/damaged/{segment(id)}")
-        typer.echo(f"{id}: dropped")
+        command.ask("DELETE", f"/damaged/{segment(id)}")
+        if not as_json:
+            typer.echo(f"{id}: dropped")
+    if as_json:
+        _output.as_json({"dropped": wanted})

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import json
 import sys
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, Any
 from urllib.parse import urlencode
 
 import typer
 
-from warrenmq.cli._api import Answer, Api, Failure, segment
+from warrenmq.cli import _output
+from warrenmq.cli._api import segment
+from warrenmq.cli._command import Command, Json, Url, Vhost
+from warrenmq.cli._status import NO
 from warrenmq.cli._units import milliseconds
 
-DEFAULT_URL = "http://guest:guest@127.0.0.1:15672"
-
-Url = Annotated[str, typer.Option("--url", "-u", envvar="WARREN_HTTP_URL", help="Address of the management API.")]
-Vhost = Annotated[str, typer.Option("--vhost", "-p", help="Virtual host.")]
 Exchange = Annotated[str | None, typer.Option("--exchange", "-e", help="Only messages that wait at this exchange.")]
-Json = Annotated[bool, typer.Option("--json", help="The API's JSON as it is.")]
 Id = Annotated[str, typer.Argument(help="The id that `warren delayed list` shows, or the publisher's x-delay-id.")]
 
 group = typer.Typer(help="Delayed messages: list, show, cancel, reschedule, deliver now.", no_args_is_help=True)
@@ -29,8 +27,8 @@ def register(app: typer.Typer) -> None:
 
 @group.command("list")
 def list_messages(
-    url: Url = DEFAULT_URL,
-    vhost: Vhost = "/",
+    url: Url = None,
+    vhost: Vhost = None,
     exchange: Exchange = None,
     routing_key: Annotated[str | None, typer.Option(help="One of its routing keys.")] = None,
     header: Annotated[list[str] | None, typer.Option(help="name:value; may be repeated.")] = None,
@@ -51,7 +49,8 @@ def list_messages(
     ):
         if value is not None:
             query.append((name, value))
-    api = _api(url)
+    command = Command("delayed list", url)
+    at = segment(command.vhost(vhost))
     items: list[Any] = []
     token: str | None = ""
     total = 0
@@ -59,12 +58,12 @@ def list_messages(
         more = [*query, ("limit", str(min(1000, limit - len(items))))]
         if token:
             more.append(("token", token))
-        page = _ask(api, "GET", f"/delayed/{segment(vhost)}?{urlencode(more)}")
+        page = command.ask("GET", f"/delayed/{at}?{urlencode(more)}")
         items += page["items"]
         token = page["next"]
         total = page["messages_delayed"]
     if as_json:
-        print(json.dumps(items, indent=2, ensure_ascii=False))
+        _output.as_json(items)
         return
     _table(items)
     if token is not None:
@@ -72,18 +71,19 @@ def list_messages(
 
 
 @group.command("show")
-def show(id: Id, url: Url = DEFAULT_URL, vhost: Vhost = "/", exchange: Exchange = None, as_json: Json = False) -> None:
+def show(id: Id, url: Url = None, vhost: Vhost = None, exchange: Exchange = None, as_json: Json = False) -> None:
     """Everything about one message; `show next` is the one that is due next."""
-    api = _api(url)
+    command = Command("delayed show", url)
+    at = command.vhost(vhost)
     if id == "next":
         query = urlencode([("limit", "1"), *([("exchange", exchange)] if exchange else [])])
-        items = _ask(api, "GET", f"/delayed/{segment(vhost)}?{query}")["items"]
+        items = command.ask("GET", f"/delayed/{segment(at)}?{query}")["items"]
         if not items:
-            _stop("nothing waits")
+            command.stop("nothing waits", NO)
         id, exchange = items[0]["id"], items[0]["exchange"]
-    found = _ask(api, "GET", _path(vhost, id, "", exchange))
+    found = command.ask("GET", _path(at, id, "", exchange))
     if as_json:
-        print(json.dumps(found, indent=2, ensure_ascii=False))
+        _output.as_json(found)
         return
     width = max(len(name) for name in found)
     for name, value in found.items():
@@ -93,26 +93,29 @@ def show(id: Id, url: Url = DEFAULT_URL, vhost: Vhost = "/", exchange: Exchange 
 @group.command("cancel")
 def cancel(
     id: Annotated[str | None, typer.Argument(help="One message; without it, everything at --exchange.")] = None,
-    url: Url = DEFAULT_URL,
-    vhost: Vhost = "/",
+    url: Url = None,
+    vhost: Vhost = None,
     exchange: Exchange = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say how many it would be.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Take a message out of the schedule for good, or all that wait at an exchange."""
-    api = _api(url)
+    command = Command("delayed cancel", url)
+    at = command.vhost(vhost)
     if id is not None:
         if dry_run:
-            found = _ask(api, "GET", _path(vhost, id, "", exchange))
-            print(f"would cancel {found['id']}, due {found['due']}")
+            found = command.ask("GET", _path(at, id, "", exchange))
+            _output.said(f"would cancel {found['id']}, due {found['due']}", {"matched": 1, "cancelled": 0}, as_json)
             return
-        _ask(api, "DELETE", _path(vhost, id, "", exchange))
-        print(f"cancelled {id}")
+        command.ask("DELETE", _path(at, id, "", exchange))
+        _output.said(f"cancelled {id}", {"matched": 1, "cancelled": 1}, as_json)
         return
     if exchange is None:
-        _stop("name a message or an --exchange")
+        command.stop("name a message or an --exchange")
     query = urlencode([("exchange", exchange), ("dry_run", "true" if dry_run else "false")])
-    done = _ask(api, "DELETE", f"/delayed/{segment(vhost)}?{query}")
-    print(f"would cancel {done['matched']} messages" if dry_run else f"cancelled {done['cancelled']} messages")
+    done = command.ask("DELETE", f"/delayed/{segment(at)}?{query}")
+    text = f"would cancel {done['matched']} messages" if dry_run else f"cancelled {done['cancelled']} messages"
+    _output.said(text, done, as_json)
 
 
 @group.command("reschedule")
@@ -120,62 +123,39 @@ def reschedule(
     id: Id,
     delay: Annotated[str | None, typer.Option("--in", help="From now: milliseconds, or 90s, 5m, 2h, 1d.")] = None,
     at: Annotated[str | None, typer.Option("--at", help="ISO 8601, or milliseconds since 1970.")] = None,
-    url: Url = DEFAULT_URL,
-    vhost: Vhost = "/",
+    url: Url = None,
+    vhost: Vhost = None,
     exchange: Exchange = None,
+    as_json: Json = False,
 ) -> None:
     """Give a message another due time; it keeps its id."""
+    command = Command("delayed reschedule", url)
     if (delay is None) == (at is None):
-        _stop("give either --in or --at")
-    body = {"deliver_at": at} if delay is None else {"delay_ms": _milliseconds(delay)}
-    found = _ask(_api(url), "POST", _path(vhost, id, "/reschedule", exchange), body)
-    print(f"{found['id']} is due {found['due']}")
+        command.stop("give either --in or --at")
+    try:
+        body = {"deliver_at": at} if delay is None else {"delay_ms": milliseconds(delay)}
+    except ValueError as error:
+        command.stop(f"--in: {error}")
+    found = command.ask("POST", _path(command.vhost(vhost), id, "/reschedule", exchange), body)
+    _output.said(f"{found['id']} is due {found['due']}", found, as_json)
 
 
 @group.command("deliver-now")
-def deliver_now(id: Id, url: Url = DEFAULT_URL, vhost: Vhost = "/", exchange: Exchange = None) -> None:
+def deliver_now(id: Id, url: Url = None, vhost: Vhost = None, exchange: Exchange = None, as_json: Json = False) -> None:
     """Deliver a message as if it were due."""
-    done = _ask(_api(url), "POST", _path(vhost, id, "/deliver-now", exchange), {})
+    command = Command("delayed deliver-now", url)
+    done = command.ask("POST", _path(command.vhost(vhost), id, "/deliver-now", exchange), {})
     if not done["routed"]:
-        _stop(f"{id} left the schedule, but no queue took it")
-    print(f"delivered {id}")
+        command.stop(f"{id} left the schedule, but no queue took it", NO)
+    _output.said(f"delivered {id}", done, as_json)
 
 
 # --- asking
 
 
-def _api(url: str) -> Api:
-    try:
-        return Api(url, 60.0)
-    except Failure as failure:
-        _stop(failure.text)
-
-
-def _ask(api: Api, method: str, path: str, body: Any = None) -> Any:
-    try:
-        answer: Answer = api.ask(method, path, body)
-    except Failure as failure:
-        _stop(failure.text)
-    if answer.status >= 400:
-        _stop(answer.reason if isinstance(answer.body, dict) else f"the broker answered {answer.status}")
-    return answer.body
-
-
 def _path(vhost: str, id: str, action: str, exchange: str | None) -> str:
     query = "" if exchange is None else "?" + urlencode([("exchange", exchange)])
     return f"/delayed/{segment(vhost)}/{segment(id)}{action}{query}"
-
-
-def _milliseconds(text: str) -> int:
-    try:
-        return milliseconds(text)
-    except ValueError as error:
-        _stop(str(error))
-
-
-def _stop(reason: str) -> NoReturn:
-    typer.echo(f"warren delayed: {reason}", err=True)
-    raise typer.Exit(1)
 
 
 # --- showing
@@ -196,6 +176,4 @@ def _table(items: list[Any]) -> None:
                 body if len(body) <= 40 else body[:37] + "...",
             )
         )
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    for row in rows:
-        print("  ".join(value.ljust(width) for value, width in zip(row, widths, strict=True)).rstrip())
+    _output.table(rows)

@@ -11,7 +11,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from warrenmq.cli._explain_sources import DEFAULT_URL, from_api, from_file, registry, stop
+from warrenmq.cli import _output
+from warrenmq.cli._command import Command, Json, Url, Vhost
+from warrenmq.cli._explain_sources import from_api, from_file, registry, stop
+from warrenmq.cli._status import NO
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -36,22 +39,21 @@ def explain(
             "--header", "-H", help="A header: name=text, or name:=JSON for other types (n:=5, cc:='[\"a\"]')."
         ),
     ] = None,
-    vhost: Annotated[str, typer.Option(help="The virtual host.")] = "/",
+    vhost: Vhost = None,
     definitions: Annotated[Path | None, typer.Option(help="A definitions file in RabbitMQ's export format.")] = None,
-    url: Annotated[str | None, typer.Option(help=f"A management API (default {DEFAULT_URL}).")] = None,
+    url: Url = None,
     decorator: Annotated[
         list[str] | None,
         typer.Option("--decorator", help="A decorator, MODULE:OBJECT; a broker on this machine names its own."),
     ] = None,
     all: Annotated[bool, typer.Option("--all", help="Show every binding that did not match, not the nearest.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Show the way of a message through the exchanges: which bindings match, or why none does.
 
     Leaves with 0 when the message reaches a queue or waits in a delayed exchange, with 1 when it is unroutable, and
     with 2 when the question is wrong.
     """
-    from rich.console import Console
-
     from warrenmq.broker.definitions.router import DefinitionsError, Router
     from warrenmq.broker.exchange.explain import queues_in, scheduled_in
     from warrenmq.wire.replies import AmqpError
@@ -61,24 +63,32 @@ def explain(
     headers = _headers(header or [])
     there: list[str] = []
     believed = False
+    at = vhost or "/"
     if definitions is not None:
         loaded = from_file(definitions)
     else:
-        loaded, there, believed = from_api(url or DEFAULT_URL)
+        command = Command("explain", url, 30)
+        at = command.vhost(vhost)
+        loaded, there, believed = from_api(command)
     decorators = registry(decorator or [], there, believed)
     try:
-        router = Router.from_definitions(loaded, registry=decorators, vhost=vhost)
-        step = router.explain(vhost, exchange, key, headers)
+        router = Router.from_definitions(loaded, registry=decorators, vhost=at)
+        step = router.explain(at, exchange, key, headers)
     except (DefinitionsError, ValueError) as error:
         stop(str(error))
     except AmqpError as error:
         stop(f"the broker would refuse this: {error.code} {error.text}")
-    console = Console()
-    console.print(_tree(step, None if all else SHOWN))
     queues, waiting = queues_in(step), scheduled_in(step)
-    console.print(_summary(queues, waiting, "x-random" in _types(step)), markup=False, highlight=False)
+    if as_json:
+        _output.as_json({"queues": queues, "waits_in": waiting, "way": _facts(step)})
+    else:
+        from rich.console import Console
+
+        console = Console()
+        console.print(_tree(step, None if all else SHOWN))
+        console.print(_summary(queues, waiting, "x-random" in _types(step)), markup=False, highlight=False)
     if not queues and not waiting:
-        raise typer.Exit(1)
+        raise typer.Exit(NO)
 
 
 # --- reading
@@ -103,6 +113,23 @@ def _headers(given: list[str]) -> dict[str, object] | None:
 
 
 # --- showing
+
+
+def _facts(step: Step) -> dict[str, object]:
+    """The same as data: an exchange, what it reached and by which rule, and what it did not reach and why."""
+    reached: list[dict[str, object]] = []
+    for way in step.reached:
+        one: dict[str, object] = {"how": way.how, "to": way.destination.kind, "name": way.destination.name}
+        if way.how == "binding":
+            one |= {"key": way.key, "arguments": way.arguments}
+        if way.step is not None:
+            one["way"] = _facts(way.step)
+        reached.append(one)
+    missed = [
+        {"to": miss.destination.kind, "name": miss.destination.name, "key": miss.key, "reason": miss.reason}
+        for miss in step.missed
+    ]
+    return {"exchange": step.exchange.name, "type": step.type, "reached": reached, "missed": missed}
 
 
 def _tree(step: Step, shown: int | None) -> Tree:

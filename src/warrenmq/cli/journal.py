@@ -5,12 +5,14 @@ Duty: arguments, printing. The work is `warrenmq.journal`'s, which needs pyarrow
 
 from __future__ import annotations
 
+import json
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from warrenmq.cli._command import Json
 from warrenmq.log.format import LogError
 
 
@@ -31,6 +33,7 @@ def export(
     header: Annotated[
         list[str] | None, typer.Option("--index-header", help="Messages are found by this header too (repeatable).")
     ] = None,
+    as_json: Json = False,
 ) -> None:
     """Write the log's events as Parquet, a file for each segment. What is there already is not written again."""
     if find_spec("pyarrow") is None:
@@ -40,7 +43,8 @@ def export(
 
     try:
         for path, events in write(folder, target, header or ()):
-            typer.echo(f"{path}: {events} events")
+            row = {"file": str(path), "events": events}
+            typer.echo(json.dumps(row) if as_json else f"{path}: {events} events")
     except LogError as error:
         typer.echo(str(error), err=True)
         raise typer.Exit(1) from None

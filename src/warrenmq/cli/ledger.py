@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from typing import Annotated, Any
 
 import typer
 
-from warrenmq.cli._api import Api, Failure, segment
+from warrenmq.cli import _output
+from warrenmq.cli._api import segment
+from warrenmq.cli._command import Command, Json, Url
+from warrenmq.cli._status import NO
 
-Url = Annotated[str, typer.Option("--url", "-u", envvar="WARREN_HTTP_URL", help="Address of the management API.")]
-DEFAULT_URL = "http://guest:guest@127.0.0.1:15672"
-OFF, UNASKED = 1, 2  # exit status
 SIDES = {"came": "", "left": "left", "here": "here"}
 
 
@@ -22,23 +21,20 @@ def register(app: typer.Typer) -> None:
 def show(
     queue: Annotated[str | None, typer.Option("--queue", "-q", help="One queue alone.")] = None,
     vhost: Annotated[str | None, typer.Option("--vhost", "-p", help="The queue's vhost, or one vhost alone.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="As the management API answers.")] = False,
-    url: Url = DEFAULT_URL,
+    as_json: Json = False,
+    url: Url = None,
 ) -> None:
     """Everything that came is somewhere, or left for a reason: the sums. Exits with 1 when one does not come out."""
+    command = Command("ledger", url, 600)
     path = "/ledger"
     if queue is not None:
-        path = f"/queues/{segment('/' if vhost is None else vhost)}/{segment(queue)}/ledger"
+        path = f"/queues/{segment(command.vhost(vhost))}/{segment(queue)}/ledger"
     elif vhost is not None:
         path = f"/ledger/{segment(vhost)}"
-    try:
-        found = Api(url, 600).get(path)
-    except Failure as failure:
-        typer.echo(f"warren ledger: {failure.text}", err=True)
-        raise typer.Exit(UNASKED) from None
-    typer.echo(json.dumps(found, indent=2) if as_json else "\n".join(tables(found)))
+    found = command.ask("GET", path)
+    _output.said("\n".join(tables(found)), found, as_json)
     if not found["even"]:
-        raise typer.Exit(OFF)
+        raise typer.Exit(NO)
 
 
 def tables(found: dict[str, Any]) -> list[str]:

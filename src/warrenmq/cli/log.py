@@ -17,7 +17,11 @@ from typing import Annotated
 
 import typer
 
+from warrenmq.cli import _output
+from warrenmq.cli._command import Json
 from warrenmq.cli._events import EventRows, Wanted, line
+from warrenmq.cli._inspected import inspected
+from warrenmq.cli._status import NO
 from warrenmq.journal.names import queue_of
 from warrenmq.log.backup import contents, copy, inside, refusal
 from warrenmq.log.damage import named
@@ -46,7 +50,7 @@ def register(app: typer.Typer) -> None:
 
 def fail(text: object) -> typer.Exit:
     typer.echo(str(text), err=True)
-    return typer.Exit(1)
+    return typer.Exit(NO)
 
 
 @contextmanager
@@ -96,6 +100,7 @@ def inspect(
     segment: Annotated[int, typer.Option(help="List the records of this segment.")] = 0,
     limit: Annotated[int, typer.Option(help="How many records to list.")] = 50,
     definitions: Annotated[bool, typer.Option(help="List the definitions.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Say what is in a data folder."""
     with locked(folder) as files:
@@ -104,6 +109,12 @@ def inspect(
         marker = has_marker(str(folder), files)
         queues = found.recovered.queues
         held = sum(len(index) for index in queues.values())
+        if segment and segment not in found.segments:
+            raise LogError(f"{folder}: there is no segment {segment}")
+        if as_json:
+            listed = records(facts, segment, limit) if segment else []
+            _output.as_json(inspected(facts, marker, held, definitions, listed))
+            return
         typer.echo(f"log {found.manifest.log_id:016x}, format {found.manifest.version}, epoch {found.recovered.epoch}")
         typer.echo(f"last stop: {'clean' if marker else 'not clean, or the broker was never stopped'}")
         typer.echo(f"manifest: checkpoint {found.manifest.checkpoint} at {position(found.manifest)}")
@@ -122,8 +133,6 @@ def inspect(
             for (kind, key), value in found.recovered.definitions.items():
                 typer.echo(f"{kind} {key!r}: {value!r}")
         if segment:
-            if segment not in found.segments:
-                raise LogError(f"{folder}: there is no segment {segment}")
             for record in records(facts, segment, limit):
                 what = "chunk" if record.chunk else "message"
                 typer.echo(
@@ -138,7 +147,7 @@ def events(
     message_id: Annotated[str, typer.Option(help="Of messages with this property.")] = "",
     correlation_id: Annotated[str, typer.Option(help="Of messages with this property.")] = "",
     queue: Annotated[str, typer.Option(help="What happened in this queue.")] = "",
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Tell what became of durable messages: published by whom, delivered to whom, gone when and why.
 
@@ -164,13 +173,14 @@ def position(manifest: object) -> str:
 
 def verify(
     folder: Annotated[Path, typer.Argument(help="The data folder; a broker may be running on it.")],
+    as_json: Json = False,
 ) -> None:
     """Read and check every byte that counts. Exit status 1 and a line for whatever does not check.
 
     Also beside a running broker, which goes on: then as far as everything is synced.
     """
     if in_use(folder):
-        verify_running(folder)
+        verify_running(folder, as_json)
         return
     with locked(folder) as files:
         facts = read(folder, files)
@@ -178,7 +188,7 @@ def verify(
         held = sum(len(index) for index in recovered.queues.values())
         total = sum(int(one.bytes) for one in facts.segments)
         summary = f"{folder}: {len(facts.segments)} segments, {total} bytes, {held} messages held"
-        if recovered.cut:
+        if recovered.cut and not as_json:
             typer.echo(f"the tail was being written when the broker stopped, and will be cut: {recovered.cut}")
         names: dict[int, list[int]] = {}
         for id, index in recovered.queues.items():
@@ -186,10 +196,11 @@ def verify(
                 names.setdefault(int(address), []).append(id)
         queues = queue_names(recovered.definitions)
         damaged = facts.held_damaged()
+        said = []
         for address in damaged:
             holders = ", ".join(queues.get(id, f"queue {id}") for id in names.get(address, []))
-            typer.echo(f"damaged: {named(address)}, held by {holders or 'a message in chunks'}")
-        verdict(summary, len(damaged), 0)
+            said.append(f"{named(address)}, held by {holders or 'a message in chunks'}")
+        verdict(summary, said, len(damaged), 0, as_json)
 
 
 def queue_names(definitions: dict[tuple[str, str], bytes]) -> dict[int, str]:
@@ -201,9 +212,15 @@ def queue_names(definitions: dict[tuple[str, str], bytes]) -> dict[int, str]:
     return found
 
 
-def verdict(summary: str, damaged: int, problems: int) -> None:
+def verdict(summary: str, said: list[str], damaged: int, problems: int, as_json: bool) -> None:
+    if as_json:
+        _output.as_json({"checks": not damaged and not problems, "summary": summary, "damaged": said})
+    else:
+        for one in said:
+            typer.echo(f"damaged: {one}")
     if not damaged and not problems:
-        typer.echo(f"{summary}: all of it checks")
+        if not as_json:
+            typer.echo(f"{summary}: all of it checks")
         return
     broken = f"{problems} segments" if problems else f"{damaged} messages"
     raise fail(f"{summary}: {broken} do not check; the broker keeps damaged messages out of delivery")
@@ -221,7 +238,7 @@ def in_use(folder: Path) -> bool:
     return False
 
 
-def verify_running(folder: Path) -> None:
+def verify_running(folder: Path, as_json: bool) -> None:
     survey = Survey(str(folder), Files())
     try:
         survey.run()
@@ -229,17 +246,15 @@ def verify_running(folder: Path) -> None:
         raise fail(error) from None
     except OSError as failed:
         raise fail(f"{failed.filename or folder}: {failed.strerror or failed}") from None
-    for problem in survey.problems:
-        typer.echo(f"damaged: {problem}")
-    for address in survey.damaged:
-        typer.echo(f"damaged: {named(address)}")
+    said = [*survey.problems, *(named(address) for address in survey.damaged)]
     summary = f"{folder}, beside a running broker: {survey.segments} segments, {survey.bytes} bytes"
-    verdict(summary, len(survey.damaged), len(survey.problems))
+    verdict(summary, said, len(survey.damaged), len(survey.problems), as_json)
 
 
 def salvage(
     folder: Folder,
     target: Annotated[Path, typer.Argument(help="A new folder for what is readable.")],
+    as_json: Json = False,
 ) -> None:
     """Write what is readable of a damaged folder to a new one, and say what is missing.
 
@@ -251,6 +266,13 @@ def salvage(
         if target.exists() and (not target.is_dir() or any(target.iterdir())):
             raise LogError(f"{target} is not empty: salvage writes to a new folder")
         report = Salvage(str(folder), str(target), files).run()
+        if as_json:
+            counts = {"messages": report.messages, "queues": report.queues, "definitions": report.definitions}
+            gone = {"not_readable": report.problems, "cut": report.cut, "missing": report.lost}
+            _output.as_json({"folder": str(target), **counts, **gone})
+            if report.lost or report.problems:
+                raise typer.Exit(NO)
+            return
         for line in report.problems:
             typer.echo(f"not readable: {line}")
         for line in report.cut:
@@ -265,12 +287,13 @@ def salvage(
                 f"{len(report.lost)} gaps, {report.missing_records} records: some of those may have been settled"
             )
         if report.lost or report.problems:
-            raise typer.Exit(1)
+            raise typer.Exit(NO)
 
 
 def backup(
     folder: Folder,
     target: Annotated[Path, typer.Argument(help="A new folder for the copy.")],
+    as_json: Json = False,
 ) -> None:
     """Copy the data folder of a stopped broker (`warren backup` copies a running one)."""
     refused = refusal(str(folder), str(target))
@@ -286,4 +309,5 @@ def backup(
     if damaged:
         typer.echo(f"{len(damaged)} messages in it are damaged: `warren log verify {folder}` names them", err=True)
     size = sum(os.path.getsize(one) for one in target.iterdir())
-    typer.echo(f"{target}: {size} bytes, a copy a broker can be started on (--data-dir {target})")
+    made = {"folder": str(target), "bytes": size, "damaged": len(damaged)}
+    _output.said(f"{target}: {size} bytes, a copy a broker can be started on (--data-dir {target})", made, as_json)

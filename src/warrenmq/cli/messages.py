@@ -9,14 +9,17 @@ from __future__ import annotations
 import base64
 import json
 import sys
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 import typer
 
+from warrenmq.cli._command import Json, Url, Vhost, speaking_amqp, stop
+from warrenmq.cli._status import DONE, NO, NO_BROKER, WRONG
 from warrenmq.client import (
     Acked,
     ChannelClosed,
     ClientError,
+    ConnectError,
     Connection,
     Event,
     Message,
@@ -27,12 +30,7 @@ from warrenmq.client import (
 from warrenmq.wire.fields import from_python
 from warrenmq.wire.properties import NUMBERS, TEXTS
 
-Url = Annotated[
-    str, typer.Option("--url", "-u", envvar="WARREN_URL", help="amqp:// or amqps:// address of the broker.")
-]
 NOT_ROUTED = "not routed: no queue took it"
-DEFAULT_URL = "amqp://guest:guest@127.0.0.1:5672/"
-Json = Annotated[bool, typer.Option("--json", help="One JSON object per message, with everything known about it.")]
 
 
 def register(app: typer.Typer) -> None:
@@ -54,10 +52,12 @@ def publish(
         list[str] | None, typer.Option("--header", "-H", help="name=text, or name:=JSON for other types. Repeatable.")
     ] = None,
     property: Annotated[
-        list[str] | None, typer.Option("--property", "-p", help="content_type=..., priority=... Repeatable.")
+        list[str] | None, typer.Option("--property", "-P", help="content_type=..., priority=... Repeatable.")
     ] = None,
     count: Annotated[int, typer.Option("--count", "-n", min=1, help="Send it that many times.")] = 1,
-    url: Url = DEFAULT_URL,
+    as_json: Json = False,
+    vhost: Vhost = None,
+    url: Url = None,
 ) -> None:
     """Publish a message and print what the broker said. Status 1 when no queue took it, or it was nacked or refused."""
     properties = _properties(header or [], property or [], persistent)
@@ -65,7 +65,7 @@ def publish(
     asked = mandatory or "x-delay" not in (properties.headers or {})
     payload = sys.stdin.buffer.read() if body == "-" else body.encode("utf-8", "surrogateescape")
     try:
-        with _connected(url, "warren publish") as connection:
+        with _connected("publish", url, vhost) as connection:
             channel = connection.channel()
             if confirm:
                 channel.confirm_select()
@@ -81,17 +81,17 @@ def publish(
             except ChannelClosed as error:
                 refused = error
             for event in channel.take_events():
-                typer.echo(NOT_ROUTED if isinstance(event, Returned) and not mandatory else _words(event))
+                _tell(NOT_ROUTED if isinstance(event, Returned) and not mandatory else _words(event), as_json)
                 failed = failed or not isinstance(event, Acked)
             if refused is not None:
-                typer.echo(f"refused {refused}")
-                raise typer.Exit(1)
+                _tell(f"refused {refused}", as_json)
+                raise typer.Exit(NO)
             if not confirm and not failed:
-                typer.echo("sent")
+                _tell("sent", as_json)
             if failed:
-                raise typer.Exit(1)
+                raise typer.Exit(NO)
     except ClientError as error:
-        raise _failure(error) from None
+        _stop("publish", error)
 
 
 def get(
@@ -99,11 +99,12 @@ def get(
     count: Annotated[int, typer.Option("--count", "-n", min=1, help="At most that many messages.")] = 1,
     requeue: Annotated[bool, typer.Option("--requeue", help="Put them back: look, do not take.")] = False,
     as_json: Json = False,
-    url: Url = DEFAULT_URL,
+    vhost: Vhost = None,
+    url: Url = None,
 ) -> None:
     """Fetch messages from a queue with basic.get. Status 1 when it is empty."""
     try:
-        with _connected(url, "warren get") as connection:
+        with _connected("get", url, vhost) as connection:
             channel = connection.channel()
             last: Message | None = None
             for _ in range(count):
@@ -114,13 +115,13 @@ def get(
                 last = message
             if last is None:
                 typer.echo("empty", err=True)
-                raise typer.Exit(1)
+                raise typer.Exit(NO)
             if requeue:
                 channel.basic_nack(last.delivery_tag, multiple=True, requeue=True)
             else:
                 channel.basic_ack(last.delivery_tag, multiple=True)
     except ClientError as error:
-        raise _failure(error) from None
+        _stop("get", error)
 
 
 def consume(
@@ -130,13 +131,14 @@ def consume(
     prefetch: Annotated[int, typer.Option("--prefetch", min=0, max=65535)] = 100,
     no_ack: Annotated[bool, typer.Option("--no-ack", help="Let the broker forget a message once it is sent.")] = False,
     as_json: Json = False,
-    url: Url = DEFAULT_URL,
+    vhost: Vhost = None,
+    url: Url = None,
 ) -> None:
     """Print messages as they come and acknowledge them. Ctrl-C ends it."""
     if no_ack and count:
         raise typer.BadParameter("--no-ack with --count would lose what the broker had sent beyond the count")
     try:
-        with _connected(url, "warren consume") as connection:
+        with _connected("consume", url, vhost) as connection:
             channel = connection.channel()
             if count:
                 prefetch = min(prefetch or count, count, 65535)
@@ -159,16 +161,20 @@ def consume(
             if last > acked and not no_ack:
                 channel.basic_ack(last, multiple=True)
     except KeyboardInterrupt:
-        raise typer.Exit(0) from None
+        raise typer.Exit(DONE) from None
     except ClientError as error:
-        raise _failure(error) from None
+        _stop("consume", error)
 
 
-def _connected(url: str, name: str) -> Connection:
+def _connected(name: str, url: str | None, vhost: str | None) -> Connection:
     try:
-        return Connection(url, connection_name=name)
-    except ValueError as error:
-        raise _failure(f"--url {url}: {error}") from None
+        return Connection(speaking_amqp(name, url, vhost), connection_name=f"warren {name}")
+    except ConnectError as error:
+        stop(name, str(error), NO_BROKER)
+
+
+def _tell(words: str, as_json: bool) -> None:
+    typer.echo(json.dumps({"broker": words}, ensure_ascii=False) if as_json else words)
 
 
 def _words(event: Event) -> str:
@@ -237,6 +243,6 @@ def _header(pair: str) -> tuple[str, object]:
         raise typer.BadParameter(f"{pair!r}: {value!r} is not JSON") from None
 
 
-def _failure(error: ClientError | str) -> typer.Exit:
-    typer.echo(f"warren: {error}", err=True)
-    return typer.Exit(1)
+def _stop(name: str, error: ClientError) -> NoReturn:
+    """The broker closed the channel over what was asked, or went away."""
+    stop(name, str(error), WRONG if isinstance(error, ChannelClosed) else NO_BROKER)

@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from typing import Annotated, Any
 from urllib.parse import urlencode
 
 import typer
 
+from warrenmq.cli import _output
 from warrenmq.cli._api import segment
+from warrenmq.cli._command import Command, Json, Url, Vhost
 from warrenmq.cli._filters import (
-    DEFAULT_URL,
-    Command,
     Header,
-    Json,
     Key,
     Larger,
     Older,
     Smaller,
     Text,
-    Url,
-    Vhost,
     Younger,
-    table,
+    filters,
 )
 from warrenmq.cli._holder import holder
 from warrenmq.cli._units import in_words
@@ -38,7 +34,7 @@ def register(app: typer.Typer) -> None:
 
 def peek(
     queue: Annotated[str, typer.Argument(help="The queue, or a stream.")],
-    vhost: Vhost = "/",
+    vhost: Vhost = None,
     held: Annotated[bool, typer.Option("--held", help="Only what is held: unacked, leased ...")] = False,
     waiting: Annotated[bool, typer.Option("--waiting", help="Only what waits.")] = False,
     header: Header = None,
@@ -52,27 +48,28 @@ def peek(
     limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="Show at most so many.")] = 100,
     as_json: Json = False,
     body: Annotated[bool, typer.Option("--body", help="Show bodies, up to a mebibyte each.")] = False,
-    url: Url = DEFAULT_URL,
+    url: Url = None,
 ) -> None:
     """Look at the messages of a queue, the oldest first. Nobody notices: nothing is taken, held or marked."""
     command = Command("peek", url)
     if held and waiting:
         command.stop("--held and --waiting: choose one, or neither for both")
-    query: dict[str, Any] = command.filters(header, key, older, younger, larger, smaller, text)
+    query: dict[str, Any] = filters(command, header, key, older, younger, larger, smaller, text)
     query["state"] = "held" if held else "waiting" if waiting else "all"
     query["truncate"] = BODY if body else 0
     items: list[Any] = []
     end: int | None = None
     at = first
+    path = f"/queues/{segment(command.vhost(vhost))}/{segment(queue)}/peek"
     while len(items) < limit and (end is None or at < end):
         asked = {**query, "first": at, "count": min(PAGE, limit - len(items))}
         if end is not None:
             asked["end"] = end
-        page = command.ask("GET", f"/queues/{segment(vhost)}/{segment(queue)}/peek?{urlencode(asked, doseq=True)}")
+        page = command.ask("GET", f"{path}?{urlencode(asked, doseq=True)}")
         items += page["items"]
         end, at = page["end"], page["next"]
     if as_json:
-        print(json.dumps(items, indent=2, ensure_ascii=False))
+        _output.as_json(items)
         return
     _show(items, body)
     if end is not None and at < end:
@@ -96,7 +93,7 @@ def _show(items: list[Any], body: bool) -> None:
             )
         )
     if not body:
-        table(rows)
+        _output.table(rows)
         return
     for row, one in zip(rows[1:], items, strict=True):
         print("  ".join(value for value in row if value))

@@ -8,14 +8,13 @@ from urllib.parse import urlencode
 
 import typer
 
+from warrenmq.cli import _output
 from warrenmq.cli._api import segment
+from warrenmq.cli._command import Command, Json, Url, Vhost
 from warrenmq.cli._filters import (
-    DEFAULT_URL,
-    Command,
     Detach,
     DryRun,
     Header,
-    Json,
     Key,
     Larger,
     Limit,
@@ -23,11 +22,9 @@ from warrenmq.cli._filters import (
     Rate,
     Smaller,
     Text,
-    Url,
-    Vhost,
     Younger,
+    filters,
     sending,
-    table,
 )
 from warrenmq.cli._transfers import send
 
@@ -38,7 +35,7 @@ def register(app: typer.Typer) -> None:
 
 def redrive(
     queue: Annotated[str, typer.Argument(help="The queue that dead letters are in.")],
-    vhost: Vhost = "/",
+    vhost: Vhost = None,
     groups: Annotated[
         bool, typer.Option("--groups", help="Send nothing: show what died, how and where first.")
     ] = False,
@@ -64,24 +61,25 @@ def redrive(
     dry_run: DryRun = False,
     detach: Detach = False,
     as_json: Json = False,
-    url: Url = DEFAULT_URL,
+    url: Url = None,
 ) -> None:
     """Send dead letters back to the exchange, and with the keys, of their first death."""
     command = Command("redrive", url)
-    chosen = command.filters(header, key, older, younger, larger, smaller, text)
+    at = command.vhost(vhost)
+    chosen = filters(command, header, key, older, younger, larger, smaller, text)
     deaths = [("x-first-death-reason", reason), ("x-first-death-queue", first_queue)]
     more = [f"{name}:{value}" for name, value in deaths if value is not None]
     if more:
         chosen["header"] = [*chosen.get("header", []), *more]
     if groups or by:
-        _show(_groups(command, vhost, queue, {**chosen, "by": by or ["reason", "queue"]}), as_json)
+        _show(_groups(command, at, queue, {**chosen, "by": by or ["reason", "queue"]}), as_json)
         return
     body = {**chosen, **sending(limit, rate, dry_run), "max_redrives": max_redrives}
     if exchange is not None:
         body["exchange"] = exchange
     if routing_key is not None:
         body["routing_key"] = routing_key
-    send(command, vhost, queue, body, detach, as_json)
+    send(command, at, queue, body, detach, as_json)
 
 
 def _groups(command: Command, vhost: str, queue: str, query: dict[str, Any]) -> list[Any]:
@@ -104,7 +102,7 @@ def _groups(command: Command, vhost: str, queue: str, query: dict[str, Any]) -> 
 
 def _show(groups: list[Any], as_json: bool) -> None:
     if as_json:
-        print(json.dumps(groups, indent=2, ensure_ascii=False))
+        _output.as_json(groups)
         return
     names = list(groups[0]["by"]) if groups else []
     rows: list[tuple[str, ...]] = [("MESSAGES", "BYTES", "REDRIVEN", "POSITIONS", *(name.upper() for name in names))]
@@ -112,4 +110,4 @@ def _show(groups: list[Any], as_json: bool) -> None:
         span = f"{one['first']}-{one['last']}"
         shown = (one["by"][name] or "-" for name in names)
         rows.append((str(one["messages"]), str(one["bytes"]), str(one["redriven"]), span, *shown))
-    table(rows)
+    _output.table(rows)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from typing import Annotated
 
 import typer
 
+from warrenmq.cli import _output
 from warrenmq.cli._api import segment
-from warrenmq.cli._filters import DEFAULT_URL, Command, Json, Url, Vhost
+from warrenmq.cli._command import Command, Json, Url, Vhost
 from warrenmq.cli._transfers import follow, show
 
 Id = Annotated[str, typer.Argument(help="As `warren move`, `copy` and `redrive` print it.")]
@@ -21,31 +21,35 @@ def register(app: typer.Typer) -> None:
 
 
 @group.command("list")
-def list_transfers(vhost: Vhost = "/", as_json: Json = False, url: Url = DEFAULT_URL) -> None:
+def list_transfers(vhost: Vhost = None, as_json: Json = False, url: Url = None) -> None:
     """Those of this user, or all for an administrator; since the broker's start."""
-    found = Command("transfers", url).ask("GET", f"/transfers/{segment(vhost)}")
+    command = Command("transfers list", url)
+    found = command.ask("GET", f"/transfers/{segment(command.vhost(vhost))}")
     if as_json:
-        print(json.dumps(found, indent=2, ensure_ascii=False))
+        _output.as_json(found)
         return
-    for one in found:
-        print(f"{one['id']}: {one['kind']} of {one['queue']!r} by {one['user']!r}: {one['state']}, {one['sent']} sent")
+    columns = ("id", "kind", "queue", "user", "state", "sent")
+    _output.table([[name.upper() for name in columns], *([one[name] for name in columns] for one in found)])
 
 
 @group.command("show")
-def show_transfer(id: Id, vhost: Vhost = "/", as_json: Json = False, url: Url = DEFAULT_URL) -> None:
+def show_transfer(id: Id, vhost: Vhost = None, as_json: Json = False, url: Url = None) -> None:
     """How far one is."""
-    show(Command("transfers", url).ask("GET", f"/transfers/{segment(vhost)}/{segment(id)}"), as_json)
+    command = Command("transfers show", url)
+    show(command.ask("GET", f"/transfers/{segment(command.vhost(vhost))}/{segment(id)}"), as_json)
 
 
 @group.command("cancel")
-def cancel(id: Id, vhost: Vhost = "/", as_json: Json = False, url: Url = DEFAULT_URL) -> None:
+def cancel(id: Id, vhost: Vhost = None, as_json: Json = False, url: Url = None) -> None:
     """Send no more; what was sent stays sent."""
-    show(Command("transfers", url).ask("DELETE", f"/transfers/{segment(vhost)}/{segment(id)}"), as_json)
+    command = Command("transfers cancel", url)
+    show(command.ask("DELETE", f"/transfers/{segment(command.vhost(vhost))}/{segment(id)}"), as_json)
 
 
 @group.command("undo")
-def undo(id: Id, vhost: Vhost = "/", as_json: Json = False, url: Url = DEFAULT_URL) -> None:
+def undo(id: Id, vhost: Vhost = None, as_json: Json = False, url: Url = None) -> None:
     """Take back what nobody has touched; the rest is listed."""
-    command = Command("transfers", url)
-    one = command.ask("POST", f"/transfers/{segment(vhost)}/{segment(id)}/undo", {})
-    show(follow(command, vhost, one, "undo"), as_json)
+    command = Command("transfers undo", url)
+    at = command.vhost(vhost)
+    one = command.ask("POST", f"/transfers/{segment(at)}/{segment(id)}/undo", {})
+    show(follow(command, at, one, "undo"), as_json)

@@ -17,7 +17,7 @@ from urllib.parse import urlencode
 
 import typer
 
-from warrenmq.cli._filters import DEFAULT_URL, Command, Url
+from warrenmq.cli._command import Command, Url
 from warrenmq.cli._holder import holder
 from warrenmq.cli._units import in_words, milliseconds
 
@@ -50,7 +50,7 @@ def where(
         bool, typer.Option("--body", help="With what it said, where the journal has it (level all+bodies).")
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="A JSON object a line for each message.")] = False,
-    url: Url = DEFAULT_URL,
+    url: Url = None,
 ) -> None:
     """Tell what became of a message: every event of its life with its cause, and where it is now."""
     question: Part = {"any": id, "message_id": message_id, "correlation_id": correlation_id}
@@ -100,10 +100,7 @@ def of_broker(command: Command, question: Part) -> Iterator[Part]:
             query[name] = datetime.fromtimestamp(query[name] / 1_000_000, UTC).isoformat()
     left = question["limit"]
     while left:
-        try:
-            page = command.ask("GET", f"/messages?{urlencode({**query, 'limit': min(left, PAGE)})}")
-        except typer.Exit:
-            raise typer.Exit(2) from None  # 1 is that there is no such message
+        page = command.ask("GET", f"/messages?{urlencode({**query, 'limit': min(left, PAGE)})}")
         for life in page["items"]:
             left -= 1
             yield {"life": life}

@@ -15,8 +15,6 @@ import ssl
 from typing import Any, Final, final
 from urllib.parse import unquote, urlsplit
 
-MANAGEMENT_PORT: Final = 15672
-
 
 @final
 class HttpAddress:

@@ -225,6 +225,8 @@ class Server:
             self._web = self._make_web(self)
             sockets = [] if settings.http_port is None else listen(hosts, settings.http_port)
             self.http_addresses = addresses(sockets)
+            self.broker.node.http_port = self.http_addresses[0][1] if self.http_addresses else 0
+            self.broker.node.https_port = self.https_addresses[0][1] if self.https_addresses else 0
             self._web.start(sockets, secure)
 
     async def listen_for_clients(self) -> None:

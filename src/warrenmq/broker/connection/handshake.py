@@ -60,7 +60,7 @@ def protocol_header(connection: Dialogue, header: bytes) -> bool:
 def server_properties(connection: Dialogue) -> Table:
     broker = connection.broker
     capabilities: Table = {name: Field("t", True) for name in CAPABILITIES}
-    return {
+    properties: Table = {
         "capabilities": Field("F", capabilities),
         "cluster_name": Field("S", broker.node.cluster_name),
         "copyright": Field("S", "Copyright the Warren authors"),
@@ -70,6 +70,11 @@ def server_properties(connection: Dialogue) -> Table:
         "version": Field("S", broker.node.rabbitmq_version),
         "warren_version": Field("S", broker.node.version),
     }
+    if broker.node.http_port:
+        properties["warren_http_port"] = Field("I", int(broker.node.http_port))
+    if broker.node.https_port:
+        properties["warren_https_port"] = Field("I", int(broker.node.https_port))
+    return properties
 
 
 def handle(connection: Dialogue, method: Method) -> None:

@@ -1,0 +1,81 @@
+"""Every command of `warren`, by task: its name, the module of this package that owns it, and what it does.
+
+Duty: `warren --help` and the way from a name to a module, without importing any of them (a test holds the table to what
+the modules register). Not here: what the commands take, which each says itself.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from warrenmq.cli._status import MEANINGS
+
+
+class Entry(NamedTuple):
+    """A command: ``module`` is empty for those that `main` runs itself."""
+
+    name: str
+    module: str
+    line: str
+
+
+TASKS: dict[str, tuple[Entry, ...]] = {
+    "Run a broker": (
+        Entry("serve", "", "run the broker (`warren serve --help` lists the settings)"),
+        Entry("version", "", "say which version runs, compiled or not, and from where"),
+        Entry("context", "context", "save addresses of brokers under names, and use them"),
+        Entry("bench", "bench", "load a broker and say what it costs"),
+        Entry("demo", "pipeline", "a broker that is killed, and Spark that loses nothing of it"),
+    ),
+    "Publish and read": (
+        Entry("publish", "messages", "publish a message and print what the broker said"),
+        Entry("get", "messages", "fetch messages from a queue"),
+        Entry("consume", "messages", "print messages as they come"),
+        Entry("peek", "peek", "look at the messages of a queue, taking none"),
+    ),
+    "Move messages": (
+        Entry("move", "move", "move waiting messages to another queue"),
+        Entry("copy", "copy", "copy waiting messages to another queue"),
+        Entry("redrive", "redrive", "send dead letters back to where they were published"),
+        Entry("transfers", "transfers", "moves, copies and redrives: list, show, cancel, undo"),
+        Entry("delayed", "delayed", "delayed messages: list, show, cancel, reschedule, deliver now"),
+    ),
+    "Find out": (
+        Entry("explain", "explain", "where a message would go, and why"),
+        Entry("where", "where", "what became of a message"),
+        Entry("ledger", "ledger", "do the sums of what came and what left come out even"),
+    ),
+    "Look after a broker": (
+        Entry("ctl", "ctl", "rabbitmqctl's verbs (`warren ctl help` lists them)"),
+        Entry("backup", "backup", "copy the data folder of a running broker"),
+        Entry("damaged", "damaged", "messages that are damaged on disk: list and drop them"),
+        Entry("log", "log", "inspect, verify, salvage and copy a data folder"),
+        Entry("journal", "journal", "what became of durable messages, as tables"),
+        Entry("pipeline", "pipeline", "Spark jobs: ingest, publish, route, summary, audit, report"),
+    ),
+}
+
+COMMANDS: dict[str, Entry] = {entry.name: entry for entries in TASKS.values() for entry in entries}
+
+ADDRESS = """\
+The broker is named by --url, by WARREN_URL or by a saved context (`warren context`): amqp://USER:PASSWORD@HOST:PORT/VHOST.
+Its HTTP port is asked of it; WARREN_HTTP_URL names another address. Without any it is the one on this machine."""
+
+
+def overview() -> str:
+    """`warren --help`."""
+    width = max(len(name) for name in COMMANDS)
+    lines = ["Usage: warren COMMAND [OPTIONS]", "", "An AMQP 0-9-1 broker that RabbitMQ's clients cannot tell from it."]
+    for task, entries in TASKS.items():
+        lines += ["", f"{task}:", *(f"  {entry.name:<{width}}  {entry.line}" for entry in entries)]
+    lines += ["", "`warren COMMAND --help` tells more of each.", "", ADDRESS, "", "Exit status:"]
+    lines += [f"  {status}  {meaning}" for status, meaning in MEANINGS.items()]
+    return "\n".join(lines)
+
+
+def unknown(name: str) -> str:
+    """What is said of a command that is none."""
+    from difflib import get_close_matches
+
+    near = get_close_matches(name, COMMANDS, 1)
+    return f"no command '{name}' ({f'did you mean {near[0]}?' if near else '`warren --help` lists them'})"
