@@ -56,8 +56,8 @@ def deliver(
     publishing.published += 1
     exchange.messages_in += 1
     exchange.messages_out += len(queues)
-    telling = publishing.vhost.telling > 0
-    if telling:
+    tells_all = publishing.vhost.telling_all > 0
+    if tells_all:
         publishing.services.log.unlogged.publishing(publishing.sender.named, number)
     if promised:
         outcome = accept(publishing.services, message, queues, publishing.large_body)
@@ -67,11 +67,11 @@ def deliver(
         publishing.tally.routed += 1
     elif outcome == REFUSED:
         _not_taken(publishing, message, queues, number)
-    if telling:
+    if tells_all:
         publishing.services.log.unlogged.published()
     if message.address:
         told = number
-        if publishing.vhost.hushed > 0 and not _any_tells(queues, message):
+        if publishing.vhost.telling_nothing > 0 and not _any_tells(queues, message):
             told = 0  # nothing is told of it: nor is that it was confirmed
         publishing.services.log.events.published(publishing.sender.named, message.address, told)
     if routed is not None and routed.scheduled:

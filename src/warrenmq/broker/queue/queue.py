@@ -60,8 +60,8 @@ class Realm:
         self.tracing: bool = False
         self.journal: i64 = OUTCOMES  # how much the journal tells of what has no level of its own
         self.journal_sample: i64 = 1  # of 1 in so many transient messages, where it tells of them
-        self.telling: i64 = 0  # queues here of which all is told
-        self.hushed: i64 = 0  # and of which nothing is
+        self.telling_all: i64 = 0  # queues here of which the journal tells all
+        self.telling_nothing: i64 = 0  # queues here of which it tells nothing
 
     def remove_queue(self, queue: Queue) -> i64:
         """Take a queue away, with its bindings. Returns how many messages waited in it."""
@@ -178,7 +178,7 @@ class Queue(Destination, Delivering, Promised):
         self.journal: i64 = OUTCOMES  # how much the journal tells of it
         self.journal_sample: i64 = 1
         self.tells_all: bool = False  # also of what only memory has?
-        self._hushed: bool = False  # is nothing told of it?
+        self._tells_nothing: bool = False  # is nothing told of it?
         self.tells_bodies: bool = False
         self.broker.deadlines.changed(-1, self.settings.ack_deadline, False)
         self.bindings_in: Final[dict[object, Binding]] = {}
@@ -252,17 +252,17 @@ class Queue(Destination, Delivering, Promised):
         self.journal_sample = sample
         self.tells_bodies = level == BODIES
         self._tell_all(level >= ALL)
-        self._hush(level == OFF)
+        self._tell_nothing(level == OFF)
 
     def _tell_all(self, wanted: bool) -> None:
         if wanted != self.tells_all:
             self.tells_all = wanted
-            self.vhost.telling += 1 if wanted else -1
+            self.vhost.telling_all += 1 if wanted else -1
 
-    def _hush(self, wanted: bool) -> None:
-        if wanted != self._hushed:
-            self._hushed = wanted
-            self.vhost.hushed += 1 if wanted else -1
+    def _tell_nothing(self, wanted: bool) -> None:
+        if wanted != self._tells_nothing:
+            self._tells_nothing = wanted
+            self.vhost.telling_nothing += 1 if wanted else -1
 
     def tells(self, message: Message) -> bool:
         """Is all that happens here told of a message that only memory has?"""
@@ -555,7 +555,7 @@ class Queue(Destination, Delivering, Promised):
         if self._has_level:
             self.broker.log.levels.queue_gone(self.named(), self.vhost.name)
         self._tell_all(False)
-        self._hush(False)
+        self._tell_nothing(False)
         self.gone = True
 
     def let_go(self) -> None:
