@@ -7,36 +7,15 @@ import os
 import re
 import socket
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.cli.conftest import Run
 from tests.support.brokers import RunningBroker, rabbitmq  # noqa: F401 (fixture)
-from warrenmq.cli.main import run
 from warrenmq.testing import Broker
 from warrenmq.wire.methods import method_frame
-
-Run = Callable[..., tuple[int, str, str]]
-
-
-@pytest.fixture
-def warren(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Run:
-    """Run a command with settings of its own and nothing of the user's: exit status, output, complaints."""
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
-    for name in ("WARREN_URL", "WARREN_HTTP_URL", "WARREN_CTL_URL"):
-        monkeypatch.delenv(name, raising=False)
-
-    def call(*arguments: str, **environment: str) -> tuple[int, str, str]:
-        with monkeypatch.context() as patch:
-            for name, value in environment.items():
-                patch.setenv(name, value)
-            capfd.readouterr()
-            status = run(list(arguments))
-        said = capfd.readouterr()
-        return status, said.out, said.err
-
-    return call
 
 
 @pytest.fixture(scope="module")

@@ -35,6 +35,11 @@ class Answer:
         self.headers = headers
 
     @property
+    def said_why(self) -> bool:
+        """Is it an answer of the API, with an error and its reason? A proxy's page has neither."""
+        return isinstance(self.body, dict) and "error" in self.body
+
+    @property
     def reason(self) -> str:
         reason = self.body.get("reason") if isinstance(self.body, dict) else None
         return reason if isinstance(reason, str) else json.dumps(reason)

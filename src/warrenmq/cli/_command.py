@@ -5,6 +5,8 @@ A failure is one line on standard error, ``warren COMMAND: what was wrong``, and
 
 from __future__ import annotations
 
+import re
+from html import unescape
 from typing import Annotated, Any, NoReturn
 
 import typer
@@ -14,6 +16,8 @@ from warrenmq.cli._api import Answer, Api, Failure
 from warrenmq.cli._status import NO_BROKER, WRONG
 
 SECONDS = 60.0
+NO_LOGIN = ("Login failed", "User can only log in via localhost", "Not management user")  # else: he may not do this
+STRING = re.compile(r'<<"([^"]*)">>')
 
 Url = Annotated[
     str | None,
@@ -45,7 +49,7 @@ class Command:
             answer: Answer = self.api.ask(method, path, body)
         except Failure as failure:
             self.stop(failure.text, NO_BROKER)
-        if answer.status == 401:
+        if answer.status == 401 and (answer.reason in NO_LOGIN or not answer.said_why):
             self.stop(f"the broker at {self.api.address} refused the login: {answer.reason}", NO_BROKER)
         return answer
 
@@ -57,10 +61,20 @@ class Command:
         return answer.body
 
     def refused(self, answer: Answer) -> NoReturn:
-        self.stop(answer.reason if isinstance(answer.body, dict) else f"the broker answered {answer.status}")
+        if not isinstance(answer.body, dict):
+            self.stop(f"the broker answered {answer.status}")
+        if answer.status == 401:
+            reason = plain(answer.reason).rstrip(".")
+            self.stop(f"user '{self.api.address.username}' may not do this: {reason}")
+        self.stop(plain(answer.reason))
 
     def stop(self, reason: str, status: int = WRONG) -> NoReturn:
         stop(self.name, reason, status)
+
+
+def plain(reason: str) -> str:
+    """The API's words, which are RabbitMQ's, on one line: without HTML's escapes and Erlang's marks of strings."""
+    return " ".join(STRING.sub(r"'\1'", unescape(reason)).split()).replace("Validation failed ", "validation failed: ")
 
 
 def stop(name: str, reason: str, status: int = WRONG) -> NoReturn:
