@@ -19,6 +19,8 @@ from warrenmq.spark.options import OptionError, parse
 
 pytest.importorskip("pyspark", reason="PySpark is not installed")
 
+from warrenmq.spark.jobs.publish import publish
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -98,6 +100,22 @@ def test_a_job_that_is_submitted_again_is_not_there_twice(
     with pytest.raises(Exception, match="cannot be told any more"):
         write(batchKey="old", batchBegan="2020-01-01T00:00:00Z")
     assert bodies(warren, name) == []
+
+
+def test_the_job_publish_sends_nothing_twice_either(
+    spark: SparkSession, warren: RunningBroker, name: str, tmp_path: Path
+) -> None:
+    prepare(warren, name)
+    df = spark.range(ROWS).selectExpr("cast(id as string) as body")
+    options = {**reading(warren), "exchange": name, "routingKey": "k", "deduplicate": "true", "batchKey": "job"}
+    began = {"batchBegan": str(int(time.time() * 1000))}
+    for _ in range(2):
+        assert publish(df, {**options, **began}, str(tmp_path / "outcomes")) == {"confirmed": ROWS}
+    assert bodies(warren, name) == list(range(ROWS))
+    with pytest.raises(OptionError, match="'batchKey' and 'batchBegan' go together"):
+        publish(df, options, str(tmp_path / "outcomes"))
+    with pytest.raises(Exception, match="cannot be told any more"):
+        publish(df, {**options, "batchBegan": "2020-01-01T00:00:00Z"}, str(tmp_path / "outcomes"))
 
 
 def test_rabbitmq_is_not_taken_for_a_broker_that_deduplicates(

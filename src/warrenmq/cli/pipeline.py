@@ -1,40 +1,47 @@
 """`warren pipeline ...`: the Spark jobs from the command line.
 
-Duty: options in, one job, progress while it runs, one clear line when the input is wrong. Not here: the jobs. Spark is
+Duty: options in, one job, what it found out. Not here: the jobs, and what the commands share (``_spark_job``). Spark is
 imported only when a job starts, so that `warren --help` stays quick and works without it.
 """
 
 from __future__ import annotations
 
-import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-
-Master = Annotated[str | None, typer.Option(help="Spark master URL; local[2] unless given.")]
-Conf = Annotated[list[str] | None, typer.Option("--conf", help="A Spark setting, key=value; may be repeated.")]
-Url = Annotated[str | None, typer.Option(help="amqp://user@host:port/vhost of the broker.")]
-Host = Annotated[str | None, typer.Option(help="The broker's host (without --url).")]
-Port = Annotated[int | None, typer.Option(help="The broker's AMQP port (without --url).")]
-HttpPort = Annotated[int | None, typer.Option(help="The broker's HTTP port, for leases and name patterns.")]
-PasswordEnv = Annotated[str | None, typer.Option(help="Environment variable that holds the password.")]
-PasswordFile = Annotated[str | None, typer.Option(help="File that holds the password.")]
-More = Annotated[list[str] | None, typer.Option("--option", "-o", help="Another option of format amqp, key=value.")]
-Format = Annotated[str, typer.Option("--format", help="Format of the table: parquet, json, csv, …")]
+from warrenmq.cli._pipeline_replay import replay
+from warrenmq.cli._spark_job import (
+    Conf,
+    Format,
+    Host,
+    HttpPort,
+    Master,
+    More,
+    PasswordEnv,
+    PasswordFile,
+    Port,
+    Url,
+    broker_options,
+    check_read,
+    check_write,
+    job_session,
+    table_of,
+    tell,
+    ticking,
+)
 
 pipeline = typer.Typer(
     name="pipeline",
-    help="Spark jobs: ingest, publish, route, summary, audit, report.",
+    help="Spark jobs: ingest, publish, route, summary, audit, report, replay.",
     no_args_is_help=True,
     add_completion=False,
 )
+
+
+pipeline.command()(replay)
 
 
 def register(app: typer.Typer) -> None:
@@ -62,9 +69,9 @@ def ingest(
     conf: Conf = None,
 ) -> None:
     """Queues or streams into a lake of Parquet files, or a Delta or Iceberg table, once and only once."""
-    options = _broker(url, host, port, http_port, password_env, password_file, option)
+    options = broker_options(url, host, port, http_port, password_env, password_file, option)
     options.update({name: value for name, value in (("queue", queue), ("stream", stream)) if value is not None})
-    with _job(master, conf, lambda: _check_read(options)) as spark:
+    with job_session(master, conf, lambda: check_read(options)) as spark:
         from warrenmq.spark.jobs.ingest import ingest as job
 
         done = job(
@@ -74,10 +81,10 @@ def ingest(
             checkpoint=checkpoint,
             continuous=continuous,
             interval=interval,
-            progress=_tell,
+            progress=tell,
             table=table,
         )
-        _tell(f"{done.rows:,} messages in {done.batches} batches, {done.seconds:.1f} s, in {lake}")
+        tell(f"{done.rows:,} messages in {done.batches} batches, {done.seconds:.1f} s, in {lake}")
 
 
 @pipeline.command()
@@ -98,21 +105,21 @@ def publish(
     conf: Conf = None,
 ) -> None:
     """A table to an exchange, with confirms and mandatory, and a table of what became of every row."""
-    options = _broker(url, host, port, None, password_env, password_file, option)
+    options = broker_options(url, host, port, None, password_env, password_file, option)
     given = (("exchange", exchange), ("routingKey", routing_key))
     options.update({name: value for name, value in given if value is not None})
-    with _job(master, conf, lambda: _check_write(options)) as spark:
+    with job_session(master, conf, lambda: check_write(options)) as spark:
         from warrenmq.spark.jobs.publish import publish as job
 
-        df = _table(spark, table, format)
+        df = table_of(spark, table, format)
         df = df.where(where) if where else df
         begun = time.monotonic()
-        with _ticking("publishing"):
+        with ticking("publishing"):
             counts = job(df, options, outcomes)
         rows = sum(counts.values())
         seconds = time.monotonic() - begun
         listed = ", ".join(f"{count:,} {outcome}" for outcome, count in sorted(counts.items())) or "no rows"
-        _tell(f"{rows:,} rows in {seconds:.1f} s: {listed}; each row's outcome is in {outcomes}")
+        tell(f"{rows:,} rows in {seconds:.1f} s: {listed}; each row's outcome is in {outcomes}")
     if set(counts) - {"confirmed"}:
         raise typer.Exit(1)
 
@@ -135,7 +142,7 @@ def route(
     """What the broker would make of every message of a table, by its own code, without a broker."""
     from warrenmq.spark.routing import load_definitions
 
-    with _job(master, conf, lambda: load_definitions(definitions)) as spark:
+    with job_session(master, conf, lambda: load_definitions(definitions)) as spark:
         from warrenmq.spark.jobs.summary import lines_of, summary, text
         from warrenmq.spark.routing import route as job
         from warrenmq.spark.routing import route_files
@@ -149,15 +156,15 @@ def route(
         if format == "parquet":
             routed = route_files(spark, table, definitions, **options)
         else:
-            routed = job(_table(spark, table, format), definitions, **options)
-        with _ticking("routing"):
+            routed = job(table_of(spark, table, format), definitions, **options)
+        with ticking("routing"):
             if output is not None:
                 routed.write.mode("overwrite").parquet(output)
                 routed = spark.read.parquet(output)
             lines = lines_of(summary(routed))
         print(text([line for line in lines if line.section != "rate"]))
         if output is not None:
-            _tell(f"the routed table is in {output}")
+            tell(f"the routed table is in {output}")
 
 
 @pipeline.command()
@@ -172,21 +179,21 @@ def summary(
     conf: Conf = None,
 ) -> None:
     """Counts by exchange, key, queue and outcome, redeliveries and rates, of a table of messages."""
-    with _job(master, conf) as spark:
+    with job_session(master, conf) as spark:
         from warrenmq.spark.jobs.summary import lines_of, plot, text
         from warrenmq.spark.jobs.summary import summary as job
 
-        df = _table(spark, table, format)
-        with _ticking("counting"):
+        df = table_of(spark, table, format)
+        with ticking("counting"):
             result = job(df, window=window, time_column=time_column)
             lines = lines_of(result)
         print(text(lines))
         if output is not None:
             result.coalesce(1).write.mode("overwrite").parquet(output)
-            _tell(f"the summary is in {output}")
+            tell(f"the summary is in {output}")
         if png is not None:
             plot(lines, png)
-            _tell(f"the plot is in {png}")
+            tell(f"the plot is in {png}")
 
 
 @pipeline.command()
@@ -201,15 +208,15 @@ def audit(
     conf: Conf = None,
 ) -> None:
     """The life of every message from a journal, as tables. The exit status is 1 when anything is missing."""
-    with _job(master, conf) as spark:
+    with job_session(master, conf) as spark:
         from warrenmq.spark.auditing import audit as job
         from warrenmq.spark.auditing.text import text
 
         found = job(
-            spark, journal, out, window=window, redeliveries=redeliveries, partial=partial, only=only, progress=_tell
+            spark, journal, out, window=window, redeliveries=redeliveries, partial=partial, only=only, progress=tell
         )
         print(text(found))
-        _tell(f"the tables are in {out}")
+        tell(f"the tables are in {out}")
         found.close()
     if not found.complete:
         raise typer.Exit(1)
@@ -226,19 +233,19 @@ def report(
     conf: Conf = None,
 ) -> None:
     """An audit as one page that needs nothing else: its sums, how fast, how long, and the worst ten of everything."""
-    with _job(master, conf) as spark:
+    with job_session(master, conf) as spark:
         from warrenmq.spark.reporting import gather, page
         from warrenmq.spark.reporting.facts import tables_in
         from warrenmq.spark.reporting.sheets import write_sheets
 
         tables = tables_in(spark, audit)
-        with _ticking("reading"):
+        with ticking("reading"):
             facts = gather(tables)
         Path(html).write_text(page(facts, title, broker), encoding="utf-8")
-        _tell(f"the page is {html}")
+        tell(f"the page is {html}")
         if csv is not None:
             write_sheets(facts, Path(csv))
-            _tell(f"what it shows is in {csv}")
+            tell(f"what it shows is in {csv}")
 
 
 def demo(
@@ -249,108 +256,3 @@ def demo(
     from warrenmq.spark.demo import main
 
     raise typer.Exit(main(seconds, png))
-
-
-# --- what the commands share
-
-
-def _tell(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)
-
-
-@contextmanager
-def _job(master: str | None, conf: list[str] | None, check: Callable[[], Any] | None = None) -> Iterator[SparkSession]:
-    """A session for one job; wrong input of any kind ends it with one line and status 2."""
-    from warrenmq.spark.errors import one_line
-
-    try:
-        if check is not None:
-            check()
-        settings = dict(_pair(text, "--conf") for text in conf or [])
-        from warrenmq.spark.sessions import running_session, session, silence
-
-        running = running_session()
-        if running is None:
-            _tell("starting Spark …")
-        spark = running or session(master, "warren pipeline", settings)
-        if running is None:
-            silence(spark)  # what goes wrong is told in one line below, not by Spark's log before it
-        try:
-            yield spark
-        finally:
-            if running is None:
-                spark.stop()
-    except (typer.Exit, KeyboardInterrupt):
-        raise
-    except Exception as error:
-        _tell(f"warren pipeline: {one_line(error)}")
-        raise typer.Exit(2) from None
-
-
-@contextmanager
-def _ticking(word: str) -> Iterator[None]:
-    """A sign of life every few seconds while Spark works."""
-    import threading
-
-    done = threading.Event()
-    begun = time.monotonic()
-
-    def tick() -> None:
-        while not done.wait(5):
-            _tell(f"{word} … {time.monotonic() - begun:.0f} s")
-
-    thread = threading.Thread(target=tick, daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        done.set()
-        thread.join()
-
-
-def _table(spark: SparkSession, table: str, format: str) -> DataFrame:
-    reading = spark.read.format(format)
-    if format == "csv":
-        reading = reading.option("header", "true")
-    return reading.load(table)
-
-
-def _broker(
-    url: str | None,
-    host: str | None,
-    port: int | None,
-    http_port: int | None,
-    password_env: str | None,
-    password_file: str | None,
-    option: list[str] | None,
-) -> dict[str, str]:
-    options = dict(_pair(text, "--option") for text in option or [])
-    named = {
-        "url": url,
-        "host": host,
-        "port": port,
-        "httpPort": http_port,
-        "passwordEnv": password_env,
-        "passwordFile": password_file,
-    }
-    options.update({name: str(value) for name, value in named.items() if value is not None})
-    return options
-
-
-def _pair(text: str, flag: str) -> tuple[str, str]:
-    key, equals, value = text.partition("=")
-    if not equals or not key:
-        raise typer.BadParameter(f"{flag} takes key=value, not '{text}'")
-    return key, value
-
-
-def _check_read(options: dict[str, str]) -> None:
-    from warrenmq.spark.options import parse
-
-    parse(options)
-
-
-def _check_write(options: dict[str, str]) -> None:
-    from warrenmq.spark.options import parse
-
-    parse(options, writing=True)

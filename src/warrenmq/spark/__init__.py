@@ -18,6 +18,7 @@ _HOMES = {
     "lag": "warrenmq.spark.progress",
     "publish": "warrenmq.spark.jobs.publish",
     "publish_stream": "warrenmq.spark.jobs.publish",
+    "replay": "warrenmq.spark.replaying",
     "route": "warrenmq.spark.routing",
     "route_files": "warrenmq.spark.routing",
     "summary": "warrenmq.spark.jobs.summary",

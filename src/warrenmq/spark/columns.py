@@ -76,7 +76,7 @@ class Columns:
         slots, self.slots = self.slots, []
         count = collected.rows
         faults: Faults = {}
-        properties = _properties(collected.headers, self.wanted, self.arrow, faults) if self.wanted else {}
+        properties = properties_of(collected.headers, self.wanted, self.arrow, faults) if self.wanted else {}
         arrays: list[pa.Array] = []
         for field in self.arrow:
             if field.name in properties:
@@ -135,7 +135,7 @@ def _texts(values: list[str], field: pa.Field, faults: Faults) -> pa.Array:
 # --- properties
 
 
-def _properties(headers: list[bytes], wanted: list[str], arrow: pa.Schema, faults: Faults) -> dict[str, pa.Array]:
+def properties_of(headers: list[bytes], wanted: list[str], arrow: pa.Schema, faults: Faults) -> dict[str, pa.Array]:
     """A column for every property asked for."""
     quick = PropertyColumns(wanted, text_of_octets)
     if quick.add(headers):

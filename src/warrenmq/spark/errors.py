@@ -11,7 +11,7 @@ import re
 # Errors of this package are one line by design; they are looked for first, innermost last.
 OURS = re.compile(
     r"(?:^|[.\s])(?:BrokerLost|OptionError|RowsNotAccepted|DataLoss|LeaseExpired|InputError|RequirementMissing|"
-    r"HeaderError): ([^\n]+)"
+    r"HeaderError|Forgotten|JournalError): ([^\n]+)"
 )
 SPARKS = (
     (re.compile(r"\[PATH_NOT_FOUND\] Path does not exist: (?:file:)?([^\s]+?)\.(?:\s|$)"), "there is no {0}"),

@@ -1,4 +1,4 @@
-"""Rows at a limited rate, so that nobody is flooded.
+"""Rows at a limited rate, so that nobody is flooded; or when their like went before.
 
 Duty: when the next rows may go, and how a read shares its limit among its tasks (option ``maxRowsPerSecond``). A task
 of a write cannot know how many there are beside it: its limit is its own (``maxRowsPerSecondPerTask``). Not here: how
@@ -28,6 +28,12 @@ class Pace:
         self.together = max(1, int(rate * BURST))  # as many rows as may go at once
         self._due = clock()
 
+    def pieces(self, batch: pa.RecordBatch, most: int) -> Iterator[pa.RecordBatch]:
+        """What may go at once, one after the other."""
+        step = min(most, self.together)
+        for start in range(0, batch.num_rows, step):
+            yield batch.slice(start, step)
+
     def pause(self) -> float:
         """Seconds until the next rows may go; 0 when they may now."""
         return max(0.0, self._due - self.clock())
@@ -36,12 +42,43 @@ class Pace:
         self._due = max(self._due, self.clock()) + rows / self.rate
 
 
+class RecordedPace:
+    """Each row when its like went before, by the column ``at`` (µs), counted from the first one's: ``factor`` times as
+    fast. Who is late sends at once until that is made up for. All tasks count from the driver's ``began``."""
+
+    def __init__(self, first: int, began: float, factor: float, clock: Callable[[], float] = time.time) -> None:
+        self.first = first
+        self.began = began
+        self.factor = factor
+        self.clock = clock
+        self._due = began
+
+    def pieces(self, batch: pa.RecordBatch, most: int) -> Iterator[pa.RecordBatch]:
+        import pyarrow as pa
+
+        due = [self._when(at) for at in batch.column("at").cast(pa.int64()).to_pylist()]
+        start = 0
+        for end in range(1, len(due) + 1):
+            if end == len(due) or end - start == most or due[end] - due[start] > BURST:
+                self._due = due[start]
+                yield batch.slice(start, end - start)
+                start = end
+
+    def _when(self, at: int) -> float:
+        return self.began + (at - self.first) / 1_000_000 / self.factor
+
+    def pause(self) -> float:
+        return min(1.0, max(0.0, self._due - self.clock()))
+
+    def went(self, rows: int) -> None:
+        """The next rows have a time of their own."""
+
+
 def paced(
     batches: Iterable[pa.RecordBatch], pace: Pace, sleep: Callable[[float], None] = time.sleep
 ) -> Iterator[pa.RecordBatch]:
     for batch in batches:
-        for start in range(0, batch.num_rows, pace.together):
-            piece = batch.slice(start, pace.together)
+        for piece in pace.pieces(batch, pace.together):
             while (pause := pace.pause()) > 0:
                 sleep(pause)
             pace.went(piece.num_rows)

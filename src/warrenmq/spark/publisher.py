@@ -36,7 +36,7 @@ from warrenmq.spark.encode import Rows, encode
 from warrenmq.spark.framing import Framing
 from warrenmq.spark.message_ids import ContentIds, RowIds
 from warrenmq.spark.options import Options
-from warrenmq.spark.pacing import Pace
+from warrenmq.spark.pacing import Pace, RecordedPace
 from warrenmq.spark.secret import Login
 from warrenmq.spark.worker import freeze_imports
 from warrenmq.wire.replies import ACCESS_REFUSED, CONNECTION_FORCED, NOT_FOUND
@@ -52,7 +52,7 @@ REOPENED = 10  # connections lost in a row, with nothing confirmed between, befo
 class Publisher:
     """One connection, one channel in confirm mode, rows in flight."""
 
-    def __init__(self, options: Options, id_prefix: str) -> None:
+    def __init__(self, options: Options, id_prefix: str, pace: RecordedPace | None = None) -> None:
         self.options = options
         self.ids = RowIds(id_prefix) if options.message_ids == "row" else ContentIds(id_prefix)
         self._flying: deque[Chunk] = deque()
@@ -65,7 +65,7 @@ class Publisher:
         self._known: dict[str, tuple[int, str]] = {}  # exchange -> refusal that would be the same again
         self._lost = 0
         rate = options.max_rows_per_second_per_task
-        self._pace = None if rate is None else Pace(rate)
+        self._pace: Pace | RecordedPace | None = Pace(rate) if pace is None and rate is not None else pace
         self._framing = Framing(
             options.exchange or "", options.routing_key or "", options.persistent, options.mandatory
         )
@@ -74,9 +74,7 @@ class Publisher:
         """Publish everything; chunks come out in order, each when all its rows are settled."""
         try:
             for batch in batches:
-                step = CHUNK if self._pace is None else min(CHUNK, self._pace.together)
-                for start in range(0, batch.num_rows, step):
-                    rows = batch.slice(start, step)
+                for rows in self._pieces(batch):
                     if self._pace is not None:
                         self._wait(self._pace)
                         self._pace.went(rows.num_rows)
@@ -88,7 +86,12 @@ class Publisher:
             if self._connection is not None:
                 self._connection.close()
 
-    def _wait(self, pace: Pace) -> None:
+    def _pieces(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        if self._pace is not None:
+            return self._pace.pieces(batch, CHUNK)
+        return (batch.slice(start, CHUNK) for start in range(0, batch.num_rows, CHUNK))
+
+    def _wait(self, pace: Pace | RecordedPace) -> None:
         """Until the next rows may go. What the broker says meanwhile is heard."""
         while (pause := pace.pause()) > 0:
             if self._channel is None:

@@ -88,12 +88,12 @@ def counts(spark: SparkSession, files: Sequence[File]) -> dict[str, int]:
     return dict.fromkeys((file.name for file in files), 0) | {unquote(row["name"]): row["count"] for row in rows}
 
 
-def events(spark: SparkSession, parts: Sequence[tuple[File, int, int | None]]) -> DataFrame:
+def events(spark: SparkSession, parts: Sequence[tuple[File, int, int | None]], schema: str = SCHEMA) -> DataFrame:
     """Rows of these files, from and to: with ``log``, ``kind`` for the event, ``at`` in µs, and a number for every
-    message, with a record or without (``record``)."""
+    message, with a record or without (``record``). ``schema``: with more columns than an audit needs."""
     from pyspark.sql import functions as F
 
-    reader = spark.read.schema(SCHEMA)
+    reader = spark.read.schema(schema)
     frames: list[DataFrame] = []
     whole: dict[str, list[str]] = {}
     for file, first, last in parts:
@@ -106,7 +106,7 @@ def events(spark: SparkSession, parts: Sequence[tuple[File, int, int | None]]) -
         frames.append(_of_log(reader.parquet(file.uri).where(some), file.log))
     frames += [_of_log(reader.parquet(*uris), log) for log, uris in whole.items()]
     if not frames:
-        frames = [spark.createDataFrame([], f"{SCHEMA}, log string, file string")]
+        frames = [spark.createDataFrame([], f"{schema}, log string, file string")]
     rows = frames[0]
     for frame in frames[1:]:
         rows = rows.unionByName(frame)

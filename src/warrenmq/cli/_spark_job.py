@@ -1,0 +1,132 @@
+"""What the commands of `warren pipeline` share: a session for one job, its options, signs of life.
+
+Duty: options in, progress while it runs, one clear line when the input is wrong. Not here: the commands.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+Master = Annotated[str | None, typer.Option(help="Spark master URL; local[2] unless given.")]
+Conf = Annotated[list[str] | None, typer.Option("--conf", help="A Spark setting, key=value; may be repeated.")]
+Url = Annotated[str | None, typer.Option(help="amqp://user@host:port/vhost of the broker.")]
+Host = Annotated[str | None, typer.Option(help="The broker's host (without --url).")]
+Port = Annotated[int | None, typer.Option(help="The broker's AMQP port (without --url).")]
+HttpPort = Annotated[int | None, typer.Option(help="The broker's HTTP port, for leases and name patterns.")]
+PasswordEnv = Annotated[str | None, typer.Option(help="Environment variable that holds the password.")]
+PasswordFile = Annotated[str | None, typer.Option(help="File that holds the password.")]
+More = Annotated[list[str] | None, typer.Option("--option", "-o", help="Another option of format amqp, key=value.")]
+Format = Annotated[str, typer.Option("--format", help="Format of the table: parquet, json, csv, …")]
+
+
+def tell(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
+
+
+@contextmanager
+def job_session(
+    master: str | None, conf: list[str] | None, check: Callable[[], Any] | None = None
+) -> Iterator[SparkSession]:
+    """A session for one job; wrong input of any kind ends it with one line and status 2."""
+    from warrenmq.spark.errors import one_line
+
+    try:
+        if check is not None:
+            check()
+        settings = dict(_pair(text, "--conf") for text in conf or [])
+        from warrenmq.spark.sessions import running_session, session, silence
+
+        running = running_session()
+        if running is None:
+            tell("starting Spark …")
+        spark = running or session(master, "warren pipeline", settings)
+        if running is None:
+            silence(spark)  # what goes wrong is told in one line below, not by Spark's log before it
+        try:
+            yield spark
+        finally:
+            if running is None:
+                spark.stop()
+    except (typer.Exit, KeyboardInterrupt):
+        raise
+    except Exception as error:
+        tell(f"warren pipeline: {one_line(error)}")
+        raise typer.Exit(2) from None
+
+
+@contextmanager
+def ticking(word: str) -> Iterator[None]:
+    """A sign of life every few seconds while Spark works."""
+    import threading
+
+    done = threading.Event()
+    begun = time.monotonic()
+
+    def tick() -> None:
+        while not done.wait(5):
+            tell(f"{word} … {time.monotonic() - begun:.0f} s")
+
+    thread = threading.Thread(target=tick, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join()
+
+
+def table_of(spark: SparkSession, table: str, format: str) -> DataFrame:
+    reading = spark.read.format(format)
+    if format == "csv":
+        reading = reading.option("header", "true")
+    return reading.load(table)
+
+
+def broker_options(
+    url: str | None,
+    host: str | None,
+    port: int | None,
+    http_port: int | None,
+    password_env: str | None,
+    password_file: str | None,
+    option: list[str] | None,
+) -> dict[str, str]:
+    options = dict(_pair(text, "--option") for text in option or [])
+    named = {
+        "url": url,
+        "host": host,
+        "port": port,
+        "httpPort": http_port,
+        "passwordEnv": password_env,
+        "passwordFile": password_file,
+    }
+    options.update({name: str(value) for name, value in named.items() if value is not None})
+    return options
+
+
+def _pair(text: str, flag: str) -> tuple[str, str]:
+    key, equals, value = text.partition("=")
+    if not equals or not key:
+        raise typer.BadParameter(f"{flag} takes key=value, not '{text}'")
+    return key, value
+
+
+def check_read(options: dict[str, str]) -> None:
+    from warrenmq.spark.options import parse
+
+    parse(options)
+
+
+def check_write(options: dict[str, str]) -> None:
+    from warrenmq.spark.options import parse
+
+    parse(options, writing=True)
