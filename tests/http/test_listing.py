@@ -14,7 +14,8 @@ import pytest
 
 from tests.http.conftest import Api
 from warrenmq.http.endpoint import Call
-from warrenmq.http.listing import SLICE_ITEMS, listing, plain_list
+from warrenmq.http.listing import listing, plain_list
+from warrenmq.http.pacer import SLICE_ITEMS
 
 
 @pytest.fixture(scope="module")

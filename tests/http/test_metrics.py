@@ -14,8 +14,8 @@ from warrenmq.broker.queue.marks import Marks
 from warrenmq.broker.queue.waits import BOUNDS, Waits
 from warrenmq.http import metrics
 from warrenmq.http.bridge import Bridge
-from warrenmq.http.listing import SLICE_ITEMS
 from warrenmq.http.metrics import QUEUE_AGES, QUEUE_GAUGES, WAITS, WAITS_HELP, Collected, Queues, _each_queue, _escaped
+from warrenmq.http.pacer import SLICE_ITEMS
 
 pytestmark = pytest.mark.pure
 

@@ -122,3 +122,54 @@ def test_the_totals_of_the_overview_and_the_vhost_are_rabbitmqs(both: Both) -> N
     both.agree(lambda lived: [lived.get("/api/overview")["queue_totals"][name] for name in LENGTHS])
     both.agree(lambda lived: [lived.get(f"/api/vhosts/{VHOST}")[name] for name in LENGTHS])
     both.agree(lambda lived: lived.get("/api/overview")["object_totals"])
+
+
+# -- rates ---------------------------------------------------------------------------------------------------------
+
+RANGES = "lengths_age=60&lengths_incr=5&msg_rates_age=3600&msg_rates_incr=60&data_rates_age=600&data_rates_incr=30"
+RANGED = {
+    "/api/overview": {"queue_totals.messages": "lengths", "message_stats.publish": "msg_rates"},
+    f"/api/vhosts/{VHOST}": {
+        "messages_ready": "lengths",
+        "message_stats.deliver_get": "msg_rates",
+        "recv_oct": "data_rates",
+    },
+    f"/api/queues/{VHOST}/a": {"messages": "lengths", "message_stats.publish": "msg_rates"},
+    f"/api/exchanges/{VHOST}/fan": {"message_stats.publish_out": "msg_rates"},
+}
+
+
+@pytest.mark.parametrize("path", RANGED)
+def test_a_range_of_time_is_answered_as_by_rabbitmq(both: Both, path: str) -> None:
+    """As many samples, so far apart, with the same averages beside them."""
+
+    def told(lived: Lived) -> Any:
+        shown = lived.get(f"{path}?{RANGES}")
+        found: dict[str, Any] = {}
+        for member in RANGED[path]:
+            details = shown
+            for step in f"{member}_details".split("."):
+                details = details[step]
+            times = [sample["timestamp"] for sample in details["samples"]]
+            apart = {now - then for now, then in zip(times, times[1:], strict=False)}
+            found[member] = sorted(details), len(times), apart, {tuple(sorted(one)) for one in details["samples"]}
+        return found
+
+    both.agree(told)
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        *("lengths_age=60", "lengths_age=x&lengths_incr=5", "lengths_age=60&lengths_incr=0"),
+        *("lengths_age=-5&lengths_incr=5", "lengths_age=10000000&lengths_incr=1", "lengths_age=500&lengths_incr=1"),
+    ],
+)
+def test_a_range_that_makes_no_sense_is_answered_as_by_rabbitmq(both: Both, query: str) -> None:
+    def told(lived: Lived) -> Any:
+        lived.connection.process_data_events(0)
+        status, answer = lived.broker.http("GET", f"/api/queues/{VHOST}/a?{query}")
+        assert isinstance(answer, dict)
+        return (status, sorted(answer["messages_details"])) if status == 200 else (status, answer)
+
+    both.agree(told)

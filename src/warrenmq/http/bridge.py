@@ -7,8 +7,7 @@ answered when the log has them (``committed``).
 from __future__ import annotations
 
 import asyncio
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from warrenmq.broker.access.access import Access, User
@@ -18,6 +17,7 @@ from warrenmq.broker.services.alarms import Alarms
 from warrenmq.broker.start.stopping import forget_transient
 from warrenmq.http import errors
 from warrenmq.http.direct import Direct
+from warrenmq.http.history import History
 from warrenmq.http.http_connections import HttpConnections
 from warrenmq.http.patience import written
 from warrenmq.http.rates import Rates
@@ -38,12 +38,12 @@ MANAGEMENT_TAGS = frozenset({"management", POLICYMAKER, MONITORING, ADMINISTRATO
 class Bridge:
     """The handlers' view of the broker: changes that wait for the disk, listings in slices, listeners."""
 
-    def __init__(self, server: Server) -> None:
+    def __init__(self, server: Server, history: History | None = None) -> None:
         self.server = server
         self.broker: Broker = server.broker
         self.access: Access = server.broker.registry.access
         self.http_connections = HttpConnections(lambda: server.settings.http_connection_max)
-        self.rates = Rates(time.monotonic)
+        self.history = History() if history is None else history
         self.transfers = Transfers(self)
         # for the patterns in listings of all users together: every request may bring a new one
         self.patience = Patience(self.broker.services.io_clock, self.broker.services.notes, "listings")
@@ -120,6 +120,14 @@ class Bridge:
         return bool(self.server.listeners)
 
     # -- looking
+
+    def rates(self, kind: str, vhost: str, name: str) -> Rates:
+        """What was sampled of one object."""
+        return Rates(self.history, kind, [self.history.find(kind, vhost, name)])
+
+    def rates_of_vhosts(self, vhosts: Iterable[VHost]) -> Rates:
+        """Of several vhosts together."""
+        return Rates(self.history, "vhost", [self.history.find("vhost", "", vhost.name) for vhost in vhosts])
 
     @property
     def node(self) -> str:

@@ -13,6 +13,7 @@ from warrenmq.http.endpoint import MANAGEMENT, VHOST, Call, Endpoint, NoContent
 from warrenmq.http.errors import not_authorised, not_found
 from warrenmq.http.listing import listing, with_columns
 from warrenmq.http.models import ChannelInfo, ConnectionInfo, ConsumerInfo
+from warrenmq.http.rates import ranges
 from warrenmq.http.views import channel_info, channel_name, connection_info, consumer_info
 from warrenmq.wire.replies import CONNECTION_FORCED
 
@@ -29,7 +30,8 @@ def _tag(consumer: Subscription) -> str:
 
 async def _connections(call: Call, found: list[Connection]) -> object:
     bridge = call.bridge
-    return await listing(call, found, _connection_name, lambda one: connection_info(bridge, one))
+    wanted = ranges(call.query)
+    return await listing(call, found, _connection_name, lambda one: connection_info(bridge, one, wanted))
 
 
 async def list_connections(call: Call) -> object:
@@ -59,7 +61,7 @@ def existing(call: Call, change: bool = False) -> Connection:
 
 
 async def get_connection(call: Call) -> object:
-    return with_columns(call, connection_info(call.bridge, existing(call)))
+    return with_columns(call, connection_info(call.bridge, existing(call), ranges(call.query)))
 
 
 async def close_connection(call: Call) -> NoContent:
@@ -84,27 +86,30 @@ def _channels(connections: list[Connection]) -> list[Channel]:
 
 async def list_channels(call: Call) -> object:
     bridge = call.bridge
+    wanted = ranges(call.query)
     found = _channels(bridge.visible_connections(call.user))
-    return await listing(call, found, channel_name, lambda one: channel_info(bridge, one))
+    return await listing(call, found, channel_name, lambda one: channel_info(bridge, one, wanted))
 
 
 async def channels_of_vhost(call: Call) -> object:
     bridge = call.bridge
+    wanted = ranges(call.query)
     vhost = bridge.vhost(call.path["vhost"])
     found = _channels([one for one in bridge.visible_connections(call.user) if one.vhost is vhost])
-    return await listing(call, found, channel_name, lambda one: channel_info(bridge, one))
+    return await listing(call, found, channel_name, lambda one: channel_info(bridge, one, wanted))
 
 
 async def channels_of_connection(call: Call) -> object:
     bridge = call.bridge
-    return await listing(call, _channels([existing(call)]), channel_name, lambda one: channel_info(bridge, one))
+    wanted = ranges(call.query)
+    return await listing(call, _channels([existing(call)]), channel_name, lambda one: channel_info(bridge, one, wanted))
 
 
 async def get_channel(call: Call) -> object:
     wanted = call.path["name"]
     for channel in _channels(call.bridge.visible_connections(call.user)):
         if channel_name(channel) in (wanted, unquote(wanted)):
-            shown = channel_info(call.bridge, channel)
+            shown = channel_info(call.bridge, channel, ranges(call.query))
             consumers = [one for one in channel.consumers.by_tag.values() if isinstance(one, Subscription)]
             shown.consumer_details = [consumer_info(call.bridge, one) for one in consumers]
             shown.publishes = []

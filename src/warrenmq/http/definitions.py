@@ -14,9 +14,9 @@ from warrenmq.broker.definitions.plan import Plan
 from warrenmq.http.encoding import encode
 from warrenmq.http.endpoint import ADMINISTRATOR, Call, Endpoint, Json, NoContent
 from warrenmq.http.errors import bad_request
-from warrenmq.http.listing import Pacer
 from warrenmq.http.models import Definitions
 from warrenmq.http.multipart import file_of
+from warrenmq.http.pacer import Pacer
 
 LARGEST = 32 << 20
 DEEPEST = 100

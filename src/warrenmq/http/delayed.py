@@ -24,7 +24,7 @@ from warrenmq.broker.queue.classic import ClassicQueue
 from warrenmq.broker.records import Content
 from warrenmq.http.endpoint import VHOST, Call, Endpoint, NoContent
 from warrenmq.http.errors import ApiError, bad_request, not_authorised
-from warrenmq.http.listing import Pacer
+from warrenmq.http.pacer import Pacer
 from warrenmq.log.damage import RecordDamaged
 from warrenmq.log.format import LogError
 from warrenmq.wire.content import Properties, body_size

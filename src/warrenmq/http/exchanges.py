@@ -14,6 +14,7 @@ from warrenmq.http.fields import arguments_table
 from warrenmq.http.listing import listing, with_columns
 from warrenmq.http.models import BindingInfo, ExchangeInfo, Routed
 from warrenmq.http.names import check_length
+from warrenmq.http.rates import ranges
 from warrenmq.http.requests import ExchangeDeclaration, Publication
 from warrenmq.http.views import binding_info, default_binding, exchange_info
 from warrenmq.wire.content import Properties
@@ -46,19 +47,21 @@ def _ordered(vhost: VHost) -> list[Exchange]:
 
 async def list_exchanges(call: Call) -> object:
     bridge = call.bridge
+    wanted = ranges(call.query)
     found = [exchange for vhost in bridge.visible_vhosts(call.user) for exchange in _ordered(vhost)]
-    return await listing(call, found, _name, lambda one: exchange_info(bridge, one))
+    return await listing(call, found, _name, lambda one: exchange_info(bridge, one, wanted))
 
 
 async def list_in_vhost(call: Call) -> object:
     bridge = call.bridge
+    wanted = ranges(call.query)
     found = _ordered(bridge.vhost(call.path["vhost"]))
-    return await listing(call, found, _name, lambda one: exchange_info(bridge, one))
+    return await listing(call, found, _name, lambda one: exchange_info(bridge, one, wanted))
 
 
 async def get_exchange(call: Call) -> object:
     _, exchange = existing(call)
-    shown = exchange_info(call.bridge, exchange)
+    shown = exchange_info(call.bridge, exchange, ranges(call.query))
     shown.incoming = []
     shown.outgoing = []
     return with_columns(call, shown)

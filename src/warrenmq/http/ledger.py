@@ -13,7 +13,7 @@ from msgspec import Struct
 from warrenmq.broker import ledger
 from warrenmq.broker.ledger import Pass, Sum, Wrong
 from warrenmq.http.endpoint import MONITORING, VHOST, VHOST_VISIBLE, Call, Endpoint
-from warrenmq.http.listing import SLICE_ITEMS
+from warrenmq.http.pacer import SLICE_ITEMS
 from warrenmq.http.queues import readable
 
 

@@ -6,8 +6,6 @@ sorting by something other than the name, only the objects of the wanted page ar
 
 from __future__ import annotations
 
-import asyncio
-import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
@@ -17,33 +15,12 @@ from warrenmq.broker.access.patterns import InvalidPattern, NamePattern
 from warrenmq.http.encoding import encode
 from warrenmq.http.endpoint import Call, Json
 from warrenmq.http.errors import ApiError, bad_request
+from warrenmq.http.pacer import Pacer
 
 Item = TypeVar("Item")
 
-SLICE = 0.0015  # seconds, and
-SLICE_ITEMS = 100  # items at the most before everybody else is served
 DEFAULT_PAGE_SIZE = 100
 LARGEST_PAGE = 500
-
-
-class Pacer:
-    """A clock for long listings: ``await pacer.breathe()`` between items: gives way when the slice is used up.
-
-    A garbage collection within a slice only makes it give way the sooner.
-    """
-
-    __slots__ = ("_items", "_until")
-
-    def __init__(self) -> None:
-        self._items = 0
-        self._until = time.perf_counter() + SLICE
-
-    async def breathe(self) -> None:
-        self._items += 1
-        if self._items >= SLICE_ITEMS or time.perf_counter() >= self._until:
-            await asyncio.sleep(0)
-            self._items = 0
-            self._until = time.perf_counter() + SLICE
 
 
 async def listing(

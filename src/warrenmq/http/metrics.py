@@ -17,8 +17,8 @@ from warrenmq.broker.queue.holder import REASONS
 from warrenmq.broker.queue.office import DeadLetterOffice
 from warrenmq.http.ages import ages, cumulative, handed_out, held_since
 from warrenmq.http.bridge import Bridge
-from warrenmq.http.listing import Pacer
-from warrenmq.http.nodes import free_disk, open_files, resident_memory
+from warrenmq.http.machine import free_disk, open_files, resident_memory
+from warrenmq.http.pacer import Pacer
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -265,7 +265,7 @@ def _metrics(bridge: Bridge, queues: Queues, per_object: bool) -> Iterator[Metri
     yield gauge("rabbitmq_process_open_fds", "Open file descriptors", open_files())
     yield gauge("rabbitmq_process_max_fds", "Open file descriptors limit", files)
     yield gauge("rabbitmq_process_resident_memory_bytes", "Memory used in bytes", resident_memory())
-    yield gauge("rabbitmq_disk_space_available_bytes", "Disk space available in bytes", free_disk(bridge))
+    yield gauge("rabbitmq_disk_space_available_bytes", "Disk space available in bytes", free_disk(bridge.server))
     if alarms is not None:
         yield gauge("rabbitmq_resident_memory_limit_bytes", "Memory high watermark in bytes", int(alarms.memory_limit))
         yield gauge("rabbitmq_disk_space_available_limit_bytes", "Free disk low watermark", int(alarms.disk_limit))

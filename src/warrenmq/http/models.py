@@ -14,10 +14,20 @@ Json = Any
 Object = dict[str, Any]
 
 
+class Sample(Struct):
+    """What a counter was at a time, in milliseconds since 1970."""
+
+    sample: int
+    timestamp: int
+
+
 class Rate(Struct):
-    """The change of a counter a second."""
+    """The change of a counter a second; and, where a range of time was asked for, what it was."""
 
     rate: float = 0.0
+    samples: list[Sample] | UnsetType = UNSET
+    avg_rate: float | UnsetType = UNSET
+    avg: float | UnsetType = UNSET
 
 
 class Problem(Struct):

@@ -12,9 +12,12 @@ from warrenmq.http.bridge import Bridge
 from warrenmq.http.endpoint import ADMINISTRATOR, MONITORING, Call, Endpoint, NoContent
 from warrenmq.http.errors import ApiError, bad_request, not_found
 from warrenmq.http.listing import with_columns
+from warrenmq.http.machine import free_disk, open_files, resident_memory
 from warrenmq.http.models import ExchangeTypeInfo, Node, Object, Rate
-from warrenmq.http.overview import churn, contexts, exchange_types
+from warrenmq.http.overview import contexts, exchange_types
+from warrenmq.http.rates import Range, ranges
 from warrenmq.http.requests import LogLevel, Settings
+from warrenmq.http.sampler import churn
 from warrenmq.server.config import TABLE
 from warrenmq.server.logging import ROOT
 from warrenmq.sizes import parse_size
@@ -27,42 +30,16 @@ LEVELS = {
     "critical": logging.CRITICAL,
     "none": logging.CRITICAL + 1,
 }
-PAGE_SIZE = os.sysconf("SC_PAGE_SIZE")
 
 
-def resident_memory() -> int:
-    try:
-        return int(Path("/proc/self/statm").read_text().split()[1]) * PAGE_SIZE
-    except (OSError, ValueError, IndexError):  # not Linux
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if os.uname().sysname == "Darwin" else 1024)
-
-
-def open_files() -> int:
-    for folder in ("/proc/self/fd", "/dev/fd"):
-        try:
-            return len(os.listdir(folder))
-        except OSError:
-            continue
-    return 0
-
-
-def free_disk(bridge: Bridge) -> int:
-    try:
-        found = os.statvfs(bridge.server.settings.data_dir)
-    except OSError:
-        return 0
-    return found.f_bavail * found.f_frsize
-
-
-def node_info(bridge: Bridge) -> Node:
+def node_info(bridge: Bridge, wanted: Range | None) -> Node:
     broker = bridge.broker
     alarms = bridge.alarms
     files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    churned = churn(bridge)
     used = resident_memory() if alarms is None else int(alarms.memory_used)
-    free = free_disk(bridge) if alarms is None else int(alarms.disk_free)
+    free = free_disk(bridge.server) if alarms is None else int(alarms.disk_free)
     descriptors = open_files()
-    rates = bridge.rates
+    rates = bridge.rates("node", "", bridge.node)
     settings = bridge.server.settings
     return Node(
         name=bridge.node,
@@ -73,21 +50,21 @@ def node_info(bridge: Bridge) -> Node:
         processors=os.cpu_count() or 1,
         run_queue=0,
         fd_used=descriptors,
-        fd_used_details=rates.details("fd_used", descriptors),
+        fd_used_details=rates.details("fd_used", wanted),
         fd_total=files,
         sockets_used=len(broker.connections),
-        sockets_used_details=rates.details("sockets_used", len(broker.connections)),
+        sockets_used_details=rates.details("sockets_used", wanted),
         sockets_total=files,
         proc_used=1,
         proc_used_details=Rate(),
         proc_total=1,
         mem_used=used,
-        mem_used_details=rates.details("mem_used", used),
+        mem_used_details=rates.details("mem_used", wanted),
         mem_limit=0 if alarms is None else int(alarms.memory_limit),
         mem_alarm=alarms is not None and alarms.memory,
         mem_calculation_strategy="rss",
         disk_free=free,
-        disk_free_details=rates.details("disk_free", free),
+        disk_free_details=rates.details("disk_free", wanted),
         disk_free_limit=DEFAULT_DISK_LIMIT if alarms is None else int(alarms.disk_limit),
         disk_free_alarm=alarms is not None and (alarms.disk or alarms.log_failed),
         rates_mode="basic",
@@ -106,7 +83,7 @@ def node_info(bridge: Bridge) -> Node:
         net_ticktime=60,
         enabled_plugins=["rabbitmq_management"],
         cluster_links=[],
-        **churned,
+        **rates.stats(churn(broker), wanted),
     )
 
 
@@ -116,12 +93,12 @@ def this_node(call: Call) -> None:
 
 
 async def list_nodes(call: Call) -> list[object]:
-    return [with_columns(call, node_info(call.bridge))]
+    return [with_columns(call, node_info(call.bridge, ranges(call.query).node_stats))]
 
 
 async def get_node(call: Call) -> object:
     this_node(call)
-    return with_columns(call, node_info(call.bridge))
+    return with_columns(call, node_info(call.bridge, ranges(call.query).node_stats))
 
 
 async def memory(call: Call) -> Object:

@@ -14,9 +14,11 @@ from warrenmq.http.bridge import ADMINISTRATOR, MONITORING, Bridge
 from warrenmq.http.endpoint import ADMINISTRATOR as ADMINISTRATORS
 from warrenmq.http.endpoint import MANAGEMENT, Call, Endpoint, NoContent
 from warrenmq.http.listing import with_columns
-from warrenmq.http.models import Context, ExchangeTypeInfo, Listener, Object, ObjectTotals, Overview, Who
+from warrenmq.http.models import Context, ExchangeTypeInfo, Listener, ObjectTotals, Overview, Who
 from warrenmq.http.names import check_name
+from warrenmq.http.rates import ranges
 from warrenmq.http.requests import Name
+from warrenmq.http.sampler import churn
 from warrenmq.http.views import queue_totals, vhost_stats
 
 DESCRIPTIONS = {
@@ -44,20 +46,6 @@ def contexts(bridge: Bridge) -> list[Context]:
     return [Context(bridge.node, "Warren Management", "/", host, str(port)) for host, port in places]
 
 
-def churn(bridge: Bridge) -> Object:
-    totals = bridge.broker.registry.totals
-    counters = {
-        "connection_created": int(totals.connections_opened),
-        "connection_closed": int(totals.connections_closed),
-        "channel_created": int(totals.channels_opened),
-        "channel_closed": int(totals.channels_closed),
-        "queue_declared": int(totals.queues_declared),
-        "queue_created": int(totals.queues_created),
-        "queue_deleted": int(totals.queues_deleted),
-    }
-    return bridge.rates.stats("churn", counters)
-
-
 def count_consumers(vhosts: list[VHost]) -> int:
     return sum(len(queue.consumers) for vhost in vhosts for queue in vhost.queues.values())
 
@@ -69,6 +57,7 @@ async def overview(call: Call) -> object:
     vhosts = bridge.visible_vhosts(call.user)
     connections = bridge.visible_connections(call.user)
     everything = ADMINISTRATOR in tags or MONITORING in tags
+    wanted = ranges(call.query)
     runtime = f"Python {platform.python_version()}"
     shown = Overview(
         management_version=broker.node.rabbitmq_version,
@@ -83,9 +72,9 @@ async def overview(call: Call) -> object:
         erlang_full_version=runtime,
         disable_stats=False,
         enable_queue_totals=False,
-        message_stats=vhost_stats(bridge, ("overview", call.user.name), vhosts),
-        churn_rates=churn(bridge),
-        queue_totals=queue_totals(bridge, ("overview", call.user.name), vhosts),
+        message_stats=vhost_stats(bridge, vhosts, wanted),
+        churn_rates=bridge.rates("node", "", bridge.node).stats(churn(broker), wanted.msg_rates),
+        queue_totals=queue_totals(bridge, vhosts, wanted),
         object_totals=ObjectTotals(
             channels=sum(len(one.channels) for one in connections),
             connections=len(connections),

@@ -24,9 +24,9 @@ from warrenmq.broker.queue.wanted import TextSearch, Wanted
 from warrenmq.http.bridge import Bridge
 from warrenmq.http.endpoint import VHOST, Call, Endpoint
 from warrenmq.http.errors import bad_request
-from warrenmq.http.listing import Pacer
 from warrenmq.http.looking_for import NAMES, Filter, filter_of, number
 from warrenmq.http.models import Json, Object
+from warrenmq.http.pacer import Pacer
 from warrenmq.http.peek_octets import MEDIA_TYPE, octets, synced
 from warrenmq.http.queues import encode_payload, readable
 from warrenmq.http.views import moment

@@ -14,8 +14,10 @@ from warrenmq.http.direct import Direct, Got
 from warrenmq.http.endpoint import ADMINISTRATOR, MANAGEMENT, VHOST, Call, Endpoint, NoContent, put, require
 from warrenmq.http.errors import ApiError, bad_request, not_authorised, not_found
 from warrenmq.http.fields import arguments_table
-from warrenmq.http.listing import Pacer, listing, with_columns
+from warrenmq.http.listing import listing, with_columns
 from warrenmq.http.models import BindingInfo, MessageInfo, QueueInfo
+from warrenmq.http.pacer import Pacer
+from warrenmq.http.rates import ranges
 from warrenmq.http.requests import GetRequest, QueueDeclaration
 from warrenmq.http.views import binding_info, consumer_info, default_binding, queue_info
 from warrenmq.wire.fields import to_python
@@ -67,10 +69,11 @@ async def list_in_vhost(call: Call) -> object:
 
 async def _listed(call: Call, found: list[Queue]) -> object:
     bridge = call.bridge
+    wanted = ranges(call.query)
     held = await held_since(bridge)
 
     def view(queue: Queue) -> QueueInfo:
-        shown = queue_info(bridge, queue)
+        shown = queue_info(bridge, queue, wanted)
         shown.ages = ages(bridge, queue, held, False)
         return shown
 
@@ -80,7 +83,7 @@ async def _listed(call: Call, found: list[Queue]) -> object:
 async def get_queue(call: Call) -> object:
     held = await held_since(call.bridge)
     _, queue = existing(call)
-    shown = queue_info(call.bridge, queue)
+    shown = queue_info(call.bridge, queue, ranges(call.query))
     shown.ages = ages(call.bridge, queue, held, True)
     shown.consumer_details = [consumer_info(call.bridge, one) for one in subscriptions(queue)]
     shown.incoming = []

@@ -1,58 +1,102 @@
-"""Rates of counters, made from samples taken when somebody asks: no cost for a broker nobody looks at.
+"""Rates of counters and what they were, from the samples that are taken all the time (``history.py``).
 
-The rate of a counter is its growth between the last two samples at least ``INTERVAL`` apart; 0 when it is asked for
-the first time.
-
-Things come and go, so samples must be forgotten, but never those of things that are still looked at, however many
-they are. So there are two generations: a sample that is asked for moves to the present one. When that is both large
-and old it becomes the past one, and what was in the past one, asked for by nobody since, is dropped.
+The rate of a counter is its growth a second between the last two samples. Who asks for a range of time
+(``lengths_age`` and ``lengths_incr``, and the same with ``msg_rates_``, ``data_rates_`` and ``node_stats_``) is told
+what it was at every so many seconds, as by RabbitMQ: the last first, 0 before there was anything to count.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 
-from warrenmq.http.models import Object, Rate
+from warrenmq.http.errors import bad_request
+from warrenmq.http.history import COLUMNS, TICK, History, Track, levels_of
+from warrenmq.http.models import Object, Rate, Sample
 
-INTERVAL = 5.0
-GENERATION = 200_000  # samples, at least
-GENERATION_SECONDS = 60.0  # at least, so that even a very long listing finds all the samples of the one before
+MOST_SAMPLES = 500  # RabbitMQ's own limit
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """So many seconds back, in steps of so many."""
+
+    age: int
+    step: int
+
+
+@dataclass(frozen=True, slots=True)
+class Ranges:
+    """What a request wants to know of the past; None: the rate alone."""
+
+    lengths: Range | None = None
+    msg_rates: Range | None = None
+    data_rates: Range | None = None
+    node_stats: Range | None = None
+
+
+NOW = Ranges()
+
+
+def ranges(query: Mapping[str, str]) -> Ranges:
+    return Ranges(*(_range(query, name) for name in ("lengths", "msg_rates", "data_rates", "node_stats")))
+
+
+def _range(query: Mapping[str, str], name: str) -> Range | None:
+    """None where one of the two is not there or no number, as in RabbitMQ."""
+    try:
+        age, step = int(query[f"{name}_age"]), int(query[f"{name}_incr"])
+    except (KeyError, ValueError):
+        return None
+    if age <= 0 or step <= 0 or age // step > MOST_SAMPLES:
+        raise bad_request(f"Invalid range parameters: age {age}, incr {step}")
+    return Range(age, step)
 
 
 class Rates:
-    """The last samples of counters, each forgotten when nobody has asked for long."""
+    """The samples of one object, or of several together."""
 
-    def __init__(self, now: Callable[[], float]) -> None:
-        self._now = now
-        self._samples: dict[Hashable, tuple[float, int, float]] = {}  # when, value, rate
-        self._past: dict[Hashable, tuple[float, int, float]] = {}
-        self._began = now()
+    def __init__(self, history: History, kind: str, tracks: Iterable[Track | None]) -> None:
+        self._history = history
+        self._kind = kind
+        self._tracks = [track for track in tracks if track is not None]
 
-    def __len__(self) -> int:
-        """Samples remembered, some of them perhaps twice."""
-        return len(self._samples) + len(self._past)
+    def details(self, name: str, wanted: Range | None = None) -> Rate:
+        column = COLUMNS[self._kind][name]
+        history = self._history
+        if wanted is None:
+            if not self._tracks or not history.before:
+                return Rate()
+            now, then = self._sums(0, column, [history.tick, history.before])
+            return Rate((now - then) / ((history.tick - history.before) * TICK))
+        number = self._level(wanted.age)
+        step = levels_of(self._kind)[number][0]
+        last = history.tick * TICK // wanted.step * wanted.step
+        times = range(last, last - wanted.age - 1, -wanted.step)
+        values = self._sums(number, column, [time // step for time in times])
+        return Rate(
+            rate=(values[0] - values[1]) / wanted.step if len(values) > 1 else 0.0,
+            samples=[Sample(value, time * 1000) for value, time in zip(values, times, strict=True)],
+            avg_rate=(values[0] - values[-1]) / ((len(values) - 1) * wanted.step) if len(values) > 1 else 0.0,
+            avg=sum(values) / len(values),
+        )
 
-    def rate(self, key: Hashable, value: int) -> float:
-        now = self._now()
-        if len(self._samples) >= GENERATION and now - self._began >= GENERATION_SECONDS:
-            self._past, self._samples, self._began = self._samples, {}, now
-        sample = self._samples.get(key)
-        if sample is None:
-            sample = self._samples[key] = self._past.get(key) or (now, value, 0.0)
-        when, old, rate = sample
-        if now - when < INTERVAL:
-            return rate
-        rate = round((value - old) / (now - when), 1)
-        self._samples[key] = (now, value, rate)
-        return rate
-
-    def details(self, key: Hashable, value: int) -> Rate:
-        return Rate(self.rate(key, value))
-
-    def stats(self, key: Hashable, counters: dict[str, int]) -> Object:
+    def stats(self, counters: Mapping[str, int], wanted: Range | None = None) -> Object:
         """RabbitMQ's ``message_stats``: every counter with its ``_details``."""
         stats: Object = {}
         for name, value in counters.items():
             stats[name] = value
-            stats[name + "_details"] = Rate(self.rate((key, name), value))
+            stats[name + "_details"] = self.details(name, wanted)
         return stats
+
+    def _level(self, age: int) -> int:
+        """The finest that reaches so far back, else the one that reaches furthest."""
+        levels = levels_of(self._kind)
+        return next((number for number, (_, keep) in enumerate(levels) if age <= keep), len(levels) - 1)
+
+    def _sums(self, level: int, column: int, places: list[int]) -> list[int]:
+        total = [0] * len(places)
+        for track in self._tracks:
+            for place, value in enumerate(track.levels[level].values(column, places)):
+                total[place] += value
+        return total

@@ -36,21 +36,30 @@ def channel_counters(channel: Channel) -> Counters:
 
 def vhost_counters(vhost: VHost, channels: Iterable[Channel]) -> Counters:
     """``channels``: those that are open in it."""
-    past = vhost.past
-    published = {
+    published = past_publishing(vhost.past)
+    for channel in channels:
+        if not channel.publishing.over:  # else it is among those that were
+            add(published, publishing(channel))
+    delivered = deliveries(vhost.past)
+    for queue in vhost.queues.values():
+        if queue.taken() or queue.fetched_nothing or queue.acked:
+            add(delivered, deliveries(queue))
+    return some(published) | some(delivered)
+
+
+def past_publishing(past: Past) -> Counters:
+    return {
         "publish": int(past.published),
         "confirm": int(past.confirmed),
         "return_unroutable": int(past.returned),
         "drop_unroutable": int(past.dropped),
     }
-    for channel in channels:
-        if not channel.publishing.over:  # else it is among those that were
-            add(published, publishing(channel))
-    delivered = deliveries(past)
-    for queue in vhost.queues.values():
-        if queue.taken() or queue.fetched_nothing or queue.acked:
-            add(delivered, deliveries(queue))
-    return some(published) | some(delivered)
+
+
+def past_counters(past: Past) -> Counters:
+    """All that is past in a vhost."""
+    octets = {"recv_oct": int(past.received), "send_oct": int(past.sent)}
+    return past_publishing(past) | deliveries(past) | octets
 
 
 def publishing(channel: Channel) -> Counters:

@@ -12,6 +12,7 @@ from warrenmq.http.endpoint import ADMINISTRATOR, MANAGEMENT, Call, Endpoint, No
 from warrenmq.http.errors import bad_request, not_found
 from warrenmq.http.listing import listing, with_columns
 from warrenmq.http.models import PermissionInfo, TopicPermissionInfo, VhostInfo
+from warrenmq.http.rates import ranges
 from warrenmq.http.requests import VhostDeclaration
 from warrenmq.http.views import vhost_info
 from warrenmq.log.levels import LEVEL_NAMES, MOST_SAMPLE, level_of
@@ -19,7 +20,8 @@ from warrenmq.log.levels import LEVEL_NAMES, MOST_SAMPLE, level_of
 
 async def list_vhosts(call: Call) -> object:
     bridge = call.bridge
-    return await listing(call, bridge.visible_vhosts(call.user), _name, lambda vhost: vhost_info(bridge, vhost))
+    wanted = ranges(call.query)
+    return await listing(call, bridge.visible_vhosts(call.user), _name, lambda vhost: vhost_info(bridge, vhost, wanted))
 
 
 def _name(vhost: VHost) -> str:
@@ -27,7 +29,7 @@ def _name(vhost: VHost) -> str:
 
 
 async def get_vhost(call: Call) -> object:
-    return with_columns(call, vhost_info(call.bridge, call.bridge.vhost(call.path["vhost"])))
+    return with_columns(call, vhost_info(call.bridge, call.bridge.vhost(call.path["vhost"]), ranges(call.query)))
 
 
 def tags_of(value: Any) -> list[str]:

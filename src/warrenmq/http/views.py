@@ -34,16 +34,17 @@ from warrenmq.http.models import (
     QueueTotals,
     VhostInfo,
 )
+from warrenmq.http.rates import NOW, Ranges
 from warrenmq.http.stats import add, channel_counters, exchange_counters, queue_counters, vhost_counters
 from warrenmq.wire.fields import Table, encode_table, to_python
 
 # -- exchanges and bindings
 
 
-def exchange_info(bridge: Bridge, exchange: Exchange) -> ExchangeInfo:
+def exchange_info(bridge: Bridge, exchange: Exchange, wanted: Ranges = NOW) -> ExchangeInfo:
     name = exchange.name.name
     counted = exchange_counters(exchange)
-    key = (exchange.name.virtual_host, "exchange", name)
+    rates = bridge.rates("exchange", exchange.name.virtual_host, name)
     return ExchangeInfo(
         name=name,
         vhost=exchange.name.virtual_host,
@@ -53,7 +54,7 @@ def exchange_info(bridge: Bridge, exchange: Exchange) -> ExchangeInfo:
         internal=exchange.internal,
         arguments=to_python(exchange.arguments),
         user_who_performed_action=exchange.user,
-        message_stats=bridge.rates.stats(key, counted) if counted else UNSET,
+        message_stats=rates.stats(counted, wanted.msg_rates) if counted else UNSET,
         policy=UNSET if exchange.policy is None else exchange.policy,
         messages_delayed=int(bridge.broker.delay.waiting(exchange)) if exchange.type == DELAYED else UNSET,
         deduplication=deduplication_info(
@@ -105,15 +106,14 @@ def default_binding(queue: Queue) -> BindingInfo:
 # -- queues
 
 
-def queue_info(bridge: Bridge, queue: Queue) -> QueueInfo:
+def queue_info(bridge: Bridge, queue: Queue, wanted: Ranges = NOW) -> QueueInfo:
     name = queue.name.name
     vhost = queue.name.virtual_host
     ready, unacked = int(queue.ready), int(queue.unacked)
     ready_bytes, unacked_bytes = int(queue.ready_bytes), int(queue.unacked_bytes)
     letters, letter_bytes = queue.letters_waiting()
     consumers = queue.consumers
-    key = (vhost, "queue", name)
-    rates = bridge.rates
+    rates = bridge.rates("queue", vhost, name)
     busy = bool(consumers)
     idle = ready == 0 or not busy
     active = next((one.tag for one in consumers if one.active), None) if queue.single_active else None
@@ -138,15 +138,15 @@ def queue_info(bridge: Bridge, queue: Queue) -> QueueInfo:
         head_message_timestamp=queue.head_timestamp(),
         idle_since=moment(queue.idle_since) if idle else UNSET,
         messages=ready + unacked + letters,
-        messages_details=rates.details((key, "messages"), ready + unacked + letters),
+        messages_details=rates.details("messages", wanted.lengths),
         messages_ready=ready,
-        messages_ready_details=rates.details((key, "ready"), ready),
+        messages_ready_details=rates.details("messages_ready", wanted.lengths),
         messages_unacknowledged=unacked,
-        messages_unacknowledged_details=rates.details((key, "unacked"), unacked),
+        messages_unacknowledged_details=rates.details("messages_unacknowledged", wanted.lengths),
         message_bytes=ready_bytes + unacked_bytes + letter_bytes,
         message_bytes_ready=ready_bytes,
         message_bytes_unacknowledged=unacked_bytes,
-        message_stats=rates.stats(key, counted) if counted else UNSET,
+        message_stats=rates.stats(counted, wanted.msg_rates) if counted else UNSET,
         owner_pid_details=_owner(queue.exclusive_owner) if isinstance(queue.exclusive_owner, Connection) else UNSET,
         messages_dlx=letters if queue.kind == "quorum" else UNSET,
         message_bytes_dlx=letter_bytes if queue.kind == "quorum" else UNSET,
@@ -165,25 +165,25 @@ def moment(milliseconds: int) -> str:
     return datetime.fromtimestamp(int(milliseconds) / 1000, UTC).isoformat(timespec="milliseconds")
 
 
-def queue_totals(bridge: Bridge, key: object, vhosts: list[VHost]) -> QueueTotals:
+def queue_totals(bridge: Bridge, vhosts: list[VHost], wanted: Ranges = NOW) -> QueueTotals:
     ready = unacked = 0
     for vhost in vhosts:
         for queue in vhost.queues.values():
             ready += queue.ready
             unacked += queue.unacked
     ready, unacked = int(ready), int(unacked)
-    rates = bridge.rates
+    rates = bridge.rates_of_vhosts(vhosts)
     return QueueTotals(
         ready + unacked,
-        rates.details((key, "messages"), ready + unacked),
+        rates.details("messages", wanted.lengths),
         ready,
-        rates.details((key, "ready"), ready),
+        rates.details("messages_ready", wanted.lengths),
         unacked,
-        rates.details((key, "unacked"), unacked),
+        rates.details("messages_unacknowledged", wanted.lengths),
     )
 
 
-def vhost_stats(bridge: Bridge, key: object, vhosts: list[VHost]) -> dict[str, object]:
+def vhost_stats(bridge: Bridge, vhosts: list[VHost], wanted: Ranges = NOW) -> dict[str, object]:
     channels: dict[VHost, list[Channel]] = {vhost: [] for vhost in vhosts}
     for connection in bridge.broker.connections:
         if connection.vhost in channels:
@@ -191,14 +191,16 @@ def vhost_stats(bridge: Bridge, key: object, vhosts: list[VHost]) -> dict[str, o
     counters: dict[str, int] = {}
     for vhost, open_there in channels.items():
         add(counters, vhost_counters(vhost, open_there))
-    return bridge.rates.stats(key, counters)
+    return bridge.rates_of_vhosts(vhosts).stats(counters, wanted.msg_rates)
 
 
-def vhost_info(bridge: Bridge, vhost: VHost) -> VhostInfo:
-    totals = queue_totals(bridge, ("vhost", vhost.name), [vhost])
+def vhost_info(bridge: Bridge, vhost: VHost, wanted: Ranges = NOW) -> VhostInfo:
+    lengths = wanted.msg_rates or wanted.lengths  # as in RabbitMQ, which takes the other one here
+    totals = queue_totals(bridge, [vhost], Ranges(lengths=lengths))
+    rates = bridge.rates("vhost", "", vhost.name)
     connected = [one for one in bridge.broker.connections if one.vhost is vhost]
-    received = sum(int(one.input.received) for one in connected)
-    sent = sum(int(one.output.sent) for one in connected)
+    received = int(vhost.past.received) + sum(int(one.input.received) for one in connected)
+    sent = int(vhost.past.sent) + sum(int(one.output.sent) for one in connected)
     metadata: dict[str, object] = {"description": vhost.description, "tags": list(vhost.tags)}
     if vhost.nack_unroutable:
         metadata["nack_unroutable"] = True
@@ -219,10 +221,10 @@ def vhost_info(bridge: Bridge, vhost: VHost) -> VhostInfo:
         messages_unacknowledged=totals.messages_unacknowledged,
         messages_unacknowledged_details=totals.messages_unacknowledged_details,
         recv_oct=received,
-        recv_oct_details=bridge.rates.details(("vhost", vhost.name, "received"), received),
+        recv_oct_details=rates.details("recv_oct", wanted.data_rates),
         send_oct=sent,
-        send_oct_details=bridge.rates.details(("vhost", vhost.name, "sent"), sent),
-        message_stats=vhost_stats(bridge, ("vhost", vhost.name), [vhost]),
+        send_oct_details=rates.details("send_oct", wanted.data_rates),
+        message_stats=vhost_stats(bridge, [vhost], wanted),
     )
 
 
@@ -241,13 +243,13 @@ def connection_state(connection: Connection) -> str:
     return "closing" if connection.state == CLOSING else "closed"
 
 
-def connection_info(bridge: Bridge, connection: Connection) -> ConnectionInfo:
+def connection_info(bridge: Bridge, connection: Connection, wanted: Ranges = NOW) -> ConnectionInfo:
     vhost = connection.vhost
     properties = to_python(connection.peer.properties)
     given = properties.get("connection_name")
     host, _, port = connection.name.rpartition(" -> ")[2].rpartition(":")
     received, sent = int(connection.input.received), int(connection.output.sent)
-    rates = bridge.rates
+    rates = bridge.rates("connection", "", connection.name)
     return ConnectionInfo(
         name=connection.name,
         node=bridge.node,
@@ -277,9 +279,9 @@ def connection_info(bridge: Bridge, connection: Connection) -> ConnectionInfo:
         connected_at=int(connection.connected_at),
         client_properties=properties,
         recv_oct=received,
-        recv_oct_details=rates.details((connection.name, "received"), received),
+        recv_oct_details=rates.details("recv_oct", wanted.data_rates),
         send_oct=sent,
-        send_oct_details=rates.details((connection.name, "sent"), sent),
+        send_oct_details=rates.details("send_oct", wanted.data_rates),
         send_pend=0,
         user_provided_name=given if isinstance(given, str) else UNSET,
     )
@@ -321,7 +323,7 @@ def unconfirmed(channel: Channel) -> int:
     return sum(int(waiting.last) - int(waiting.first) + 1 for waiting in channel.publishing.confirms.waiting)
 
 
-def channel_info(bridge: Bridge, channel: Channel) -> ChannelInfo:
+def channel_info(bridge: Bridge, channel: Channel, wanted: Ranges = NOW) -> ChannelInfo:
     connection = channel.connection
     vhost = connection.vhost
     name = channel_name(channel)
@@ -345,5 +347,5 @@ def channel_info(bridge: Bridge, channel: Channel) -> ChannelInfo:
         messages_uncommitted=0 if tx is None else int(tx.uncommitted()),
         acks_uncommitted=0 if tx is None else int(tx.buffered_acks()),
         pending_raft_commands=0,
-        message_stats=bridge.rates.stats(("channel", name), channel_counters(channel)),
+        message_stats=bridge.rates("channel", "", name).stats(channel_counters(channel), wanted.msg_rates),
     )

@@ -8,7 +8,9 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from warrenmq.http.history import History
 from warrenmq.http.http_connections import HEADER
+from warrenmq.http.sampler import Sampler
 from warrenmq.server.app import Server, Web
 from warrenmq.server.logging import events
 
@@ -23,6 +25,8 @@ class WebServer(Web):
 
     def __init__(self, server: Server) -> None:
         self._server = server
+        self.history = History()
+        self._sampling: asyncio.Task[None] | None = None
         self._uvicorn: Any = None
         self._task: asyncio.Task[None] | None = None
         self._sockets: list[socket.socket] = []
@@ -33,6 +37,8 @@ class WebServer(Web):
         start."""
         self._sockets = [*sockets, *secure]
         self._secure = secure
+        sampler = Sampler(self._server, self.history)
+        self._sampling = self._server.background.forever("the samples of counters", sampler.run)
         for one in self._sockets:
             asyncio.get_running_loop().add_reader(one.fileno(), self._somebody_came)
 
@@ -53,7 +59,7 @@ class WebServer(Web):
         from warrenmq.server.watchdog import measured
 
         settings = self._server.settings
-        bridge = Bridge(self._server)
+        bridge = Bridge(self._server, self.history)
         http_connections = bridge.http_connections
         config = uvicorn.Config(
             measured(create_app(bridge), self._server.watchdog),
@@ -107,6 +113,8 @@ class WebServer(Web):
                 client.close()  # it left before it was let in
 
     async def stop(self) -> None:
+        if self._sampling is not None:
+            self._sampling.cancel()
         if self._uvicorn is not None:
             self._uvicorn.should_exit = True
         if self._task is not None:

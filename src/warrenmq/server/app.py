@@ -112,7 +112,7 @@ class Server:
         self.folder: DataFolder
         self.ledger: Ledger
         self.journal: Journal
-        self._web: Web | None = None
+        self.web: Web | None = None
         self._turn_scheduled = False
         self.turns = 0  # so far
         self._turn_bytes = 0
@@ -222,12 +222,12 @@ class Server:
                 self.https = https_context(settings)
                 secure = listen(hosts, settings.https_port)
                 self.https_addresses = addresses(secure)
-            self._web = self._make_web(self)
+            self.web = self._make_web(self)
             sockets = [] if settings.http_port is None else listen(hosts, settings.http_port)
             self.http_addresses = addresses(sockets)
             self.broker.node.http_port = self.http_addresses[0][1] if self.http_addresses else 0
             self.broker.node.https_port = self.https_addresses[0][1] if self.https_addresses else 0
-            self._web.start(sockets, secure)
+            self.web.start(sockets, secure)
 
     async def listen_for_clients(self) -> None:
         """AMQP, and AMQP over TLS. Called again after ``stop_app``, it listens where it listened before."""
@@ -289,8 +289,8 @@ class Server:
             await asyncio.sleep(0.005)
         for transport in list(self.transports):
             transport.close()
-        if self._web is not None:
-            await self._web.stop()
+        if self.web is not None:
+            await self.web.stop()
         await asyncio.sleep(0)
         for work in self._periodic:
             work.cancel()

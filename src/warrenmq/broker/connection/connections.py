@@ -50,6 +50,8 @@ class Connections(Attendance):
         vhost = connection.vhost
         if vhost is not None:
             vhost.connections -= 1
+            vhost.past.received += connection.input.received
+            vhost.past.sent += connection.output.sent
             self.vhost_left(connection.username)
             reports.about("info", "connection_closed", connection, reason)
 

@@ -23,6 +23,9 @@ class Past:
         self.confirmed: i64 = 0
         self.returned: i64 = 0
         self.dropped: i64 = 0
+        # of connections, in octets
+        self.received: i64 = 0
+        self.sent: i64 = 0
         # of queues, under the names that they have there
         self.delivered: i64 = 0
         self.delivered_no_ack: i64 = 0
