@@ -55,6 +55,7 @@ TASKS: dict[str, tuple[Entry, ...]] = {
         Entry("move", "move", "move waiting messages to another queue"),
         Entry("copy", "copy", "copy waiting messages to another queue"),
         Entry("redrive", "redrive", "send dead letters back to where they were published"),
+        Entry("migrate", "migrate", "move everything from RabbitMQ, or another broker, to this one"),
         Entry("transfers", "transfers", "moves, copies and redrives: list, show, cancel, undo"),
         Entry("delayed", "delayed", "delayed messages: list, show, cancel, reschedule, deliver now"),
     ),
