@@ -194,6 +194,41 @@ def journal_of_many_ends(data: Path) -> Path:
     return journal
 
 
+def test_what_sampling_left_out_is_no_loss(spark: SparkSession, tmp_path: Path) -> None:
+    """Also where its dead letters are told, and where it was wanted again before it ended."""
+    import pika
+
+    from warrenmq.journal.export import export
+    from warrenmq.testing import Broker
+
+    data, kept = tmp_path / "data", pika.BasicProperties(delivery_mode=2)
+    with Broker(data_dir=str(data)) as broker, pika.BlockingConnection(pika.URLParameters(broker.url)) as connection:
+        policy = f"{broker.http_url}/api/policies/%2F/some"
+        said = {"pattern": "^work$", "definition": {"journal-sample": 5}}
+        web.put(policy, auth=("guest", "guest"), json=said)
+        channel = connection.channel()
+        channel.confirm_delivery()
+        dead = {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dead"}
+        channel.queue_declare("work", durable=True, arguments=dead)
+        channel.queue_declare("dead", durable=True)
+        for _ in range(60):
+            channel.basic_publish("", "work", b"x", kept)
+        for n in range(40):
+            tag = channel.basic_get("work")[0].delivery_tag
+            channel.basic_ack(tag) if n % 2 else channel.basic_reject(tag, requeue=False)
+        web.put(policy, auth=("guest", "guest"), json=said | {"definition": {"journal-sample": 1}})
+        for _ in range(10):
+            channel.basic_ack(channel.basic_get("work")[0].delivery_tag)
+    assert list(export(data, tmp_path / "journal"))
+    found = audit(spark, str(tmp_path / "journal"), only=["messages", "gaps"])
+    assert found.complete and found.unaccounted == {}, (found.holes, found.unaccounted)
+    outcomes = {(row["queue"], row["outcome"]): row["messages"] for row in found.tables["ledger"].collect()}
+    assert outcomes["dead", "waiting"] == 20 and 0 < outcomes["work", "acked"] < 15
+    gaps = {row["what"]: row["events"] for row in found.tables["gaps"].collect()}
+    assert gaps["left out"] > 150 and gaps["level"] is None
+    found.close()
+
+
 def test_a_deleted_file_is_named_with_all_that_it_may_have_told(
     spark: SparkSession, planted: Planted, tmp_path: Path
 ) -> None:

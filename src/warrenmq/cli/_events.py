@@ -12,13 +12,14 @@ from datetime import UTC, datetime
 from typing import Any
 
 from warrenmq.broker.message import packed_keys_of, unpack_keys
-from warrenmq.journal.names import queue_of
+from warrenmq.journal.names import is_stream, queue_of
 from warrenmq.log.causes import CAUSE_NAMES, FATE_NAMES, LETTER_LOST, NEVER
 from warrenmq.log.event_reader import Fate, Witness
 from warrenmq.log.events import FETCHED, REDELIVERED
 from warrenmq.log.holders import read_holders
 from warrenmq.log.layout import WITHOUT_RECORD
 from warrenmq.log.leasings import LEASE_NAMES, LEASED
+from warrenmq.log.left_out import LeftOut, nothing
 from warrenmq.log.levels import LEVEL_NAMES, OFF
 from warrenmq.log.record import decode_message, holder_count, holders_start
 from warrenmq.wire.content import decode_properties
@@ -55,7 +56,7 @@ class Wanted:
 class EventRows(Witness):
     """A witness that turns what it is told into rows, those of the messages that are wanted."""
 
-    def __init__(self, wanted: Wanted, out: Callable[[Row], None]) -> None:
+    def __init__(self, wanted: Wanted, out: Callable[[Row], None], oldest: int = 0) -> None:
         self._wanted = wanted
         self._out = out
         self._rows: list[tuple[int, int, Row]] = []  # of this batch, with their times and ranks
@@ -64,6 +65,10 @@ class EventRows(Witness):
         self._who: dict[int, Row] = {}
         self._quiet: set[int] = set()  # queues of which nothing is told
         self._at: dict[tuple[int, int], int] = {}  # by queue and position, the messages that are wanted
+        self._left_out = LeftOut(nothing, set())
+        self._left_out.begin(oldest)
+        self._left_out_times: list[int] = []  # the first and the last, of events that are not told
+        self._left_out_events = 0
 
     # -- names
 
@@ -74,6 +79,8 @@ class EventRows(Witness):
         found = queue_of(kind, value)
         if found is not None:
             self._queues[found[0]] = {"vhost": found[1], "queue": found[2]}
+            if is_stream(kind, value):
+                self._left_out.stream(found[0])
 
     def _queue(self, id: int) -> Row:
         """A queue without a name was defined before the oldest segment, or is a delayed exchange's."""
@@ -86,10 +93,18 @@ class EventRows(Witness):
             self._quiet.add(queue)
         else:
             self._quiet.discard(queue)
+        if queue:
+            self._left_out.level(queue, level, sample)
         names = self._queue(queue) if queue else {"vhost": vhost}
         if self._wanted.all() and self._wanted.queue in ("", names.get("queue")):
             text = "none of its own" if level < 0 else LEVEL_NAMES[level]
             self._write(time, PUBLISHED, "level", {**names, "text": text, "number": sample})
+
+    def sampled(self, queue: int, sample: int) -> None:
+        self._left_out.sample(queue, sample)
+
+    def wanted(self, address: int, count: int) -> None:
+        self._left_out.wanted(address, count)
 
     def unlogged(
         self, time: int, who: int, id: int, count: int, number: int, header: bytes, exchange: bytes, keys: bytes
@@ -113,6 +128,9 @@ class EventRows(Witness):
     def message(self, time: int, address: int, data: bytes, at: int, who: int, number: int) -> None:
         holders = read_holders(data, holders_start(data, at), holder_count(data, at))
         if holders and all(one[0] in self._quiet for one in holders):
+            return
+        if self._left_out.take(address, data, at):
+            self._leave_out(time, 1 + len(holders))
             return
         stored = decode_message(data, at)
         row = what_it_was(stored.message_id, stored.exchange, unpack_keys(packed_keys_of(stored)), stored.header)
@@ -159,7 +177,9 @@ class EventRows(Witness):
             return
         for one in range(offset, offset + count):
             row = {**names, "position": one, "tag": tag + one - offset, **self._who.get(who, {})}
-            if self._wanted.all():
+            if self._left_out.has_offset(queue, one):
+                self._leave_out(time, 1)
+            elif self._wanted.all():
                 self._write(time, DELIVERED, "read", row)
             elif (queue, one) in self._at:
                 self._tell(time, DELIVERED, "read", self._at[queue, one], row)
@@ -176,6 +196,9 @@ class EventRows(Witness):
     def fate(self, time: int, fate: Fate) -> None:
         row: Row = {}
         if fate.queue in self._quiet:
+            return
+        if fate.address and self._left_out.has(fate.address, fate.queue):
+            self._leave_out(time, 1)
             return
         if fate.header or fate.exchange or fate.keys:
             exchange = fate.exchange.decode(errors="surrogateescape")
@@ -207,6 +230,18 @@ class EventRows(Witness):
         for _time, _rank, row in sorted(self._rows, key=lambda one: one[:2]):
             self._out(row)
         self._rows = []
+        self._left_out.batch_told()
+
+    def end(self) -> None:
+        """Nothing more comes: say how much was left out."""
+        if self._left_out_events and self._wanted.all() and not self._wanted.queue:
+            since, until = map(moment, self._left_out_times)
+            self._out({"time": since, "event": "left out", "until": until, "number": self._left_out_events})
+
+    def _leave_out(self, time: int, events: int) -> None:
+        times = [*self._left_out_times, time]
+        self._left_out_times = [min(times), max(times)]
+        self._left_out_events += events
 
     def _of_run(self, address: int, count: int) -> list[int]:
         if self._wanted.all():
@@ -217,10 +252,13 @@ class EventRows(Witness):
         if queue not in self._quiet:
             if event == "enqueued" and address in self._ids and not self._wanted.all():
                 self._at[queue, more["position"]] = address
-            self._tell(time, rank, event, address, {**self._queue(queue), **more})
+            self._tell(time, rank, event, address, {**self._queue(queue), **more}, queue)
 
-    def _tell(self, time: int, rank: int, event: str, address: int, more: Row) -> None:
+    def _tell(self, time: int, rank: int, event: str, address: int, more: Row, queue: int = 0) -> None:
         if not self._wanted.all() and address not in self._ids:
+            return
+        if self._left_out.any and self._left_out.has(address, queue):
+            self._leave_out(time, 1)
             return
         if self._wanted.queue and more.get("queue") != self._wanted.queue:
             return

@@ -153,14 +153,17 @@ def events(
 
     As far back as the log goes: what a compaction has rewritten has lost its events.
     """
-    rows = EventRows(
-        Wanted(id, message_id, correlation_id, queue),
-        lambda row: typer.echo(json.dumps(row) if as_json else line(row)),
-    )
     try:
-        for (kind, key), value in Listing(str(folder), Files()).manifest.definitions.items():
+        listing = Listing(str(folder), Files())
+        rows = EventRows(
+            Wanted(id, message_id, correlation_id, queue),
+            lambda row: typer.echo(json.dumps(row) if as_json else line(row)),
+            min(listing.numbers(), default=0),
+        )
+        for (kind, key), value in listing.manifest.definitions.items():
             rows.defined(kind, key, value)
         tell_all(str(folder), Files(), rows)
+        rows.end()
     except LogError as error:
         raise fail(error) from None
     except OSError as failed:

@@ -20,9 +20,10 @@ from mypy_extensions import i32, i64, u8
 
 from warrenmq.broker.message import NOTE_SHIFT
 from warrenmq.client.columns import PropertyColumns, Texts
-from warrenmq.journal.names import queue_of
+from warrenmq.journal.names import is_stream, queue_of
 from warrenmq.log.event_reader import Fate, Witness
 from warrenmq.log.layout import HEADER_LENGTH_AT, HOLDER, HOLDER_POSITION_AT, HOLDER_QUEUE_AT, WITHOUT_RECORD
+from warrenmq.log.left_out import LeftOut, nothing
 from warrenmq.log.levels import BODIES, LEVEL_NAMES, OFF
 from warrenmq.log.record import (
     body_length,
@@ -55,6 +56,7 @@ CONFIRMED: Final = 10
 READ: Final = 11  # from a stream, where it stays
 LEASED: Final = 12  # and what became of the lease is added
 LEFT: Final = 16  # and above: what became of one that the log does not hold has a number there too
+LEFT_OUT: Final = 120  # so many events are not told, as 1 in so many messages is
 
 LONGEST_BODY: Final = 16 << 20  # octets that a row may have; of a longer one it says so
 
@@ -82,7 +84,8 @@ class Body:
 class Known(Witness):
     """Who is meant by which number in a segment. Whoever begins in its middle has been told of those before."""
 
-    def __init__(self) -> None:
+    def __init__(self, left_out: LeftOut | None = None) -> None:
+        self.left_out: Final = LeftOut(nothing, set()) if left_out is None else left_out
         self.texts: Final[dict[int, bytes]] = {}  # JSON
         self.queue_names: Final[list[tuple[int, str, str]]] = []  # defined meanwhile: number, vhost, name
         self.quiet: Final[set[int]] = set()  # queues of which nothing is told
@@ -91,9 +94,22 @@ class Known(Witness):
     def named(self, who: i64, text: bytes) -> None:
         self.texts[who] = text
 
-    def level(self, _time: i64, queue: i64, _vhost: str, level: i64, _sample: i64) -> None:
+    def message(self, _time: i64, address: i64, data: bytes, at: i64, _who: i64, _number: i64) -> None:
+        self.left_out.take(address, data, at)
+
+    def sampled(self, queue: i64, sample: i64) -> None:
+        self.left_out.sample(queue, sample)
+
+    def wanted(self, address: i64, count: i64) -> None:
+        self.left_out.wanted(address, count)
+
+    def batch_told(self) -> None:
+        self.left_out.batch_told()
+
+    def level(self, _time: i64, queue: i64, _vhost: str, level: i64, sample: i64) -> None:
         if queue == 0:
             return  # a vhost's: each queue that it concerns has its own, and what is of no queue was left out before
+        self.left_out.level(queue, level, sample)
         if level == OFF:
             self.quiet.add(queue)
         else:
@@ -110,6 +126,8 @@ class Known(Witness):
         queue = queue_of(kind, value)
         if queue is not None:
             self.queue_names.append(queue)
+            if is_stream(kind, value):
+                self.left_out.stream(queue[0])
 
 
 @final
@@ -118,6 +136,10 @@ class EventColumns(Witness):
 
     def __init__(self, known: Known | None = None) -> None:
         self.known: Final = Known() if known is None else known
+        self._left_out: Final = self.known.left_out
+        self._left_out_events: i64 = 0
+        self._left_out_since: i64 = 0
+        self._left_out_until: i64 = 0
         self.rows: i64 = 0
         self.times: Final = BytesWriter()
         self.kinds: Final = BytesWriter()
@@ -177,10 +199,17 @@ class EventColumns(Witness):
     def bodies_too(self, queue: i64) -> None:
         self.known.bodies_too(queue)
 
+    def sampled(self, queue: i64, sample: i64) -> None:
+        self.known.sampled(queue, sample)
+
+    def wanted(self, address: i64, count: i64) -> None:
+        self.known.wanted(address, count)
+
     def body(self, id: i64, body: bytes, lacking: i64) -> None:
         self._told_bodies[id] = (body, lacking)
 
     def batch_told(self) -> None:
+        self.known.batch_told()
         if self._told_bodies:
             self._told_bodies.clear()
 
@@ -200,6 +229,9 @@ class EventColumns(Witness):
 
     def message(self, time: i64, address: i64, data: bytes, at: i64, who: i64, number: i64) -> None:
         if self.known.quiet and self._is_quiet(data, at):
+            return
+        if self._left_out.take(address, data, at):
+            self._leave_out(time, 1 + holder_count(data, at))
             return
         sender: i64 = NONE if who == 0 else self._number_of(who)
         header = header_start(data, at)
@@ -258,7 +290,10 @@ class EventColumns(Witness):
     def read(self, time: i64, who: i64, queue: i64, offset: i64, count: i64, tag: i64) -> None:
         consumer = self._number_of(who)
         while count > 0:
-            self._add(time, READ, 0, queue, offset, consumer, NONE, tag, 0)
+            if self._left_out.any and self._left_out.has_offset(queue, offset):
+                self._leave_out(time, 1)
+            else:
+                self._add(time, READ, 0, queue, offset, consumer, NONE, tag, 0)
             offset += 1
             tag += 1
             count -= 1
@@ -277,6 +312,9 @@ class EventColumns(Witness):
     def fate(self, time: i64, fate: Fate) -> None:
         if fate.queue in self.known.quiet:
             return
+        if self._left_out.any and fate.address and self._left_out.has(fate.address, fate.queue):
+            self._leave_out(time, 1)
+            return
         if fate.header or fate.exchange or fate.keys:  # else nothing is known of it
             self._add_message(fate.id, fate.header, fate.exchange, fate.keys)
         text = fate.text
@@ -292,6 +330,20 @@ class EventColumns(Witness):
 
     def gap(self, since: i64, until: i64, count: i64) -> None:
         self._add(since, GAP, 0, NONE, NONE, NONE, count, until, 0)
+
+    def end(self) -> None:
+        """Nothing more comes: say how much was left out of these rows."""
+        if self._left_out_events:
+            since, until = self._left_out_since, self._left_out_until
+            self._add(since, LEFT_OUT, 0, NONE, NONE, NONE, self._left_out_events, until, 0)
+            self._left_out_events = 0
+
+    def _leave_out(self, time: i64, events: i64) -> None:
+        if self._left_out_events == 0 or time < self._left_out_since:
+            self._left_out_since = time
+        if self._left_out_events == 0 or time > self._left_out_until:
+            self._left_out_until = time
+        self._left_out_events += events
 
     def _number_of(self, who: i64) -> i64:
         number = self._who.get(who)
@@ -390,6 +442,9 @@ class EventColumns(Witness):
         flags: i64,
     ) -> None:
         if self.known.quiet and queue in self.known.quiet and kind != LEVEL:
+            return
+        if self._left_out.any and message and self._left_out.has(message, queue):
+            self._leave_out(time, 1)
             return
         write_i64_le(self.times, time)
         write_i32_le(self.kinds, i32(kind))

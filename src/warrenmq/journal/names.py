@@ -17,3 +17,13 @@ def queue_of(kind: str, value: bytes) -> tuple[int, str, str] | None:
         return int(found["id"]), str(found["vhost"]), str(found["name"])
     except (ValueError, KeyError, TypeError):
         return None  # a name is a courtesy
+
+
+def is_stream(kind: str, value: bytes) -> bool:
+    """Does the event that names a queue say that it is a stream? Definitions do not."""
+    if kind != "queue" or b'"stream"' not in value:
+        return False
+    try:
+        return json.loads(value).get("stream") is True
+    except ValueError:
+        return False

@@ -35,6 +35,7 @@ from warrenmq.journal.columns import (
     GAP,
     LEASED,
     LEFT,
+    LEFT_OUT,
     LETTER_LOST,
     LEVEL,
     PUBLISHED,
@@ -66,6 +67,7 @@ EVENTS = {
     LEVEL: "level",
     CONFIRMED: "confirmed",
     READ: "read",
+    LEFT_OUT: "left out",
 } | {LEASED + what: name for what, name in enumerate(LEASE_NAMES)}
 EVENTS |= {LEFT + cause: name for cause, name in FATE_NAMES.items()}
 """What an event is called, by its number."""
@@ -95,12 +97,12 @@ FIELDS: list[tuple[str, pa.DataType, str]] = [
     (
         "number",
         pa.int64(),
-        "published, confirmed: which publish of its channel, where they are counted; gap: how many events; level: 1 in "
-        "so many",
+        "published, confirmed: which publish of its channel, where they are counted; gap, left out: how many events; "
+        "level: 1 in so many",
     ),
     ("tag", pa.int64(), "delivered, fetched, read: the delivery tag"),
     ("redelivered", pa.bool_(), "delivered, fetched: was it delivered before?"),
-    ("until", TIME, "gap: its end; its beginning is `time`"),
+    ("until", TIME, "gap, left out: its end; its beginning is `time`"),
     ("exchange", NAME, "published, written, no record: to which exchange"),
     ("routing_keys", pa.list_(pa.string()), "published, written, no record: the publish key, then CC, then BCC"),
     ("size", pa.int64(), "published, written, no record: octets of the body"),
@@ -222,7 +224,7 @@ def table(columns: EventColumns, queues: dict[int, dict[str, str]]) -> pa.Table:
         "number": negative_is_none(of(columns.numbers), pa.int64()),
         "tag": array(tags, ~(delivered | (kinds == READ)), pa.int64()),
         "redelivered": array(flags != 0, ~delivered, pa.bool_()),
-        "until": array(tags, kinds != GAP, TIME),
+        "until": array(tags, (kinds != GAP) & (kinds != LEFT_OUT), TIME),
     }
     said = Places(columns.message_rows, len(times), order)
     for name, values in of_messages(columns).items():

@@ -24,11 +24,13 @@ from warrenmq.journal.bodies import NO_BODIES, Bodies, Pieces
 from warrenmq.journal.columns import EventColumns, Known
 from warrenmq.journal.files import FULL, JournalFile, current, file_name, files_of, position, superseded
 from warrenmq.journal.index import write_index
+from warrenmq.journal.left_out_files import LeftOutFiles
 from warrenmq.journal.names import queue_of
 from warrenmq.journal.parquet import BUT_BODIES, bodies_of, in_one, table, write_beside
 from warrenmq.log.event_reader import tell
 from warrenmq.log.files import Files
 from warrenmq.log.format import LogError
+from warrenmq.log.left_out import LeftOut
 from warrenmq.log.listing import Listing
 from warrenmq.log.scan import BatchCursor
 
@@ -57,11 +59,14 @@ class Writer:
         self._pieces = Pieces(folder, self._files)
         self._queues: dict[int, dict[str, str]] = {}
         self._learned = -1  # the checkpoint whose definitions are known
-        self._known = Known()
         self._known_up_to = (0, 0)
         self._gap: int | None = None  # what cannot be read any more is missing since then; to be told with what comes
         target.mkdir(parents=True, exist_ok=True)
         self.log_id = Listing(str(folder), self._files).manifest.log_id
+        self._left_out_files = LeftOutFiles(target, self.log_id)
+        self._left_out = LeftOut(self._left_out_files.read, self._left_out_files.segments())
+        self._absent: set[int] = set()  # segments of which something was left out, and that the log had no more
+        self._known = Known(self._left_out)
         self.files: list[JournalFile] = []
         self._tidy()
         self.files = files_of(target, self.log_id)
@@ -92,6 +97,8 @@ class Writer:
         self.files = files_of(self.target, self.log_id)  # some may have been moved away
         listing = Listing(str(self.folder), self._files)
         self._learn_queues(listing)
+        if self.segment == 0:
+            self._left_out.begin(min(listing.numbers(), default=0))
         while (self.segment, self.offset) < (segment, offset):
             if not self.wanted():
                 return False
@@ -100,9 +107,18 @@ class Writer:
             elif not self._finished(listing):
                 self._tell(listing, FULL, self._end(listing))
             else:
-                self._seal()
+                self._seal(listing)
                 self._enter(listing, self._next(listing, segment))
+        self._forget_segments(listing)
         return True
+
+    def _forget_segments(self, listing: Listing) -> None:
+        """Of what left the log before its last checkpoint nothing is said behind that."""
+        if (self.segment, self.offset) >= (listing.manifest.segment, listing.manifest.offset):
+            for number in self._absent:
+                self._left_out.forget(number)
+                self._left_out_files.remove(number)
+            self._absent = set(self._left_out.segments()).difference(listing.numbers())
 
     def _learn_queues(self, listing: Listing) -> None:
         if listing.manifest.checkpoint == self._learned:
@@ -150,7 +166,7 @@ class Writer:
             self._lost()
         self.segment = number
         self.offset = self._begin = self._reached = 0
-        self._known = Known()
+        self._know_nobody()
         self._known_up_to = (number, 0)
 
     def _lost(self) -> None:
@@ -183,15 +199,21 @@ class Writer:
             self._lost()  # damaged: what stands behind it cannot be found
         self._reached = self.offset
         self.offset = limit
+        self._known_up_to = (self.segment, limit)
 
     def _remember(self, cursor: BatchCursor) -> None:
         """Begin where the files end; whoever was named before that is known."""
         if self._known_up_to != (self.segment, self.offset):
-            self._known = Known()
+            self._know_nobody()
             while cursor.at < self.offset and cursor.next():
-                tell(cursor.header, b"", cursor.changes, self._known)
+                tell(cursor.header, cursor.messages, cursor.changes, self._known)
             self._known_up_to = (self.segment, self.offset)
         cursor.at = self.offset
+
+    def _know_nobody(self) -> None:
+        """What is known in a segment, its batches have said."""
+        self._left_out.begin_segment(self.segment)
+        self._known = Known(self._left_out)
 
     def _tell_some(self, cursor: BatchCursor, limit: int) -> bool:
         """As much as one file may have. True: there is more."""
@@ -208,6 +230,7 @@ class Writer:
                 columns.damaged = cursor.damaged
                 tell(cursor.header, cursor.messages, cursor.changes, columns)
         self._known_up_to = (self.segment, int(cursor.at))
+        columns.end()
         if columns.rows > 0:
             self._write(columns, int(cursor.at))
             self._last_time = time
@@ -264,16 +287,32 @@ class Writer:
         for one in parts:
             self.remove(one)
 
-    def _seal(self) -> None:
+    def _seal(self, listing: Listing) -> None:
         """The segment is full: one file tells all of it, also when nothing happened there."""
         if self.segment == 0:
             return
+        self._keep_left_out(listing)
         end = max(self._begin, self._reached if self._gap is None else 0)
         parts = [one for one in current(self.files) if one.segment == self.segment]
         if self._begin == 0 and self._gap is None:
             self.save(self.segment, 0, end, BUT_BODIES.empty_table())
         elif adjacent(parts) and (len(parts) > 1 or (parts and parts[0].end < end)):
             self._join(parts, end)
+
+    def _keep_left_out(self, listing: Listing) -> None:
+        """Of later segments nobody could tell, as the log may have thrown the records away by then."""
+        if self._known_up_to != (self.segment, self.offset) and self._readable(listing):
+            cursor = listing.cursor(self.segment)  # somebody else told it, and came to its end
+            if cursor is not None:
+                cursor.tolerated = FULL
+                try:
+                    self._remember(cursor)
+                finally:
+                    cursor.close()
+        octets = self._left_out.kept(self.segment)
+        if octets:
+            self.step("left out")
+            self._left_out_files.write(self.segment, octets)
 
     def remove(self, one: JournalFile) -> None:
         self.step("remove")

@@ -125,6 +125,7 @@ from warrenmq.log.layout import (
     SETTLE_RUN,
     UNDEFINE,
     UNDEFINE_FIXED,
+    WITHOUT_RECORD,
 )
 from warrenmq.log.levels import BODIES, OFF
 from warrenmq.log.record import is_chunk, message_id_of, number_of, record_size
@@ -211,6 +212,12 @@ class Witness:
     def bodies_too(self, queue: i64) -> None:
         """A batch begins in which the bodies of what this queue gets are wanted; its level is told when it ends."""
 
+    def sampled(self, queue: i64, sample: i64) -> None:
+        """A batch begins in which 1 in so many of what this queue gets is wanted; its level is told when it ends."""
+
+    def wanted(self, address: i64, count: i64) -> None:
+        """A batch begins in which so many records in a row are told by a queue for which the log does not hold them."""
+
     def body(self, id: i64, body: bytes, lacking: i64) -> None:
         """What the message said that this batch will tell of, or why that is ``lacking`` (``told_bodies``)."""
 
@@ -278,8 +285,12 @@ def tell(header: BatchHeader, messages: bytes, changes: bytes, witness: Witness)
         level = read_i32_le(changes, at + EVENT_LEVEL_LEVEL_AT)
         if level == OFF:
             _level(changes, at, turns.time(turn), witness)
-        elif level == BODIES:
-            witness.bodies_too(i64(read_i32_le(changes, at + EVENT_LEVEL_QUEUE_AT)))
+            continue
+        queue = i64(read_i32_le(changes, at + EVENT_LEVEL_QUEUE_AT))
+        if level == BODIES:
+            witness.bodies_too(queue)
+        if queue and read_i32_le(changes, at + EVENT_LEVEL_SAMPLE_AT) > 1:
+            witness.sampled(queue, i64(read_i32_le(changes, at + EVENT_LEVEL_SAMPLE_AT)))
     _records(header, messages, turns, publishes, witness)
     _changes(changes, turns, witness)
     for at, turn in levels:
@@ -291,7 +302,7 @@ def tell(header: BatchHeader, messages: bytes, changes: bytes, witness: Witness)
 def _look_ahead(
     data: bytes, turns: Turns, publishes: Publishes, levels: list[tuple[int, int]], witness: Witness
 ) -> None:
-    """What has to be known before the rest can be told: times, senders, names, levels, bodies."""
+    """What has to be known before the rest can be told: times, senders, names, levels, bodies, what is wanted."""
     at: i64 = 0
     end: i64 = len(data)
     while at < end:
@@ -322,6 +333,10 @@ def _look_ahead(
             witness.defined("queue", "", data[text : text + length])
         elif kind == EVENT_LEVEL:
             levels.append((at, len(turns.times)))
+        elif kind == EVENT_ENTERED:
+            address = read_i64_le(data, at + EVENT_ENTERED_ADDRESS_AT)
+            if address < WITHOUT_RECORD:
+                witness.wanted(address, i64(read_i32_le(data, at + EVENT_ENTERED_COUNT_AT)))
         elif kind == EVENT_BODY:
             body = at + EVENT_BODY_FIXED
             length = i64(read_i32_le(data, at + EVENT_BODY_BODY_LENGTH_AT))

@@ -241,7 +241,7 @@ class Queue(Destination, Delivering, Promised):
         if sample <= 0:
             sample = self.vhost.journal_sample
         # whoever reads the log leaves out what it has of such a queue, or tells more of it, so it has to know each
-        if own or ((level == OFF or level == BODIES) and self.durable):
+        if own or ((level == OFF or level == BODIES or sample > 1) and self.durable):
             if not self._has_level or level != self.journal or sample != self.journal_sample:
                 levels.put(self.named(), self.vhost.name, level, sample)
             self._has_level = True
@@ -565,7 +565,9 @@ class Queue(Destination, Delivering, Promised):
         """As the log's events know it."""
         found = self._named
         if found is None:
-            names = {"id": int(self.id), "vhost": self.vhost.name, "name": self.name.name}
+            names: dict[str, object] = {"id": int(self.id), "vhost": self.vhost.name, "name": self.name.name}
+            if self.kind == STREAM:
+                names["stream"] = True  # what is read there is told by offset
             found = Named(self.id, json.dumps(names).encode())
             self._named = found
         return found

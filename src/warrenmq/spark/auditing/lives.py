@@ -6,7 +6,7 @@ alone, which Spark adds up in place. Not here: what the sums mean (``views``).
 
     places    log record vhost queue     a message in a queue
     records   log record            a message as it was published or written, and what its publisher was told
-    notes                           what concerns no message: gaps, levels, deleted queues
+    notes                           what concerns no message: gaps, levels, what they left out, deleted queues
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from warrenmq.journal.columns import (
     FETCHED,
     GAP,
     LEASED,
+    LEFT_OUT,
     LETTER_LOST,
     LEVEL,
     PUBLISHED,
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 PLACE = ("log", "record", "vhost", "queue")
 RECORD = ("log", "record")
 PART = "part"  # which rows are kept together in a folder
-NOTES = (GAP, LEVEL, QUEUE_DELETED)
+NOTES = (GAP, LEFT_OUT, LEVEL, QUEUE_DELETED)
 CONFIRMED = CODES.get("confirmed", UNKNOWN - 1)
 TOLD = {name: CODES[name] for name in ("refused", "returned", "unroutable", "nacked", "not taken", "duplicate")}
 
