@@ -42,7 +42,7 @@ from hypothesis import HealthCheck, Phase, settings
 
 ROOT = Path(__file__).resolve().parents[1]
 PUBLISH = sorted((ROOT / "src" / "warrenmq" / "broker" / "publish").glob("*.py"))
-ACKS = ("acks", "outstanding", "settling")
+ACKS = ("acks", "outstanding", "settling", "sorting")
 MODULES = [
     *(f"warrenmq.broker.publish.{file.stem}" for file in PUBLISH if file.stem != "__init__"),
     *(f"warrenmq.broker.channel.{name}" for name in ACKS),

@@ -215,3 +215,16 @@ def test_what_is_refused_or_in_no_queue_is_told_with_what_it_said_where_bodies_a
     assert second == third and len({first, second, fourth, fifth}) == 4 and (fourth != 0) == (level == BODIES)
     bodies = [(first, b"unroutable"), (second, b"not taken"), (fourth, b"refused"), (fifth, b"refused")]
     assert said.bodies == (bodies if level == BODIES else [])
+
+
+def test_refused_publishes_in_several_frames_are_told_apart_with_their_bodies(client: CoreClient) -> None:
+    core = client.core
+    assert isinstance(core, Core)
+    core.broker.vhosts["/"].set_journal(BODIES, 1)
+    bodies = [letter * 200_000 for letter in (b"a", b"b")]
+    for channel, body in enumerate(bodies, 3):
+        client.open(channel)
+        client.publish("", "q", body, channel=channel, expiration="soon")
+    said = told(core)
+    assert [fate[0] for fate in said.fates] == ["refused", "refused"] and len(set(said.ids)) == 2
+    assert said.bodies == list(zip(said.ids, bodies, strict=True))

@@ -191,6 +191,21 @@ def test_what_a_transaction_acknowledges_in_time_is_in_time_and_what_it_rolls_ba
     assert core.ready("q") == 2
 
 
+def test_a_rollback_makes_deliveries_late_that_were_watched_before_the_transaction_took_them(
+    core: Core, client: CoreClient
+) -> None:
+    declare(client, CLASSIC, "a", "b")
+    client.send("tx.select")
+    assert [client.get("q"), client.get("q")] == ["a", "b"]
+    core.advance(DEADLINE // 2)
+    client.send("basic.ack", delivery_tag=1)
+    core.advance(2 * DEADLINE)
+    assert core.ready("q") == 1
+    client.send("tx.rollback")
+    core.advance(DEADLINE + SLACK)
+    assert core.ready("q") == 2 and core.queue("q").unacked == 0
+
+
 def test_very_many_late_deliveries_go_back_in_several_turns(core: Core, client: CoreClient) -> None:
     declare(client, CLASSIC)
     one = client.published("", "q", b"x", Properties())

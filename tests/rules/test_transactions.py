@@ -46,6 +46,40 @@ def test_a_rollback_forgets_publishes_and_makes_acks_outstanding_again(core: Cor
     assert core.queue("work").unacked == 0
 
 
+def test_a_rollback_leaves_outstanding_what_lies_between_what_it_puts_back_and_what_was_committed(
+    core: Core, client: CoreClient
+) -> None:
+    client.fill("work", "b", "c")
+    client.call("tx.commit")
+    assert [client.get("work"), client.get("work")] == ["b", "c"]
+    client.send("basic.ack", delivery_tag=1)
+    client.call("tx.commit")
+    client.send("basic.ack", delivery_tag=3)
+    client.call("tx.rollback")
+    client.take()
+    for tag in (2, 3):
+        client.send("basic.ack", delivery_tag=tag)
+    client.call("tx.commit")
+    assert (core.queue("work").ready, core.queue("work").unacked) == (0, 0)
+
+
+def test_a_rollback_puts_back_everything_when_what_came_later_was_committed(core: Core, client: CoreClient) -> None:
+    client.fill("work", "b", "c", "d")
+    client.call("tx.commit")
+    assert [client.get("work") for _ in range(3)] == ["b", "c", "d"]
+    for tag in (2, 4):
+        client.send("basic.ack", delivery_tag=tag)
+    client.call("tx.commit")
+    client.send("basic.ack", delivery_tag=3, multiple=True)
+    client.call("tx.rollback")
+    client.take()
+    assert core.queue("work").unacked == 2
+    for tag in (1, 3):
+        client.send("basic.ack", delivery_tag=tag)
+    client.call("tx.commit")
+    assert (core.queue("work").ready, core.queue("work").unacked) == (0, 0)
+
+
 @pytest.mark.parametrize("end", ["channel", "connection"])
 def test_a_channel_that_goes_rolls_back(core: Core, client: CoreClient, end: str) -> None:
     client.fill("q", "a")
