@@ -62,6 +62,9 @@ TASKS: dict[str, tuple[Entry, ...]] = {
     "Find out": (
         Entry("explain", "explain", "where a message would go, and why"),
         Entry("where", "where", "what became of a message"),
+        Entry("doctor", "doctor", "what is wrong or will be, each with its cure"),
+        Entry("watch", "watch", "the figures of one queue or exchange, a line every interval"),
+        Entry("cheat", "cheat", "the commands of each task, to copy"),
         Entry("ledger", "ledger", "do the sums of what came and what left come out even"),
     ),
     "Look after a broker": (

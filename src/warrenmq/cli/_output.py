@@ -72,3 +72,10 @@ def said(text: str, found: Any, json_wanted: bool) -> None:
         as_json(found)
     else:
         print(text)
+
+
+def stream(row: Sequence[Any], heads: Sequence[str] | None = None) -> None:
+    """A row of a table that goes on, ``heads`` before the first: columns as wide as ten characters on a terminal."""
+    for cells in ([list(heads)] if heads else []) + [[cell(value) for value in row]]:
+        line = "".join(f"{one:<12}" for one in cells).rstrip() if sys.stdout.isatty() else "\t".join(cells)
+        print(painted(line, BOLD) if cells == heads else line, flush=True)
