@@ -387,3 +387,44 @@ def test_of_every_message_that_vanishes_the_end_is_told(tmp_path: Path, mode: in
             assert lives(journal, id=life["id"]) == [life]
     assert "not taken" in {life["message_id"] for life in lives(journal, queue="full")}
     assert {life["message_id"] for life in lives(journal, queue="short")} == {"over", "newest"}
+
+
+# -- streams
+
+
+def test_who_read_a_message_of_a_stream_is_told_with_it(tmp_path: Path) -> None:
+    data, stream = tmp_path / "data", {"x-queue-type": "stream"}
+    with Broker(data_dir=str(data)) as broker:
+        connection = pika.BlockingConnection(pika.URLParameters(broker.url))
+        channel = connection.channel()
+        channel.basic_qos(prefetch_count=10)
+        for generation in ("old", "new"):  # a stream of the same name counts from 0 again
+            channel.queue_declare("s", durable=True, arguments=stream)
+            for n in range(3):
+                channel.basic_publish("", "s", b"x", persistent(f"{generation} {n}"))
+            for reader, offset in (("all", 0), ("last", 2)):
+                got = channel.consume("s", arguments={"x-stream-offset": offset}, consumer_tag=f"{generation} {reader}")
+                for _ in range(3 - offset):
+                    next(got)
+                channel.cancel()
+            if generation == "old":
+                channel.queue_delete("s")
+        connection.close()
+    assert list(export(data, tmp_path / "journal"))
+    readers = {
+        f"{generation} {n}": [f"{generation} all"] + [f"{generation} last"] * (n == 2)
+        for generation in ("old", "new")
+        for n in range(3)
+    }
+    for _ in range(2):  # then without the indexes
+        for id, expected in readers.items():
+            [life] = lives(tmp_path / "journal", message_id=id)
+            reads = [event for event in life["events"] if event["event"] == "read"]
+            assert [event["consumer"] for event in reads] == expected
+            assert {event["record"] for event in reads} == {life["record"]}
+            [place] = life["places"]
+            assert (place["state"], place["position"]) == ("gone" if id.startswith("old") else "waiting", int(id[-1]))
+            assert life["events"][-1]["event"] == ("queue deleted" if id.startswith("old") else "read")
+        assert f"read by consumer '{expected[0]}' of guest from stream 's' at offset 2, over 127." in reads[0]["says"]
+        for path in (tmp_path / "journal").glob(".*.index"):
+            path.unlink()

@@ -3,7 +3,8 @@
 Duty: writing it for a table, and finding in it. Sorted numbers, each with the block of rows where it stands, are found
 by binary search in a file that is mapped into memory, not read:
 
-    keys      hashes of message_id, correlation_id, of the values of listed headers, and of queues that were deleted
+    keys      hashes of message_id, correlation_id, of the values of listed headers, of queues that were deleted, and of
+              a thousand offsets in a row of streams that were read
     ids       our ids of the messages that were published or written
     messages  the records that anything happened to
 
@@ -47,6 +48,8 @@ MASK = (1 << 64) - 1  # ids and records are looked for as numbers without sign
 KEYS = 1024
 TEXTS = ("message_id", "correlation_id")
 DELETED = "queue deleted"
+READ = "read"
+OFFSETS = 1 << 10  # of a stream that share a key
 
 
 class IndexDamaged(Exception):
@@ -70,6 +73,11 @@ def header_key(name: str, value: str) -> int:
 def deleted_key(vhost: str, queue: str) -> int:
     """Under which the deletion of a queue stands."""
     return key_of(DELETED, f"{vhost}\0{queue}")
+
+
+def read_key(vhost: str, queue: str, offset: int) -> int:
+    """Under which it stands that this offset of a stream, or one of its neighbours, was read."""
+    return key_of(READ, f"{vhost}\0{queue}\0{offset // OFFSETS}")
 
 
 def _of_header(name: bytes) -> bytes:
@@ -128,13 +136,15 @@ def _keys(table: pa.Table, headers: Sequence[str]) -> dict[str, Any]:
     for text in TEXTS:
         column = table.column(text).combine_chunks()
         add(column.drop_null(), _there(column), text.encode())
-    deleted = numpy.flatnonzero(pc.equal(_plain(table.column("event")), DELETED).to_numpy())
+    events = _plain(table.column("event"))
+    deleted = numpy.flatnonzero(pc.equal(events, DELETED).to_numpy())
     gone = table.take(pa.array(deleted)).select(["vhost", "queue"]).to_pylist()
     add(
         pa.array([f"{row['vhost'] or ''}\0{row['queue']}".encode() for row in gone], pa.binary()),
         deleted,
         DELETED.encode(),
     )
+    add(*_reads(table, pc.equal(events, READ).to_numpy()), READ.encode())
     for name, (texts, at) in _listed(table, [name.encode("utf-8", "surrogateescape") for name in headers]).items():
         add(pa.array(texts, pa.binary()), numpy.array(at, numpy.int64), _of_header(name))
     if not found:
@@ -146,6 +156,21 @@ def _keys(table: pa.Table, headers: Sequence[str]) -> dict[str, Any]:
     fresh = numpy.ones(len(values), bool)
     fresh[1:] = (values[1:] != values[:-1]) | (blocks[1:] != blocks[:-1])
     return {"values": values[fresh].astype("<u8"), "blocks": blocks[fresh]}
+
+
+def _reads(table: pa.Table, which: Any) -> tuple[pa.Array, Any]:
+    """What was read of which stream: a text for some offsets in a row, and a row where one of them stands."""
+    at = numpy.flatnonzero(which)
+    if not len(at):
+        return pa.array([], pa.binary()), at
+    rows = table.take(pa.array(at)).select(["vhost", "queue", "position"])
+    places = rows.column("position").fill_null(0).to_numpy() // OFFSETS
+    names = [rows.column(name).combine_chunks().dictionary_encode() for name in ("vhost", "queue")]
+    codes = [one.indices.fill_null(-1).to_numpy(zero_copy_only=False) for one in names]
+    same = numpy.stack([*codes, places, at // BLOCK], axis=1)
+    first = numpy.sort(numpy.unique(same, axis=0, return_index=True)[1])
+    texts = [f"{row['vhost'] or ''}\0{row['queue']}" for row in rows.take(pa.array(first)).to_pylist()]
+    return pa.array([f"{text}\0{place}".encode() for text, place in zip(texts, places[first], strict=True)]), at[first]
 
 
 def _listed(table: pa.Table, names: list[bytes]) -> dict[bytes, tuple[list[bytes], list[int]]]:

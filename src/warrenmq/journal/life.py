@@ -26,7 +26,7 @@ TIE = "tie"  # not of the journal: by which rows of one time without a record ar
 BEGINS = ("published", "written")
 LEASE_ENDS = ("lease_requeued", "lease_released", "lease_expired")
 HOLDS = ("delivered", "fetched", "leased")
-NO_ENDS = (*BEGINS, "enqueued", "confirmed", *HOLDS, *LEASE_ENDS, "requeued", "letter lost", "gap")
+NO_ENDS = (*BEGINS, "enqueued", "confirmed", *HOLDS, *LEASE_ENDS, "requeued", "letter lost", "gap", "read")
 
 # of what has one time, what came first: a message is published before it is delivered and leaves after that; what the
 # broker itself writes, a dead letter, it writes because something left
@@ -37,6 +37,7 @@ _RANKS = {
     "delivered": _DELIVERED,
     "fetched": _DELIVERED,
     "leased": _DELIVERED,
+    "read": _LEFT,
     "confirmed": _CONFIRMED,
     "written": _WRITTEN,
     "letter lost": _LOST,
@@ -128,7 +129,7 @@ def places_of(ordered: list[Row]) -> list[Row]:
     found: dict[tuple[int, str, str], Row] = {}
     for row in ordered:
         event, queue = row["event"], row.get("queue")
-        if queue is None or event == "letter lost":
+        if queue is None or event in ("letter lost", "read"):
             continue
         key = (row["message"], row.get("vhost") or "", queue)
         place = found.get(key)
@@ -186,6 +187,9 @@ def words(row: Row) -> str:
     if event == "leased":
         owner = f" of '{row['user']}'" if row.get("user") else ""
         return f"went under lease {row.get('consumer')}{owner}{at}"
+    if event == "read":
+        who = f"consumer '{row.get('consumer')}' of {row.get('user')}"
+        return f"read by {who} from stream '{row.get('queue')}' at offset {row.get('position')}{_over(row)}"
     if event in ("delivered", "fetched"):
         consumer = f"delivered to consumer '{row.get('consumer')}'" if event == "delivered" else "fetched by basic.get"
         again = ", redelivered" if row.get("redelivered") else ""

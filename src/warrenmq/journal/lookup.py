@@ -23,14 +23,14 @@ import pyarrow.compute as pc
 
 from warrenmq.journal.files import REMOVED
 from warrenmq.journal.headers import named_headers
-from warrenmq.journal.index import DELETED, MASK, Index, deleted_key, header_key, key_of
+from warrenmq.journal.index import DELETED, MASK, READ, Index, deleted_key, header_key, key_of, read_key
 from warrenmq.journal.life import GONE, TIE, in_order, life_of, moment, places_of
 from warrenmq.journal.parquet import SCHEMA
 from warrenmq.journal.question import Question, question_of
 from warrenmq.journal.shelf import Row, Shelf, Unreadable, Volume
 from warrenmq.log.layout import WITHOUT_RECORD
 
-OF_QUEUES = (DELETED, "level", "read")  # not of messages
+OF_QUEUES = (DELETED, "level", READ)  # not of messages
 TOGETHER = 32  # lives that are read together, as they may share row groups
 Name = int | tuple[object, ...]
 BUDGET = 1000  # row groups that one question reads where no index says which: some 65 million rows
@@ -269,6 +269,7 @@ class Lookup:
             for row in self._rows_of(file, here, self._whole):
                 rows[records[row["message"]]].append(row)
         self._add_deletions(log, rows)
+        self._add_reads(log, rows)
         gaps = [gap for file in self._shelf.of_log(log) for gap in file.gaps(self._reads)]
         for name in order:
             if not rows[name] or (before is not None and self._was_told(rows[name], before)):
@@ -360,6 +361,48 @@ class Lookup:
                     end: Row = dict.fromkeys(rows[name][0])
                     end |= {"time": min(after), "event": DELETED, "message": record}
                     rows[name].append(end | {"vhost": key[0], "queue": key[1]})
+
+    def _add_reads(self, log: str, rows: dict[Name, list[Row]]) -> None:
+        """What consumers read from streams is told by offset, while the message was there."""
+        there: dict[tuple[str, str, int], list[tuple[Name, Row, int]]] = {}  # who, since its row, until when
+        for name, several in rows.items():
+            for row in several:
+                if row["event"] == "enqueued" and row["position"] is not None:
+                    until = _until(several, row)
+                    if until:
+                        key = (row["vhost"] or "", row["queue"], row["position"])
+                        there.setdefault(key, []).append((name, row, until))
+        if not there:
+            return
+        keys = {read_key(*place) for place in there}
+        positions = pa.array(sorted({position for _, _, position in there}), pa.int64())
+        for file in self._shelf.of_log(log):
+            blocks = file.blocks(lambda index: {at for key in keys for at in index.key(key)}, self._reads)
+            if blocks is not None and not blocks:
+                continue
+            for group in file.groups(blocks, self._reads):
+                some = file.read(group, ["event", "position"], self._reads)
+                mask = pc.and_(
+                    pc.equal(some.column("event").cast(pa.string()), READ), pc.is_in(some.column("position"), positions)
+                )
+                if not pc.any(mask).as_py():
+                    continue
+                for row in _plain(file.read(group, self._whole, self._reads).filter(mask.fill_null(False))):
+                    for name, entered, until in there.get((row["vhost"] or "", row["queue"], row["position"]), ()):
+                        if entered["time"] <= row["time"] <= until:
+                            rows[name].append(row | {"message": entered["message"]})
+
+
+def _until(rows: list[Row], entered: Row) -> int:
+    """Until when it may have been read there; 0 where what else is told of it shows that it was no stream."""
+    until = MASK
+    for row in rows:
+        if row["message"] == entered["message"] and row["queue"] == entered["queue"]:
+            if row["event"] in (DELETED, "trimmed"):
+                until = min(until, row["time"])
+            elif row["event"] != "enqueued":
+                return 0
+    return until
 
 
 def _plain(rows: pa.Table) -> Iterator[Row]:
