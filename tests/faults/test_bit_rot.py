@@ -465,6 +465,38 @@ def test_a_leased_message_that_is_damaged_leaves_its_lease(tmp_path: Path, http:
         assert http.get(queue).json()["messages"] == 0
 
 
+def test_where_says_of_a_message_that_was_damaged_under_its_lease_that_it_is(tmp_path: Path, http: web.Client) -> None:
+    pytest.importorskip("pyarrow")
+    broker = Broker(data_dir=tmp_path, scrub_rate=0, journal="on")
+    with broker, Connection(broker.url) as connection:
+        channel = connection.channel()
+        channel.confirm_select()
+        channel.queue_declare("q", durable=True)
+        for n in range(5):
+            channel.basic_publish("", "q", body(n), Basic(delivery_mode=2, message_id=f"m{n}"))
+        assert channel.wait_for_confirms(60) == []
+    rot(tmp_path, body(2))
+    with broker:
+        queue = f"{broker.http_url}/api/queues/%2F/q"
+        lease = http.post(f"{queue}/leases", json={"count": 5, "owner": "me"}).json()
+        assert http.delete(f"{queue}/leases/{lease['id']}").status_code in (200, 204)
+        (one,) = http.get(f"{broker.http_url}/api/damaged").json()
+
+        def where(id: str) -> tuple[str, str]:
+            url = broker.http_url.replace("http://", "http://guest:guest@")
+            return http.get(f"{broker.http_url}/api/messages?message_id={id}").text, warren("where", id, "--url", url)[
+                1
+            ]
+
+        until(lambda: '"damaged_id"' in where("m2")[0])
+        said = where("m2")[1]
+        assert "damaged on disk, and set aside in queue 'q': its checksum does not match; " in said
+        assert f"`warren damaged drop {one['id']}` gives it up" in said
+        assert "waiting in queue 'q'" in where("m3")[1]
+        assert http.delete(f"{broker.http_url}/api/damaged/{one['id']}").status_code == 204
+        assert '"damaged_id"' not in where("m2")[0]
+
+
 def test_a_released_lease_gives_back_all_but_what_is_damaged(tmp_path: Path, http: web.Client) -> None:
     broker = rotten_broker(tmp_path)
     with broker:

@@ -237,6 +237,10 @@ def _now(place: Part, now: Part) -> str:
         return f"in stream '{place['queue']}' at offset {now['offset']} for {_long(now)}"
     if state == "left":
         return f"no longer in {queue}: {now['says']}"
+    if state == "damaged":
+        where = f"by exchange '{now['exchange']}'" if "exchange" in now else f"in {queue}"
+        drop = f"`warren damaged drop {now['damaged_id']}` gives it up"
+        return f"damaged on disk, and set aside {where}: {now['problem']}; {drop}"
     if "exchange" in now:
         return f"{state} by exchange '{now['exchange']}'" + (f" until {now['until']}" if "until" in now else "")
     by = holder(now)

@@ -12,6 +12,7 @@ from typing import Any
 
 from warrenmq.broker.delay.schedule import Schedule
 from warrenmq.broker.queue.arguments import STREAM
+from warrenmq.broker.queue.damaged import Damaged
 from warrenmq.broker.queue.held import LowestHeld, Source
 from warrenmq.broker.queue.peek import held_in
 from warrenmq.broker.queue.place import Place
@@ -54,6 +55,9 @@ async def now(bridge: Bridge, vhost: str, name: str, position: int | None, recor
         return NO_QUEUE
     if position is None:
         return LEFT
+    for one in queue.damaged():
+        if one.position == position and (one.address == record or one.address < 0):
+            return _damaged(one, int(queue.id))
     for place in queue.places(position, position + 1, 1):
         if _is(place, record):
             return await _waiting(bridge, queue, position)
@@ -105,7 +109,15 @@ async def _held(bridge: Bridge, queue: Queue, position: int, record: int) -> Now
     return None
 
 
+def _damaged(one: Damaged, owner: int) -> Now:
+    """Found by a consumer, under a lease or by the scrub: nobody gets it until somebody decides."""
+    return {"state": "damaged", "problem": one.problem, "damaged_id": f"{owner}-{int(one.position)}"}
+
+
 async def _delayed(schedule: Schedule, record: int) -> Now:
+    for one in schedule.damage.kept.values() if schedule.damage is not None else ():
+        if one.address == record:
+            return _damaged(one, int(schedule.id)) | {"exchange": schedule.exchange.name.name}
     due = key = -1
     looked = 0
     while looked < MOST:
