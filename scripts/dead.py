@@ -24,7 +24,6 @@ ALLOWED = (
     ("bench/stalls.py", "function *", "cases: a decorator puts them into the table"),
     ("bench/bulk_attacks.py", "function *", "cases: a decorator puts them into the table"),
     ("client/channel.py", "method *", "methods of AMQP for whoever uses the client; the demo needs few of them"),
-    ("client/*.py", "variable trace", "the third argument of __exit__"),
     ("testing/*.py", "*", "the kit for other people's tests"),
     ("spark/*.py", "method *[A-Z]*", "Spark calls them by its names"),
     ("spark/__init__.py", "function __getattr__", "Python calls it for names that are imported late"),

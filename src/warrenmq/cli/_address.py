@@ -97,8 +97,8 @@ def amqp_url(given: str | None, vhost: str | None = None) -> str:
     return url if vhost is None else parts._replace(path="/" + quote(vhost, safe="")).geturl()
 
 
-def http_url(given: str | None) -> str:
-    """For commands that speak to the management API."""
+def http_url(given: str | None, seconds: float = SECONDS) -> str:
+    """For commands that speak to the management API; the broker has so long to say where that is."""
     named = target(given)
     if named.http_url:
         return named.http_url
@@ -109,13 +109,13 @@ def http_url(given: str | None) -> str:
     host = parts.hostname or "127.0.0.1"
     port = parts.port or (5671 if tls else 5672)
     login = parts.netloc.rpartition("@")[0]
-    scheme, found = _http_port(host, port, tls)
+    scheme, found = _http_port(host, port, tls, seconds)
     place = f"[{host}]" if ":" in host else host
     return f"{scheme}://{login}{'@' if login else ''}{place}:{found}"
 
 
-def _http_port(host: str, port: int, tls: bool) -> tuple[str, int]:
-    said = _server_properties(host, port, tls)
+def _http_port(host: str, port: int, tls: bool, seconds: float) -> tuple[str, int]:
+    said = _server_properties(host, port, tls, seconds)
     if "warren_version" not in said:
         return "https" if tls else "http", port + ABOVE
     for scheme in ("https",) if tls else ("http", "https"):
@@ -127,14 +127,14 @@ def _http_port(host: str, port: int, tls: bool) -> tuple[str, int]:
     )
 
 
-def _server_properties(host: str, port: int, tls: bool) -> dict[str, int]:
+def _server_properties(host: str, port: int, tls: bool, seconds: float) -> dict[str, int]:
     """Names, with the values that are numbers, of what the broker says first; nobody logs in for it."""
     from warrenmq.wire.constants import PROTOCOL_HEADER
     from warrenmq.wire.methods import decode_method
     from warrenmq.wire.replies import AmqpError
 
     try:
-        with socket.create_connection((host, port), SECONDS) as plain:
+        with socket.create_connection((host, port), seconds) as plain:
             if tls:
                 import ssl
 

@@ -24,6 +24,7 @@ TASKS: dict[str, tuple[Entry, ...]] = {
         Entry("serve", "", "run the broker (`warren serve --help` lists the settings)"),
         Entry("version", "", "say which version runs, compiled or not, and from where"),
         Entry("context", "context", "save addresses of brokers under names, and use them"),
+        Entry("completion", "completion", "completion for bash, zsh and fish, with live names"),
         Entry("bench", "bench", "load a broker and say what it costs"),
         Entry("demo", "pipeline", "a broker that is killed, and Spark that loses nothing of it"),
     ),
@@ -65,6 +66,7 @@ TASKS: dict[str, tuple[Entry, ...]] = {
         Entry("doctor", "doctor", "what is wrong or will be, each with its cure"),
         Entry("watch", "watch", "the figures of one queue or exchange, a line every interval"),
         Entry("cheat", "cheat", "the commands of each task, to copy"),
+        Entry("trace", "trace", "what is published and delivered, as it happens"),
         Entry("ledger", "ledger", "do the sums of what came and what left come out even"),
     ),
     "Look after a broker": (

@@ -40,6 +40,10 @@ def run(arguments: list[str]) -> int:
         from warrenmq.cli.serve import main as serve
 
         return serve(arguments[1:])
+    if name == "__complete":
+        from warrenmq.cli._complete import main as complete
+
+        return complete(arguments[1:], build_app)
     if name in ("--version", "version"):
         return version(arguments[1:])
     if name not in COMMANDS:
