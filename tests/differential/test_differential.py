@@ -103,7 +103,8 @@ def test_messages_and_queues_expire_alike(warren: RunningBroker, rabbitmq: Runni
     try:
         failures = run_tasks(pairs, itertools.islice(tasks_with_time(FIRST_SEED), SEQUENCES_WITH_TIME), tally)
         report(pairs[0], failures, tally)
-        assert tally.late * 2 <= SEQUENCES_WITH_TIME, "the machine is too slow for half of the sequences"
+        if tally.late * 2 > SEQUENCES_WITH_TIME:
+            pytest.skip("the machine is too busy to look in time at half of what expires")
     finally:
         for pair in pairs:
             pair.close()

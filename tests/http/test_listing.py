@@ -13,9 +13,13 @@ import msgspec
 import pytest
 
 from tests.http.conftest import Api
+from warrenmq.broker.records import Binding
+from warrenmq.http import bindings, exchanges, queues
 from warrenmq.http.endpoint import Call
 from warrenmq.http.listing import listing, plain_list
+from warrenmq.http.models import BindingInfo
 from warrenmq.http.pacer import SLICE_ITEMS
+from warrenmq.http.views import binding_info
 
 
 @pytest.fixture(scope="module")
@@ -142,3 +146,54 @@ def test_every_list_of_permissions_and_policies_takes_columns_and_sort(api: Api)
     assert api.get("/users/zoe/topic-permissions?columns=user") == [{"user": "zoe"}]
     for path in ("/policies", "/policies/%2F"):
         assert api.get(f"{path}?sort=name&sort_reverse=true&columns=name") == [{"name": "zoe"}, {"name": "yan"}]
+
+
+BOUND = 1000
+
+
+@pytest.fixture(scope="module")
+def bound(api: Api) -> Api:
+    keys = [f"k{number}" for number in range(BOUND)]
+    ends = {"source": "e", "destination": "b", "vhost": "/", "destination_type": "queue", "arguments": {}}
+    document = {
+        "queues": [{"name": "b", "vhost": "/", "durable": False, "auto_delete": False, "arguments": {}}],
+        "exchanges": [
+            {"name": "e", "vhost": "/", "type": "direct", "durable": False, "auto_delete": False, "internal": False}
+        ],
+        "bindings": [{**ends, "routing_key": key} for key in keys],
+    }
+    assert api.ask("POST", "/definitions", document).status_code == 204
+    return api
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/bindings",
+        "/bindings/%2F",
+        "/bindings/%2F/e/e/q/b",
+        "/exchanges/%2F/e/bindings/source",
+        "/queues/%2F/b/bindings",
+    ],
+)
+def test_bindings_are_told_some_at_a_time(bound: Api, path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    together: list[int] = []  # how many between two moments in which the loop serves everybody else
+
+    def counted(binding: Binding) -> BindingInfo:
+        if not together or together[-1] == 0:
+            asyncio.get_running_loop().call_soon(together.append, 0)
+            together.append(0)
+        together[-1] += 1
+        return binding_info(binding)
+
+    for module in (bindings, exchanges, queues):
+        monkeypatch.setattr(module, "binding_info", counted)
+    assert len([one for one in bound.get(path) if one["source"] == "e"]) == BOUND
+    assert sum(together) == BOUND
+    assert max(together) <= SLICE_ITEMS
+
+
+def test_one_binding_of_very_many_is_found(bound: Api) -> None:
+    found = bound.get("/bindings/%2F/e/e/q/b/k999")
+    assert (found["routing_key"], found["properties_key"]) == ("k999", "k999")
+    assert bound.ask("GET", "/bindings/%2F/e/e/q/b/none").status_code == 404

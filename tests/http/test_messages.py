@@ -12,6 +12,7 @@ from tests.http.conftest import Api
 from warrenmq.broker.channel.body_frames import BodyFrames
 from warrenmq.client import Connection
 from warrenmq.http.direct import FRAME_MAX, Direct
+from warrenmq.http.endpoint import MOST_VALUES
 from warrenmq.testing import Broker
 
 
@@ -217,3 +218,38 @@ def test_deeply_nested_arguments_are_refused(api: Api) -> None:
     assert (answer.status_code, answer.json()["reason"]) == (400, "nested too deeply")
     answer = api.ask("POST", "/definitions", {"queues": [{"name": "deep", "vhost": "/", "arguments": {"a": nested}}]})
     assert (answer.status_code, answer.json()["reason"]) == (400, "nested deeper than 100 levels")
+
+
+@pytest.mark.parametrize("size", [4 << 20, (4 << 20) + 1, 9 << 20])
+def test_a_long_message_that_no_queue_takes_is_answered(api: Api, size: int) -> None:
+    """It comes back some at a time, and the confirm behind it."""
+    message = {"routing_key": "nowhere", "properties": {}, "payload": "x" * size, "payload_encoding": "string"}
+    answer = api.ask("POST", "/exchanges/%2F/amq.default/publish", message)
+    assert (answer.status_code, answer.json()) == (200, {"routed": False})
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "member", "rest"),
+    [
+        ("POST", "/exchanges/%2F/amq.default/publish", "properties", {"payload": "", "payload_encoding": "string"}),
+        ("PUT", "/queues/%2F/many", "arguments", {}),
+        ("PUT", "/exchanges/%2F/many", "arguments", {"type": "direct"}),
+        ("POST", "/bindings/%2F/e/amq.direct/q/q", "arguments", {}),
+        ("PUT", "/policies/%2F/many", "definition", {"pattern": "x"}),
+        ("PUT", "/parameters/shovel/%2F/many", "value", {}),
+    ],
+)
+def test_very_many_values_are_refused_before_anybody_looks_at_each(
+    api: Api, method: str, path: str, member: str, rest: dict[str, Any]
+) -> None:
+    many = {f"name{number}": 1 for number in range(MOST_VALUES + 1)}
+    answer = api.ask(method, path, {"routing_key": "q", **rest, member: many})
+    assert answer.status_code == 400
+    assert answer.json()["reason"] == f"{member} has more than {MOST_VALUES} values"
+
+
+def test_a_long_payload_may_have_as_many_commas_as_it_likes(api: Api) -> None:
+    api.put("/queues/%2F/commas", {})
+    text = "," * (MOST_VALUES + 100_000)
+    message = {"routing_key": "commas", "properties": {}, "payload": text, "payload_encoding": "string"}
+    assert api.ask("POST", "/exchanges/%2F/amq.default/publish", message).json() == {"routed": True}

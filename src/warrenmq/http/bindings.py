@@ -4,43 +4,46 @@ from __future__ import annotations
 
 from urllib.parse import quote, unquote_plus
 
+from warrenmq.broker.queue.queue import Queue
 from warrenmq.broker.records import Binding
 from warrenmq.broker.vhost.vhost import VHost
-from warrenmq.http.endpoint import MANAGEMENT, VHOST, Call, Created, Endpoint, NoContent
+from warrenmq.http.endpoint import MANAGEMENT, VHOST, Call, Created, Endpoint, Json, NoContent
 from warrenmq.http.errors import not_found
 from warrenmq.http.exchanges import DEFAULT
 from warrenmq.http.fields import arguments_table
-from warrenmq.http.listing import listing
+from warrenmq.http.listing import listing, plain_list
 from warrenmq.http.models import BindingInfo
 from warrenmq.http.names import check_length
+from warrenmq.http.pacer import Pacer
 from warrenmq.http.requests import BindingDeclaration
 from warrenmq.http.views import binding_info, default_binding, properties_key
 
 KINDS = {"q": "queue", "e": "exchange"}
 
 
-def _source(binding: BindingInfo) -> str:
-    return binding.source
+def _source(bound: Queue | Binding) -> str:
+    return "" if isinstance(bound, Queue) else bound.source.name.name
 
 
-def _same(binding: BindingInfo) -> BindingInfo:
-    return binding
+def _info(bound: Queue | Binding) -> BindingInfo:
+    return default_binding(bound) if isinstance(bound, Queue) else binding_info(bound)
 
 
-def _of(vhost: VHost) -> list[BindingInfo]:
-    found = [default_binding(vhost.queues[name]) for name in sorted(vhost.queues)]
+def _of(vhost: VHost) -> list[Queue | Binding]:
+    """A queue stands for its binding to the default exchange. What is told of each is made when it is listed."""
+    found: list[Queue | Binding] = [vhost.queues[name] for name in sorted(vhost.queues)]
     for name in sorted(vhost.exchanges):
-        found.extend(binding_info(binding) for binding in vhost.exchanges[name].bindings_out.values())
+        found.extend(vhost.exchanges[name].bindings_out.values())
     return found
 
 
 async def list_bindings(call: Call) -> object:
     found = [one for vhost in call.bridge.visible_vhosts(call.user) for one in _of(vhost)]
-    return await listing(call, found, _source, _same)
+    return await listing(call, found, _source, _info)
 
 
 async def list_in_vhost(call: Call) -> object:
-    return await listing(call, _of(call.bridge.vhost(call.path["vhost"])), _source, _same)
+    return await listing(call, _of(call.bridge.vhost(call.path["vhost"])), _source, _info)
 
 
 def _kind(call: Call) -> str:
@@ -64,28 +67,33 @@ def _between(call: Call) -> list[Binding]:
     ]
 
 
-async def list_between(call: Call) -> list[BindingInfo]:
+async def list_between(call: Call) -> Json:
     if call.path["source"] in ("", DEFAULT) and _kind(call) == "queue":
         queue = call.bridge.vhost(call.path["vhost"]).queues.get(call.path["destination"])
-        return [] if queue is None else [default_binding(queue)]
-    return [binding_info(binding) for binding in _between(call)]
+        return await plain_list(call.query, [] if queue is None else [default_binding(queue)])
+    return await plain_list(call.query, map(binding_info, _between(call)))
 
 
-def _chosen(call: Call) -> Binding:
+async def _chosen(call: Call) -> Binding:
     """The one named by its properties key; clients quote it once or twice."""
     wanted = call.path["props"]
-    found = _between(call)
-    for binding in found:
-        if properties_key(binding.key, binding.arguments) == wanted:
+    unquoted = unquote_plus(wanted)
+    pacer = Pacer()
+    other: Binding | None = None
+    for binding in _between(call):
+        key = properties_key(binding.key, binding.arguments)
+        if key == wanted:
             return binding
-    for binding in found:
-        if unquote_plus(properties_key(binding.key, binding.arguments)) == unquote_plus(wanted):
-            return binding
-    raise not_found()
+        if other is None and unquote_plus(key) == unquoted:
+            other = binding
+        await pacer.breathe()
+    if other is None:
+        raise not_found()
+    return other
 
 
 async def get_binding(call: Call) -> BindingInfo:
-    return binding_info(_chosen(call))
+    return binding_info(await _chosen(call))
 
 
 async def bind(call: Call) -> Created:
@@ -113,7 +121,7 @@ async def bind(call: Call) -> Created:
 
 
 async def unbind(call: Call) -> NoContent:
-    binding = _chosen(call)
+    binding = await _chosen(call)
     vhost = call.bridge.vhost(call.path["vhost"])
     source, destination = binding.source.name.name, binding.destination.name.name
     async with call.bridge.direct(call.user, vhost) as channel:

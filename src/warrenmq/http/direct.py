@@ -70,7 +70,7 @@ class Direct(Sink):
         self._wanted = 0  # those of them that somebody wants
         self._most = 0  # the most of a body that anybody wants
         self._chunks: list[bytes] = []
-        self._long: BodyFrames | None = None
+        self._coming: deque[BodyFrames | bytes] = deque()  # a long body, and what comes behind it
         self._arrived = asyncio.Event()
         self._confirming = False
         connection = Connection(server.broker, server.broker.connections, self, "127.0.0.1", 0, "http", 0)
@@ -99,21 +99,38 @@ class Direct(Sink):
     # -- what the broker calls
 
     def write(self, data: bytes) -> None:
+        if self._coming:
+            self._coming.append(data)
+        else:
+            self._read(data)
+        self._arrived.set()
+
+    def write_body(self, frames: BodyFrames) -> None:
+        """A long body is taken later, some at a time (``_next``), and so is what comes behind it."""
+        self._coming.append(frames)
+        self._arrived.set()
+
+    def close(self) -> None:
+        self._arrived.set()
+
+    def _read(self, data: bytes) -> None:
         self._reader.feed(data)
         while True:
             frame = self._reader.next()
             if frame is None:
                 break
             self._frame(frame)
-        self._arrived.set()
 
-    def write_body(self, frames: BodyFrames) -> None:
-        """A long body is taken later, some at a time (``_next``); nothing comes behind it meanwhile."""
-        self._long = frames
-        self._arrived.set()
-
-    def close(self) -> None:
-        self._arrived.set()
+    def _read_some(self) -> None:
+        """Of what is coming."""
+        first = self._coming[0]
+        if isinstance(first, BodyFrames):
+            self._read(b"".join(first.next(FRAME_MAX)))
+            if first.left > 0:
+                return
+        else:
+            self._read(first)
+        self._coming.popleft()
 
     def _frame(self, frame: Frame) -> None:
         if frame.type == FRAME_METHOD:
@@ -180,10 +197,8 @@ class Direct(Sink):
 
     async def _next(self) -> Event:
         while not self._events:
-            if self._long is not None:
-                self.write(b"".join(self._long.next(FRAME_MAX)))
-                if self._long.left == 0:
-                    self._long = None
+            if self._coming:
+                self._read_some()
                 await asyncio.sleep(0)
                 continue
             if self._connection.state >= GONE:

@@ -33,6 +33,9 @@ MONITORING = "monitoring"
 ADMINISTRATOR = "administrator"
 
 LARGEST_BODY = 16 << 20
+SHORT = 64 << 10  # octets of a request in which nobody looks for very many values
+MOST_VALUES = 16384  # of headers or arguments, tables in them included
+FOR_CLIENTS = ("arguments", "properties", "definition", "value")  # members that become field tables, or part of them
 Model = TypeVar("Model")
 
 
@@ -95,9 +98,23 @@ class Call:
 
 def decode_json(data: bytes) -> Any:
     try:
+        if len(data) > SHORT:
+            _check_values(data)
         return msgspec.json.decode(data)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
         raise bad_request("not_json") from None
+
+
+def _check_values(data: bytes) -> None:
+    """Very many headers or arguments would hold everybody while they are looked at one by one, and no client could be
+    told of them in one frame."""
+    try:
+        members = msgspec.json.decode(data, type=dict[str, msgspec.Raw])
+    except msgspec.ValidationError:
+        return  # no object: that is said later
+    for name in FOR_CLIENTS:
+        if bytes(members.get(name, b"")).count(b",") >= MOST_VALUES:
+            raise bad_request(f"{name} has more than {MOST_VALUES} values")
 
 
 def require(values: dict[str, Any], names: list[str]) -> None:

@@ -8,10 +8,10 @@ from typing import Any
 
 from warrenmq.broker.records import Exchange
 from warrenmq.broker.vhost.vhost import VHost
-from warrenmq.http.endpoint import MANAGEMENT, VHOST, Call, Endpoint, NoContent, put
+from warrenmq.http.endpoint import MANAGEMENT, VHOST, Call, Endpoint, Json, NoContent, put
 from warrenmq.http.errors import bad_request, not_found
 from warrenmq.http.fields import arguments_table
-from warrenmq.http.listing import listing, with_columns
+from warrenmq.http.listing import listing, plain_list, with_columns
 from warrenmq.http.models import BindingInfo, ExchangeInfo, Routed
 from warrenmq.http.names import check_length
 from warrenmq.http.rates import ranges
@@ -94,19 +94,21 @@ async def delete_exchange(call: Call) -> NoContent:
     return NoContent()
 
 
-async def bindings_from(call: Call) -> list[BindingInfo]:
+async def bindings_from(call: Call) -> Json:
     """As source. The default exchange has one to every queue."""
     vhost, exchange = _if_any(call)
     if vhost is None or exchange is None:
-        return []
+        return await plain_list(call.query, [])
     if exchange.name.name == "":
-        return [default_binding(vhost.queues[name]) for name in sorted(vhost.queues)]
-    return [binding_info(binding) for binding in exchange.bindings_out.values()]
+        queues = [vhost.queues[name] for name in sorted(vhost.queues)]
+        return await plain_list(call.query, map(default_binding, queues))
+    return await plain_list(call.query, map(binding_info, [*exchange.bindings_out.values()]))
 
 
-async def bindings_to(call: Call) -> list[BindingInfo]:
+async def bindings_to(call: Call) -> Json:
     _, exchange = _if_any(call)
-    return [] if exchange is None else [binding_info(binding) for binding in exchange.bindings_in.values()]
+    found = [] if exchange is None else [*exchange.bindings_in.values()]
+    return await plain_list(call.query, map(binding_info, found))
 
 
 def _if_any(call: Call) -> tuple[VHost | None, Exchange | None]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import itertools
 from typing import Any
 
 from warrenmq.broker.channel.consumer import subscriptions
@@ -11,10 +12,10 @@ from warrenmq.broker.queue.queue import Queue
 from warrenmq.broker.vhost.vhost import VHost
 from warrenmq.http.ages import ages, held_since
 from warrenmq.http.direct import Direct, Got
-from warrenmq.http.endpoint import ADMINISTRATOR, MANAGEMENT, VHOST, Call, Endpoint, NoContent, put, require
+from warrenmq.http.endpoint import ADMINISTRATOR, MANAGEMENT, VHOST, Call, Endpoint, Json, NoContent, put, require
 from warrenmq.http.errors import ApiError, bad_request, not_authorised, not_found
 from warrenmq.http.fields import arguments_table
-from warrenmq.http.listing import listing, with_columns
+from warrenmq.http.listing import listing, plain_list, with_columns
 from warrenmq.http.models import BindingInfo, MessageInfo, QueueInfo
 from warrenmq.http.pacer import Pacer
 from warrenmq.http.rates import ranges
@@ -129,13 +130,14 @@ async def purge(call: Call) -> NoContent:
     return NoContent(leased(queue))
 
 
-async def bindings(call: Call) -> list[BindingInfo]:
+async def bindings(call: Call) -> Json:
     """Of a queue that is not there: none, as in RabbitMQ."""
     vhost = call.bridge.broker.vhosts.get(call.path["vhost"])
     queue = None if vhost is None else vhost.queues.get(call.path["name"])
     if queue is None:
-        return []
-    return [default_binding(queue)] + [binding_info(binding) for binding in queue.bindings_in.values()]
+        return await plain_list(call.query, [])
+    bound = map(binding_info, [*queue.bindings_in.values()])
+    return await plain_list(call.query, itertools.chain([default_binding(queue)], bound))
 
 
 async def get_messages(call: Call) -> list[MessageInfo]:
