@@ -13,6 +13,7 @@ from typing import Annotated, Any
 import typer
 
 from warrenmq.cli._pipeline_replay import replay
+from warrenmq.cli._pipeline_whatif import whatif
 from warrenmq.cli._spark_job import (
     Conf,
     Format,
@@ -35,13 +36,14 @@ from warrenmq.cli._spark_job import (
 
 pipeline = typer.Typer(
     name="pipeline",
-    help="Spark jobs: ingest, publish, route, summary, audit, report, replay.",
+    help="Spark jobs: ingest, publish, route, summary, audit, report, replay, whatif.",
     no_args_is_help=True,
     add_completion=False,
 )
 
 
 pipeline.command()(replay)
+pipeline.command()(whatif)
 
 
 def register(app: typer.Typer) -> None:

@@ -23,6 +23,7 @@ _HOMES = {
     "route_files": "warrenmq.spark.routing",
     "summary": "warrenmq.spark.jobs.summary",
     "settle": "warrenmq.spark.acting",
+    "whatif": "warrenmq.spark.supposing",
     "session": "warrenmq.spark.sessions",
     "register": "warrenmq.spark.sessions",
 }

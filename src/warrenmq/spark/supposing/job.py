@@ -1,0 +1,223 @@
+"""whatif: recorded traffic under two definitions, and which messages would fare otherwise.
+
+Duty: every message on both ways, by ``route`` and so by the broker's own publish path; the queues whose limits, times
+to live or messages differ, from their first message to their last; how both differ. Not here: each of these steps.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from warrenmq.spark.routing import load_definitions, route
+from warrenmq.spark.routing.path import DEFAULT_MAX_SIZE
+from warrenmq.spark.supposing import traffic as recorded
+from warrenmq.spark.supposing.fates import ABSENT, FATES, queue_fates
+from warrenmq.spark.supposing.queues import Bounds, Place, Queues, queues_of
+from warrenmq.spark.supposing.waiting import DROPPED, EXPIRED, REFUSED, THERE
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+Definitions = str | os.PathLike[str] | Mapping[str, Any]
+ROUTED, UNROUTABLE, NACKED, SCHEDULED = "routed", "unroutable", "nacked", "scheduled"
+BY = ("vhost", "exchange", "routing_key", "queue", "before", "after")
+
+
+@dataclass
+class Supposed:
+    """How the traffic would fare. ``queue`` of a change is null where it is what the publisher is told."""
+
+    messages: int
+    changes: DataFrame  # message, published_at, and BY
+    summary: DataFrame  # BY, how many messages, and one of them
+    changed: int  # messages
+    worse: int  # messages that would be unroutable, refused, nacked, dropped or expired, and were not
+    untold: list[Place] = field(default_factory=list)  # queues whose limits were not looked at
+    cached: list[DataFrame] = field(default_factory=list)
+
+    def close(self) -> None:
+        """Free what Spark keeps for it."""
+        for frame in self.cached:
+            frame.unpersist()
+
+
+def whatif(
+    spark: SparkSession,
+    traffic: str | Sequence[str] | DataFrame,
+    before: Definitions,
+    after: Definitions,
+    out: str | None = None,
+    *,
+    max_message_size: int = DEFAULT_MAX_SIZE,
+    interceptors: Sequence[str] = (),
+    progress: Callable[[str], None] | None = None,
+) -> Supposed:
+    """What becomes of ``traffic`` (folders of journals, or a table as ``route`` takes it) under either definitions.
+
+    ``out``: a folder for the tables ``changes`` and ``summary``; without, they are Spark's alone. Who publishes is
+    judged only where both definitions have users.
+    """
+    tell = progress or (lambda _line: None)
+    definitions = [load_definitions(each) for each in (before, after)]
+    queues = [queues_of(each) for each in definitions]
+    if isinstance(traffic, (str, list, tuple)):
+        rows = recorded.journal(spark, [traffic] if isinstance(traffic, str) else list(traffic))
+    else:
+        rows = recorded.table(traffic)  # type: ignore[arg-type]
+    if "user" in rows.columns and not all(each.get("users") for each in definitions):
+        rows = rows.drop("user")
+    given: dict[str, Any] = {
+        "mandatory": False,
+        "max_message_size": max_message_size,
+        "interceptors": interceptors,
+    }
+    both = _routed(rows, definitions[0], "was_", given)
+    both = _routed(both, definitions[1], "", given).persist()
+    count, until = _extent(both)
+    tell(f"{count:,} messages routed by both definitions")
+    fates, nacks, untold = _fates(spark, both, queues, until)
+    changes = _publishers(both, nacks).unionByName(_queues(both, fates)).persist()
+    summary = _summary(changes)
+    if out is not None:
+        folder = out.rstrip("/")
+        changes.write.mode("overwrite").parquet(f"{folder}/changes")
+        summary.coalesce(1).write.mode("overwrite").parquet(f"{folder}/summary")
+        tell(f"the tables changes and summary are in {folder}")
+    is_worse = _bad(changes["after"]) & ~_bad(changes["before"])
+    return Supposed(
+        count,
+        changes,
+        summary,
+        changes.select("message").distinct().count(),
+        changes.where(is_worse).select("message").distinct().count(),
+        untold,
+        [both, changes],
+    )
+
+
+def _routed(rows: DataFrame, definitions: Mapping[str, Any], prefix: str, given: Mapping[str, Any]) -> DataFrame:
+    """With ``told``, ``queues`` and ``at`` (ms: when it gets there), under names that begin so."""
+    from pyspark.sql import functions as F
+
+    routed = route(rows, definitions, **given)
+    told = (
+        F.when(F.col("outcome") == REFUSED, F.concat_ws(" ", "outcome", F.col("reply_code").cast("string")))
+        .when(F.col("outcome") == SCHEDULED, SCHEDULED)
+        .when(F.size("queues") > 0, ROUTED)
+        .otherwise(UNROUTABLE)
+    )
+    at = F.floor(F.unix_micros(F.coalesce("scheduled_until", "published_at")) / 1000)
+    return routed.select(
+        *rows.columns,
+        told.alias(f"{prefix}told"),
+        F.coalesce("queues", F.array().cast("array<string>")).alias(f"{prefix}queues"),
+        at.alias(f"{prefix}at"),
+    )
+
+
+def _extent(both: DataFrame) -> tuple[int, int]:
+    """How many messages, and until when (ms) it is known what became of them."""
+    from pyspark.sql import functions as F
+
+    last = F.array_max(F.map_values("taken")) / 1000
+    row = both.agg(F.count("*"), F.max(F.greatest("at", "was_at", F.floor(last)))).collect()[0]
+    return int(row[0]), int(row[1] or 0)
+
+
+def _fates(
+    spark: SparkSession, both: DataFrame, queues: Sequence[Queues], until: int
+) -> tuple[DataFrame, DataFrame, list[Place]]:
+    """What differs in queues; who was or would be nacked because a queue is full; queues that were not looked into."""
+    from pyspark.sql import functions as F
+
+    places = both.select(
+        *("message", "number", "vhost", "body_size", "expiration", "was_at"),
+        *("at", "was_queues", "queues", "taken"),
+        F.explode(F.array_union("was_queues", "queues")).alias("queue"),
+    )
+    places = places.select(
+        *("message", "number", "vhost", "queue", "body_size", "expiration", "at"),
+        F.array_contains("was_queues", F.col("queue")).alias("was_there"),
+        F.array_contains("queues", F.col("queue")).alias("is_there"),
+        F.floor(F.col("taken")[F.col("queue")] / 1000).alias("taken"),
+    )
+    known = (
+        places.groupBy("vhost", "queue")
+        .agg(
+            F.max(F.col("was_there") != F.col("is_there")).alias("moved"),
+            F.count("expiration").alias("expiring"),
+            F.percentile_approx(F.when(F.col("was_there"), F.col("taken") - F.col("at")), 0.5).alias("wait"),
+        )
+        .collect()
+    )
+    looked: list[tuple[str, str, int | None]] = []
+    untold: list[Place] = []
+    for row in known:
+        place = (row["vhost"], row["queue"])
+        first, second = (each.bounds.get(place, Bounds()) for each in queues)
+        if any(place in each.untold for each in queues):
+            untold.append(place)
+        elif (row["moved"] or first != second) and (first.exist or second.exist or row["expiring"]):
+            looked.append((*place, row["wait"]))
+    chosen = spark.createDataFrame(looked, "vhost string, queue string, wait bigint")
+    joined = places.join(F.broadcast(chosen), ["vhost", "queue"])
+    # what was never in a queue is taken from it as others were: half of them had waited so long or less
+    assumed = F.when(~F.col("was_there"), F.col("at") + F.col("wait"))
+    joined = joined.withColumn("taken", F.coalesce("taken", assumed)).drop("wait")
+    by_queue = queue_fates(queues[0].bounds, queues[1].bounds, until)
+    told = joined.groupBy("vhost", "queue").applyInArrow(by_queue, FATES).persist()
+    others = places.join(F.broadcast(chosen), ["vhost", "queue"], "left_anti").where("was_there <> is_there")
+    there = [F.when(F.col(name), THERE).otherwise(ABSENT) for name in ("was_there", "is_there")]
+    moved = others.select("vhost", "queue", "message", there[0].alias("was_fate"), there[1].alias("fate"))
+    refused = [(F.col(name) == REFUSED) for name in ("was_fate", "fate")]
+    nacks = (
+        told.where(refused[0] | refused[1])
+        .groupBy("message")
+        .agg(F.max(refused[0]).alias("was_nacked"), F.max(refused[1]).alias("nacked"))
+    )
+    return told.where("was_fate <> fate").unionByName(moved), nacks, sorted(untold)
+
+
+def _publishers(both: DataFrame, nacks: DataFrame) -> DataFrame:
+    """Of which messages the publisher would be told otherwise."""
+    from pyspark.sql import functions as F
+
+    rows = both.join(nacks, "message", "left")
+    was = F.when(F.col("was_nacked"), NACKED).otherwise(F.col("was_told"))
+    now = F.when(F.col("nacked"), NACKED).otherwise(F.col("told"))
+    return rows.where(was != now).select(*_named(F.lit(None).cast("string"), was, now))
+
+
+def _queues(both: DataFrame, fates: DataFrame) -> DataFrame:
+    from pyspark.sql import functions as F
+
+    rows = fates.drop("vhost").join(both, "message")
+    return rows.select(*_named(F.col("queue"), F.col("was_fate"), F.col("fate")))
+
+
+def _named(queue: Column, was: Column, now: Column) -> list[Column | str]:
+    return [
+        *("message", "published_at", "vhost", "exchange", "routing_key"),
+        queue.alias("queue"),
+        was.alias("before"),
+        now.alias("after"),
+    ]
+
+
+def _summary(changes: DataFrame) -> DataFrame:
+    from pyspark.sql import functions as F
+
+    counted = changes.groupBy(*BY).agg(
+        F.count("*").alias("messages"),
+        F.min_by("message", "published_at").alias("example"),
+        F.min("published_at").alias("first"),
+        F.max("published_at").alias("last"),
+    )
+    return counted.orderBy(F.desc("messages"), *BY)
+
+
+def _bad(fate: Column) -> Column:
+    return fate.isin(UNROUTABLE, NACKED, EXPIRED, DROPPED, REFUSED) | fate.startswith(f"{REFUSED} ")

@@ -1,0 +1,138 @@
+"""What ``whatif`` says of limits and times to live, beside Warren and RabbitMQ as they run: without consumers, and with
+times to live of 0 or far off, so that no clock decides."""
+
+from __future__ import annotations
+
+import random
+import time
+import uuid
+from typing import Any
+
+import pytest
+
+from tests.spark.test_waiting import REASONS
+from tests.support.brokers import RunningBroker
+from warrenmq.client import Channel, ChannelClosed, Connection, Nacked, Properties, Returned
+
+pytest.importorskip("pyspark", reason="PySpark is not installed")
+
+from tests.spark.test_whatif import START, Sent, Truth, town, traffic, whole
+from warrenmq.spark.routing.path import Facts, PublishPath
+from warrenmq.spark.supposing.fates import _ttl
+from warrenmq.spark.supposing.queues import queues_of
+from warrenmq.spark.supposing.waiting import DROPPED, EXPIRED, REFUSED, THERE, fates
+
+FAR = 3_600_000
+
+
+def clockless(chance: random.Random, vhost: str) -> tuple[dict[str, Any], list[Sent]]:
+    """A topology and its traffic in which nothing expires but at once."""
+    one = town(chance, vhost)
+    for queue in one["queues"]:
+        if queue["arguments"].get("x-message-ttl"):
+            queue["arguments"]["x-message-ttl"] = FAR
+    for policy in one["policies"]:
+        if policy["definition"].get("message-ttl"):
+            policy["definition"]["message-ttl"] = FAR
+    sent = traffic(chance, one, vhost, 0, 60)
+    for each in sent:
+        each.at = START
+        if each.expiration in ("4", "30"):
+            each.expiration = str(FAR)
+    return one, sent
+
+
+def supposed(definitions: dict[str, Any], vhost: str, sent: list[Sent]) -> Truth:
+    """As ``whatif`` does it, a message and a queue at a time."""
+    path, bounds = PublishPath(definitions), queues_of(definitions).bounds
+    found: Truth = {}
+    comers: dict[str, list[Sent]] = {}
+    for each in sent:
+        facts = Facts(vhost, "guest", each.exchange, each.routing_key, expiration=each.expiration, size=each.size)
+        verdict = path.judge(facts)
+        told = {"confirmed": "routed", REFUSED: f"refused {verdict.code}"}
+        found[each.number, None] = told.get(verdict.outcome, verdict.outcome)
+        for queue in verdict.queues:
+            comers.setdefault(queue, []).append(each)
+    for queue, some in comers.items():
+        rows = [(each.at, each.size, _ttl(each.expiration), None) for each in some]
+        for each, fate in zip(some, fates(bounds[vhost, queue], rows, START), strict=True):
+            if fate == REFUSED:
+                found[each.number, None] = "nacked"
+            else:
+                found[each.number, queue] = fate
+    return found
+
+
+def told(publishing: Channel, each: Sent) -> str:
+    properties = Properties(message_id=str(each.number), expiration=each.expiration)
+    try:
+        publishing.basic_publish(each.exchange, each.routing_key, b"x" * each.size, properties, mandatory=True)
+        while True:
+            publishing.connection.read(60)
+            events = publishing.take_events()
+            if any(isinstance(event, Returned) for event in events):
+                return "unroutable"
+            if events:
+                return "nacked" if isinstance(events[-1], Nacked) else "routed"
+            publishing.check()
+    except ChannelClosed as closed:
+        return f"refused {closed.code}"
+
+
+def live(broker: RunningBroker, vhost: str, one: dict[str, Any], sent: list[Sent], wanted: Truth) -> Truth:
+    """What the broker does; letters take their time in RabbitMQ, so all is waited for that is wanted."""
+    truth: Truth = {}
+    with Connection(host=broker.host, port=broker.port, virtual_host=vhost) as connection:
+        publishing = connection.channel()
+        publishing.confirm_select()
+        for each in sent:
+            truth[each.number, None] = told(publishing, each)
+            if truth[each.number, None].startswith("refused"):
+                publishing = connection.channel()
+                publishing.confirm_select()
+        looking = connection.channel()
+        _letters(looking, truth, {key for key, fate in wanted.items() if fate in REASONS.values()}, None)
+        for queue in [each["name"] for each in one["queues"] if each["name"] != "graves"]:
+            while (message := looking.basic_get(queue, no_ack=True)) is not None:
+                truth[int(message.properties.message_id or ""), queue] = THERE
+        _letters(looking, truth, set(wanted), THERE)  # what died because others were taken from before it
+    return truth
+
+
+def _letters(looking: Channel, truth: Truth, wanted: set[tuple[int, str | None]], fate: str | None) -> None:
+    """Those that are there, and those that are to come."""
+    deadline = time.monotonic() + 60
+    while (letter := looking.basic_get("graves", no_ack=True)) is not None or not wanted <= set(truth):
+        if letter is not None:
+            headers = letter.properties.headers or {}
+            died, reason = (str(headers[f"x-first-death-{name}"].value) for name in ("queue", "reason"))
+            truth[int(letter.properties.message_id or ""), died] = fate or REASONS[reason]
+        elif time.monotonic() > deadline:
+            return
+        else:
+            time.sleep(0.02)
+
+
+def _one_cause(fate: str, wanted: str | None) -> str:
+    """A message over a limit all by itself, with a time to live of 0: RabbitMQ gives it up for the limit, Warren as
+    expired. It is gone at once in both, so that all others fare the same."""
+    return EXPIRED if (fate, wanted) == (DROPPED, EXPIRED) else fate
+
+
+def test_limits_and_times_to_live_say_what_the_live_broker_does(broker: RunningBroker) -> None:
+    seen: set[str] = set()
+    for seed in range(14):
+        vhost = f"whatif-{uuid.uuid4().hex[:8]}"
+        one, sent = clockless(random.Random(seed), vhost)
+        definitions = whole([one], [vhost])
+        status, answer = broker.http("POST", "/api/definitions", {**definitions, "users": []})
+        assert status in (200, 201, 204), answer
+        wanted = supposed(definitions, vhost, sent)
+        found = live(broker, vhost, one, sent, wanted)
+        if broker.name == "rabbitmq":
+            found = {key: _one_cause(fate, wanted.get(key)) for key, fate in found.items()}
+        assert found == wanted, seed
+        seen |= set(wanted.values())
+        broker.http("DELETE", f"/api/vhosts/{vhost}")
+    assert {"routed", "unroutable", "nacked", "there", "expired", "dropped"} <= seen
