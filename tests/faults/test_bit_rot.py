@@ -400,6 +400,23 @@ def test_the_operator_sees_it_in_a_health_check_a_metric_and_a_list_and_drops_it
         assert "warren_damaged_messages 0.0\n" in http.get(f"{broker.http_url}/metrics").text
 
 
+@pytest.mark.parametrize("way", ["move", "copy"])
+def test_what_does_not_check_is_moved_and_copied_nowhere(tmp_path: Path, http: web.Client, way: str) -> None:
+    broker = rotten_broker(tmp_path)
+    with broker:
+        api = f"{broker.http_url}/api"
+        assert http.put(f"{api}/queues/%2F/other", json={"durable": True}).status_code == 201
+        one = http.post(f"{api}/queues/%2F/q/{way}", json={"target": "other"}).json()
+        while one["state"] == "running":
+            one = http.get(f"{api}/transfers/%2F/{one['id']}").json()
+        assert (one["state"], one["sent"], one["stayed"]) == ("done", 4, {"damaged on disk": 1}), one
+        items = http.get(f"{api}/queues/%2F/other/peek").json()["items"]
+        assert [item["payload"].encode() for item in items] == others(2, count=5)
+        left = http.get(f"{api}/queues/%2F/q/peek").json()["items"]
+        assert len(left) == (1 if way == "move" else 5)
+        assert "damaged" in [item["state"] for item in left]
+
+
 def test_whoever_looks_at_the_queue_sees_it_before_and_after_it_was_set_aside(tmp_path: Path, http: web.Client) -> None:
     broker = rotten_broker(tmp_path)
     with broker:
