@@ -136,15 +136,14 @@ def _keys(table: pa.Table, headers: Sequence[str]) -> dict[str, Any]:
     for text in TEXTS:
         column = table.column(text).combine_chunks()
         add(column.drop_null(), _there(column), text.encode())
-    events = _plain(table.column("event"))
-    deleted = numpy.flatnonzero(pc.equal(events, DELETED).to_numpy())
+    deleted = _rows_of(table, DELETED)
     gone = table.take(pa.array(deleted)).select(["vhost", "queue"]).to_pylist()
     add(
         pa.array([f"{row['vhost'] or ''}\0{row['queue']}".encode() for row in gone], pa.binary()),
         deleted,
         DELETED.encode(),
     )
-    add(*_reads(table, pc.equal(events, READ).to_numpy()), READ.encode())
+    add(*_reads(table, _rows_of(table, READ)), READ.encode())
     for name, (texts, at) in _listed(table, [name.encode("utf-8", "surrogateescape") for name in headers]).items():
         add(pa.array(texts, pa.binary()), numpy.array(at, numpy.int64), _of_header(name))
     if not found:
@@ -158,9 +157,8 @@ def _keys(table: pa.Table, headers: Sequence[str]) -> dict[str, Any]:
     return {"values": values[fresh].astype("<u8"), "blocks": blocks[fresh]}
 
 
-def _reads(table: pa.Table, which: Any) -> tuple[pa.Array, Any]:
+def _reads(table: pa.Table, at: Any) -> tuple[pa.Array, Any]:
     """What was read of which stream: a text for some offsets in a row, and a row where one of them stands."""
-    at = numpy.flatnonzero(which)
     if not len(at):
         return pa.array([], pa.binary()), at
     rows = table.take(pa.array(at)).select(["vhost", "queue", "position"])
@@ -242,13 +240,22 @@ def _sum(parts: dict[str, Any], start: int) -> int:
 
 def _gaps(table: pa.Table) -> list[list[int]]:
     """From when to when (µs) how many events were left out."""
-    rows = table.filter(pc.equal(_plain(table.column("event")), "gap")).select(["time", "until", "number"])
+    rows = table.take(pa.array(_rows_of(table, "gap"))).select(["time", "until", "number"])
     times = [rows.column(name).cast(pa.int64()).fill_null(0).to_pylist() for name in ("time", "until", "number")]
     return [list(row) for row in zip(*times, strict=True)]
 
 
-def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    return column.cast(pa.string())
+def _rows_of(table: pa.Table, event: str) -> Any:
+    """Where this event stands: looked for by its number, as there are few names and many rows."""
+    found = [numpy.empty(0, numpy.int64)]
+    begin = 0
+    for chunk in table.column("event").chunks:
+        names = chunk.dictionary.to_pylist()
+        if event in names:
+            numbers = chunk.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+            found.append(numpy.flatnonzero(numbers == names.index(event)) + begin)
+        begin += len(chunk)
+    return numpy.concatenate(found)
 
 
 # -- finding
