@@ -80,6 +80,11 @@ def _declare(channel: BlockingChannel) -> None:
     channel.queue_declare("a")  # is there already
 
 
+def _arrived(channel: BlockingChannel, queue: str) -> None:
+    """Whatever was published on this channel is in the queue, where other channels find it."""
+    channel.queue_declare(queue, passive=True)
+
+
 def _several(channel: BlockingChannel, count: int, exchange: str, key: str, mandatory: bool = False) -> None:
     for _ in range(count):
         with contextlib.suppress(NackError, UnroutableError):
@@ -101,6 +106,8 @@ def _publish(channel: BlockingChannel) -> None:
     _several(channel, 3, "", "nowhere-letters")
     copied = pika.BasicProperties(headers={"CC": ["b", "nowhere", "nowhere else"]})
     channel.basic_publish("", "a", b"copied", copied)
+    for name in QUEUES:
+        _arrived(channel, name)
 
 
 def _publish_confirmed(channel: BlockingChannel) -> None:
@@ -192,6 +199,7 @@ def _reply(connection: pika.BlockingConnection) -> None:
     answers: list[bytes] = []
     asking.basic_consume("amq.rabbitmq.reply-to", lambda *got: answers.append(got[3]), auto_ack=True)
     asking.basic_publish("", "empty", b"?", pika.BasicProperties(reply_to="amq.rabbitmq.reply-to"))
+    _arrived(asking, "empty")
     _, properties, _ = answering.basic_get("empty", auto_ack=True)
     assert properties is not None and properties.reply_to is not None
     answering.basic_publish("", properties.reply_to, b"!")

@@ -7,14 +7,17 @@ import contextlib
 import prometheus_client.parser
 import pytest
 from prometheus_client import generate_latest
-from prometheus_client.core import GaugeMetricFamily, HistogramMetricFamily, Metric
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 
 from tests.http.conftest import Api
 from warrenmq.broker.queue.marks import Marks
 from warrenmq.broker.queue.waits import BOUNDS, Waits
+from warrenmq.broker.vhost.totals import Totals
 from warrenmq.http import metrics
 from warrenmq.http.bridge import Bridge
-from warrenmq.http.metrics import QUEUE_AGES, QUEUE_GAUGES, WAITS, WAITS_HELP, Collected, Queues, _each_queue, _escaped
+from warrenmq.http.metrics import QUEUE_AGES, QUEUE_FAMILIES, WAITS, WAITS_HELP, Collected, Queues, _each_queue
+from warrenmq.http.metrics_clients import escaped
+from warrenmq.http.metrics_global import Handed
 from warrenmq.http.pacer import SLICE_ITEMS
 
 pytestmark = pytest.mark.pure
@@ -22,7 +25,7 @@ pytestmark = pytest.mark.pure
 NAMES = ["plain", 'quote"d', "back\\slash", "line\nbreak", "ünïcode", "a,b={}"]
 
 
-GAUGES = {**QUEUE_GAUGES, **QUEUE_AGES}
+GAUGES = {**QUEUE_FAMILIES, **QUEUE_AGES}
 
 
 def waited(number: int) -> Waits:
@@ -35,9 +38,9 @@ def waited(number: int) -> Waits:
 
 
 def told(count: int) -> Queues:
-    queues = Queues()
+    queues = Queues(Handed(Totals()))
     for number in range(count):
-        name = _escaped(NAMES[number % len(NAMES)] + str(number))
+        name = escaped(NAMES[number % len(NAMES)] + str(number))
         queues.labels.append(f'{{vhost="/",queue="{name}"}}')
         queues.values.append([number] * len(GAUGES))
         queues.waits.append(waited(number % len(NAMES)))
@@ -47,7 +50,8 @@ def told(count: int) -> Queues:
 def test_the_lines_for_each_queue_are_those_of_the_client_library() -> None:
     families: list[Metric] = []
     for name, text in GAUGES.items():
-        family = GaugeMetricFamily(name, text, labels=["vhost", "queue"])
+        make = CounterMetricFamily if name.endswith("_total") else GaugeMetricFamily
+        family = make(name.removesuffix("_total"), text, labels=["vhost", "queue"])
         for number, queue in enumerate(NAMES):
             family.add_metric(["/", queue + str(number)], number)
         families.append(family)

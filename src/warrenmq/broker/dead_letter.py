@@ -108,8 +108,9 @@ class DeadLetters(DeadLetterOffice, TurnLetters, Forwarder):
         self._running = False
 
     def forward(self, queue: Queue, message: Message, cause: i64, way: Way | None, body: BodyInLog | None) -> None:
-        taken = self._publish(queue, message, REASONS[cause], way, body)
+        taken = self._publish(queue, message, way, body)
         if cause != REFUSED:  # else it never was in the queue
+            self._count(queue, AT_MOST_ONCE, REASONS[cause])
             queue.lettered(cause | LETTERED if taken else cause)
             queue.tell_left(message, cause | LETTERED)
         if not taken:  # which the journal has as dead-lettered: that is known only now
@@ -118,9 +119,8 @@ class DeadLetters(DeadLetterOffice, TurnLetters, Forwarder):
             elif queue.journal > OFF:
                 left(self._services.log, LETTER_LOST, queue.named(), message)
 
-    def _publish(self, queue: Queue, message: Message, reason: str, way: Way | None, body: BodyInLog | None) -> bool:
+    def _publish(self, queue: Queue, message: Message, way: Way | None, body: BodyInLog | None) -> bool:
         """At most once: whoever takes it has it, and then it is over. Says whether anybody did."""
-        self._count(queue, AT_MOST_ONCE, reason)
         if way is None or not (way.targets or way.routed.scheduled):
             self.dropped += 1
             return False

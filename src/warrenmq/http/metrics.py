@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING
 
 from starlette.responses import Response
 
-from warrenmq.broker.dead_letter import AT_LEAST_ONCE
 from warrenmq.broker.ledger import Ledger
-from warrenmq.broker.queue.holder import REASONS
-from warrenmq.broker.queue.office import DeadLetterOffice
 from warrenmq.http.ages import ages, cumulative, handed_out, held_since
 from warrenmq.http.bridge import Bridge
 from warrenmq.http.machine import free_disk, open_files, resident_memory
+from warrenmq.http.metrics_clients import CHANNEL_FAMILIES, CONNECTION_FAMILIES, Clients, clients, escaped, lines
+from warrenmq.http.metrics_global import Handed, families
 from warrenmq.http.pacer import Pacer
+from warrenmq.log.causes import CAUSE_NAMES, DAMAGED, DELIVERY_LIMIT, EXPIRED, LETTERED, LIMIT, MOVED, PURGED, REJECTED
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from warrenmq.broker.queue.waits import Waits
     from warrenmq.server.watchdog import Watchdog
 
-QUEUE_GAUGES = {
+QUEUE_FAMILIES = {
     "rabbitmq_queue_messages_ready": "Messages ready to be delivered to consumers",
     "rabbitmq_queue_messages_unacked": "Messages delivered to consumers but not yet acknowledged",
     "rabbitmq_queue_messages": "Sum of ready and unacknowledged messages - total queue depth",
@@ -36,6 +36,7 @@ QUEUE_GAUGES = {
     "rabbitmq_queue_messages_ready_bytes": "Size in bytes of ready messages",
     "rabbitmq_queue_messages_unacked_bytes": "Size in bytes of all unacknowledged messages",
     "rabbitmq_queue_messages_bytes": "Size in bytes of ready and unacknowledged messages",
+    "rabbitmq_queue_messages_published_total": "Total number of messages published to queues",
 }
 QUEUE_AGES = {
     "warren_queue_oldest_waiting_seconds": "Age of the oldest message that waits, 0 where there is none",
@@ -43,16 +44,24 @@ QUEUE_AGES = {
 }
 WAITS = "warren_queue_wait_seconds"
 WAITS_HELP = "How long messages had waited when they were handed out"
-PROTOCOL = {"protocol": "amqp091"}
+CAUSES = "warren_queue_messages_gone_total"
+CAUSES_HELP = "Total messages that no client took for good, by cause"
+GIVEN_UP = {
+    cause: CAUSE_NAMES[cause] for one in (EXPIRED, LIMIT, REJECTED, DELIVERY_LIMIT) for cause in (one, one | LETTERED)
+} | {cause: CAUSE_NAMES[cause] for cause in (PURGED, MOVED, DAMAGED)}
 
 
 async def render(bridge: Bridge, per_object: bool) -> Response:
     from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
     queues = await _queues(bridge, per_object)
-    parts = [generate_latest(Collected(list(_metrics(bridge, queues, per_object))))]
+    found = await clients(bridge)
+    parts = [generate_latest(Collected(list(_metrics(bridge, queues, found, per_object))))]
     if per_object:
         parts += await _each_queue(queues)
+        parts += await _each_cause(queues)
+        parts += await lines(CONNECTION_FAMILIES, "connection", found.connections)
+        parts += await lines(CHANNEL_FAMILIES, "channel", found.channels)
     return Response(b"".join(parts), media_type=CONTENT_TYPE_LATEST)
 
 
@@ -67,11 +76,13 @@ class Collected:
 
 
 class Queues:
-    """What is told of queues: sums in the order of QUEUE_GAUGES, and the same for each by its labels, if wanted."""
+    """What is told of queues: sums in the order of QUEUE_FAMILIES, and the same for each by its labels, if wanted."""
 
-    def __init__(self) -> None:
+    def __init__(self, handed: Handed) -> None:
+        self.handed = handed
+        self.causes: list[tuple[str, str, int]] = []  # labels, why, how many left
         self.count = 0
-        self.sums = [0] * len(QUEUE_GAUGES)
+        self.sums = [0] * len(QUEUE_FAMILIES)
         self.labels: list[str] = []
         self.values: list[list[float]] = []
         self.ages = [0.0] * len(QUEUE_AGES)  # the oldest of all
@@ -80,16 +91,21 @@ class Queues:
 
 async def _queues(bridge: Bridge, per_object: bool) -> Queues:
     """Gathered in slices."""
-    found = Queues()
     held = await held_since(bridge)
+    found = Queues(Handed(bridge.broker.registry.totals))
+    # those that are there now: what one of them handed out counts also when it goes meanwhile
+    there = [(vhost, list(vhost.queues.values())) for vhost in bridge.broker.vhosts.values()]
     pacer = Pacer()
-    for vhost in list(bridge.broker.vhosts.values()):
-        for queue in list(vhost.queues.values()):
+    for vhost, some in there:
+        for queue in some:
+            found.handed.count(queue)
+            if queue.gone:
+                continue
             ready, unacked = int(queue.ready), int(queue.unacked)
             ready_bytes, unacked_bytes = int(queue.ready_bytes), int(queue.unacked_bytes)
             letters, letter_bytes = queue.letters_waiting()
             values = [ready, unacked, ready + unacked + letters, queue.consumer_count()]
-            values += [ready_bytes, unacked_bytes, ready_bytes + unacked_bytes + letter_bytes]
+            values += [ready_bytes, unacked_bytes, ready_bytes + unacked_bytes + letter_bytes, int(queue.routed())]
             found.count += 1
             found.sums = [one + other for one, other in zip(found.sums, values, strict=True)]
             shown = ages(bridge, queue, held, False)
@@ -97,8 +113,12 @@ async def _queues(bridge: Bridge, per_object: bool) -> Queues:
             found.ages = [max(one, other) for one, other in zip(found.ages, seconds, strict=True)]
             if per_object:
                 found.waits.append(queue.waits)
-                found.labels.append(f'{{vhost="{_escaped(vhost.name)}",queue="{_escaped(queue.name.name)}"}}')
+                found.labels.append(f'{{vhost="{escaped(vhost.name)}",queue="{escaped(queue.name.name)}"}}')
                 found.values.append([*values, *seconds])
+                account = queue.account()
+                left = [(name, int(account.left_for(cause))) for cause, name in GIVEN_UP.items()]
+                left.append(("refused", int(queue.turned_away)))
+                found.causes += [(found.labels[-1], name, count) for name, count in left if count]
             await pacer.breathe()
     return found
 
@@ -107,8 +127,8 @@ async def _each_queue(queues: Queues) -> list[bytes]:
     """The lines that the client library would write, in slices: with many queues it would hold the loop for long."""
     parts: list[bytes] = []
     pacer = Pacer()
-    for number, (name, text) in enumerate([*QUEUE_GAUGES.items(), *QUEUE_AGES.items()]):
-        parts.append(f"# HELP {name} {text}\n# TYPE {name} gauge\n".encode())
+    for number, (name, text) in enumerate([*QUEUE_FAMILIES.items(), *QUEUE_AGES.items()]):
+        parts.append(f"# HELP {name} {text}\n# TYPE {name} {kind_of(name)}\n".encode())
         for labels, values in zip(queues.labels, queues.values, strict=True):
             parts.append(f"{name}{labels} {float(values[number])!r}\n".encode())
             await pacer.breathe()
@@ -124,30 +144,18 @@ async def _each_queue(queues: Queues) -> list[bytes]:
     return parts
 
 
-def _escaped(value: str) -> str:
-    return value.replace("\\", "\\\\").replace("\n", "\\n").replace('"', '\\"')
+def kind_of(name: str) -> str:
+    return "counter" if name.endswith("_total") else "gauge"
 
 
-def _dead_letters(letters: DeadLetterOffice) -> Iterator[Metric]:
-    """Counted when they die, by reason; and when the last target of an at-least-once letter has it."""
-    from prometheus_client.core import CounterMetricFamily
-
-    labels = ["queue_type", "dead_letter_strategy"]
-    for reason in REASONS:
-        family = CounterMetricFamily(
-            f"rabbitmq_global_messages_dead_lettered_{reason}", f"Total messages dead-lettered: {reason}", labels=labels
-        )
-        for (kind, strategy, why), count in sorted(letters.counts.items()):
-            if why == reason:
-                family.add_metric([f"rabbit_{kind}_queue", strategy], count)
-        yield family
-    confirmed = CounterMetricFamily(
-        "rabbitmq_global_messages_dead_lettered_confirmed",
-        "Total messages dead-lettered and confirmed by target queues",
-        labels=labels,
-    )
-    confirmed.add_metric(["rabbit_quorum_queue", AT_LEAST_ONCE], int(letters.confirmed))
-    yield confirmed
+async def _each_cause(queues: Queues) -> list[bytes]:
+    """Why messages left queues without a client that wanted them, or never came into them."""
+    parts = [f"# HELP {CAUSES} {CAUSES_HELP}\n# TYPE {CAUSES} counter\n".encode()]
+    pacer = Pacer()
+    for labels, cause, count in queues.causes:
+        parts.append(f'{CAUSES}{labels[:-1]},cause="{cause}"}} {float(count)!r}\n'.encode())
+        await pacer.breathe()
+    return parts
 
 
 def _ledger(ledger: Ledger) -> Iterator[Metric]:
@@ -158,8 +166,8 @@ def _ledger(ledger: Ledger) -> Iterator[Metric]:
     parts = GaugeMetricFamily("warren_ledger_messages", "What adds up, by sum and part", labels=["sum", "side", "part"])
     for sum in ledger.sums:
         off.add_metric([sum.name], sum.difference())
-        for side, lines in (("came", sum.came), ("left", sum.left), ("here", sum.here)):
-            for part, count in lines.items():
+        for side, some in (("came", sum.came), ("left", sum.left), ("here", sum.here)):
+            for part, count in some.items():
                 parts.add_metric([sum.name, side, part], count)
     yield off
     yield GaugeMetricFamily("warren_ledger_queues_off", "Queues that do not add up: must be 0", value=len(ledger.wrong))
@@ -188,7 +196,7 @@ def _stalls(watchdog: Watchdog) -> Iterator[Metric]:
     yield longest
 
 
-def _metrics(bridge: Bridge, queues: Queues, per_object: bool) -> Iterator[Metric]:
+def _metrics(bridge: Bridge, queues: Queues, found: Clients, per_object: bool) -> Iterator[Metric]:
     from prometheus_client.core import (
         CounterMetricFamily,
         GaugeMetricFamily,
@@ -201,21 +209,12 @@ def _metrics(bridge: Bridge, queues: Queues, per_object: bool) -> Iterator[Metri
     connections = bridge.open_connections()
     totals = broker.registry.totals
     delay = broker.delay
-    consumers = sum(len(channel.consumers) for one in connections for channel in one.channels.values())
-    routed, delivered, acknowledged, redelivered = totals.messages(
-        queue for vhost in broker.vhosts.values() for queue in vhost.queues.values()
-    )
 
     def gauge(name: str, text: str, value: float) -> Metric:
         return GaugeMetricFamily(name, text, value=value)
 
     def counter(name: str, text: str, value: float) -> Metric:
         return CounterMetricFamily(name, text, value=value)
-
-    def by_protocol(name: str, text: str, value: float) -> Metric:
-        family = CounterMetricFamily(name, text, labels=list(PROTOCOL))
-        family.add_metric(list(PROTOCOL.values()), value)
-        return family
 
     yield InfoMetricFamily(
         "rabbitmq_build",
@@ -229,11 +228,16 @@ def _metrics(bridge: Bridge, queues: Queues, per_object: bool) -> Iterator[Metri
     yield InfoMetricFamily(
         "rabbitmq_identity",
         "Node and cluster identity",
-        value={"rabbitmq_node": bridge.node, "rabbitmq_cluster": broker.node.cluster_name},
+        value={
+            "rabbitmq_node": bridge.node,
+            "rabbitmq_cluster": broker.node.cluster_name,
+            "rabbitmq_cluster_permanent_id": broker.node.cluster_name,
+            "rabbitmq_endpoint": "per-object" if per_object else "aggregated",
+        },
     )
     yield gauge("rabbitmq_connections", "Connections currently open", len(connections))
     yield gauge("rabbitmq_channels", "Channels currently open", sum(len(one.channels) for one in connections))
-    yield gauge("rabbitmq_consumers", "Consumers currently connected", consumers)
+    yield gauge("rabbitmq_consumers", "Consumers currently connected", found.consumers)
     yield gauge("rabbitmq_queues", "Queues available", queues.count)
     yield gauge("rabbitmq_exchanges", "Exchanges", sum(len(vhost.exchanges) for vhost in broker.vhosts.values()))
     yield counter("rabbitmq_connections_opened", "Total connections opened", int(totals.connections_opened))
@@ -244,8 +248,15 @@ def _metrics(bridge: Bridge, queues: Queues, per_object: bool) -> Iterator[Metri
     yield counter("rabbitmq_queues_created", "Total queues created", int(totals.queues_created))
     yield counter("rabbitmq_queues_deleted", "Total queues deleted", int(totals.queues_deleted))
     if not per_object:
-        for (name, text), value in zip(QUEUE_GAUGES.items(), queues.sums, strict=True):
-            yield gauge(name, text, value)
+        for some, sums in (
+            (CONNECTION_FAMILIES, found.connection_sums),
+            (CHANNEL_FAMILIES, found.channel_sums),
+        ):
+            for (name, text), total in zip(some.items(), sums, strict=True):
+                yield (counter if name.endswith("_total") else gauge)(name.removesuffix("_total"), text, total)
+        queues.sums[-1] = queues.handed.routed  # a counter does not fall because a queue is deleted
+        for (name, text), value in zip(QUEUE_FAMILIES.items(), queues.sums, strict=True):
+            yield (counter if name.endswith("_total") else gauge)(name.removesuffix("_total"), text, value)
         for (name, text), age in zip(QUEUE_AGES.items(), queues.ages, strict=True):
             yield gauge(name, text, age)
         waits = totals.waits(queue for vhost in broker.vhosts.values() for queue in vhost.queues.values())
@@ -254,15 +265,11 @@ def _metrics(bridge: Bridge, queues: Queues, per_object: bool) -> Iterator[Metri
             ("+Inf", float(handed_out(waits))),
         ]
         yield HistogramMetricFamily(WAITS, WAITS_HELP, buckets=buckets, sum_value=waits.total_ms / 1000)
-    yield by_protocol("rabbitmq_global_messages_routed", "Total messages routed to queues", routed)
-    yield by_protocol("rabbitmq_global_messages_delivered", "Total messages delivered to consumers", delivered)
-    yield by_protocol("rabbitmq_global_messages_acknowledged", "Total messages acknowledged by consumers", acknowledged)
-    yield by_protocol("rabbitmq_global_messages_redelivered", "Total messages given back by consumers", redelivered)
-    unroutable = int(broker.services.unroutable)
-    yield by_protocol("rabbitmq_global_messages_unroutable", "Total messages no queue took", unroutable)
-    yield from _dead_letters(broker.dead_letters)
+    yield from families(broker, queues.handed, found)
     files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     yield gauge("rabbitmq_process_open_fds", "Open file descriptors", open_files())
+    yield gauge("rabbitmq_process_open_tcp_sockets", "Open TCP sockets", len(broker.connections))
+    yield gauge("rabbitmq_process_max_tcp_sockets", "Open TCP sockets limit", files)
     yield gauge("rabbitmq_process_max_fds", "Open file descriptors limit", files)
     yield gauge("rabbitmq_process_resident_memory_bytes", "Memory used in bytes", resident_memory())
     yield gauge("rabbitmq_disk_space_available_bytes", "Disk space available in bytes", free_disk(bridge.server))

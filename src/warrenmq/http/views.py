@@ -20,6 +20,7 @@ from warrenmq.broker.queue.queue import Queue
 from warrenmq.broker.records import Binding, Exchange
 from warrenmq.broker.vhost.vhost import VHost
 from warrenmq.http.bridge import Bridge
+from warrenmq.http.metrics_clients import unconfirmed
 from warrenmq.http.models import (
     BindingInfo,
     ChannelDetails,
@@ -319,10 +320,6 @@ def consumer_info(bridge: Bridge, consumer: Subscription) -> ConsumerInfo:
     )
 
 
-def unconfirmed(channel: Channel) -> int:
-    return sum(int(waiting.last) - int(waiting.first) + 1 for waiting in channel.publishing.confirms.waiting)
-
-
 def channel_info(bridge: Bridge, channel: Channel, wanted: Ranges = NOW) -> ChannelInfo:
     connection = channel.connection
     vhost = connection.vhost
@@ -343,7 +340,7 @@ def channel_info(bridge: Bridge, channel: Channel, wanted: Ranges = NOW) -> Chan
         prefetch_count=int(channel.consumers.prefetch),
         global_prefetch_count=int(channel.consumers.global_prefetch),
         messages_unacknowledged=int(channel.outstanding.unacked.count),
-        messages_unconfirmed=unconfirmed(channel),
+        messages_unconfirmed=unconfirmed(channel.publishing.confirms.waiting),
         messages_uncommitted=0 if tx is None else int(tx.uncommitted()),
         acks_uncommitted=0 if tx is None else int(tx.buffered_acks()),
         pending_raft_commands=0,

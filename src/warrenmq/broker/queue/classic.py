@@ -440,7 +440,6 @@ class ClassicQueue(Queue, GivesUp):
                 continue
             entry.redelivered = True
             entry.consumer = None
-            self.requeued += 1
             if paging.recall(self, entry):
                 back.append(entry)
         self._order.put_back(back)

@@ -210,7 +210,6 @@ class Queue(Destination, Delivering, Promised):
         self.fetched_nothing: i64 = 0  # basic.get of an empty queue
         self.redelivered: i64 = 0  # of all these, those that had been delivered before
         self.acked: i64 = 0
-        self.requeued: i64 = 0
         self.idle_since: i64 = vhost.broker.turn.now
 
     # -- settings --------------------------------------------------------------------------------------------------

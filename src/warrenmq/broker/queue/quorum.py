@@ -244,7 +244,6 @@ class QuorumQueue(ClassicQueue, LetterKeeper):
             self.unacked_bytes -= entry.message.size
             if not self.gone and paging.recall(self, entry):
                 entry.redelivered = True
-                self.requeued += 1
                 self.ready += 1
                 self.ready_bytes += entry.message.size
                 back.append(entry)
@@ -273,7 +272,6 @@ class QuorumQueue(ClassicQueue, LetterKeeper):
                 continue
             _hide(entry)
             entry.redelivered = True
-            self.requeued += 1
             if to_the_end:
                 self._to_the_end(entry, failures)
             elif paging.recall(self, entry):

@@ -11,6 +11,7 @@ from warrenmq.broker.queue.accounts import Accounts
 from warrenmq.broker.queue.arguments import STREAM
 from warrenmq.broker.queue.queue import Queue
 from warrenmq.broker.queue.waits import Waits
+from warrenmq.broker.vhost.past import Past
 
 
 @final
@@ -26,22 +27,26 @@ class Totals:
         self.queues_created: i64 = 0
         self.queues_deleted: i64 = 0
         # messages, in queues that are gone
-        self._published: i64 = 0
-        self._delivered: i64 = 0
-        self._acked: i64 = 0
-        self._requeued: i64 = 0
+        self.routed: i64 = 0
+        self._gone: dict[str, Past] = {}  # by their kind
         self._entries: dict[str, Accounts] = {}  # by vhost, "": those that are gone themselves
         self._streams: dict[str, Accounts] = {}
         self._waits: Final = Waits()
 
     def queue_deleted(self, queue: Queue) -> None:
         self.queues_deleted += 1
-        self._published += queue.published
-        self._delivered += queue.taken()
-        self._acked += queue.acked
-        self._requeued += queue.requeued
+        self.routed += queue.routed()
+        self.gone(queue.kind).queue_gone(queue)
         self._waits.add(queue.waits)
         self.past(queue.vhost.name, queue.kind == STREAM).add(queue.account())
+
+    def gone(self, kind: str) -> Past:
+        """What queues of this kind that are gone have handed out."""
+        found = self._gone.get(kind)
+        if found is None:
+            found = Past()
+            self._gone[kind] = found
+        return found
 
     def past(self, vhost: str, streams: bool) -> Accounts:
         """What the queues, or the streams, that are gone have counted in this vhost."""
@@ -74,16 +79,3 @@ class Totals:
         for queue in queues:
             total.add(queue.waits)
         return total
-
-    def messages(self, queues: Iterable[Queue]) -> tuple[int, int, int, int]:
-        """Routed to queues, delivered, acknowledged and given back, in these queues and those that were."""
-        published = self._published
-        delivered = self._delivered
-        acked = self._acked
-        requeued = self._requeued
-        for queue in queues:
-            published += queue.published
-            delivered += queue.taken()
-            acked += queue.acked
-            requeued += queue.requeued
-        return int(published), int(delivered), int(acked), int(requeued)
