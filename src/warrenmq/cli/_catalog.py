@@ -64,6 +64,7 @@ TASKS: dict[str, tuple[Entry, ...]] = {
         Entry("explain", "explain", "where a message would go, and why"),
         Entry("where", "where", "what became of a message"),
         Entry("doctor", "doctor", "what is wrong or will be, each with its cure"),
+        Entry("top", "top", "queues, connections or channels on the whole screen, live"),
         Entry("watch", "watch", "the figures of one queue or exchange, a line every interval"),
         Entry("cheat", "cheat", "the commands of each task, to copy"),
         Entry("trace", "trace", "what is published and delivered, as it happens"),
