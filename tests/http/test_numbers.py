@@ -285,6 +285,15 @@ def test_why_messages_are_gone_is_told_of_each_queue(both: Both) -> None:
     }
 
 
+def test_what_reached_no_queue_is_told_of_each_exchange(both: Both) -> None:
+    found = both.ours.metrics("/metrics/per-object")["warren_exchange_messages_unroutable_total"]
+    told = {labels["exchange"]: value for labels, value in found if labels["vhost"] == VHOST}
+    stats = counters(both.ours.get(f"/api/vhosts/{VHOST}"))
+    assert told.keys() == {"", "amq.direct"}
+    assert told["amq.direct"] == 6
+    assert sum(told.values()) == stats["return_unroutable"] + stats["drop_unroutable"]
+
+
 def test_each_endpoint_of_the_metrics_says_which_it_is(both: Both) -> None:
     for path, name in (("/metrics", "aggregated"), ("/metrics/per-object", "per-object")):
         ((labels, _),) = both.ours.metrics(path)["rabbitmq_identity_info"]

@@ -46,6 +46,8 @@ WAITS = "warren_queue_wait_seconds"
 WAITS_HELP = "How long messages had waited when they were handed out"
 CAUSES = "warren_queue_messages_gone_total"
 CAUSES_HELP = "Total messages that no client took for good, by cause"
+UNROUTABLE = "warren_exchange_messages_unroutable_total"
+UNROUTABLE_HELP = "Total messages from an exchange that no queue took, dropped or returned"
 GIVEN_UP = {
     cause: CAUSE_NAMES[cause] for one in (EXPIRED, LIMIT, REJECTED, DELIVERY_LIMIT) for cause in (one, one | LETTERED)
 } | {cause: CAUSE_NAMES[cause] for cause in (PURGED, MOVED, DAMAGED)}
@@ -60,6 +62,7 @@ async def render(bridge: Bridge, per_object: bool) -> Response:
     if per_object:
         parts += await _each_queue(queues)
         parts += await _each_cause(queues)
+        parts += await _each_exchange(bridge)
         parts += await lines(CONNECTION_FAMILIES, "connection", found.connections)
         parts += await lines(CHANNEL_FAMILIES, "channel", found.channels)
     return Response(b"".join(parts), media_type=CONTENT_TYPE_LATEST)
@@ -155,6 +158,20 @@ async def _each_cause(queues: Queues) -> list[bytes]:
     for labels, cause, count in queues.causes:
         parts.append(f'{CAUSES}{labels[:-1]},cause="{cause}"}} {float(count)!r}\n'.encode())
         await pacer.breathe()
+    return parts
+
+
+async def _each_exchange(bridge: Bridge) -> list[bytes]:
+    """Of those from which something reached no queue."""
+    parts = [f"# HELP {UNROUTABLE} {UNROUTABLE_HELP}\n# TYPE {UNROUTABLE} counter\n".encode()]
+    pacer = Pacer()
+    for vhost in list(bridge.broker.vhosts.values()):
+        for exchange in list(vhost.exchanges.values()):
+            count = int(exchange.messages_unroutable)
+            if count:
+                labels = f'vhost="{escaped(vhost.name)}",exchange="{escaped(exchange.name.name)}"'
+                parts.append(f"{UNROUTABLE}{{{labels}}} {float(count)!r}\n".encode())
+            await pacer.breathe()
     return parts
 
 
