@@ -161,6 +161,17 @@ def test_what_the_disk_did_not_take_is_nacked_and_not_confirmed(core: Core, clie
     assert told(core).acked.keys() == {"later"}
 
 
+def test_what_was_nacked_is_not_kept_for_a_confirm_to_come(core: Core, client: CoreClient) -> None:
+    disk = core.files
+    assert isinstance(disk, FaultyDisk)
+    disk.fail("sync")
+    client.publish("", "q", b"x", channel=2, message_id="nacked")
+    kept = client.connection.channels[2].publishing.sender.named.unconfirmed
+    core.commit()
+    assert client.story() == ["nack 1+"]
+    assert kept is not None and kept.take(1, 1) == []
+
+
 def test_of_transient_messages_confirms_are_told_where_publishes_are(core: Core, client: CoreClient) -> None:
     client.publish("", "memory", b"x", channel=2, message_id="outcomes", delivery_mode=1)
     core.policy("memory", journal="all")
@@ -170,6 +181,22 @@ def test_of_transient_messages_confirms_are_told_where_publishes_are(core: Core,
     found = told(core)
     assert found.acked == found.published
     assert found.acked.keys() == {"all", "again"}
+
+
+def test_acks_and_nacks_of_one_turn_and_what_waits_meanwhile_are_told_apart(core: Core, client: CoreClient) -> None:
+    client.declare("full", durable=False, arguments={"x-max-length": 0, "x-overflow": "reject-publish"})
+    core.policy("memory", journal="all")
+    ways = ("memory", "q", "memory", "memory", "full", "memory")
+    publishes = [client.published("", way, b"x", channel=2, message_id=f"m{n}") for n, way in enumerate(ways, 1)]
+    client.take()
+    began = core.clock.now_ms()
+    client.feed(b"".join(publishes))
+    assert client.story() == ["ack 1+", "ack 3", "ack 4", "ack 6", "nack 5"]
+    core.clock.set_ms(began + 70)
+    core.commit()
+    assert client.story() == ["ack 2"]
+    when = {id: (time // 1000 - began, number) for id, (time, _, number) in told(core).acked.items()}
+    assert when == {"m1": (0, 1), "m2": (70, 2), "m3": (0, 3), "m4": (0, 4), "m6": (0, 6)}
 
 
 def test_where_nothing_is_told_no_confirm_is(core: Core, client: CoreClient) -> None:

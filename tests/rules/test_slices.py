@@ -424,3 +424,26 @@ def test_a_refusal_goes_by_the_names_of_the_queues_up_to_the_first_stream(
     client.send("basic.nack", delivery_tag=0, multiple=True, requeue=requeue)
     core.settle()
     assert core.ready("0") + core.ready("dead") == count and core.ready("dead") == (0 if requeue else count)
+
+
+def test_what_several_consumers_of_a_quorum_queue_held_is_put_in_order_before_any_goes_back(core: Core) -> None:
+    count = 2 * SLICE + 200  # more than are looked at in a turn
+    client = core.client()
+    client.declare("q", arguments={"x-queue-type": "quorum", "x-delivery-limit": 5})
+    client.call("basic.qos", prefetch_count=60_000)
+    for tag in ("b", "a"):
+        client.call("basic.consume", queue="q", consumer_tag=tag)
+    publish(client, "q", range(count))
+    client.send("channel.close", reply_code=200, reply_text="", class_id=0, method_id=0)
+    back = [core.queue("q").ready]
+    while back[-1] < count:
+        advance(core, 1)
+        back.append(core.queue("q").ready)
+        assert len(back) < 50
+    assert back[:2] == [0, 0] and back[2] > 0
+    other = core.client()
+    other.call("basic.consume", queue="q", no_ack=True)
+    for _ in range(50):
+        advance(core, 1)
+    got = [int(body.rstrip("*")) for body in other.delivered()]
+    assert got == [*range(1, count, 2), *range(0, count, 2)]
