@@ -563,3 +563,38 @@ def test_letters_with_a_target_arrive_in_order(session: Session, broker: Running
         session.channel.basic_reject(session.get(queue)[0], requeue=False)
     assert [session.get(dead, no_ack=True)[2] for _ in range(3)] == ["a", "b", "c"]
     session.until(lambda: numbers(broker, queue) == (0, 0, 0, 0))
+
+
+def buried(session: Session, dead: str, count: int) -> list[tuple[str, object]]:
+    """So many dead letters: their bodies, and why each died."""
+    found: list[tuple[str, object]] = []
+    for _ in range(count):
+        _, headers, body = session.get(dead, no_ack=True)
+        deaths = headers["x-death"]
+        assert isinstance(deaths, list)
+        found.append((body, deaths[0]["reason"]))
+    return found
+
+
+@pytest.mark.parametrize("kind", ["classic", "quorum"])
+def test_what_a_limit_brings_to_the_head_expires_in_its_time(session: Session, kind: str) -> None:
+    """Nobody looks at the queue meanwhile."""
+    dead = session.queue("dead")
+    letters = {"dead_letter_exchange": "", "dead_letter_routing_key": dead}
+    queue = session.queue("q", max_length=2, queue_type=kind, **letters)
+    session.fill(queue, "1")
+    session.fill(queue, "2", expiration="300")
+    session.fill(queue, "3")
+    assert buried(session, dead, 2) == [("1", "maxlen"), ("2", "expired")]
+
+
+@pytest.mark.parametrize("kind", ["classic", "quorum"])
+@pytest.mark.parametrize("limit", [{"max_length": 0}, {"max_length_bytes": 2}])
+def test_a_message_of_no_time_that_is_over_a_limit_dies_of_that(
+    session: Session, kind: str, limit: dict[str, int]
+) -> None:
+    dead = session.queue("dead")
+    letters = {"dead_letter_exchange": "", "dead_letter_routing_key": dead}
+    queue = session.queue("q", queue_type=kind, **letters, **limit)
+    session.fill(queue, "body", expiration="0")
+    assert buried(session, dead, 1) == [("body", "maxlen")]

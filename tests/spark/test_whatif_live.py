@@ -20,7 +20,7 @@ from tests.spark.test_whatif import START, Sent, Truth, town, traffic, whole
 from warrenmq.spark.routing.path import Facts, PublishPath
 from warrenmq.spark.supposing.fates import _ttl
 from warrenmq.spark.supposing.queues import queues_of
-from warrenmq.spark.supposing.waiting import DROPPED, EXPIRED, REFUSED, THERE, fates
+from warrenmq.spark.supposing.waiting import REFUSED, THERE, fates
 
 FAR = 3_600_000
 
@@ -114,12 +114,6 @@ def _letters(looking: Channel, truth: Truth, wanted: set[tuple[int, str | None]]
             time.sleep(0.02)
 
 
-def _one_cause(fate: str, wanted: str | None) -> str:
-    """A message over a limit all by itself, with a time to live of 0: RabbitMQ gives it up for the limit, Warren as
-    expired. It is gone at once in both, so that all others fare the same."""
-    return EXPIRED if (fate, wanted) == (DROPPED, EXPIRED) else fate
-
-
 def test_limits_and_times_to_live_say_what_the_live_broker_does(broker: RunningBroker) -> None:
     seen: set[str] = set()
     for seed in range(14):
@@ -130,8 +124,6 @@ def test_limits_and_times_to_live_say_what_the_live_broker_does(broker: RunningB
         assert status in (200, 201, 204), answer
         wanted = supposed(definitions, vhost, sent)
         found = live(broker, vhost, one, sent, wanted)
-        if broker.name == "rabbitmq":
-            found = {key: _one_cause(fate, wanted.get(key)) for key, fate in found.items()}
         assert found == wanted, seed
         seen |= set(wanted.values())
         broker.http("DELETE", f"/api/vhosts/{vhost}")

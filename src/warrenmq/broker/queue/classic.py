@@ -170,9 +170,11 @@ class ClassicQueue(Queue, GivesUp):
             entry.expires_at = expires_at
             fifo.push(entry)
         if self.eager:
-            self.drain()
+            self._deliver()  # what is over a limit then leaves before what expires, as in RabbitMQ
             if self.settings.overflow == DROP_HEAD:
                 self._limits.trim(2)
+            if self._expiry.possible:
+                self._expiry.expire(self.broker.turn.now)
         elif self._priorities:
             self.drain()  # a waiting consumer gets each message as it comes; a later one must not overtake it
         if expires_at:
@@ -228,6 +230,12 @@ class ClassicQueue(Queue, GivesUp):
     # -- delivering --------------------------------------------------------------------------------------------
 
     def drain(self) -> None:
+        self._deliver()
+        if self._expiry.possible and not self.busy:
+            self._expiry.expire(self.broker.turn.now)
+
+    def _deliver(self) -> None:
+        """As much as consumers take."""
         self.dirty = False
         if self.busy:
             return
@@ -256,8 +264,6 @@ class ClassicQueue(Queue, GivesUp):
         if last:
             handed = self.delivered + self.delivered_no_ack - before
             self.waits.handed_out(self.marks, last, handed, self.broker.turn.now)
-        if self._expiry.possible:
-            self._expiry.expire(self.broker.turn.now)
 
     def _take(self, answer_waits: bool) -> Entry | None:
         """The next entry, out of the order; None when there is none or it must wait for the log: unless, as with

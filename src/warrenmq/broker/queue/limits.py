@@ -67,6 +67,7 @@ class Limits:
         turn = queue.broker.turn
         s = queue.settings
         buried = s.dead_letter_exchange is not None  # else nobody needs what is dropped: it is not read
+        dropped = False
         while queue.ready > 0 and (
             (s.max_length >= 0 and queue.ready > s.max_length) or (s.max_bytes >= 0 and queue.ready_bytes > s.max_bytes)
         ):
@@ -86,6 +87,9 @@ class Limits:
             self._order.gave_up(entry)
             self._expiry.seen()
             self._keeper.give_up(entry, LIMIT)
+            dropped = True
+        if dropped and self._expiry.possible:
+            self._expiry.expire(turn.now)  # the head is another one: it may have to go, and has a time of its own
         return True
 
     def trimming_is_over(self) -> None:

@@ -293,11 +293,14 @@ class QuorumQueue(ClassicQueue, LetterKeeper):
         self._over = self.eager and self._limits.drop_heads()
         self.mark_dirty()
 
-    def drain(self) -> None:
+    def _deliver(self) -> None:
         if self._together and not self.busy:
             self._together = False
             if self._dispatch.several():
                 self._hand_out()
+        super()._deliver()
+
+    def drain(self) -> None:
         super().drain()
         if self._over and not self.busy:
             self._over = False

@@ -51,7 +51,6 @@ class Waiting:
         self._bytes += size
         if taken is not None:
             heapq.heappush(self._taken, (taken, number, size))
-        self._expire(at)  # before a limit counts
         if self.bounds.drop_head:
             while self._ready and self._over(self._ready, self._bytes):
                 self._drop(DROPPED)
