@@ -39,6 +39,16 @@ def test_a_long_body_is_let_go_a_slice_a_turn_once_its_last_holder_is_gone(core:
     assert max(before - after for before, after in zip(left, left[1:], strict=False)) <= BODY_SLICE // PIECE
 
 
+def test_long_bodies_that_come_one_after_the_other_do_not_keep_the_first_from_going(core: Core) -> None:
+    piece = bytes(PIECE)
+    alone = sys.getrefcount(piece)
+    core.broker.services.freeing.add_body([piece] * PIECES, PIECES * PIECE)
+    for _ in range(20):
+        core.broker.services.freeing.add_body([b"another"], LONG + 1)
+        advance(core, LOOK // 2)
+    assert sys.getrefcount(piece) == alone
+
+
 def test_a_list_that_others_change_meanwhile_is_theirs(core: Core) -> None:
     """As a body that is still coming in, or one whose small pieces are joined."""
     body: list[bytes] = []

@@ -56,7 +56,7 @@ class Freeing(Timer):
         as they like: when they do no longer, what is in it is let go."""
         if size > LONG:
             self._bodies.append(pieces)
-            if not self._held and not self._pieces and not self._more_bodies:
+            if self.due < 0:  # else somebody looks sooner; put off by every new one, nobody ever would
                 self._io_timers.arm(self, self._io_clock.now_ms() + LOOK)
 
     def let_go(self) -> None:
