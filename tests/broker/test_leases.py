@@ -13,7 +13,7 @@ from tests.limits.gate import advance
 from tests.rules.test_slices import publish
 from tests.support import web
 from warrenmq.broker.queue.leases import TAKEN
-from warrenmq.cli.ctl import main
+from warrenmq.cli.ctl.command import main
 from warrenmq.client import ChannelClosed, Connection
 from warrenmq.client import Properties as Basic
 from warrenmq.testing import Broker

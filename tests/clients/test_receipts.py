@@ -10,7 +10,7 @@ import pika
 import pytest
 
 from tests.support.brokers import RunningBroker
-from warrenmq.cli import ctl
+from warrenmq.cli.ctl import command as ctl
 
 DIRECT = "amq.rabbitmq.reply-to"
 

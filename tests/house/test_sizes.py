@@ -10,7 +10,7 @@ import pytest
 
 from tests.support import web
 from tests.support.brokers import RunningBroker, rabbitmq  # noqa: F401 (fixture)
-from warrenmq.cli.ctl import main
+from warrenmq.cli.ctl.command import main
 from warrenmq.server.config import SettingsError, load
 from warrenmq.sizes import UNITS, parse_size
 from warrenmq.testing import Broker

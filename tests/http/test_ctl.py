@@ -14,7 +14,7 @@ import pika
 import pytest
 
 from tests.http.conftest import Api
-from warrenmq.cli import ctl
+from warrenmq.cli.ctl import command as ctl
 
 
 @pytest.fixture

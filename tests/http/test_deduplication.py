@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.support import web
-from warrenmq.cli import ctl
+from warrenmq.cli.ctl import command as ctl
 from warrenmq.client import Connection, Properties
 from warrenmq.testing import Broker
 

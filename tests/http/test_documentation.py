@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from warrenmq.cli._ctl_verbs import VERBS
+from warrenmq.cli.ctl.verbs import VERBS
 from warrenmq.http import document
 from warrenmq.http.table import ENDPOINTS
 

@@ -10,7 +10,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from tests.http.conftest import Api
 from tests.support import web
-from warrenmq.cli import ctl
+from warrenmq.cli.ctl import command as ctl
 from warrenmq.http.table import ENDPOINTS
 from warrenmq.testing import Broker, FaultyDisk
 

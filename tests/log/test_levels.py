@@ -13,7 +13,7 @@ from tests.http.conftest import Api
 from tests.log.test_told_events import events
 from tests.log.test_vanishing import the_files_say_the_same
 from tests.support import web
-from warrenmq.cli import ctl
+from warrenmq.cli.ctl import command as ctl
 from warrenmq.testing import Broker
 
 pytest.importorskip("pyarrow.parquet")

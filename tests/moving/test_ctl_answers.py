@@ -30,8 +30,8 @@ from tests.moving.ctl_recording import RECORDED, Answer, ask, settled, words_of
 from tests.moving.ctl_topology import topology
 from tests.support import web
 from tests.support.brokers import BrokerUnavailable, start_rabbitmq
-from warrenmq.cli import ctl
-from warrenmq.cli._ctl_absent import ABSENT
+from warrenmq.cli.ctl import command as ctl
+from warrenmq.cli.ctl.absent import ABSENT
 from warrenmq.testing import Broker
 
 THEIRS: dict[str, list[Answer]] = json.loads(RECORDED.read_text())

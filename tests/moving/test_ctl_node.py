@@ -15,9 +15,9 @@ import pytest
 
 from tests.limits.authority import Authority
 from tests.moving.ctl_recording import VERBS as REAL_VERBS
-from warrenmq.cli import ctl
-from warrenmq.cli._ctl_absent import ABSENT
-from warrenmq.cli._ctl_verbs import VERBS
+from warrenmq.cli.ctl import command as ctl
+from warrenmq.cli.ctl.absent import ABSENT
+from warrenmq.cli.ctl.verbs import VERBS
 from warrenmq.testing import Broker
 
 Run = Callable[..., tuple[int, str, str]]

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from tests.http.conftest import Api, api  # noqa: F401 (a fixture)
-from warrenmq.cli import ctl
+from warrenmq.cli.ctl import command as ctl
 from warrenmq.testing import Broker
 
 # ruff: noqa: F811

@@ -9,8 +9,8 @@ from pathlib import Path
 from tests.differential.differences import KNOWN
 from tests.moving import ctl_differences
 from tests.moving.ctl_cases import CASES
-from warrenmq.cli._ctl_absent import ABSENT
-from warrenmq.cli._ctl_verbs import VERBS
+from warrenmq.cli.ctl.absent import ABSENT
+from warrenmq.cli.ctl.verbs import VERBS
 from warrenmq.server.config import TABLE
 
 DOCS = Path(__file__).parents[2] / "docs"

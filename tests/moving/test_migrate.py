@@ -15,8 +15,8 @@ import pytest
 
 from tests.cli.conftest import Run, warren  # noqa: F401 (fixture)
 from tests.support.brokers import RunningBroker, rabbitmq  # noqa: F401 (fixture)
-from warrenmq.cli._migrate_messages import STEPS, Moved, Mover, door
-from warrenmq.cli.migrate import _Stopping
+from warrenmq.cli.migrate.command import _Stopping
+from warrenmq.cli.migrate.messages import STEPS, Moved, Mover, door
 from warrenmq.client import Channel, ChannelClosed, Connection, Properties
 from warrenmq.testing import Broker
 from warrenmq.wire.fields import from_python

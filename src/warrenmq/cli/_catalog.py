@@ -56,7 +56,7 @@ TASKS: dict[str, tuple[Entry, ...]] = {
         Entry("move", "move", "move waiting messages to another queue"),
         Entry("copy", "copy", "copy waiting messages to another queue"),
         Entry("redrive", "redrive", "send dead letters back to where they were published"),
-        Entry("migrate", "migrate", "move everything from RabbitMQ, or another broker, to this one"),
+        Entry("migrate", "migrate.command", "move everything from RabbitMQ, or another broker, to this one"),
         Entry("transfers", "transfers", "moves, copies and redrives: list, show, cancel, undo"),
         Entry("delayed", "delayed", "delayed messages: list, show, cancel, reschedule, deliver now"),
     ),
@@ -71,7 +71,7 @@ TASKS: dict[str, tuple[Entry, ...]] = {
         Entry("ledger", "ledger", "do the sums of what came and what left come out even"),
     ),
     "Look after a broker": (
-        Entry("ctl", "ctl", "rabbitmqctl's verbs (`warren ctl help` lists them)"),
+        Entry("ctl", "ctl.command", "rabbitmqctl's verbs (`warren ctl help` lists them)"),
         Entry("backup", "backup", "copy the data folder of a running broker"),
         Entry("damaged", "damaged", "messages that are damaged on disk: list and drop them"),
         Entry("log", "log", "inspect, verify, salvage and copy a data folder"),

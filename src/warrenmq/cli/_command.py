@@ -13,6 +13,7 @@ import typer
 
 from warrenmq.cli._address import AddressError, amqp_url, http_url, target
 from warrenmq.cli._api import Answer, Api, Failure
+from warrenmq.cli._missing import missing
 from warrenmq.cli._status import NO_BROKER, WRONG
 
 SECONDS = 60.0
@@ -60,7 +61,16 @@ class Command:
             self.refused(answer)
         return answer.body
 
-    def refused(self, answer: Answer) -> NoReturn:
+    def ask_about(self, vhost: str, method: str, path: str, body: Any = None, **named: str) -> Answer:
+        """An answer that went well; ``named`` is what it is about, by kind: if that is not there, it is said so."""
+        answer = self.answer(method, path, body)
+        if answer.status >= 400:
+            self.refused(answer, missing(lambda other: self.answer("GET", other), answer, vhost, named))
+        return answer
+
+    def refused(self, answer: Answer, missing: str = "") -> NoReturn:
+        if missing:
+            self.stop(missing)
         if not isinstance(answer.body, dict):
             self.stop(f"the broker answered {answer.status}")
         if answer.status == 401:

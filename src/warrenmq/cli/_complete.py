@@ -68,7 +68,7 @@ def _all(before: list[str], incomplete: str, build: Build) -> list[str]:
     if entry is None:
         return []
     if entry.name == "ctl":
-        from warrenmq.cli._ctl_verbs import VERBS
+        from warrenmq.cli.ctl.verbs import VERBS
 
         return list(VERBS) if len(before) == 1 else []
     if not entry.module:

@@ -1,7 +1,7 @@
 """How commands print: tables that are aligned on a terminal and tab-separated in a pipe, JSON, and colour.
 
 Colour is for a terminal whose user has not set ``NO_COLOR``. Names come from anybody, so control characters in them are
-printed as escapes. Not here: ``ctl``, which prints as rabbitmqctl does (``_ctl_output.py``).
+printed as escapes. Not here: ``ctl``, which prints as rabbitmqctl does (``ctl/output.py``).
 """
 
 from __future__ import annotations

@@ -10,7 +10,6 @@ from warrenmq.cli import _output
 from warrenmq.cli._api import segment
 from warrenmq.cli._arguments import Argument, Arguments, arguments
 from warrenmq.cli._command import Command, Json, Url, Vhost
-from warrenmq.cli._missing import refused
 
 Source = Annotated[str, typer.Argument(help="The exchange that messages come from.")]
 Destination = Annotated[str, typer.Argument(help="The queue they go to; with --to-exchange, the exchange.")]
@@ -38,11 +37,9 @@ def bind(
     command = Command("bind", url)
     at = command.vhost(vhost)
     given = arguments(command, argument, all_arguments)
-    answer = command.answer(
-        "POST", _path(at, source, destination, to_exchange), {"routing_key": routing_key, "arguments": given}
-    )
-    if answer.status >= 400:
-        refused(command, answer, at, **_ends(source, destination, to_exchange))
+    body = {"routing_key": routing_key, "arguments": given}
+    ends = _ends(source, destination, to_exchange)
+    command.ask_about(at, "POST", _path(at, source, destination, to_exchange), body, **ends)
     _output.said(
         f"bound {destination} to {source}" + (f" by '{routing_key}'" if routing_key else ""),
         _facts(at, source, destination, routing_key, given),
@@ -66,15 +63,13 @@ def unbind(
     at = command.vhost(vhost)
     given = arguments(command, argument, all_arguments)
     path = _path(at, source, destination, to_exchange)
-    answer = command.answer("GET", path)
-    if answer.status >= 400:
-        refused(command, answer, at, **_ends(source, destination, to_exchange))
-    for one in answer.body:
+    there = command.ask_about(at, "GET", path, **_ends(source, destination, to_exchange)).body
+    for one in there:
         if one["routing_key"] == routing_key and one["arguments"] == given:
             command.ask("DELETE", f"{path}/{segment(one['properties_key'])}")
             break
     else:
-        _none(command, source, destination, routing_key, answer.body)
+        _none(command, source, destination, routing_key, there)
     _output.said(
         f"unbound {destination} from {source}" + (f" by '{routing_key}'" if routing_key else ""),
         _facts(at, source, destination, routing_key, given),

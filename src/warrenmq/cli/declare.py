@@ -11,7 +11,6 @@ from warrenmq.cli import _output
 from warrenmq.cli._api import segment
 from warrenmq.cli._arguments import Argument, Arguments, arguments
 from warrenmq.cli._command import Command, Json, Url, Vhost
-from warrenmq.cli._missing import refused
 
 Name = Annotated[str, typer.Argument(help="Its name.")]
 Transient = Annotated[bool, typer.Option("--transient", help="It does not outlive a restart of the broker.")]
@@ -75,10 +74,7 @@ def declare_exchange(
 
 def _put(command: Command, kind: str, name: str, vhost: str | None, body: dict[str, Any], as_json: bool) -> None:
     at = command.vhost(vhost)
-    answer = command.answer("PUT", f"/{kind}s/{segment(at)}/{segment(name)}", body)
-    if answer.status >= 400:
-        refused(command, answer, at)
-    made = answer.status == CREATED
+    made = command.ask_about(at, "PUT", f"/{kind}s/{segment(at)}/{segment(name)}", body).status == CREATED
     text = f"declared {kind} {name}" if made else f"{kind} {name} is there already, as said"
     _output.said(text, {"name": name, "vhost": at, "created": made, **body}, as_json)
 
@@ -109,9 +105,8 @@ def _delete(
 ) -> None:
     at = command.vhost(vhost)
     query = urlencode({condition: "true" for condition, wanted in conditions.items() if wanted})
-    answer = command.answer("DELETE", f"/{kind}s/{segment(at)}/{segment(name)}" + (query and f"?{query}"))
-    if answer.status >= 400:
-        refused(command, answer, at, **{kind: name})
+    path = f"/{kind}s/{segment(at)}/{segment(name)}" + (query and f"?{query}")
+    command.ask_about(at, "DELETE", path, **{kind: name})
     _output.said(f"deleted {kind} {name}", {"name": name, "vhost": at}, as_json)
 
 
@@ -124,7 +119,5 @@ def purge(
     """Throw away the messages that wait in a queue. What consumers hold stays theirs."""
     command = Command("purge", url)
     at = command.vhost(vhost)
-    answer = command.answer("DELETE", f"/queues/{segment(at)}/{segment(queue)}/contents")
-    if answer.status >= 400:
-        refused(command, answer, at, queue=queue)
+    command.ask_about(at, "DELETE", f"/queues/{segment(at)}/{segment(queue)}/contents", queue=queue)
     _output.said(f"purged queue {queue}", {"name": queue, "vhost": at}, as_json)

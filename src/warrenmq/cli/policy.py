@@ -11,7 +11,6 @@ from warrenmq.cli import _output
 from warrenmq.cli._api import segment
 from warrenmq.cli._arguments import Argument, Arguments, arguments
 from warrenmq.cli._command import Command, Json, Url, Vhost
-from warrenmq.cli._missing import refused
 
 Name = Annotated[str, typer.Argument(help="The policy.")]
 
@@ -41,9 +40,7 @@ def set_policy(
     if not definition:
         command.stop("a policy without a key does nothing: -a message-ttl=60000, or --arguments JSON")
     body = {"pattern": pattern, "definition": definition, "apply-to": apply_to, "priority": priority}
-    answer = command.answer("PUT", f"/policies/{segment(at)}/{segment(name)}", body)
-    if answer.status >= 400:
-        refused(command, answer, at)
+    command.ask_about(at, "PUT", f"/policies/{segment(at)}/{segment(name)}", body)
     _output.said(f"set policy {name}", {"name": name, "vhost": at, **body}, as_json)
 
 
@@ -52,9 +49,7 @@ def clear_policy(name: Name, vhost: Vhost = None, as_json: Json = False, url: Ur
     """Take a policy away."""
     command = Command("policy clear", url)
     at = command.vhost(vhost)
-    answer = command.answer("DELETE", f"/policies/{segment(at)}/{segment(name)}")
-    if answer.status >= 400:
-        refused(command, answer, at, policy=name)
+    command.ask_about(at, "DELETE", f"/policies/{segment(at)}/{segment(name)}", policy=name)
     _output.said(f"cleared policy {name}", {"name": name, "vhost": at}, as_json)
 
 

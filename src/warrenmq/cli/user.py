@@ -10,7 +10,6 @@ import typer
 from warrenmq.cli import _output
 from warrenmq.cli._api import segment
 from warrenmq.cli._command import Command, Json, Url, Vhost
-from warrenmq.cli._missing import refused
 
 TAGS = ("administrator", "monitoring", "policymaker", "management", "impersonator")
 Name = Annotated[str, typer.Argument(help="The user.")]
@@ -61,9 +60,7 @@ def set_tags(name: Name, tag: Tag = None, as_json: Json = False, url: Url = None
 def delete(name: Name, as_json: Json = False, url: Url = None) -> None:
     """Delete a user; his connections are closed."""
     command = Command("user delete", url)
-    answer = command.answer("DELETE", f"/users/{segment(name)}")
-    if answer.status >= 400:
-        refused(command, answer, "/", user=name)
+    command.ask_about("/", "DELETE", f"/users/{segment(name)}", user=name)
     _output.said(f"deleted user {name}", {"name": name}, as_json)
 
 
@@ -92,9 +89,7 @@ def set_permission(
     at = command.vhost(vhost)
     _tags(command, name)
     body = {"configure": configure, "write": write, "read": read}
-    answer = command.answer("PUT", f"/permissions/{segment(at)}/{segment(name)}", body)
-    if answer.status >= 400:
-        refused(command, answer, at)
+    command.ask_about(at, "PUT", f"/permissions/{segment(at)}/{segment(name)}", body)
     _output.said(f"{name} may use vhost {at}", {"user": name, "vhost": at, **body}, as_json)
 
 
@@ -125,10 +120,7 @@ def list_permissions(vhost: Vhost = None, as_json: Json = False, url: Url = None
 
 
 def _tags(command: Command, name: str) -> list[str]:
-    answer = command.answer("GET", f"/users/{segment(name)}")
-    if answer.status >= 400:
-        refused(command, answer, "/", user=name)
-    return list(answer.body["tags"])
+    return list(command.ask_about("/", "GET", f"/users/{segment(name)}", user=name).body["tags"])
 
 
 def _read(command: Command, password: str) -> str:

@@ -12,7 +12,6 @@ import typer
 from warrenmq.cli import _output
 from warrenmq.cli._api import segment
 from warrenmq.cli._command import Command, Json, Url, Vhost
-from warrenmq.cli._missing import refused
 from warrenmq.cli._units import milliseconds
 
 #: kind -> column -> the field of the API that it shows
@@ -71,10 +70,8 @@ def _watch(command: Command, kind: str, name: str, vhost: str, pause: float, cou
         while not count or lines < count:
             if lines:
                 time.sleep(pause)
-            answer = command.answer("GET", path)
+            answer = command.ask_about(vhost, "GET", path, **{kind: name})
             now = time.monotonic()
-            if answer.status >= 400:
-                refused(command, answer, vhost, **{kind: name})
             stats = answer.body.get("message_stats") or {}
             counts = {column: int(stats.get(field, 0)) for column, field in GROWTH[kind].items()}
             row: dict[str, Any] = {"TIME": time.strftime("%H:%M:%S")}

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from warrenmq.cli._ctl_call import Call, Result, columns_of
-from warrenmq.cli._ctl_output import Table
+from warrenmq.cli.ctl.call import Call, Result, columns_of
+from warrenmq.cli.ctl.output import Table
 
 QUEUE = """name durable auto_delete arguments pid owner_pid exclusive exclusive_consumer_pid exclusive_consumer_tag
     single_active_consumer_pid single_active_consumer_tag messages_ready messages_unacknowledged messages

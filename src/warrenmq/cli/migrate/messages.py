@@ -3,7 +3,7 @@
 They keep their order, properties and routing keys: they are published to a fanout exchange of this tool that is bound
 to the queue alone, so that neither the key nor CC headers send copies elsewhere. Whoever kills the tool loses nothing;
 what had been confirmed and not yet acknowledged, at most one batch of the queue, is then sent once more by the next
-run. Not here: which queues, and what is told of it (``migrate.py``).
+run. Not here: which queues, and what is told of it (``command.py``).
 """
 
 from __future__ import annotations

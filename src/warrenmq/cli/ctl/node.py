@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from warrenmq.cli._api import SOFTWARE, UNAVAILABLE, Failure
-from warrenmq.cli._ctl_call import Call, Misuse, Result, Unsaid, bad_argument, expect
+from warrenmq.cli.ctl.call import Call, Misuse, Result, Unsaid, bad_argument, expect
 
 LEVELS = ("debug", "info", "warning", "error", "critical", "none")
 

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from warrenmq.cli._api import DATA, SOFTWARE, UNAVAILABLE, USAGE, Failure, segment
-from warrenmq.cli._ctl_call import Call, Misuse, Result, bad_argument, expect
-from warrenmq.cli._ctl_output import Facts
+from warrenmq.cli.ctl.call import Call, Misuse, Result, bad_argument, expect
+from warrenmq.cli.ctl.output import Facts
 
 
 def purge_queue(call: Call) -> Result:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from warrenmq.cli._api import SOFTWARE, UNAVAILABLE, Failure
-from warrenmq.cli._ctl_call import Call, Misuse, Result, bad_argument
+from warrenmq.cli.ctl.call import Call, Misuse, Result, bad_argument
 
 TIMED_OUT = 75
 PATIENCE = 300.0  # seconds these verbs wait unless told otherwise

@@ -10,12 +10,10 @@ import ssl
 from collections.abc import Callable
 from typing import Any
 
-from warrenmq.cli import _ctl_lists as lists
-from warrenmq.cli import _ctl_settings as settings
-from warrenmq.cli import _ctl_who as who
-from warrenmq.cli._ctl_banners import banner
-from warrenmq.cli._ctl_call import Call, Misuse, Result
-from warrenmq.cli._ctl_output import Facts, show
+from warrenmq.cli.ctl import lists, settings, who
+from warrenmq.cli.ctl.banners import banner
+from warrenmq.cli.ctl.call import Call, Misuse, Result
+from warrenmq.cli.ctl.output import Facts, show
 
 PURPOSES = {"amqp": "AMQP 0-9-1", "amqp/ssl": "AMQP 0-9-1 over TLS", "http": "HTTP API"}
 UNITS = {"bytes": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12}

@@ -9,9 +9,9 @@ import socket
 from typing import Any
 
 from warrenmq.cli._api import UNAVAILABLE, Failure
-from warrenmq.cli._ctl_call import Call, Misuse, Result, bad_argument
-from warrenmq.cli._ctl_output import Facts
-from warrenmq.cli._ctl_report import alarms_of, listener_line, listeners_of, node_of
+from warrenmq.cli.ctl.call import Call, Misuse, Result, bad_argument
+from warrenmq.cli.ctl.output import Facts
+from warrenmq.cli.ctl.report import alarms_of, listener_line, listeners_of, node_of
 
 OK = {"result": "ok"}
 UNITS = ("days", "weeks", "months", "years")

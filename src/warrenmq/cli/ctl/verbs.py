@@ -6,17 +6,8 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from warrenmq.cli import _ctl_checks as checks
-from warrenmq.cli import _ctl_flags as flags
-from warrenmq.cli import _ctl_host as host
-from warrenmq.cli import _ctl_lists as lists
-from warrenmq.cli import _ctl_node as node
-from warrenmq.cli import _ctl_operations as operations
-from warrenmq.cli import _ctl_report as report
-from warrenmq.cli import _ctl_settings as settings
-from warrenmq.cli import _ctl_wait as wait
-from warrenmq.cli import _ctl_who as who
-from warrenmq.cli._ctl_call import Call, Result
+from warrenmq.cli.ctl import checks, flags, host, lists, node, operations, report, settings, wait, who
+from warrenmq.cli.ctl.call import Call, Result
 
 
 @dataclass(frozen=True)

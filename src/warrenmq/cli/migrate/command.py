@@ -1,7 +1,7 @@
 """`warren migrate SOURCE TARGET`: everything of a broker, RabbitMQ's or ours, to another: definitions, then messages.
 
 Can be stopped and run again: what is there already is left alone, and what was moved is gone from the source. The
-messages' way is in ``_migrate_messages.py``.
+messages' way is in ``messages.py``.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ import typer
 
 from warrenmq.cli import _output
 from warrenmq.cli._command import Command, Json, speaking_amqp
-from warrenmq.cli._migrate_definitions import Comparison, compare
 from warrenmq.cli._status import NO, NO_BROKER
+from warrenmq.cli.migrate.definitions import Comparison, compare
 
 Row = dict[str, Any]
 
@@ -140,7 +140,7 @@ def _move(
     idle: float,
     stopping: Callable[[], bool],
 ) -> None:
-    from warrenmq.cli._migrate_messages import Moved, Mover
+    from warrenmq.cli.migrate.messages import Moved, Mover
     from warrenmq.client import Connection
 
     vhost, queue = place

@@ -1,7 +1,7 @@
 """What one broker defines beside what another does: what is new, what is the same, what differs.
 
 Duty: comparing exported definitions by name. What only one of the two documents says of a thing is no difference, as
-brokers of different versions say different things. Not here: exporting and importing (``migrate.py``).
+brokers of different versions say different things. Not here: exporting and importing (``command.py``).
 """
 
 from __future__ import annotations

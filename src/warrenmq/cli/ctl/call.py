@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from warrenmq.cli._api import DATA, NO_USER, UNAVAILABLE, USAGE, Answer, Api, Failure, segment
-from warrenmq.cli._ctl_output import Facts, Table
+from warrenmq.cli.ctl.output import Facts, Table
 
 Result = Table | Facts | str | None
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from warrenmq.cli._api import USAGE, Failure
-from warrenmq.cli._ctl_call import Call, Result, columns_of, expect
-from warrenmq.cli._ctl_output import Table
+from warrenmq.cli.ctl.call import Call, Result, columns_of, expect
+from warrenmq.cli.ctl.output import Table
 
 COLUMNS = ["name", "state", "stability", "provided_by", "desc", "doc_url"]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from warrenmq.cli._api import DATA, UNAVAILABLE, Failure, segment
-from warrenmq.cli._ctl_call import Call, Misuse, Result, columns_of, expect, json_argument, no_such_user
-from warrenmq.cli._ctl_output import Facts, Table, compact
+from warrenmq.cli.ctl.call import Call, Misuse, Result, columns_of, expect, json_argument, no_such_user
+from warrenmq.cli.ctl.output import Facts, Table, compact
 
 
 def _metadata(call: Call) -> dict[str, object]:

@@ -7,7 +7,7 @@ the first, in brackets), or an option's name. A key with an option, a last argum
 
 from __future__ import annotations
 
-from warrenmq.cli._ctl_call import Call
+from warrenmq.cli.ctl.call import Call
 
 _NODE_ASKED = "Asking node {node} to report any local resource alarms ..."
 _POLICY = 'for pattern "{1}" to "{2}" with priority "{priority}" for vhost "{vhost}" ...'

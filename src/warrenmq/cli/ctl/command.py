@@ -1,7 +1,7 @@
 """``warren ctl``: rabbitmqctl's verbs, arguments, columns and exit statuses, over the management API.
 
 Options may stand anywhere, as rabbitmqctl has them. The broker is found by ``--url`` or ``WARREN_CTL_URL``, else as all
-commands find it (``_address.py``). Not here: what the verbs do (``_ctl_verbs.py``).
+commands find it (``cli/_address.py``). Not here: what the verbs do (``verbs.py``).
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING
 
 from warrenmq.cli._address import AddressError, http_url
 from warrenmq.cli._api import UNAVAILABLE, USAGE, Api, Failure
-from warrenmq.cli._ctl_absent import ABSENT, refuse
-from warrenmq.cli._ctl_banners import banner
-from warrenmq.cli._ctl_call import Call, Misuse, Unsaid
-from warrenmq.cli._ctl_output import FORMATTERS, MACHINE, show
-from warrenmq.cli._ctl_verbs import VERBS, Verb
 from warrenmq.cli._status import NO_BROKER
+from warrenmq.cli.ctl.absent import ABSENT, refuse
+from warrenmq.cli.ctl.banners import banner
+from warrenmq.cli.ctl.call import Call, Misuse, Unsaid
+from warrenmq.cli.ctl.output import FORMATTERS, MACHINE, show
+from warrenmq.cli.ctl.verbs import VERBS, Verb
 
 if TYPE_CHECKING:
     import typer

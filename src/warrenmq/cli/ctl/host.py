@@ -14,9 +14,9 @@ import time
 from pathlib import Path
 
 from warrenmq.cli._api import DATA, UNAVAILABLE, Failure
-from warrenmq.cli._ctl_call import Call, Misuse, Result, Unsaid
-from warrenmq.cli._ctl_output import Facts
-from warrenmq.cli._ctl_report import node_of
+from warrenmq.cli.ctl.call import Call, Misuse, Result, Unsaid
+from warrenmq.cli.ctl.output import Facts
+from warrenmq.cli.ctl.report import node_of
 
 LINES = 50  # what log_tail shows unless told otherwise
 POLL = 0.2

@@ -6,8 +6,8 @@ import sys
 from typing import Any
 
 from warrenmq.cli._api import DATA, NO_USER, SOFTWARE, UNAVAILABLE, Failure, segment
-from warrenmq.cli._ctl_call import Call, Result, expect, no_such_user, no_user
-from warrenmq.cli._ctl_output import Facts, Table
+from warrenmq.cli.ctl.call import Call, Result, expect, no_such_user, no_user
+from warrenmq.cli.ctl.output import Facts, Table
 
 DONE = (
     "Done. Don't forget to grant the user permissions to some virtual hosts! "
