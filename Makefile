@@ -22,12 +22,13 @@ TESTED := .make/tested-$(SUM)
 TOOLS := .make/tools-$(shell cksum <pyproject.toml | cut -d' ' -f1)
 BENCHED := .make/benched-$(SUM)
 SHOWN := .make/shown-$(SUM)
+DOCUMENTED := .make/documented-$(SUM)
 # A Python named on the command line is honoured even when .venv is there already; else what is there is used.
 ifneq ($(origin PYTHON),file)
 PYTHON_STAMP := .make/python-$(shell echo '$(PYTHON)' | cksum | cut -d' ' -f1)
 endif
 
-.PHONY: run check test test-pure coverage mutants bench soak demo lint types format help clean
+.PHONY: run check test test-pure coverage mutants bench soak demo docs lint types format help clean
 
 help:
 	@echo 'make run    install and compile the broker, and start it   (ARGS="--port 5673 --data-dir X", PYTHON=python3.12)'
@@ -38,6 +39,7 @@ help:
 	@echo 'make coverage  what uncompiled tests go through, beside the floor; part of make soak   (ARGS=--raise)'
 	@echo 'make mutants  wrong programs that the pure tests take for right; best a module at a time   (ARGS="confirms acks")'
 	@echo 'make demo   a broker is killed, Spark loses nothing of it: two minutes, one picture'
+	@echo 'make docs   the documentation as a site, in ./site; every warning is an error   (ARGS=serve shows it while you edit)'
 	@echo 'make lint   ruff, and what nothing uses        make types  mypy --strict on src, tests and bench'
 	@echo 'make format  ruff writes the layout'
 	@echo 'make clean  remove what was built and installed (not ./data)'
@@ -69,6 +71,9 @@ bench: $(BENCHED)
 
 demo: $(SHOWN)
 	@$(BIN)/warren demo $(ARGS)
+
+docs: $(DOCUMENTED)
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs $(or $(ARGS),build --strict --quiet)
 
 lint: $(TOOLS)
 	$(BIN)/ruff check
@@ -111,12 +116,17 @@ $(SHOWN): $(PACKAGE)
 	@rm -f .make/shown-*
 	@touch $@
 
+$(DOCUMENTED): $(PACKAGE)
+	@$(BIN)/python scripts/install.py $(SUM) docs
+	@rm -f .make/documented-*
+	@touch $@
+
 .make/python-%:
 	@mkdir -p .make
 	@rm -f .make/python-*
 	@touch $@
 
 clean:
-	rm -rf .venv .make build dist src/*.egg-info tests/clients/node_modules
+	rm -rf .venv .make build dist site src/*.egg-info tests/clients/node_modules
 	rm -rf .mypy_cache .ruff_cache .pytest_cache .hypothesis
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
