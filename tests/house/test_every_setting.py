@@ -598,6 +598,41 @@ def http_host(folder: Path) -> None:
         assert accepts("127.0.0.3", one.http_port) and not accepts("127.0.0.1", one.http_port)
 
 
+def page(host: str, port: int, path: str) -> tuple[int, str]:
+    with web.Client() as client:
+        answer = client.get(f"http://{host}:{port}{path}")
+        return answer.status_code, answer.text
+
+
+@case
+def metrics_port(folder: Path) -> None:
+    (free,) = free_ports(1)
+    with broker(folder) as one:
+        assert not accepts("127.0.0.1", free) and not one.server.metrics_addresses
+    with broker(folder, metrics_port=free) as one:
+        for path in ("/metrics", "/metrics/per-object", "/metrics/detailed?family=queue_coarse_metrics"):
+            for port in (free, one.http_port):
+                found, text = page("127.0.0.1", port, path)
+                assert found == 200 and "rabbitmq_identity_info{" in text
+        assert [page("127.0.0.1", free, path)[0] for path in ("/", "/api/overview", "/healthz")] == [404] * 3
+        assert status(one) == 200
+
+
+@case
+def metrics_host(folder: Path) -> None:
+    (free,) = free_ports(1)
+    with broker(folder, metrics_port=free, metrics_host=["127.0.0.3"]) as one:
+        assert accepts("127.0.0.3", free) and not accepts("127.0.0.1", free)
+        assert accepts("127.0.0.1", one.http_port) and not accepts("127.0.0.3", one.http_port)
+
+
+@case
+def metrics_per_object(folder: Path) -> None:
+    for said, endpoint in (("off", "aggregated"), ("on", "per-object")):
+        with broker(folder, metrics_per_object=said) as one:
+            assert f'rabbitmq_endpoint="{endpoint}"' in page("127.0.0.1", one.http_port, "/metrics")[1]
+
+
 @case
 def load_definitions(folder: Path) -> None:
     first, second = folder / "definitions" / "1.json", folder / "definitions" / "2.json"

@@ -107,6 +107,11 @@ def test_a_line_that_rabbitmq_cannot_read_is_refused_by_its_number(line: str, tm
             "management.ssl.port = 1\nmanagement.tcp.port = 2\nssl_options.certfile = /c\nssl_options.keyfile = /k",
             {"https_port": 1, "http_port": 2},
         ),
+        (
+            "prometheus.tcp.port = 15692\nprometheus.tcp.ip = 127.0.0.1\nprometheus.return_per_object_metrics = true",
+            {"metrics_port": 15692, "metrics_host": ["127.0.0.1"], "metrics_per_object": "on"},
+        ),
+        ("prometheus.path = /metrics", {"metrics_port": None}),
         ("management.load_definitions = /d.json", {"load_definitions": Path("/d.json")}),
         (
             "definitions.import_backend = local_filesystem\ndefinitions.local.path = /d",

@@ -13,11 +13,12 @@ from tests.http.conftest import Api
 from warrenmq.broker.queue.marks import Marks
 from warrenmq.broker.queue.waits import BOUNDS, Waits
 from warrenmq.broker.vhost.totals import Totals
-from warrenmq.http import metrics
 from warrenmq.http.bridge import Bridge
-from warrenmq.http.metrics import QUEUE_AGES, QUEUE_FAMILIES, WAITS, WAITS_HELP, Collected, Queues, _each_queue
-from warrenmq.http.metrics_clients import escaped
-from warrenmq.http.metrics_global import Handed
+from warrenmq.http.metrics import queues as of_queues
+from warrenmq.http.metrics.page import Collected
+from warrenmq.http.metrics.queues import QUEUE_AGES, QUEUE_FAMILIES, WAITS, WAITS_HELP, Queues, each_queue
+from warrenmq.http.metrics.text import labels
+from warrenmq.http.metrics.whole import Handed
 from warrenmq.http.pacer import SLICE_ITEMS
 
 pytestmark = pytest.mark.pure
@@ -40,8 +41,7 @@ def waited(number: int) -> Waits:
 def told(count: int) -> Queues:
     queues = Queues(Handed(Totals()))
     for number in range(count):
-        name = escaped(NAMES[number % len(NAMES)] + str(number))
-        queues.labels.append(f'{{vhost="/",queue="{name}"}}')
+        queues.labels.append(labels(vhost="/", queue=NAMES[number % len(NAMES)] + str(number)))
         queues.values.append([number] * len(GAUGES))
         queues.waits.append(waited(number % len(NAMES)))
     return queues
@@ -76,7 +76,7 @@ def parsed(text: str) -> list[tuple[str, tuple[tuple[str, str], ...], float]]:
 
 def parts(queues: Queues) -> tuple[bytes, int]:
     """The text, and how often the work gave way."""
-    work = _each_queue(queues)
+    work = each_queue(queues)
     gave_way = 0
     try:
         while True:
@@ -96,7 +96,7 @@ def test_gathering_gives_way_too(api: Api) -> None:
     assert api.ask("POST", "/definitions", document).status_code == 204
 
     def gather() -> int:
-        work = metrics._queues(bridge(api), True)
+        work = of_queues.gather(bridge(api), True)
         gave_way = 0
         with contextlib.suppress(StopIteration):
             while True:

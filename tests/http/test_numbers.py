@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
+import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from tests.http.history import EXCHANGES, QUEUES, VHOST, live
+from tests.http.left_out import compared, left_out
 from tests.support.brokers import (
     SHARED_PLUGINS,
     BrokerUnavailable,
@@ -201,50 +203,17 @@ def test_a_range_that_makes_no_sense_is_answered_as_by_rabbitmq(both: Both, quer
 
 # -- metrics -------------------------------------------------------------------------------------------------------
 
-#: families of RabbitMQ's that are not here, and why
-LEFT_OUT = {
-    "erlang_": "there is no Erlang",
-    "rabbitmq_erlang_": "there is no Erlang",
-    "telemetry_": "of RabbitMQ's own exporter",
-    "process_start_time_seconds": "of RabbitMQ's own exporter",
-    "rabbitmq_raft_": "there is one node and no Raft",
-    "rabbitmq_schema_db_": "definitions are in the log",
-    "rabbitmq_msg_store_": "messages are in the log",
-    "rabbitmq_queue_index_": "there is no queue index",
-    "rabbitmq_io_": "files are written by the log alone, a batch a turn",
-    "rabbitmq_auth_attempts": "not counted",
-    "rabbitmq_alarms_file_descriptor_limit": "there is no such alarm",
-    "rabbitmq_queue_process_": "queues are no processes",
-    "rabbitmq_channel_process_": "channels are no processes",
-    "rabbitmq_connection_process_": "connections are no processes",
-    "rabbitmq_connection_incoming_packets_total": "not counted",
-    "rabbitmq_connection_outgoing_packets_total": "not counted",
-    "rabbitmq_connection_pending_packets": "not counted",
-    "rabbitmq_queue_consumer_": "how busy consumers are is not counted",
-    "rabbitmq_queue_messages_ram": "what is in memory is not counted by queue",
-    "rabbitmq_queue_messages_ready_ram": "what is in memory is not counted by queue",
-    "rabbitmq_queue_messages_unacked_ram": "what is in memory is not counted by queue",
-    "rabbitmq_queue_messages_persistent": "not counted",
-    "rabbitmq_queue_messages_paged_out": "what is in memory is not counted by queue",
-    "rabbitmq_queue_head_message_timestamp": "the queue itself has it in the HTTP API",
-    "rabbitmq_queue_disk_": "the log reads and writes for all queues together",
-}
-#: families whose numbers are of the machine, the process or the connections before, and no messages
-OF_THE_NODE = (
-    *("rabbitmq_process_", "rabbitmq_disk_space_", "rabbitmq_resident_memory_", "rabbitmq_alarms_"),
-    *("rabbitmq_build_info", "rabbitmq_identity_info", "rabbitmq_connections_", "rabbitmq_connection_"),
-    "rabbitmq_global_publishers",  # RabbitMQ's may fall below 0
-    # RabbitMQ forgets what a channel got from, and published to, a queue that is deleted
-    *("rabbitmq_channel_messages_delivered_total", "rabbitmq_channel_get_empty_total"),
-    "rabbitmq_queue_messages_published_total",
+GROUPS = (
+    *("connection_churn_metrics", "node_metrics", "node_coarse_metrics", "node_persister_metrics", "ra_metrics"),
+    *("auth_attempt_metrics", "auth_attempt_detailed_metrics", "queue_coarse_metrics", "queue_metrics"),
+    *("queue_consumer_count", "connection_coarse_metrics", "connection_metrics", "channel_metrics"),
+    *("channel_exchange_metrics", "channel_process_metrics", "channel_queue_metrics"),
+    *("channel_queue_exchange_metrics", "vhost_status", "exchange_bindings", "exchange_names"),
 )
+DETAILED = "/metrics/detailed?" + "&".join(f"family={group}" for group in GROUPS)
 
 
-def left_out(name: str) -> bool:
-    return any(name.startswith(one) for one in LEFT_OUT)
-
-
-@pytest.mark.parametrize("path", ["/metrics", "/metrics/per-object"])
+@pytest.mark.parametrize("path", ["/metrics", "/metrics/per-object", DETAILED], ids=["all", "each", "detailed"])
 def test_every_family_of_rabbitmqs_metrics_is_there_or_is_known_to_be_left_out(both: Both, path: str) -> None:
     ours, theirs = both.ours.metrics(path), both.theirs.metrics(path)
     assert [name for name in theirs if name not in ours and not left_out(name)] == []
@@ -256,7 +225,7 @@ def test_the_metrics_say_what_rabbitmqs_say(both: Both) -> None:
 
     def told(lived: Lived) -> Any:
         found = lived.metrics()
-        names = [name for name in both.theirs.metrics() if not left_out(name) and not name.startswith(OF_THE_NODE)]
+        names = [name for name in both.theirs.metrics() if compared(name)]
         return {
             name: sorted(
                 (sorted(labels.items()), value)
@@ -269,6 +238,67 @@ def test_the_metrics_say_what_rabbitmqs_say(both: Both) -> None:
     said = both.agree(told)
     assert len(said) > 45
     assert dict(said["rabbitmq_global_messages_received_total"][0][0]) == {"protocol": "amqp091"}
+
+
+@pytest.mark.parametrize("path", ["/metrics/per-object", DETAILED], ids=["each", "detailed"])
+def test_the_metrics_of_each_object_say_what_rabbitmqs_say(both: Both, path: str) -> None:
+    """Of each queue, exchange and vhost by its name; of each channel, which RabbitMQ numbers, as one of them."""
+
+    def told(lived: Lived) -> Any:
+        found = lived.metrics(path)
+        names = [name for name in both.theirs.metrics(path) if compared(name)]
+        return {name: by_object(found[name]) for name in names}
+
+    said = both.agree(told)
+    assert len(said) > (40 if path != DETAILED else 25)
+
+
+def by_object(samples: list[tuple[dict[str, str], float]]) -> Any:
+    """What RabbitMQ tells by channel and exchange, or by channel and queue, is added up for the channel."""
+    named: dict[tuple[tuple[str, str], ...], float] = {}
+    channels: dict[str, float] = {}
+    for labels, value in samples:
+        if labels.get("dead_letter_strategy") == "disabled":
+            continue
+        if "channel" in labels:
+            channels[labels["channel"]] = channels.get(labels["channel"], 0) + value
+        else:
+            named[tuple(sorted(labels.items()))] = value
+    if channels:
+        return sorted(value for value in channels.values() if value)
+    return {key: value for key, value in named.items() if value}
+
+
+QUERIES = [
+    *("", "family=queue_coarse_metrics", "family=queue_coarse_metrics&vhost=numbers"),
+    *("family=queue_coarse_metrics&vhost=%2F", "family=queue_coarse_metrics&vhost=none", "family=nonsense"),
+    *("family=queue_coarse_metrics,vhost_status", "family=queue_consumer_count&vhost=numbers&vhost=%2F"),
+    *("family=vhost_status&vhost=numbers", "family=exchange_names&vhost=none", "vhost=numbers"),
+    "family=channel_metrics&family=queue_consumer_count&family=queue_metrics&vhost=none",
+]
+
+
+@pytest.mark.parametrize("query", QUERIES)
+def test_what_is_asked_of_the_detailed_metrics_is_answered_as_by_rabbitmq(both: Both, query: str) -> None:
+    def told(lived: Lived) -> Any:
+        found = lived.metrics(f"/metrics/detailed?{query}")
+        return {
+            name: (by_object(samples), len(samples))
+            for name, samples in found.items()
+            if not left_out(name) and not name.endswith("_info")
+        }
+
+    both.agree(told)
+
+
+@pytest.mark.parametrize("path", ["/metrics/nonsense", "/metrics/detailed/x"])
+def test_a_page_of_metrics_that_is_not_there_is_not_found_as_in_rabbitmq(both: Both, path: str) -> None:
+    def status(lived: Lived) -> int:
+        with pytest.raises(urllib.error.HTTPError) as refused:
+            lived.metrics(path)
+        return refused.value.code
+
+    assert both.agree(status) == 404
 
 
 def test_why_messages_are_gone_is_told_of_each_queue(both: Both) -> None:
@@ -295,6 +325,6 @@ def test_what_reached_no_queue_is_told_of_each_exchange(both: Both) -> None:
 
 
 def test_each_endpoint_of_the_metrics_says_which_it_is(both: Both) -> None:
-    for path, name in (("/metrics", "aggregated"), ("/metrics/per-object", "per-object")):
+    for path, name in (("/metrics", "aggregated"), ("/metrics/per-object", "per-object"), (DETAILED, "detailed")):
         ((labels, _),) = both.ours.metrics(path)["rabbitmq_identity_info"]
         assert labels["rabbitmq_endpoint"] == name

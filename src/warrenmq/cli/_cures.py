@@ -35,8 +35,8 @@ def check_data_folder(folder: Path) -> None:
 
 def address_error(error: OSError, settings: Settings) -> CannotStart:
     """The cure for a listener that could not be opened."""
-    for port in (settings.port, settings.http_port, settings.tls_port, settings.https_port):
-        for host in (*settings.host, *settings.http_host):
+    for port in (settings.port, settings.http_port, settings.tls_port, settings.https_port, settings.metrics_port):
+        for host in (*settings.host, *settings.http_host, *settings.metrics_host):
             if port and _taken(host, port):
                 return CannotStart(_port_in_use(settings, host, port))
     if error.errno == errno.EADDRINUSE:

@@ -200,6 +200,7 @@ def start_block(server: Server, settings: Settings) -> str:
         ("AMQP + TLS", _places("amqps", server.tls_addresses)),
         ("HTTP", _places("http", server.http_addresses)),
         ("HTTPS", _places("https", server.https_addresses)),
+        ("metrics", _places("http", server.metrics_addresses)),
         ("user", f"{settings.default_user}, password {password} unless changed{local}"),
         ("data", str(settings.data_dir.absolute())),
         ("build", str(warrenmq.build_info())),
@@ -220,6 +221,8 @@ def _ready_file(server: Server, settings: Settings) -> Iterator[None]:
         yield
         return
     ready = {"pid": os.getpid(), "amqp": shown(server.amqp_address), "http": shown(server.http_address)}
+    if server.metrics_addresses:
+        ready["metrics"] = shown(server.metrics_addresses[0])
     beside = Path(f"{path}.{os.getpid()}")
     beside.write_text(json.dumps(ready) + "\n")
     beside.replace(path)

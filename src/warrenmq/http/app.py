@@ -18,13 +18,14 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from warrenmq.broker.access.access import Refused
-from warrenmq.http import auth, metrics, names, openapi, origin, page, probes
+from warrenmq.http import auth, names, openapi, origin, page, probes
 from warrenmq.http.bridge import Bridge
 from warrenmq.http.encoding import encode
 from warrenmq.http.endpoint import Call, Endpoint, Json, NoContent
 from warrenmq.http.errors import ApiError, bad_request, not_found, of_amqp
 from warrenmq.http.headers import SafeHeaders
 from warrenmq.http.listing import plain_list
+from warrenmq.http.metrics.routes import routes as metrics_routes
 from warrenmq.http.table import ENDPOINTS
 from warrenmq.wire.replies import AmqpError
 
@@ -41,8 +42,7 @@ def create_app(bridge: Bridge) -> Starlette:
             *[Route(f"/{name}", page.file(name), methods=["GET"]) for name in page.FILES],
             Route("/healthz", api.healthz, methods=["GET"]),
             Route("/readyz", api.readyz, methods=["GET"]),
-            Route("/metrics", api.metrics, methods=["GET"]),
-            Route("/metrics/per-object", api.metrics_per_object, methods=["GET"]),
+            *metrics_routes(bridge),
             Route("/api/openapi.json", api.openapi, methods=["GET"]),
             Route("/api", api.dispatch, methods=VERBS),
             Route("/api/{rest:path}", api.dispatch, methods=VERBS),
@@ -151,12 +151,6 @@ class Api:
 
     async def readyz(self, request: Request) -> Response:
         return probes.readyz(self._bridge)
-
-    async def metrics(self, request: Request) -> Response:
-        return await metrics.render(self._bridge, per_object=False)
-
-    async def metrics_per_object(self, request: Request) -> Response:
-        return await metrics.render(self._bridge, per_object=True)
 
     async def openapi(self, request: Request) -> Response:
         return Json(openapi.description(ENDPOINTS, self._bridge.broker.node.version))

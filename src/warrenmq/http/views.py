@@ -20,7 +20,7 @@ from warrenmq.broker.queue.queue import Queue
 from warrenmq.broker.records import Binding, Exchange
 from warrenmq.broker.vhost.vhost import VHost
 from warrenmq.http.bridge import Bridge
-from warrenmq.http.metrics_clients import unconfirmed
+from warrenmq.http.metrics.clients import unconfirmed
 from warrenmq.http.models import (
     BindingInfo,
     ChannelDetails,

@@ -31,12 +31,14 @@ class WebServer(Web):
         self._task: asyncio.Task[None] | None = None
         self._sockets: list[socket.socket] = []
         self._secure: list[socket.socket] = []
+        self._metrics: list[socket.socket] = []
 
-    def start(self, sockets: list[socket.socket], secure: list[socket.socket]) -> None:
+    def start(self, sockets: list[socket.socket], secure: list[socket.socket], metrics: list[socket.socket]) -> None:
         """The app is loaded when somebody comes: it is a third of the memory of an idle broker, and half of its
         start."""
-        self._sockets = [*sockets, *secure]
+        self._sockets = [*sockets, *secure, *metrics]
         self._secure = secure
+        self._metrics = metrics
         sampler = Sampler(self._server, self.history)
         self._sampling = self._server.background.forever("the samples of counters", sampler.run)
         for one in self._sockets:
@@ -55,14 +57,37 @@ class WebServer(Web):
 
         from warrenmq.http.app import create_app
         from warrenmq.http.bridge import Bridge
+        from warrenmq.http.metrics.routes import create_app as create_metrics_app
+
+        bridge = Bridge(self._server, self.history)
+        http_connections = bridge.http_connections
+        config = self._config(create_app(bridge))
+        self._uvicorn = uvicorn.Server(config)
+        self._uvicorn.capture_signals = _no_signals
+        protocol = self._protocol(config, http_connections)
+        of_metrics = self._protocol(self._config(create_metrics_app(bridge)), http_connections)
+        background = self._server.background
+        accepting = [
+            background.forever(
+                "the HTTP listener",
+                partial(self._accept, one, http_connections, of_metrics if one in self._metrics else protocol),
+            )
+            for one in self._sockets
+        ]
+        try:
+            await self._uvicorn.serve(sockets=[])
+        finally:
+            for task in accepting:
+                task.cancel()
+
+    def _config(self, app: Any) -> Any:
+        import uvicorn
+
         from warrenmq.http.protocol import PatientProtocol
         from warrenmq.server.watchdog import measured
 
-        settings = self._server.settings
-        bridge = Bridge(self._server, self.history)
-        http_connections = bridge.http_connections
         config = uvicorn.Config(
-            measured(create_app(bridge), self._server.watchdog),
+            measured(app, self._server.watchdog),
             http=PatientProtocol,
             ws="none",
             log_config=None,
@@ -73,22 +98,17 @@ class WebServer(Web):
             timeout_graceful_shutdown=1,
         )
         config.load()
-        self._uvicorn = uvicorn.Server(config)
-        self._uvicorn.capture_signals = _no_signals
+        return config
+
+    def _protocol(self, config: Any, http_connections: HttpConnections) -> Callable[[], Any]:
+        """What makes a connection; those of all apps end with the one server."""
+        from warrenmq.http.protocol import PatientProtocol
+
+        settings, background = self._server.settings, self._server.background
         state = self._uvicorn.server_state
-        background = self._server.background
-        protocol = partial(
+        return partial(
             PatientProtocol, settings, http_connections, background, config=config, server_state=state, app_state={}
         )
-        accepting = [
-            background.forever("the HTTP listener", partial(self._accept, one, http_connections, protocol))
-            for one in self._sockets
-        ]
-        try:
-            await self._uvicorn.serve(sockets=[])
-        finally:
-            for task in accepting:
-                task.cancel()
 
     async def _accept(
         self, listener: socket.socket, http_connections: HttpConnections, protocol: Callable[[], Any]

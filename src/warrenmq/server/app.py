@@ -71,8 +71,8 @@ class ServerNotes(Notes):
 class Web:
     """What serves HTTP beside the broker; given from outside, so that nothing here knows of it."""
 
-    def start(self, sockets: list[socket.socket], secure: list[socket.socket]) -> None:
-        """Serve on both; on the second over TLS, with the server's ``https``."""
+    def start(self, sockets: list[socket.socket], secure: list[socket.socket], metrics: list[socket.socket]) -> None:
+        """Serve on all; on the second over TLS, with the server's ``https``, on the third the metrics alone."""
         raise NotImplementedError
 
     async def stop(self) -> None:
@@ -108,6 +108,7 @@ class Server:
         self.tls_addresses: list[Address] = []
         self.http_addresses: list[Address] = []
         self.https_addresses: list[Address] = []
+        self.metrics_addresses: list[Address] = []
         self.broker: Broker
         self.folder: DataFolder
         self.ledger: Ledger
@@ -227,7 +228,11 @@ class Server:
             self.http_addresses = addresses(sockets)
             self.broker.node.http_port = self.http_addresses[0][1] if self.http_addresses else 0
             self.broker.node.https_port = self.https_addresses[0][1] if self.https_addresses else 0
-            self.web.start(sockets, secure)
+            metrics: list[socket.socket] = []
+            if settings.metrics_port is not None:
+                metrics = listen(settings.metrics_host or hosts, settings.metrics_port)
+                self.metrics_addresses = addresses(metrics)
+            self.web.start(sockets, secure, metrics)
 
     async def listen_for_clients(self) -> None:
         """AMQP, and AMQP over TLS. Called again after ``stop_app``, it listens where it listened before."""

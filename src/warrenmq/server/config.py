@@ -62,6 +62,15 @@ class Settings:
         15672, or_off(integer(0, 65535, _PORT)), "HTTP port: management API, metrics, page; off where there is HTTPS"
     )
     tls_port: int | None = _setting(None, integer(0, 65535, _PORT), "AMQP over TLS port; off unless given")
+    metrics_port: int | None = _setting(
+        None, or_off(integer(0, 65535, _PORT)), "port with the metrics alone, besides the HTTP port; off unless given"
+    )
+    metrics_host: list[str] = _setting(
+        [], addresses(some=False), "addresses of that port; those of the HTTP port unless given"
+    )
+    metrics_per_object: str = _setting(
+        "off", choice("on", "off"), "/metrics tells each queue, connection and channel, as /metrics/per-object does"
+    )
     data_dir: Path = _setting(Path("data"), path(), "folder of the durable log")
     ready_file: Path | None = _setting(None, path(), "JSON file written once listening, removed at the end")
 

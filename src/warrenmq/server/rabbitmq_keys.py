@@ -189,6 +189,10 @@ def https_port(line: Line) -> Said:
     return said
 
 
+def per_object(line: Line) -> Said:
+    return {"metrics_per_object": "on" if flag(line.value) else "off"}
+
+
 def origins(line: Line) -> Said:
     listed = [one for key, one in line.given.items() if key.startswith("management.cors.allow_origins.")]
     return {"http_origins": listed}
@@ -302,7 +306,13 @@ KEYS: tuple[Key, ...] = (
     just("management.enable_uaa", "false", PASSWORD),
     idle("management.*", STATISTICS),
     idle("management_agent.*", STATISTICS),
-    idle("prometheus.*", "metrics are at `/metrics` of the HTTP port"),
+    becomes("prometheus.tcp.port", "metrics_port", int, "a port"),
+    becomes("prometheus.tcp.ip", "metrics_host"),
+    Key("prometheus.return_per_object_metrics", "`metrics_per_object`", per_object, A_FLAG),
+    just("prometheus.path", "/metrics", "metrics are at `/metrics`"),
+    idle("prometheus.tcp.*", TUNING),
+    idle("prometheus.ssl.*", "metrics over TLS are at `/metrics` of the HTTPS port"),
+    idle("prometheus.*", STATISTICS),
     idle("collect_statistics", STATISTICS),
     idle("collect_statistics_interval", STATISTICS),
     Key("log.dir", "the folder of `log_file`", log_folder),

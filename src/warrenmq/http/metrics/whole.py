@@ -13,7 +13,7 @@ from warrenmq.broker.dead_letter import AT_LEAST_ONCE, AT_MOST_ONCE
 from warrenmq.broker.queue.holder import REASONS
 from warrenmq.broker.queue.queue import Queue
 from warrenmq.broker.vhost.totals import Totals
-from warrenmq.http.metrics_clients import Clients
+from warrenmq.http.metrics.clients import Clients
 from warrenmq.http.stats import Counters, add, deliveries
 
 if TYPE_CHECKING:

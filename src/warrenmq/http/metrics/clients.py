@@ -1,7 +1,7 @@
 """What RabbitMQ's /metrics tells of connections and channels that are open, in all or of each.
 
 Duty: the numbers, gathered in slices, and the lines of those of each. Not here: what outlives them
-(``metrics_global.py``), queues (``metrics.py``).
+(``whole.py``), queues (``queues.py``).
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from warrenmq.broker.channel.channel import Channel
 from warrenmq.broker.connection.connection import Connection
 from warrenmq.broker.publish.confirms import Waiting
 from warrenmq.http.bridge import Bridge
+from warrenmq.http.metrics.text import Row, labels
 from warrenmq.http.pacer import Pacer
 
 CONNECTION_FAMILIES = {
@@ -45,8 +46,8 @@ class Clients:
     def __init__(self) -> None:
         self.connection_sums = [0] * len(CONNECTION_FAMILIES)
         self.channel_sums = [0] * len(CHANNEL_FAMILIES)
-        self.connections: list[tuple[str, list[int]]] = []
-        self.channels: list[tuple[str, list[int]]] = []
+        self.connections: list[Row] = []
+        self.channels: list[Row] = []
         self.publishers = 0
         self.consumers = 0
         # on confirming channels that are open
@@ -59,7 +60,7 @@ async def clients(bridge: Bridge) -> Clients:
     pacer = Pacer()
     for connection in bridge.open_connections():
         values = of_connection(connection)
-        found.connections.append((connection.name, values))
+        found.connections.append((labels(connection=connection.name), values))
         found.connection_sums = [one + other for one, other in zip(found.connection_sums, values, strict=True)]
         for channel in list(connection.channels.values()):
             if not channel.publishing.over:
@@ -71,7 +72,7 @@ async def clients(bridge: Bridge) -> Clients:
 
 def _count(found: Clients, connection: Connection, channel: Channel) -> None:
     values = of_channel(channel)
-    found.channels.append((f"{connection.name} ({int(channel.number)})", values))
+    found.channels.append((labels(channel=f"{connection.name} ({int(channel.number)})"), values))
     found.channel_sums = [one + other for one, other in zip(found.channel_sums, values, strict=True)]
     found.consumers += len(channel.consumers)
     publishing = channel.publishing
@@ -111,20 +112,3 @@ def of_channel(channel: Channel) -> list[int]:
 
 def unconfirmed(waiting: list[Waiting]) -> int:
     return sum(int(one.last) - int(one.first) + 1 for one in waiting)
-
-
-async def lines(families: dict[str, str], label: str, rows: list[tuple[str, list[int]]]) -> list[bytes]:
-    """Of each, as the client library would write them; in slices."""
-    parts: list[bytes] = []
-    pacer = Pacer()
-    for number, (name, text) in enumerate(families.items()):
-        kind = "counter" if name.endswith("_total") else "gauge"
-        parts.append(f"# HELP {name} {text}\n# TYPE {name} {kind}\n".encode())
-        for who, values in rows:
-            parts.append(f'{name}{{{label}="{escaped(who)}"}} {float(values[number])!r}\n'.encode())
-            await pacer.breathe()
-    return parts
-
-
-def escaped(value: str) -> str:
-    return value.replace("\\", "\\\\").replace("\n", "\\n").replace('"', '\\"')

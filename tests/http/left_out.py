@@ -1,0 +1,58 @@
+"""Families of RabbitMQ 3.10's metrics pages that are not on ours, and why; and those that are not compared by value."""
+
+from __future__ import annotations
+
+#: by the beginning of their names, without ``detailed_``
+LEFT_OUT = {
+    "erlang_": "there is no Erlang",
+    "rabbitmq_erlang_": "there is no Erlang",
+    "telemetry_": "of RabbitMQ's own exporter",
+    "process_start_time_seconds": "of RabbitMQ's own exporter",
+    "rabbitmq_raft_": "there is one node and no Raft",
+    "rabbitmq_schema_db_": "definitions are in the log",
+    "rabbitmq_msg_store_": "messages are in the log",
+    "rabbitmq_queue_index_": "there is no queue index",
+    "rabbitmq_io_": "files are written by the log alone, a batch a turn",
+    "rabbitmq_auth_attempts": "not counted",
+    "rabbitmq_alarms_file_descriptor_limit": "there is no such alarm",
+    "rabbitmq_queue_process_": "queues are no processes",
+    "rabbitmq_channel_process_": "channels are no processes",
+    "rabbitmq_connection_process_": "connections are no processes",
+    "rabbitmq_connection_incoming_packets_total": "not counted",
+    "rabbitmq_connection_outgoing_packets_total": "not counted",
+    "rabbitmq_connection_pending_packets": "not counted",
+    "rabbitmq_queue_consumer_": "how busy consumers are is not counted",
+    "rabbitmq_queue_messages_ram": "what is in memory is not counted by queue",
+    "rabbitmq_queue_messages_ready_ram": "what is in memory is not counted by queue",
+    "rabbitmq_queue_messages_unacked_ram": "what is in memory is not counted by queue",
+    "rabbitmq_queue_messages_persistent": "not counted",
+    "rabbitmq_queue_messages_paged_out": "what is in memory is not counted by queue",
+    "rabbitmq_queue_head_message_timestamp": "the queue itself has it in the HTTP API",
+    "rabbitmq_queue_disk_": "the log reads and writes for all queues together",
+}
+#: families whose numbers are of the machine, the process or the connections before, and no messages
+OF_THE_NODE = (
+    *("rabbitmq_process_", "rabbitmq_disk_space_", "rabbitmq_resident_memory_", "rabbitmq_alarms_"),
+    *("rabbitmq_build_info", "rabbitmq_identity_info", "rabbitmq_connections_", "rabbitmq_connection_"),
+    "rabbitmq_global_publishers",  # RabbitMQ's may fall below 0
+)
+#: where RabbitMQ forgets what a channel got from, and published to, a queue that is deleted, and a channel that is over
+FORGOTTEN = (
+    *("rabbitmq_channel_messages_delivered_total", "rabbitmq_channel_get_empty_total"),
+    "rabbitmq_queue_messages_published_total",
+)
+
+
+def plain(name: str) -> str:
+    """As /metrics calls what /metrics/detailed has under another name."""
+    return name.replace("_detailed_", "_", 1)
+
+
+def left_out(name: str) -> bool:
+    return any(plain(name).startswith(one) for one in LEFT_OUT)
+
+
+def compared(name: str) -> bool:
+    """Is it there, and the same on both?"""
+    name = plain(name)
+    return not left_out(name) and not name.startswith(OF_THE_NODE) and name not in FORGOTTEN
