@@ -193,3 +193,16 @@ def test_a_message_that_reached_a_delayed_exchange_through_another_counts_in_the
     core.advance(1000)
     assert counted(core, "outer") == (1, 0, 0)
     assert counted(core, "later") == (0, 1, 0)
+
+
+def test_the_default_exchange_counts_out_what_was_meant_for_one_queue_whether_it_is_there_or_not(core: Core) -> None:
+    """As RabbitMQ does, which takes the name of a queue for a way out; not with CC, nor for replies."""
+    client = core.client()
+    client.publish("", "nowhere")
+    assert counted(core, "") == (1, 1, 1)
+    client.publish("", "nowhere", b"", Properties(headers={"CC": Field("A", [Field("S", "nowhere either")])}))
+    assert counted(core, "") == (2, 1, 2)
+    client.publish("", "amq.rabbitmq.reply-to.nobody")
+    assert counted(core, "") == (3, 1, 3)
+    client.publish("x", "nowhere")
+    assert counted(core, "x") == (1, 0, 1)

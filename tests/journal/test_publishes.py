@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from warrenmq.log.causes import NACKED, NOT_TAKEN, REFUSED_PUBLISH, RETURNED, UNROUTABLE
+from warrenmq.log.causes import DUPLICATE, NACKED, NOT_TAKEN, REFUSED_PUBLISH, RETURNED, UNROUTABLE
 from warrenmq.log.event_reader import Fate, Witness
 from warrenmq.log.history import tell_all
 from warrenmq.log.levels import ALL, BODIES, OFF
@@ -27,6 +27,7 @@ WORDS = {
     NOT_TAKEN: "not taken",
     NACKED: "nacked",
     REFUSED_PUBLISH: "refused",
+    DUPLICATE: "duplicate",
 }
 
 
@@ -40,6 +41,7 @@ class Publishes(Witness):
         self.contents: list[tuple[bytes, bytes, bytes]] = []
         self.ids: list[int] = []
         self.bodies: list[tuple[int, bytes]] = []
+        self.unlogged_by: list[tuple[int, int]] = []
 
     def named(self, who: int, text: bytes) -> None:
         self.names[who] = text
@@ -57,6 +59,11 @@ class Publishes(Witness):
             self.fates.append(said)
             self.contents.append((fate.exchange, fate.keys, fate.header))
             self.ids.append(int(fate.id))
+
+    def unlogged(
+        self, time: int, who: int, id: int, count: int, number: int, header: bytes, exchange: bytes, keys: bytes
+    ) -> None:
+        self.unlogged_by.append((self.channel(who), int(number)))
 
     def body(self, id: int, body: bytes, lacking: int) -> None:  # noqa: ARG002
         self.bodies.append((int(id), body))
@@ -114,6 +121,52 @@ def test_a_publish_that_is_in_no_queue_has_its_cause_once(client: CoreClient) ->
     texts = [text for *_, text in said]
     assert texts[:3] == ["", "", "NO_ROUTE"] and all(texts[3:5])
     assert texts[5:] == ["a queue did not take it", "fewer queues took it than x-confirm-min-queues"]
+
+
+@pytest.mark.parametrize("mode", [1, 2])
+def test_a_duplicate_is_told_with_its_number_under_the_id_of_the_one_that_was_taken(
+    client: CoreClient, mode: int
+) -> None:
+    core = client.core
+    assert isinstance(core, Core)
+    core.policy("^amq.fanout$", "exchanges", deduplication_window=3_600_000)
+    core.broker.vhosts["/"].set_journal(BODIES, 1)
+    client.call("queue.bind", queue="q", exchange="amq.fanout")
+    for _ in range(3):
+        client.publish("amq.fanout", "k", b"x", channel=2, message_id="m", delivery_mode=mode)
+    said = told(core)
+    assert said.fates == [("duplicate", 2, 2, 0, ""), ("duplicate", 2, 3, 0, "")]
+    assert [content[:2] for content in said.contents] == [(b"amq.fanout", b"\x01k")] * 2
+    assert len(set(said.ids)) == 1 and {id for id, _ in said.bodies} <= set(said.ids)
+    client.consume("q")
+    [(_, taken)] = client.connection.channels[1].outstanding.unacked.tagged()
+    assert said.ids[0] == taken.message.id
+
+
+def test_a_queue_of_which_nothing_is_told_is_not_said_to_have_refused_a_message(client: CoreClient) -> None:
+    core = client.core
+    assert isinstance(core, Core)
+    client.declare("quiet", arguments={"x-max-length": 0, "x-overflow": "reject-publish"})
+    core.policy("^quiet$", journal="off")
+    for queue in ("full", "quiet"):
+        client.call("queue.bind", queue=queue, exchange="amq.fanout")
+        client.publish("", queue, b"x")
+    client.call("queue.bind", queue="q", exchange="amq.fanout")
+    client.publish("amq.fanout", "", b"x")
+    assert [fate[0] for fate in told(core).fates] == ["not taken", "not taken"]
+
+
+def test_a_dead_letter_that_only_memory_has_is_written_by_nobody_whoever_published_last(client: CoreClient) -> None:
+    core = client.core
+    assert isinstance(core, Core)
+    core.broker.vhosts["/"].set_journal(ALL, 1)
+    client.declare("dead")
+    letters = {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dead"}
+    client.declare("short", arguments={"x-message-ttl": 1000, **letters})
+    client.publish("", "short", b"x", channel=2, delivery_mode=1)
+    core.advance(1000)
+    assert core.ready("dead") == 1
+    assert told(core).unlogged_by == [(2, 1), (0, 0)]
 
 
 def test_a_reply_that_reached_its_channel_is_not_unroutable(client: CoreClient) -> None:

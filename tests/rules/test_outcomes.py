@@ -382,3 +382,19 @@ def test_an_amended_message_goes_where_it_says_now_and_keeps_its_priority_and_it
     assert (core.ready("p"), core.ready("q")) == (1, 3)
     core.advance(2000)
     assert client.drain("q") == ["high", "low"] and client.drain("p") == ["stays"]
+
+
+def test_what_a_vhost_has_counted_of_publishes_does_not_fall_when_channels_end(core: Core) -> None:
+    client = core.client()
+    client.declare("q")
+    for channel, mode in ((2, "confirm.select"), (3, "")):
+        client.open(channel, mode)
+        client.publish("", "q", b"x", channel=channel)
+        client.publish("", "nowhere", b"x", channel=channel)
+        client.publish("", "nowhere", b"x", channel=channel, mandatory=True)
+    past = core.broker.vhosts["/"].past
+    assert (past.published, past.confirmed, past.returned, past.dropped) == (0, 0, 0, 0)
+    client.call("channel.close", channel=2)
+    assert (past.published, past.confirmed, past.returned, past.dropped) == (3, 3, 1, 1)
+    client.connection.lost("gone")
+    assert (past.published, past.confirmed, past.returned, past.dropped) == (6, 3, 2, 2)

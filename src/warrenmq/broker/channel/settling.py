@@ -52,19 +52,17 @@ class Pile:
         if sorting is None:
             entries.reverse()
 
-    def sort(self, turn: Turn) -> bool:
-        """As much as this turn may; says whether they are in order."""
+    def sort(self, turn: Turn) -> None:
+        """As much as this turn may. What is not in order then has used it up: none of them is settled in it."""
         sorting = self._sorting
         if sorting is None:
-            return True
+            return
         most = LOOK * max(0, turn.settles_left)
         turn.settles_left -= min(most, len(sorting.entries)) // LOOK
-        if not sorting.look_at(most):
-            return False
-        self._left = sorting.in_order()
-        self._left.reverse()
-        self._sorting = None
-        return True
+        if sorting.look_at(most):
+            self._left = sorting.in_order()
+            self._left.reverse()
+            self._sorting = None
 
     def count(self) -> i64:
         """How many are left of those in order."""
@@ -101,8 +99,7 @@ class Settle(Unsettled):
         self._rejected: Final = rejected
 
     def step(self) -> bool:
-        if not self._pile.sort(self._turn):
-            return False
+        self._pile.sort(self._turn)
         part = self._pile.take(max(0, self._turn.settles_left))
         self._turn.settles_left -= len(part)
         if self._rejected:
@@ -138,9 +135,7 @@ class GiveBack(Unsettled):
 
     def step(self) -> bool:
         pile = self._pile
-        if not pile.sort(self._turn):
-            self._hold_back()
-            return False
+        pile.sort(self._turn)
         count: i64 = 0
         while count < pile.count() and self._turn.settles_left > 0:
             message = pile.following(count).message

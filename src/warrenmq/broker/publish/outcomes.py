@@ -206,7 +206,7 @@ def give_back(publishing: Publishing, message: Message, number: i64) -> None:
 def _not_taken(publishing: Publishing, message: Message, queues: list[Queue], number: i64) -> None:
     """Some queue refused it: the journal is told which, and why."""
     for queue in queues:
-        cause = queue.refusal(message) if queue.eager and queue.journal > OFF else ""
+        cause = queue.refusal(message) if queue.journal > OFF else ""
         if cause:
             _tell_journal(publishing, NOT_TAKEN, queue.named(), message, number, 0, cause)
 
