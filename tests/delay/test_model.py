@@ -189,7 +189,7 @@ def change(core: Core, model: Model, step: tuple[object, ...]) -> None:
 def check(core: Core, model: Model) -> None:
     schedule = schedule_of(core)
     pairs = schedule.index.after(-1, 0, 1000)
-    found = [(due, schedule.glance(key, 1 << 30).body.decode()) for due, key in pairs]
+    found = [(due, schedule.peek(key, 1 << 30).body.decode()) for due, key in pairs]
     assert found == [(due, body) for due, _, body in model.waiting]
     assert [schedule.index.contains(due, key) for due, key in pairs] == [True] * len(pairs)
     timer = core.broker.delay._timer

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import warrenmq.broker
+from warrenmq.testing.core import Core
 
 pytestmark = pytest.mark.pure
 
@@ -65,7 +66,6 @@ ALLOWED: dict[str, set[str]] = {
     "deduplication": {"durability", "message", "queue", "records", "services", "vhost"},
     "receipts": {"delivering", "durability", "message", "queue", "replies", "services", "vhost"},
     "core": {
-        "access",
         "dead_letter",
         "deduplication",
         "delay",
@@ -177,3 +177,8 @@ def test_no_module_is_part_of_a_circle() -> None:
         assert list(TopologicalSorter(imports()).static_order())
     except CycleError as circle:
         pytest.fail(" -> ".join(circle.args[1]))
+
+
+@pytest.mark.uncompiled
+def test_a_broker_has_at_most_fifteen_parts(core: Core) -> None:
+    assert len(vars(core.broker)) <= 15

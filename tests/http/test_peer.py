@@ -67,4 +67,5 @@ def test_guesses_behind_a_proxy_slow_down_their_own_address_only(behind: Broker)
         assert ask(behind, "10.1.2.4", password="wrong")[0] == 401
     assert ask(behind, "127.0.0.3") == HERE
     broker = behind.server.broker
-    assert behind.call(lambda: broker.failed_logins.wait("guest", "10.1.2.4", broker.services.io_now())) > 0
+    failed = broker.registry.access.failed_logins
+    assert behind.call(lambda: failed.wait("guest", "10.1.2.4", broker.services.io_now())) > 0

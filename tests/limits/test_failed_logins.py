@@ -220,7 +220,8 @@ def test_a_client_that_leaves_while_it_waits_leaves_nothing_behind(visit: Visits
     visit.attempt().socket.close()
     visit.broker.advance(60)
     broker = visit.broker.server.broker
-    assert visit.broker.call(lambda: (len(broker.connections), dict(broker.failed_logins._waiting))) == (0, {})
+    failed = broker.registry.access.failed_logins
+    assert visit.broker.call(lambda: (len(broker.connections), dict(failed._waiting))) == (0, {})
 
 
 @pytest.mark.pure

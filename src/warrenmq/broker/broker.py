@@ -47,7 +47,7 @@ class Broker(Core):
     ) -> None:
         super().__init__(Surroundings(log, transient, clock, io_clock, randomness, notes), node_name)
         self.connections: Final = Connections(self)
-        self._ack_timeout: Final = AckTimeout(self.services, self.connections)
+        AckTimeout(self.services, self.connections).start()
         self.services.deadlines.sweeper = AckDeadlines(self.services, self.connections)
 
     # -- start -------------------------------------------------------------------------------------------------
@@ -59,7 +59,6 @@ class Broker(Core):
     def create_defaults(self, username: str, password: str, vhost: str = "/") -> None:
         """The first start: a vhost, and a user who may do everything there."""
         self.create_default_vhost(vhost)
-        self._ack_timeout.start()
         self.registry.access.create_defaults(username, password, vhost)
 
     def create_default_vhost(self, name: str) -> None:

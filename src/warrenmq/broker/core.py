@@ -10,7 +10,6 @@ from typing import Final
 
 from mypy_extensions import i64
 
-from warrenmq.broker.access.failed_logins import FailedLogins
 from warrenmq.broker.dead_letter import DeadLetters
 from warrenmq.broker.deduplication.deduplication import Deduplication
 from warrenmq.broker.delay.delays import Delays
@@ -38,7 +37,6 @@ class Core(Clients, Elsewhere):
         self.node: Final = Node(node_name, services.turn.now)
         self.vhosts: Final[dict[str, VHost]] = {}
         self.parameters: Final = Parameters()
-        self.failed_logins: Final = FailedLogins()
         self.interceptors: Interceptors = Interceptors()
         self.firehose: Final = Firehose(services, node_name)
         self.replies: Final = DirectReplies(services.ids)

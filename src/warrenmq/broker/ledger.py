@@ -195,7 +195,7 @@ def delayed(broker: Broker) -> Sum:
     return found
 
 
-def at_a_glance(broker: Broker, queues: list[Queue]) -> str:
+def quick_check(broker: Broker, queues: list[Queue]) -> str:
     """What does not add up in these queues, in those that are gone, and in what is of no queue; "" when all does.
 
     For tests: what a queue counts as unacknowledged is looked for where it should be."""

@@ -48,7 +48,7 @@ async def authenticate(request: Request, bridge: Bridge) -> User:
 
 async def _judged(bridge: Bridge, address: str, username: str, password: str) -> User | None:
     """The user, if the password is theirs; looked at when it is this pair's turn."""
-    failed = bridge.broker.failed_logins
+    failed = bridge.access.failed_logins
     wait = int(failed.wait(username, address, bridge.broker.services.io_now()))
     if wait == REFUSED:
         _log_refusal(bridge, address, username)

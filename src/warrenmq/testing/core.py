@@ -21,7 +21,7 @@ from types import TracebackType
 
 from warrenmq.broker.broker import Broker
 from warrenmq.broker.definitions.policy_changes import set_policy
-from warrenmq.broker.ledger import at_a_glance
+from warrenmq.broker.ledger import quick_check
 from warrenmq.broker.log_listener import LogListener
 from warrenmq.broker.policy.policy import parse_policy
 from warrenmq.broker.queue.classic import ClassicQueue
@@ -200,7 +200,7 @@ class Core:
             if len(queues) > QUEUES_A_TURN:  # some of them, others in the next turn
                 self._looked = (self._looked + QUEUES_A_TURN) % len(queues)
                 queues = queues[self._looked : self._looked + QUEUES_A_TURN]
-            problem = at_a_glance(self.broker, queues)
+            problem = quick_check(self.broker, queues)
             assert not problem, f"the ledger does not add up: {problem}"
 
     def turn(self) -> None:

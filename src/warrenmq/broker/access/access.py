@@ -18,6 +18,7 @@ from typing import Final, Protocol, final
 from mypy_extensions import i64
 
 from warrenmq.broker.access import passwords
+from warrenmq.broker.access.failed_logins import FailedLogins
 from warrenmq.broker.access.patterns import InvalidPattern, NamePattern, Patience
 from warrenmq.broker.services.clock import Clock, SystemClock
 from warrenmq.broker.services.notes import Notes
@@ -183,6 +184,7 @@ class Access:
         self._vhosts_of: Final[dict[str, set[str]]] = {}
         self._topics_of: Final[dict[str, set[tuple[str, str, str]]]] = {}
         self.vhost_limits: Final[dict[str, dict[str, int]]] = {}
+        self.failed_logins: Final = FailedLogins()
 
     # --- questions
 

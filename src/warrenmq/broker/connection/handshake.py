@@ -120,12 +120,13 @@ def start_ok(connection: Dialogue, method: Method) -> None:
     if connection.peer.mechanism == "EXTERNAL":
         log_in(connection, name, password)
         return
-    wait = broker.failed_logins.wait(name, connection.peer.host, broker.services.io_now())
+    failed = broker.registry.access.failed_logins
+    wait = failed.wait(name, connection.peer.host, broker.services.io_now())
     if wait == REFUSED:
         login.refuse(connection, name, True)
     elif wait == 0:
         right = log_in(connection, name, password)
-        broker.failed_logins.over(name, connection.peer.host, False, right, broker.services.io_now())
+        failed.over(name, connection.peer.host, False, right, broker.services.io_now())
     else:
         connection.hold()
         broker.services.io_timers.arm(Held(connection, name, password), broker.services.io_now() + wait)
@@ -147,7 +148,8 @@ class Held(Timer):
         right = False
         if connection.state == STARTING:
             right = log_in(connection, self._name, self._password)
-        broker.failed_logins.over(self._name, connection.peer.host, True, right, broker.services.io_now())
+        failed = broker.registry.access.failed_logins
+        failed.over(self._name, connection.peer.host, True, right, broker.services.io_now())
         if connection.state < GONE:
             connection.flush()
             connection.release_hold()

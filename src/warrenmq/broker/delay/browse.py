@@ -98,7 +98,7 @@ class Waiting:
         """The data, and at least so many octets of a long body, if it has them."""
         found = self._stored
         if found is None or (len(found.body) < most and len(found.body) < body_size(found.header)):
-            found = self.source.glance(self.key, most)
+            found = self.source.peek(self.key, most)
             self._stored = found
         return found
 
@@ -142,7 +142,7 @@ def step(sources: list[Source], wanted: Filter, behind: Place, most: i64, looks:
         result.place = Place(due, source.number(), key)
         if wanted.reads():
             try:
-                stored = source.glance(key, 0)
+                stored = source.peek(key, 0)
             except LogError:
                 continue
             if wanted.wants(stored):

@@ -425,7 +425,7 @@ class Delays(Kept):
     def _read(self, schedule: Schedule, due: i64, key: i64) -> StoredMessage:
         """Of a long one no more than the head."""
         try:
-            return schedule.glance(key, 0)
+            return schedule.peek(key, 0)
         except RecordDamaged:
             if schedule.take(due, key):
                 schedule.set_aside(due, key)
@@ -516,7 +516,7 @@ class Delays(Kept):
 
     def logs_long(self, schedule: Schedule, key: i64) -> bool:
         """Does the log have to get the body of this one, which is due at a transient exchange?"""
-        return not schedule.durable and self._firing.is_logged(schedule, schedule.glance(key, 0))
+        return not schedule.durable and self._firing.is_logged(schedule, schedule.peek(key, 0))
 
     def body_is_read(self) -> None:
         self._arm()
@@ -637,6 +637,6 @@ class Delays(Kept):
 def _owner(schedule: Schedule, key: i64) -> str:
     """Who scheduled it, "" when that cannot be read any more."""
     try:
-        return note_of(schedule.glance(key, 0)).publisher
+        return note_of(schedule.peek(key, 0)).publisher
     except RecordDamaged:
         return ""

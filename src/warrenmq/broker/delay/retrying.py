@@ -10,7 +10,7 @@ from typing import Final, final
 
 from mypy_extensions import i64
 
-from warrenmq.broker.delay.source import Source, glance_at
+from warrenmq.broker.delay.source import Source, peek_at
 from warrenmq.broker.queue.classic import ClassicQueue
 from warrenmq.broker.queue.lease import Lease
 from warrenmq.log.damage import RecordDamaged
@@ -72,13 +72,13 @@ class Retrying(Source):
                     return lease, slot
         return None
 
-    def glance(self, key: i64, most: i64) -> StoredMessage:
+    def peek(self, key: i64, most: i64) -> StoredMessage:
         found = self._slot(key)
         if found is None:
             raise RecordDamaged("it waits here no more")
         address = found[0].addresses[found[1]]
         broker = self.queue.broker
-        return glance_at(broker.log, address, most) if address > 0 else broker.transient.get(-address)
+        return peek_at(broker.log, address, most) if address > 0 else broker.transient.get(-address)
 
     def id_of(self, due: i64, key: i64) -> str:
         return f"{PREFIX}-{self.queue.id:x}-{due:x}-{key:x}"

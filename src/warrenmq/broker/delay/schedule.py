@@ -22,7 +22,7 @@ from mypy_extensions import i64
 from warrenmq.broker.delay.index import DueIndex
 from warrenmq.broker.delay.long_body import LongBody, PutLongBodyAway
 from warrenmq.broker.delay.note import NAMED, Note, note_of
-from warrenmq.broker.delay.source import Source, glance_at
+from warrenmq.broker.delay.source import Source, peek_at
 from warrenmq.broker.delivering.large_body import LARGE, BodyInLog, LoggedAhead, logged_body
 from warrenmq.broker.message import NOTE_SHIFT, Cutting, Message
 from warrenmq.broker.queue.damaged import OwnerDamage
@@ -193,11 +193,11 @@ class Schedule(Source):
             self.ahead.abandon()
             self.ahead = None
 
-    def glance(self, key: i64, most: i64) -> StoredMessage:
+    def peek(self, key: i64, most: i64) -> StoredMessage:
         """The data, and of a long body no more than its first pieces, as many as make so many octets. Raises LogError
         when it cannot be read."""
         if self.durable:
-            return glance_at(self.broker.log, key, most)
+            return peek_at(self.broker.log, key, most)
         head = self._memory.get(key)
         if head is None:
             head = self.broker.transient.get(key)
@@ -253,7 +253,7 @@ class Schedule(Source):
         found: list[StoredMessage | None] = []
         for _, key in pairs:
             try:
-                found.append(self.glance(key, 0))
+                found.append(self.peek(key, 0))
             except RecordDamaged:
                 found.append(None)
         return found
@@ -314,7 +314,7 @@ class Schedule(Source):
         while i < len(found):
             key = found.addresses[i]
             try:
-                note = note_of(self.glance(key, 0)) if found.flags[i] & NAMED else empty
+                note = note_of(self.peek(key, 0)) if found.flags[i] & NAMED else empty
             except RecordDamaged:
                 self.set_aside(found.expiries[i], key)
             else:

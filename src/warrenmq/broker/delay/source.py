@@ -24,7 +24,7 @@ class Source:
         """The (due, key) behind this one, which need not be there, in order, at most so many."""
         raise NotImplementedError
 
-    def glance(self, key: i64, most: i64) -> StoredMessage:
+    def peek(self, key: i64, most: i64) -> StoredMessage:
         """The data, and of a long body no more than its first pieces, as many as make so many octets. Raises LogError
         when it cannot be read."""
         raise NotImplementedError
@@ -34,7 +34,7 @@ class Source:
         raise NotImplementedError
 
 
-def glance_at(log: Log, address: i64, most: i64) -> StoredMessage:
+def peek_at(log: Log, address: i64, most: i64) -> StoredMessage:
     """What the log has there, and of a long body no more than its first pieces, as many as make so many octets."""
     parts = log.body_parts(address)
     if len(parts) == 0:
