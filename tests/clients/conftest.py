@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import subprocess
@@ -36,8 +35,3 @@ def run_node() -> Callable[..., str]:
         return done.stdout
 
     return run
-
-
-def last_json(output: str) -> object:
-    """What a Node program reports: the JSON on its last line."""
-    return json.loads(output.strip().splitlines()[-1])
