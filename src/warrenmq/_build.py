@@ -36,7 +36,7 @@ class BuildInfo:
 
 
 class SourceFinder:
-    """Finds the sources of the named modules, past any compiled file beside them."""
+    """A finder of the sources of the named modules, past any compiled file beside them."""
 
     def __init__(self, modules: Iterable[str]) -> None:
         self.modules = frozenset(modules)

@@ -20,12 +20,16 @@ class ContextError(Exception):
 
 @dataclass(frozen=True)
 class Context:
+    """One saved broker: where it is."""
+
     url: str
     http_url: str = ""  # where it cannot be asked of the broker
 
 
 @dataclass
 class Contexts:
+    """All that is saved, and the name of the one in use."""
+
     saved: dict[str, Context] = field(default_factory=dict)
     in_use: str = ""
 

@@ -146,7 +146,8 @@ def _has_terminal() -> bool:
 
 @dataclass
 class Hangup:
-    """SIGHUP reloads. If it came because the terminal the broker ran in was closed, it stops, as it always did."""
+    """The answer to SIGHUP: to reload. If it came because the terminal the broker ran in was closed, it stops, as it
+    always did."""
 
     server: Server
     supervisor: Supervisor

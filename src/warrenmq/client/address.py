@@ -8,7 +8,7 @@ from urllib.parse import unquote, urlsplit
 
 @final
 class Address:
-    """``repr`` leaves the password out."""
+    """An address of a broker, taken apart. ``repr`` leaves the password out."""
 
     def __init__(
         self, host: str, port: int, virtual_host: str, username: str, password: str, tls: bool = False

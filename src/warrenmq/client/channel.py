@@ -31,7 +31,8 @@ _BARE_HEADER: Final = encode_header(Properties(), 0)
 
 @final
 class Channel:
-    """Made by ``Connection.channel``. ``events`` holds returns, confirms and cancellations in the order they came."""
+    """A channel, made by ``Connection.channel``. ``events`` holds returns, confirms and cancellations in the order they
+    came."""
 
     def __init__(self, connection: Line, number: int, inbox: Inbox) -> None:
         self.connection: Final = connection

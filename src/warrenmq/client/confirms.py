@@ -13,7 +13,8 @@ from mypy_extensions import i64
 
 @final
 class Unconfirmed:
-    """Everything up to ``low`` is settled, and so are the numbers in ``above``."""
+    """The publishes that are not confirmed: everything up to ``low`` is settled, and so are the numbers in
+    ``above``."""
 
     def __init__(self) -> None:
         self.published: i64 = 0

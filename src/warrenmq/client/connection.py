@@ -35,7 +35,7 @@ CAPABILITIES: Final[dict[str, object]] = {
 
 @final
 class Connection(Line):
-    """``Connection("amqp://guest:guest@127.0.0.1:5672/")`` or by keywords; also a context manager.
+    """A connection: ``Connection("amqp://guest:guest@127.0.0.1:5672/")`` or by keywords; also a context manager.
 
     ``timeout`` bounds connecting and every call that waits for the broker's answer. ``server_name`` is the name in the
     broker's certificate, where that is not ``host``. ``heartbeat`` 0 asks for none: heartbeats are only sent while a

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 class ClientError(Exception):
-    """Any of the below."""
+    """What this client raises: any of the below."""
 
 
 class ConnectError(ClientError):

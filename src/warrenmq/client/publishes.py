@@ -41,7 +41,8 @@ MOST_ENTRIES: Final = 64  # of a table, before searching it for its own names ta
 
 @final
 class TextColumn:
-    """Texts or octets. ``data`` begins with the first row's; ``there`` has an octet a row, or none when all are."""
+    """A column of texts or octets. ``data`` begins with the first row's; ``there`` has an octet a row, or none when all
+    are."""
 
     def __init__(self, ends: bytes, data: bytes, there: bytes, flag: int = 0) -> None:
         self.ends: Final = ends
@@ -60,7 +61,7 @@ class TextColumn:
 
 @final
 class NumberColumn:
-    """Signed numbers of 64 bits."""
+    """A column of signed numbers of 64 bits."""
 
     def __init__(self, data: bytes, there: bytes) -> None:
         self.data: Final = data
@@ -75,7 +76,7 @@ class NumberColumn:
 
 @final
 class MapColumn:
-    """Maps from text to text, where an empty one is none; names and values begin with the first row's."""
+    """A column of maps from text to text, where an empty one is none; names and values begin with the first row's."""
 
     def __init__(self, ends: bytes, names: TextColumn, values: TextColumn, there: bytes) -> None:
         self.ends: Final = ends

@@ -20,7 +20,7 @@ RECEIVE_SIZE: Final = 262144
 
 @final
 class Transport:
-    """``ended`` turns true when the other side closed or reset."""
+    """A socket to a broker. ``ended`` turns true when the other side closed or reset."""
 
     def __init__(
         self, host: str, port: int, context: ssl.SSLContext | None, timeout: float | None, server_name: str

@@ -26,7 +26,7 @@ class BackupRequest(Struct):
 
 
 class BackupInfo(Struct):
-    """``damaged``: messages that do not check on disk, and so do not in the copy."""
+    """A backup that was made. ``damaged``: messages that do not check on disk, and so do not in the copy."""
 
     folder: str
     bytes: int

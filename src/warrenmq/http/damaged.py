@@ -11,8 +11,8 @@ from warrenmq.log.damage import named
 
 
 class DamagedMessage(Struct):
-    """``owner``: the queue, or the delayed exchange. A message that was found before its owner came to it is known by
-    the queues it was written for, and has no position yet."""
+    """A message that does not check. ``owner``: the queue, or the delayed exchange. A message that was found before its
+    owner came to it is known by the queues it was written for, and has no position yet."""
 
     id: str
     vhost: str

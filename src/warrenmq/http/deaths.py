@@ -29,7 +29,8 @@ BY = ("reason", "queue", "exchange", "key")
 
 
 class DeathGroup(Struct):
-    """``by``: what its messages have in common. ``redriven``: how many of them were redriven before."""
+    """Dead letters that are counted together. ``by``: what they have in common. ``redriven``: how many of them
+    were redriven before."""
 
     by: dict[str, str]
     messages: int

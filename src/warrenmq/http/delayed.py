@@ -92,7 +92,7 @@ class DelayedMessage(Struct):
 
 
 class DelayedPage(Struct):
-    """In order of due time. ``next``: ask again with ``?token=`` for more."""
+    """A page of what waits, in order of due time. ``next``: ask again with ``?token=`` for more."""
 
     items: list[DelayedMessage]
     next: str | None

@@ -27,7 +27,7 @@ BODY_IS_READ = 0.001  # seconds between two looks whether a long body has been r
 
 
 class LeaseRequest(Struct):
-    """``count`` messages, or bodies of ``bytes`` in all; both may be given."""
+    """What is to be leased: ``count`` messages, or bodies of ``bytes`` in all; both may be given."""
 
     count: int | None = None
     bytes: int | None = None
@@ -37,7 +37,7 @@ class LeaseRequest(Struct):
 
 
 class SlotRange(Struct):
-    """Slots of the lease, from 0, both ends included; everything when nothing is given."""
+    """A run of slots of the lease, from 0, both ends included; everything when nothing is given."""
 
     first: int = 0
     last: int | None = None
@@ -84,7 +84,7 @@ class LeaseInfo(Struct):
 
 
 class LeaseDetail(LeaseInfo):
-    """``open``: the slots that are left, as runs [first, last]."""
+    """A lease, with ``open``: the slots that are left, as runs [first, last]."""
 
     open: list[list[int]]
 

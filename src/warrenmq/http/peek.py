@@ -63,8 +63,8 @@ class PeekedInfo(Struct):
 
 
 class PeekInfo(Struct):
-    """``first`` to ``end``: the positions of what is there now, or as asked; ``next``: where the next page begins.
-    ``messages`` wait, ``messages_held`` are held; ``looked``: at so many, to find these."""
+    """A page of messages. ``first`` to ``end``: the positions of what is there now, or as asked; ``next``: where the
+    next page begins. ``messages`` wait, ``messages_held`` are held; ``looked``: at so many, to find these."""
 
     queue: str
     messages: int

@@ -19,7 +19,7 @@ MOST_SAMPLES = 500  # RabbitMQ's own limit
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """So many seconds back, in steps of so many."""
+    """A span of time: so many seconds back, in steps of so many."""
 
     age: int
     step: int

@@ -15,7 +15,8 @@ from warrenmq.http.queues import readable
 
 
 class StreamInfo(Struct):
-    """``first`` is the oldest offset there is, ``next`` the one behind the newest that may be read."""
+    """The offsets of a stream: ``first`` is the oldest offset there is, ``next`` the one behind the newest that may be
+    read."""
 
     id: str
     first: int

@@ -37,14 +37,14 @@ class SendRequest(Filter, kw_only=True):
 
 
 class MoveRequest(SendRequest, kw_only=True):
-    """``target``: the queue that gets them."""
+    """What is to be moved. ``target``: the queue that gets them."""
 
     target: str
 
 
 class RedriveRequest(SendRequest, kw_only=True):
-    """``exchange`` and ``routing_key`` replace those of the first death; a message that was redriven ``max_redrives``
-    times stays."""
+    """What is to be redriven. ``exchange`` and ``routing_key`` replace those of the first death; a message that was
+    redriven ``max_redrives`` times stays."""
 
     exchange: str | None = None
     routing_key: str | None = None

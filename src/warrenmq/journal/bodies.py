@@ -33,7 +33,8 @@ SEGMENTS = 4  # whose pieces are remembered
 
 
 class Bodies:
-    """Those of the rows of one file, in their order. ``lengths``: octets of each row's, or more; None: it has none."""
+    """The bodies of the rows of one file, in their order. ``lengths``: octets of each row's, or more; None: it has
+    none."""
 
     lengths: Any = None
 
@@ -143,7 +144,7 @@ class Pieces:
 
 
 class LoggedBodies(Bodies):
-    """Those that were told by the log. ``where``: the place of each row in the file."""
+    """The bodies that were told by the log. ``where``: the place of each row in the file."""
 
     def __init__(self, bodies: list[Body], count: int, where: Any, pieces: Pieces) -> None:
         self._bodies = {int(one.row if where is None else where[one.row]): one for one in bodies}
@@ -180,7 +181,7 @@ class LoggedBodies(Bodies):
 
 
 class JoinedBodies(Bodies):
-    """Those of files that become one. ``sizes``: of the messages of all their rows."""
+    """The bodies of files that become one. ``sizes``: of the messages of all their rows."""
 
     def __init__(self, paths: list[Path], sizes: Any) -> None:
         self.lengths = numpy.where(sizes <= LONGEST_BODY, sizes, 0)

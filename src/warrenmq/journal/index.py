@@ -53,7 +53,7 @@ OFFSETS = 1 << 10  # of a stream that share a key
 
 
 class IndexDamaged(Exception):
-    """This is no index, or not as it was written."""
+    """A file that is no index, or not as it was written."""
 
 
 # -- what is looked for

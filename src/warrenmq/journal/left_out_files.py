@@ -21,7 +21,7 @@ SUM = 4  # octets
 
 
 class LeftOutFiles:
-    """Those of one log."""
+    """The files left out of one log."""
 
     def __init__(self, folder: Path, log_id: int) -> None:
         self._folder = folder

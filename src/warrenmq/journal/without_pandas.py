@@ -14,7 +14,7 @@ from types import ModuleType
 
 
 class Absent(MetaPathFinder):
-    """Says of one module that it is not installed."""
+    """A finder that says of one module that it is not installed."""
 
     def find_spec(
         self, name: str, _path: Sequence[str] | None, _target: ModuleType | None = None, /

@@ -85,7 +85,7 @@ class Removal(Task):
 
 @final
 class Reserve(Task):
-    """Hold room back. Written, not synced: a full disk takes it from the page cache as well."""
+    """The task of holding room back: written, not synced: a full disk takes it from the page cache as well."""
 
     def __init__(self, number: i64, files: Files, path: str, length: i64) -> None:
         super().__init__(number)

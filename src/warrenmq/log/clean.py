@@ -43,7 +43,7 @@ def put(out: BytesWriter, value: i64) -> None:
 
 @final
 class Numbers:
-    """Reads what ``put`` wrote."""
+    """A reader of what ``put`` wrote."""
 
     def __init__(self, data: bytes, at: i64) -> None:
         self.data: Final = data

@@ -29,7 +29,7 @@ BATCH_BYTES: Final = 1 << 20
 
 @final
 class Compaction:
-    """Call ``step`` until it returns True; then ``parts`` are the new file's bytes."""
+    """A compaction under way. Call ``step`` until it returns True; then ``parts`` are the new file's bytes."""
 
     def __init__(self, folder: str, files: Files, log_id: i64, seed: int, segment: Segment, changes: bytes) -> None:
         self.folder: Final = folder
@@ -162,7 +162,7 @@ class Compaction:
 
 @final
 class Replace(Task):
-    """Put a compacted segment in the place of its older generation."""
+    """The task of putting a compacted segment in the place of its older generation."""
 
     def __init__(
         self, number: i64, files: Files, folder: str, name: str, header: bytes, batches: list[bytes], old: list[str]

@@ -20,7 +20,7 @@ MISMATCH: Final = "its checksum does not match"
 
 
 class RecordDamaged(LogCorrupt):
-    """This one record does not check; everything else does."""
+    """A record that does not check, where everything else does."""
 
 
 @final

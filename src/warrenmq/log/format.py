@@ -44,7 +44,7 @@ class LogCorrupt(LogError):
 
 
 class LogVersion(LogError):
-    """Written by a version this one does not read."""
+    """A log written by a version that this one does not read."""
 
 
 @final

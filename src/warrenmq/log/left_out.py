@@ -58,7 +58,8 @@ def nothing(_segment: int) -> bytes:
 
 @final
 class LeftOut:
-    """Of the segments that were read, and of those that were kept: ``fetch`` gives what ``kept`` gave."""
+    """What was left out of the segments that were read, and of those that were kept: ``fetch`` gives what ``kept``
+    gave."""
 
     def __init__(self, fetch: Callable[[int], bytes], segments: set[int]) -> None:
         self._fetch: Final = fetch

@@ -54,7 +54,7 @@ class Level:
 
 @final
 class Levels:
-    """Those that are not the default."""
+    """The levels that are not the default."""
 
     def __init__(self, events: Events) -> None:
         self._events: Final = events

@@ -38,7 +38,7 @@ class Task:
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Runner:
-    """Runs tasks on the caller's thread, at once: for tests and the virtual clock."""
+    """A runner of tasks on the caller's thread, at once: for tests and the virtual clock."""
 
     def submit(self, task: Task) -> bool:
         """Run it. True: it is done already; False: its number will be posted."""

@@ -27,7 +27,8 @@ DAMAGED: Final = "a message whose checksum does not match"
 
 @final
 class BatchCursor:
-    """``while cursor.next(): use cursor.header, cursor.messages, cursor.changes``; then look at ``cursor.problem``."""
+    """A walk over the batches: ``while cursor.next(): use cursor.header, cursor.messages, cursor.changes``; then look
+    at ``cursor.problem``."""
 
     def __init__(self, folder: str, files: Files, seed: int, segment: i64, parts: list[Part], end: i64) -> None:
         self.folder: Final = folder

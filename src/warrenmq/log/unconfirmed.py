@@ -16,8 +16,8 @@ FEW: Final = 64  # runs: among so many, those that are over are no trouble
 
 @final
 class Unconfirmed:
-    """Runs of numbers with the addresses that go with them; they come in no order and overlap where one publish made
-    several records."""
+    """The publishes that are not confirmed yet: runs of numbers with the addresses that go with them, which come in no
+    order and overlap where one publish made several records."""
 
     def __init__(self, last: i64) -> None:
         self._last: Final = last  # nobody answers this one, or any before it

@@ -35,7 +35,7 @@ class NoMeaning(Exception):
 
 
 class Refused(Exception):
-    """Going on without what this key asks for would be less safe, or not what clients expect."""
+    """A key that is refused: going on without what it asks for would be less safe, or not what clients expect."""
 
 
 @dataclass(frozen=True)

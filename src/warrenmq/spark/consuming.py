@@ -76,7 +76,7 @@ class Held:
 
 
 class Consuming:
-    """Used by one thread at a time; pickled, it is a new one that holds nothing."""
+    """A consumer, used by one thread at a time; pickled, it is a new one that holds nothing."""
 
     def __init__(self, options: Options, prefetch: int) -> None:
         self._options = options

@@ -30,7 +30,7 @@ SPARE = 10  # a tenth of the window is left for clocks that differ
 
 
 class Forgotten(RuntimeError):
-    """Rows may have been published by an earlier attempt that the exchange does not remember any more."""
+    """A failure: rows may have been published by an earlier attempt that the exchange does not remember any more."""
 
 
 def now_ms() -> int:
@@ -95,7 +95,7 @@ def streaming_batch_began(checkpoint: str, batch: str) -> int:
 
 
 class Watch:
-    """Over the exchanges of one task, whose rows may have been published from ``began`` (ms since 1970) on."""
+    """A watch over the exchanges of one task, whose rows may have been published from ``began`` (ms since 1970) on."""
 
     def __init__(self, options: Options, began: int) -> None:
         self.options = options

@@ -22,7 +22,7 @@ INTERVAL = 5.0  # seconds
 
 
 class Tasks:
-    """Of the stages that run now, how many tasks are done, and how many there are."""
+    """The tasks of the stages that run now: how many tasks are done, and how many there are."""
 
     def __init__(self, spark: SparkSession) -> None:
         self._reported = (0, 0)

@@ -27,7 +27,7 @@ LAST = ("type", "user_id", "app_id", "cluster_id")
 
 
 class Unusual(Exception):
-    """This batch is for the long way."""
+    """A batch that is for the long way."""
 
 
 class Framing:

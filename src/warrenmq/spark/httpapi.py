@@ -36,7 +36,8 @@ class LeaseExpired(RuntimeError):
 
 @dataclass(frozen=True)
 class Lease:
-    """``count`` messages are left in it, ``settled`` were acted upon; others went with a crash of the broker."""
+    """A lease: ``count`` messages are left in it, ``settled`` were acted upon; others went with a crash of the
+    broker."""
 
     id: str
     count: int

@@ -154,7 +154,7 @@ class BatchWriter:
 
 
 class FileWriter:
-    """Writes the rows of a task to files of their own; pickled to the workers."""
+    """A function that writes the rows of a task to files of their own; pickled to the workers."""
 
     def __init__(self, folder: str, name: str) -> None:
         self.folder = folder

@@ -33,7 +33,8 @@ log = logging.getLogger("warrenmq.spark")
 
 @dataclass
 class LeasePartition(InputPartition):
-    """``count`` messages were left when it was planned, and ``settled`` had been acted upon (``acting.py``)."""
+    """A lease to be read: ``count`` messages were left when it was planned, and ``settled`` had been acted upon
+    (``acting.py``)."""
 
     queue: str
     lease: str

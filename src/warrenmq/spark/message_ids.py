@@ -37,7 +37,7 @@ class RowIds:
 
 
 class ContentIds:
-    """Remembers a number for each row of the task, about 100 octets."""
+    """The ids of what a task publishes. Remembers a number for each row of the task, about 100 octets."""
 
     def __init__(self, prefix: str) -> None:
         self.prefix = prefix

@@ -100,7 +100,7 @@ NO_TABLE_OPTIONS = (
 
 @dataclass(frozen=True)
 class Options:
-    """Checked options. Their text never shows the secret."""
+    """The options of a source or sink, checked. Their text never shows the secret."""
 
     hosts: Addresses = (Address("localhost", 5672),)
     virtual_host: str = "/"

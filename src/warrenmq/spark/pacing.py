@@ -20,7 +20,7 @@ Reader = TypeVar("Reader", bound=type)
 
 
 class Pace:
-    """So many rows a second, in small groups; a pause is not made up for."""
+    """A pace of so many rows a second, in small groups; a pause is not made up for."""
 
     def __init__(self, rate: float, clock: Callable[[], float] = time.monotonic) -> None:
         self.rate = rate
@@ -43,8 +43,9 @@ class Pace:
 
 
 class RecordedPace:
-    """Each row when its like went before, by the column ``at`` (µs), counted from the first one's: ``factor`` times as
-    fast. Who is late sends at once until that is made up for. All tasks count from the driver's ``began``."""
+    """A pace that sends each row when its like went before, by the column ``at`` (µs), counted from the first one's:
+    ``factor`` times as fast. Who is late sends at once until that is made up for. All tasks count from the driver's
+    ``began``."""
 
     def __init__(self, first: int, began: float, factor: float, clock: Callable[[], float] = time.time) -> None:
         self.first = first

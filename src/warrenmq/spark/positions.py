@@ -25,7 +25,7 @@ MILLISECONDS = 100_000_000_000
 
 @dataclass(frozen=True)
 class Positions:
-    """``option`` is the one that said so, for errors."""
+    """Positions to begin or end at. ``option`` is the one that said so, for errors."""
 
     option: str
     places: tuple[tuple[Name, Place], ...]

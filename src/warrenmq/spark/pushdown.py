@@ -26,7 +26,8 @@ MARGIN = timedelta(seconds=2)
 
 @dataclass
 class Wanted:
-    """Bounds that are None are none; ``end`` is the first offset that is not wanted."""
+    """The offsets and times that are wanted. Bounds that are None are none; ``end`` is the first offset that is not
+    wanted."""
 
     streams: frozenset[str] | None = None
     start: int = 0

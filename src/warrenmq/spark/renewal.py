@@ -15,7 +15,7 @@ from warrenmq.spark.options import Options
 
 
 class Renewal:
-    """Starts its thread with the first lease; pickled, it is a new one that keeps nothing."""
+    """The renewal of leases. Starts its thread with the first lease; pickled, it is a new one that keeps nothing."""
 
     def __init__(self, options: Options) -> None:
         self.options = options

@@ -101,7 +101,8 @@ def check_frame(type: i64, channel: i64, payload: bytes) -> None:
 
 @final
 class FrameReader:
-    """``feed`` octets as they come, take frames with ``next`` until it says None. ``frame_max`` 0 = no limit."""
+    """A reader of frames: ``feed`` octets as they come, take frames with ``next`` until it says None. ``frame_max`` 0 =
+    no limit."""
 
     def __init__(self, frame_max: int = 0) -> None:
         self.frame_max: i64 = i64(frame_max)

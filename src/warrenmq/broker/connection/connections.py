@@ -91,7 +91,7 @@ class ChannelHolder(Holder):
 
 @final
 class OnItsWay(Holder):
-    """Nobody any more: a job settles it or gives it back."""
+    """The holder of what a job settles or gives back: nobody any more."""
 
     def describe(self) -> dict[str, object]:
         return {}

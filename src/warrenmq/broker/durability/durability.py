@@ -71,7 +71,7 @@ class Charged:
 
 @trait
 class Clients(Outstanding):
-    """Those who are connected, as far as the log concerns them."""
+    """The clients that are connected, as far as the log concerns them."""
 
     def update_alarms(self) -> None:
         """Measure; block publishers while an alarm is on, unblock them when the last one clears."""

@@ -63,7 +63,8 @@ class Expiry(Timer):
 
 @final
 class Lease:
-    """Slots are numbered from 0 in queue order; a settled one stays as a gap, so numbers keep their meaning."""
+    """A lease of messages. Its slots are numbered from 0 in queue order; a settled one stays as a gap, so numbers keep
+    their meaning."""
 
     def __init__(self, lessor: Lessor, queue: Queue, id: str, owner: str, key: str, ttl: i64) -> None:
         self.lessor: Final = lessor

@@ -48,7 +48,7 @@ class Letter:
 
 @final
 class Retry(Timer):
-    """Letters wait: try them again."""
+    """The timer that has waiting letters tried again."""
 
     def __init__(self, letters: Letters) -> None:
         super().__init__()

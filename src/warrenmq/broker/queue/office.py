@@ -21,7 +21,7 @@ class Posted:
 
 
 class DeadLetterOffice:
-    """Takes what queues give up."""
+    """The place that takes what queues give up."""
 
     def __init__(self) -> None:
         self.published: i64 = 0

@@ -66,7 +66,7 @@ class PutAway(Job):
 
 @final
 class PutEntryAway(PutAway):
-    """Of an entry, which has its place in the pages meanwhile and its content in memory."""
+    """The writing of the body of an entry, which has its place in the pages meanwhile and its content in memory."""
 
     def __init__(self, queue: Queue, fifo: Fifo, entry: Entry) -> None:
         super().__init__(queue.broker.transient, entry.message.pieces())

@@ -10,7 +10,7 @@ from warrenmq.broker.services.timers import Timer
 
 @final
 class QueueExpiry(Timer):
-    """Nobody used the queue for x-expires."""
+    """The timer that deletes a queue nobody used for x-expires."""
 
     def __init__(self, queue: Queue) -> None:
         super().__init__()

@@ -72,7 +72,8 @@ class ReadLong(Job):
 
 
 class ReplayQueue(Queue):
-    """Subclasses say where a consumer starts, how far it may read, and what the messages are."""
+    """A queue that is read, not emptied. Subclasses say where a consumer starts, how far it may read, and what the
+    messages are."""
 
     def __init__(self, vhost: Realm, declared: Declaration) -> None:
         super().__init__(vhost, declared)

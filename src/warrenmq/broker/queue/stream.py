@@ -38,7 +38,7 @@ RECENT_BYTES: Final = 4 << 20
 
 @final
 class StreamPage:
-    """PAGE messages from offset ``first`` on."""
+    """A page: PAGE messages from offset ``first`` on."""
 
     def __init__(self, first: i64) -> None:
         self.first: Final = first

@@ -20,7 +20,7 @@ NO_LIMIT: Final = 1 << 62
 
 @final
 class Wanted:
-    """Everything by default."""
+    """A filter of messages: everything by default."""
 
     def __init__(self) -> None:
         self.waiting: bool = True

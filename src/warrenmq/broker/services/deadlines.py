@@ -19,7 +19,7 @@ AT_ONCE: Final = 1  # ms, when there was more to look at than one turn may
 
 @trait
 class Sweeper:
-    """Looks at all deliveries that are outstanding."""
+    """Somebody who looks at all deliveries that are outstanding."""
 
     def sweep(self) -> i64:
         """Give back those that are late. Says when the next of those it has seen will be, 0 when it has not seen all,

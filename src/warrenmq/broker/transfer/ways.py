@@ -47,7 +47,7 @@ class Way:
 
 
 class Ways:
-    """Finds the ways of one transfer's messages."""
+    """The finder of the ways of one transfer's messages."""
 
     def of(self, message: Message) -> Way:
         raise NotImplementedError
@@ -59,7 +59,7 @@ class Ways:
 
 @final
 class ToQueue(Ways):
-    """Straight into one queue."""
+    """The way straight into one queue."""
 
     def __init__(self, target: Queue) -> None:
         self._target: Final = target
@@ -78,7 +78,7 @@ class ToQueue(Ways):
 
 @final
 class BackToExchange(Ways):
-    """To where it was published before it died, or to one exchange for all."""
+    """The way to where it was published before it died, or to one exchange for all."""
 
     def __init__(
         self,

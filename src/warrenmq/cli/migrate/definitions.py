@@ -29,7 +29,8 @@ SALTED = ("password_hash", "hashing_algorithm")  # of the same password another 
 
 @dataclass
 class Comparison:
-    """``new``: definitions in RabbitMQ's form, ready for import; ``different``: kind, name and the fields."""
+    """The outcome of comparing. ``new``: definitions in RabbitMQ's form, ready for import; ``different``: kind, name
+    and the fields."""
 
     new: Definitions = field(default_factory=dict)
     same: dict[str, int] = field(default_factory=dict)

@@ -14,7 +14,7 @@ from warrenmq.journal.files import NAME, REMOVED
 
 
 class JournalError(ValueError):
-    """These files are no journal, or not one that can be read; the text is one line."""
+    """Files that are no journal, or not one that can be read; the text is one line."""
 
 
 @dataclass(frozen=True, order=True)

@@ -94,7 +94,7 @@ def reader_of(
 
 
 class Decoding:
-    """Adds two columns to batch after batch; pickled to the workers."""
+    """A function that adds two columns to batch after batch; pickled to the workers."""
 
     def __init__(self, reader: Format, columns: StructType, body: str, result: StructType) -> None:
         self.reader = reader

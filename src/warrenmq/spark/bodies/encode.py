@@ -81,7 +81,7 @@ def writer_of(
 
 
 class Encoding:
-    """Makes the body of every row of batch after batch; pickled to the workers."""
+    """A function that makes the body of every row of batch after batch; pickled to the workers."""
 
     def __init__(self, writer: Format, columns: list[str], result: StructType) -> None:
         self.writer = writer

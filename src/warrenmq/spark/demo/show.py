@@ -66,7 +66,7 @@ class Show:
 
 
 class Bars:
-    """Published, and accounted for, of so many messages; and how the broker is."""
+    """Bars of what was published, and accounted for, of so many messages; and how the broker is."""
 
     def __init__(self, show: Show, total: int) -> None:
         self._show = show

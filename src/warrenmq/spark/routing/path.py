@@ -88,7 +88,8 @@ class Gate:
 
 
 class PublishPath:
-    """Raises ValueError (one line) when the definitions or interceptors make no sense."""
+    """The publish path over definitions. Raises ValueError (one line) when the definitions or interceptors make no
+    sense."""
 
     def __init__(
         self,

@@ -33,7 +33,7 @@ NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
 
 
 class RoutedFiles(DataSource):
-    """Not for users: ``route_files`` gives it its options."""
+    """A data source, not for users: ``route_files`` gives it its options."""
 
     @classmethod
     def name(cls) -> str:
