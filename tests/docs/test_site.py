@@ -93,6 +93,16 @@ def test_what_the_theme_would_fetch_a_script_for_is_drawn_instead(site: Path) ->
     assert "<svg viewBox" in (site / "states.html").read_text()
 
 
+def test_a_tutorial_shows_the_programs_that_are_run(site: Path) -> None:
+    shown = "".join(dict(pages(site))[site / "tutorials" / "hello.html"].text)
+    programs = sorted((REPOSITORY / "examples" / "tutorials").glob("*/hello*")) + [
+        REPOSITORY / "examples" / "tutorials" / "java" / "Hello.java"
+    ]
+    texts = [(path / "main.go" if path.is_dir() else path).read_text() for path in programs]
+    assert len(texts) == 5
+    assert [text[:50] for text in texts if text.strip().expandtabs(4) not in shown] == []
+
+
 def test_every_command_and_every_endpoint_has_its_place(site: Path) -> None:
     from warrenmq.cli._catalog import COMMANDS
     from warrenmq.http.table import ENDPOINTS
