@@ -1,4 +1,4 @@
-"""What ``warren explain`` explains: definitions from a file or a management API, and the decorators loaded there.
+"""What ``warren explain`` explains with: definitions from a file or a management API, and the decorators loaded there.
 
 Duty: reading, with one clear line when it cannot. Not here: the explanation (``explain.py``).
 
@@ -19,6 +19,7 @@ from warrenmq.cli._command import Command
 from warrenmq.cli._command import stop as stop_command
 
 if TYPE_CHECKING:
+    from warrenmq.broker.exchange.explain import Step
     from warrenmq.broker.extensions.decorator import DecoratorRegistry
 
 THIS_MACHINE = ("localhost", "127.0.0.1", "::1")
@@ -26,6 +27,27 @@ THIS_MACHINE = ("localhost", "127.0.0.1", "::1")
 
 def stop(reason: str) -> NoReturn:
     stop_command("explain", reason)
+
+
+def way(
+    definitions: dict[str, Any],
+    decorators: DecoratorRegistry,
+    vhost: str,
+    exchange: str,
+    key: str,
+    headers: dict[str, object] | None,
+) -> Step:
+    """The way of a message by these definitions."""
+    from warrenmq.broker.definitions.router import DefinitionsError, Router
+    from warrenmq.wire.replies import AmqpError
+
+    try:
+        router = Router.from_definitions(definitions, registry=decorators, vhost=vhost)
+        return router.explain(vhost, exchange, key, headers)
+    except (DefinitionsError, ValueError) as error:
+        stop(str(error))
+    except AmqpError as error:
+        stop(f"the broker would refuse this: {error.code} {error.text}")
 
 
 def from_file(path: Path) -> dict[str, Any]:
@@ -39,9 +61,13 @@ def from_api(command: Command) -> tuple[dict[str, Any], list[str], bool]:
     """Definitions, the names of the decorators loaded there, and whether that is this machine."""
     address = command.api.address
     answer = command.answer("GET", "/definitions")
+    if answer.status in (401, 403):
+        stop(
+            f"user '{address.username}' may not read the definitions at {address.place}: an administrator may "
+            f"(warren user tags {address.username} --tag administrator)"
+        )
     if answer.status >= 400:
-        cure = " (is the user an administrator?)" if answer.status == 403 else ""
-        stop(f"{address.place} answers {answer.status} {answer.reason}{cure}")
+        stop(f"{address.place} answers {answer.status} {answer.reason}")
     return _definitions(answer.body, address.place), _decorators(command), address.host in THIS_MACHINE
 
 

@@ -6,6 +6,7 @@ DONE = 0
 NO = 1
 WRONG = 2
 NO_BROKER = 3
+INTERRUPTED = 130  # as shells have it: 128 and the signal
 
 MEANINGS = {
     DONE: "done; the answer is yes",

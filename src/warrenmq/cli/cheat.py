@@ -50,6 +50,7 @@ SHEET: dict[str, dict[str, str]] = {
         "warren user delete ann": "away again",
     },
     "operate": {
+        "warren explain events 'order.*' --live": "follow the next message, hop by hop",
         "warren doctor": "what is wrong, with the cure",
         "warren watch queue orders --interval 1s": "figures, a line a second",
         "warren connections": "who is connected",

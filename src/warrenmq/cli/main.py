@@ -14,14 +14,13 @@ from typing import TYPE_CHECKING, Any
 
 import warrenmq
 from warrenmq.cli._catalog import COMMANDS, overview, unknown
-from warrenmq.cli._status import DONE, WRONG
+from warrenmq.cli._status import DONE, INTERRUPTED, WRONG
 
 if TYPE_CHECKING:
     import typer
 
 PACKAGE = "warrenmq.cli"
 HELP = ("-h", "--help", "help")
-INTERRUPTED = 130  # as shells have it: 128 and the signal
 
 
 def main() -> None:

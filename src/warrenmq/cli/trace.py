@@ -1,6 +1,6 @@
 """`warren trace`: the firehose as lines: what is published and delivered in a virtual host, as it happens.
 
-Duty: turning the firehose on for the time being, choosing, printing. What the firehose is, is in docs/extending.md.
+Duty: choosing and printing. ``_firehose.py`` reads it.
 """
 
 from __future__ import annotations
@@ -8,15 +8,12 @@ from __future__ import annotations
 import base64
 import json
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from fnmatch import fnmatchcase
 from typing import Annotated, Any
 
 import typer
 
 from warrenmq.cli import _output
-from warrenmq.cli._api import segment
 from warrenmq.cli._command import Command, Json, Url, Vhost, speaking_amqp, stop
 from warrenmq.cli._status import DONE, NO_BROKER
 
@@ -41,21 +38,18 @@ def trace(
     url: Url = None,
 ) -> None:
     """Print what is published and delivered, as it happens. The firehose is turned on for it, and off again."""
+    from warrenmq.cli._firehose import HEARTBEAT, firehose
     from warrenmq.client import ClientError, Connection
 
     command = Command("trace", url)
     at = command.vhost(vhost)
+    address = speaking_amqp("trace", url, at)
     try:
-        with Connection(speaking_amqp("trace", url, at), connection_name="warren trace") as connection:
-            channel = connection.channel()
-            own = channel.queue_declare("", exclusive=True).str("queue")
-            channel.queue_bind(own, "amq.rabbitmq.trace", "#")
-            channel.basic_consume(own, no_ack=True)
-            with _firehose(command, at):
+        with Connection(address, connection_name="warren trace", heartbeat=HEARTBEAT) as connection:
+            with firehose(command, connection, at) as tap:
                 lines = 0
-                for message in channel.messages(timeout or None):
-                    row = told(message.routing_key, message.headers, message.body)
-                    if own in row["queues"] or not _wanted(row, exchange, queue, key):
+                while (row := tap.next(timeout or None)) is not None:
+                    if not _wanted(row, exchange, queue, key):
                         continue
                     _show(row, as_json, lines == 0)
                     lines += 1
@@ -65,36 +59,6 @@ def trace(
         raise typer.Exit(DONE) from None
     except ClientError as error:
         stop("trace", str(error), NO_BROKER)
-
-
-@contextmanager
-def _firehose(command: Command, vhost: str) -> Iterator[None]:
-    path = f"/vhosts/{segment(vhost)}"
-    on = command.ask("GET", path)["tracing"]
-    if not on:
-        command.ask("PUT", path, {"tracing": True})
-    try:
-        yield
-    finally:
-        if not on:
-            command.ask("PUT", path, {"tracing": False})
-
-
-def told(routing_key: str, headers: dict[str, Any], body: bytes) -> dict[str, Any]:
-    """What a message of the firehose says."""
-    what, _, name = routing_key.partition(".")
-    published = what == "publish"
-    return {
-        "what": "published" if published else "delivered",
-        "exchange": str(headers.get("exchange_name", "")),
-        "routing_keys": [str(one) for one in headers.get("routing_keys") or []],
-        "queues": [str(one) for one in headers.get("routed_queues") or []] if published else [name],
-        "redelivered": bool(headers.get("redelivered")),
-        "user": headers.get("user"),
-        "connection": headers.get("connection"),
-        "properties": headers.get("properties") or {},
-        "body": body,
-    }
 
 
 def _wanted(row: dict[str, Any], exchange: str | None, queue: str | None, key: str | None) -> bool:
