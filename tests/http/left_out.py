@@ -12,8 +12,10 @@ LEFT_OUT = {
     "rabbitmq_schema_db_": "definitions are in the log",
     "rabbitmq_msg_store_": "messages are in the log",
     "rabbitmq_queue_index_": "there is no queue index",
-    "rabbitmq_io_": "files are written by the log alone, a batch a turn",
-    "rabbitmq_auth_attempts": "not counted",
+    "rabbitmq_io_read_": "reads of the log are not timed",
+    "rabbitmq_io_seek_": "the log is appended to",
+    "rabbitmq_io_reopen_": "files of the log stay open",
+    "rabbitmq_auth_attempts_detailed_": "not counted by user and address, of which there is no end",
     "rabbitmq_alarms_file_descriptor_limit": "there is no such alarm",
     "rabbitmq_queue_process_": "queues are no processes",
     "rabbitmq_channel_process_": "channels are no processes",
@@ -35,6 +37,8 @@ OF_THE_NODE = (
     *("rabbitmq_process_", "rabbitmq_disk_space_", "rabbitmq_resident_memory_", "rabbitmq_alarms_"),
     *("rabbitmq_build_info", "rabbitmq_identity_info", "rabbitmq_connections_", "rabbitmq_connection_"),
     "rabbitmq_global_publishers",  # RabbitMQ's may fall below 0
+    "rabbitmq_io_",  # of other files
+    "rabbitmq_auth_attempts_",  # as many of HTTP as somebody has asked; those of AMQP are compared by themselves
 )
 #: where RabbitMQ forgets what a channel got from, and published to, a queue that is deleted, and a channel that is over
 FORGOTTEN = (

@@ -269,6 +269,13 @@ def by_object(samples: list[tuple[dict[str, str], float]]) -> Any:
     return {key: value for key, value in named.items() if value}
 
 
+def test_rabbitmq_310_does_not_tell_sizes_of_messages_nor_which_page_it_is(both: Both) -> None:
+    """Ours are those of newer ones (test_own_metrics.py)."""
+    found = both.theirs.metrics()
+    assert not any(name.startswith("rabbitmq_message_size") for name in found)
+    assert "rabbitmq_endpoint" not in found["rabbitmq_identity_info"][0][0]
+
+
 QUERIES = [
     *("", "family=queue_coarse_metrics", "family=queue_coarse_metrics&vhost=numbers"),
     *("family=queue_coarse_metrics&vhost=%2F", "family=queue_coarse_metrics&vhost=none", "family=nonsense"),
@@ -289,6 +296,23 @@ def test_what_is_asked_of_the_detailed_metrics_is_answered_as_by_rabbitmq(both: 
         }
 
     both.agree(told)
+
+
+def test_logins_over_amqp_are_counted_as_by_rabbitmq_right_or_wrong(both: Both) -> None:
+    for lived in (both.ours, both.theirs):
+        wrong = pika.PlainCredentials("guest", "wrong")
+        parameters = pika.ConnectionParameters(lived.broker.host, lived.broker.port, credentials=wrong)
+        with pytest.raises(pika.exceptions.AMQPConnectionError):
+            pika.BlockingConnection(parameters)
+
+    def told(lived: Lived) -> Any:
+        found = lived.metrics()
+        return {
+            kind: [n for labels, n in found[f"rabbitmq_auth_attempts_{kind}"] if labels["protocol"] == "amqp091"]
+            for kind in ("total", "succeeded_total", "failed_total")
+        }
+
+    assert both.agree(told) == {"total": [2], "succeeded_total": [1], "failed_total": [1]}
 
 
 @pytest.mark.parametrize("path", ["/metrics/nonsense", "/metrics/detailed/x"])

@@ -14,6 +14,7 @@ from starlette.requests import Request
 from warrenmq.broker.access.access import User
 from warrenmq.broker.access.failed_logins import REFUSED
 from warrenmq.broker.connection.reports import cut
+from warrenmq.broker.vhost.totals import HTTP
 from warrenmq.http import endpoint
 from warrenmq.http.bridge import ADMINISTRATOR, MANAGEMENT_TAGS, MONITORING, POLICYMAKER, Bridge
 from warrenmq.http.errors import ApiError, not_authorised
@@ -35,6 +36,7 @@ async def authenticate(request: Request, bridge: Bridge) -> User:
     settings = bridge.server.settings
     peer = peer_of(request, settings.http_proxies)
     user = await _judged(bridge, peer.address, username, password)
+    bridge.broker.registry.totals.login(user is not None, HTTP)
     if user is None:
         _log_refusal(bridge, peer.address, username)
         raise ApiError(401, "not_authorized", "Login failed")

@@ -18,6 +18,7 @@ from mypy_extensions import i64
 
 from warrenmq.log.batch import Sealed
 from warrenmq.log.core import Core
+from warrenmq.log.histogram import DISK_TIMES, Histogram
 from warrenmq.log.layout import BATCH_HEADER
 from warrenmq.log.maintenance import Maintenance
 from warrenmq.log.outage import Outage
@@ -26,6 +27,24 @@ from warrenmq.log.tail import Commit, Tail
 
 EVENT_DELAY_MS: Final = 1000
 EVENT_BYTES: Final = 1 << 20
+
+
+@final
+class Disk:
+    """What commits have asked of the disk. Nothing is decided by it."""
+
+    def __init__(self) -> None:
+        self.writes: i64 = 0
+        self.octets: i64 = 0
+        self.write_us: i64 = 0
+        self.syncs: Final = Histogram(DISK_TIMES)
+
+    def count(self, commit: Commit) -> None:
+        self.octets += commit.octets
+        self.write_us += commit.write_ns // 1000
+        for took in commit.syncs:
+            self.writes += 1
+            self.syncs.add(took // 1000, 1)
 
 
 @final
@@ -38,6 +57,7 @@ class Commits:
         self.outage: Final = outage
         self.maintenance: Final = maintenance
         self.in_flight: Commit | None = None
+        self.disk: Final = Disk()
         self._owed: bool = False  # somebody waits for a turn that is not submitted yet
         self._unsynced_since: i64 = 0  # 0: nothing waits; else the time of the first tick that saw it
 
@@ -169,6 +189,7 @@ class Commits:
     def done(self, commit: Commit) -> None:
         log = self.log
         self.in_flight = None
+        self.disk.count(commit)
         for segment, part, base in commit.opened:
             log.segments[segment].parts.append(Part(part, base))
         done = commit.done

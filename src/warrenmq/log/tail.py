@@ -10,6 +10,7 @@ addresses stay), whose header names the closed one and that offset, and recovery
 
 from __future__ import annotations
 
+import time
 from typing import Final, final
 
 from mypy_extensions import i64
@@ -134,8 +135,14 @@ class Tail:
         elif self.zero_ahead > 0 and finish > self.zeroed:
             parts.append(bytes(self.zero_ahead))
             self.zeroed = finish + self.zero_ahead
+        began: i64 = time.monotonic_ns()
         self.files.write(self.descriptor, parts, position)
+        written: i64 = time.monotonic_ns()
         self.files.sync(self.descriptor)
+        synced: i64 = time.monotonic_ns()
+        commit.octets += finish - position
+        commit.write_ns += written - began
+        commit.syncs.append(int(synced - written))
         if fresh:
             self.files.sync_folder(self.folder)
             commit.opened.append((segment, self.open_part, self.base))
@@ -181,6 +188,10 @@ class Commit(Task):
         self.batches: Final = batches
         self.attempt: Final = attempt
         self.done: i64 = 0  # how many of them are synced
+        # what the disk did for it
+        self.octets: i64 = 0
+        self.write_ns: i64 = 0
+        self.syncs: list[int] = []  # nanoseconds of each
         self.opened: list[tuple[int, int, int]] = []  # (segment, part, base) of files begun
 
     def work(self) -> None:

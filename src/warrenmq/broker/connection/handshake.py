@@ -159,7 +159,9 @@ class Held(Timer):
 
 
 def log_in(connection: Dialogue, name: str, password: str) -> bool:
-    if not login.accept(connection, name, password):
+    right = login.accept(connection, name, password)
+    connection.broker.registry.totals.login(right)
+    if not right:
         login.refuse(connection, name, False)
         return False
     connection.enter(TUNING)

@@ -26,14 +26,15 @@ NO_NUMBER: Final = 1 << 62  # above all of them
 
 @final
 class Waiting:
-    """Publishes first..last that wait until ``batch`` is on disk in ``queues``."""
+    """Publishes first..last that wait until ``batch`` is on disk in ``queues``, since a time in microseconds."""
 
-    def __init__(self, first: i64, last: i64, batch: i64, queues: list[Queue], refused: bool) -> None:
+    def __init__(self, first: i64, last: i64, batch: i64, queues: list[Queue], refused: bool, since: i64) -> None:
         self.first: i64 = first
         self.last: i64 = last
         self.batch: Final = batch
         self.queues: Final = queues
         self.refused: Final = refused  # some queue failed already: a nack it will be
+        self.since: Final = since
 
 
 def _by_number(waiting: Waiting) -> int:
@@ -94,14 +95,14 @@ class Confirms:
     def nack(self, seq: i64) -> None:
         self._nacked.append(seq)
 
-    def wait(self, seq: i64, batch: i64, queues: list[Queue], refused: bool) -> None:
+    def wait(self, seq: i64, batch: i64, queues: list[Queue], refused: bool, since: i64) -> None:
         waiting = self.waiting
         if waiting:
             tail = waiting[-1]
             if tail.batch == batch and tail.last + 1 == seq and tail.queues is queues and tail.refused == refused:
                 tail.last = seq
                 return
-        waiting.append(Waiting(seq, seq, batch, queues, refused))
+        waiting.append(Waiting(seq, seq, batch, queues, refused, since))
 
     def sort_waiting(self) -> None:
         """After some went back to waiting."""

@@ -138,7 +138,7 @@ def duplicate(
     if batch:
         if confirms.waiting:
             batch = max(batch, confirms.waiting[-1].batch)  # they wait in the order of batches
-        confirms.wait(number, batch, queues, False)
+        confirms.wait(number, batch, queues, False, publishing.services.log.time)
         publishing.teller.waits()
     else:
         confirms.ack(number)
@@ -185,7 +185,7 @@ def tell(
         elif mandatory and outcome == KEPT:
             publishing.mandatory.track(number, [], message)
         if publishing.sender.confirms or mandatory:
-            confirms.wait(number, message.batch, queues, False)
+            confirms.wait(number, message.batch, queues, False, publishing.services.log.time)
             publishing.teller.waits()
         return
     if publishing.sender.confirms:
@@ -271,7 +271,10 @@ def synced(publishing: Publishing, batch: i64) -> None:
     """Batches up to this one are on disk: the publishes that waited for them are acked, mandatory ones forgotten."""
     confirms = publishing.confirms
     tracked = len(publishing.mandatory) > 0
+    now = publishing.services.log.time
     for waiting in confirms.take_synced(batch):
+        if publishing.sender.confirms:
+            publishing.tally.confirm_times.add(now - waiting.since, waiting.last - waiting.first + 1)
         seq = waiting.first
         while seq <= waiting.last:
             if tracked:
@@ -303,7 +306,7 @@ def queue_lost(publishing: Publishing, queue: Queue, deleted: bool) -> None:
         while seq <= waiting.last:
             if rest and (not refused or publishing.mandatory.tracks(seq)):
                 # other queues may still accept it; a mandatory one may yet have to be returned before its nack
-                confirms.wait(seq, waiting.batch, rest, refused)
+                confirms.wait(seq, waiting.batch, rest, refused, waiting.since)
             elif publishing.sender.confirms and seq > confirms.offset:
                 if refused:
                     confirms.nack(seq)

@@ -65,6 +65,7 @@ def publish(publishing: Publishing, arguments: bytes, message: Message) -> None:
     """One message through all stages: the publish frame's arguments, and its content as it arrived. Who calls it tells
     ``publishing`` when it was refused."""
     publishing.tally.published += 1
+    publishing.tally.sizes.add(message.size, 1)
     memo = publishing.memo
     properties = memo.properties(message)
     route = memo.route(arguments)

@@ -124,7 +124,10 @@ class ClassicQueue(Queue, GivesUp):
 
     def refused(self, message: Message) -> None:
         """reject-publish-dlx dead-letters it all the same."""
-        if self.settings.overflow == REJECT_PUBLISH_DLX and not self.failed:
+        if self.failed:
+            return
+        self._limits.count_refused()
+        if self.settings.overflow == REJECT_PUBLISH_DLX:
             self._dead_letters.add(self, self, Entry(message, self, 0), REFUSED)
 
     def expiry_for(self, message: Message) -> i64:

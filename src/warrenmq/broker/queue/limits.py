@@ -55,6 +55,14 @@ class Limits:
             return f"max-length {s.max_length}"
         return f"max-length-bytes {s.max_bytes}"
 
+    def count_refused(self) -> None:
+        """What came is over a limit, and refused."""
+        s = self.queue.settings
+        if s.max_length >= 0 and self.queue.ready + 1 > s.max_length:
+            self.queue.over_length += 1
+        else:
+            self.queue.over_bytes += 1
+
     def trim(self, least: i64 = 0) -> None:
         """Down to the limit: as many as this turn may, and the rest in turns to come."""
         if not self.trimmed(least) and not self._trimming:
@@ -84,6 +92,10 @@ class Limits:
             entry = fifo.pop() if buried and unread == 0 else fifo.pop_unread()
             if entry is None:
                 return True
+            if s.max_length >= 0 and queue.ready > s.max_length:
+                queue.over_length += 1
+            else:
+                queue.over_bytes += 1
             self._order.gave_up(entry)
             self._expiry.seen()
             self._keeper.give_up(entry, LIMIT)

@@ -203,6 +203,9 @@ class Queue(Destination, Delivering, Promised):
         # counters
         self.published: i64 = 0
         self.turned_away: i64 = 0  # publishes that it refused
+        # dropped from the head, or refused, because there were too many, or too many octets
+        self.over_length: i64 = 0
+        self.over_bytes: i64 = 0
         self.delivered: i64 = 0  # to consumers who acknowledge; the others and those by basic.get count below
         self.delivered_no_ack: i64 = 0
         self.fetched: i64 = 0

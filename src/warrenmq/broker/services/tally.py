@@ -7,9 +7,11 @@ them.
 
 from __future__ import annotations
 
-from typing import final
+from typing import Final, final
 
 from mypy_extensions import i64
+
+from warrenmq.log.histogram import DISK_TIMES, SIZES, Histogram
 
 
 @final
@@ -36,6 +38,9 @@ class Tally:
         self.nacked: i64 = 0
         self.refused_numbered: i64 = 0
         self.abandoned: i64 = 0  # the channel was over before their answer
+        self.sizes: Final = Histogram(SIZES)  # octets of the bodies of all that were published
+        # microseconds from the turn that brought a publish to its confirm, of those that waited for the disk
+        self.confirm_times: Final = Histogram(DISK_TIMES)
 
     def turned_away(self) -> None:
         """A publish was refused before it was a message."""

@@ -13,6 +13,9 @@ from warrenmq.broker.queue.queue import Queue
 from warrenmq.broker.queue.waits import Waits
 from warrenmq.broker.vhost.past import Past
 
+AMQP: Final = "amqp091"
+HTTP: Final = "http"
+
 
 @final
 class Totals:
@@ -26,12 +29,18 @@ class Totals:
         self.queues_declared: i64 = 0  # whether they were there already or not
         self.queues_created: i64 = 0
         self.queues_deleted: i64 = 0
+        self.logins: Final[dict[str, tuple[int, int]]] = {AMQP: (0, 0), HTTP: (0, 0)}  # right and wrong, by protocol
         # messages, in queues that are gone
         self.routed: i64 = 0
         self._gone: dict[str, Past] = {}  # by their kind
         self._entries: dict[str, Accounts] = {}  # by vhost, "": those that are gone themselves
         self._streams: dict[str, Accounts] = {}
         self._waits: Final = Waits()
+
+    def login(self, right: bool, protocol: str = AMQP) -> None:
+        """Somebody said who they are."""
+        accepted, refused = self.logins[protocol]
+        self.logins[protocol] = (accepted + 1, refused) if right else (accepted, refused + 1)
 
     def queue_deleted(self, queue: Queue) -> None:
         self.queues_deleted += 1

@@ -78,6 +78,14 @@ async def _used(bridge: Bridge, _: Collection[str]) -> list[Row]:
     return [("", node.used(bridge))]
 
 
+async def _disk(bridge: Bridge, _: Collection[str]) -> list[Row]:
+    return [("", node.disk(bridge))]
+
+
+async def _logins(bridge: Bridge, _: Collection[str]) -> list[Row]:
+    return node.logins(bridge)
+
+
 async def _vhosts(bridge: Bridge, name: str) -> list[bytes]:
     return [line(name, labels(vhost=vhost.name), not vhost.leaving) for vhost in bridge.all_vhosts()]
 
@@ -114,6 +122,8 @@ GROUPS: tuple[tuple[dict[str, str], Rows, dict[str, tuple[str, ...]]], ...] = (
     (node.CHURN, _churn, {"connection_churn_metrics": tuple(node.CHURN)}),
     (node.LIMITS, _limits, {"node_metrics": tuple(node.LIMITS)}),
     (node.USED, _used, {"node_coarse_metrics": tuple(node.USED)}),
+    (node.DISK, _disk, {"node_persister_metrics": tuple(node.DISK)}),
+    (node.LOGINS, _logins, {"auth_attempt_metrics": tuple(node.LOGINS)}),
     (
         QUEUE_FAMILIES,
         _queues,

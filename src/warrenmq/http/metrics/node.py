@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from warrenmq.broker.broker import Broker
 from warrenmq.http.bridge import Bridge
 from warrenmq.http.machine import free_disk, open_files, resident_memory
+from warrenmq.http.metrics.text import Row, labels
 
 if TYPE_CHECKING:
     from prometheus_client.core import Metric
@@ -33,6 +34,18 @@ USED = {
     "rabbitmq_process_open_tcp_sockets": "Open TCP sockets",
     "rabbitmq_process_resident_memory_bytes": "Memory used in bytes",
     "rabbitmq_disk_space_available_bytes": "Disk space available in bytes",
+}
+DISK = {
+    "rabbitmq_io_write_ops_total": "Total number of writes of the log",
+    "rabbitmq_io_write_bytes_total": "Total number of bytes written to the log",
+    "rabbitmq_io_write_time_seconds_total": "Total time of these writes",
+    "rabbitmq_io_sync_ops_total": "Total number of syncs of the log",
+    "rabbitmq_io_sync_time_seconds_total": "Total time of these syncs",
+}
+LOGINS = {
+    "rabbitmq_auth_attempts_total": "Total number of authorization attempts",
+    "rabbitmq_auth_attempts_succeeded_total": "Total number of successful authentication attempts",
+    "rabbitmq_auth_attempts_failed_total": "Total number of failed authentication attempts",
 }
 ALARMS = {
     "rabbitmq_alarms_memory_used_watermark": "is 1 if the memory alarm is in effect",
@@ -80,6 +93,23 @@ def limits(bridge: Bridge) -> list[int]:
 
 def used(bridge: Bridge) -> list[int]:
     return [open_files(), len(bridge.broker.connections), resident_memory(), free_disk(bridge.server)]
+
+
+def disk(bridge: Bridge) -> list[float]:
+    """Of the log, which is all that is written here."""
+    found = bridge.broker.services.log.commits.disk
+    syncs = sum(int(count) for count in found.syncs.counts)
+    return [
+        *(int(found.writes), int(found.octets), int(found.write_us) / 1_000_000),
+        *(syncs, int(found.syncs.total) / 1_000_000),
+    ]
+
+
+def logins(bridge: Bridge) -> list[Row]:
+    return [
+        (labels(protocol=protocol), [right + wrong, right, wrong])
+        for protocol, (right, wrong) in bridge.broker.registry.totals.logins.items()
+    ]
 
 
 def alarms(bridge: Bridge) -> list[bool]:

@@ -2,16 +2,32 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from warrenmq.broker.ledger import Ledger
 from warrenmq.http.bridge import Bridge
+from warrenmq.log.histogram import Histogram
 
 if TYPE_CHECKING:
     from prometheus_client.core import Metric
 
     from warrenmq.server.watchdog import Watchdog
+
+
+def histogram(name: str, text: str, found: Histogram) -> Metric:
+    """Of microseconds, in seconds."""
+    from prometheus_client.core import HistogramMetricFamily
+
+    return HistogramMetricFamily(name, text, buckets=buckets(found, 1e6), sum_value=int(found.total) / 1e6)
+
+
+def buckets(found: Histogram, unit: float) -> list[tuple[str, float]]:
+    """Cumulative, as Prometheus has them; bounds divided by the unit."""
+    bounds = [*(repr(int(bound) / unit).removesuffix(".0") for bound in found.bounds), "+Inf"]
+    sums = itertools.accumulate(float(count) for count in found.counts)
+    return list(zip(bounds, sums, strict=True))
 
 
 def ledger(found: Ledger) -> Iterator[Metric]:
@@ -101,6 +117,11 @@ def families(bridge: Bridge) -> Iterator[Metric]:
     allowed = int(broker.durability.allowance.limit)
     yield gauge("warren_credit_bytes", "Bytes that a connection may have on the way to the disk", allowed)
     log = broker.services.log
+    tally = broker.services.tally
+    yield histogram(
+        "warren_confirm_seconds", "From a publish to its confirm, of those that wait for the disk", tally.confirm_times
+    )
+    yield histogram("warren_log_sync_seconds", "How long syncs of the log took", log.commits.disk.syncs)
     yield gauge("warren_log_synced_batch", "Number of the last batch of the log on disk", int(log.synced))
     yield gauge("warren_log_failing", "is 1 while the log cannot be written", broker.services.pressure.log_failing)
     yield from stalls(bridge.server.watchdog)

@@ -39,6 +39,7 @@ async def render(bridge: Bridge, per_object: bool) -> Response:
     queues = await gather(bridge, per_object)
     found = await clients(bridge)
     parts = [generate_latest(Collected(_metrics(bridge, queues, found, per_object)))]
+    parts += await lines(node.LOGINS, node.logins(bridge))
     if per_object:
         parts += await each_queue(queues)
         parts += await each_cause(queues)
@@ -84,6 +85,7 @@ def _metrics(bridge: Bridge, queues: Queues, found: Clients, per_object: bool) -
     yield from each(node.USED, node.used(bridge))
     yield from each(node.LIMITS, node.limits(bridge))
     yield from each(node.ALARMS, node.alarms(bridge))
+    yield from each(node.DISK, node.disk(bridge))
     yield from own.families(bridge)
 
 

@@ -33,6 +33,8 @@ QUEUE_AGES = {
 }
 WAITS = "warren_queue_wait_seconds"
 WAITS_HELP = "How long messages had waited when they were handed out"
+OVER_LIMIT = "warren_queue_messages_over_limit_total"
+OVER_LIMIT_HELP = "Total messages dropped from the head of a queue or refused by it, by the limit that was reached"
 CAUSES = "warren_queue_messages_gone_total"
 CAUSES_HELP = "Total messages that no client took for good, by cause"
 UNROUTABLE = "warren_exchange_messages_unroutable_total"
@@ -48,6 +50,7 @@ class Queues:
     def __init__(self, handed: Handed) -> None:
         self.handed = handed
         self.causes: list[tuple[str, str, int]] = []  # labels, why, how many left
+        self.over_limit: list[tuple[str, str, int]] = []  # labels, which limit, how many
         self.count = 0
         self.sums = [0] * len(QUEUE_FAMILIES)
         self.labels: list[str] = []
@@ -92,6 +95,8 @@ async def gather(bridge: Bridge, each: bool) -> Queues:
                 account = queue.account()
                 left = [(name, int(account.left_for(cause))) for cause, name in GIVEN_UP.items()]
                 left.append(("refused", int(queue.turned_away)))
+                over = (("max-length", int(queue.over_length)), ("max-length-bytes", int(queue.over_bytes)))
+                found.over_limit += [(found.labels[-1], name, count) for name, count in over if count]
                 found.causes += [(found.labels[-1], name, count) for name, count in left if count]
             await pacer.breathe()
     return found
@@ -115,11 +120,16 @@ async def each_queue(queues: Queues) -> list[bytes]:
 
 async def each_cause(queues: Queues) -> list[bytes]:
     """Why messages left queues without a client that wanted them, or never came into them."""
-    parts = [head(CAUSES, CAUSES_HELP)]
+    parts: list[bytes] = []
     pacer = Pacer()
-    for who, cause, count in queues.causes:
-        parts.append(line(CAUSES, f'{who[:-1]},cause="{cause}"}}', count))
-        await pacer.breathe()
+    for name, text, label, rows in (
+        (CAUSES, CAUSES_HELP, "cause", queues.causes),
+        (OVER_LIMIT, OVER_LIMIT_HELP, "limit", queues.over_limit),
+    ):
+        parts.append(head(name, text))
+        for who, which, count in rows:
+            parts.append(line(name, f'{who[:-1]},{label}="{which}"}}', count))
+            await pacer.breathe()
     return parts
 
 

@@ -14,7 +14,9 @@ from warrenmq.broker.queue.holder import REASONS
 from warrenmq.broker.queue.queue import Queue
 from warrenmq.broker.vhost.totals import Totals
 from warrenmq.http.metrics.clients import Clients
+from warrenmq.http.metrics.own import buckets
 from warrenmq.http.stats import Counters, add, deliveries
+from warrenmq.log.histogram import Histogram
 
 if TYPE_CHECKING:
     from prometheus_client.core import Metric
@@ -78,7 +80,19 @@ def families(broker: Broker, handed: Handed, clients: Clients) -> Iterator[Metri
         for kind in KINDS:
             family.add_metric([PROTOCOL, f"rabbit_{kind}_queue"], handed.by_kind[kind][counter])
         yield family
+    yield _sizes(tally.sizes)
     yield from _dead_letters(broker)
+
+
+def _sizes(found: Histogram) -> Metric:
+    """RabbitMQ 3.10 has none; newer ones do, under this name and with these bounds."""
+    from prometheus_client.core import HistogramMetricFamily
+
+    family = HistogramMetricFamily(
+        "rabbitmq_message_size_bytes", "Size of messages received from publishers", labels=["protocol"]
+    )
+    family.add_metric([PROTOCOL], buckets(found, 1), int(found.total))
+    return family
 
 
 def _dead_letters(broker: Broker) -> Iterator[Metric]:
