@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from warrenmq.wire.fields import Field
 pytest.importorskip("pyarrow", reason="pyarrow is not installed")
 pytest.importorskip("pyspark", reason="PySpark is not installed")
 
+import pyarrow as pa  # noqa: E402
 from pyarrow import parquet  # noqa: E402
 
 from warrenmq.spark.columns import Columns  # noqa: E402  (needs pyarrow)
@@ -100,7 +102,7 @@ def source(request: pytest.FixtureRequest, broker: RunningBroker, name: str) -> 
     return {**reading(broker), kind: name, **leases}
 
 
-def read(options: dict[str, str], streaming: bool) -> list[dict[str, Any]]:
+def batches(options: dict[str, str], streaming: bool) -> Iterator[pa.RecordBatch]:
     from warrenmq.spark.source import AmqpDataSource
 
     source = AmqpDataSource(options)
@@ -116,7 +118,12 @@ def read(options: dict[str, str], streaming: bool) -> list[dict[str, Any]]:
         while not partitions:
             at, before = reader.latestOffset(at, reader.getDefaultReadLimit()), at
             partitions = reader.partitions(before, at)
-    return [row for each in partitions for table in reader.read(each) for row in table.to_pylist()]
+    for each in partitions:
+        yield from reader.read(each)
+
+
+def read(options: dict[str, str], streaming: bool) -> list[dict[str, Any]]:
+    return [row for batch in batches(options, streaming) for row in batch.to_pylist()]
 
 
 @pytest.mark.parametrize("streaming", [False, True], ids=["batch", "streaming"])
@@ -135,6 +142,13 @@ def test_a_key_that_is_no_text_stops_no_query(source: dict[str, str], streaming:
     assert len(files) == 1 and not files[0].name.startswith(".")
     (row,) = parquet.read_table(files[0]).to_pylist()
     assert row["body"] == b"bad." and json.loads(row["bad_record"]) == json.loads(told[SAID])
+
+
+def test_a_reading_that_is_broken_off_leaves_no_file_of_bad_rows(source: dict[str, str], tmp_path: Path) -> None:
+    begun: Any = batches({**source, "badRecords": "table", "badRecordsPath": str(tmp_path / "bad")}, False)
+    assert next(begun).num_rows == 1
+    begun.close()
+    assert list(tmp_path.glob("bad/*")) == []
 
 
 def test_wrong_options_for_bad_records_are_named() -> None:

@@ -12,6 +12,8 @@ from __future__ import annotations
 
 import base64
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
@@ -69,7 +71,15 @@ class BadTable:
             self._hidden.delete()
 
 
-def bad_table(options: Options, name: str) -> BadTable | None:
+@contextmanager
+def bad_table(options: Options, name: str) -> Iterator[BadTable | None]:
+    """The table, where one is asked for: its file appears when all was read, and not when that was broken off."""
     if options.bad_records != "table" or options.bad_records_path is None:
-        return None
-    return BadTable(options.bad_records_path, name)
+        yield None
+        return
+    table = BadTable(options.bad_records_path, name)
+    try:
+        yield table
+        table.close()
+    finally:
+        table.drop()

@@ -55,14 +55,8 @@ def missing(options: Options, queue: str, lease: str, count: int, known: int) ->
 
 
 def read_lease(options: Options, schema: StructType, partition: LeasePartition) -> Iterator[pa.RecordBatch]:
-    bad = bad_table(options, f"{partition.queue}-lease-{partition.lease}")
-    try:
+    with bad_table(options, f"{partition.queue}-lease-{partition.lease}") as bad:
         yield from _read(options, Columns(schema, partition.queue, bad, partition.lease), partition)
-        if bad is not None:
-            bad.close()
-    finally:
-        if bad is not None:
-            bad.drop()
 
 
 def _read(options: Options, columns: Columns, partition: LeasePartition) -> Iterator[pa.RecordBatch]:

@@ -66,20 +66,14 @@ class PeekedBatchReader(DataSourceReader):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, PeekPartition)
-        bad = bad_table(self.options, f"{partition.queue}-{partition.first}-{partition.end}")
-        columns = Columns(self.schema, partition.queue, bad)
-        try:
+        with bad_table(self.options, f"{partition.queue}-{partition.first}-{partition.end}") as bad:
+            columns = Columns(self.schema, partition.queue, bad)
             for messages in look(self.options, partition):
                 columns.extend(messages)
                 if len(columns) >= BATCH_ROWS or columns.bytes >= BATCH_BYTES:
                     yield columns.take()
             if len(columns):
                 yield columns.take()
-            if bad is not None:
-                bad.close()
-        finally:
-            if bad is not None:
-                bad.drop()
 
 
 def look(options: Options, partition: PeekPartition) -> Iterator[list[Message]]:

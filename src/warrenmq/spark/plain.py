@@ -110,13 +110,11 @@ class PlainStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             if self._left is not None:
                 self._left[queue.queue] -= len(messages)
             held.append(self._consuming.hold(queue, messages))
-            bad = bad_table(self.options, f"{queue.queue}-batch-{number}-{uuid.uuid4().hex[:8]}")
-            columns = Columns(self.schema, queue.queue, bad)
-            for start_row in range(0, len(messages), 1000):
-                columns.extend(messages[start_row : start_row + 1000])
-                batches.append(columns.take())
-            if bad is not None:
-                bad.close()
+            with bad_table(self.options, f"{queue.queue}-batch-{number}-{uuid.uuid4().hex[:8]}") as bad:
+                columns = Columns(self.schema, queue.queue, bad)
+                for start_row in range(0, len(messages), 1000):
+                    columns.extend(messages[start_row : start_row + 1000])
+                    batches.append(columns.take())
         if batches:
             self._batches[number] = batches
             self._held[number] = held
@@ -203,9 +201,14 @@ class PlainBatchReader(DataSourceReader):
         assert isinstance(partition, QueuePartition)
         if not partition.count:
             return
+        with bad_table(self.options, f"{partition.queue}-read") as bad:
+            columns = Columns(self.schema, partition.queue, bad)
+            yield from self._consume(partition, columns)
+            if len(columns):
+                yield columns.take()
+
+    def _consume(self, partition: QueuePartition, columns: Columns) -> Iterator[pa.RecordBatch]:
         connection = connect(self.options, f"queue {partition.queue}")
-        bad = bad_table(self.options, f"{partition.queue}-read")
-        columns = Columns(self.schema, partition.queue, bad)
         done = 0
         try:
             channel = connection.channel()
@@ -225,7 +228,3 @@ class PlainBatchReader(DataSourceReader):
             raise BrokerLost(f"queue '{partition.queue}' at {self.options.address} was lost: {lost}") from None
         finally:
             connection.abort()
-        if len(columns):
-            yield columns.take()
-        if bad is not None:
-            bad.close()

@@ -77,14 +77,8 @@ def cut_all(ranges: dict[str, Range], options: Options) -> list[StreamPartition]
 
 def read_range(options: Options, schema: StructType, partition: StreamPartition) -> Iterator[pa.RecordBatch]:
     """The messages of a range. A lost connection is opened again where reading stopped."""
-    bad = bad_table(options, f"{partition.stream}-{partition.start}-{partition.end}")
-    try:
+    with bad_table(options, f"{partition.stream}-{partition.start}-{partition.end}") as bad:
         yield from _read(options, Columns(schema, partition.stream, bad), partition)
-        if bad is not None:
-            bad.close()
-    finally:
-        if bad is not None:
-            bad.drop()
 
 
 def _read(options: Options, columns: Columns, partition: StreamPartition) -> Iterator[pa.RecordBatch]:
