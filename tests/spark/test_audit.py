@@ -8,15 +8,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from bench.planted import NAME, Planted, plant
 from typer.testing import CliRunner, Result
 
-from tests.spark.planted import NAME, Planted, plant, recount
+from tests.spark.recount import recount
 from tests.support import web
 
 pytest.importorskip("pyspark", reason="PySpark is not installed")
 
 from warrenmq.spark.auditing import Audit, audit
-from warrenmq.spark.auditing.listing import File, JournalError, counted, missing, named, unread
+from warrenmq.spark.auditing.listing import File, JournalError, missing, named, unread
+from warrenmq.spark.auditing.listing import counted as that_count
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -60,6 +62,14 @@ def test_the_audit_finds_exactly_what_was_planted(spark: SparkSession, planted: 
     found_exactly(audit(spark, str(planted.folder)), planted, EACH)
 
 
+@pytest.mark.soak
+@pytest.mark.timeout(1800)
+def test_the_audit_finds_exactly_what_was_planted_in_ten_million_events(spark: SparkSession, tmp_path: Path) -> None:
+    planted = plant(tmp_path / "journal", 2_020_000, 50_000, 1000)
+    assert planted.rows > 10_000_000
+    found_exactly(audit(spark, str(planted.folder), str(tmp_path / "out")), planted, 1000)
+
+
 def found_exactly(found: Audit, planted: Planted, each: int) -> None:
     """Nothing but what was planted, and all of it; the sums are those of a recount without Spark."""
     assert found.new_rows == planted.rows and not found.holes and not found.complete
@@ -85,7 +95,8 @@ def found_exactly(found: Audit, planted: Planted, each: int) -> None:
         "unroutable",
         each,
     )
-    assert ledger(found) == recount(planted.folder).outcomes
+    counted = recount(planted.folder)
+    assert counted.rows == planted.rows and ledger(found) == counted.outcomes
     backlog = {row["queue"]: (row["waiting"], row["held"]) for row in found.tables["backlog"].collect()}
     assert backlog == {"work": (each, each), "dead": (each, 0)}
     messages = found.tables["messages"]
@@ -358,10 +369,10 @@ def file(segment: int, begin: int, end: int, log: str = NAME) -> File:
 
 def test_of_two_files_that_tell_of_the_same_the_longer_one_counts() -> None:
     short, long, next_one = file(1, 0, 5), file(1, 0, 9), file(1, 9, 12)
-    assert counted([short, next_one, long]) == [long, next_one]
-    assert counted([file(1, 5, 9), long]) == [long]
+    assert that_count([short, next_one, long]) == [long, next_one]
+    assert that_count([file(1, 5, 9), long]) == [long]
     with pytest.raises(JournalError, match="tell the same in part: take one of them away"):
-        counted([file(1, 0, 9), file(1, 5, 12)])
+        that_count([file(1, 0, 9), file(1, 5, 12)])
 
 
 def test_a_file_that_is_in_two_folders_counts_once() -> None:

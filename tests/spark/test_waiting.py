@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from warrenmq.spark.supposing.queues import Bounds, queues_of
+from warrenmq.spark.supposing.queues import Bounds, Queues, Seen, queues_of, worth_it
 from warrenmq.spark.supposing.waiting import DROPPED, EXPIRED, REFUSED, THERE, fates
 from warrenmq.testing.core import Core
 
@@ -107,3 +107,15 @@ def test_policies_and_operator_policies_bound_queues_as_in_the_broker() -> None:
     )
     assert found.bounds == {("/", "a"): Bounds(3, 5), ("v", "b"): Bounds(5, drop_head=False)}
     assert found.untold == {("/", "s"), ("/", "p")}
+
+
+def test_a_queue_that_refused_before_is_looked_at_where_another_may_refuse_now() -> None:
+    """Else a message that both refuse would seem to be nacked only now."""
+    places = [("/", name) for name in ("same", "shorter", "free")]
+    before = Queues({("/", "same"): Bounds(max_length=1, drop_head=False)}, frozenset())
+    after = Queues(before.bounds | {("/", "shorter"): Bounds(max_length=1, drop_head=False)}, frozenset())
+    seen = [Seen(place, False, False, None) for place in places]
+    assert worth_it(seen, before, before) == ([], [])
+    assert [one.place[1] for one in worth_it(seen, before, after)[0]] == ["shorter", "same"]
+    dropping = Queues(before.bounds | {("/", "shorter"): Bounds(max_length=1)}, frozenset())
+    assert [one.place[1] for one in worth_it(seen, before, dropping)[0]] == ["shorter"]

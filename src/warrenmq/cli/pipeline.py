@@ -12,6 +12,7 @@ from typing import Annotated, Any
 
 import typer
 
+from warrenmq.cli._pipeline_project import project
 from warrenmq.cli._pipeline_replay import replay
 from warrenmq.cli._pipeline_whatif import whatif
 from warrenmq.cli._spark_job import (
@@ -36,12 +37,13 @@ from warrenmq.cli._spark_job import (
 
 pipeline = typer.Typer(
     name="pipeline",
-    help="Spark jobs: ingest, publish, route, summary, audit, report, replay, whatif.",
+    help="Spark jobs: ingest, publish, route, summary, audit, report, project, replay, whatif.",
     no_args_is_help=True,
     add_completion=False,
 )
 
 
+pipeline.command()(project)
 pipeline.command()(replay)
 pipeline.command()(whatif)
 

@@ -23,6 +23,7 @@ GAP_TOLD = "gap"  # the journal says so itself
 BEFORE = "before"  # these files are the later part of a journal
 
 SCHEMA = "log string, first bigint, last bigint, since bigint, until bigint, because string, says string"
+COLUMNS = tuple(column.split()[0] for column in SCHEMA.split(", "))
 EVER = 1 << 62
 
 

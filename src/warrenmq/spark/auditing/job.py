@@ -12,24 +12,20 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from warrenmq.spark.auditing import tables
+from warrenmq.spark.auditing.graph import HOLES, REDELIVERIES, SUMS, WINDOW, in_words
 from warrenmq.spark.auditing.holes import FILE_MISSING, Hole, holes_of, table_of
 from warrenmq.spark.auditing.listing import File, JournalError, counted, unread
-from warrenmq.spark.auditing.lives import notes_of, places_of, records_of
 from warrenmq.spark.auditing.reading import check, counts, events, find
 from warrenmq.spark.auditing.state import Manifest, State
-from warrenmq.spark.auditing.views import messages_view, places_view, records_view
 from warrenmq.spark.following import following
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-TABLES = (
-    *("messages", "unaccounted", "holes", "gaps", "publishes", "unroutable", "redelivered", "dead_lettered"),
-    *("doubled", "latency", "ledger", "backlog", "rates"),
-)
+IN_WORDS = ("places", "records")  # what all others are made of
+TABLES = (*(name for name in in_words() if name not in IN_WORDS), HOLES)
 ALWAYS = ("unaccounted", "publishes", "ledger")  # what the sums and the exit status are made of
-LARGE = ("messages", "places", "records")  # the others are small
-REDELIVERIES = 3
+LARGE = ("messages", *IN_WORDS)  # the others are small
 
 
 @dataclass
@@ -68,7 +64,7 @@ def audit(
     paths: str | Sequence[str],
     out: str | None = None,
     *,
-    window: str = "1 minute",
+    window: str = WINDOW,
     redeliveries: int = REDELIVERIES,
     partial: bool = False,
     only: Collection[str] | None = None,
@@ -94,7 +90,7 @@ def audit(
     rows = counts(spark, new)
     tell(f"{len(present):,} files, {len(new):,} of them new, with {sum(rows.values()):,} events")
     happened = events(spark, [_part(file, manifest, rows[file.name]) for file in new])
-    places, records, notes = places_of(happened), records_of(happened), notes_of(happened)
+    places, records, notes = (sums.make(happened) for sums in SUMS.values())
     cached: list[DataFrame] = []
     if state is None:
         cached = [frame.persist() for frame in (records, notes)]
@@ -108,27 +104,12 @@ def audit(
     holes = holes_of(spark, _readable(files, present), notes, partial)
     found = Audit({}, holes, len(files), len(new), sum(rows.values()), cached=cached)
     made = Made(spark, out, found, tell)
-    at_queues = made.keep("places", places_view(places, records, notes))
-    of_records = made.keep("records", records_view(records, at_queues))
     told = table_of(spark, holes)
-    makers: dict[str, Callable[[], DataFrame]] = {
-        "messages": lambda: messages_view(of_records),
-        "unaccounted": lambda: tables.unaccounted(at_queues, of_records, told, notes),
-        "holes": lambda: told,
-        "gaps": lambda: tables.gaps(notes),
-        "publishes": lambda: tables.publishes(of_records),
-        "unroutable": lambda: tables.unroutable(of_records),
-        "redelivered": lambda: tables.redelivered(at_queues, redeliveries),
-        "dead_lettered": lambda: tables.dead_lettered(at_queues),
-        "doubled": lambda: tables.doubled(at_queues, of_records),
-        "latency": lambda: tables.latency(at_queues, of_records, window),
-        "ledger": lambda: tables.ledger(at_queues),
-        "backlog": lambda: tables.backlog(at_queues),
-        "rates": lambda: tables.rates(at_queues, of_records, window),
-    }
-    for name in TABLES:
-        if name in chosen:
-            made.keep(name, makers[name]())
+    frames = {"place_sums": places, "record_sums": records, "notes": notes, HOLES: told}
+    for name, table in in_words(window, redeliveries).items():
+        if name in chosen or name in IN_WORDS:
+            frames[name] = made.keep(name, table.make(*(frames[of] for of in table.of)))
+    made.keep(HOLES, told)
     by = found.tables["unaccounted"].groupBy("what", "because").count().collect()
     found.unaccounted = {(row["what"], row["because"]): row["count"] for row in by}
     return found

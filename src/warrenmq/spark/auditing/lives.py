@@ -156,6 +156,11 @@ def _record_columns() -> Columns:
     return found
 
 
+def record_names() -> list[str]:
+    """The columns of records beside their keys: known without asking Spark, which declarative pipelines forbid."""
+    return [name for name, _, _ in _record_columns()]
+
+
 def _one(condition: Column) -> Column:
     from pyspark.sql import functions as F
 

@@ -20,7 +20,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from warrenmq.journal.columns import GAP, LEFT_OUT, LEVEL
-from warrenmq.spark.auditing.holes import BEFORE, FILE_MISSING, GAP_TOLD
+from warrenmq.spark.auditing.holes import BEFORE, COLUMNS, FILE_MISSING, GAP_TOLD
 from warrenmq.spark.auditing.reading import WITHOUT_RECORD
 from warrenmq.spark.auditing.views import HELD, OPEN, WAITING
 
@@ -60,7 +60,7 @@ def unaccounted(places: DataFrame, records: DataFrame, holes: DataFrame, notes: 
     suspects = at_queue.where("what is not null").unionByName(of_records)
     segment = F.shiftright("record", SEGMENT_BITS)
     kept = F.col("record") < F.lit(WITHOUT_RECORD)
-    hole = holes.select(*(F.col(name).alias(f"hole_{name}") for name in holes.columns))
+    hole = holes.select(*(F.col(name).alias(f"hole_{name}") for name in COLUMNS))
     same = F.col("log") == F.col("hole_log")
     begins = same & F.when(kept, segment.between(F.col("hole_first"), F.col("hole_last"))).otherwise(
         F.unix_micros("first_event") >= F.col("hole_since")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from warrenmq.journal.columns import QUEUE_DELETED
 from warrenmq.spark.auditing.kinds import CODE_BITS, CODES, CONSUMED, GOES_ON, name_of
+from warrenmq.spark.auditing.lives import record_names
 from warrenmq.spark.auditing.reading import WITHOUT_RECORD
 
 if TYPE_CHECKING:
@@ -100,7 +101,7 @@ def records_view(records: DataFrame, places: DataFrame) -> DataFrame:
         .otherwise("unknown")
     )
     moments = ("began_at", "confirmed_at", "told_at", "first_event", "last_event")
-    kept = [name for name in records.columns if name not in (*moments, "part", "log", "record")]
+    kept = [name for name in record_names() if name not in moments]
     whole = records.join(_in_queues(places), ["log", "record"], "full")
     return whole.select(
         "log",

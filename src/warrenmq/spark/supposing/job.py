@@ -15,7 +15,7 @@ from warrenmq.spark.routing import load_definitions, route
 from warrenmq.spark.routing.path import DEFAULT_MAX_SIZE
 from warrenmq.spark.supposing import traffic as recorded
 from warrenmq.spark.supposing.fates import ABSENT, FATES, queue_fates
-from warrenmq.spark.supposing.queues import Bounds, Place, Queues, queues_of
+from warrenmq.spark.supposing.queues import Place, Queues, Seen, queues_of, worth_it
 from warrenmq.spark.supposing.waiting import DROPPED, EXPIRED, REFUSED, THERE
 
 if TYPE_CHECKING:
@@ -153,16 +153,11 @@ def _fates(
         )
         .collect()
     )
-    looked: list[tuple[str, str, int | None]] = []
-    untold: list[Place] = []
-    for row in known:
-        place = (row["vhost"], row["queue"])
-        first, second = (each.bounds.get(place, Bounds()) for each in queues)
-        if any(place in each.untold for each in queues):
-            untold.append(place)
-        elif (row["moved"] or first != second) and (first.exist or second.exist or row["expiring"]):
-            looked.append((*place, row["wait"]))
-    chosen = spark.createDataFrame(looked, "vhost string, queue string, wait bigint")
+    there = [Seen((row["vhost"], row["queue"]), row["moved"], row["expiring"] > 0, row["wait"]) for row in known]
+    looked, untold = worth_it(there, *queues)
+    chosen = spark.createDataFrame(
+        [(*one.place, one.wait) for one in looked], "vhost string, queue string, wait bigint"
+    )
     joined = places.join(F.broadcast(chosen), ["vhost", "queue"])
     # what was never in a queue is taken from it as others were: half of them had waited so long or less
     assumed = F.when(~F.col("was_there"), F.col("at") + F.col("wait"))
@@ -170,15 +165,15 @@ def _fates(
     by_queue = queue_fates(queues[0].bounds, queues[1].bounds, until)
     told = joined.groupBy("vhost", "queue").applyInArrow(by_queue, FATES).persist()
     others = places.join(F.broadcast(chosen), ["vhost", "queue"], "left_anti").where("was_there <> is_there")
-    there = [F.when(F.col(name), THERE).otherwise(ABSENT) for name in ("was_there", "is_there")]
-    moved = others.select("vhost", "queue", "message", there[0].alias("was_fate"), there[1].alias("fate"))
+    plain = [F.when(F.col(name), THERE).otherwise(ABSENT) for name in ("was_there", "is_there")]
+    moved = others.select("vhost", "queue", "message", plain[0].alias("was_fate"), plain[1].alias("fate"))
     refused = [(F.col(name) == REFUSED) for name in ("was_fate", "fate")]
     nacks = (
         told.where(refused[0] | refused[1])
         .groupBy("message")
         .agg(F.max(refused[0]).alias("was_nacked"), F.max(refused[1]).alias("nacked"))
     )
-    return told.where("was_fate <> fate").unionByName(moved), nacks, sorted(untold)
+    return told.where("was_fate <> fate").unionByName(moved), nacks, untold
 
 
 def _publishers(both: DataFrame, nacks: DataFrame) -> DataFrame:

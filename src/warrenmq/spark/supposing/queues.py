@@ -6,7 +6,7 @@ they do to messages (``waiting``).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,7 +32,16 @@ class Bounds:
 
     @property
     def exist(self) -> bool:
-        return self.ttl >= 0 or self.max_length >= 0 or self.max_bytes >= 0
+        return self.ttl >= 0 or self.limited
+
+    @property
+    def limited(self) -> bool:
+        return self.max_length >= 0 or self.max_bytes >= 0
+
+    @property
+    def refuse(self) -> bool:
+        """May what comes be refused, so that its publisher is told?"""
+        return self.limited and not self.drop_head
 
 
 @dataclass(frozen=True)
@@ -41,6 +50,39 @@ class Queues:
 
     bounds: dict[Place, Bounds]
     untold: frozenset[Place]  # streams and priority queues: who waits longest does not go first
+
+
+@dataclass(frozen=True)
+class Seen:
+    """A queue that messages come to, before or after."""
+
+    place: Place
+    moved: bool  # others come than before
+    expiring: bool  # with times to live of their own
+    wait: int | None  # ms until a consumer took one, in the middle
+
+
+def worth_it(seen: Iterable[Seen], before: Queues, after: Queues) -> tuple[list[Seen], list[Place]]:
+    """Which queues have to be played through, and those of which that cannot be done.
+
+    A queue that neither gets other messages nor has other bounds does what it did. But where any may refuse what comes,
+    all that may are looked at: a message that one of them refused before is nacked, whatever another does now.
+    """
+    looked: list[Seen] = []
+    refusing: list[Seen] = []
+    untold: list[Place] = []
+    nacks = False
+    for one in seen:
+        bounds = [each.bounds.get(one.place, Bounds()) for each in (before, after)]
+        refuses = any(each.refuse for each in bounds)
+        if one.place in before.untold or one.place in after.untold:
+            untold.append(one.place)
+        elif (one.moved or bounds[0] != bounds[1]) and (any(each.exist for each in bounds) or one.expiring):
+            looked.append(one)
+            nacks = nacks or refuses
+        elif refuses:
+            refusing.append(one)
+    return [*looked, *(refusing if nacks else ())], sorted(untold)
 
 
 def queues_of(definitions: Mapping[str, Any]) -> Queues:
