@@ -1,8 +1,8 @@
 """`make bench ARGS="flow growth --reps 5"`: measure, print as it goes, write docs/benchmarks.md.
 
-Sections: flow (all scenarios beside RabbitMQ), growth, overload, stalls (attacks), delayed, cores, journal, spark; all
-of them when none is named. Each leaves its raw figures in bench/results/, and the page is written from all that is
-there: sections may be measured on different days, and say so.
+Sections: flow (all scenarios beside RabbitMQ), growth, overload, stalls (attacks), delayed, cores, journal, spark,
+pipeline (audit and what-if over journals); all of them when none is named. Each leaves its raw figures in
+bench/results/, and the page is written from all that is there: sections may be measured on different days, and say so.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ def main() -> None:
         "cores": lambda: cores.measure(options.reps),
         "journal": lambda: journal.measure(options.reps),
         "spark": lambda: spark(options, only),
+        "pipeline": lambda: pipeline(options),
     }
     parser = argparse.ArgumentParser(
         prog="make bench", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -81,11 +82,25 @@ def keep(name: str, found: dict[str, Any], partial: bool) -> None:
     file.write_text(json.dumps(record, indent=1) + "\n")
 
 
-def spark(options: argparse.Namespace, only: list[str] | None) -> dict[str, Any]:
+def pipeline(options: argparse.Namespace) -> dict[str, Any]:
+    if not has_spark():
+        return {}
+    from bench import pipeline as section
+
+    return section.measure(options.scale, options.reps)
+
+
+def has_spark() -> bool:
     try:
         import pyspark  # noqa: F401
     except ImportError:
         print("PySpark is not installed (pip install '.[spark]'): left out")
+        return False
+    return True
+
+
+def spark(options: argparse.Namespace, only: list[str] | None) -> dict[str, Any]:
+    if not has_spark():
         return {}
     from bench import routing
     from bench import spark as section

@@ -90,7 +90,9 @@ def record(number: Any, per_segment: int) -> Any:
     return ((number // per_segment + 1) << 32) | (number % per_segment)
 
 
-def plant(folder: Path, messages: int, per_segment: int, each: int, seed: int = 1, keys: int = 1) -> Planted:
+def plant(
+    folder: Path, messages: int, per_segment: int, each: int, seed: int = 1, keys: int = 1, log: int = LOG
+) -> Planted:
     """Write a journal of so many messages with ``each`` of every fault. ``keys``: how many routing keys there are."""
     made = Planted(folder, messages, per_segment)
     random = numpy.random.default_rng(seed)
@@ -99,7 +101,7 @@ def plant(folder: Path, messages: int, per_segment: int, each: int, seed: int = 
     of = {name: numpy.array(sorted(numbers), numpy.int64) for name, numbers in made.faults.items()}
     events = _events(made, of, random)
     made.rows = len(events.code)
-    _write(made, events, random, keys)
+    _write(made, events, random, keys, log)
     return made
 
 
@@ -165,7 +167,7 @@ def _events(made: Planted, of: dict[str, Numbers], random: numpy.random.Generato
     return Events(*(numpy.concatenate(some) for some in zip(*(vars(one).values() for one in parts), strict=True)))
 
 
-def _write(made: Planted, events: Events, random: numpy.random.Generator, keys: int) -> None:
+def _write(made: Planted, events: Events, random: numpy.random.Generator, keys: int, log: int) -> None:
     """All rows into the files of their time, out of order within a second."""
     made.folder.mkdir(parents=True, exist_ok=True)
     where = events.place
@@ -175,7 +177,7 @@ def _write(made: Planted, events: Events, random: numpy.random.Generator, keys: 
     segments = int(segment.max())
     bounds = numpy.searchsorted(segment[order], numpy.arange(1, segments + 2))
     for number in range(1, segments + 1):
-        path = made.folder / file_name(LOG, number, 0, 1000)
+        path = made.folder / file_name(log, number, 0, 1000)
         write_beside(path, table(events.take(order[bounds[number - 1] : bounds[number]]), keys), NO_BODIES).rename(path)
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pyarrow.parquet as pq
 import pytest
 
-from tests.spark.planted import recount
+from tests.spark.recount import recount
 from tests.spark.support import channel, kill
 from tests.support.brokers import RunningBroker, start_warren
 from warrenmq.client import ClientError, Connection, Properties

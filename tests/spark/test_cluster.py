@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 
 import pytest
+from bench.planted import plant
 
-from tests.spark.planted import plant
 from tests.spark.support import channel, drain, publish
 from tests.support.brokers import RunningBroker
 from warrenmq.spark.requirements import RequirementMissing, check

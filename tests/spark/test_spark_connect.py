@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from bench.planted import plant
 
-from tests.spark.planted import plant
 from tests.spark.support import PATIENCE, QUICK_JVM, ROOT, channel, drain, publish, reading
 from tests.support.brokers import RunningBroker, answers, free_ports
 from warrenmq.spark.requirements import RequirementMissing, check
