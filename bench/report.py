@@ -265,7 +265,7 @@ def shares(cpu: dict[str, float]) -> str:
 def pipeline(figures: Record, record: Record, folder: Path) -> list[str]:
     lines = ["## The pipeline over journals", "", f"{measured(record)} Spark {figures['spark']}.", ""]
     lines += [
-        "Events a second, min / **median** / max, and the median's share of a scan of the same columns beside it, warm. "
+        "Events a second, min / **median** / max, and the share of a scan of the same columns beside it, both warm. "
         "`audit` is the verdict and the sums; bucketed by message nothing is sent between tasks, and what the buckets "
         "cost stands behind.",
         "",
