@@ -93,7 +93,13 @@ class Topology:
         return bind(self.exchanges[source], target, key, arguments)
 
     def route(
-        self, source: str, *keys: str, headers: Arguments | None = None, due: bool = False, now_ms: int = 0
+        self,
+        source: str,
+        *keys: str,
+        headers: Arguments | None = None,
+        due: bool = False,
+        now_ms: int = 0,
+        tell: bool = False,
     ) -> walk.Routed:
         sent = message(*keys, headers=headers, exchange=source)
-        return walk.route(self.exchanges[source], sent, self.exchanges, self.queues, due, now_ms)
+        return walk.route(self.exchanges[source], sent, self.exchanges, self.queues, due, now_ms, tell)

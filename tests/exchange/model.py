@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
+from typing import Any
 
-from tests.exchange.strategies import Plan
-from warrenmq.wire.fields import Field
+from tests.exchange.strategies import Bound, Plan
+from warrenmq.wire.fields import Field, from_python, to_python
 
 
 def topic_matches(pattern: str, key: str) -> bool:
@@ -62,6 +64,15 @@ def headers_match(arguments: Mapping[str, object], headers: Mapping[str, Field])
     return any(results) if form.startswith("any") else all(results)
 
 
+def matches(kind: str, binding: Bound, keys: list[str], headers: Mapping[str, Field]) -> bool:
+    return (
+        kind == "fanout"
+        or (kind == "direct" and binding.key in keys)
+        or (kind == "topic" and any(topic_matches(binding.key, key) for key in keys))
+        or (kind == "headers" and headers_match(binding.arguments, headers))
+    )
+
+
 def route(plan: Plan, exchange: str, keys: list[str], headers: Mapping[str, Field]) -> tuple[set[str], set[str]]:
     """The queues reached and the alternate exchanges that were missing."""
     if exchange == "":
@@ -75,15 +86,7 @@ def route(plan: Plan, exchange: str, keys: list[str], headers: Mapping[str, Fiel
         visited.add(here)
         found = set()
         for binding in plan.bindings:
-            if binding.source != here:
-                continue
-            kind = plan.types[here]
-            if (
-                kind == "fanout"
-                or (kind == "direct" and binding.key in keys)
-                or (kind == "topic" and any(topic_matches(binding.key, key) for key in keys))
-                or (kind == "headers" and headers_match(binding.arguments, headers))
-            ):
+            if binding.source == here and matches(plan.types[here], binding, keys, headers):
                 found.add(binding.destination)
         further = set(found)
         for extra in plan.extras.get(here, []):
@@ -99,3 +102,38 @@ def route(plan: Plan, exchange: str, keys: list[str], headers: Mapping[str, Fiel
         queues |= {name for name in further if name in plan.queues}
         todo |= {name for name in further if name in plan.types and name not in visited}
     return queues, missing
+
+
+Hops = list[dict[str, Any]]
+
+
+def follow(plan: Plan, exchange: str, keys: list[str], headers: Mapping[str, Field], hops: Hops, queue: str) -> None:
+    """Raise where this is no way that the message may take from the exchange to the queue."""
+    assert hops[0]["exchange"] == exchange
+    if exchange == "":
+        assert hops == [{"exchange": "", "key": queue}] and queue in keys
+        return
+    for hop, following in zip(hops, [one["exchange"] for one in hops[1:]] + [queue], strict=True):
+        here = hop["exchange"]
+        fitting = [one for one in plan.bindings if one.source == here and matches(plan.types[here], one, keys, headers)]
+        if "key" in hop:
+            leading = {said(one): one for one in fitting if one.destination == following}
+            assert (hop["key"], shown(hop.get("arguments", {}))) in {
+                (one.key, shown(to_python(from_python(one.arguments)))) for one in leading.values()
+            }
+            assert hop.get("bindings", 1) == len(leading)
+        elif "alternate" in hop:
+            assert not fitting and plan.alternates[here] == hop["alternate"] == following
+        else:
+            assert hop == {"exchange": here, "decorator": True}
+            assert following in [name.removeprefix("exchange:") for name in plan.extras[here]]
+
+
+def shown(arguments: object) -> str:
+    return json.dumps(arguments, sort_keys=True, default=str)
+
+
+def said(binding: Bound) -> str:
+    """What makes it another one than others of its exchange."""
+    arguments = sorted((name, repr(value)) for name, value in binding.arguments.items())
+    return repr((binding.destination, binding.key, arguments))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -83,6 +85,45 @@ def test_the_walk_finds_what_the_model_finds_and_explain_agrees(
         topology.queues,
     )
     assert set(queues_in(told)) == expected
+
+
+@many
+@given(plans(), st.lists(keys, min_size=1, max_size=3), headers, st.data())
+def test_a_walk_that_tells_its_hops_goes_the_same_way_and_each_hop_is_one_that_matches(
+    plan: Plan, sent: list[str], with_headers: dict[str, Field], data: st.DataObject
+) -> None:
+    topology = plan.build()
+    source = data.draw(st.sampled_from(["", *plan.types]))
+    routed = topology.route(source, *sent, headers=with_headers)
+    told = topology.route(source, *sent, headers=with_headers, tell=True)
+    assert names(told.queues) == names(routed.queues)
+    assert names(told.visited) == names(routed.visited)
+    assert (told.missing, told.cacheable) == (routed.missing, routed.cacheable)
+    assert told.hops is not None and routed.hops is None
+    for found in told.queues:
+        hops = json.loads(b"[%s]" % told.hops[found].text(found))
+        model.follow(plan, source, sent, with_headers, hops, found.name.name)
+
+
+@many
+@given(plans(), st.lists(st.booleans(), max_size=12), keys, headers, st.data())
+def test_the_hops_are_those_of_the_bindings_that_are_left(
+    plan: Plan, removed: list[bool], key: str, with_headers: dict[str, Field], data: st.DataObject
+) -> None:
+    topology = plan.build()
+    source = data.draw(st.sampled_from(list(plan.types)))
+    for each, gone in zip(list(plan.bindings), removed, strict=False):
+        if gone:
+            unbind(topology.bind(each.source, each.destination, each.key, each.arguments))
+            plan.bindings = [
+                one for one in plan.bindings if model.said(one) != model.said(each) or one.source != each.source
+            ]
+    told = topology.route(source, key, headers=with_headers, tell=True)
+    assert told.hops is not None
+    assert set(names(told.queues)) == model.route(plan, source, [key], with_headers)[0]
+    for found in told.queues:
+        hops = json.loads(b"[%s]" % told.hops[found].text(found))
+        model.follow(plan, source, [key], with_headers, hops, found.name.name)
 
 
 @many

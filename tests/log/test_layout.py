@@ -152,6 +152,8 @@ for _prefix, _row in (
     ("EVENT_CONFIRMED", "confirmed"),
     ("EVENT_READ", "read"),
     ("EVENT_LEASE", "lease"),
+    ("EVENT_ROUTE", "route"),
+    ("EVENT_ROUTED", "routed"),
     ("EVENT_BODY", "body"),
 ):
     for _one in row_of(_row).fields:
@@ -188,6 +190,8 @@ FIXED = (
         "EVENT_CONFIRMED_FIXED": ["confirmed"],
         "EVENT_READ_FIXED": ["read"],
         "EVENT_LEASE_FIXED": ["lease"],
+        "EVENT_ROUTE_FIXED": ["route"],
+        "EVENT_ROUTED_FIXED": ["routed"],
         "EVENT_BODY_FIXED": ["body"],
     }
 )
@@ -521,17 +525,19 @@ def fates_in(data: bytes) -> list[Fate]:
     return witness.found
 
 
-@case("unlogged", "entered", "left", "level", "confirmed", "read", "lease", "body")
+@case("unlogged", "entered", "left", "level", "confirmed", "read", "lease", "route", "routed", "body")
 def an_event_of_what_has_no_record(row: RecordSpec, draw: Draw) -> None:
-    """``test_levels.py`` reads them."""
+    """``test_levels.py`` and ``test_routes.py`` read them."""
     batch = OpenBatch(SEED)
+    batch.events.segment = 1  # where nobody has been named yet
     who, queue, told = batch.events.name(b"who"), Named(draw(count), b"queue"), draw(st.integers(1, 4))
     id, number, position, cause = draw(count), draw(st.integers(1, 2**40)), draw(count), draw(st.integers(0, 40))
     header, exchange, keys, vhost = draw(octets), draw(names), draw(octets), draw(names)
     address, unlogged = layout.WITHOUT_RECORD | id, batch.unlogged
     batch.confirmed.select(who, number - 1)
+    route = Named(draw(count), keys)
     for n in range(told):
-        unlogged.publishing(who, number + n)
+        unlogged.publishing(who, number + n, route)
         unlogged.message(1 + id + n, header, exchange, keys)
         unlogged.message(1 + id + n, header, exchange, keys)  # for its second queue
         unlogged.published()
@@ -556,6 +562,8 @@ def an_event_of_what_has_no_record(row: RecordSpec, draw: Draw) -> None:
         | {"what": 3},
         "read": {"who": 1, "queue": queue.number, "offset": position, "count": told, "tag": number},
         "confirmed": {"who": 1, "address": 1 + address, "count": told, "number": number},
+        "route": {"route": route.number, "text_length": len(keys), "text": keys},
+        "routed": {"route": route.number, "address": 1 + address, "count": told},
         "level": {"queue": queue.number, "level": 2, "sample": 7, "vhost": vhost.encode()}
         | {"vhost_length": len(vhost.encode())},
         "body": {"message_id": 1 + id, "lacking": 0, "body_length": len(keys + header), "body": keys + header},
@@ -724,6 +732,7 @@ def test_a_folder_in_which_everything_happened_has_every_kind_of_the_present_for
     log.confirmed.select(channel, 0)
     events.published(channel, addresses[0], 1)
     log.confirmed.acked(channel, 1, 1)
+    events.routed(log.routes.named(b"{}"), addresses[0])
     log.reads.read(channel, 1, 1, 1)
     log.leasings.tell(0, channel, Named(1, b"queue"), 1, addresses[0])
     events.delivered(events.name(b"consumer"), 1, 1, addresses[0], 1, 0)

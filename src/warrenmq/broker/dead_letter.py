@@ -17,6 +17,7 @@ from warrenmq.broker.delivering.deaths import as_dead_letter, death_of, deaths_i
 from warrenmq.broker.delivering.delivering import NO_ROUTE, move, twin
 from warrenmq.broker.delivering.large_body import LARGE, BodyInLog, SharedBody
 from warrenmq.broker.delivering.line import Forwarder, Line, Way, is_logged_first, is_read_first
+from warrenmq.broker.delivering.told_route import told_route
 from warrenmq.broker.exchange.walk import route as walk
 from warrenmq.broker.fates import left
 from warrenmq.broker.message import Message
@@ -175,9 +176,9 @@ class DeadLetters(DeadLetterOffice, TurnLetters, Forwarder):
         dead = dead_message(self._services, queue, message, reason, exchange.name.name)
         record = dead.basic_message(vhost.name)
         try:
-            routed = walk(exchange, record, vhost.exchanges, vhost.queues, False, self._services.turn.now)
+            routed = walk(exchange, record, vhost.exchanges, vhost.queues, False, self._services.turn.now, True)
         except AmqpError:  # a delay that is no number, which only a publisher can be told: it does not wait
-            routed = walk(exchange, record, vhost.exchanges, vhost.queues, True, self._services.turn.now)
+            routed = walk(exchange, record, vhost.exchanges, vhost.queues, True, self._services.turn.now, True)
         targets: list[Queue] = []
         deaths = deaths_in(record.content.headers)
         for found in routed.queues:
@@ -193,7 +194,8 @@ class DeadLetters(DeadLetterOffice, TurnLetters, Forwarder):
         dead = way.dead
         if body is None and message.size > LARGE and queue.holds(message):
             body = SharedBody(self._services.log, message.address, dead.chunks)
-        taken = move(self._services, dead, targets, 0, DEAD_LETTER, body)
+        route = told_route(self._services.log, way.routed)
+        taken = move(self._services, dead, targets, 0, DEAD_LETTER, body, route)
         if way.routed.scheduled:
             if dead.address:
                 body = SharedBody(self._services.log, dead.address, dead.chunks)

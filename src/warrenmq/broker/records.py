@@ -65,6 +65,7 @@ class Binding:
         self.destination: Final = destination
         self.key: Final = key
         self.arguments: Final = arguments
+        self.told: bytes = b""  # as the journal has it (``exchange/hop.py``), once a message took it
 
     def __repr__(self) -> str:
         return f"Binding({self.source.name} -> {self.destination.name}, key={self.key!r})"
@@ -90,6 +91,11 @@ class ExchangeType:
 
     def route(self, message: BasicMessage) -> list[Destination]:
         """The destinations of this message, each at most once."""
+        return []
+
+    def matched(self, message: BasicMessage) -> list[Binding]:
+        """The bindings that lead there, in the order of ``route``: a destination may have several. What chooses at
+        random chooses anew: one of the two is called for a message, not both."""
         return []
 
     def chooses(self) -> bool:

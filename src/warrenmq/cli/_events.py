@@ -13,6 +13,7 @@ from typing import Any
 
 from warrenmq.broker.message import packed_keys_of, unpack_keys
 from warrenmq.journal.names import is_stream, queue_of
+from warrenmq.journal.routes import Ways, shown_way
 from warrenmq.log.causes import CAUSE_NAMES, FATE_NAMES, LETTER_LOST, NEVER
 from warrenmq.log.event_reader import Fate, Witness
 from warrenmq.log.events import FETCHED, REDELIVERED
@@ -63,6 +64,7 @@ class EventRows(Witness):
         self._ids: dict[int, int] = {}  # by address, of the messages that are wanted
         self._queues: dict[int, Row] = {}
         self._who: dict[int, Row] = {}
+        self._ways = Ways({})
         self._quiet: set[int] = set()  # queues of which nothing is told
         self._at: dict[tuple[int, int], int] = {}  # by queue and position, the messages that are wanted
         self._left_out = LeftOut(nothing, set())
@@ -81,6 +83,12 @@ class EventRows(Witness):
             self._queues[found[0]] = {"vhost": found[1], "queue": found[2]}
             if is_stream(kind, value):
                 self._left_out.stream(found[0])
+
+    def route(self, route: int, text: bytes) -> None:
+        self._ways.route(route, text)
+
+    def routed(self, route: int, address: int, count: int) -> None:
+        self._ways.routed(route, address, count)
 
     def _queue(self, id: int) -> Row:
         """A queue without a name was defined before the oldest segment, or is a delayed exchange's."""
@@ -137,11 +145,16 @@ class EventRows(Witness):
         if self._published(time, address, row, who, number):
             rank = ENQUEUED if who in self._who else REENQUEUED
             for queue, position, _expiry, _flags in holders:
-                self._in_queue(time, rank, "enqueued", address, queue, {"position": position})
+                self._enqueued(time, rank, queue, address, position)
 
     def entered(self, time: int, queue: int, address: int, position: int) -> None:
         rank = ENQUEUED if address & WITHOUT_RECORD else REENQUEUED
-        self._in_queue(time, rank, "enqueued", address, queue, {"position": position})
+        self._enqueued(time, rank, queue, address, position)
+
+    def _enqueued(self, time: int, rank: int, queue: int, address: int, position: int) -> None:
+        way = self._ways.way(address, queue)
+        by = {} if way < 0 else shown_way(self._ways.ways[way])
+        self._in_queue(time, rank, "enqueued", address, queue, {"position": position, **by})
 
     def left(self, time: int, queue: int, address: int, count: int, cause: int) -> None:
         for one in self._of_run(address, count):
@@ -230,6 +243,7 @@ class EventRows(Witness):
         for _time, _rank, row in sorted(self._rows, key=lambda one: one[:2]):
             self._out(row)
         self._rows = []
+        self._ways.batch_told()
         self._left_out.batch_told()
 
     def end(self) -> None:

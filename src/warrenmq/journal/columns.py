@@ -7,6 +7,7 @@ Arrow (``parquet``).
     events    time kind message queue position who number tag flags     fixed widths, little-endian
     messages  row id size exchange keys header message_id correlation_id
     said      row code text
+    ways      row way
     bodies    row and octets, or the pieces in the log
 """
 
@@ -21,6 +22,7 @@ from mypy_extensions import i32, i64, u8
 from warrenmq.broker.message import NOTE_SHIFT
 from warrenmq.client.columns import PropertyColumns, Texts
 from warrenmq.journal.names import is_stream, queue_of
+from warrenmq.journal.routes import Ways
 from warrenmq.log.event_reader import Fate, Witness
 from warrenmq.log.layout import HEADER_LENGTH_AT, HOLDER, HOLDER_POSITION_AT, HOLDER_QUEUE_AT, WITHOUT_RECORD
 from warrenmq.log.left_out import LeftOut, nothing
@@ -90,9 +92,13 @@ class Known(Witness):
         self.queue_names: Final[list[tuple[int, str, str]]] = []  # defined meanwhile: number, vhost, name
         self.quiet: Final[set[int]] = set()  # queues of which nothing is told
         self.wordy: Final[set[int]] = set()  # queues of which bodies are told
+        self.routes: Final[dict[int, bytes]] = {}  # JSON
 
     def named(self, who: i64, text: bytes) -> None:
         self.texts[who] = text
+
+    def route(self, route: i64, text: bytes) -> None:
+        self.routes[route] = text
 
     def message(self, _time: i64, address: i64, data: bytes, at: i64, _who: i64, _number: i64) -> None:
         self.left_out.take(address, data, at)
@@ -162,6 +168,10 @@ class EventColumns(Witness):
         self.said_rows: Final = BytesWriter()
         self.codes: Final = BytesWriter()
         self.texts: Final = Texts()
+        # how messages came to their queues
+        self.ways: Final = Ways(self.known.routes)
+        self.way_rows: Final = BytesWriter()
+        self.way_numbers: Final = BytesWriter()
         # bodies
         self.bodies: Final[list[Body]] = []
         self.body_octets: i64 = 0  # of all of them
@@ -184,6 +194,12 @@ class EventColumns(Witness):
 
     def named(self, who: i64, text: bytes) -> None:
         self.known.named(who, text)
+
+    def route(self, route: i64, text: bytes) -> None:
+        self.ways.route(route, text)
+
+    def routed(self, route: i64, address: i64, count: i64) -> None:
+        self.ways.routed(route, address, count)
 
     def defined(self, kind: str, key: str, value: bytes) -> None:
         self.known.defined(kind, key, value)
@@ -210,6 +226,7 @@ class EventColumns(Witness):
 
     def batch_told(self) -> None:
         self.known.batch_told()
+        self.ways.batch_told()
         if self._told_bodies:
             self._told_bodies.clear()
 
@@ -253,7 +270,12 @@ class EventColumns(Witness):
             count -= 1
 
     def entered(self, time: i64, queue: i64, address: i64, position: i64) -> None:
+        row = self.rows
         self._add(time, ENQUEUED, address, queue, position, NONE, NONE, NONE, 0)
+        way = self.ways.way(address, queue)
+        if way >= 0 and row < self.rows:
+            write_i32_le(self.way_rows, i32(row))
+            write_i32_le(self.way_numbers, i32(way))
 
     def left(self, time: i64, queue: i64, address: i64, count: i64, cause: i64) -> None:
         while count > 0:

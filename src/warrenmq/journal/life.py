@@ -8,6 +8,7 @@ broker knows beyond them (``http/messages.py``).
 from __future__ import annotations
 
 import base64
+import json
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Any
@@ -22,6 +23,7 @@ WAITING, HELD, GONE = "waiting", "held", "gone"
 STATES = (WAITING, HELD, GONE)
 
 SHOWN = 64 << 10  # octets of a body
+IN_JSON = ("binding_arguments", "route")
 TIE = "tie"  # not of the journal: by which rows of one time without a record are told apart
 BEGINS = ("published", "written")
 LEASE_ENDS = ("lease_requeued", "lease_released", "lease_expired")
@@ -152,6 +154,8 @@ def _event(row: Row) -> dict[str, object]:
     for name, value in row.items():
         if value is None or name in ("time", "event", "header", "until", "body", TIE):
             continue
+        if name in IN_JSON:
+            value = json.loads(value)
         shown["record" if name == "message" else name] = value
     if row.get("body") is not None:
         shown |= _payload(row["body"])
@@ -183,7 +187,7 @@ def words(row: Row) -> str:
         lacking = f"; {row['text']}" if row.get("text") else ""
         return f"{by if event == 'published' else written}{_what(row)}{lacking}"
     if event == "enqueued":
-        return f"entered queue '{row.get('queue')}' at position {row.get('position')}"
+        return f"entered queue '{row.get('queue')}' at position {row.get('position')}{_by(row)}"
     if event == "leased":
         owner = f" of '{row['user']}'" if row.get("user") else ""
         return f"went under lease {row.get('consumer')}{owner}{at}"
@@ -207,6 +211,28 @@ def _what(row: Row) -> str:
     keys = ", ".join(f"'{key}'" for key in row.get("routing_keys") or ())
     exchange = f" to exchange '{row['exchange']}'" if row.get("exchange") else " to the default exchange"
     return f"{exchange} with key {keys or 'unknown'}, {row.get('size') or 0} octets{_over(row)}"
+
+
+def _by(row: Row) -> str:
+    """Which binding matched."""
+    if row.get("source") is None:
+        return ""
+    if row.get("route") is None:
+        return ", " + _hop({"exchange": row["source"], "key": row.get("binding_key")}, row.get("binding_arguments"))
+    hops = [_hop(hop, json.dumps(hop["arguments"]) if "arguments" in hop else None) for hop in json.loads(row["route"])]
+    return ", " + ", then ".join(hops)
+
+
+def _hop(hop: Row, arguments: str | None) -> str:
+    exchange = f" of exchange '{hop['exchange']}'"
+    if hop["exchange"] == "":
+        return "by its name"
+    if "alternate" in hop:
+        return f"by alternate exchange '{hop['alternate']}'{exchange}, where nothing matched"
+    if "decorator" in hop:
+        return f"by a decorator{exchange}"
+    several = f" (one of {hop['bindings']} that match)" if "bindings" in hop else ""
+    return f"by binding '{hop['key']}'{f' with {arguments}' if arguments else ''}{exchange}{several}"
 
 
 def _over(row: Row) -> str:

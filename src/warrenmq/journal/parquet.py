@@ -47,12 +47,13 @@ from warrenmq.journal.columns import (
 )
 from warrenmq.journal.files import being_made
 from warrenmq.journal.index import write_index
+from warrenmq.journal.routes import WAY, shown_way
 from warrenmq.log.causes import FATE_NAMES
 from warrenmq.log.leasings import LEASE_NAMES
 from warrenmq.wire.content import decode_properties
 from warrenmq.wire.replies import AmqpError
 
-VERSION = 3
+VERSION = 4
 
 EVENTS = {
     PUBLISHED: "published",
@@ -115,6 +116,15 @@ FIELDS: list[tuple[str, pa.DataType, str]] = [
         pa.string(),
         "refused, returned, not taken, nacked: the reply text, or why; level: which; published, written: why `body` is "
         "empty",
+    ),
+    ("source", NAME, "enqueued: the exchange whose binding led to the queue"),
+    ("binding_key", NAME, "enqueued: the key of that binding; in the default exchange the name of the queue"),
+    ("binding_arguments", NAME, "enqueued: its arguments, if it has any: JSON"),
+    (
+        "route",
+        NAME,
+        "enqueued, where it was not one binding of `exchange`: all hops from there to the queue, JSON: bindings "
+        "(of several that match, one and how many), alternate exchanges",
     ),
     (BODY, pa.binary(), "published, written, no record, at the level `all+bodies`: what it said, up to 16 MiB"),
 ]
@@ -233,6 +243,7 @@ def table(columns: EventColumns, queues: dict[int, dict[str, str]]) -> pa.Table:
     codes = numpy.frombuffer(columns.codes.getvalue(), numpy.int32)
     found["code"] = why.spread(array(codes, codes == 0, pa.int32()))
     found["text"] = why.spread(readable(binary(columns.texts, len(codes))))
+    found |= of_ways(columns, len(times), order)
     return pa.Table.from_arrays([found[name] for name in BUT_BODIES.names], schema=BUT_BODIES)
 
 
@@ -306,6 +317,18 @@ def of_messages(columns: EventColumns) -> dict[str, pa.Array]:
         else:
             found[name] = readable(binary(properties.texts[name], count))
     return found
+
+
+def of_ways(columns: EventColumns, rows: int, order: Any) -> dict[str, pa.Array]:
+    """By which bindings messages came to their queues."""
+    which = numpy.full(rows, -1, numpy.int32)
+    which[numpy.frombuffer(columns.way_rows.getvalue(), numpy.int32)] = numpy.frombuffer(
+        columns.way_numbers.getvalue(), numpy.int32
+    )
+    if order is not None:
+        which = which[order]
+    ways = [shown_way(text) for text in columns.ways.ways]
+    return {name: chosen([way.get(name) for way in ways], which) for name in WAY}
 
 
 def property_of(header: bytes, name: str) -> str | None:

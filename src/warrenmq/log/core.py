@@ -20,6 +20,7 @@ from warrenmq.log.format import LogError, seed
 from warrenmq.log.layout import RECORD_BITS
 from warrenmq.log.reader import Reader
 from warrenmq.log.recovery import Recovery
+from warrenmq.log.routes import Routes
 from warrenmq.log.runner import Runner, Task
 from warrenmq.log.segment import Segment
 from warrenmq.log.settings import Listener, LogSettings
@@ -49,6 +50,7 @@ class Core:
         self.current: Final = OpenBatch(self.seed)
         self.events: Final = self.current.events
         self.fates: Final = Fates(self.current.events)
+        self.routes: Final = Routes()
         self.unlogged: Final = self.current.unlogged
         self.levels: Final = self.current.levels
         self.confirmed: Final = self.current.confirmed

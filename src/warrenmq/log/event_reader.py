@@ -104,6 +104,14 @@ from warrenmq.log.layout import (
     EVENT_READ_OFFSET_AT,
     EVENT_READ_QUEUE_AT,
     EVENT_READ_TAG_AT,
+    EVENT_ROUTE,
+    EVENT_ROUTE_FIXED,
+    EVENT_ROUTE_ROUTE_AT,
+    EVENT_ROUTE_TEXT_LENGTH_AT,
+    EVENT_ROUTED,
+    EVENT_ROUTED_ADDRESS_AT,
+    EVENT_ROUTED_COUNT_AT,
+    EVENT_ROUTED_ROUTE_AT,
     EVENT_TURN,
     EVENT_TURN_CHANGES_AT,
     EVENT_TURN_RECORDS_AT,
@@ -206,6 +214,12 @@ class Witness:
     ) -> None:
         """So many messages without a record, with ids in a row, were published, or, when ``who`` is 0, written."""
 
+    def route(self, route: i64, text: bytes) -> None:
+        """This is meant by a number of a route: JSON, the hops to each queue by the queue's number."""
+
+    def routed(self, route: i64, address: i64, count: i64) -> None:
+        """A batch begins in which so many messages, from this one on, took this route."""
+
     def level(self, time: i64, queue: i64, vhost: str, level: i64, sample: i64) -> None:
         """From now on this is told of a queue, or, when that is 0, of a vhost."""
 
@@ -302,7 +316,7 @@ def tell(header: BatchHeader, messages: bytes, changes: bytes, witness: Witness)
 def _look_ahead(
     data: bytes, turns: Turns, publishes: Publishes, levels: list[tuple[int, int]], witness: Witness
 ) -> None:
-    """What has to be known before the rest can be told: times, senders, names, levels, bodies, what is wanted."""
+    """What has to be known before the rest can be told: times, senders, names, routes, levels, bodies, the wanted."""
     at: i64 = 0
     end: i64 = len(data)
     while at < end:
@@ -331,6 +345,16 @@ def _look_ahead(
             text = at + EVENT_QUEUE_FIXED
             length = i64(read_i32_le(data, at + EVENT_QUEUE_TEXT_LENGTH_AT))
             witness.defined("queue", "", data[text : text + length])
+        elif kind == EVENT_ROUTE:
+            text = at + EVENT_ROUTE_FIXED
+            length = i64(read_i32_le(data, at + EVENT_ROUTE_TEXT_LENGTH_AT))
+            witness.route(i64(read_i32_le(data, at + EVENT_ROUTE_ROUTE_AT)), data[text : text + length])
+        elif kind == EVENT_ROUTED:
+            witness.routed(
+                i64(read_i32_le(data, at + EVENT_ROUTED_ROUTE_AT)),
+                read_i64_le(data, at + EVENT_ROUTED_ADDRESS_AT),
+                i64(read_i32_le(data, at + EVENT_ROUTED_COUNT_AT)),
+            )
         elif kind == EVENT_LEVEL:
             levels.append((at, len(turns.times)))
         elif kind == EVENT_ENTERED:

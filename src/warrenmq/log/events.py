@@ -34,6 +34,10 @@ from warrenmq.log.layout import (
     EVENT_PUBLISHED_FIXED,
     EVENT_QUEUE,
     EVENT_QUEUE_FIXED,
+    EVENT_ROUTE,
+    EVENT_ROUTE_FIXED,
+    EVENT_ROUTED,
+    EVENT_ROUTED_FIXED,
     EVENT_TURN,
     EVENT_TURN_FIXED,
 )
@@ -47,7 +51,7 @@ FETCHED: Final = 2  # by basic.get
 
 @final
 class Named:
-    """A channel, a consumer or a queue as events know it: a number, and the name that goes with it once a segment."""
+    """A channel, a consumer, a queue or a route as events know it: a number, and its name, once a segment."""
 
     def __init__(self, number: i64, text: bytes) -> None:
         self.number: Final = number
@@ -78,6 +82,10 @@ class Events:
         self._next_published: i64 = 0
         self._number: i64 = 0  # the first publish's, on its channel
         self._next_number: i64 = 0
+        # a run of messages that took one route
+        self._route: Named = NOBODY
+        self._routed: i64 = 0
+        self._next_routed: i64 = 0
         # a run of deliveries
         self._consumer: Named = NOBODY
         self._queue: i64 = 0
@@ -111,6 +119,17 @@ class Events:
         self._next_published = address + 1
         self._number = number
         self._next_number = number + 1 if number else 0
+
+    def routed(self, route: Named, address: i64) -> None:
+        """This message went to its queues by this route."""
+        if route is self._route and address == self._next_routed:
+            self._next_routed = address + 1
+            return
+        if self._route is not NOBODY:
+            self._end_routed()
+        self._route = route
+        self._routed = address
+        self._next_routed = address + 1
 
     def delivered(self, consumer: Named, queue: i64, position: i64, address: i64, tag: i64, flags: i64) -> None:
         """The record, at this position of the queue, went to a client."""
@@ -179,6 +198,9 @@ class Events:
         if self._publisher is not NOBODY:
             self._end_publishes()
             self._publisher = NOBODY
+        if self._route is not NOBODY:
+            self._end_routed()
+            self._route = NOBODY
         if self._count:
             self._end_deliveries()
             self._count = 0
@@ -245,6 +267,21 @@ class Events:
             write_i64_le(out, self._number)
         else:
             self.left_out(self._next_published - self._published)
+
+    def _end_routed(self) -> None:
+        out = self.out
+        route = self._route
+        if len(out) > MOST_BYTES:
+            self.left_out(self._next_routed - self._routed)
+            return
+        if route.segment != self.segment:
+            route.segment = self.segment
+            self._name(EVENT_ROUTE, EVENT_ROUTE_FIXED, route)
+        out.append(EVENT_ROUTED)
+        write_i32_le(out, EVENT_ROUTED_FIXED - EVENT_HEAD)
+        write_i32_le(out, i32(route.number))
+        write_i64_le(out, self._routed)
+        write_i32_le(out, i32(self._next_routed - self._routed))
 
     def _end_deliveries(self) -> None:
         if self._room(self._consumer):

@@ -316,6 +316,21 @@ EVENTS: Final[list[RecordSpec]] = [
         since=3,
     ),
     RecordSpec(
+        "route",
+        layout.EVENT_ROUTE,
+        "length:i32 route:i32 text_length:i32 text[text_length]",
+        "a route, before the first message in a segment that took it: JSON, the hops to each queue by its number "
+        "(`broker/exchange/hop.py`)",
+        since=3,
+    ),
+    RecordSpec(
+        "routed",
+        layout.EVENT_ROUTED,
+        "length:i32 route:i32 address:i64 count:i32",
+        "so many messages, from this one on, took this route to their queues",
+        since=3,
+    ),
+    RecordSpec(
         "body",
         layout.EVENT_BODY,
         "length:i32 message_id:i64 lacking:i32 body_length:i32 body[body_length]",

@@ -33,6 +33,7 @@ class Unlogged:
         self._events: Final = events
         self._publisher: Named = NOBODY  # whose publish is being put into queues ...
         self._number: i64 = 0  # ... and its number
+        self._route: Named = NOBODY  # by which it goes there
         # a run of messages
         self._who: Named = NOBODY
         self._first: i64 = 0
@@ -53,14 +54,16 @@ class Unlogged:
         self._left: i64 = 0
         self._cause: i64 = 0
 
-    def publishing(self, who: Named, number: i64) -> None:
-        """What enters queues until ``published`` comes from there."""
+    def publishing(self, who: Named, number: i64, route: Named) -> None:
+        """What enters queues until ``published`` comes from there, and by this route."""
         self._publisher = who
         self._number = number
+        self._route = route
 
     def published(self) -> None:
         self._publisher = NOBODY
         self._number = 0
+        self._route = NOBODY
 
     def message(self, id: i64, header: bytes, exchange: str, keys: bytes) -> None:
         """It is about to enter a queue, for the first time or not."""
@@ -90,6 +93,8 @@ class Unlogged:
             self._exchange = exchange
             self._keys = keys
         self._last = id
+        if self._route is not NOBODY:
+            self._events.routed(self._route, WITHOUT_RECORD | id)
 
     def entered(self, queue: Named, position: i64, address: i64) -> None:
         count = self._entries

@@ -15,6 +15,7 @@ from mypy_extensions import i64
 
 from warrenmq.broker.channel.settling import FEW
 from warrenmq.broker.channel.transaction import ACK, NACK_OR_REJECT, REQUEUE, BufferedAck
+from warrenmq.broker.delivering.told_route import told_by_name
 from warrenmq.broker.publish.accounting import deliver_as_wished
 from warrenmq.broker.publish.duplicates import deliver_once, found, is_unsynced, tell_duplicate
 from warrenmq.broker.publish.outcomes import deliver
@@ -221,16 +222,18 @@ class Commit(Unsettled):
         publishing = self._channel.publishing
         mark = p.mark
         receipt: Receipt | None = None
+        if p.exchange.name.name == "":  # which names there are was asked anew
+            p.route = told_by_name(publishing.services.log, p.exchange, queues)
         if mark is not None and found(publishing, mark):
             receipt = tell_duplicate(publishing, p.exchange, p.message, mark, 0, p.wish)
         elif p.wish is not None:
             receipt = deliver_as_wished(
-                publishing, p.exchange, p.message, queues, p.routed, p.mandatory, 0, p.wish, mark, True
+                publishing, p.exchange, p.message, queues, p.routed, p.route, p.mandatory, 0, p.wish, mark, True
             )
         elif mark is not None:
-            deliver_once(publishing, p.exchange, p.message, queues, p.routed, p.mandatory, 0, mark, True)
+            deliver_once(publishing, p.exchange, p.message, queues, p.routed, p.route, p.mandatory, 0, mark, True)
         else:
-            deliver(publishing, p.exchange, p.message, queues, p.routed, p.mandatory, 0, True)
+            deliver(publishing, p.exchange, p.message, queues, p.routed, p.route, p.mandatory, 0, True)
         if receipt is not None:
             self._receipts.append(receipt)
 

@@ -18,6 +18,7 @@ from warrenmq.broker.delay.schedule import Schedule
 from warrenmq.broker.delivering.deaths import as_dead_letter, death_of
 from warrenmq.broker.delivering.delivering import move, queues_of, undeliverable
 from warrenmq.broker.delivering.large_body import LARGE, BodyInLog, SharedBody
+from warrenmq.broker.delivering.told_route import told_route
 from warrenmq.broker.exchange.delayed import LONGEST, delay_of
 from warrenmq.broker.exchange.walk import route as walk
 from warrenmq.broker.expiration import read_expiration
@@ -27,7 +28,7 @@ from warrenmq.broker.queue.queue import Queue
 from warrenmq.broker.records import Content
 from warrenmq.broker.stored import Origins, message_of
 from warrenmq.log.causes import DEAD_LETTER, DUE, FIRED, UNDELIVERABLE
-from warrenmq.log.events import NOBODY
+from warrenmq.log.events import NOBODY, Named
 from warrenmq.log.format import StoredMessage
 from warrenmq.log.levels import OFF
 from warrenmq.wire.content import body_size
@@ -55,9 +56,10 @@ class Kept:
 class Letter:
     """A dead letter and who gets it."""
 
-    def __init__(self, dead: Message, targets: list[Queue]) -> None:
+    def __init__(self, dead: Message, targets: list[Queue], route: Named) -> None:
         self.dead: Final = dead
         self.targets: Final = targets
+        self.route: Final = route
 
 
 @final
@@ -143,14 +145,16 @@ class Firing:
             sent = negated(message, record.content)
             address = 0
         sent.moved = True
-        routed = walk(exchange, record, vhost.exchanges, vhost.queues, True, services.turn.now)
+        routed = walk(exchange, record, vhost.exchanges, vhost.queues, True, services.turn.now, True)
         queues = queues_of(routed)
         exchange.messages_out += len(queues)
         problem = ""
         if not queues:
             problem = UNROUTABLE
-        elif not move(services, sent, queues, address, DUE, schedule.ahead or self.body_of(schedule, key, sent)):
-            problem = REFUSED
+        else:
+            body_in_log = schedule.ahead or self.body_of(schedule, key, sent)
+            if not move(services, sent, queues, address, DUE, body_in_log, told_route(services.log, routed)):
+                problem = REFUSED
         if problem:
             undeliverable(services, exchange)
             if not schedule.durable and vhost.journal > OFF:  # else the log has it, and says so when it is released
@@ -158,7 +162,7 @@ class Firing:
             letter = self._letter(schedule, message, problem)
             if letter is not None:
                 body_in_log = schedule.ahead or self.body_of(schedule, key, letter.dead)
-                move(services, letter.dead, letter.targets, 0, DEAD_LETTER, body_in_log)
+                move(services, letter.dead, letter.targets, 0, DEAD_LETTER, body_in_log, letter.route)
         if note.has(REPEATS):
             self._repeat(schedule, key, message, note, record.content.headers, due)
         schedule.release(key, UNDELIVERABLE if problem else FIRED)
@@ -201,8 +205,8 @@ class Firing:
         death = death_of(message.origin, "", reason, now)  # it never was in a queue
         properties = message.basic_message(vhost.name).content.properties.copy()
         dead = as_dead_letter(message, properties, target.name.name, routing_key, death)
-        routed = walk(target, dead.basic_message(vhost.name), vhost.exchanges, vhost.queues, True, now)
-        return Letter(dead, queues_of(routed))
+        routed = walk(target, dead.basic_message(vhost.name), vhost.exchanges, vhost.queues, True, now, True)
+        return Letter(dead, queues_of(routed), told_route(self._services.log, routed))
 
 
 def catches_up(schedule: Schedule, request: Request) -> bool:

@@ -20,7 +20,7 @@ from warrenmq.broker.queue.queue import Queue
 from warrenmq.broker.records import Exchange
 from warrenmq.broker.services.services import Services
 from warrenmq.log.causes import NOT_TAKEN
-from warrenmq.log.events import NOBODY
+from warrenmq.log.events import NOBODY, Named
 from warrenmq.log.levels import OFF
 
 # what became of a message that was offered to its queues
@@ -109,13 +109,28 @@ def move(
     address: i64,
     way: i64,
     body: BodyInLog | None = None,
+    route: Named = NOBODY,
 ) -> bool:
     """Put a message that comes from inside the broker, in this way (``causes.py``), into its queues; says whether any
     took it.
 
     ``address`` is where the log has it already, so that it is not written again; 0 when it has not, or has only its
-    ``body``.
+    ``body``. ``route``: as the journal has the way to the queues, if an exchange chose them.
     """
+    log = services.log
+    if route is not NOBODY:
+        log.unlogged.publishing(NOBODY, 0, route)
+        taken = _move(services, message, queues, address, way, body)
+        log.unlogged.published()
+        if message.address:
+            log.events.routed(route, message.address)
+        return taken
+    return _move(services, message, queues, address, way, body)
+
+
+def _move(
+    services: Services, message: Message, queues: list[Queue], address: i64, way: i64, body: BodyInLog | None
+) -> bool:
     log = services.log
     accepting = _accepting(message, queues, False)
     if len(accepting) < len(queues):

@@ -50,7 +50,7 @@ class ConsistentHashExchange(ExchangeType):
     def __init__(self, arguments: Table) -> None:
         self._header: Final = _text(arguments, "hash-header")
         self._property: Final = _text(arguments, "hash-property")
-        self._weights: dict[Destination, int] = {}
+        self._bound: dict[Destination, Binding] = {}  # by which each is in the ring
         self._ring: list[Destination] = []
         self._totals: list[int] = []
 
@@ -76,20 +76,21 @@ class ConsistentHashExchange(ExchangeType):
 
     def bind(self, binding: Binding) -> None:
         weight = weight_of(binding.key)
-        if weight is None or weight < 1 or binding.destination in self._weights:
+        if weight is None or weight < 1 or binding.destination in self._bound:
             return
-        self._weights[binding.destination] = weight
+        self._bound[binding.destination] = binding
         self._ring.append(binding.destination)
         self._totals.append(weight + (self._totals[-1] if self._totals else 0))
 
     def unbind(self, binding: Binding) -> None:
-        if self._weights.pop(binding.destination, None) is None:
+        if self._bound.pop(binding.destination, None) is None:
             return
-        self._ring = list(self._weights)
+        self._ring = list(self._bound)
         self._totals = []
         total = 0
-        for destination in self._ring:
-            total += self._weights[destination]
+        for bound in self._bound.values():
+            weight = weight_of(bound.key)
+            total += 0 if weight is None else weight
             self._totals.append(total)
 
     def route(self, message: BasicMessage) -> list[Destination]:
@@ -99,6 +100,9 @@ class ConsistentHashExchange(ExchangeType):
         digest = blake2b(self._hashed(message), digest_size=8).digest()
         bucket = jump(int.from_bytes(digest, "big"), self._totals[-1])
         return [ring[bisect_right(self._totals, bucket)]]
+
+    def matched(self, message: BasicMessage) -> list[Binding]:
+        return [self._bound[destination] for destination in self.route(message)]
 
     def chooses(self) -> bool:
         return True

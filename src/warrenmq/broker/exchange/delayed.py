@@ -59,6 +59,9 @@ class DelayedExchange(ExchangeType):
         """Where a message goes that need not wait, or has waited."""
         return self.inner.route(message)
 
+    def matched(self, message: BasicMessage) -> list[Binding]:
+        return self.inner.matched(message)
+
     def chooses(self) -> bool:
         return self.inner.chooses()
 

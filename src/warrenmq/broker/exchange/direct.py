@@ -20,22 +20,30 @@ class DirectExchange(ExchangeType):
         if targets is None:
             targets = Targets()
             self._by_key[binding.key] = targets
-        targets.add(binding.destination)
+        targets.add(binding)
 
     def unbind(self, binding: Binding) -> None:
         targets = self._by_key[binding.key]
-        targets.remove(binding.destination)
-        if not targets.counts:
+        targets.remove(binding)
+        if not targets.first:
             del self._by_key[binding.key]
 
     def route(self, message: BasicMessage) -> list[Destination]:
         keys = message.routing_keys
         if len(keys) == 1:
             only = self._by_key.get(keys[0])
-            return [] if only is None else list(only.counts)
-        found: dict[Destination, int] = {}
+            return [] if only is None else list(only.first)
+        found: dict[Destination, Binding] = {}
         for key in keys:
             targets = self._by_key.get(key)
             if targets is not None:
-                found.update(targets.counts)
+                found.update(targets.first)
         return list(found)
+
+    def matched(self, message: BasicMessage) -> list[Binding]:
+        found: list[Binding] = []
+        for key in dict.fromkeys(message.routing_keys):
+            targets = self._by_key.get(key)
+            if targets is not None:
+                found.extend(targets.bindings())
+        return found

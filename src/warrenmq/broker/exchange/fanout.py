@@ -16,10 +16,13 @@ class FanoutExchange(ExchangeType):
         self._targets = Targets()
 
     def bind(self, binding: Binding) -> None:
-        self._targets.add(binding.destination)
+        self._targets.add(binding)
 
     def unbind(self, binding: Binding) -> None:
-        self._targets.remove(binding.destination)
+        self._targets.remove(binding)
 
     def route(self, message: BasicMessage) -> list[Destination]:
-        return list(self._targets.counts)
+        return list(self._targets.first)
+
+    def matched(self, message: BasicMessage) -> list[Binding]:
+        return self._targets.bindings()

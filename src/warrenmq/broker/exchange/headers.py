@@ -62,7 +62,7 @@ class Rule:
     """A binding as it is matched."""
 
     def __init__(self, binding: Binding, number: i64) -> None:
-        self.destination: Final = binding.destination
+        self.binding: Final = binding
         self.number: Final[i64] = number  # of arrival: keeps the order of destinations that of the bindings
         self.any: Final[bool] = x_match(binding.arguments).startswith("any")
         self.conditions: Final = conditions_of(binding.arguments)
@@ -130,6 +130,12 @@ class HeadersExchange(ExchangeType):
         self._sweep(rule)
 
     def route(self, message: BasicMessage) -> list[Destination]:
+        found = self.matched(message)
+        if len(found) == 1:
+            return [found[0].destination]
+        return list(dict.fromkeys([binding.destination for binding in found]))
+
+    def matched(self, message: BasicMessage) -> list[Binding]:
         headers = message.content.headers
         found = list(self._always)
         for name, field in headers.items():
@@ -144,14 +150,11 @@ class HeadersExchange(ExchangeType):
         if not found:
             return []
         if len(found) == 1:
-            return [found[0].destination]
+            return [found[0].binding]
         numbered: dict[i64, Rule] = {}
         for rule in found:
             numbered[rule.number] = rule
-        destinations: dict[Destination, bool] = {}
-        for number in sorted(numbered):
-            destinations[numbered[number].destination] = True
-        return list(destinations)
+        return [numbered[number].binding for number in sorted(numbered)]
 
     def by_key_alone(self) -> bool:
         return False

@@ -32,12 +32,13 @@ class RandomExchange(ExchangeType):
             self._places[last] = place
 
     def route(self, message: BasicMessage) -> list[Destination]:
+        return [binding.destination for binding in self.matched(message)]
+
+    def matched(self, message: BasicMessage) -> list[Binding]:
         count = len(self._bindings)
-        if count == 0:
-            return []
-        if count == 1:
-            return [self._bindings[0].destination]
-        return [self._bindings[self._random.below(count)].destination]
+        if count <= 1:
+            return list(self._bindings)
+        return [self._bindings[self._random.below(count)]]
 
     def chooses(self) -> bool:
         return True

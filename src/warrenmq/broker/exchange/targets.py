@@ -1,4 +1,4 @@
-"""An ordered set of destinations that counts how many bindings point at each.
+"""An ordered set of destinations, each with the bindings that point at it.
 
 A destination may be bound several times (with other keys or other arguments) and must stay until the last of these
 bindings is gone. Order is the order of the first binding, so routing is deterministic.
@@ -8,22 +8,44 @@ from __future__ import annotations
 
 from typing import final
 
-from warrenmq.broker.records import Destination
+from warrenmq.broker.records import Binding, Destination
 
 
 @final
 class Targets:
-    """A set of destinations with their number of bindings."""
+    """A set of destinations. Nearly all are bound once: the others' further bindings stand apart."""
 
     def __init__(self) -> None:
-        self.counts: dict[Destination, int] = {}
+        self.first: dict[Destination, Binding] = {}
+        self._further: dict[Destination, dict[Binding, bool]] | None = None
 
-    def add(self, destination: Destination) -> None:
-        self.counts[destination] = self.counts.get(destination, 0) + 1
+    def add(self, binding: Binding) -> None:
+        destination = binding.destination
+        if destination not in self.first:
+            self.first[destination] = binding
+            return
+        if self._further is None:
+            self._further = {}
+        self._further.setdefault(destination, {})[binding] = True
 
-    def remove(self, destination: Destination) -> None:
-        count = self.counts[destination]
-        if count > 1:
-            self.counts[destination] = count - 1
+    def remove(self, binding: Binding) -> None:
+        """The same object that was added."""
+        destination = binding.destination
+        further = None if self._further is None else self._further.get(destination)
+        if further is None:
+            del self.first[destination]
+            return
+        if self.first[destination] is binding:
+            self.first[destination] = further.popitem()[0]
         else:
-            del self.counts[destination]
+            del further[binding]
+        if not further and self._further is not None:
+            del self._further[destination]
+
+    def bindings(self) -> list[Binding]:
+        """All of them: of each destination the first, then the others."""
+        found = list(self.first.values())
+        if self._further is not None:
+            for further in self._further.values():
+                found.extend(further)
+        return found

@@ -58,7 +58,7 @@ class TopicExchange(ExchangeType):
         if targets is None:
             targets = Targets()
             node.targets = targets
-        targets.add(binding.destination)
+        targets.add(binding)
 
     def unbind(self, binding: Binding) -> None:
         words = words_of(binding.key)
@@ -69,8 +69,8 @@ class TopicExchange(ExchangeType):
             path.append(child)
         targets = path[-1].targets
         assert targets is not None, "unbind of a key that was never bound"
-        targets.remove(binding.destination)
-        if not targets.counts:
+        targets.remove(binding)
+        if not targets.first:
             path[-1].targets = None
         # Prune, or a stream of short-lived keys (one per request) would grow the trie for ever.
         depth = len(words)
@@ -83,17 +83,27 @@ class TopicExchange(ExchangeType):
         if len(keys) == 1:
             ends = self._ends(keys[0])
             if len(ends) == 1:
-                return list(ends[0].counts)
+                return list(ends[0].first)
             if not ends:
                 return []
         else:
             ends = []
             for key in keys:
                 ends.extend(self._ends(key))
-        found: dict[Destination, int] = {}
+        found: dict[Destination, Binding] = {}
         for targets in ends:
-            found.update(targets.counts)
+            found.update(targets.first)
         return list(found)
+
+    def matched(self, message: BasicMessage) -> list[Binding]:
+        ends: dict[Targets, bool] = {}
+        for key in message.routing_keys:
+            for targets in self._ends(key):
+                ends[targets] = True
+        found: list[Binding] = []
+        for targets in ends:
+            found.extend(targets.bindings())
+        return found
 
     def is_empty(self) -> bool:
         """True when no binding has left anything behind (for tests of pruning)."""

@@ -14,6 +14,7 @@ from typing import Any, Final, final
 from mypy_extensions import i64
 
 from warrenmq.broker.exchange.delayed import DelayedExchange, has_to_wait
+from warrenmq.broker.exchange.hop import Hop
 from warrenmq.broker.records import EXCHANGE, BasicMessage, Destination, Exchange
 from warrenmq.wire.fields import Table
 
@@ -29,6 +30,7 @@ class Routed:
         self.headers: Table = {}  # of the message, when it has to wait
         self.missing: list[str] = []  # names of alternate exchanges that do not exist
         self.cacheable: bool = True  # nothing but exchange, keys and bindings decided this
+        self.hops: dict[Destination, Hop] | None = None  # how each queue and exchange was reached, when that is asked
 
 
 def route(
@@ -38,16 +40,22 @@ def route(
     queues: Mapping[str, Destination],
     due: bool = False,
     now_ms: i64 = 0,
+    tell: bool = False,
 ) -> Routed:
     """Route a message that was published to ``exchange``.
 
     ``due`` is for a message that has waited: delayed exchanges then pass it on. ``now_ms`` is the time of day that
-    ``x-deliver-at`` is compared with.
+    ``x-deliver-at`` is compared with. ``tell``: also by which bindings.
     """
     routed = Routed()
+    if tell:
+        routed.hops = {}
     if not exchange.name.name:
         routed.visited.append(exchange)
         _by_name(message, queues, routed)
+        if routed.hops is not None:
+            for queue in routed.queues:
+                routed.hops[queue] = Hop(exchange, None, None)
         return routed
     if exchange.decorators or isinstance(exchange.matcher, DelayedExchange):
         walk = _Walk(message, exchanges, queues, due, now_ms, routed)
@@ -55,7 +63,7 @@ def route(
         walk.visit_pending()
         return routed
     # The common case, one exchange and queues only, needs no bookkeeping.
-    found = _found(exchange, message)
+    found = _found(exchange, message, routed.hops)
     if _only_queues(found) and (found or not exchange.alternate):
         routed.visited.append(exchange)
         routed.queues = found
@@ -77,12 +85,30 @@ def waiting_at(exchange: Exchange, headers: Table) -> Routed:
     return routed
 
 
-def _found(exchange: Exchange, message: BasicMessage) -> list[Destination]:
-    """What its type finds, less those that are gone already."""
+def _found(exchange: Exchange, message: BasicMessage, hops: dict[Destination, Hop] | None) -> list[Destination]:
+    """What its type finds, less those that are gone already; what was reached by it is added to the hops."""
+    if hops is not None:
+        return _told(exchange, message, hops)
     found = exchange.matcher.route(message)
     if exchange.unbinding:
         return [destination for destination in found if not destination.gone]
     return found
+
+
+def _told(exchange: Exchange, message: BasicMessage, hops: dict[Destination, Hop]) -> list[Destination]:
+    before = hops.get(exchange)
+    found: dict[Destination, bool] = {}
+    for binding in exchange.matcher.matched(message):
+        destination = binding.destination
+        if exchange.unbinding and destination.gone:
+            continue
+        found[destination] = True
+        hop = hops.get(destination)
+        if hop is None:
+            hops[destination] = Hop(exchange, binding, before)
+        elif hop.source is exchange and hop.binding is not None:
+            hop.bindings += 1
+    return list(found)
 
 
 def _only_queues(found: list[Destination]) -> bool:
@@ -149,7 +175,7 @@ class _Walk:
             self.routed.headers = self.message.content.headers
             self.routed.cacheable = False
             return
-        self.spread(exchange, _found(exchange, self.message))
+        self.spread(exchange, _found(exchange, self.message, self.routed.hops))
 
     def spread(self, exchange: Exchange, found: list[Destination]) -> None:
         """Go on from an exchange whose own type has found these destinations."""
@@ -165,7 +191,7 @@ class _Walk:
         if not found and exchange.alternate:
             alternate = self.exchanges.get(exchange.alternate)
             if alternate is not None:
-                self.reach(alternate)
+                self.reach_from(exchange, alternate)
             elif exchange.alternate not in routed.missing:
                 routed.missing.append(exchange.alternate)
 
@@ -177,6 +203,13 @@ class _Walk:
             self.pending.append(destination)
         else:
             self.routed.queues.append(destination)
+
+    def reach_from(self, exchange: Exchange, destination: Destination) -> None:
+        """By no binding."""
+        hops = self.routed.hops
+        if hops is not None and destination not in hops:
+            hops[destination] = Hop(exchange, None, hops.get(exchange))
+        self.reach(destination)
 
     def decorate(self, exchange: Exchange) -> None:
         """Destinations of the decorators: names, because decorators come from outside; unknown ones are left out."""
@@ -192,4 +225,4 @@ class _Walk:
                 else:
                     destination = self.queues.get(name.name)
                 if destination is not None:
-                    self.reach(destination)
+                    self.reach_from(exchange, destination)

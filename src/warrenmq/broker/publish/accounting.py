@@ -20,6 +20,7 @@ from warrenmq.broker.publish.publishing import Publishing
 from warrenmq.broker.publish.wish import Wish
 from warrenmq.broker.receipts.receipt import Place, Receipt, Wait
 from warrenmq.broker.records import Exchange
+from warrenmq.log.events import Named
 
 if TYPE_CHECKING:
     from warrenmq.broker.queue.queue import Queue
@@ -31,6 +32,7 @@ def deliver_as_wished(
     message: Message,
     queues: list[Queue],
     routed: Routed | None,
+    route: Named,
     mandatory: bool,
     number: i64,
     wish: Wish,
@@ -52,9 +54,9 @@ def deliver_as_wished(
     replied = not queues and is_heard_reply(publishing, message)
     too_few = took < wish.least
     if mark is None:
-        deliver(publishing, exchange, message, queues, routed, mandatory, number, promised, too_few)
+        deliver(publishing, exchange, message, queues, routed, route, mandatory, number, promised, too_few)
     else:
-        deliver_once(publishing, exchange, message, queues, routed, mandatory, number, mark, promised, too_few)
+        deliver_once(publishing, exchange, message, queues, routed, route, mandatory, number, mark, promised, too_few)
     if not wish.queue and not wish.address:
         return None
     receipt = Receipt(wish.publish, publishing.vhost.name, wish.queue, wish.address, message.persistent, places)

@@ -22,6 +22,7 @@ from warrenmq.broker.publish.publishing import Publishing
 from warrenmq.broker.publish.wish import Wish
 from warrenmq.broker.receipts.receipt import Receipt
 from warrenmq.broker.records import Exchange
+from warrenmq.log.events import Named
 from warrenmq.wire.peek import Peek
 
 if TYPE_CHECKING:
@@ -79,6 +80,7 @@ def deliver_once(
     message: Message,
     queues: list[Queue],
     routed: Routed | None,
+    route: Named,
     mandatory: bool,
     number: i64,
     mark: Mark,
@@ -86,7 +88,7 @@ def deliver_once(
     too_few: bool = False,
 ) -> None:
     """``deliver``, and if it is taken, and its publisher not told otherwise, its id is remembered."""
-    outcome = deliver(publishing, exchange, message, queues, routed, mandatory, number, promised, too_few)
+    outcome = deliver(publishing, exchange, message, queues, routed, route, mandatory, number, promised, too_few)
     if outcome == NO_ROUTE or outcome == REFUSED or too_few or mark.window.gone:
         return
     logged = outcome == WAITING or message.batch != 0

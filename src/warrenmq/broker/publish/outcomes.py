@@ -44,6 +44,7 @@ def deliver(
     message: Message,
     queues: list[Queue],
     routed: Routed | None,
+    route: Named,
     mandatory: bool,
     number: i64,
     promised: bool = False,
@@ -51,14 +52,14 @@ def deliver(
 ) -> i64:
     """Put a message into its queues and tell its publisher, now or when the log has it. Returns the outcome.
 
-    ``promised``: the queues were asked before and do not refuse it. ``too_few``: it is nacked whoever takes it, because
-    fewer queues do than it asks for."""
+    ``route``: as the journal has the way to the queues. ``promised``: the queues were asked before and do not refuse
+    it. ``too_few``: it is nacked whoever takes it, because fewer queues do than it asks for."""
     publishing.published += 1
     exchange.messages_in += 1
     exchange.messages_out += len(queues)
     tells_all = publishing.vhost.telling_all > 0
     if tells_all:
-        publishing.services.log.unlogged.publishing(publishing.sender.named, number)
+        publishing.services.log.unlogged.publishing(publishing.sender.named, number, route)
     if promised:
         outcome = accept(publishing.services, message, queues, publishing.large_body)
     else:
@@ -73,7 +74,10 @@ def deliver(
         told = number
         if publishing.vhost.telling_nothing > 0 and not _any_tells(queues, message):
             told = 0  # nothing is told of it: nor is that it was confirmed
-        publishing.services.log.events.published(publishing.sender.named, message.address, told)
+        events = publishing.services.log.events
+        events.published(publishing.sender.named, message.address, told)
+        if route is not NOBODY:
+            events.routed(route, message.address)
     if routed is not None and routed.scheduled:
         if queues:
             message = twin(message)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 from mypy_extensions import i64
 
 from warrenmq.broker.delivering.delivering import queues_of
+from warrenmq.broker.delivering.told_route import told_route
 from warrenmq.broker.exchange.arguments import routing_keys_of
 from warrenmq.broker.exchange.delayed import DelayedExchange, has_to_wait
 from warrenmq.broker.exchange.walk import Routed, waiting_at
@@ -77,7 +78,7 @@ def publish(publishing: Publishing, arguments: bytes, message: Message) -> None:
             message.origin = route.origin
             message.id = publishing.services.ids.message()
             number = publishing.take_number(route.mandatory)
-            deliver(publishing, route.exchange, message, route.queues, None, route.mandatory, number)
+            deliver(publishing, route.exchange, message, route.queues, None, route.told, route.mandatory, number)
             return
         if route.waits and route.window is None and delay_alone(properties) > 0:
             message.origin = route.origin
@@ -111,9 +112,11 @@ def publish(publishing: Publishing, arguments: bytes, message: Message) -> None:
             return
     routed = None
     queues = route.queues
+    told = route.told
     if not route.static or message.origin is not route.origin:
         routed = find_queues(publishing, route.exchange, message)
         queues = queues_of(routed)
+        told = told_route(publishing.services.log, routed)
         if routed.scheduled and (properties.marks & MARK_DELAY_OTHER) != 0:
             for owned in publishing.broker.delay.check(publishing.sender, routed):
                 check_configure_permission(publishing.publisher, owned)
@@ -122,19 +125,19 @@ def publish(publishing: Publishing, arguments: bytes, message: Message) -> None:
     tap(publishing, message, queues)
     if publishing.uncommitted is not None:
         body = publishing.take_large_body()
-        waiting = Uncommitted(route.exchange, message, queues, routed, route.mandatory, number, body, wish, mark)
+        waiting = Uncommitted(route.exchange, message, queues, routed, told, route.mandatory, number, body, wish, mark)
         publishing.uncommitted.append(waiting)
         publishing.tally.transacted += 1
     elif wish is not None:
         receipt = deliver_as_wished(
-            publishing, route.exchange, message, queues, routed, route.mandatory, number, wish, mark, False
+            publishing, route.exchange, message, queues, routed, told, route.mandatory, number, wish, mark, False
         )
         if receipt is not None:
             publishing.broker.receipts.owe(receipt, receipt.on_disk())
     elif mark is not None:
-        deliver_once(publishing, route.exchange, message, queues, routed, route.mandatory, number, mark)
+        deliver_once(publishing, route.exchange, message, queues, routed, told, route.mandatory, number, mark)
     else:
-        deliver(publishing, route.exchange, message, queues, routed, route.mandatory, number)
+        deliver(publishing, route.exchange, message, queues, routed, told, route.mandatory, number)
 
 
 def resolve(publishing: Publishing, arguments: bytes, size: i64) -> Route:
@@ -169,12 +172,13 @@ def _remember(publishing: Publishing, arguments: bytes, route: Route) -> None:
     if exchange.name.name == "" and key.startswith(DIRECT_REPLY):
         return  # replies go to channels, not queues
     probe = BasicMessage(exchange.name, route.origin.routing_keys, EMPTY_CONTENT, 0, False)
-    routed = walk(exchange, probe, vhost.exchanges, vhost.queues)
+    routed = walk(exchange, probe, vhost.exchanges, vhost.queues, tell=True)
     if vhost.tracing:
         return
     route.waits = isinstance(exchange.matcher, DelayedExchange)
     if routed.cacheable:  # else what was checked holds, but each message is routed for itself
         route.queues = queues_of(routed)
+        route.told = told_route(publishing.services.log, routed)
         route.static = True
         route.plain = route.window is None
     publishing.memo.remember(arguments, route)
@@ -227,7 +231,7 @@ def find_queues(publishing: Publishing, exchange: Exchange, message: Message) ->
         headers = Content(message.header(), b"").headers
         if has_to_wait(headers, now):  # where to is asked when it is due
             return waiting_at(exchange, headers)
-    return walk(exchange, message.basic_message(vhost.name), vhost.exchanges, vhost.queues, False, now)
+    return walk(exchange, message.basic_message(vhost.name), vhost.exchanges, vhost.queues, False, now, True)
 
 
 def tap(publishing: Publishing, message: Message, queues: list[Queue]) -> None:

@@ -21,6 +21,7 @@ from warrenmq.broker.publish.routes import Memo
 from warrenmq.broker.publish.wish import Wish
 from warrenmq.broker.records import Exchange
 from warrenmq.broker.sender import Sender
+from warrenmq.log.events import Named
 from warrenmq.log.levels import BODIES, OFF
 from warrenmq.wire.replies import AmqpError
 
@@ -62,6 +63,7 @@ class Uncommitted:
         message: Message,
         queues: list[Queue],
         routed: Routed | None,
+        route: Named,
         mandatory: bool,
         number: i64,
         body: LargeBody | None,
@@ -72,6 +74,7 @@ class Uncommitted:
         self.message: Final = message
         self.queues: list[Queue] = queues  # at the commit, those that have these names then
         self.routed: Final = routed
+        self.route: Named = route
         self.mandatory: Final = mandatory
         self.number: Final = number
         self.body: Final = body  # what the log has of it already

@@ -16,6 +16,7 @@ from warrenmq.broker.deduplication.window import Window
 from warrenmq.broker.message import Message, Origin
 from warrenmq.broker.records import Exchange
 from warrenmq.broker.vhost.dependents import Dependent
+from warrenmq.log.events import NOBODY, Named
 from warrenmq.wire.content import HEADER_FIXED
 from warrenmq.wire.peek import Peek, peek_properties
 
@@ -41,6 +42,7 @@ class Route(Dependent):
         self.waits: bool = False  # is it a delayed exchange, where a message with a delay waits whatever its keys?
         self.static: bool = False  # do ``queues`` hold for every message with these keys?
         self.plain: bool = False  # and need no such message be looked at, not even for its id?
+        self.told: Named = NOBODY  # as the journal has the way to them
         self.window: Window | None = None  # of an exchange that takes no message id twice
 
 

@@ -14,6 +14,7 @@ from typing import Final, final
 from mypy_extensions import i64
 
 from warrenmq.broker.delivering.delivering import move
+from warrenmq.broker.delivering.told_route import told_route
 from warrenmq.broker.message import Message
 from warrenmq.broker.queue.classic import ClassicQueue
 from warrenmq.broker.queue.peek import Peeked, peek
@@ -22,6 +23,7 @@ from warrenmq.broker.queue.wanted import Wanted
 from warrenmq.broker.transfer.contents import Contents
 from warrenmq.broker.transfer.ways import Way, Ways
 from warrenmq.log import causes
+from warrenmq.log.events import NOBODY
 
 MOVE: Final = "move"
 COPY: Final = "copy"
@@ -204,7 +206,8 @@ class Transfer:
         arriving.moved = True
         address: i64 = 0 if self._ways.rewrites() else contents.address
         came = causes.COPY if taken is None else causes.MOVE
-        move(source.broker, arriving, way.targets, address, came, contents.logged())
+        route = NOBODY if way.routed is None else told_route(source.broker.log, way.routed)
+        move(source.broker, arriving, way.targets, address, came, contents.logged(), route)
         if taken is not None:
             assert isinstance(source, ClassicQueue)
             source.took_out(taken, causes.MOVED)

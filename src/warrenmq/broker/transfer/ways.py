@@ -13,7 +13,7 @@ from mypy_extensions import i64
 
 from warrenmq.broker.access.access import Access
 from warrenmq.broker.delivering.deaths import first_death
-from warrenmq.broker.exchange.walk import route
+from warrenmq.broker.exchange.walk import Routed, route
 from warrenmq.broker.message import Message, Origin, message_from
 from warrenmq.broker.queue.queue import Queue
 from warrenmq.broker.records import Content, Exchange
@@ -40,10 +40,13 @@ NO_TARGET: Final = "the target is gone"
 class Way:
     """The message as it arrives, and where; or the problem."""
 
-    def __init__(self, problem: str, message: Message | None, targets: list[Queue]) -> None:
+    def __init__(
+        self, problem: str, message: Message | None, targets: list[Queue], routed: Routed | None = None
+    ) -> None:
         self.problem: Final = problem
         self.message: Final = message
         self.targets: Final = targets
+        self.routed: Final = routed  # where an exchange chose them
 
 
 class Ways:
@@ -142,7 +145,7 @@ class BackToExchange(Ways):
         vhost = self._vhost
         record = message.basic_message(vhost.name)
         try:
-            routed = route(exchange, record, vhost.exchanges, vhost.queues, True, self._services.turn.now)
+            routed = route(exchange, record, vhost.exchanges, vhost.queues, True, self._services.turn.now, True)
         except AmqpError:
             return Way(UNROUTABLE, None, [])
         targets: list[Queue] = []
@@ -155,7 +158,7 @@ class BackToExchange(Ways):
             if target.eager and target.refuses(message):
                 return Way(REFUSED, None, [])
             targets.append(target)
-        return Way("", message, targets) if targets else Way(UNROUTABLE, None, [])
+        return Way("", message, targets, routed) if targets else Way(UNROUTABLE, None, [])
 
     def _may_publish(self, name: str, type: str, key: str) -> bool:
         vhost = self._vhost.name
