@@ -8,6 +8,7 @@ import pytest
 
 from tests.exchange.build import bind, exchange, message, names, queue, unbind
 from tests.support.lines import lines
+from warrenmq.broker.exchange.walk import route
 from warrenmq.broker.records import Binding
 
 pytestmark = [pytest.mark.uncompiled, pytest.mark.pure]
@@ -22,6 +23,21 @@ def test_a_topic_message_costs_no_more_with_100_000_bindings_than_with_100_when_
         sent = message("order.42.eu.paid")
         assert names(x.matcher.route(sent)) == ["42"]
         costs.append(lines(partial(x.matcher.route, sent)))
+    assert costs[1] == costs[0]
+
+
+@pytest.mark.parametrize("type", ["fanout", "direct"])
+def test_telling_how_a_queue_was_reached_costs_no_more_when_thousands_of_bindings_lead_to_it(type: str) -> None:
+    costs = []
+    for count in (100, 5_000):
+        x = exchange("x", type)
+        q = queue("q")
+        for number in range(count):
+            bind(x, q, "key", {"n": number})
+        sent = message("key")
+        hops = route(x, sent, {}, {}, tell=True).hops
+        assert hops is not None and hops[q].bindings == count
+        costs.append(lines(partial(route, x, sent, {}, {}, tell=True)))
     assert costs[1] == costs[0]
 
 

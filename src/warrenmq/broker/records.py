@@ -71,6 +71,28 @@ class Binding:
         return f"Binding({self.source.name} -> {self.destination.name}, key={self.key!r})"
 
 
+@final
+class Matches:
+    """The bindings by which a message leaves an exchange: of each destination the first, and how many there are."""
+
+    def __init__(self) -> None:
+        self.first: dict[Destination, Binding] = {}
+        self._further: dict[Destination, int] = {}
+
+    def add(self, binding: Binding, further: i64 = 0) -> None:
+        """This one, and so many further ones to where it leads."""
+        destination = binding.destination
+        if destination in self.first:
+            further += 1
+        else:
+            self.first[destination] = binding
+        if further:
+            self._further[destination] = self._further.get(destination, 0) + int(further)
+
+    def count(self, destination: Destination) -> i64:
+        return 1 + self._further.get(destination, 0)
+
+
 class ExchangeType:
     """How one exchange chooses destinations: one object per exchange, fed with its bindings.
 
@@ -93,10 +115,10 @@ class ExchangeType:
         """The destinations of this message, each at most once."""
         return []
 
-    def matched(self, message: BasicMessage) -> list[Binding]:
-        """The bindings that lead there, in the order of ``route``: a destination may have several. What chooses at
-        random chooses anew: one of the two is called for a message, not both."""
-        return []
+    def matched(self, message: BasicMessage) -> Matches:
+        """The bindings that lead there, in the order of ``route``; it looks at no more of them than that. What chooses
+        at random chooses anew: one of the two is called for a message, not both."""
+        return Matches()
 
     def chooses(self) -> bool:
         """True when a message goes to some of those that are bound, so that which others are bound matters."""

@@ -16,7 +16,7 @@ from hashlib import blake2b
 from typing import Final, final
 
 from warrenmq.broker.exchange.terms import comparable
-from warrenmq.broker.records import BasicMessage, Binding, Destination, Exchange, ExchangeType
+from warrenmq.broker.records import BasicMessage, Binding, Destination, Exchange, ExchangeType, Matches
 from warrenmq.wire.erlang import text_term
 from warrenmq.wire.fields import Table
 from warrenmq.wire.replies import INTERNAL_ERROR, PRECONDITION_FAILED, AmqpError
@@ -101,8 +101,11 @@ class ConsistentHashExchange(ExchangeType):
         bucket = jump(int.from_bytes(digest, "big"), self._totals[-1])
         return [ring[bisect_right(self._totals, bucket)]]
 
-    def matched(self, message: BasicMessage) -> list[Binding]:
-        return [self._bound[destination] for destination in self.route(message)]
+    def matched(self, message: BasicMessage) -> Matches:
+        matches = Matches()
+        for destination in self.route(message):
+            matches.add(self._bound[destination])
+        return matches
 
     def chooses(self) -> bool:
         return True

@@ -15,7 +15,7 @@ from typing import Final, final
 
 from mypy_extensions import i64
 
-from warrenmq.broker.records import BasicMessage, Binding, Destination, Exchange, ExchangeType
+from warrenmq.broker.records import BasicMessage, Binding, Destination, Exchange, ExchangeType, Matches
 from warrenmq.wire.field_types import INTEGER_KINDS
 from warrenmq.wire.fields import Field, Table
 from warrenmq.wire.replies import PRECONDITION_FAILED, AmqpError
@@ -59,7 +59,7 @@ class DelayedExchange(ExchangeType):
         """Where a message goes that need not wait, or has waited."""
         return self.inner.route(message)
 
-    def matched(self, message: BasicMessage) -> list[Binding]:
+    def matched(self, message: BasicMessage) -> Matches:
         return self.inner.matched(message)
 
     def chooses(self) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import final
 
 from warrenmq.broker.exchange.targets import Targets
-from warrenmq.broker.records import BasicMessage, Binding, Destination, ExchangeType
+from warrenmq.broker.records import BasicMessage, Binding, Destination, ExchangeType, Matches
 
 
 @final
@@ -40,10 +40,10 @@ class DirectExchange(ExchangeType):
                 found.update(targets.first)
         return list(found)
 
-    def matched(self, message: BasicMessage) -> list[Binding]:
-        found: list[Binding] = []
+    def matched(self, message: BasicMessage) -> Matches:
+        matches = Matches()
         for key in dict.fromkeys(message.routing_keys):
             targets = self._by_key.get(key)
             if targets is not None:
-                found.extend(targets.bindings())
-        return found
+                targets.tell(matches)
+        return matches

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import final
 
 from warrenmq.broker.exchange.targets import Targets
-from warrenmq.broker.records import BasicMessage, Binding, Destination, ExchangeType
+from warrenmq.broker.records import BasicMessage, Binding, Destination, ExchangeType, Matches
 
 
 @final
@@ -24,5 +24,7 @@ class FanoutExchange(ExchangeType):
     def route(self, message: BasicMessage) -> list[Destination]:
         return list(self._targets.first)
 
-    def matched(self, message: BasicMessage) -> list[Binding]:
-        return self._targets.bindings()
+    def matched(self, message: BasicMessage) -> Matches:
+        matches = Matches()
+        self._targets.tell(matches)
+        return matches

@@ -15,7 +15,7 @@ from typing import Final, final
 from mypy_extensions import i64
 
 from warrenmq.broker.exchange.terms import comparable
-from warrenmq.broker.records import BasicMessage, Binding, Destination, ExchangeType
+from warrenmq.broker.records import BasicMessage, Binding, Destination, ExchangeType, Matches
 from warrenmq.wire.erlang import field_term
 from warrenmq.wire.fields import Field, Table, type_name
 from warrenmq.wire.replies import PRECONDITION_FAILED, AmqpError
@@ -130,12 +130,19 @@ class HeadersExchange(ExchangeType):
         self._sweep(rule)
 
     def route(self, message: BasicMessage) -> list[Destination]:
-        found = self.matched(message)
+        found = self._holding(message)
         if len(found) == 1:
             return [found[0].destination]
         return list(dict.fromkeys([binding.destination for binding in found]))
 
-    def matched(self, message: BasicMessage) -> list[Binding]:
+    def matched(self, message: BasicMessage) -> Matches:
+        matches = Matches()
+        for binding in self._holding(message):
+            matches.add(binding)
+        return matches
+
+    def _holding(self, message: BasicMessage) -> list[Binding]:
+        """Each binding whose rule holds, in the order of arrival."""
         headers = message.content.headers
         found = list(self._always)
         for name, field in headers.items():

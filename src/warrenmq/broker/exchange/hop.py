@@ -21,11 +21,11 @@ LONGEST: Final = 4096  # octets of a hop that is told with the arguments of its 
 class Hop:
     """A step of a walk: from an exchange to a queue or to another exchange."""
 
-    def __init__(self, source: Exchange, binding: Binding | None, before: Hop | None) -> None:
+    def __init__(self, source: Exchange, binding: Binding | None, before: Hop | None, bindings: i64 = 1) -> None:
         self.source: Final = source
         self.binding: Final = binding  # None: its alternate exchange, a decorator, or the default exchange's names
         self.before: Final = before  # how it came to the source; None: it was published there
-        self.bindings: i64 = 1  # of the source that lead there: ``binding`` is the first that was found
+        self.bindings: Final = bindings  # of the source that lead there: ``binding`` is the first that was found
 
     def text(self, destination: Destination) -> bytes:
         """All hops from the exchange of the publish to ``destination``, one behind the other."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final, final
 
-from warrenmq.broker.records import BasicMessage, Binding, Destination, ExchangeType
+from warrenmq.broker.records import BasicMessage, Binding, Destination, ExchangeType, Matches
 from warrenmq.broker.services.randomness import Randomness
 
 
@@ -32,9 +32,15 @@ class RandomExchange(ExchangeType):
             self._places[last] = place
 
     def route(self, message: BasicMessage) -> list[Destination]:
-        return [binding.destination for binding in self.matched(message)]
+        return [binding.destination for binding in self._chosen()]
 
-    def matched(self, message: BasicMessage) -> list[Binding]:
+    def matched(self, message: BasicMessage) -> Matches:
+        matches = Matches()
+        for binding in self._chosen():
+            matches.add(binding)
+        return matches
+
+    def _chosen(self) -> list[Binding]:
         count = len(self._bindings)
         if count <= 1:
             return list(self._bindings)

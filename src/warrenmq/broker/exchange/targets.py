@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import final
 
-from warrenmq.broker.records import Binding, Destination
+from warrenmq.broker.records import Binding, Destination, Matches
 
 
 @final
@@ -42,10 +42,8 @@ class Targets:
         if not further and self._further is not None:
             del self._further[destination]
 
-    def bindings(self) -> list[Binding]:
-        """All of them: of each destination the first, then the others."""
-        found = list(self.first.values())
-        if self._further is not None:
-            for further in self._further.values():
-                found.extend(further)
-        return found
+    def tell(self, matches: Matches) -> None:
+        """All of them match. However many lead to one destination, they are only counted."""
+        for destination, binding in self.first.items():
+            further = None if self._further is None else self._further.get(destination)
+            matches.add(binding, 0 if further is None else len(further))

@@ -12,7 +12,7 @@ from typing import Final, final
 from mypy_extensions import i64
 
 from warrenmq.broker.exchange.targets import Targets
-from warrenmq.broker.records import BasicMessage, Binding, Destination, ExchangeType
+from warrenmq.broker.records import BasicMessage, Binding, Destination, ExchangeType, Matches
 
 
 def words_of(key: str) -> list[str]:
@@ -95,15 +95,15 @@ class TopicExchange(ExchangeType):
             found.update(targets.first)
         return list(found)
 
-    def matched(self, message: BasicMessage) -> list[Binding]:
+    def matched(self, message: BasicMessage) -> Matches:
         ends: dict[Targets, bool] = {}
         for key in message.routing_keys:
             for targets in self._ends(key):
                 ends[targets] = True
-        found: list[Binding] = []
+        matches = Matches()
         for targets in ends:
-            found.extend(targets.bindings())
-        return found
+            targets.tell(matches)
+        return matches
 
     def is_empty(self) -> bool:
         """True when no binding has left anything behind (for tests of pruning)."""

@@ -97,18 +97,15 @@ def _found(exchange: Exchange, message: BasicMessage, hops: dict[Destination, Ho
 
 def _told(exchange: Exchange, message: BasicMessage, hops: dict[Destination, Hop]) -> list[Destination]:
     before = hops.get(exchange)
-    found: dict[Destination, bool] = {}
-    for binding in exchange.matcher.matched(message):
-        destination = binding.destination
+    found: list[Destination] = []
+    matches = exchange.matcher.matched(message)
+    for destination, binding in matches.first.items():
         if exchange.unbinding and destination.gone:
             continue
-        found[destination] = True
-        hop = hops.get(destination)
-        if hop is None:
-            hops[destination] = Hop(exchange, binding, before)
-        elif hop.source is exchange and hop.binding is not None:
-            hop.bindings += 1
-    return list(found)
+        found.append(destination)
+        if destination not in hops:
+            hops[destination] = Hop(exchange, binding, before, matches.count(destination))
+    return found
 
 
 def _only_queues(found: list[Destination]) -> bool:
