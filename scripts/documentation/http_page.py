@@ -12,7 +12,7 @@ from typing import Any
 
 import warrenmq
 from warrenmq.client import Connection
-from warrenmq.http.openapi import description
+from warrenmq.http.description.openapi import description
 from warrenmq.http.table import ENDPOINTS
 from warrenmq.testing import Broker
 

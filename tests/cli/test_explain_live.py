@@ -16,7 +16,7 @@ import pytest
 import warrenmq
 from tests.cli.conftest import Run
 from tests.support.brokers import RunningBroker, rabbitmq  # noqa: F401 (fixture)
-from warrenmq.cli._explain_live import Wanted, as_published, is_same
+from warrenmq.cli.explain.live import Wanted, as_published, is_same
 from warrenmq.client import Connection, Properties
 from warrenmq.testing import Broker
 from warrenmq.wire.fields import from_python

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from tests.cli.conftest import Run
-from warrenmq.cli._top_table import COLUMNS, KINDS, View, chosen, lines
+from warrenmq.cli.live.top_table import COLUMNS, KINDS, View, chosen, lines
 from warrenmq.testing import Broker
 
 SOURCE = Path(__file__).parents[2] / "src"

@@ -14,7 +14,7 @@ from tests.support import web
 from warrenmq.broker.definitions import importing
 from warrenmq.broker.definitions.definitions import InvalidDefinitions, Reader
 from warrenmq.broker.vhost_end import delete_vhost
-from warrenmq.http import definitions
+from warrenmq.http.objects import definitions
 from warrenmq.server.app import STEPS
 from warrenmq.testing import Broker
 from warrenmq.testing.core import Core

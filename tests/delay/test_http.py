@@ -179,7 +179,7 @@ def test_a_senseless_question_is_answered_with_400_and_names_what_is_wrong(api: 
 
 
 def test_a_long_scan_ends_at_its_budget_with_a_token(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("warrenmq.http.delayed.BUDGET", 128)
+    monkeypatch.setattr("warrenmq.http.messages.delayed.BUDGET", 128)
     for number in range(300):
         api.session.publish(str(number), 1000 + number, wanted=number == 299)
     seen: list[str] = []

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 from tests.exchange.test_router import DEFINITIONS
 from tests.support.brokers import start_warren
-from warrenmq.cli.explain import register
+from warrenmq.cli.explain.command import register
 
 
 class Api(BaseHTTPRequestHandler):

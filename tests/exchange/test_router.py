@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from tests.exchange.build import names
 from warrenmq.broker.definitions.router import DefinitionsError, Router
 from warrenmq.broker.exchange.explain import queues_in, scheduled_in
-from warrenmq.cli.explain import register
+from warrenmq.cli.explain.command import register
 from warrenmq.wire.content import Properties
 from warrenmq.wire.replies import AmqpError
 

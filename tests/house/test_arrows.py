@@ -14,6 +14,7 @@ import warrenmq
 pytestmark = pytest.mark.pure
 
 ROOT = Path(warrenmq.__file__).parent
+CHECKOUT = Path(__file__).resolve().parents[2]
 
 #: package (or module beside the packages) -> what it may import; `warrenmq` itself only for its version
 ALLOWED: dict[str, set[str]] = {
@@ -73,6 +74,24 @@ def test_a_package_imports_what_the_table_allows_and_the_table_allows_no_more(pa
 
 def test_the_arrows_go_one_way() -> None:
     assert list(TopologicalSorter(ALLOWED).static_order())
+
+
+def missing(path: Path) -> set[str]:
+    """The modules of this package that a file imports from, and that are not there."""
+    named: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            named.add(node.module)
+        elif isinstance(node, ast.Import):
+            named |= {alias.name for alias in node.names}
+    places = {name: ROOT.joinpath(*name.split(".")[1:]) for name in named if name.startswith("warrenmq.")}
+    return {name for name, at in places.items() if not (at.with_suffix(".py").is_file() or at.is_dir())}
+
+
+def test_every_import_names_a_module_that_is_there() -> None:
+    """Also imports inside functions, and those of tests that need tools which are not everywhere."""
+    files = [path for folder in (ROOT, CHECKOUT / "tests", CHECKOUT / "bench") for path in folder.rglob("*.py")]
+    assert not {f"{path}: {name}" for path in files if "node_modules" not in path.parts for name in missing(path)}
 
 
 # -- inside a package

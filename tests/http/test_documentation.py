@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from warrenmq.cli.ctl.verbs import VERBS
-from warrenmq.http import document
+from warrenmq.http.description import document
 from warrenmq.http.table import ENDPOINTS
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -16,7 +16,7 @@ DOCS = Path(__file__).parents[2] / "docs"
 @pytest.mark.parametrize("page", document.PAGES)
 def test_tables_in_the_documentation_are_those_of_the_code(page: str) -> None:
     text = (DOCS / page).read_text()
-    assert document.fill(page, text) == text, "run: python -m warrenmq.http.document docs"
+    assert document.fill(page, text) == text, "run: python -m warrenmq.http.description.document docs"
     assert all(table() in text for table in document.PAGES[page].values())
 
 

@@ -16,8 +16,8 @@ from tests.http.conftest import Api
 from tests.support import web
 from tests.support.brokers import start_warren
 from warrenmq.client import Connection
-from warrenmq.http.http_connections import HttpConnections
-from warrenmq.http.protocol import LARGEST_HEADER, PACE, PatientProtocol
+from warrenmq.http.protocol.http_connections import HttpConnections
+from warrenmq.http.protocol.protocol import LARGEST_HEADER, PACE, PatientProtocol
 from warrenmq.server.background import Background
 from warrenmq.server.config import Settings
 from warrenmq.testing import Broker

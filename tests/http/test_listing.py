@@ -14,10 +14,10 @@ import pytest
 
 from tests.http.conftest import Api
 from warrenmq.broker.records import Binding
-from warrenmq.http import bindings, exchanges, queues
 from warrenmq.http.endpoint import Call
 from warrenmq.http.listing import listing, plain_list
 from warrenmq.http.models import BindingInfo
+from warrenmq.http.objects import bindings, exchanges, queues
 from warrenmq.http.pacer import SLICE_ITEMS
 from warrenmq.http.views import binding_info
 

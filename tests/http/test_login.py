@@ -11,7 +11,7 @@ from tests.http.conftest import Api
 from warrenmq.http import auth
 from warrenmq.http.bridge import Bridge
 from warrenmq.http.errors import ApiError
-from warrenmq.http.peer import is_loopback
+from warrenmq.http.protocol.peer import is_loopback
 from warrenmq.testing import Broker
 
 

@@ -8,10 +8,10 @@ import pytest
 
 from tests.http.conftest import Api
 from warrenmq.http.errors import ApiError
-from warrenmq.http.history import BASIC, COLUMNS, GLOBAL, TICK, History, levels_of
+from warrenmq.http.figures.history import BASIC, COLUMNS, GLOBAL, TICK, History, levels_of
+from warrenmq.http.figures.rates import Range, Rates, ranges
+from warrenmq.http.figures.sampler import Sampler
 from warrenmq.http.pacer import SLICE_ITEMS
-from warrenmq.http.rates import Range, Rates, ranges
-from warrenmq.http.sampler import Sampler
 from warrenmq.http.web import WebServer
 
 pytestmark = pytest.mark.pure

@@ -11,7 +11,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from warrenmq.cli.log import register
+from warrenmq.cli.log.command import register
 from warrenmq.testing import Broker
 
 LIMITED = {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "letters", "x-max-length": 3}

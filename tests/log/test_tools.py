@@ -13,7 +13,7 @@ import typer
 from typer.testing import CliRunner
 
 from tests.log.world import World, found_state, same
-from warrenmq.cli.log import register
+from warrenmq.cli.log.command import register
 from warrenmq.log.backup import copy, plan, release
 from warrenmq.log.files import Files
 from warrenmq.log.format import LogError

@@ -17,7 +17,7 @@ from schemathesis.checks import CHECKS
 from schemathesis.core.result import Ok
 
 from tests.support import web
-from warrenmq.http.openapi import description
+from warrenmq.http.description.openapi import description
 from warrenmq.http.table import ENDPOINTS
 from warrenmq.testing import Broker
 

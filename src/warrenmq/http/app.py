@@ -18,14 +18,16 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from warrenmq.broker.access.access import Refused
-from warrenmq.http import auth, names, openapi, origin, page, probes
+from warrenmq.http import auth, names, page, probes
 from warrenmq.http.bridge import Bridge
+from warrenmq.http.description import openapi
 from warrenmq.http.encoding import encode
 from warrenmq.http.endpoint import Call, Endpoint, Json, NoContent
 from warrenmq.http.errors import ApiError, bad_request, not_found, of_amqp
-from warrenmq.http.headers import SafeHeaders
 from warrenmq.http.listing import plain_list
 from warrenmq.http.metrics.routes import routes as metrics_routes
+from warrenmq.http.protocol import origin
+from warrenmq.http.protocol.headers import SafeHeaders
 from warrenmq.http.table import ENDPOINTS
 from warrenmq.wire.replies import AmqpError
 

@@ -18,7 +18,7 @@ from warrenmq.broker.vhost.totals import HTTP
 from warrenmq.http import endpoint
 from warrenmq.http.bridge import ADMINISTRATOR, MANAGEMENT_TAGS, MONITORING, POLICYMAKER, Bridge
 from warrenmq.http.errors import ApiError, not_authorised
-from warrenmq.http.peer import peer_of
+from warrenmq.http.protocol.peer import peer_of
 
 REALM = 'Basic realm="RabbitMQ Management"'
 

@@ -17,11 +17,11 @@ from warrenmq.broker.services.alarms import Alarms
 from warrenmq.broker.start.stopping import forget_transient
 from warrenmq.http import errors
 from warrenmq.http.direct import Direct
-from warrenmq.http.history import History
-from warrenmq.http.http_connections import HttpConnections
+from warrenmq.http.figures.history import History
+from warrenmq.http.figures.rates import Rates
+from warrenmq.http.messages.transfer_jobs import Transfers
 from warrenmq.http.patience import written
-from warrenmq.http.rates import Rates
-from warrenmq.http.transfer_jobs import Transfers
+from warrenmq.http.protocol.http_connections import HttpConnections
 
 if TYPE_CHECKING:
     from warrenmq.broker.broker import Broker

@@ -2,34 +2,22 @@
 
 from __future__ import annotations
 
-from warrenmq.http import (
-    backup,
+from warrenmq.http.endpoint import Endpoint
+from warrenmq.http.messages import damaged, deaths, delayed, leases, messages, peek, streams, transfers
+from warrenmq.http.node import backup, flags, health, ledger, nodes, overview
+from warrenmq.http.objects import (
     bindings,
     connections,
-    damaged,
-    deaths,
     definitions,
-    delayed,
     exchanges,
-    flags,
-    health,
-    leases,
-    ledger,
     limits,
-    messages,
-    nodes,
-    overview,
     parameters,
-    peek,
     permissions,
     policies,
     queues,
-    streams,
-    transfers,
     users,
     vhosts,
 )
-from warrenmq.http.endpoint import Endpoint
 
 MODULES = [
     overview,

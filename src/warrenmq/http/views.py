@@ -20,6 +20,8 @@ from warrenmq.broker.queue.queue import Queue
 from warrenmq.broker.records import Binding, Exchange
 from warrenmq.broker.vhost.vhost import VHost
 from warrenmq.http.bridge import Bridge
+from warrenmq.http.figures.rates import NOW, Ranges
+from warrenmq.http.figures.stats import add, channel_counters, exchange_counters, queue_counters, vhost_counters
 from warrenmq.http.metrics.clients import unconfirmed
 from warrenmq.http.models import (
     BindingInfo,
@@ -35,8 +37,6 @@ from warrenmq.http.models import (
     QueueTotals,
     VhostInfo,
 )
-from warrenmq.http.rates import NOW, Ranges
-from warrenmq.http.stats import add, channel_counters, exchange_counters, queue_counters, vhost_counters
 from warrenmq.wire.fields import Table, encode_table, to_python
 
 # -- exchanges and bindings

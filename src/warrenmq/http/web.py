@@ -8,14 +8,14 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from warrenmq.http.history import History
-from warrenmq.http.http_connections import HEADER
-from warrenmq.http.sampler import Sampler
+from warrenmq.http.figures.history import History
+from warrenmq.http.figures.sampler import Sampler
+from warrenmq.http.protocol.http_connections import HEADER
 from warrenmq.server.app import Server, Web
 from warrenmq.server.logging import events
 
 if TYPE_CHECKING:
-    from warrenmq.http.http_connections import HttpConnections
+    from warrenmq.http.protocol.http_connections import HttpConnections
 
 OUT_OF_DESCRIPTORS = 0.1  # seconds to wait when a socket cannot be accepted
 
@@ -83,7 +83,7 @@ class WebServer(Web):
     def _config(self, app: Any) -> Any:
         import uvicorn
 
-        from warrenmq.http.protocol import PatientProtocol
+        from warrenmq.http.protocol.protocol import PatientProtocol
         from warrenmq.server.watchdog import measured
 
         config = uvicorn.Config(
@@ -94,7 +94,7 @@ class WebServer(Web):
             access_log=False,
             lifespan="off",
             server_header=False,
-            proxy_headers=False,  # http/peer.py reads them, from whom it may
+            proxy_headers=False,  # http/protocol/peer.py reads them, from whom it may
             timeout_graceful_shutdown=1,
         )
         config.load()
@@ -102,7 +102,7 @@ class WebServer(Web):
 
     def _protocol(self, config: Any, http_connections: HttpConnections) -> Callable[[], Any]:
         """What makes a connection; those of all apps end with the one server."""
-        from warrenmq.http.protocol import PatientProtocol
+        from warrenmq.http.protocol.protocol import PatientProtocol
 
         settings, background = self._server.settings, self._server.background
         state = self._uvicorn.server_state

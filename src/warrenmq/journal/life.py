@@ -2,7 +2,7 @@
 
 Duty: from rows of the journal to what people and programs are told. Dead letters are records of their own with the id
 of the message that they were: all records of one id are one life. Not here: finding the rows (``lookup``), what the
-broker knows beyond them (``http/messages.py``).
+broker knows beyond them (``http/messages/messages.py``).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Looking at a folder without changing it: what is in it, and does all of it check.
 
-Duty: facts for ``warren log inspect`` and ``warren log verify``. Not here: printing (``cli/log.py``).
+Duty: facts for ``warren log inspect`` and ``warren log verify``. Not here: printing (``cli/log/command.py``).
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Duty: every batch of every segment, in order, told to a ``Witness``; also beside a running broker, as far as is written
 then. What a compaction rewrote has its messages and none of their events. Not here: what an event is
-(``event_reader``), names and texts (``cli/_events.py``).
+(``event_reader``), names and texts (``cli/log/events.py``).
 """
 
 from __future__ import annotations

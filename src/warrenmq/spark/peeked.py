@@ -2,7 +2,8 @@
 
 Nothing is taken from consumers, leased or marked. Every action on the DataFrame looks anew at what waits in the queue
 then; what consumers take meanwhile is missing from it. Duty: planning the ranges and reading them over the broker's
-HTTP API (its form is in ``http/peek.py``). Not here: reads that must see the same messages each time (``leased.py``).
+HTTP API (its form is in ``http/messages/peek.py``). Not here: reads that must see the same messages each time
+(``leased.py``).
 """
 
 from __future__ import annotations

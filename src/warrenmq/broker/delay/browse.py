@@ -2,7 +2,7 @@
 
 Duty: walk the sources of a vhost together, from a place where an earlier step stopped, and pick what a filter wants.
 The place is a position in the order, not in a list, so what arrives or leaves meanwhile does no harm. Not here: JSON,
-permissions (``http/delayed.py``).
+permissions (``http/messages/delayed.py``).
 """
 
 from __future__ import annotations

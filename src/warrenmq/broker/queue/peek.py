@@ -4,8 +4,8 @@ Positions are given out one by one as messages arrive, and a message keeps its o
 had it meanwhile and over restarts (but for a quorum queue, which gives a new one to what comes back to its end). So a
 range of positions that is fixed once can be looked at again: what was taken meanwhile is missing, what came later is
 behind its end. Duty: one bounded slice of such a range; the caller gives way to others between slices. What waits and
-has expired is not shown. Not here: finding what is held (``held.py``), HTTP (``http/peek.py``), the order in a fifo
-(``fifo.py``).
+has expired is not shown. Not here: finding what is held (``held.py``), HTTP
+(``http/messages/peek.py``), the order in a fifo (``fifo.py``).
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from warrenmq.broker.broker import Broker
 from warrenmq.http.bridge import Bridge
-from warrenmq.http.machine import free_disk, open_files, resident_memory
+from warrenmq.http.figures.machine import free_disk, open_files, resident_memory
 from warrenmq.http.metrics.text import Row, labels
 
 if TYPE_CHECKING:

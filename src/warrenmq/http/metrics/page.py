@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 from starlette.responses import Response
 
-from warrenmq.http.ages import cumulative, handed_out
 from warrenmq.http.bridge import Bridge
+from warrenmq.http.figures.ages import cumulative, handed_out
 from warrenmq.http.metrics import node, own, whole
 from warrenmq.http.metrics.clients import CHANNEL_FAMILIES, CONNECTION_FAMILIES, Clients, clients
 from warrenmq.http.metrics.queues import (

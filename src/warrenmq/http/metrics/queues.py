@@ -10,8 +10,8 @@ from collections.abc import Collection
 
 from warrenmq.broker.queue.queue import Queue
 from warrenmq.broker.queue.waits import Waits
-from warrenmq.http.ages import ages, cumulative, handed_out, held_since
 from warrenmq.http.bridge import Bridge
+from warrenmq.http.figures.ages import ages, cumulative, handed_out, held_since
 from warrenmq.http.metrics.text import head, labels, line, lines
 from warrenmq.http.metrics.whole import Handed
 from warrenmq.http.pacer import Pacer

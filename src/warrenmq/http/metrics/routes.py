@@ -9,8 +9,8 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
 from warrenmq.http.bridge import Bridge
-from warrenmq.http.headers import SafeHeaders
 from warrenmq.http.metrics import detailed, page
+from warrenmq.http.protocol.headers import SafeHeaders
 
 
 def routes(bridge: Bridge) -> list[Route]:

@@ -13,9 +13,9 @@ from warrenmq.broker.dead_letter import AT_LEAST_ONCE, AT_MOST_ONCE
 from warrenmq.broker.queue.holder import REASONS
 from warrenmq.broker.queue.queue import Queue
 from warrenmq.broker.vhost.totals import Totals
+from warrenmq.http.figures.stats import Counters, add, deliveries
 from warrenmq.http.metrics.clients import Clients
 from warrenmq.http.metrics.own import buckets
-from warrenmq.http.stats import Counters, add, deliveries
 from warrenmq.log.histogram import Histogram
 
 if TYPE_CHECKING:

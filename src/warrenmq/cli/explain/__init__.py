@@ -1,0 +1,1 @@
+"""`warren explain`."""

@@ -1,0 +1,1 @@
+"""`warren log`: a data folder looked at."""

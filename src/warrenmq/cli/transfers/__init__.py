@@ -1,0 +1,1 @@
+"""Messages sent elsewhere: `warren move`, `copy`, `redrive` and `transfers`."""

@@ -1,0 +1,1 @@
+"""What says what the API is: OpenAPI, and the tables of the documentation."""

@@ -1,0 +1,1 @@
+"""Counters over time, rates of them, ages: what the API's numbers are made of."""

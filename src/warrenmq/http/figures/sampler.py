@@ -1,0 +1,124 @@
+"""Takes samples of all counters every five seconds, from the start, whoever asks: so the first one to ask finds rates.
+
+Duty: to look, in slices. With very many queues a round takes several turns; what is gone when its turn comes is
+counted as it was when it went, so that the sums of a vhost never fall for it. Nothing is counted on the way of a
+message for this.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from warrenmq.broker.queue.queue import Queue
+from warrenmq.http.figures.history import CHURN, DELIVERIES, MESSAGES, OCTETS, PUBLISHING, TICK, History
+from warrenmq.http.figures.machine import free_disk, open_files, resident_memory
+from warrenmq.http.figures.stats import add, deliveries, exchange_counters, past_counters, publishing
+from warrenmq.http.pacer import Pacer
+
+if TYPE_CHECKING:
+    from warrenmq.broker.broker import Broker
+    from warrenmq.broker.channel.channel import Channel
+    from warrenmq.broker.vhost.vhost import VHost
+    from warrenmq.server.app import Server
+
+
+class Sampler:
+    """The samples of one server."""
+
+    def __init__(self, server: Server, history: History, wall: Callable[[], float] = time.time) -> None:
+        self._server = server
+        self._history = history
+        self._wall = wall
+
+    async def run(self) -> None:
+        while True:
+            await asyncio.sleep(TICK - self._wall() % TICK)
+            await self.look()
+
+    async def look(self) -> None:
+        """One round."""
+        tick = round(self._wall() / TICK)  # it wakes up a little before or after
+        if tick <= self._history.tick:
+            return  # the clock was set back
+        broker = self._server.broker
+        sums: dict[str, dict[str, int]] = {}
+        vhosts = list(broker.vhosts.values())
+        queues = [(vhost, list(vhost.queues.values())) for vhost in vhosts]
+        for vhost in vhosts:
+            sums[vhost.name] = past_counters(vhost.past)
+        pacer = Pacer()
+        await self._connections(tick, broker, sums, pacer)
+        for vhost, some in queues:
+            await self._vhost(tick, vhost, some, sums[vhost.name], pacer)
+        self._node(tick, broker)
+        self._history.done(tick)
+
+    async def _connections(self, tick: int, broker: Broker, sums: dict[str, dict[str, int]], pacer: Pacer) -> None:
+        """Where what was counted on a channel is among what is past already, it is not counted twice."""
+        connections = [one for one in broker.connections if one.vhost is not None]
+        open_then: list[Channel] = [
+            channel for one in connections for channel in one.channels.values() if not channel.publishing.over
+        ]
+        for one in connections:
+            octets = int(one.input.received), int(one.output.sent)
+            self._history.put(tick, "connection", "", one.name, octets)
+            if one.vhost is not None and one.vhost.name in sums:
+                add(sums[one.vhost.name], dict(zip(OCTETS, octets, strict=True)))
+            await pacer.breathe()
+        for channel in open_then:
+            published = publishing(channel)
+            taken = deliveries(channel.counts)
+            values = [published[name] for name in PUBLISHING] + [taken[name] for name in DELIVERIES]
+            connection = channel.connection
+            self._history.put(tick, "channel", "", f"{connection.name} ({int(channel.number)})", values)
+            vhost = channel.publishing.vhost.name
+            if vhost in sums:
+                add(sums[vhost], published)
+            await pacer.breathe()
+
+    async def _vhost(self, tick: int, vhost: VHost, queues: list[Queue], sums: dict[str, int], pacer: Pacer) -> None:
+        history = self._history
+        for queue in queues:
+            if queue.next_position > 1 or queue.fetched_nothing or queue.turned_away:  # else it never had a message
+                ready, unacked = int(queue.ready), int(queue.unacked)
+                messages = ready + unacked + queue.letters_waiting()[0]
+                taken = deliveries(queue)
+                if not queue.gone:
+                    values = [messages, ready, unacked, int(queue.routed()), *(taken[name] for name in DELIVERIES)]
+                    history.put(tick, "queue", vhost.name, queue.name.name, values)
+                    add(sums, dict(zip(MESSAGES, (ready + unacked, ready, unacked), strict=True)))
+                add(sums, taken)
+            await pacer.breathe()
+        for exchange in list(vhost.exchanges.values()):
+            counted = exchange_counters(exchange)
+            if counted:
+                both = counted.get("publish_in", 0), counted.get("publish_out", 0)
+                history.put(tick, "exchange", vhost.name, exchange.name.name, both)
+            await pacer.breathe()
+        values = [sums.get(name, 0) for name in (*MESSAGES, *PUBLISHING, *DELIVERIES, *OCTETS)]
+        history.put(tick, "vhost", "", vhost.name, values)
+
+    def _node(self, tick: int, broker: Broker) -> None:
+        alarms = broker.services.pressure.alarms
+        used = resident_memory() if alarms is None else int(alarms.memory_used)
+        free = free_disk(self._server) if alarms is None else int(alarms.disk_free)
+        churned = churn(broker)
+        values = [*(churned[name] for name in CHURN), open_files(), len(broker.connections), used, free]
+        self._history.put(tick, "node", "", broker.node.name, values)
+
+
+def churn(broker: Broker) -> dict[str, int]:
+    """What came and went since the start."""
+    totals = broker.registry.totals
+    return {
+        "connection_created": int(totals.connections_opened),
+        "connection_closed": int(totals.connections_closed),
+        "channel_created": int(totals.channels_opened),
+        "channel_closed": int(totals.channels_closed),
+        "queue_declared": int(totals.queues_declared),
+        "queue_created": int(totals.queues_created),
+        "queue_deleted": int(totals.queues_deleted),
+    }

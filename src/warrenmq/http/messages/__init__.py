@@ -1,0 +1,1 @@
+"""What is done with messages over HTTP: looking, finding, moving, holding, delaying."""

@@ -1,0 +1,175 @@
+"""/definitions: export and import of everything durable but messages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from warrenmq.broker.definitions import importing
+from warrenmq.broker.definitions.definitions import InvalidDefinitions, Reader
+from warrenmq.broker.definitions.exporting import Export, export_definitions, export_vhost
+from warrenmq.broker.definitions.plan import Plan
+from warrenmq.http.encoding import encode
+from warrenmq.http.endpoint import ADMINISTRATOR, Call, Endpoint, Json, NoContent
+from warrenmq.http.errors import bad_request
+from warrenmq.http.models import Definitions
+from warrenmq.http.pacer import Pacer
+from warrenmq.http.protocol.multipart import file_of
+
+LARGEST = 32 << 20
+DEEPEST = 100
+LET_GO = 20  # parts that are freed in a step
+
+
+async def export(call: Call) -> Json:
+    return await written_out(export_definitions(call.bridge.broker))
+
+
+async def export_one(call: Call) -> Json:
+    vhost = call.bridge.broker.vhosts.get(call.path["vhost"])
+    if vhost is None:
+        raise bad_request("vhost_not_found")
+    return await written_out(export_vhost(call.bridge.broker, vhost))
+
+
+async def written_out(document: Export) -> Json:
+    """Part by part, giving way between them: there may be a hundred thousand."""
+    pacer = Pacer()
+    members = [encode(name) + b":" + encode(value) for name, value in document.entries.items()]
+    for section, parts in document.sections.items():
+        encoded: list[bytes] = []
+        for part in parts:
+            encoded.append(encode(part))
+            await pacer.breathe()
+        members.append(encode(section) + b":[" + b",".join(encoded) + b"]")
+    return Json(b"{" + b",".join(members) + b"}")
+
+
+async def document(call: Call) -> dict[str, Any]:
+    """The document of a POST: JSON, or a form with a file as RabbitMQ's page sends it."""
+    data = await call.raw_body(LARGEST)
+    kind = call.request.headers.get("content-type", "")
+    if kind.startswith("multipart/form-data"):
+        data = file_of(kind, data)
+    value: dict[str, Any] = {}
+    if not data:
+        return value  # nothing to import, as RabbitMQ sees it
+    await call.bridge.steps("definitions", read_document(data, value))
+    return value
+
+
+def read_document(data: bytes, document: dict[str, Any]) -> Iterator[None]:
+    """The parts of its lists one by one: only the brackets are looked for at once."""
+    try:
+        members = msgspec.json.decode(data, type=dict[str, msgspec.Raw])
+        for name, raw in members.items():
+            if bytes(memoryview(raw)[:1]) != b"[":
+                document[name] = _shallow(msgspec.json.decode(raw))
+                continue
+            parts = document[name] = []
+            for part in msgspec.json.decode(raw, type=list[msgspec.Raw]):
+                parts.append(_shallow(msgspec.json.decode(part)))
+                yield
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+        raise bad_request("failed_to_parse_json") from None
+
+
+def _shallow(value: Any) -> Any:
+    if too_deep(value, DEEPEST):
+        raise bad_request(f"nested deeper than {DEEPEST} levels")
+    return value
+
+
+def too_deep(value: Any, levels: int) -> bool:
+    if levels == 0:
+        return True
+    if isinstance(value, dict):
+        return any(too_deep(one, levels - 1) for one in value.values() if isinstance(one, (dict, list)))
+    if isinstance(value, list):
+        return any(too_deep(one, levels - 1) for one in value if isinstance(one, (dict, list)))
+    return False
+
+
+async def import_all(call: Call) -> NoContent:
+    await _import(call, None)
+    return NoContent()
+
+
+async def import_one(call: Call) -> NoContent:
+    vhost = call.bridge.vhost_for_change(call.path["vhost"])
+    await _import(call, vhost.name)
+    return NoContent()
+
+
+async def _import(call: Call, vhost: str | None) -> None:
+    """Read and checked completely, then applied; each in steps, and in steps what was read is let go."""
+    wanted = await document(call)
+    bridge = call.bridge
+    broker = bridge.broker
+    reader = Reader(vhost, importing.existing(broker), broker.services.randomness)
+
+    def carry_out(plan: Plan) -> Iterator[None]:
+        problem = None
+        try:
+            yield from importing.apply(broker, plan, call.user.name)
+        except InvalidDefinitions as error:
+            problem = error
+        yield from let_go(reader.kept())
+        if problem is not None:
+            raise problem
+
+    try:
+        await bridge.steps("definitions", reader.read(wanted))
+        await bridge.steps("definitions", let_go(list(wanted.values())))
+        plan = reader.finished()
+        await bridge.change_in_steps("definitions", lambda: carry_out(plan))
+    except InvalidDefinitions as error:
+        await bridge.steps("definitions", let_go(reader.kept()))
+        raise bad_request("\n".join(error.problems)) from None
+
+
+def let_go(collections: list[Any]) -> Iterator[None]:
+    """Empty them, some a step: nobody needs their content any more."""
+    for one in collections:
+        while isinstance(one, (list, set, dict)) and one:
+            for _ in range(min(len(one), LET_GO)):
+                if isinstance(one, dict):
+                    one.popitem()
+                else:
+                    one.pop()
+            yield
+
+
+ENDPOINTS = [
+    Endpoint("GET", "/definitions", ADMINISTRATOR, export, "Everything durable but messages", answer=Definitions),
+    Endpoint(
+        "POST",
+        "/definitions",
+        ADMINISTRATOR,
+        import_all,
+        "Import: checked completely first, then merged part by part; nothing is deleted",
+        body=Definitions,
+        status=204,
+        upload=True,
+    ),
+    Endpoint(
+        "GET",
+        "/definitions/{vhost}",
+        ADMINISTRATOR,
+        export_one,
+        "Export the definitions of one vhost",
+        answer=Definitions,
+    ),
+    Endpoint(
+        "POST",
+        "/definitions/{vhost}",
+        ADMINISTRATOR,
+        import_one,
+        "Import into one vhost",
+        body=Definitions,
+        status=204,
+        upload=True,
+    ),
+]

@@ -1,0 +1,1 @@
+"""The octets of HTTP: connections, headers, where a request comes from."""
