@@ -20,7 +20,15 @@ def test_what_is_missing_is_named_one_line_each(tmp_path: Path) -> None:
     )
     missing = dict(line.removeprefix("warren: ").split(" is missing: ") for line in said.stdout.splitlines())
     assert set(missing.values()) == {"tests that need it are skipped"} and said.stderr == ""
-    assert {"nodejs", "openjdk-17-jre-headless", "ruby-bunny", "php-cli", "golang-go", "amqp-tools"} <= set(missing)
+    assert {
+        "nodejs",
+        "openjdk-17-jre-headless",
+        "ruby-bunny",
+        "php-cli",
+        "golang-go",
+        "amqp-tools",
+        "prometheus",
+    } <= set(missing)
 
 
 def test_every_package_for_want_of_which_a_library_is_not_tested_is_installed() -> None:
