@@ -6,6 +6,7 @@ import copy
 import json
 import tempfile
 from collections import Counter
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -333,6 +334,25 @@ def test_a_route_to_very_many_queues_is_told_of_as_many_as_there_is_room_for(tmp
     known = [hops for hops in found.values() if hops is not None]
     assert len(found) == 1200 and 500 < len(known) < 1200
     assert known == [one_hop(FANOUT, "long" * 10)] * len(known)
+
+
+def test_exchanges_one_behind_the_other_by_the_thousand_lead_a_message_on_and_their_way_is_not_told(
+    tmp_path: Path,
+) -> None:
+    core = Core(tmp_path)
+    client = core.client(persistent=True)
+    for queue in ("near", "far"):
+        client.declare(queue)
+    exchanges = [f"e{number}" for number in range(3000)]
+    for name in exchanges:
+        client.send("exchange.declare", exchange=name, type="fanout", durable=True)
+    for source, destination in pairwise(exchanges):
+        client.send("exchange.bind", destination=destination, source=source, routing_key="")
+    client.send("queue.bind", queue="near", exchange="e0", routing_key="")
+    client.send("queue.bind", queue="far", exchange="e2999", routing_key="")
+    client.publish("e0", "", b"", message_id="m")
+    core.stop()
+    assert told(tmp_path).of("m") == {"near": one_hop("e0", ""), "far": None}
 
 
 def test_arguments_that_are_very_long_are_left_out_of_a_binding(tmp_path: Path) -> None:

@@ -52,10 +52,11 @@ class Told:
 
     def add(self, queue: Queue, hop: Hop) -> bool:
         """False: it is long enough."""
-        part = b'"%d":[%s]' % (int(queue.id), hop.text(queue))
-        self._size += len(part)
-        if self._size > LONGEST:
+        way = hop.text(queue, LONGEST - self._size)
+        part = b'"%d":[%s]' % (int(queue.id), way)
+        if not way or self._size + len(part) > LONGEST:
             return False
+        self._size += len(part)
         self._parts.append(part)
         return True
 

@@ -27,12 +27,24 @@ class Hop:
         self.before: Final = before  # how it came to the source; None: it was published there
         self.bindings: Final = bindings  # of the source that lead there: ``binding`` is the first that was found
 
-    def text(self, destination: Destination) -> bytes:
-        """All hops from the exchange of the publish to ``destination``, one behind the other."""
-        before = self.before
-        if before is None:
+    def text(self, destination: Destination, longest: i64) -> bytes:
+        """All hops from the exchange of the publish to ``destination``, one behind the other; empty: they would be
+        longer than that. Thousands of exchanges may be bound one behind the other: there is no recursion here."""
+        if self.before is None:
             return self._text(destination)
-        return before.text(self.source) + b"," + self._text(destination)
+        texts: list[bytes] = []
+        size: i64 = 0
+        hop: Hop | None = self
+        while hop is not None:
+            text = hop._text(destination)
+            size += len(text) + 1
+            if size > longest:
+                return b""
+            texts.append(text)
+            destination = hop.source
+            hop = hop.before
+        texts.reverse()
+        return b",".join(texts)
 
     def _text(self, destination: Destination) -> bytes:
         binding = self.binding
