@@ -101,7 +101,7 @@ def test_a_walk_that_tells_its_hops_goes_the_same_way_and_each_hop_is_one_that_m
     assert (told.missing, told.cacheable) == (routed.missing, routed.cacheable)
     assert told.hops is not None and routed.hops is None
     for found in told.queues:
-        hops = json.loads(b"[%s]" % told.hops[found].text(found))
+        hops = json.loads(b"[%s]" % told.hops[found].text(found, 1 << 16))
         model.follow(plan, source, sent, with_headers, hops, found.name.name)
 
 
@@ -122,7 +122,7 @@ def test_the_hops_are_those_of_the_bindings_that_are_left(
     assert told.hops is not None
     assert set(names(told.queues)) == model.route(plan, source, [key], with_headers)[0]
     for found in told.queues:
-        hops = json.loads(b"[%s]" % told.hops[found].text(found))
+        hops = json.loads(b"[%s]" % told.hops[found].text(found, 1 << 16))
         model.follow(plan, source, [key], with_headers, hops, found.name.name)
 
 

@@ -154,6 +154,7 @@ for _prefix, _row in (
     ("EVENT_LEASE", "lease"),
     ("EVENT_ROUTE", "route"),
     ("EVENT_ROUTED", "routed"),
+    ("EVENT_SAMPLED_OUT", "sampled out"),
     ("EVENT_BODY", "body"),
 ):
     for _one in row_of(_row).fields:
@@ -192,6 +193,7 @@ FIXED = (
         "EVENT_LEASE_FIXED": ["lease"],
         "EVENT_ROUTE_FIXED": ["route"],
         "EVENT_ROUTED_FIXED": ["routed"],
+        "EVENT_SAMPLED_OUT_FIXED": ["sampled out"],
         "EVENT_BODY_FIXED": ["body"],
     }
 )
@@ -525,7 +527,7 @@ def fates_in(data: bytes) -> list[Fate]:
     return witness.found
 
 
-@case("unlogged", "entered", "left", "level", "confirmed", "read", "lease", "route", "routed", "body")
+@case("unlogged", "entered", "left", "level", "confirmed", "read", "lease", "route", "routed", "sampled out", "body")
 def an_event_of_what_has_no_record(row: RecordSpec, draw: Draw) -> None:
     """``test_levels.py`` and ``test_routes.py`` read them."""
     batch = OpenBatch(SEED)
@@ -545,6 +547,7 @@ def an_event_of_what_has_no_record(row: RecordSpec, draw: Draw) -> None:
         unlogged.left(queue, address + n, cause)
         batch.reads.read(who, queue.number, position + n, number + n)
         batch.leasings.tell(3, who, queue, position + n, address + n)
+        batch.events.sampled_out(2)
     batch.confirmed.acked(who, number, number + told)
     batch.levels.put(queue, vhost, 2, 7)
     batch.told_bodies.tell(1 + id, len(keys) + len(header), [keys, header])
@@ -564,6 +567,7 @@ def an_event_of_what_has_no_record(row: RecordSpec, draw: Draw) -> None:
         "confirmed": {"who": 1, "address": 1 + address, "count": told, "number": number},
         "route": {"route": route.number, "text_length": len(keys), "text": keys},
         "routed": {"route": route.number, "address": 1 + address, "count": told},
+        "sampled out": {"since": 5, "until": 5, "count": 2 * told},
         "level": {"queue": queue.number, "level": 2, "sample": 7, "vhost": vhost.encode()}
         | {"vhost_length": len(vhost.encode())},
         "body": {"message_id": 1 + id, "lacking": 0, "body_length": len(keys + header), "body": keys + header},
@@ -737,6 +741,7 @@ def test_a_folder_in_which_everything_happened_has_every_kind_of_the_present_for
     log.leasings.tell(0, channel, Named(1, b"queue"), 1, addresses[0])
     events.delivered(events.name(b"consumer"), 1, 1, addresses[0], 1, 0)
     events.left_out(1)
+    events.sampled_out(1)
     events.letter_lost(1, addresses[0])
     events.given_back(1, 1, addresses[0])
     queue = Named(1, b"queue")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -9,11 +10,13 @@ from typing import Any
 import pika
 import pytest
 
+from tests.broker.test_leases import Queue
 from tests.http.conftest import Api
 from tests.log.test_told_events import events
 from tests.log.test_vanishing import the_files_say_the_same
 from tests.support import web
 from warrenmq.cli.ctl import command as ctl
+from warrenmq.client import Properties as Basic
 from warrenmq.testing import Broker
 
 pytest.importorskip("pyarrow.parquet")
@@ -229,6 +232,56 @@ def test_of_one_in_so_many_messages_everything_is_told_and_of_the_others_nothing
     counts = {event: sum(row["event"] == event for row in rows) for event in ("enqueued", "fetched", "acked")}
     assert set(counts.values()) == {len(told)}
     assert [row["number"] for row in rows if row["event"] == "level"] == [4]
+    [left_out] = [row for row in rows if row["event"] == "left out"]
+    assert left_out["number"] == 4 * (200 - len(told)) and left_out["time"] < left_out["until"]
+
+
+def test_how_much_of_transient_messages_sampling_left_out_is_told(house: House) -> None:
+    """Of each of them everything, or nothing but a bad end; together that is all that happened."""
+    house.policy("q", journal="all", journal_sample=4)
+    house.policy("other", journal="all", journal_sample=3)
+    house.policy("dead", journal="all", journal_sample=1_000_000)
+    house.channel.confirm_delivery()
+    house.channel.queue_declare("q", arguments={"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dead"})
+    for queue in ("other", "dead"):
+        house.channel.queue_declare(queue)
+    for queue in ("q", "other"):
+        house.channel.queue_bind(queue, "amq.fanout")
+    for n in range(60):
+        house.publish(str(n), "", "amq.fanout")
+    for _ in range(60):
+        house.channel.basic_nack(house.get("q"), requeue=True)
+        house.channel.basic_reject(house.get("q"), requeue=False)
+        house.get("other", auto_ack=True)
+    rows = house.stop()
+    happened = Counter(published=60, confirmed=60, enqueued=180, fetched=180, requeued=60, auto_acked=60, written=60)
+    told = Counter(row["event"] for row in rows if row["event"] in happened)
+    assert 0 < told["published"] < 60 and 0 < told["fetched"] < 180
+    [left_out] = [row for row in rows if row["event"] == "left out"]
+    assert left_out["number"] == (happened - told).total()
+    assert Counter(row["event"] for row in rows)["rejected_dead_lettered"] == 60
+    assert Counter(row["event"] for row in rows)["forgotten"] == 60
+
+
+def test_how_much_of_leased_transient_messages_sampling_left_out_is_told(tmp_path: Path) -> None:
+    with Broker(clock="virtual", data_dir=str(tmp_path / "data")) as broker:
+        q = Queue(broker)
+        definition = {"journal": "all", "journal-sample": 4}
+        q.http.put(f"{broker.http_url}/api/policies/%2F/p", json={"pattern": "", "definition": definition})
+        for n in range(60):
+            q.publish("body", properties=Basic(message_id=str(n)))
+        first = q.lease(count=60, ttl_ms=60_000)["id"]
+        q.post(first, "ack", first=0, last=29)
+        broker.advance(61)
+    the_files_say_the_same(tmp_path)
+    rows = events(str(tmp_path / "data"))
+    happened = Counter(
+        published=60, confirmed=60, enqueued=60, leased=60, lease_settled=30, lease_expired=30, requeued=30
+    )
+    told = Counter(row["event"] for row in rows if row["event"] in happened)
+    assert 0 < told["leased"] < 60
+    [left_out] = [row for row in rows if row["event"] == "left out"]
+    assert left_out["number"] == (happened - told).total()
 
 
 def test_the_level_of_a_vhost_is_shown_exported_imported_set_by_ctl_and_kept(

@@ -353,6 +353,10 @@ class EventColumns(Witness):
     def gap(self, since: i64, until: i64, count: i64) -> None:
         self._add(since, GAP, 0, NONE, NONE, NONE, count, until, 0)
 
+    def sampled_out(self, since: i64, until: i64, count: i64) -> None:
+        self._leave_out(since, count)
+        self._leave_out(until, 0)
+
     def end(self) -> None:
         """Nothing more comes: say how much was left out of these rows."""
         if self._left_out_events:

@@ -112,6 +112,10 @@ from warrenmq.log.layout import (
     EVENT_ROUTED_ADDRESS_AT,
     EVENT_ROUTED_COUNT_AT,
     EVENT_ROUTED_ROUTE_AT,
+    EVENT_SAMPLED_OUT,
+    EVENT_SAMPLED_OUT_COUNT_AT,
+    EVENT_SAMPLED_OUT_SINCE_AT,
+    EVENT_SAMPLED_OUT_UNTIL_AT,
     EVENT_TURN,
     EVENT_TURN_CHANGES_AT,
     EVENT_TURN_RECORDS_AT,
@@ -237,6 +241,9 @@ class Witness:
 
     def gap(self, since: i64, until: i64, count: i64) -> None:
         """So many events are not told."""
+
+    def sampled_out(self, since: i64, until: i64, count: i64) -> None:
+        """So many of messages without a record are not told because of sampling."""
 
     def batch_told(self) -> None:
         """That was all of a batch: what comes next is no older."""
@@ -510,6 +517,10 @@ def _changes(data: bytes, turns: Turns, witness: Witness) -> None:
             since = read_i64_le(data, at + EVENT_GAP_SINCE_AT)
             until = read_i64_le(data, at + EVENT_GAP_UNTIL_AT)
             witness.gap(since, until, read_i64_le(data, at + EVENT_GAP_COUNT_AT))
+        elif kind == EVENT_SAMPLED_OUT:
+            since = read_i64_le(data, at + EVENT_SAMPLED_OUT_SINCE_AT)
+            until = read_i64_le(data, at + EVENT_SAMPLED_OUT_UNTIL_AT)
+            witness.sampled_out(since, until, read_i64_le(data, at + EVENT_SAMPLED_OUT_COUNT_AT))
         at += size
 
 

@@ -38,6 +38,8 @@ from warrenmq.log.layout import (
     EVENT_ROUTE_FIXED,
     EVENT_ROUTED,
     EVENT_ROUTED_FIXED,
+    EVENT_SAMPLED_OUT,
+    EVENT_SAMPLED_OUT_FIXED,
     EVENT_TURN,
     EVENT_TURN_FIXED,
 )
@@ -76,6 +78,10 @@ class Events:
         self._left_out: i64 = 0  # before, in this batch
         self._left_out_since: i64 = 0
         self._left_out_until: i64 = 0
+        self._sampled_out_now: i64 = 0  # in this turn
+        self._sampled_out: i64 = 0  # before, in this batch
+        self._sampled_out_since: i64 = 0
+        self._sampled_out_until: i64 = 0
         # a run of publishes
         self._publisher: Named = NOBODY
         self._published: i64 = 0  # the first address
@@ -193,6 +199,10 @@ class Events:
         """So many will not be told. The batch says so at its end."""
         self._left_out_now += count
 
+    def sampled_out(self, count: i64) -> None:
+        """So many of messages without a record will not be told, as they are not among the 1 in so many."""
+        self._sampled_out_now += count
+
     def end_turn(self, time: i64, records: i64, changes: i64) -> None:
         """All that came since the last call was at this time (µs); the batch has so many records and changes."""
         if self._publisher is not NOBODY:
@@ -214,6 +224,12 @@ class Events:
             self._left_out_until = time
             self._left_out += self._left_out_now
             self._left_out_now = 0
+        if self._sampled_out_now:
+            if self._sampled_out == 0:
+                self._sampled_out_since = time
+            self._sampled_out_until = time
+            self._sampled_out += self._sampled_out_now
+            self._sampled_out_now = 0
         self._told = False
         out = self.out
         if len(out) > MOST_BYTES:
@@ -228,7 +244,7 @@ class Events:
         """Has anything happened in this turn?"""
         if self._count > 0 or self._publisher is not NOBODY or self._back_count > 0:
             return True
-        return self._told or self._left_out_now > 0
+        return self._told or self._left_out_now + self._sampled_out_now > 0
 
     def touch(self) -> None:
         """A run begins that somebody else will write before the turn ends."""
@@ -236,12 +252,14 @@ class Events:
 
     def is_empty(self) -> bool:
         """Is there nothing to tell of the turns that have ended?"""
-        return len(self.out) + self._left_out == 0
+        return len(self.out) + self._left_out + self._sampled_out == 0
 
     def take(self) -> bytes:
         """Everything, for the batch that is being closed."""
         if self._left_out:
             self._tell_gap()
+        if self._sampled_out:
+            self._tell_sampled_out()
         data = self.out.getvalue()
         self.out.truncate(0)
         return data
@@ -347,6 +365,15 @@ class Events:
         write_i64_le(out, self._left_out_until)
         write_i64_le(out, self._left_out)
         self._left_out = 0
+
+    def _tell_sampled_out(self) -> None:
+        out = self.out
+        out.append(EVENT_SAMPLED_OUT)
+        write_i32_le(out, EVENT_SAMPLED_OUT_FIXED - EVENT_HEAD)
+        write_i64_le(out, self._sampled_out_since)
+        write_i64_le(out, self._sampled_out_until)
+        write_i64_le(out, self._sampled_out)
+        self._sampled_out = 0
 
 
 def write_cause(out: BytesWriter, cause: i64) -> None:

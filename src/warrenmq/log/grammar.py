@@ -331,6 +331,14 @@ EVENTS: Final[list[RecordSpec]] = [
         since=3,
     ),
     RecordSpec(
+        "sampled out",
+        layout.EVENT_SAMPLED_OUT,
+        "length:i32 since:i64 until:i64 count:i64",
+        "so many events of messages without a record, between these times (µs since 1970), are not told, as 1 in so "
+        "many is",
+        since=3,
+    ),
+    RecordSpec(
         "body",
         layout.EVENT_BODY,
         "length:i32 message_id:i64 lacking:i32 body_length:i32 body[body_length]",

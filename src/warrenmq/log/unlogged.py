@@ -43,6 +43,10 @@ class Unlogged:
         self._exchange: str = ""
         self._keys: bytes = b""
         self._last: i64 = 0  # the last of them; also when the run is over
+        # the last that is not told: sampling left it out of the queues that it entered so far
+        self._untold: i64 = 0
+        self._untold_header: bytes = b""
+        self._untold_events: i64 = 0
         # a run of entries
         self._queue: Named = NOBODY
         self._position: i64 = 0
@@ -69,6 +73,9 @@ class Unlogged:
         """It is about to enter a queue, for the first time or not."""
         if id == self._last and header == self._header and exchange == self._exchange:  # else its dead letter
             return
+        if id == self._untold and header == self._untold_header:  # but this queue tells it
+            self._events.sampled_out(-self._untold_events)
+            self._untold = 0
         number = self._number
         count = self._messages
         if (
@@ -95,6 +102,17 @@ class Unlogged:
         self._last = id
         if self._route is not NOBODY:
             self._events.routed(self._route, WITHOUT_RECORD | id)
+
+    def untold(self, id: i64, header: bytes) -> None:
+        """It entered a queue that tells of others: what it was, and that it is confirmed, is not told either unless
+        another queue tells it."""
+        if not (id == self._last and header == self._header) and not (
+            id == self._untold and header == self._untold_header
+        ):
+            self._untold = id
+            self._untold_header = header
+            self._untold_events = 2 if self._number else 1
+            self._events.sampled_out(self._untold_events)
 
     def entered(self, queue: Named, position: i64, address: i64) -> None:
         count = self._entries

@@ -90,10 +90,13 @@ class Subscription(Consumer):
             self._events.delivered(self._named, self.queue.id, entry.position, message.address, tag, flags)
         elif self._stays:
             self._reads.read(self._named, self.queue.id, entry.position, tag)
-        elif self.queue.tells_all and self.queue.tells(message):
-            flags = REDELIVERED if entry.redelivered else 0
-            self._events.know(self.queue.named())
-            self._events.delivered(self._named, self.queue.id, entry.position, message.number(), tag, flags)
+        elif self.queue.tells_all:
+            if self.queue.tells(message):
+                flags = REDELIVERED if entry.redelivered else 0
+                self._events.know(self.queue.named())
+                self._events.delivered(self._named, self.queue.id, entry.position, message.number(), tag, flags)
+            else:
+                self._events.sampled_out(1)
         if entry.redelivered:
             counts.redelivered += 1
             self.queue.delivered_again()

@@ -61,6 +61,9 @@ from warrenmq.log.causes import (
     REJECTED,
     WITHDRAWN,
 )
+from warrenmq.log.causes import (
+    MOVED as MOVED_AWAY,
+)
 from warrenmq.log.fates import MOST_A_SECOND
 from warrenmq.log.index import QueueIndex
 from warrenmq.log.levels import OFF
@@ -188,9 +191,12 @@ class ClassicQueue(Queue, GivesUp):
                 self._expiry.arm()
 
     def _tell_entered(self, message: Message, position: i64) -> None:
-        if not self.tells(message):
-            return
         unlogged = self.broker.log.unlogged
+        if not self.tells(message):
+            self.broker.log.events.sampled_out(1)
+            if message.address == 0:
+                unlogged.untold(message.id, message.header())
+            return
         if self.tells_bodies:
             self._tell_body(message)
         if message.address == 0:
@@ -370,8 +376,11 @@ class ClassicQueue(Queue, GivesUp):
             return
         if self.holds(entry.message):
             self.broker.log.settle(self.id, entry.message.address, cause)
-        elif self.tells_all and self.tells(entry.message):
-            self.broker.log.unlogged.left(self.named(), entry.message.number(), cause)
+        elif self.tells_all:
+            if self.tells(entry.message):
+                self.broker.log.unlogged.left(self.named(), entry.message.number(), cause)
+            elif cause <= AUTO_ACKED or cause == MOVED_AWAY:  # a bad end is told all the same (``tell_left``)
+                self.broker.log.events.sampled_out(1)
 
     def give_back(self, entries: list[Entry]) -> None:
         """With a retry policy they wait, each time longer, and go when it was too often; else they are back at once."""
@@ -434,9 +443,12 @@ class ClassicQueue(Queue, GivesUp):
             for entry in entries:
                 if self.holds(entry.message):
                     events.given_back(self.id, entry.position, entry.message.address)
-                elif self.tells_all and self.tells(entry.message):
-                    events.know(self.named())
-                    events.given_back(self.id, entry.position, entry.message.number())
+                elif self.tells_all:
+                    if self.tells(entry.message):
+                        events.know(self.named())
+                        events.given_back(self.id, entry.position, entry.message.number())
+                    else:
+                        events.sampled_out(1)
 
     def requeue(self, entries: list[Entry]) -> None:
         """Back to their places, flagged redelivered; oldest first in the list. What is over a limit or has expired then

@@ -167,6 +167,8 @@ class Leases(Lessor, Concluding):
             number = lease.number(slot)
             if number:
                 log.leasings.tell(what, named, queue.named(), lease.positions[slot], number)
+            elif queue.tells_all:
+                log.events.sampled_out(1)
 
     def _keep(self, lease: Lease) -> None:
         broker = self._queue.broker
@@ -211,6 +213,8 @@ class Leases(Lessor, Concluding):
                     number = lease.number(slot)
                     if number:
                         queue.broker.log.unlogged.left(queue.named(), number, LEASE_SETTLED)
+                    elif queue.tells_all:
+                        queue.broker.log.events.sampled_out(1)
                 self._off(lease, slot)
                 queue.acked += 1
                 settled += 1

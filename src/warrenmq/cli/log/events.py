@@ -239,6 +239,10 @@ class EventRows(Witness):
     def gap(self, since: int, until: int, count: int) -> None:
         self._write(since, PUBLISHED, "gap", {"until": moment(until), "events": count})
 
+    def sampled_out(self, since: int, until: int, count: int) -> None:
+        self._leave_out(since, count)
+        self._leave_out(until, 0)
+
     def batch_told(self) -> None:
         for _time, _rank, row in sorted(self._rows, key=lambda one: one[:2]):
             self._out(row)

@@ -151,6 +151,8 @@ def get(channel: Channel, method: Method) -> None:
     elif queue.tells(message):
         events.know(queue.named())
         events.delivered(named, queue.id, entry.position, message.number(), tag, flags)
+    elif queue.tells_all:
+        events.sampled_out(1)
     if entry.queue.vhost.tracing:
         channel.broker.firehose.delivered(
             channel.publishing.sender, queue.vhost, queue.name.name, entry.message, entry.redelivered
