@@ -7,6 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from warrenmq.broker.queue.wanted import Wanted
+from warrenmq.broker.transfer.transfer import COPY, Transfer
+from warrenmq.broker.transfer.ways import ToQueue
 from warrenmq.log.causes import DUPLICATE, NACKED, NOT_TAKEN, REFUSED_PUBLISH, RETURNED, UNROUTABLE
 from warrenmq.log.event_reader import Fate, Witness
 from warrenmq.log.history import tell_all
@@ -167,6 +170,21 @@ def test_a_dead_letter_that_only_memory_has_is_written_by_nobody_whoever_publish
     core.advance(1000)
     assert core.ready("dead") == 1
     assert told(core).unlogged_by == [(2, 1), (0, 0)]
+
+
+def test_a_copy_that_only_memory_has_is_written_by_nobody_whoever_published_last(client: CoreClient) -> None:
+    core = client.core
+    assert isinstance(core, Core)
+    core.broker.vhosts["/"].set_journal(ALL, 1)
+    client.declare("copies")
+    client.publish("", "q", b"x", delivery_mode=1)
+    client.publish("", "q", b"published last", channel=2, delivery_mode=1)
+    copy = Transfer("1", COPY, core.queue("q"), Wanted(), b"", ToQueue(core.queue("copies")), 0, 1, False)
+    core.broker.begin_turn()
+    assert copy.step(10)
+    core.end_turn()
+    assert core.ready("copies") == 1
+    assert told(core).unlogged_by == [(1, 0), (2, 1), (0, 0)]
 
 
 def test_a_reply_that_reached_its_channel_is_not_unroutable(client: CoreClient) -> None:

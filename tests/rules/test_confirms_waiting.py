@@ -131,6 +131,22 @@ def test_however_many_wait_for_a_batch_they_are_one_range(core: Core, client: Co
     assert client.story() == ["ack 200+", "ack 500+"]
 
 
+def test_how_long_publishes_waited_for_their_confirms_is_counted_for_each_of_them(
+    core: Core, client: CoreClient
+) -> None:
+    times = core.broker.services.tally.confirm_times
+    other = core.client(persistent=True)
+    other.publish("", "a", b"x", mandatory=True)  # waits too, but for no confirm
+    core.commit()
+    client.publish("", "memory", b"x")  # waits for nothing
+    assert (sum(times.counts), times.total) == (0, 0)
+    client.feed(b"".join(client.published("", "a", b"x") for _ in range(3)))
+    core.advance(7)
+    core.commit()
+    assert client.story() == ["ack 1", "ack 4+"]
+    assert (sum(times.counts), times.total) == (3, 3 * 7_000)
+
+
 # -- by queue ------------------------------------------------------------------------------------------------------
 
 
