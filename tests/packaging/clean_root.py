@@ -20,8 +20,10 @@ from tests.packaging.dockerfile import Instruction, Stage
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 MIRROR = "http://deb.debian.org/debian"
 #: what pip finds its packages by, where that is set on this machine
-HANDED_ON = ("PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy")
-HANDED_ON += ("https_proxy", "no_proxy")
+HANDED_ON = (
+    *("PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY"),
+    *("http_proxy", "https_proxy", "no_proxy"),
+)
 
 
 def make_base(release: str, folder: Path) -> None:

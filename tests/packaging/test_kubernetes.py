@@ -1,5 +1,5 @@
-"""The Kubernetes manifests: as the schema has them, with names that fit each other, and a broker that starts and answers
-its probes with everything that Kubernetes would put into its environment."""
+"""The Kubernetes manifests: as the schema has them, with names that fit each other; and a broker that starts and
+answers its probes with everything that Kubernetes would put into its environment."""
 
 from __future__ import annotations
 
