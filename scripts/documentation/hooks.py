@@ -19,13 +19,18 @@ from typing import Any
 import commands_page
 import drawing
 import http_page
+import log_events_page
 from mkdocs.structure.files import File, Files
 from navigation import entries, inside, navigation
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 #: pages that are made when the site is built, and of what
-GENERATED: dict[str, Callable[[], str]] = {"commands.md": commands_page.page, "http-reference.md": http_page.page}
+GENERATED: dict[str, Callable[[], str]] = {
+    "commands.md": commands_page.page,
+    "http-reference.md": http_page.page,
+    "log-events.md": log_events_page.page,
+}
 #: files beside docs/ that are pages of the site
 BESIDE = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md")
 LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^)\s]+)\)")

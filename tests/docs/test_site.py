@@ -72,7 +72,14 @@ def test_the_site_is_built_without_a_warning_and_has_every_page(site: Path) -> N
         path.relative_to(REPOSITORY / "docs").with_suffix(".html") for path in (REPOSITORY / "docs").rglob("*.md")
     }
     assert {path for path in written if not (site / path).exists()} == set()
-    made = ("readme.html", "contributing.html", "changelog.html", "commands.html", "http-reference.html")
+    made = (
+        "readme.html",
+        "contributing.html",
+        "changelog.html",
+        "commands.html",
+        "http-reference.html",
+        "log-events.html",
+    )
     assert [name for name in made if not (site / name).exists()] == []
 
 

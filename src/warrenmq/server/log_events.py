@@ -1,0 +1,223 @@
+"""Every event that the log may tell: when it is written, and what to do about it.
+
+Duty: the words for the operator, in one table; the documentation's page is made from it, and a test compares it with
+the calls in the code, both ways. Not here: when an event is written, and its fields.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class LogEvent(NamedTuple):
+    """A kind of log line."""
+
+    levels: str
+    meaning: str
+    cure: str = ""
+
+
+_DEFECT = "`warren ledger` shows the sum; keep the log and the data folder, and report it: this is a defect of Warren."
+
+GROUPS: dict[str, dict[str, LogEvent]] = {
+    "Start, stop, reload": {
+        "log.recovering": LogEvent("info", "The log is being read at the start; `done` of `total`."),
+        "definitions.loaded": LogEvent("info", "A file of `load_definitions` was imported."),
+        "config.no_meaning": LogEvent(
+            "warning", "A key of `rabbitmq.conf` has no meaning here; the reason says why.", "Nothing, or take it out."
+        ),
+        "server.reloaded": LogEvent("info", "SIGHUP was answered; `changed` names the settings."),
+        "server.reload_refused": LogEvent(
+            "error",
+            "SIGHUP found a file or certificate that is not right. Nothing was changed.",
+            "Mend it; reload again.",
+        ),
+        "server.needs_restart": LogEvent(
+            "warning", "These settings were changed, and count after a restart only.", "Restart when it suits."
+        ),
+        "server.stopping": LogEvent("info", "The broker was asked to stop; `reason` says by which signal."),
+        "server.stopped": LogEvent("info", "Everything is on disk, and the process ends."),
+        "messages_without_queue": LogEvent(
+            "warning",
+            "The log held messages of a queue that is not defined; they are let go of.",
+            "If you did not delete it, its messages are in the last backup; report it.",
+        ),
+        "unknown_definition": LogEvent(
+            "warning",
+            "The log holds a definition of a kind that this version does not know; it is not used.",
+            "You went back to an older Warren: take the newer one again.",
+        ),
+    },
+    "Connections": {
+        "connection_opened": LogEvent("info", "A client logged in."),
+        "connection_closed": LogEvent("info", "A client went, or was made to; `reason` says why."),
+        "login_refused": LogEvent(
+            "warning",
+            "A login over AMQP failed.",
+            "The password, or the vhost's permission. With `hint`: too many of them came from this address, which is "
+            "made to wait.",
+        ),
+        "http_login_refused": LogEvent("warning", "A login over HTTP failed.", "As for `login_refused`."),
+        "handshake_timeout": LogEvent(
+            "warning",
+            "A client did not log in within `handshake_timeout`.",
+            "Often a port scan, or a load balancer that only looks whether the port is open: let it ask `/readyz`.",
+        ),
+        "bad_protocol_header": LogEvent(
+            "warning",
+            "What came first was not AMQP 0-9-1; `hint` says what it looks like.",
+            "Mend the client's port or scheme.",
+        ),
+        "missed_heartbeats": LogEvent(
+            "warning",
+            "A client was silent for two heartbeats and was cut off.",
+            "The client was blocked or its machine is gone: look there. Clients that work long between reads need "
+            "a longer heartbeat.",
+        ),
+        "connection_error": LogEvent(
+            "error",
+            "A connection was closed because of what its client did; `code` and `text` are what it was told.",
+            "Mend the client: the text says what.",
+        ),
+        "channel_error": LogEvent(
+            "error", "The same of one channel; the connection goes on.", "Mend the client: the text says what."
+        ),
+        "tls_handshake_failed": LogEvent(
+            "warning",
+            "A client and the broker did not agree on TLS; `reason` and `hint` say on what.",
+            "Most often the client does not know the authority, or has no certificate where `tls_verify` asks for one.",
+        ),
+        "tls_handshake_ended": LogEvent(
+            "info", "A client went before TLS was agreed on: a port scan, or a health check."
+        ),
+        "https.handshake_failed": LogEvent("info", "The same on the HTTPS port."),
+        "tls_accept_failed": LogEvent(
+            "error",
+            "The system gave no socket for a TLS client, most often for want of file descriptors.",
+            "Raise the limit (`LimitNOFILE`), or find the client that leaks connections.",
+        ),
+        "http.accept_failed": LogEvent("error", "The same on the HTTP port.", "As for `tls_accept_failed`."),
+    },
+    "Alarms and the machine": {
+        "alarm": LogEvent(
+            "warning, info",
+            "Publishers are blocked, or free again (`reason` is `cleared`).",
+            "Memory: let consumers catch up, add consumers, purge, raise `memory_high_watermark`. Disk: make room.",
+        ),
+        "loop.stalled": LogEvent(
+            "warning, info",
+            "The event loop served nobody for more than 0.1 s. `spent` is `cpu` (a warning) when the broker worked, "
+            "`waiting` when disk or machine kept it; `ran` names what ran.",
+            "`waiting`: look at the disk and at what else the machine does. `cpu`, again and again: report it with the "
+            "line.",
+        ),
+        "disk.unseen": LogEvent(
+            "error",
+            "Free disk cannot be asked; the alarm stays as it is.",
+            "Look at the file system of the data folder.",
+        ),
+        "folder.gone": LogEvent(
+            "error",
+            "The data folder was removed, replaced or unmounted under the running broker, which writes to files that "
+            "no start would find.",
+            "Put it back. If it is lost: `warren backup` takes what the broker still holds, before you stop it.",
+        ),
+        "folder.back": LogEvent("info", "It is in its place again."),
+        "folder.open_to_others": LogEvent(
+            "warning", "Other users of the machine may enter the data folder.", "`chmod 700`, if you did not mean that."
+        ),
+    },
+    "The log and its damages": {
+        "log_write_failed": LogEvent(
+            "error",
+            "The disk did not take a batch. Its publishers are nacked, and publishers are blocked until it does.",
+            "`reason` is the system's word: most often a full or broken disk. Service returns by itself.",
+        ),
+        "log_recovered": LogEvent("info", "The disk takes writes again, and all that waited is on it."),
+        "message_damaged": LogEvent(
+            "error",
+            "A message does not read as it was written. It is kept aside and not delivered; those behind it are.",
+            "`warren damaged` lists, tries again, drops. Check the disk: bits that turn once turn again.",
+        ),
+        "damaged_message_dropped": LogEvent("warning", "Somebody dropped a damaged message for good."),
+        "segment_damaged": LogEvent(
+            "error",
+            "A file of the log does not check beyond single messages.",
+            "Take a backup now, check it with `warren log verify`, and replace the disk.",
+        ),
+        "deduplication_page_damaged": LogEvent(
+            "error",
+            "What an exchange remembered of message ids does not read as it was written; the window begins anew.",
+            "Duplicates of before may come through once. Check the disk.",
+        ),
+        "ledger_difference": LogEvent("error", "A sum that must come out even does not.", _DEFECT),
+        "ledger_adds_up": LogEvent("info", "It does again."),
+    },
+    "Queues, messages, policies": {
+        "quorum_queue_without_replicas": LogEvent(
+            "warning",
+            "A quorum queue was declared; it has one member, and its messages are on one machine.",
+            "Know it; back up.",
+        ),
+        "dead_letter_strategy_not_in_force": LogEvent(
+            "warning",
+            "`at-least-once` dead lettering needs `overflow: reject-publish` and a dead-letter exchange, "
+            "as in RabbitMQ.",
+            "Set them as well; until then dead letters go at most once.",
+        ),
+        "delayed_undeliverable": LogEvent(
+            "warning",
+            "Delayed messages became due and no queue took them.",
+            "Bind a queue, or give the exchange an alternate exchange.",
+        ),
+        "delayed_cancelled_with_exchange": LogEvent(
+            "warning", "A delayed exchange was deleted, and with it what waited in it."
+        ),
+        "delayed_repetition_ended": LogEvent(
+            "error", "A repeated message cannot be scheduled again; `reason` says why.", "Publish it anew."
+        ),
+        "lease_expired": LogEvent(
+            "warning",
+            "Leased messages were not settled in time and went back to their queue.",
+            "A reader that is too slow, or gone: extend the lease, or look for it.",
+        ),
+        "queue_purged_around_leases": LogEvent("warning", "A queue was purged; what is leased of it stays leased."),
+        "queue_deleted_with_leases": LogEvent(
+            "warning", "A queue was deleted with messages under lease: they are gone for whoever held them."
+        ),
+        "deduplication_ids_evicted_early": LogEvent(
+            "warning",
+            "An exchange forgot message ids before their window was over, as it may remember only so many.",
+            "A shorter window, or room for more ids.",
+        ),
+        "pattern_given_up": LogEvent(
+            "warning",
+            "A regular expression took too long; what it would have matched is refused until it is tried again.",
+            "Write the pattern without nested repetitions.",
+        ),
+        "pattern_back": LogEvent("info", "It is in force again."),
+        "transfer_started": LogEvent("info", "A move, copy or redrive began; `user` asked for it."),
+        "transfer_ended": LogEvent("info", "It ended: `state`, and how many messages were `sent`."),
+        "transfer_undone": LogEvent("info", "It was taken back."),
+    },
+    "The journal": {
+        "journal.not_written": LogEvent(
+            "warning",
+            "The journal's process cannot write; `reason` says why. The broker goes on without it.",
+            "Install pyarrow, or make room. What the log cannot keep for it meanwhile is a gap, and said so.",
+        ),
+        "journal.written_again": LogEvent("info", "It is written again."),
+    },
+    "Defects": {
+        "internal_error": LogEvent(
+            "error",
+            "Warren failed in serving a connection, which was closed with 541; others go on.",
+            "Report it, with the traceback on the line.",
+        ),
+        "queue_failed": LogEvent("error", "The same of one queue.", "As for `internal_error`."),
+        "timer_failed": LogEvent("error", "The same of a timer, which is tried again.", "As for `internal_error`."),
+        "background.failed": LogEvent("error", "The same of a task; `what` names it.", "As for `internal_error`."),
+        "http_error": LogEvent("error", "The same of an HTTP request, which got 500.", "As for `internal_error`."),
+    },
+}
+EVENTS: dict[str, LogEvent] = {name: one for group in GROUPS.values() for name, one in group.items()}
