@@ -21,12 +21,13 @@ from mypy_extensions import i32, i64, u8
 
 from warrenmq.broker.message import NOTE_SHIFT
 from warrenmq.client.columns import PropertyColumns, Texts
+from warrenmq.journal.hiding import Hiding
 from warrenmq.journal.names import is_stream, queue_of
 from warrenmq.journal.routes import Ways
 from warrenmq.log.event_reader import Fate, Witness
 from warrenmq.log.layout import HEADER_LENGTH_AT, HOLDER, HOLDER_POSITION_AT, HOLDER_QUEUE_AT, WITHOUT_RECORD
 from warrenmq.log.left_out import LeftOut, nothing
-from warrenmq.log.levels import BODIES, LEVEL_NAMES, OFF
+from warrenmq.log.levels import BODIES, LEVEL_NAMES
 from warrenmq.log.record import (
     body_length,
     body_start,
@@ -90,7 +91,6 @@ class Known(Witness):
         self.left_out: Final = LeftOut(nothing, set()) if left_out is None else left_out
         self.texts: Final[dict[int, bytes]] = {}  # JSON
         self.queue_names: Final[list[tuple[int, str, str]]] = []  # defined meanwhile: number, vhost, name
-        self.quiet: Final[set[int]] = set()  # queues of which nothing is told
         self.wordy: Final[set[int]] = set()  # queues of which bodies are told
         self.routes: Final[dict[int, bytes]] = {}  # JSON
 
@@ -116,10 +116,6 @@ class Known(Witness):
         if queue == 0:
             return  # a vhost's: each queue that it concerns has its own, and what is of no queue was left out before
         self.left_out.level(queue, level, sample)
-        if level == OFF:
-            self.quiet.add(queue)
-        else:
-            self.quiet.discard(queue)
         if level == BODIES:
             self.wordy.add(queue)
         else:
@@ -142,10 +138,7 @@ class EventColumns(Witness):
 
     def __init__(self, known: Known | None = None) -> None:
         self.known: Final = Known() if known is None else known
-        self._left_out: Final = self.known.left_out
-        self._left_out_events: i64 = 0
-        self._left_out_since: i64 = 0
-        self._left_out_until: i64 = 0
+        self._hiding: Final = Hiding(self.known.left_out)
         self.rows: i64 = 0
         self.times: Final = BytesWriter()
         self.kinds: Final = BytesWriter()
@@ -245,10 +238,7 @@ class EventColumns(Witness):
             n += 1
 
     def message(self, time: i64, address: i64, data: bytes, at: i64, who: i64, number: i64) -> None:
-        if self.known.quiet and self._is_quiet(data, at):
-            return
-        if self._left_out.take(address, data, at):
-            self._leave_out(time, 1 + holder_count(data, at))
+        if self._hiding.hides_record(time, address, data, at):
             return
         sender: i64 = NONE if who == 0 else self._number_of(who)
         header = header_start(data, at)
@@ -312,9 +302,7 @@ class EventColumns(Witness):
     def read(self, time: i64, who: i64, queue: i64, offset: i64, count: i64, tag: i64) -> None:
         consumer = self._number_of(who)
         while count > 0:
-            if self._left_out.any and self._left_out.has_offset(queue, offset):
-                self._leave_out(time, 1)
-            else:
+            if not self._hiding.hides_read(time, queue, offset):
                 self._add(time, READ, 0, queue, offset, consumer, NONE, tag, 0)
             offset += 1
             tag += 1
@@ -332,10 +320,7 @@ class EventColumns(Witness):
         self._add(time, LETTER_LOST, address, queue, NONE, NONE, NONE, NONE, 0)
 
     def fate(self, time: i64, fate: Fate) -> None:
-        if fate.queue in self.known.quiet:
-            return
-        if self._left_out.any and fate.address and self._left_out.has(fate.address, fate.queue):
-            self._leave_out(time, 1)
+        if self._hiding.hides(time, fate.queue, fate.address):
             return
         if fate.header or fate.exchange or fate.keys:  # else nothing is known of it
             self._add_message(fate.id, fate.header, fate.exchange, fate.keys)
@@ -354,22 +339,14 @@ class EventColumns(Witness):
         self._add(since, GAP, 0, NONE, NONE, NONE, count, until, 0)
 
     def sampled_out(self, since: i64, until: i64, count: i64) -> None:
-        self._leave_out(since, count)
-        self._leave_out(until, 0)
+        self._hiding.count(since, count)
+        self._hiding.count(until, 0)
 
     def end(self) -> None:
         """Nothing more comes: say how much was left out of these rows."""
-        if self._left_out_events:
-            since, until = self._left_out_since, self._left_out_until
-            self._add(since, LEFT_OUT, 0, NONE, NONE, NONE, self._left_out_events, until, 0)
-            self._left_out_events = 0
-
-    def _leave_out(self, time: i64, events: i64) -> None:
-        if self._left_out_events == 0 or time < self._left_out_since:
-            self._left_out_since = time
-        if self._left_out_events == 0 or time > self._left_out_until:
-            self._left_out_until = time
-        self._left_out_events += events
+        events, since, until = self._hiding.take()
+        if events:
+            self._add(since, LEFT_OUT, 0, NONE, NONE, NONE, events, until, 0)
 
     def _number_of(self, who: i64) -> i64:
         number = self._who.get(who)
@@ -431,19 +408,6 @@ class EventColumns(Witness):
             count -= 1
         return False
 
-    def _is_quiet(self, data: bytes, at: i64) -> bool:
-        """Was it written for nobody but queues of which nothing is told?"""
-        holder = holders_start(data, at)
-        count = holder_count(data, at)
-        if count == 0:
-            return False
-        while count > 0:
-            if i64(read_i32_le(data, holder + HOLDER_QUEUE_AT)) not in self.known.quiet:
-                return False
-            holder += HOLDER
-            count -= 1
-        return True
-
     def _add_message(self, id: i64, header: bytes, exchange: bytes, keys: bytes) -> None:
         """What the message of the next row was."""
         write_i32_le(self.message_rows, i32(self.rows))
@@ -467,10 +431,7 @@ class EventColumns(Witness):
         tag: i64,
         flags: i64,
     ) -> None:
-        if self.known.quiet and queue in self.known.quiet and kind != LEVEL:
-            return
-        if self._left_out.any and message and self._left_out.has(message, queue):
-            self._leave_out(time, 1)
+        if self._hiding.left_out.any and kind != LEVEL and self._hiding.hides(time, queue, message):
             return
         write_i64_le(self.times, time)
         write_i32_le(self.kinds, i32(kind))

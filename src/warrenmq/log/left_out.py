@@ -68,7 +68,7 @@ class LeftOut:
         self._streams: Final[dict[int, dict[int, Bits]]] = {}  # by queue, then by segment
         self._fetched_streams: bool = not segments
         self._samples: Final[dict[int, int]] = {}  # queues of which 1 in so many is told
-        self._quiet: Final[set[int]] = set()  # and of which nothing is
+        self.quiet: Final[set[int]] = set()  # and of which nothing is
         self._is_stream: Final[set[int]] = set()
         self._wanted: Final[set[int]] = set()  # records that are told whoever else has them, in this batch
         self._last: i64 = -1  # the segment that was asked for last, and its bits
@@ -76,14 +76,14 @@ class LeftOut:
         self._last_offsets: Bits | None = None  # of the stream that was asked for last
         self._last_queue: i64 = -1
         self._oldest: i64 = 0  # the first segment that was there to be read
-        self.any: bool = bool(segments)  # can anything be left out?
+        self.any: bool = bool(segments)  # can anything be left out, or not told at all?
 
     # -- what is wanted
 
     def begin_segment(self, segment: int) -> None:
         """It is read from its beginning, and says itself what is wanted in it."""
         self._samples.clear()
-        self._quiet.clear()
+        self.quiet.clear()
         self._forget_bits(segment)
 
     def begin(self, oldest: i64) -> None:
@@ -94,9 +94,10 @@ class LeftOut:
     def level(self, queue: i64, level: i64, sample: i64) -> None:
         """This is wanted of a queue from now on."""
         if level == OFF:
-            self._quiet.add(queue)
+            self.quiet.add(queue)
+            self.any = True
         else:
-            self._quiet.discard(queue)
+            self.quiet.discard(queue)
         self.sample(queue, sample)
 
     def sample(self, queue: i64, sample: i64) -> None:
@@ -122,6 +123,19 @@ class LeftOut:
 
     # -- records
 
+    def is_quiet(self, data: bytes, at: i64) -> bool:
+        """Was this record written for nobody but queues of which nothing is told?"""
+        count = holder_count(data, at) if self.quiet else 0
+        if count == 0:
+            return False
+        holder = holders_start(data, at)
+        while count > 0:
+            if i64(read_i32_le(data, holder + HOLDER_QUEUE_AT)) not in self.quiet:
+                return False
+            holder += HOLDER
+            count -= 1
+        return True
+
     def take(self, address: i64, data: bytes, at: i64) -> bool:
         """A record is written. Is it left out?"""
         if not self._samples:
@@ -136,7 +150,7 @@ class LeftOut:
         left = count
         while left > 0:
             queue = i64(read_i32_le(data, holder + HOLDER_QUEUE_AT))
-            if queue not in self._quiet:
+            if queue not in self.quiet:
                 wanted = self._samples.get(queue)
                 if wanted is None or is_sampled(id, wanted):
                     return False

@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from warrenmq.broker.message import packed_keys_of, unpack_keys
+from warrenmq.journal.hiding import Hiding
 from warrenmq.journal.names import is_stream, queue_of
 from warrenmq.journal.routes import Ways, shown_way
 from warrenmq.log.causes import CAUSE_NAMES, FATE_NAMES, LETTER_LOST, NEVER
@@ -21,7 +22,7 @@ from warrenmq.log.holders import read_holders
 from warrenmq.log.layout import WITHOUT_RECORD
 from warrenmq.log.leasings import LEASE_NAMES, LEASED
 from warrenmq.log.left_out import LeftOut, nothing
-from warrenmq.log.levels import LEVEL_NAMES, OFF
+from warrenmq.log.levels import LEVEL_NAMES
 from warrenmq.log.record import decode_message, holder_count, holders_start
 from warrenmq.wire.content import decode_properties
 from warrenmq.wire.replies import AmqpError
@@ -65,12 +66,10 @@ class EventRows(Witness):
         self._queues: dict[int, Row] = {}
         self._who: dict[int, Row] = {}
         self._ways = Ways({})
-        self._quiet: set[int] = set()  # queues of which nothing is told
         self._at: dict[tuple[int, int], int] = {}  # by queue and position, the messages that are wanted
         self._left_out = LeftOut(nothing, set())
         self._left_out.begin(oldest)
-        self._left_out_times: list[int] = []  # the first and the last, of events that are not told
-        self._left_out_events = 0
+        self._hiding = Hiding(self._left_out)
 
     # -- names
 
@@ -97,11 +96,7 @@ class EventRows(Witness):
     # -- events
 
     def level(self, time: int, queue: int, vhost: str, level: int, sample: int) -> None:
-        if level == OFF and queue:  # a vhost's concerns no queue by itself
-            self._quiet.add(queue)
-        else:
-            self._quiet.discard(queue)
-        if queue:
+        if queue:  # a vhost's concerns no queue by itself
             self._left_out.level(queue, level, sample)
         names = self._queue(queue) if queue else {"vhost": vhost}
         if self._wanted.all() and self._wanted.queue in ("", names.get("queue")):
@@ -134,12 +129,9 @@ class EventRows(Witness):
         return True
 
     def message(self, time: int, address: int, data: bytes, at: int, who: int, number: int) -> None:
+        if self._hiding.hides_record(time, address, data, at):
+            return
         holders = read_holders(data, holders_start(data, at), holder_count(data, at))
-        if holders and all(one[0] in self._quiet for one in holders):
-            return
-        if self._left_out.take(address, data, at):
-            self._leave_out(time, 1 + len(holders))
-            return
         stored = decode_message(data, at)
         row = what_it_was(stored.message_id, stored.exchange, unpack_keys(packed_keys_of(stored)), stored.header)
         if self._published(time, address, row, who, number):
@@ -165,7 +157,7 @@ class EventRows(Witness):
 
     def queue_gone(self, time: int, queue: int) -> None:
         names = self._queue(queue)
-        if self._wanted.all() and self._wanted.queue in ("", names["queue"]) and queue not in self._quiet:
+        if self._wanted.all() and self._wanted.queue in ("", names["queue"]) and not self._hiding.hides(time, queue, 0):
             self._write(time, LEFT, "queue deleted", names)
 
     def delivered(
@@ -186,13 +178,13 @@ class EventRows(Witness):
 
     def read(self, time: int, who: int, queue: int, offset: int, count: int, tag: int) -> None:
         names = self._queue(queue)
-        if queue in self._quiet or self._wanted.queue not in ("", names["queue"]):
+        if self._wanted.queue not in ("", names["queue"]):
             return
         for one in range(offset, offset + count):
             row = {**names, "position": one, "tag": tag + one - offset, **self._who.get(who, {})}
-            if self._left_out.has_offset(queue, one):
-                self._leave_out(time, 1)
-            elif self._wanted.all():
+            if self._hiding.hides_read(time, queue, one):
+                continue
+            if self._wanted.all():
                 self._write(time, DELIVERED, "read", row)
             elif (queue, one) in self._at:
                 self._tell(time, DELIVERED, "read", self._at[queue, one], row)
@@ -208,10 +200,7 @@ class EventRows(Witness):
 
     def fate(self, time: int, fate: Fate) -> None:
         row: Row = {}
-        if fate.queue in self._quiet:
-            return
-        if fate.address and self._left_out.has(fate.address, fate.queue):
-            self._leave_out(time, 1)
+        if self._hiding.hides(time, fate.queue, fate.address):
             return
         if fate.header or fate.exchange or fate.keys:
             exchange = fate.exchange.decode(errors="surrogateescape")
@@ -240,8 +229,8 @@ class EventRows(Witness):
         self._write(since, PUBLISHED, "gap", {"until": moment(until), "events": count})
 
     def sampled_out(self, since: int, until: int, count: int) -> None:
-        self._leave_out(since, count)
-        self._leave_out(until, 0)
+        self._hiding.count(since, count)
+        self._hiding.count(until, 0)
 
     def batch_told(self) -> None:
         for _time, _rank, row in sorted(self._rows, key=lambda one: one[:2]):
@@ -252,14 +241,9 @@ class EventRows(Witness):
 
     def end(self) -> None:
         """Nothing more comes: say how much was left out."""
-        if self._left_out_events and self._wanted.all() and not self._wanted.queue:
-            since, until = map(moment, self._left_out_times)
-            self._out({"time": since, "event": "left out", "until": until, "number": self._left_out_events})
-
-    def _leave_out(self, time: int, events: int) -> None:
-        times = [*self._left_out_times, time]
-        self._left_out_times = [min(times), max(times)]
-        self._left_out_events += events
+        events, since, until = self._hiding.take()
+        if events and self._wanted.all() and not self._wanted.queue:
+            self._out({"time": moment(since), "event": "left out", "until": moment(until), "number": int(events)})
 
     def _of_run(self, address: int, count: int) -> list[int]:
         if self._wanted.all():
@@ -267,7 +251,7 @@ class EventRows(Witness):
         return [one for one in range(address, address + count) if one in self._ids]
 
     def _in_queue(self, time: int, rank: int, event: str, address: int, queue: int, more: Row) -> None:
-        if queue not in self._quiet:
+        if queue not in self._left_out.quiet:
             if event == "enqueued" and address in self._ids and not self._wanted.all():
                 self._at[queue, more["position"]] = address
             self._tell(time, rank, event, address, {**self._queue(queue), **more}, queue)
@@ -275,8 +259,7 @@ class EventRows(Witness):
     def _tell(self, time: int, rank: int, event: str, address: int, more: Row, queue: int = 0) -> None:
         if not self._wanted.all() and address not in self._ids:
             return
-        if self._left_out.any and self._left_out.has(address, queue):
-            self._leave_out(time, 1)
+        if self._hiding.hides(time, queue, address):
             return
         if self._wanted.queue and more.get("queue") != self._wanted.queue:
             return
