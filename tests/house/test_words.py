@@ -49,6 +49,21 @@ def test_no_docstring_says_the_same_as_another_or_as_above() -> None:
     assert said == {}
 
 
+def test_nothing_is_explained_by_what_stands_somewhere_else() -> None:
+    """Neither a function by the one before it, nor a line by the line above."""
+    found = []
+    for path in sorted(ROOT.rglob("*.py")):
+        text = path.read_text()
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                said = ast.get_docstring(node) or ""
+                if re.match(r"The same( (after|as|at|but|for|in|where|with)\b|[,.:;])|As above", said):
+                    found.append(f"{path.relative_to(ROOT)}:{node.lineno} {said}")
+        lines = enumerate(text.splitlines(), 1)
+        found += [f"{path}:{at} {line}" for at, line in lines if re.search(r"#.*\b(likewise|ditto|as above)\b", line)]
+    assert found == []
+
+
 def test_the_sources_refer_to_no_document_outside_the_repository() -> None:
     elsewhere = re.compile(r"\bdesign §|\b(spec|design|replication|style)\.md\b")
     found = [str(path.relative_to(ROOT)) for path in ROOT.rglob("*.py") if elsewhere.search(path.read_text())]

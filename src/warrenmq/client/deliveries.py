@@ -96,7 +96,7 @@ class StreamRange:
             self.into.put(exchange, routing_key, redelivered, header, body, offset)
 
     def put_bare(self, delivery_tag: i64, data: bytes, header: i64, header_end: i64, body: i64, body_end: i64) -> None:
-        """The same in place, where nothing else is asked for (``into.bare``)."""
+        """A delivery whose body is taken from where it lies, as nothing else is asked for (``into.bare``)."""
         offset = stream_offset(data, header, header_end)
         if self._takes(delivery_tag, offset):
             self.into.put_bare(data[body:body_end], offset)

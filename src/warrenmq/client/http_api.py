@@ -114,7 +114,7 @@ class HttpClient:
         headers: dict[str, str] | None = None,
         user: tuple[str, str] | None = None,
     ) -> tuple[http.client.HTTPConnection, http.client.HTTPResponse]:
-        """The same with an answer that is still to be read; the caller closes the connection."""
+        """Ask, and leave the answer's body to be read by the caller, who closes the connection."""
         address = self.address
         sent = {"Authorization": _basic(*(user or (address.username, address.password)))}
         if body is not None:

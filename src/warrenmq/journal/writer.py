@@ -35,7 +35,7 @@ from warrenmq.log.listing import Listing
 from warrenmq.log.scan import BatchCursor
 
 MOST_ROWS = 1 << 20  # of a file, when there is very much to tell
-MOST_BODIES = 64 << 20  # octets of bodies, likewise
+MOST_BODIES = 64 << 20  # octets of bodies in a file
 ALIKE = 8  # so many files of about the same size become one
 SMALLEST = 32 << 10  # octets; shorter ones are all of the same size
 

@@ -195,7 +195,7 @@ class Log(Core):
         self.current.settle(queue_id, address)
 
     def settle_many(self, queue_id: i64, addresses: vec[i64], cause: i64 = ACKED) -> None:
-        """The same for many; addresses in a row cost next to nothing on disk."""
+        """This queue no longer holds any of them; addresses in a row cost next to nothing on disk."""
         count: i64 = len(addresses)
         if count > 0 and cause != self.current.cause:
             self.current.say_cause(cause)
@@ -230,8 +230,8 @@ class Log(Core):
         self.end_drop()
 
     def begin_drop(self, queue_id: i64, addresses: vec[i64], others: bool) -> i64:
-        """The same for the disk, at once and whole; memory is told of each message by ``release_dropped``, with the
-        number that this returns, and of the end by ``end_drop``. ``others``: there are messages besides these."""
+        """The queue is gone, which the disk is told at once and whole; memory is told of each message by
+        ``release_dropped``, with the number that this returns, and of the end by ``end_drop``. ``others``: there are messages besides these."""
         segments: list[int] = []
         if others:
             segments.extend(self.segments)
@@ -349,7 +349,7 @@ class Log(Core):
         return self.message_reader.read_head(address)
 
     def read_many(self, addresses: list[int]) -> list[StoredMessage | None]:
-        """The same for many: neighbours on disk are read at once. None for what is damaged."""
+        """Messages, in this order: neighbours on disk are read at once. None for what is damaged."""
         return self.message_reader.read_many(addresses)
 
     def read_part(self, address: i64, chunk: i64) -> bytes:

@@ -75,7 +75,7 @@ class MessageReader:
         )
 
     def read_many(self, addresses: list[int]) -> list[StoredMessage | None]:
-        """The same for many: neighbours on disk are read at once. None for what is damaged."""
+        """Whole messages, in this order: neighbours on disk are read at once. None for what is damaged."""
         found: list[StoredMessage | None] = []
         count: i64 = len(addresses)
         i: i64 = 0

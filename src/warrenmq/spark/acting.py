@@ -52,7 +52,7 @@ def settle(df: DataFrame, options: Mapping[str, str]) -> int:
 
 
 def settle_table(table: pa.Table, options: Mapping[str, str]) -> int:
-    """The same for an Arrow table with the columns ``queue``, ``lease``, ``slot``, ``action`` and ``delay_ms``."""
+    """Settle what an Arrow table names, in the columns ``queue``, ``lease``, ``slot``, ``action`` and ``delay_ms``."""
     given = {name: value for name, value in options.items() if name.lower() not in ("queue", "stream")}
     api = HttpApi(parse({**given, "queue": "every"}))
     settled = 0

@@ -69,7 +69,7 @@ def content_numbers(batch: pa.RecordBatch) -> list[int]:
 
 
 def _hashes(column: pa.Array) -> np.ndarray[Any, np.dtype[np.uint64]]:
-    """The same in every process, which Python's own hash is not."""
+    """A hash of each that every process agrees on, as with Python's own they do not."""
     import numpy as np
     import pyarrow as pa
     from pandas.util import hash_array

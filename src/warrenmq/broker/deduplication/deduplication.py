@@ -123,7 +123,7 @@ class Deduplication(WaitsForLog, Concluding):
         self._timers: Final[dict[Window, Eviction]] = {}
         self._fresh: list[Window] = []  # with ids that the log is told of at the end of the turn
         self._unsynced: list[Unsynced] = []  # in order of batches
-        self._pages: list[Page] = []  # likewise
+        self._pages: list[Page] = []  # that are not on disk, in order of batches
         self._started: bool = False  # has been read what the log has?
         self._waits: bool = False  # does whoever hears of the log know of it?
         self.duplicates: i64 = 0

@@ -496,7 +496,7 @@ class Fifo:
         return message
 
     def bare_message_at(self, address: i64, size: i64, persistent: bool = True) -> Message:
-        """The same, but a long body stays there."""
+        """A message read from disk, but for a long body, which stays there. RecordDamaged when it does not check."""
         broker = self._queue.broker
         record = broker.log.read_head(address) if address > 0 else broker.transient.get_head(-address)
         message = self._message(record, address, persistent)

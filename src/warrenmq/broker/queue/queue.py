@@ -286,7 +286,7 @@ class Queue(Destination, Delivering, Promised):
         return self.would_refuse(0, 0, message.size)
 
     def would_refuse(self, more: i64, more_bytes: i64, size: i64) -> bool:
-        """The same after ``more`` messages of ``more_bytes`` in all had come (a transaction checks before it acts)."""
+        """Would it after ``more`` messages of ``more_bytes`` in all had come? A transaction checks before it acts."""
         return self.failed
 
     def refusal(self, message: Message) -> str:

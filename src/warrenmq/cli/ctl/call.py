@@ -83,7 +83,7 @@ def no_user(name: str) -> Failure:
 
 
 def no_such_user(name: str) -> Failure:
-    """The same in the words of verbs that hand the broker's own answer on."""
+    """There is no such user, in the words of verbs that hand the broker's own answer on."""
     return Failure(f'{{:no_such_user, "{name}"}}', UNAVAILABLE)
 
 

@@ -52,7 +52,7 @@ def queues_and_waits(step: Step) -> tuple[list[str], list[str]]:
 
 
 def facts(step: Step) -> dict[str, object]:
-    """The same as data: an exchange, what it reached and by which rule, and what it did not reach and why."""
+    """The way for programs: an exchange, what it reached and by which rule, and what it did not reach and why."""
     reached: list[dict[str, object]] = []
     for way in step.reached:
         one: dict[str, object] = {"how": way.how, "to": way.destination.kind, "name": way.destination.name}

@@ -8,7 +8,7 @@ from warrenmq.log.examine import Facts, RecordFacts
 
 
 def inspected(facts: Facts, clean: bool, held: int, definitions: bool, listed: list[RecordFacts]) -> dict[str, Any]:
-    """The same as data."""
+    """All that is printed, by name."""
     found = facts.found
     segments = ("number", "generation", "files", "bytes", "records", "live", "live_bytes", "ledger")
     shown: dict[str, Any] = {

@@ -75,7 +75,7 @@ def _kitty(data: str) -> Iterator[str]:
 
 
 def chart(samples: Samples, width: int = 70, height: int = 12) -> Text:
-    """The same in text."""
+    """The picture in text."""
     longest = max(samples.seconds[-1], 1e-9)
     most = max([count for counts in samples.counts.values() for count in counts] + [1])
     dots = [[0] * width for _ in range(height)]

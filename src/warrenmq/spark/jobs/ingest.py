@@ -78,7 +78,7 @@ def start(
     table: str = "parquet",
     catalog: Mapping[str, str] | None = None,
 ) -> StreamingQuery:
-    """The same as a running query."""
+    """A query that has begun to write what comes to ``lake``."""
     from pyspark.sql import functions as F
 
     parse(options)  # faults in the options are told here, not from inside Spark

@@ -97,7 +97,7 @@ def _judged(df: DataFrame, plan: Plan, facts: Mapping[str, Column]) -> DataFrame
 
 
 def _judged_whole(df: DataFrame, plan: Plan, facts: Mapping[str, Column]) -> DataFrame:
-    """The same where Spark has no functions over Arrow: all columns go to Python and back."""
+    """The verdicts where Spark has no functions over Arrow: all columns go to Python and back."""
     from warrenmq.spark.routing.batches import JudgeWhole
 
     with_facts = df.select("*", *[column.alias(f"__{name}") for name, column in facts.items()])
