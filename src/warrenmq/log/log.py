@@ -231,7 +231,8 @@ class Log(Core):
 
     def begin_drop(self, queue_id: i64, addresses: vec[i64], others: bool) -> i64:
         """The queue is gone, which the disk is told at once and whole; memory is told of each message by
-        ``release_dropped``, with the number that this returns, and of the end by ``end_drop``. ``others``: there are messages besides these."""
+        ``release_dropped``, with the number that this returns, and of the end by ``end_drop``. ``others``: there are
+        messages besides these."""
         segments: list[int] = []
         if others:
             segments.extend(self.segments)
