@@ -11,16 +11,8 @@ import typer
 from warrenmq.cli import _output
 from warrenmq.cli._api import segment
 from warrenmq.cli._command import Command, Json, Url, Vhost
-from warrenmq.cli._filters import (
-    Header,
-    Key,
-    Larger,
-    Older,
-    Smaller,
-    Text,
-    Younger,
-    filters,
-)
+from warrenmq.cli._filters import Filters
+from warrenmq.cli._groups import spread
 from warrenmq.cli._holder import holder
 from warrenmq.cli._units import in_words
 
@@ -29,21 +21,16 @@ BODY = 1 << 20  # octets shown of one
 
 
 def register(app: typer.Typer) -> None:
-    app.command("peek")(peek)
+    app.command("peek")(spread(peek))
 
 
 def peek(
+    *,
     queue: Annotated[str, typer.Argument(help="The queue, or a stream.")],
     vhost: Vhost = None,
     held: Annotated[bool, typer.Option("--held", help="Only what is held: unacked, leased ...")] = False,
     waiting: Annotated[bool, typer.Option("--waiting", help="Only what waits.")] = False,
-    header: Header = None,
-    key: Key = None,
-    older: Older = None,
-    younger: Younger = None,
-    larger: Larger = None,
-    smaller: Smaller = None,
-    text: Text = None,
+    filters: Filters,
     first: Annotated[int, typer.Option("--from", min=0, help="Begin at this position or offset.")] = 0,
     limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="Show at most so many.")] = 100,
     as_json: Json = False,
@@ -54,7 +41,7 @@ def peek(
     command = Command("peek", url)
     if held and waiting:
         command.stop("--held and --waiting: choose one, or neither for both")
-    query: dict[str, Any] = filters(command, header, key, older, younger, larger, smaller, text)
+    query: dict[str, Any] = filters.asked(command)
     query["state"] = "held" if held else "waiting" if waiting else "all"
     query["truncate"] = BODY if body else 0
     items: list[Any] = []

@@ -11,29 +11,17 @@ import typer
 from warrenmq.cli import _output
 from warrenmq.cli._api import segment
 from warrenmq.cli._command import Command, Json, Url, Vhost
-from warrenmq.cli._filters import (
-    Detach,
-    DryRun,
-    Header,
-    Key,
-    Larger,
-    Limit,
-    Older,
-    Rate,
-    Smaller,
-    Text,
-    Younger,
-    filters,
-    sending,
-)
+from warrenmq.cli._filters import Filters, Sending
+from warrenmq.cli._groups import spread
 from warrenmq.cli.transfers.following import send
 
 
 def register(app: typer.Typer) -> None:
-    app.command("redrive")(redrive)
+    app.command("redrive")(spread(redrive))
 
 
 def redrive(
+    *,
     queue: Annotated[str, typer.Argument(help="The queue that dead letters are in.")],
     vhost: Vhost = None,
     groups: Annotated[
@@ -49,24 +37,15 @@ def redrive(
     exchange: Annotated[str | None, typer.Option("--to", help="To this exchange, not that of the first death.")] = None,
     routing_key: Annotated[str | None, typer.Option("--to-key", help="With this key, not those of the death.")] = None,
     max_redrives: Annotated[int, typer.Option("--max-redrives", min=1, help="What was sent so often stays.")] = 3,
-    header: Header = None,
-    key: Key = None,
-    older: Older = None,
-    younger: Younger = None,
-    larger: Larger = None,
-    smaller: Smaller = None,
-    text: Text = None,
-    limit: Limit = None,
-    rate: Rate = None,
-    dry_run: DryRun = False,
-    detach: Detach = False,
+    filters: Filters,
+    sending: Sending,
     as_json: Json = False,
     url: Url = None,
 ) -> None:
     """Send dead letters back to the exchange, and with the keys, of their first death."""
     command = Command("redrive", url)
     at = command.vhost(vhost)
-    chosen = filters(command, header, key, older, younger, larger, smaller, text)
+    chosen = filters.asked(command)
     deaths = [("x-first-death-reason", reason), ("x-first-death-queue", first_queue)]
     more = [f"{name}:{value}" for name, value in deaths if value is not None]
     if more:
@@ -74,12 +53,12 @@ def redrive(
     if groups or by:
         _show(_groups(command, at, queue, {**chosen, "by": by or ["reason", "queue"]}), as_json)
         return
-    body = {**chosen, **sending(limit, rate, dry_run), "max_redrives": max_redrives}
+    body = {**chosen, **sending.asked(), "max_redrives": max_redrives}
     if exchange is not None:
         body["exchange"] = exchange
     if routing_key is not None:
         body["routing_key"] = routing_key
-    send(command, at, queue, body, detach, as_json)
+    send(command, at, queue, body, sending.detach, as_json)
 
 
 def _groups(command: Command, vhost: str, queue: str, query: dict[str, Any]) -> list[Any]:
