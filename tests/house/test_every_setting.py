@@ -26,6 +26,7 @@ import warrenmq
 from tests.limits.authority import Authority
 from tests.support import web
 from tests.support.brokers import free_ports
+from tests.support.collector import collecting
 from tests.support.rawclient import PROTOCOL_HEADER, Frame, RawClient
 from warrenmq.broker.records import BasicMessage, Exchange, Resource
 from warrenmq.server import journal as server_journal
@@ -631,6 +632,43 @@ def metrics_per_object(folder: Path) -> None:
     for said, endpoint in (("off", "aggregated"), ("on", "per-object")):
         with broker(folder, metrics_per_object=said) as one:
             assert f'rabbitmq_endpoint="{endpoint}"' in page("127.0.0.1", one.http_port, "/metrics")[1]
+
+
+def published_traced(one: Broker) -> None:
+    with RawClient(one.port) as client:
+        client.handshake().open(1)
+        context = {"traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"}
+        client.publish(1, "", "nowhere", b"x", headers=context)
+        client.call(1, "queue.declare", queue="kept")
+
+
+@case
+def otel_endpoint(folder: Path) -> None:
+    with collecting() as collector:
+        with broker(folder, otel_endpoint=collector.url + "/") as one:
+            published_traced(one)
+        assert collector.metrics and len(collector.spans) == 1  # what was left was sent at the end
+    for wrong in ("collector:4318", "ftp://collector", "http://", "http://a:b:c", "http://a?b=c"):
+        with pytest.raises(SettingsError, match="otel_endpoint: .* is not allowed"):
+            broker(folder, otel_endpoint=wrong)
+
+
+@case
+def otel_interval(folder: Path) -> None:
+    with collecting() as often, collecting() as never:
+        with broker(folder, otel_endpoint=often.url, otel_interval=0.1):
+            with broker(folder, otel_endpoint=never.url, otel_interval=0):
+                often.wait(lambda: often.requests > 3)
+        assert never.requests == 0
+
+
+@case
+def otel_spans(folder: Path) -> None:
+    for said in ("on", "off"):
+        with collecting() as collector:
+            with broker(folder, otel_endpoint=collector.url, otel_spans=said) as one:
+                published_traced(one)
+            assert len(collector.spans) == (1 if said == "on" else 0)
 
 
 @case

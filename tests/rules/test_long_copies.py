@@ -25,7 +25,7 @@ def test_a_copy_for_a_queue_that_logs_it_is_logged_some_a_turn(tmp_path: Path, k
     client.declare("q", False)
     client.declare("copies", True, {"x-queue-type": kind})
     client.call("queue.bind", queue="copies", exchange="amq.rabbitmq.trace", routing_key="publish.#")
-    core.broker.vhosts["/"].tracing = True
+    core.broker.vhosts["/"].set_tracing(True)
     files.take()
     client.publish("", "q", BODY)
     client.publish("", "q", b"behind")
@@ -39,7 +39,7 @@ def test_a_copy_for_a_queue_that_logs_it_is_logged_some_a_turn(tmp_path: Path, k
         assert not core.broker.services.jobs.busy()
         return
     assert sum(written) > len(BODY)
-    core.broker.vhosts["/"].tracing = False
+    core.broker.vhosts["/"].set_tracing(False)
     reader = core.client()
     reader.call("basic.qos", prefetch_count=10)
     reader.send("basic.consume", queue="copies", arguments={"x-stream-offset": "first"} if kind == "stream" else {})

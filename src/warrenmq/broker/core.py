@@ -14,6 +14,7 @@ from warrenmq.broker.dead_letter import DeadLetters
 from warrenmq.broker.deduplication.deduplication import Deduplication
 from warrenmq.broker.delay.delays import Delays
 from warrenmq.broker.delivering.firehose import Firehose
+from warrenmq.broker.delivering.witness import Witness
 from warrenmq.broker.durability.durability import Clients, Durability
 from warrenmq.broker.extensions.interceptor import Interceptors
 from warrenmq.broker.node import Node
@@ -54,6 +55,13 @@ class Core(Clients, Elsewhere):
             vhost = VHost(name, self.registry, user)
             self.vhosts[name] = vhost
         return vhost
+
+    def witness(self, witness: Witness) -> None:
+        """From now on it is told of messages that carry a trace context. Without one nobody asks, nor pays."""
+        self.firehose.witness = witness
+        self.registry.witnessed = True
+        for vhost in self.vhosts.values():
+            vhost.watch()
 
     def look_again(self, name: Resource) -> None:
         self.undecided.add(name)

@@ -12,10 +12,13 @@ from warrenmq.http.figures.history import History
 from warrenmq.http.figures.sampler import Sampler
 from warrenmq.http.protocol.http_connections import HEADER
 from warrenmq.server.app import Server, Web
+from warrenmq.server.config import SettingsError
 from warrenmq.server.logging import events
 
 if TYPE_CHECKING:
+    from warrenmq.http.bridge import Bridge
     from warrenmq.http.protocol.http_connections import HttpConnections
+    from warrenmq.http.telemetry.telemetry import Telemetry
 
 OUT_OF_DESCRIPTORS = 0.1  # seconds to wait when a socket cannot be accepted
 
@@ -32,6 +35,8 @@ class WebServer(Web):
         self._sockets: list[socket.socket] = []
         self._secure: list[socket.socket] = []
         self._metrics: list[socket.socket] = []
+        self._bridge: Bridge | None = None
+        self._telemetry: Telemetry | None = None
 
     def start(self, sockets: list[socket.socket], secure: list[socket.socket], metrics: list[socket.socket]) -> None:
         """The app is loaded when somebody comes: it is a third of the memory of an idle broker, and half of its
@@ -43,6 +48,28 @@ class WebServer(Web):
         self._sampling = self._server.background.forever("the samples of counters", sampler.run)
         for one in self._sockets:
             asyncio.get_running_loop().add_reader(one.fileno(), self._somebody_came)
+        endpoint = self._server.settings.otel_endpoint
+        if endpoint is not None:
+            self._telemetry = self._start_telemetry(endpoint)
+
+    def _start_telemetry(self, endpoint: str) -> Telemetry:
+        from warrenmq.http.metrics.page import families
+
+        try:
+            from warrenmq.http.telemetry.telemetry import Telemetry
+        except ModuleNotFoundError as error:
+            hint = 'pip install "warrenmq[otel]"'
+            raise SettingsError(f"otel_endpoint: {error.name} is not installed; {hint}, or leave it out") from None
+        telemetry = Telemetry(self._server, endpoint, lambda: families(self._its_bridge()))
+        telemetry.start()
+        return telemetry
+
+    def _its_bridge(self) -> Bridge:
+        from warrenmq.http.bridge import Bridge
+
+        if self._bridge is None:
+            self._bridge = Bridge(self._server, self.history)
+        return self._bridge
 
     def _somebody_came(self) -> None:
         self._stop_watching()
@@ -56,10 +83,9 @@ class WebServer(Web):
         import uvicorn
 
         from warrenmq.http.app import create_app
-        from warrenmq.http.bridge import Bridge
         from warrenmq.http.metrics.routes import create_app as create_metrics_app
 
-        bridge = Bridge(self._server, self.history)
+        bridge = self._its_bridge()
         http_connections = bridge.http_connections
         config = self._config(create_app(bridge))
         self._uvicorn = uvicorn.Server(config)
@@ -135,6 +161,8 @@ class WebServer(Web):
     async def stop(self) -> None:
         if self._sampling is not None:
             self._sampling.cancel()
+        if self._telemetry is not None:
+            await self._telemetry.stop()
         if self._uvicorn is not None:
             self._uvicorn.should_exit = True
         if self._task is not None:

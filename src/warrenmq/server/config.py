@@ -25,6 +25,7 @@ from warrenmq.server.kinds import (
     SettingsError,
     addresses,
     choice,
+    endpoint,
     integer,
     names,
     networks,
@@ -70,6 +71,15 @@ class Settings:
     )
     metrics_per_object: str = _setting(
         "off", choice("on", "off"), "/metrics tells each queue, connection and channel, as /metrics/per-object does"
+    )
+    otel_endpoint: str | None = _setting(
+        None, or_off(endpoint()), "collector that is sent metrics and spans, OTLP over HTTP; off unless given"
+    )
+    otel_interval: float = _setting(
+        30.0, seconds(0, 3600, "; 0 is no metrics"), "seconds from one sending of metrics to the next"
+    )
+    otel_spans: str = _setting(
+        "on", choice("on", "off"), "spans of publish and deliver, for messages that carry a traceparent"
     )
     data_dir: Path = _setting(Path("data"), path(), "folder of the durable log")
     ready_file: Path | None = _setting(None, path(), "JSON file written once listening, removed at the end")

@@ -154,6 +154,19 @@ def origins() -> Kind:
     return Kind(parse, listed.allowed)
 
 
+def endpoint() -> Kind:
+    """Without a stroke at its end."""
+
+    def parse(value: object) -> object:
+        parts = urlsplit(value if isinstance(value, str) else "")
+        if parts.scheme not in _WEB_PORTS or not parts.hostname or parts.query or parts.fragment:
+            raise ValueError
+        parts.port  # noqa: B018 (or ValueError)
+        return str(value).rstrip("/")
+
+    return Kind(parse, "an address such as http://collector:4318")
+
+
 def networks() -> Kind:
     listed = names("addresses or networks such as 10.0.0.0/8 separated by commas, or none")
 

@@ -100,7 +100,7 @@ class Subscription(Consumer):
         if entry.redelivered:
             counts.redelivered += 1
             self.queue.delivered_again()
-        if self.queue.vhost.tracing:
+        if self.queue.vhost.watched:
             channel = self.channel
             channel.broker.firehose.delivered(
                 channel.publishing.sender, self.queue.vhost, self.queue.name.name, entry.message, entry.redelivered

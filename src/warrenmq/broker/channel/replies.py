@@ -52,5 +52,5 @@ class Replies(Listener):
             return
         self._frame.write(self._output, self._outstanding.coming_tag(), False, message)
         publishing = self._publishing
-        if publishing.vhost.tracing:
+        if publishing.vhost.watched:
             publishing.broker.firehose.delivered(publishing.sender, publishing.vhost, DIRECT_REPLY, message, False)

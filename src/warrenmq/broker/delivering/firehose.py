@@ -1,5 +1,7 @@
 """The firehose: copies of what is published and delivered, to amq.rabbitmq.trace, while a vhost is traced.
 
+A witness, where there is one, is told of the same in every vhost (``witness.py``); its faults harm no message.
+
 The copies are transient, carry the traced message's facts in headers, and are never traced themselves. One with a very
 long body for a queue that logs all it gets (a quorum queue, a stream) goes to the log some a turn, and the copies
 behind it wait, so that they arrive in order.
@@ -13,6 +15,7 @@ from mypy_extensions import i64
 
 from warrenmq.broker.delivering.delivering import move
 from warrenmq.broker.delivering.large_body import LoggedAhead
+from warrenmq.broker.delivering.witness import Witness, is_traced
 from warrenmq.broker.exchange.walk import route as walk
 from warrenmq.broker.message import Message, Origin, message_from
 from warrenmq.broker.queue.paging import LONG
@@ -99,10 +102,19 @@ class Firehose:
         self._services: Final = services
         self._node: Final = node
         self._copies: Copies | None = None  # that are sent in turns to come
+        self.witness: Witness | None = None
 
     def published(self, sender: Sender, vhost: Realm, message: Message, queues: list[Queue]) -> None:
         origin = message.origin
         names = [queue.name.name for queue in queues]
+        witness = self.witness
+        if witness is not None and is_traced(message):
+            try:
+                witness.published(sender, vhost.name, message, names)
+            except Exception as error:
+                self._services.notes.crash("witness_failed", {"exchange": origin.exchange}, error)
+        if not vhost.tracing:
+            return
         if origin.exchange == "":
             names = sorted(set(origin.routing_keys))  # the default exchange does not ask whether they exist
         headers = self._facts(message)
@@ -111,6 +123,14 @@ class Firehose:
         self._send(vhost, "publish." + origin.exchange, headers, message)
 
     def delivered(self, receiver: Sender, vhost: Realm, queue: str, message: Message, redelivered: bool) -> None:
+        witness = self.witness
+        if witness is not None and is_traced(message):
+            try:
+                witness.delivered(receiver, vhost.name, queue, message, redelivered)
+            except Exception as error:
+                self._services.notes.crash("witness_failed", {"queue": queue}, error)
+        if not vhost.tracing:
+            return
         headers = self._facts(message)
         headers["redelivered"] = Field("I", 1 if redelivered else 0)
         self._who(headers, receiver, vhost)

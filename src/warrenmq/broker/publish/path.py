@@ -173,7 +173,7 @@ def _remember(publishing: Publishing, arguments: bytes, route: Route) -> None:
         return  # replies go to channels, not queues
     probe = BasicMessage(exchange.name, route.origin.routing_keys, EMPTY_CONTENT, 0, False)
     routed = walk(exchange, probe, vhost.exchanges, vhost.queues, tell=True)
-    if vhost.tracing:
+    if vhost.watched:
         return
     route.waits = isinstance(exchange.matcher, DelayedExchange)
     if routed.cacheable:  # else what was checked holds, but each message is routed for itself
@@ -235,6 +235,6 @@ def find_queues(publishing: Publishing, exchange: Exchange, message: Message) ->
 
 
 def tap(publishing: Publishing, message: Message, queues: list[Queue]) -> None:
-    """The firehose: a copy of what is published, when the vhost is traced."""
-    if publishing.vhost.tracing:
+    """The firehose: a copy of what is published, when the vhost is traced; and a witness, where there is one."""
+    if publishing.vhost.watched:
         publishing.broker.firehose.published(publishing.sender, publishing.vhost, message, queues)

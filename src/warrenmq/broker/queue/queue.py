@@ -57,7 +57,8 @@ class Realm:
         self.broker: Final = broker
         self.exchanges: dict[str, Exchange] = {}
         self.queues: dict[str, Queue] = {}
-        self.tracing: bool = False
+        self.tracing: bool = False  # is the firehose on?
+        self.watched: bool = False  # is anybody told of what is published and delivered, the firehose or a witness?
         self.journal: i64 = OUTCOMES  # how much the journal tells of what has no level of its own
         self.journal_sample: i64 = 1  # of 1 in so many transient messages, where it tells of them
         self.telling_all: i64 = 0  # queues here of which the journal tells all

@@ -66,6 +66,7 @@ class Registry:
         self.decorators: Final = DecoratorRegistry()
         self.totals: Final = Totals()
         self.forgetting: Final[dict[Resource, ForgetBindings]] = {}  # by the queue or exchange that is gone
+        self.witnessed: bool = False  # is somebody told of messages that carry a trace context, in all vhosts?
         self._noted_quorum: bool = False
 
     def make_queue(self, vhost: Realm, declared: Declaration) -> Queue:

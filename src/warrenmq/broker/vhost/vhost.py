@@ -49,6 +49,7 @@ class VHost(Realm):
     def __init__(self, name: str, registry: Registry, user: str = INTERNAL) -> None:
         super().__init__(name, registry.services)
         self.registry: Final = registry
+        self.watched = registry.witnessed
         self.user: Final = user  # who made it
         self.description: str = ""
         self.tags: list[str] = []
@@ -85,8 +86,13 @@ class VHost(Realm):
         return Resource(self.name, "queue", name)
 
     def set_tracing(self, on: bool) -> None:
-        """Switch the firehose: every route is looked up again, as a traced publish takes the long way."""
+        """Switch the firehose."""
         self.tracing = on
+        self.watch()
+
+    def watch(self) -> None:
+        """Is there anybody to tell? Every route is looked up again, as a watched publish takes the long way."""
+        self.watched = self.tracing or self.registry.witnessed
         self.exchange_routes.all_changed()
         self.queue_routes.all_changed()
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import resource
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from warrenmq.broker.broker import Broker
@@ -106,10 +106,14 @@ def disk(bridge: Bridge) -> list[float]:
 
 
 def logins(bridge: Bridge) -> list[Row]:
-    return [
-        (labels(protocol=protocol), [right + wrong, right, wrong])
-        for protocol, (right, wrong) in bridge.broker.registry.totals.logins.items()
-    ]
+    found = bridge.broker.registry.totals.logins.items()
+    return [(labels(protocol=protocol), login_counts(values)) for protocol, values in found]
+
+
+def login_counts(values: Sequence[int]) -> list[int]:
+    """In the order of LOGINS, of those that were right and those that were wrong."""
+    right, wrong = values
+    return [int(right) + int(wrong), int(right), int(wrong)]
 
 
 def alarms(bridge: Bridge) -> list[bool]:

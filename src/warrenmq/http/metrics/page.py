@@ -49,6 +49,20 @@ async def render(bridge: Bridge, per_object: bool) -> Response:
     return Response(b"".join(parts), media_type=CONTENT_TYPE_LATEST)
 
 
+async def families(bridge: Bridge) -> list[Metric]:
+    """All of ``/metrics``, for whoever writes it in another way."""
+    from prometheus_client.core import CounterMetricFamily
+
+    queues = await gather(bridge, False)
+    found = list(_metrics(bridge, queues, await clients(bridge), False))
+    for number, (name, text) in enumerate(node.LOGINS.items()):
+        family = CounterMetricFamily(name.removesuffix("_total"), text, labels=["protocol"])
+        for protocol, values in bridge.broker.registry.totals.logins.items():
+            family.add_metric([protocol], node.login_counts(values)[number])
+        found.append(family)
+    return found
+
+
 class Collected:
     """What ``generate_latest`` asks of a registry."""
 

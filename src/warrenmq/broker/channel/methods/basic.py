@@ -153,7 +153,7 @@ def get(channel: Channel, method: Method) -> None:
         events.delivered(named, queue.id, entry.position, message.number(), tag, flags)
     elif queue.tells_all:
         events.sampled_out(1)
-    if entry.queue.vhost.tracing:
+    if entry.queue.vhost.watched:
         channel.broker.firehose.delivered(
             channel.publishing.sender, queue.vhost, queue.name.name, entry.message, entry.redelivered
         )
