@@ -95,7 +95,7 @@ def test_a_message_without_a_context_or_one_that_nobody_records_has_no_spans(
     broker: RunningBroker, collector: Collector
 ) -> None:
     unsampled = f"00-{TRACE}-{PARENT}-00"
-    said = (
+    said: list[dict[str, Any]] = (
         {},
         {"traceparent": unsampled},
         {"traceparent": "nonsense"},

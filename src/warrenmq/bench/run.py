@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 
 from warrenmq.bench import process, worker
 from warrenmq.bench.workload import Workload
+from warrenmq.client.errors import ConnectError
 
 Progress = Callable[[int, int], None]
 CONTEXT = multiprocessing.get_context("spawn")
@@ -19,6 +20,10 @@ CONTEXT = multiprocessing.get_context("spawn")
 
 class BenchFailed(Exception):
     """A publisher or consumer failed; the text says how."""
+
+
+class NoBroker(BenchFailed):
+    """Nobody answered, or nobody lets us in."""
 
 
 def _run(role: str, url: str, prefix: str, workload: Workload, number: int, counter: Any, gate: Any, out: Any) -> None:
@@ -52,6 +57,8 @@ def run(url: str, workload: Workload, progress: Progress | None = None, timeout:
     pids = process.listening(urlsplit(url).port or 5672)
     try:
         worker.set_up(url, prefix, workload)
+    except ConnectError as error:
+        raise NoBroker(str(error)) from error
     except Exception as error:
         raise BenchFailed(f"the broker at {_shown(url)} cannot be used: {error}") from error
     try:

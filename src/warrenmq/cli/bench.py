@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import sys
 from typing import Annotated, Any
 
 import typer
 
 from warrenmq.cli._command import Json, Url, speaking_amqp, stop
+from warrenmq.cli._status import NO_BROKER
 
 
 def register(app: typer.Typer) -> None:
@@ -36,7 +38,7 @@ def bench(
     as_json: Json = False,
 ) -> None:
     """Publish and consume, and measure rates, latency and the broker's CPU (where it runs on this machine)."""
-    from warrenmq.bench.run import BenchFailed, run
+    from warrenmq.bench.run import BenchFailed, NoBroker, run
     from warrenmq.bench.workload import Workload
 
     workload = Workload(
@@ -62,13 +64,15 @@ def bench(
         if workload.problems():
             raise BenchFailed("; ".join(workload.problems()))
         figures = _with_progress(speaking_amqp("bench", url), workload, run, quiet=as_json)
+    except NoBroker as error:
+        stop("bench", str(error), NO_BROKER)
     except BenchFailed as error:
         stop("bench", str(error))
     typer.echo(json.dumps(figures) if as_json else readable(figures))
 
 
 def _with_progress(url: str, workload: Any, run: Any, quiet: bool) -> dict[str, Any]:
-    if quiet:
+    if quiet or not sys.stderr.isatty():
         return dict(run(url, workload))
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn

@@ -12,7 +12,8 @@ from typing import Annotated
 
 import typer
 
-from warrenmq.cli._command import Json
+from warrenmq.cli._command import Json, stop
+from warrenmq.cli._status import NO
 from warrenmq.log.format import LogError
 
 
@@ -37,8 +38,7 @@ def export(
 ) -> None:
     """Write the log's events as Parquet, a file for each segment. What is there already is not written again."""
     if find_spec("pyarrow") is None:
-        typer.echo('this needs pyarrow: pip install "warrenmq[journal]"', err=True)
-        raise typer.Exit(1)
+        stop("journal export", 'this needs pyarrow: pip install "warrenmq[journal]"', NO)
     from warrenmq.journal.export import export as write
 
     try:
@@ -46,8 +46,6 @@ def export(
             row = {"file": str(path), "events": events}
             typer.echo(json.dumps(row) if as_json else f"{path}: {events} events")
     except LogError as error:
-        typer.echo(str(error), err=True)
-        raise typer.Exit(1) from None
+        stop("journal export", str(error), NO)
     except OSError as failed:
-        typer.echo(f"{failed.filename or folder}: {failed.strerror or failed}", err=True)
-        raise typer.Exit(1) from None
+        stop("journal export", f"{failed.filename or folder}: {failed.strerror or failed}", NO)

@@ -72,7 +72,8 @@ class Connection(Line):
         try:
             transport = Transport(self.address.host, self.address.port, ssl, timeout, server_name or self.address.host)
         except OSError as error:
-            raise ConnectError(f"cannot connect to {self.address.host}:{self.address.port}: {error}") from error
+            where = f"{self.address.host}:{self.address.port}"
+            raise ConnectError(f"cannot connect to {where}: {error.strerror or error}") from error
         super().__init__(transport, timeout, frame_max)
         try:
             self._handshake(mechanism, connection_name, client_properties, heartbeat)

@@ -49,7 +49,7 @@ def register(app: typer.Typer) -> None:
 
 
 def fail(text: object) -> typer.Exit:
-    typer.echo(str(text), err=True)
+    typer.echo(f"warren log: {text}", err=True)
     return typer.Exit(NO)
 
 
@@ -299,6 +299,8 @@ def backup(
     as_json: Json = False,
 ) -> None:
     """Copy the data folder of a stopped broker (`warren backup` copies a running one)."""
+    if not folder.is_dir():
+        raise fail(f"{folder}: no such folder")
     refused = refusal(str(folder), str(target))
     if refused:
         raise fail(refused)

@@ -24,7 +24,8 @@ def register(app: typer.Typer) -> None:
 def list_transfers(vhost: Vhost = None, as_json: Json = False, url: Url = None) -> None:
     """Those of this user, or all for an administrator; since the broker's start."""
     command = Command("transfers list", url)
-    found = command.ask("GET", f"/transfers/{segment(command.vhost(vhost))}")
+    at = command.vhost(vhost)
+    found = command.ask_about(at, "GET", f"/transfers/{segment(at)}").body
     if as_json:
         _output.as_json(found)
         return

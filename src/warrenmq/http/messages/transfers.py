@@ -216,7 +216,8 @@ def _found(call: Call) -> Running:
 
 async def list_transfers(call: Call) -> list[TransferInfo]:
     everything = ADMINISTRATOR in call.user.tags
-    found = [one for one in call.bridge.transfers.all() if one.vhost == call.path["vhost"]]
+    vhost = call.bridge.vhost(call.path["vhost"])
+    found = [one for one in call.bridge.transfers.all() if one.vhost == vhost.name]
     return [info(one) for one in found if everything or one.user == call.user.name]
 
 

@@ -41,8 +41,7 @@ def metrics_data(resource: Resource, families: Iterable[Family], began: int, now
 
 def _metrics(family: Family, began: int, now: int) -> Iterator[Metric]:
     if family.type == "histogram":
-        points = _points(family, began, now)
-        yield Metric(family.name, family.documentation, "", Histogram(points, CUMULATIVE))
+        yield Metric(family.name, family.documentation, "", Histogram(_points(family, began, now), CUMULATIVE))
         return
     names = dict.fromkeys(sample.name for sample in family.samples)
     for name in names:

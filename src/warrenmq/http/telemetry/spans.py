@@ -37,12 +37,18 @@ class Spans(Witness):
 
     def published(self, sender: Sender, vhost: str, message: Message, queues: list[str]) -> None:
         exchange = message.origin.exchange
-        destination = {"messaging.destination.name": exchange or "amq.default", "warren.queues": queues}
+        destination: dict[str, AttributeValue] = {
+            "messaging.destination.name": exchange or "amq.default",
+            "warren.queues": queues,
+        }
         self._tell("publish", exchange or "amq.default", SpanKind.SERVER, sender, vhost, message, destination)
 
     def delivered(self, receiver: Sender, vhost: str, queue: str, message: Message, redelivered: bool) -> None:
-        destination = {"messaging.destination.name": queue, "warren.redelivered": redelivered}
-        destination["warren.exchange"] = message.origin.exchange or "amq.default"
+        destination: dict[str, AttributeValue] = {
+            "messaging.destination.name": queue,
+            "warren.redelivered": redelivered,
+            "warren.exchange": message.origin.exchange or "amq.default",
+        }
         self._tell("deliver", queue, SpanKind.PRODUCER, receiver, vhost, message, destination)
 
     def _tell(
