@@ -23,7 +23,7 @@ class BenchFailed(Exception):
 
 
 class NoBroker(BenchFailed):
-    """Nobody answered, or nobody lets us in."""
+    """A broker that does not answer, or lets us not in."""
 
 
 def _run(role: str, url: str, prefix: str, workload: Workload, number: int, counter: Any, gate: Any, out: Any) -> None:

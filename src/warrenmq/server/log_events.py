@@ -208,6 +208,17 @@ GROUPS: dict[str, dict[str, LogEvent]] = {
         ),
         "journal.written_again": LogEvent("info", "It is written again."),
     },
+    "OpenTelemetry": {
+        "telemetry.not_sent": LogEvent(
+            "warning",
+            "The collector does not take metrics or spans (`what`). The broker goes on, and those are lost.",
+            "Look whether `otel_endpoint` is right and answers.",
+        ),
+        "telemetry.sent_again": LogEvent("info", "It takes them again."),
+        "witness_failed": LogEvent(
+            "error", "The span of a message could not be made. The message is not harmed.", "As for `internal_error`."
+        ),
+    },
     "Defects": {
         "internal_error": LogEvent(
             "error",

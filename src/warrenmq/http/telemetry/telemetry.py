@@ -54,7 +54,7 @@ class NotingExporter(OTLPSpanExporter):
 
 
 class Telemetry:
-    """Of one server."""
+    """The exporters of one server."""
 
     def __init__(self, server: Server, endpoint: str, families: Callable[[], Awaitable[list[Metric]]]) -> None:
         self._server = server
@@ -76,7 +76,7 @@ class Telemetry:
         if settings.otel_spans == "on":
             loop = self._server.loop
             exporter = NotingExporter(
-                f"{self._endpoint}/v1/traces", lambda sent: loop.call_soon_threadsafe(self._note, "spans", sent)
+                f"{self._endpoint}/v1/traces", lambda sent: loop.call_soon_threadsafe(self._answered, "spans", sent)
             )
             self._provider = TracerProvider(resource=self._resource, shutdown_on_exit=False)
             self._provider.add_span_processor(BatchSpanProcessor(exporter))
@@ -90,9 +90,9 @@ class Telemetry:
     async def _send(self) -> None:
         data = metrics_data(self._resource, await self._families(), self._began, time.time_ns())
         result = await asyncio.to_thread(self._numbers.export, data)
-        self._note("metrics", result is MetricExportResult.SUCCESS)
+        self._answered("metrics", result is MetricExportResult.SUCCESS)
 
-    def _note(self, what: str, sent: bool) -> None:
+    def _answered(self, what: str, sent: bool) -> None:
         """Each change is said once."""
         if not sent and what not in self._failing:
             self._failing.add(what)
