@@ -1,4 +1,4 @@
-"""One queue, as ``whatif`` sees it, beside the broker's own on the virtual clock: the same fate for every message."""
+"""One queue, as ``whatif`` sees it, beside the broker's own, classic or quorum, on the virtual clock: the same fates."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ REASONS = {"expired": EXPIRED, "maxlen": DROPPED}
 
 
 def arguments(chance: random.Random) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    found: dict[str, Any] = {"x-queue-type": chance.choice(["classic", "quorum"])}
     if chance.random() < 0.6:
         found["x-max-length"] = chance.randint(0, 6)
     if chance.random() < 0.3:
@@ -56,7 +56,6 @@ def live(folder: Path, given: dict[str, Any], chance: random.Random, count: int)
             messages.append([core.clock.now_ms(), size, ttl, None])
             truth.append(REFUSED if answer == "basic.nack" else THERE)
         core.advance(7)
-        client.call("queue.declare", queue="q", passive=True)  # a head behind one that was dropped goes when looked at
         while (got := client.call("basic.get", queue="graves", no_ack=True)).name == "basic.get-ok":
             assert got.properties is not None
             truth[int(got.properties.message_id or "")] = REASONS[str(got.headers["x-first-death-reason"])]
