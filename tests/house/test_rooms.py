@@ -180,5 +180,11 @@ def test_no_module_is_part_of_a_circle() -> None:
 
 
 @pytest.mark.uncompiled
-def test_a_broker_has_at_most_fifteen_parts(core: Core) -> None:
-    assert len(vars(core.broker)) <= 15
+def test_the_classes_that_everything_meets_in_have_few_parts_each(core: Core) -> None:
+    """A queue has its counters beside them."""
+    client = core.client()
+    client.declare("q")
+    connection = client.connection
+    found = {each: len(vars(each)) for each in (core.broker, connection, connection.channels[1], core.queue("q"))}
+    most = [15, 26, 15, 66]
+    assert all(count <= limit for count, limit in zip(found.values(), most, strict=True)), found

@@ -1,4 +1,4 @@
-"""One queue, as ``whatif`` sees it, beside the broker's own, classic or quorum, on the virtual clock: the same fates."""
+"""One queue, as ``whatif`` sees it, beside the broker's own, classic or quorum, on the virtual clock: the same fate."""
 
 from __future__ import annotations
 
