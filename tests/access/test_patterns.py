@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 
 from warrenmq.broker.access.access import Access, NoStore, Refused
 from warrenmq.broker.access.pattern_form import LONGEST_NAME, read_form
+from warrenmq.broker.access.pattern_size import LARGEST as LARGEST_SIZE
+from warrenmq.broker.access.pattern_size import compiled_size
 from warrenmq.broker.access.patterns import (
     BUDGET,
     LONGEST,
@@ -188,6 +190,54 @@ def test_a_pattern_that_cannot_be_compiled_is_refused_before_it_does_harm(patter
     access.add_user("eve", "x", [])
     with pytest.raises(Refused):
         access.set_permissions("eve", "/", pattern, "", "")
+
+
+def nested(times: int, quantifier: str, opened: str = "(", closed: str = ")") -> str:
+    return opened * times + "a" + (closed + quantifier) * times
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        nested(20, "{2}"),
+        nested(20, "+"),
+        nested(20, "{1,9}", "(?:"),
+        nested(20, "{2,}", "(?="),
+        nested(10, "{5}?"),
+        nested(10, "{2}+"),
+        nested(3, "{1000}"),
+        nested(2, "{999999999999}"),
+        "[(]" + nested(20, "{2}", "(?:[])(]"),
+        "[^])]\\[" + nested(20, "{2}"),
+        "(?:)" * 20 + nested(20, "{2}"),
+        "(?:\\))*" + nested(20, "{2}"),
+        nested(20, "  {2}", "(?x:"),
+        "(?x)" + nested(20, "#[\n{2}", "(?:#)\n"),
+        "(?ix)" + nested(20, "{2}", "(", "#[(\n)"),
+    ],
+)
+def test_a_pattern_that_would_be_enormous_when_compiled_is_refused_unseen(pattern: str) -> None:
+    assert compiled_size(pattern) > LARGEST_SIZE
+    with pytest.raises(InvalidPattern, match="^regular expression is too large$"):
+        NamePattern(pattern)
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        r"^(?:[a-z]{2,8}\.)+[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$",
+        r"^(([0-9]{1,3}\.){3}[0-9]{1,3}|([0-9a-f]{1,4}:){7}[0-9a-f]{1,4})(:[0-9]{1,5})?$",
+        r"(?x) ^ amq\. (gen|rpc)+ [-] .{22} $  # generated",
+        "(?:" + "|".join(f"queue-{number}" for number in range(300)) + ")+",
+        nested(6, "+"),
+        nested(90, "*"),
+        "[({2}]{2}" * 300,
+        r"\({2}\){2}" * 300,
+    ],
+)
+def test_a_pattern_that_people_write_is_not(pattern: str) -> None:
+    assert compiled_size(pattern) <= LARGEST_SIZE
+    NamePattern(pattern)
 
 
 def test_results_are_remembered_within_bounds_and_what_is_asked_often_stays() -> None:

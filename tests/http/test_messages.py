@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 from typing import Any
 
+import msgspec
 import pika
 import pytest
 
@@ -12,7 +13,8 @@ from tests.http.conftest import Api
 from warrenmq.broker.channel.body_frames import BodyFrames
 from warrenmq.client import Connection
 from warrenmq.http.direct import FRAME_MAX, Direct
-from warrenmq.http.endpoint import MOST_VALUES
+from warrenmq.http.endpoint import LONG_LIST, MOST_VALUES
+from warrenmq.http.objects.definitions import MOST_PARTS
 from warrenmq.testing import Broker
 
 
@@ -245,7 +247,7 @@ def test_very_many_values_are_refused_before_anybody_looks_at_each(
     many = {f"name{number}": 1 for number in range(MOST_VALUES + 1)}
     answer = api.ask(method, path, {"routing_key": "q", **rest, member: many})
     assert answer.status_code == 400
-    assert answer.json()["reason"] == f"{member} has more than {MOST_VALUES} values"
+    assert answer.json()["reason"] == f"the body has more than {MOST_VALUES} values"
 
 
 def test_a_long_payload_may_have_as_many_commas_as_it_likes(api: Api) -> None:
@@ -253,3 +255,61 @@ def test_a_long_payload_may_have_as_many_commas_as_it_likes(api: Api) -> None:
     text = "," * (MOST_VALUES + 100_000)
     message = {"routing_key": "commas", "properties": {}, "payload": text, "payload_encoding": "string"}
     assert api.ask("POST", "/exchanges/%2F/amq.default/publish", message).json() == {"routed": True}
+
+
+@pytest.mark.parametrize("text", [",", '",', "\\,", '\\",'])
+def test_a_header_may_have_as_many_commas_as_it_likes(api: Api, text: str) -> None:
+    """What counts are values: commas, quotes and backslashes in a text are none of them."""
+    api.put("/queues/%2F/commas", {})
+    properties = {"headers": {"long": text * (MOST_VALUES + 100)}}
+    message = {"routing_key": "commas", "properties": properties, "payload": "", "payload_encoding": "string"}
+    assert api.ask("POST", "/exchanges/%2F/amq.default/publish", message).json() == {"routed": True}
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body"),
+    [
+        ("PUT", "/queues/%2F/many", {"junk": dict.fromkeys(map(str, range(MOST_VALUES + 1)))}),
+        ("PUT", "/queues/%2F/many", dict.fromkeys(map(str, range(MOST_VALUES + 1)))),
+        ("PUT", "/users/many", {"tags": ["x" * 9] * (MOST_VALUES + 1)}),
+        ("POST", "/users/bulk-delete", {"users": ["x"] * (LONG_LIST + 1)}),
+        ("PUT", "/policies/%2F/many", [0] * 40_000),
+    ],
+)
+def test_very_many_values_anywhere_in_a_request_are_refused_before_they_are_read(
+    api: Api, method: str, path: str, body: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[int] = []
+    decode = msgspec.json.decode
+
+    def reading(data: bytes, **more: Any) -> Any:
+        read.append(len(data))
+        return decode(data, **more)
+
+    monkeypatch.setattr(msgspec.json, "decode", reading)
+    answer = api.ask(method, path, body)
+    assert answer.status_code == 400 and "values" in answer.json()["reason"]
+    assert max(read, default=0) < 1000
+
+
+@pytest.mark.parametrize(
+    ("document", "reason"),
+    [
+        (b'{"queues": [' + b"0," * 100_000 + b"0]}", "queues: not everything in this list is an object"),
+        (b'{"queues": [' + b"{}," * (MOST_PARTS + 1) + b"{}]}", f"queues: more than {MOST_PARTS} objects"),
+        (b'{"queues": {' + b'"a":0,' * 20_000 + b'"a":0}}', f"queues: one has more than {MOST_VALUES} values"),
+        (b'{"queues": [{' + b'"a":0,' * 20_000 + b'"a":0}]}', f"queues: one has more than {MOST_VALUES} values"),
+    ],
+)
+def test_definitions_that_are_none_are_refused_however_many_they_are(api: Api, document: bytes, reason: str) -> None:
+    answer = api.ask("POST", "/definitions", document)
+    assert answer.status_code == 400 and reason in answer.json()["reason"]
+    assert len(answer.content) < 200_000
+
+
+def test_what_no_section_of_definitions_is_may_have_as_many_values_as_it_likes(api: Api) -> None:
+    """It is not read: RabbitMQ passes over it, too."""
+    junk = b",".join(b'"a%d": 0' % number for number in range(50_000))
+    document = b'{"junk": {' + junk + b"}, " + junk + b', "vhosts": [{"name": "behind junk"}]}'
+    assert api.ask("POST", "/definitions", document).status_code == 204
+    assert api.get("/vhosts/behind%20junk")["name"] == "behind junk"

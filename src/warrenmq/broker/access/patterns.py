@@ -20,6 +20,7 @@ import regex
 from mypy_extensions import i64
 
 from warrenmq.broker.access.pattern_form import read_form
+from warrenmq.broker.access.pattern_size import LARGEST, compiled_size
 from warrenmq.broker.services.clock import Clock, SystemClock
 from warrenmq.broker.services.notes import Notes
 
@@ -189,6 +190,8 @@ class NamePattern:
 
 
 def compile_pattern(pattern: str) -> regex.Pattern[str]:
+    if compiled_size(pattern) > LARGEST:
+        raise InvalidPattern(pattern, "regular expression is too large", 0)
     try:
         return regex.compile(pattern)
     except regex.error as error:

@@ -14,7 +14,7 @@ from msgspec import Struct
 from warrenmq.broker.queue.classic import leases_of
 from warrenmq.broker.queue.lease import DEFAULT_TTL, Lease, LeaseError, no_lease
 from warrenmq.broker.queue.leases import Leases
-from warrenmq.http.endpoint import VHOST, Call, Endpoint, Json
+from warrenmq.http.endpoint import LONG_LIST, VHOST, Call, Endpoint, Json
 from warrenmq.http.errors import ApiError, bad_request
 from warrenmq.http.names import check_name
 from warrenmq.http.objects.queues import readable
@@ -200,7 +200,7 @@ async def nack(call: Call) -> Settled:
 
 async def settle(call: Call) -> Settled:
     """All of it in one turn, so in one batch of the log; unless there is more to be read than a turn may take."""
-    wanted = await call.body(SettleRequest)
+    wanted = await call.body(SettleRequest, LONG_LIST)
     leases, lease = _lease(call)
     _check_runs(lease, wanted)
     before = int(lease.settled)

@@ -8,11 +8,20 @@ from typing import Any
 import msgspec
 
 from warrenmq.broker.definitions import importing
-from warrenmq.broker.definitions.definitions import InvalidDefinitions, Reader
+from warrenmq.broker.definitions.definitions import SECTIONS, InvalidDefinitions, Reader
 from warrenmq.broker.definitions.exporting import Export, export_definitions, export_vhost
 from warrenmq.broker.definitions.plan import Plan
 from warrenmq.http.encoding import encode
-from warrenmq.http.endpoint import ADMINISTRATOR, Call, Endpoint, Json, NoContent
+from warrenmq.http.endpoint import (
+    ADMINISTRATOR,
+    MOST_VALUES,
+    SHORT,
+    Call,
+    Endpoint,
+    Json,
+    NoContent,
+    has_more_values,
+)
 from warrenmq.http.errors import bad_request
 from warrenmq.http.models import Definitions
 from warrenmq.http.pacer import Pacer
@@ -20,6 +29,7 @@ from warrenmq.http.protocol.multipart import file_of
 
 LARGEST = 32 << 20
 DEEPEST = 100
+MOST_PARTS = 1 << 20  # objects in a list, those in them included
 LET_GO = 20  # parts that are freed in a step
 
 
@@ -60,20 +70,48 @@ async def document(call: Call) -> dict[str, Any]:
     return value
 
 
+class _Object(msgspec.Struct):
+    """Anything in braces."""
+
+
+_Document: Any = msgspec.defstruct("_Document", [(one.name, msgspec.Raw, msgspec.Raw(b"")) for one in SECTIONS])
+
+
 def read_document(data: bytes, document: dict[str, Any]) -> Iterator[None]:
-    """The parts of its lists one by one: only the brackets are looked for at once."""
+    """The parts of its lists one by one: only the brackets are looked for at once, and what is no list of definitions
+    is not read at all, however many values it has."""
     try:
-        members = msgspec.json.decode(data, type=dict[str, msgspec.Raw])
-        for name, raw in members.items():
-            if bytes(memoryview(raw)[:1]) != b"[":
-                document[name] = _shallow(msgspec.json.decode(raw))
-                continue
-            parts = document[name] = []
-            for part in msgspec.json.decode(raw, type=list[msgspec.Raw]):
-                parts.append(_shallow(msgspec.json.decode(part)))
-                yield
+        members = msgspec.json.decode(data, type=_Document)
+        for section in SECTIONS:
+            raw = bytes(getattr(members, section.name))
+            if raw[:1] == b"[":
+                parts = document[section.name] = []
+                yield from _read_parts(section.name, raw, parts)
+            elif raw:
+                document[section.name] = _shallow(_read(section.name, raw))
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
         raise bad_request("failed_to_parse_json") from None
+
+
+def _read_parts(name: str, raw: bytes, parts: list[Any]) -> Iterator[None]:
+    if len(raw) > SHORT:
+        if raw.count(b"{") > MOST_PARTS:
+            raise bad_request(f"{name}: more than {MOST_PARTS} objects: import them in several parts")
+        yield
+        try:
+            msgspec.json.decode(raw, type=list[_Object])
+        except msgspec.ValidationError:
+            raise bad_request(f"{name}: not everything in this list is an object") from None
+        yield
+    for part in msgspec.json.decode(raw, type=list[msgspec.Raw]):
+        parts.append(_shallow(_read(name, bytes(part))))
+        yield
+
+
+def _read(name: str, raw: bytes) -> Any:
+    if has_more_values(raw, MOST_VALUES):
+        raise bad_request(f"{name}: one has more than {MOST_VALUES} values")
+    return msgspec.json.decode(raw)
 
 
 def _shallow(value: Any) -> Any:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from warrenmq.broker.access import passwords
 from warrenmq.broker.access.access import User
-from warrenmq.http.endpoint import ADMINISTRATOR, Call, Endpoint, NoContent, put
+from warrenmq.http.endpoint import ADMINISTRATOR, LONG_LIST, Call, Endpoint, NoContent, put
 from warrenmq.http.errors import bad_request, not_found
 from warrenmq.http.listing import listing, with_columns
 from warrenmq.http.models import PermissionInfo, TopicPermissionInfo, UserInfo
@@ -89,7 +89,7 @@ def _delete(call: Call, names: list[str]) -> Iterator[None]:
 
 
 async def bulk_delete(call: Call) -> NoContent:
-    names = (await call.body(UserNames)).users
+    names = (await call.body(UserNames, LONG_LIST)).users
     for name in names:
         if call.bridge.access.user(name) is None:
             raise bad_request(["no_such_user", name])
