@@ -22,13 +22,14 @@ TESTED := .make/tested-$(SUM)
 TOOLS := .make/tools-$(shell cksum <pyproject.toml | cut -d' ' -f1)
 BENCHED := .make/benched-$(SUM)
 SHOWN := .make/shown-$(SUM)
+PACKED := .make/packed-$(SUM)
 DOCUMENTED := .make/documented-$(SUM)
 # A Python named on the command line is honoured even when .venv is there already; else what is there is used.
 ifneq ($(origin PYTHON),file)
 PYTHON_STAMP := .make/python-$(shell echo '$(PYTHON)' | cksum | cut -d' ' -f1)
 endif
 
-.PHONY: run check test test-pure coverage mutants bench soak demo docs lint types format help clean
+.PHONY: run check test test-pure coverage mutants bench soak demo docs dist lint types format help clean
 
 help:
 	@echo 'make run    install and compile the broker, and start it   (ARGS="--port 5673 --data-dir X", PYTHON=python3.12)'
@@ -40,6 +41,7 @@ help:
 	@echo 'make mutants  wrong programs that the pure tests take for right; best a module at a time   (ARGS="confirms acks")'
 	@echo 'make demo   a broker is killed, Spark loses nothing of it: two minutes, one picture'
 	@echo 'make docs   the documentation as a site, in ./site; every warning is an error   (ARGS=serve shows it while you edit)'
+	@echo 'make dist   what a release uploads, in ./dist, built and checked; nothing is uploaded   (ARGS=--trial)'
 	@echo 'make lint   ruff, and what nothing uses        make types  mypy --strict on src, tests and bench'
 	@echo 'make format  ruff writes the layout'
 	@echo 'make clean  remove what was built and installed (not ./data)'
@@ -74,6 +76,9 @@ demo: $(SHOWN)
 
 docs: $(DOCUMENTED)
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs $(or $(ARGS),build --strict --quiet)
+
+dist: $(PACKED)
+	@$(BIN)/python scripts/dist.py $(ARGS)
 
 lint: $(TOOLS)
 	$(BIN)/ruff check
@@ -119,6 +124,11 @@ $(SHOWN): $(PACKAGE)
 $(DOCUMENTED): $(PACKAGE)
 	@$(BIN)/python scripts/install.py $(SUM) docs
 	@rm -f .make/documented-*
+	@touch $@
+
+$(PACKED): $(PACKAGE)
+	@$(BIN)/python scripts/install.py $(SUM) dist
+	@rm -f .make/packed-*
 	@touch $@
 
 .make/python-%:
