@@ -61,9 +61,9 @@ def test_columns_and_values_are_rabbitmqctls(api: Api, run) -> None:  # type: ig
     )
     assert json.loads(run("list_queues", "--formatter", "json")[1])[0] == {"name": "cq1", "messages": 0}
     assert run("purge_queue", "cq1") == (0, "", "")
-    assert run("purge_queue", "nope") == (69, "", "Error:\nnot_found\n")
+    assert run("purge_queue", "nope") == (69, "", "Error:\nQueue not found\n")
     assert run("delete_queue", "cq1") == (0, "Queue was successfully deleted with 0 ready messages\n", "")
-    assert run("delete_queue", "cq1") == (64, "", "Error:\nQueue not found\n")
+    assert run("delete_queue", "cq1") == (64, "", "Error:\nQueue not found (did you mean cq2?)\n")
     run("delete_queue", "cq2")
     assert run("list_queues") == (0, "", "")
 
@@ -124,7 +124,7 @@ def test_vhosts_policies_and_parameters(api: Api, run) -> None:  # type: ignore[
         '/\tp2\t^cq\tall\t{"max-length":8}\t4',
     ]
     refused = run("set_policy", "bad", "^cq", '{"max-length":"x"}')
-    assert refused[2] == 'Error:\nValidation failed\n\n<<"x">> is not a valid maximum length\n\n'
+    assert refused[2] == "Error:\nValidation failed\n\n'x' is not a valid maximum length\n\n"
     assert run("clear_policy", "p1") == (0, "", "")
     assert run("clear_policy", "p1") == (69, "", "Error:\nParameter does not exist\n")
     run("clear_policy", "p2")

@@ -197,6 +197,36 @@ def test_an_unknown_formatter_or_option_is_refused_before_anything_is_done(run: 
     assert run("delete_user", "kept") == (0, "", "")
 
 
+@pytest.mark.parametrize(
+    ("line", "status", "said"),
+    [
+        ("delete_user annabell", 67, 'User "annabell" does not exist (did you mean annabel?)'),
+        ("list_user_permissions anabel", 69, 'User "anabel" does not exist (did you mean annabel?)'),
+        ("delete_vhost shpo", 65, "Virtual host 'shpo' does not exist (did you mean shop?)"),
+        ("purge_queue -p shop order", 69, "Queue not found (did you mean orders?)"),
+        ("list_queues name messags", 64, "Info key(s) messags are not supported (did you mean messages?)"),
+        ("list_queues --formater csv", 64, "--formater : (did you mean --formatter?)"),
+        ('set_policy p .* {"max-lenght":1}', 69, "no policy settings: max-lenght (did you mean max-length?)"),
+        ('set_user_limits annabel {"max-conections":1}', 69, "max-conections (did you mean max-connections?)"),
+        ("set_permissions annabel ( .* .*", 69, "'(' is no regular expression: missing )"),
+        ('set_policy p ( {"max-length":1}', 69, "is invalid: missing )"),
+        ('set_policy p .* {"max-length":"x"}', 69, "'x' is not a valid maximum length"),
+        ("set_parameter a b c", 69, "this is no JSON"),
+        ("delete_user somebody", 67, 'User "somebody" does not exist\n'),
+    ],
+)
+def test_what_is_wrong_is_said_without_erlang_and_with_the_name_that_was_meant(
+    line: str, status: int, said: str, broker: Broker, run: Run
+) -> None:
+    run("add_user", "annabel", "secret")
+    run("add_vhost", "shop")
+    run("set_permissions", "-p", "shop", "guest", ".*", ".*", ".*")
+    with pika.BlockingConnection(pika.URLParameters(broker.url.rpartition("/")[0] + "/shop")) as connection:
+        connection.channel().queue_declare("orders")
+    ended, out, err = run(*line.split())
+    assert (ended, out) == (status, "") and said in err and "<<" not in err, err
+
+
 def test_the_address_with_its_password_is_not_repeated_in_an_error(run: Run) -> None:
     assert "guest:guest" not in run("delete_user", "one", "two")[2]
     assert "guest:guest" not in run("delete_user", "--url=http://guest:guest@127.0.0.1:1")[2]

@@ -9,6 +9,7 @@ from typing import Any
 
 from warrenmq.cli._api import DATA, NO_USER, UNAVAILABLE, USAGE, Answer, Api, Failure, segment
 from warrenmq.cli.ctl.output import Facts, Table
+from warrenmq.cli.ctl.words import near
 
 Result = Table | Facts | str | None
 
@@ -102,5 +103,5 @@ def columns_of(call: Call, default: list[str], known: list[str]) -> list[str]:
     wanted = [column for argument in call.arguments for column in argument.split(",") if column] or default
     unknown = [column for column in wanted if column not in known]
     if unknown:
-        raise Misuse(f"Info key(s) {','.join(unknown)} are not supported")
+        raise Misuse(f"Info key(s) {','.join(unknown)} are not supported{near(unknown[0], known)}")
     return wanted

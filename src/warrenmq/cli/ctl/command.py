@@ -19,6 +19,7 @@ from warrenmq.cli.ctl.banners import banner
 from warrenmq.cli.ctl.call import Call, Misuse, Unsaid
 from warrenmq.cli.ctl.output import FORMATTERS, MACHINE, show
 from warrenmq.cli.ctl.verbs import VERBS, Verb
+from warrenmq.cli.ctl.words import near, told
 
 if TYPE_CHECKING:
     import typer
@@ -136,7 +137,9 @@ def answer(verb: Verb, words: list[str], options: dict[str, str]) -> str:
         raise Misuse("too many arguments.")
     strange = options.keys() - GENERAL - verb.options
     if strange:
-        raise Misuse(f"Invalid options for this command:\n{options.get('unknown', '--' + min(strange))} : ")
+        option = options.get("unknown", "--" + min(strange))
+        known = [f"--{name}" for name in GENERAL | verb.options]
+        raise Misuse(f"Invalid options for this command:\n{option} : {near(option, known).lstrip()}")
     formatter = options.get("formatter", "table")
     if formatter not in FORMATTERS:
         raise Misuse(f"unknown formatter {formatter}: {', '.join(FORMATTERS)}")
@@ -148,6 +151,7 @@ def answer(verb: Verb, words: list[str], options: dict[str, str]) -> str:
     except Failure as failure:
         if said and not isinstance(failure, Unsaid):
             sys.stdout.write(banner(verb.name, call))
+        failure.text = told(call, failure.text)
         raise
     text = show(result, formatter, "no-table-headers" not in options and "silent" not in options)
     return (banner(verb.name, call) + text).removesuffix("\n") if said else text

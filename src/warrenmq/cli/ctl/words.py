@@ -1,0 +1,88 @@
+"""What ``warren ctl`` says to a person when something is wrong: rabbitmqctl's words, without Erlang's terms.
+
+Duty: RabbitMQ's text in plain English, and the name that may have been meant. Exit statuses and everything else that a
+script reads stay as they are. A test says the same of what the real tool was recorded to say (tests/moving).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Any
+
+from warrenmq.cli._api import Api, Failure
+
+if TYPE_CHECKING:
+    from warrenmq.cli.ctl.call import Call
+
+_KEY = re.compile(r'\{<<"([^"]*)">>,')
+_REWRITTEN: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], str]], ...] = tuple(
+    (re.compile(pattern, re.DOTALL), say)
+    for pattern, say in (
+        (r'\{:no_such_user, "([^"]*)"\}', lambda m: f'User "{m[1]}" does not exist'),
+        (r'\{:no_such_vhost, "([^"]*)"\}', lambda m: f"virtual host '{m[1]}' does not exist"),
+        (r"\[(\{<<.*\})\] are not recognised policy settings", lambda m: f"no policy settings: {_keys(m[1])}"),
+        (r"Unrecognised terms \[(.*)\] in ([\w-]+)", lambda m: f"no {m[2]}: {_keys(m[1])}"),
+        (r'\["invalid_regexp", "(.*)", \["(.*)", (\d+)\]\]', lambda m: f"'{m[1]}' is no regular expression: {m[2]}"),
+        (r'is invalid: \{"([^"]*)",\s*\d+\}', lambda m: f"is invalid: {m[1]}"),
+        (r"JSON decoding error\. Reason: badarg", lambda _: "this is no JSON"),
+        (r"^not_found$", lambda _: "Queue not found"),
+        (r'<<"([^"]*)">>', lambda m: f"'{m[1]}'"),
+    )
+)
+_LIMITS = ("max-connections", "max-channels", "max-queues")
+
+
+def plain_words(text: str) -> str:
+    for pattern, say in _REWRITTEN:
+        text = pattern.sub(say, text)
+    return text
+
+
+def _keys(terms: str) -> str:
+    return ", ".join(_KEY.findall(terms))
+
+
+def near(name: str, known: Iterable[str]) -> str:
+    """To be put behind a sentence; empty where nothing is like it."""
+    found = get_close_matches(name, list(known), 1)
+    return f" (did you mean {found[0]}?)" if found and found[0] != name else ""
+
+
+def meant(call: Call, text: str) -> str:
+    """The same for a failure, in plain words, of a call that asked the broker."""
+    for pattern, known in (
+        (r'User "?([^" ]+)"? does not exist', lambda: _names(call.api, "/users")),
+        (r"[Vv]irtual host '?([^' ]+)'? does not exist", lambda: _names(call.api, "/vhosts")),
+        (r"no policy settings: ([^,\s]+)", _policy_keys),
+        (r"no (?:user-)?limits: ([^,\s]+)", lambda: _LIMITS),
+    ):
+        found = re.search(pattern, text)
+        if found:
+            return near(found[1], known())
+    if text == "Queue not found" and call.arguments:
+        return near(call.arguments[0], _names(call.api, f"/queues/{call.at}"))
+    return ""
+
+
+def told(call: Call, text: str) -> str:
+    """A failure as it is printed: in plain words, with what may have been meant before the line's end."""
+    text = plain_words(text)
+    line = text.rstrip("\n")
+    return line + meant(call, line) + text[len(line) :]
+
+
+def _names(api: Api, path: str) -> list[str]:
+    try:
+        answer = api.ask("GET", path)
+    except Failure:
+        return []
+    rows: Any = answer.body
+    return [str(one["name"]) for one in rows] if answer.status == 200 and isinstance(rows, list) else []
+
+
+def _policy_keys() -> list[str]:
+    from warrenmq.broker.policy.policy_keys import KEYS
+
+    return list(KEYS)
