@@ -151,7 +151,7 @@ def answer(verb: Verb, words: list[str], options: dict[str, str]) -> str:
     except Failure as failure:
         if said and not isinstance(failure, Unsaid):
             sys.stdout.write(banner(verb.name, call))
-        failure.text = told(call, failure.text)
+        failure.text = told(api, call.at, call.arguments, failure.text)
         raise
     text = show(result, formatter, "no-table-headers" not in options and "silent" not in options)
     return (banner(verb.name, call) + text).removesuffix("\n") if said else text

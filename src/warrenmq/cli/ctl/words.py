@@ -9,12 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from warrenmq.cli._api import Api, Failure
-
-if TYPE_CHECKING:
-    from warrenmq.cli.ctl.call import Call
 
 _KEY = re.compile(r'\{<<"([^"]*)">>,')
 _REWRITTEN: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], str]], ...] = tuple(
@@ -50,27 +47,27 @@ def near(name: str, known: Iterable[str]) -> str:
     return f" (did you mean {found[0]}?)" if found and found[0] != name else ""
 
 
-def meant(call: Call, text: str) -> str:
-    """The same for a failure, in plain words, of a call that asked the broker."""
+def _meant(api: Api, at: str, arguments: list[str], text: str) -> str:
+    """To be put behind what the broker refused, said in plain words; empty where nothing is like it."""
     for pattern, known in (
-        (r'User "?([^" ]+)"? does not exist', lambda: _names(call.api, "/users")),
-        (r"[Vv]irtual host '?([^' ]+)'? does not exist", lambda: _names(call.api, "/vhosts")),
+        (r'User "?([^" ]+)"? does not exist', lambda: _names(api, "/users")),
+        (r"[Vv]irtual host '?([^' ]+)'? does not exist", lambda: _names(api, "/vhosts")),
         (r"no policy settings: ([^,\s]+)", _policy_keys),
         (r"no (?:user-)?limits: ([^,\s]+)", lambda: _LIMITS),
     ):
         found = re.search(pattern, text)
         if found:
             return near(found[1], known())
-    if text == "Queue not found" and call.arguments:
-        return near(call.arguments[0], _names(call.api, f"/queues/{call.at}"))
+    if text == "Queue not found" and arguments:
+        return near(arguments[0], _names(api, f"/queues/{at}"))
     return ""
 
 
-def told(call: Call, text: str) -> str:
-    """A failure as it is printed: in plain words, with what may have been meant before the line's end."""
+def told(api: Api, at: str, arguments: list[str], text: str) -> str:
+    """A refusal as it is printed: in plain words, and with the name that may have been meant in this vhost."""
     text = plain_words(text)
     line = text.rstrip("\n")
-    return line + meant(call, line) + text[len(line) :]
+    return line + _meant(api, at, arguments, line) + text[len(line) :]
 
 
 def _names(api: Api, path: str) -> list[str]:
