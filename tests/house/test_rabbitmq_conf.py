@@ -202,3 +202,103 @@ def test_the_table_names_only_settings_that_exist_and_stands_in_the_guide() -> N
         for name in re.findall(r"^`(\w+)`(?:, `(\w+)`)?$", row.shown):
             assert {one for one in name if one} <= set(TABLE), row
         assert f"| `{row.pattern}` | {row.shown} |" in text, f"docs/moving-from-rabbitmq.md lacks: {row.pattern}"
+
+
+# -- one case for every row -------------------------------------------------------------------------------------------
+
+#: of each row that becomes a setting, the lines that have to stand beside it, and a line of it
+HONOURED: dict[str, tuple[str, str]] = {
+    "listeners.tcp.$name": ("", "listeners.tcp.default = 5673"),
+    "listeners.ssl.$name": ("ssl_options.certfile = /c\nssl_options.keyfile = /k", "listeners.ssl.default = 5671"),
+    "ssl_options.certfile": ("", "ssl_options.certfile = /c"),
+    "ssl_options.keyfile": ("", "ssl_options.keyfile = /k"),
+    "ssl_options.cacertfile": ("", "ssl_options.cacertfile = /a"),
+    "ssl_options.verify": ("", "ssl_options.verify = verify_peer"),
+    "ssl_options.fail_if_no_peer_cert": (
+        "ssl_options.verify = verify_peer",
+        "ssl_options.fail_if_no_peer_cert = true",
+    ),
+    "handshake_timeout": ("", "handshake_timeout = 2500"),
+    "heartbeat": ("", "heartbeat = 30"),
+    "frame_max": ("", "frame_max = 8192"),
+    "channel_max": ("", "channel_max = 10"),
+    "connection_max": ("", "connection_max = 7"),
+    "max_message_size": ("", "max_message_size = 1048576"),
+    "consumer_timeout": ("", "consumer_timeout = 60000"),
+    "default_user": ("", "default_user = u"),
+    "default_pass": ("", "default_pass = p"),
+    "default_vhost": ("", "default_vhost = v"),
+    "loopback_users": ("", "loopback_users = none"),
+    "loopback_users.$user": ("", "loopback_users.ann = true"),
+    "load_definitions": ("", "load_definitions = /d.json"),
+    "management.load_definitions": ("", "management.load_definitions = /d.json"),
+    "definitions.local.path": ("", "definitions.local.path = /d"),
+    "vm_memory_high_watermark.relative": ("", "vm_memory_high_watermark.relative = 0.6"),
+    "vm_memory_high_watermark.absolute": ("", "vm_memory_high_watermark.absolute = 2GB"),
+    "disk_free_limit.relative": ("", "disk_free_limit.relative = 1.0"),
+    "disk_free_limit.absolute": ("", "disk_free_limit.absolute = 51MB"),
+    "management.tcp.port": ("", "management.tcp.port = 15673"),
+    "management.tcp.ip": ("", "management.tcp.ip = 127.0.0.1"),
+    "management.listener.port": ("", "management.listener.port = 15673"),
+    "management.listener.ip": ("", "management.listener.ip = 127.0.0.1"),
+    "management.ssl.port": ("ssl_options.certfile = /c\nssl_options.keyfile = /k", "management.ssl.port = 15671"),
+    "management.ssl.ip": ("", "management.ssl.ip = 127.0.0.1"),
+    "management.ssl.certfile": ("management.ssl.keyfile = /k", "management.ssl.certfile = /c"),
+    "management.ssl.keyfile": ("management.ssl.certfile = /c", "management.ssl.keyfile = /k"),
+    "management.cors.allow_origins.$name": ("", "management.cors.allow_origins.1 = https://a.example"),
+    "prometheus.tcp.port": ("", "prometheus.tcp.port = 15692"),
+    "prometheus.tcp.ip": ("", "prometheus.tcp.ip = 127.0.0.1"),
+    "prometheus.return_per_object_metrics": ("", "prometheus.return_per_object_metrics = true"),
+    "log.dir": ("log.file = w.log", "log.dir = /var/log"),
+    "log.file": ("", "log.file = w.log"),
+    "log.file.level": ("", "log.file.level = debug"),
+    "log.console.level": ("", "log.console.level = debug"),
+    "log.default.level": ("", "log.default.level = debug"),
+    "log.file.formatter": ("", "log.file.formatter = json"),
+    "log.console.formatter": ("", "log.console.formatter = json"),
+}
+REST = [row.pattern for row in KEYS if row.pattern not in HONOURED]
+
+
+def read_or_refused(tmp_path: Path, text: str) -> Settings | str:
+    try:
+        return settings(tmp_path, text)
+    except SettingsError as refused:
+        return str(refused)
+
+
+def test_every_row_that_names_a_setting_alone_is_honoured() -> None:
+    alone = {
+        row.pattern for row in KEYS if set(re.findall(r"`(\w+)`", row.shown)) & set(TABLE) and "only" not in row.shown
+    }
+    counted_with_another = {"ssl_handshake_timeout", "log.*"}
+    assert alone - counted_with_another == set(HONOURED)
+
+
+@pytest.mark.parametrize("pattern", HONOURED)
+def test_a_key_that_is_honoured_changes_its_setting(pattern: str, tmp_path: Path) -> None:
+    """What the setting does is seen from outside in test_every_setting.py."""
+    beside, line = HONOURED[pattern]
+    row = row_of(line.partition(" = ")[0])
+    assert row is not None and row.pattern == pattern
+    alone = read_or_refused(tmp_path, beside)
+    before = settings(tmp_path, "") if isinstance(alone, str) else alone
+    after = settings(tmp_path, f"{beside}\n{line}\n")
+    changed = {name for name in TABLE if getattr(before, name) != getattr(after, name)}
+    assert changed & set(re.findall(r"`(\w+)`", row.shown)), (changed, row.shown)
+    assert not after.unused
+
+
+@pytest.mark.parametrize("pattern", REST)
+def test_any_other_key_is_named_once_with_the_reason_or_refused(pattern: str, tmp_path: Path) -> None:
+    key = re.sub(r"\*$", "any", pattern.replace("$num", "1")).replace("$", "")
+    row = row_of(key)
+    assert row is not None and row.pattern == pattern
+    for value in ("x", "true"):
+        found = read_or_refused(tmp_path, f"{key} = {value}\n")
+        if isinstance(found, str):
+            assert key in found and "\n" not in found
+            assert "only" in row.shown or "refused" in row.shown or row.shown == "`none` is the default"
+        else:
+            assert found.unused == {key: row.shown}
+            assert {name for name in TABLE if getattr(found, name) != getattr(settings(tmp_path, ""), name)} == set()

@@ -159,3 +159,38 @@ def test_every_setting_is_documented_with_its_default() -> None:
     page = (Path(__file__).parents[2] / "docs" / "configuration.md").read_text()
     for one in TABLE.values():
         assert f"| `{one.name}` |" in page, one.name
+
+
+@pytest.mark.parametrize("name", TABLE)
+def test_every_variable_says_what_the_file_would(name: str) -> None:
+    """What the setting does is seen from outside in test_every_setting.py, where files say it."""
+    one = TABLE[name]
+    for value in (
+        "17",
+        "0.5",
+        "/x",
+        "text",
+        "on",
+        "off",
+        "require",
+        "debug",
+        "json",
+        "none",
+        "1MiB",
+        "http://a:1",
+        "::1",
+    ):
+        try:
+            meant = one.kind.parse(value)
+        except (ValueError, TypeError, OverflowError):
+            continue
+        if meant == one.default:
+            continue
+        beside = {"WARREN_TLS_CERT": "/c", "WARREN_TLS_KEY": "/k", "WARREN_TLS_CA": "/a", "WARREN_HTTPS_PORT": "1"}
+        if name.startswith("https_"):
+            beside |= {"WARREN_HTTPS_CERT": "/c", "WARREN_HTTPS_KEY": "/k"}
+        found = load({}, beside | {one.variable: value})
+        assert getattr(found, name) == meant != one.default
+        assert found.sources[name] == f"from {one.variable}"
+        return
+    raise AssertionError(f"no value for {name}")
