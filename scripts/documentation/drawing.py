@@ -12,6 +12,7 @@ from html import escape
 BLOCK = re.compile(r"^```mermaid\nstateDiagram-v2\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 ARROW = re.compile(r"^\s*(\S+) --> (\S+)(?: : (.*))?$")
 COLUMN, ROW, TOP = 108, 34, 52
+LETTER = 6.2  # how wide one is, more or less
 
 
 def drawn(markdown: str) -> str:
@@ -27,8 +28,11 @@ def svg(source: str) -> str:
     arrows = [arrow for arrow in arrows if "[*]" not in arrow]
     width, height = COLUMN * len(states) + 20, TOP + ROW * len(arrows) + 20
     middle = {state: 10 + COLUMN * place + COLUMN // 2 for place, state in enumerate(states)}
+    for start, end, words in arrows:
+        if start == end:  # what stands beside the last state's own arrow needs room
+            width = max(width, int(middle[start] + 44 + LETTER * len(words)))
     parts = [
-        f'<div class="drawing"><svg viewBox="0 0 {width} {height}" role="img">',
+        f'<div class="drawing"><svg viewBox="0 0 {width} {height}" style="max-width:{width}px" role="img">',
         '<defs><marker id="state-tip" viewBox="0 0 10 10" refX="9" refY="5" markerWidth="7" markerHeight="7" '
         'orient="auto"><path class="tip" d="M0 0 10 5 0 10z"/></marker></defs>',
     ]
@@ -46,7 +50,7 @@ def svg(source: str) -> str:
             continue
         parts.append(f'<path class="way" marker-end="url(#state-tip)" d="M{middle[start]} {y}H{middle[end]}"/>')
         left = min(middle[start], middle[end]) + 8
-        right = left + 6.2 * len(words) > width  # words that would not fit end where the arrow's right end is
+        right = left + LETTER * len(words) > width  # words that would not fit end where the arrow's right end is
         x, anchor = (max(middle[start], middle[end]) - 8, "end") if right else (left, "start")
         parts.append(f'<text x="{x}" y="{y - 6}" text-anchor="{anchor}">{escape(words)}</text>')
     return "".join([*parts, "</svg></div>"])

@@ -20,6 +20,7 @@ import commands_page
 import drawing
 import http_page
 import log_events_page
+import metrics_page
 from mkdocs.structure.files import File, Files
 from navigation import entries, inside, navigation
 
@@ -30,6 +31,7 @@ GENERATED: dict[str, Callable[[], str]] = {
     "commands.md": commands_page.page,
     "http-reference.md": http_page.page,
     "log-events.md": log_events_page.page,
+    "metrics.md": metrics_page.page,
 }
 #: files beside docs/ that are pages of the site
 BESIDE = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md")
@@ -71,7 +73,7 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str
         place = posixpath.normpath(posixpath.join(here, path))
         if place.startswith("../"):
             if files.get_file_from_path(inside(place)) is None:
-                return text
+                return f"`{text}`" if text.endswith(posixpath.basename(path)) else text
             place = inside(place)
         if text.strip("`") == posixpath.basename(path) and place in titles:
             text = titles[place]

@@ -79,6 +79,7 @@ def test_the_site_is_built_without_a_warning_and_has_every_page(site: Path) -> N
         "commands.html",
         "http-reference.html",
         "log-events.html",
+        "metrics.html",
     )
     assert [name for name in made if not (site / name).exists()] == []
 

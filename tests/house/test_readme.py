@@ -16,7 +16,7 @@ REPOSITORY = Path(__file__).parents[2]
 README = REPOSITORY / "README.md"
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 #: pages of the site that are made from the code when it is built (scripts/documentation/hooks.py)
-MADE = ("commands.md", "http-reference.md", "log-events.md")
+MADE = ("commands.md", "http-reference.md", "log-events.md", "metrics.md")
 LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")
 
 
