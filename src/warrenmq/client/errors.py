@@ -16,26 +16,23 @@ class ConnectError(ClientError):
         self.text = text
 
 
-class ConnectionClosed(ClientError):
+class Closed(ClientError):
+    """The end of what a call was made on, with what the broker said of it: the code, and the method it was about."""
+
+    def __init__(self, code: int, text: str, class_id: int = 0, method_id: int = 0) -> None:
+        super().__init__(f"{code} {text}" if code else text)
+        self.code = code
+        self.text = text
+        self.class_id = class_id
+        self.method_id = method_id
+
+
+class ConnectionClosed(Closed):
     """The connection is gone. ``code`` 0: the socket ended without a word."""
 
-    def __init__(self, code: int, text: str, class_id: int = 0, method_id: int = 0) -> None:
-        super().__init__(f"{code} {text}" if code else text)
-        self.code = code
-        self.text = text
-        self.class_id = class_id
-        self.method_id = method_id
 
-
-class ChannelClosed(ClientError):
+class ChannelClosed(Closed):
     """The broker closed the channel; the connection lives on."""
-
-    def __init__(self, code: int, text: str, class_id: int = 0, method_id: int = 0) -> None:
-        super().__init__(f"{code} {text}" if code else text)
-        self.code = code
-        self.text = text
-        self.class_id = class_id
-        self.method_id = method_id
 
 
 class Timeout(ClientError):
