@@ -57,7 +57,13 @@ class Api:
             self.address = parse_http_url(url)
         except ValueError:
             raise Failure(f"not an HTTP address: {url} (http://USER:PASSWORD@HOST:PORT)", USAGE) from None
+        self._url = url
+        self._timeout = timeout
         self._client = HttpClient(self.address, timeout)
+
+    def another(self) -> Api:
+        """For another thread."""
+        return Api(self._url, self._timeout)
 
     def ask(
         self,

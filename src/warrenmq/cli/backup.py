@@ -9,6 +9,7 @@ import typer
 
 from warrenmq.cli import _output
 from warrenmq.cli._command import Command, Json, Url
+from warrenmq.cli._progress import copied, shown
 
 
 def register(app: typer.Typer) -> None:
@@ -21,7 +22,9 @@ def backup(
     url: Url = None,
 ) -> None:
     """Copy the data folder while the broker runs: everything confirmed so far, as of one moment."""
-    made = Command("backup", url, 3600).ask("POST", "/backup", {"folder": str(folder.absolute())})
+    command = Command("backup", url, 3600)
+    with shown(lambda: copied(folder)):
+        made = command.ask("POST", "/backup", {"folder": str(folder.absolute())})
     if made["damaged"]:
         typer.echo(f"{made['damaged']} messages in it are damaged on disk: `warren damaged list` names them", err=True)
     start = f"start a broker on it with --data-dir {made['folder']}"

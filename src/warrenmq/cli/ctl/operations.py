@@ -8,7 +8,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-from warrenmq.cli._api import DATA, SOFTWARE, UNAVAILABLE, USAGE, Failure, segment
+from warrenmq.cli._api import DATA, SOFTWARE, UNAVAILABLE, USAGE, Api, Failure, segment
+from warrenmq.cli._progress import shown
 from warrenmq.cli.ctl.call import Call, Misuse, Result, bad_argument, expect
 from warrenmq.cli.ctl.output import Facts
 
@@ -110,5 +111,16 @@ def import_definitions(call: Call) -> Result:
         data = sys.stdin.buffer.read() if file is None else file.read_bytes()
     except OSError as error:
         raise Failure(f"cannot read {file}: {error.strerror}", SOFTWARE) from None
-    expect(call.api.ask("POST", "/definitions", data), status=DATA)
+    other = call.api.another()
+    with shown(lambda: _there(other)):
+        expect(call.api.ask("POST", "/definitions", data), status=DATA)
     return None
+
+
+def _there(api: Api) -> str:
+    """What the broker has so far, while it imports."""
+    try:
+        totals = api.get("/overview")["object_totals"]
+    except (Failure, KeyError):
+        return ""
+    return f"there are {totals['queues']} queues and {totals['exchanges']} exchanges"

@@ -19,6 +19,7 @@ import typer
 
 from warrenmq.cli import _output
 from warrenmq.cli._command import Json
+from warrenmq.cli._progress import copied, shown
 from warrenmq.cli._status import NO
 from warrenmq.cli.log.events import EventRows, Wanted, line
 from warrenmq.cli.log.inspected import inspected
@@ -307,7 +308,8 @@ def backup(
     with locked(folder) as files:
         found = read(folder, files).found  # a copy of a damaged folder is no backup
         try:
-            damaged = copy(str(folder), str(target), files, contents(found.segments, found.manifest))
+            with shown(lambda: copied(target)):
+                damaged = copy(str(folder), str(target), files, contents(found.segments, found.manifest))
         except (OSError, LogError):
             shutil.rmtree(target, ignore_errors=True)
             raise
