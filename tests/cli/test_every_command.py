@@ -247,6 +247,8 @@ bench --messages 0
 migrate nonsense {url}
 pipeline project
 pipeline replay
+pipeline lake
+pipeline watch
 pipeline whatif
 pipeline ingest
 pipeline publish

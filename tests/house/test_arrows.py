@@ -29,7 +29,7 @@ ALLOWED: dict[str, set[str]] = {
     "bench": {"client", "wire"},
     "testing": {"http", "server", "broker", "log", "wire"},
     "spark": {"broker", "client", "journal", "wire"},
-    "cli": {"bench", "broker", "client", "http", "journal", "log", "server", "spark", "wire"},
+    "cli": {"bench", "broker", "client", "http", "journal", "log", "server", "sizes", "spark", "wire"},
     "__main__": {"cli"},
     "_build": set(),
 }

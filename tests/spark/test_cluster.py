@@ -29,8 +29,13 @@ hosts = spark.sparkContext._jsc.sc().getExecutorMemoryStatus().size() - 1
 confirmed = routed.where("outcome = 'confirmed'").count()
 from warrenmq.spark import audit
 missing = sorted(audit(spark, journal, journal + "-audit", only=[]).unaccounted.values())
+from warrenmq.spark import lake, watch
+laked = lake(spark, journal, journal + "-lake")
+watched = watch(spark, journal, journal + "-watched", once=True)
+found = {"laked": laked.rows, "watched": sorted([*of, count] for of, count in watched.counts().items())}
+found |= {"read": read.count(), "confirmed": confirmed, "executors": hosts, "missing": missing}
 with open(out, "w") as file:
-    json.dump({"read": read.count(), "confirmed": confirmed, "executors": hosts, "missing": missing}, file)
+    json.dump(found, file)
 spark.stop()
 """
 
@@ -87,6 +92,7 @@ def test_a_real_cluster_reads_writes_routes_and_audits(rabbitmq: RunningBroker, 
         done = cluster.submit(program, rabbitmq.host, str(rabbitmq.port), stream, queue, str(journal), str(out))
         assert done.returncode == 0, done.stderr[-3000:]
     found = json.loads(out.read_text())
+    assert found.pop("laked") > 0 and found.pop("watched") == [["unacked", "found", 2], ["unconfirmed", "found", 2]]
     assert found == {"read": 2000, "confirmed": 2000, "executors": 2, "missing": [2, 2, 2]}
     assert sorted(int(message.body) for message in drain(rabbitmq, queue)) == list(range(2000))
 

@@ -49,6 +49,10 @@ found["audit"] = [audit.missing_files, sorted(audit.unaccounted.values())]
 from warrenmq.spark.reporting import gather, page
 from warrenmq.spark.reporting.facts import tables_in
 found["report"] = "6 messages are missing." in page(gather(tables_in(spark, folder + "/audit")))
+laked = warren.lake(spark, folder + "/journal", folder + "/events")
+found["laked"] = [laked.files, laked.complete]
+watched = warren.watch(spark, folder + "/journal", folder + "/watched", once=True)
+found["watched"] = sorted([*of, count] for of, count in watched.counts().items())
 print(json.dumps(found))
 spark.stop()
 """
@@ -145,6 +149,8 @@ def test_reading_writing_and_the_jobs_work_over_spark_connect(
         "route_files": outcomes,
         "audit": [[], [2, 2, 2]],
         "report": True,
+        "laked": [1, True],
+        "watched": [["unacked", "found", 2], ["unconfirmed", "found", 2]],
     }
     assert [message.body for message in drain(warren, f"{name}-target")] == [b"x"]
 

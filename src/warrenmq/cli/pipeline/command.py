@@ -31,20 +31,24 @@ from warrenmq.cli.pipeline.job import (
     tell,
     ticking,
 )
+from warrenmq.cli.pipeline.lake import lake
 from warrenmq.cli.pipeline.project import project
 from warrenmq.cli.pipeline.replay import replay
+from warrenmq.cli.pipeline.watch import watch
 from warrenmq.cli.pipeline.whatif import whatif
 
 pipeline = typer.Typer(
     name="pipeline",
-    help="Spark jobs: ingest, publish, route, summary, audit, report, project, replay, whatif.",
+    help="Spark jobs: ingest, publish, route, summary, audit, report, project, replay, lake, watch, whatif.",
     no_args_is_help=True,
     add_completion=False,
 )
 
 
+pipeline.command()(lake)
 pipeline.command()(project)
 pipeline.command()(replay)
+pipeline.command()(watch)
 pipeline.command()(whatif)
 
 

@@ -14,6 +14,7 @@ from urllib.parse import unquote
 from warrenmq.journal.columns import GAP
 from warrenmq.journal.files import NAME, REMOVED
 from warrenmq.spark.auditing.listing import File, Missing, missing
+from warrenmq.spark.auditing.reading import times
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row, SparkSession
@@ -44,13 +45,13 @@ def holes_of(spark: SparkSession, files: Sequence[File], notes: DataFrame, parti
     """All holes of these files, which are those that count. ``partial``: what is before the first is not missed."""
     gaps = notes.where(notes["kind"] == GAP).collect()
     absent = missing(list(files))
-    times = _times(spark, [file for one in absent for file in (one.before, one.behind) if file is not None])
+    told = _times(spark, [file for one in absent for file in (one.before, one.behind) if file is not None])
     unknown = {_place(gap) for gap in gaps if gap["number"] is None}
     removed = {file.log: file.end for file in files if file.segment == REMOVED}  # one counts of each log
     found = [hole for gap in gaps if (hole := _told(gap, files)) is not None]
     for one in absent:
-        since = times[one.before.name][1] if one.before is not None else 0
-        until = times[one.behind.name][0]
+        since = told[one.before.name][1] if one.before is not None else 0
+        until = told[one.behind.name][0]
         up_to = removed.get(one.log, 0)
         if one.end is None and one.first <= up_to:
             if one.last <= up_to:
@@ -91,15 +92,7 @@ def _told(gap: Row, files: Sequence[File]) -> Hole | None:
 
 def _times(spark: SparkSession, files: Sequence[File]) -> dict[str, tuple[int, int]]:
     """The first and the last time of each; of one without events any."""
-    from pyspark.sql import functions as F
-
-    found = {file.name: (EVER, 0) for file in files}
-    if files:
-        rows = spark.read.schema("time timestamp").parquet(*(file.uri for file in files))
-        name, time = F.col("_metadata.file_name").alias("name"), F.unix_micros("time")
-        for row in rows.groupBy(name).agg(F.min(time).alias("first"), F.max(time).alias("last")).collect():
-            found[unquote(row["name"])] = (row["first"], row["last"])
-    return found
+    return {file.name: (EVER, 0) for file in files} | times(spark, files)
 
 
 def table_of(spark: SparkSession, holes: Sequence[Hole]) -> DataFrame:

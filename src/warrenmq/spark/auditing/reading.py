@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
 from warrenmq.journal.parquet import VERSION
 from warrenmq.spark.auditing.kinds import CODES, kind_of
 from warrenmq.spark.auditing.listing import File, JournalError, named
+from warrenmq.spark.laking import snapshot
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -30,9 +31,14 @@ MARK = b"warren.journal"  # where a file names the version of its schema
 
 
 def find(spark: SparkSession, paths: Sequence[str]) -> list[File]:
-    """All files of journals in these folders, and in folders within them, or named one by one."""
+    """All files of journals in these folders, and in folders within them, or named one by one; of a lake what is in
+    it now, as such files."""
     found: list[File] = []
     for path in paths:
+        manifest = snapshot.manifest_of(spark, path)
+        if manifest is not None:
+            found += manifest.listed(path.rstrip("/"))
+            continue
         reader = spark.read.schema("time timestamp").option("recursiveFileLookup", "true")
         here = named(unquote(uri) for uri in reader.parquet(path).inputFiles())
         if not here:
@@ -44,7 +50,7 @@ def find(spark: SparkSession, paths: Sequence[str]) -> list[File]:
 def check(spark: SparkSession, files: Iterable[File]) -> None:
     """What does each say that it is? Of files that only Spark can open the columns alone are looked at, of one."""
     seen = False
-    for file in files:
+    for file in snapshot.by_lake(files)[0]:
         path = local(file.uri)
         if path is not None:
             _check_footer(file.name, path)
@@ -70,6 +76,11 @@ def _check_footer(name: str, path: str) -> None:
         footer = pq.read_metadata(path)
     except (OSError, pa.ArrowException) as error:
         raise JournalError(f"{name} cannot be read: {str(error).splitlines()[0]}") from None
+    check_footer(name, footer)
+
+
+def check_footer(name: str, footer: Any) -> None:
+    """Does Parquet's footer say that it is a file of a journal, of a version that can be read?"""
     said = (footer.metadata or {}).get(MARK, b"").decode(errors="replace")
     if not said.isdigit():
         raise JournalError(f"{name} is no file of a journal: it names no version of the journal's schema")
@@ -81,11 +92,33 @@ def counts(spark: SparkSession, files: Sequence[File]) -> dict[str, int]:
     """How many rows each file has: Spark asks their footers."""
     from pyspark.sql import functions as F
 
-    if not files:
-        return {}
-    reading = spark.read.schema(SCHEMA).parquet(*(file.uri for file in files))
+    alone, lakes = snapshot.by_lake(files)
+    found = dict.fromkeys((file.name for file in files), 0)
+    for lake, some in lakes.items():
+        found |= snapshot.counts(snapshot.there(spark, lake), some)
+    if not alone:
+        return found
+    reading = spark.read.schema(SCHEMA).parquet(*(file.uri for file in alone))
     rows = reading.groupBy(F.col("_metadata.file_name").alias("name")).count().collect()
-    return dict.fromkeys((file.name for file in files), 0) | {unquote(row["name"]): row["count"] for row in rows}
+    return found | {unquote(row["name"]): row["count"] for row in rows}
+
+
+def times(spark: SparkSession, files: Sequence[File]) -> dict[str, tuple[int, int]]:
+    """The first and the last time of each that has events."""
+    from pyspark.sql import functions as F
+
+    alone, lakes = snapshot.by_lake(files)
+    found: dict[str, tuple[int, int]] = {}
+    for lake, some in lakes.items():
+        manifest = snapshot.there(spark, lake)
+        told = {file.name: snapshot.times(manifest, file) for file in some}
+        found |= {name: time for name, time in told.items() if time is not None}
+    if alone:
+        rows = spark.read.schema("time timestamp").parquet(*(file.uri for file in alone))
+        name, at = F.col("_metadata.file_name").alias("name"), F.unix_micros("time")
+        for row in rows.groupBy(name).agg(F.min(at).alias("first"), F.max(at).alias("last")).collect():
+            found[unquote(row["name"])] = (row["first"], row["last"])
+    return found
 
 
 def events(spark: SparkSession, parts: Sequence[tuple[File, int, int | None]], schema: str = SCHEMA) -> DataFrame:
@@ -96,7 +129,10 @@ def events(spark: SparkSession, parts: Sequence[tuple[File, int, int | None]], s
     reader = spark.read.schema(schema)
     frames: list[DataFrame] = []
     whole: dict[str, list[str]] = {}
+    laked = [part for part in parts if snapshot.lake_of(part[0]) is not None]
     for file, first, last in parts:
+        if snapshot.lake_of(file) is not None:
+            continue
         if first == 0 and last is None:
             whole.setdefault(file.log, []).append(file.uri)
             continue
@@ -105,6 +141,7 @@ def events(spark: SparkSession, parts: Sequence[tuple[File, int, int | None]], s
             some = some & (F.col("_metadata.row_index") < last)
         frames.append(_of_log(reader.parquet(file.uri).where(some), file.log))
     frames += [_of_log(reader.parquet(*uris), log) for log, uris in whole.items()]
+    frames += _of_lakes(spark, laked, schema)
     if not frames:
         frames = [spark.createDataFrame([], f"{schema}, log string, file string")]
     rows = frames[0]
@@ -129,6 +166,20 @@ def _number() -> Column:
         .when(F.col("id") > 0, F.col("id") + F.lit(WITHOUT_RECORD))
         .when(refused, -1 - F.pmod(channel, F.lit(WITHOUT_RECORD)))
     )
+
+
+def _of_lakes(spark: SparkSession, parts: Sequence[tuple[File, int, int | None]], schema: str) -> list[DataFrame]:
+    from pyspark.sql import functions as F
+
+    frames = []
+    for lake, files in snapshot.by_lake(file for file, _, _ in parts)[1].items():
+        rows = snapshot.rows_of(spark, lake, snapshot.there(spark, lake), files, schema)
+        for file, first, last in parts:
+            if file in files and (first, last) != (0, None):
+                inside = (F.col("row") >= first) & (F.col("row") < (1 << 62 if last is None else last))
+                rows = rows.where((F.col("file") != file.name) | inside)
+        frames.append(rows.drop("row"))
+    return frames
 
 
 def _of_log(rows: DataFrame, log: str) -> DataFrame:
