@@ -180,7 +180,7 @@ class Sending(Findings):
         super().__init__(out, "", {}, step)
         self.exchange = exchange
 
-    def _send(self, told: list[dict[str, Any]], batch: int, query: str, spark: Any) -> None:
+    def _send(self, told: list[dict[str, Any]], batch: int, spark: Any) -> None:  # noqa: ARG002
         for one in told:
             id, _, _, body = message_of(one)
             self.exchange[id] = bytes(body)

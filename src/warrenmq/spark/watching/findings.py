@@ -12,7 +12,6 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from warrenmq.spark.chunk import CONFIRMED
-from warrenmq.spark.deduplicated import streaming_batch_began
 from warrenmq.spark.jobs.publish import published
 from warrenmq.spark.lakehouse import query_id
 from warrenmq.spark.options import parse
@@ -53,7 +52,7 @@ class Findings:
         if told:
             self._file(told, f"findings-{query[:8]}-{batch:010d}.parquet")
             if self.options is not None:
-                self._send(told, batch, query, spark)
+                self._send(told, batch, spark)
                 self._step("sent")
 
     def _file(self, told: list[dict[str, Any]], name: str) -> None:
@@ -66,12 +65,9 @@ class Findings:
         hidden.show()
         self._step("shown")
 
-    def _send(self, told: list[dict[str, Any]], batch: int, query: str, spark: SparkSession | None) -> None:
+    def _send(self, told: list[dict[str, Any]], batch: int, spark: SparkSession | None) -> None:
         assert spark is not None and self.options is not None
-        options = dict(self.options)
-        if str(options.get("deduplicate", "")).lower() == "true":
-            options["batchKey"] = f"watch-{query}-{batch}"
-            options["batchBegan"] = str(streaming_batch_began(self.checkpoint, str(batch)))
+        options = {**self.options, "checkpointLocation": self.checkpoint}  # which says when the batch began
         rows = [message_of(one) for one in told]
         df = spark.createDataFrame(rows, MESSAGES).coalesce(1)
         outcomes = published(df, parse(options, writing=True), f"watch-{batch}").collect()

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 STORE = "spark.sql.streaming.stateStore.providerClass"
 ROCKS = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 BEHIND = 10 * SECOND  # three intervals of the journal
-OWN = ("batchkey", "batchbegan", "messageids", "routingkey")
+OWN = ("batchkey", "batchbegan", "checkpointlocation", "messageids", "routingkey")
 
 
 @dataclass
