@@ -201,18 +201,17 @@ def lake_of_brokers(spark: SparkSession, brokers: list[Planted]) -> Path:
 
 
 def test_an_audit_of_a_lake_and_what_it_lacks_yet_is_that_of_the_journals(
-    spark: SparkSession, brokers: list[Planted], lake_of_brokers: Path, tmp_path: Path
+    spark: SparkSession, brokers: list[Planted], lake_of_brokers: Path
 ) -> None:
     folders = [str(one.folder) for one in brokers]
     plain = audit(spark, folders, only=[])
-    found = audit(spark, [str(lake_of_brokers), *folders], str(tmp_path / "audit"))
+    found = audit(spark, [str(lake_of_brokers), *folders], only=[])
     assert sets(found) == sets(plain) and sets(found, "because") == sets(plain, "because")
     assert ledger(found) == ledger(plain)
     assert found.missing_files == plain.missing_files and plain.missing_files
     assert found.new_rows == plain.new_rows
-    page = tmp_path / "page.html"
-    assert pipeline("report", tmp_path / "audit", "--html", page).exit_code == 0 and page.exists()
     plain.close()
+    found.close()
 
 
 def test_the_command_says_what_is_missing(spark: SparkSession, brokers: list[Planted], lake_of_brokers: Path) -> None:
