@@ -118,6 +118,8 @@ def listener(line: Line) -> Said:
         if line.parts[1] == "ssl":
             return {}
         raise Refused("Warren always listens without TLS; bind it to loopback: listeners.tcp.local = 127.0.0.1:5672")
+    if len(line.parts) == 2:
+        raise ValueError  # a port needs a name in its key
     endpoint(line.value)  # or ValueError
     said: Said = {}
     places: dict[str, set[str]] = {}
@@ -244,12 +246,13 @@ OWN_USERS = "users are Warren's own"
 PASSWORD = "HTTP asks for user and password"
 MECHANISMS = "PLAIN, AMQPLAIN and, with certificates, EXTERNAL are offered"
 ENDPOINT = "PORT or ADDRESS:PORT"
+NAMED = "none; a port has a name in its key, as listeners.tcp.default = 5672"
 A_FLAG = "true or false"
 
 KEYS: tuple[Key, ...] = (
-    Key("listeners.tcp", "`none` is refused", listener),
+    Key("listeners.tcp", "`none` is refused", listener, NAMED),
     Key("listeners.tcp.$name", "`host`, `port`", listener, ENDPOINT),
-    Key("listeners.ssl", "`none` is the default", listener),
+    Key("listeners.ssl", "`none` is the default", listener, NAMED),
     Key("listeners.ssl.$name", "`host`, `tls_port`", listener, ENDPOINT),
     becomes("ssl_options.certfile", "tls_cert"),
     becomes("ssl_options.keyfile", "tls_key"),
