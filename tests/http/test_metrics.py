@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
+from typing import Any
 
 import prometheus_client.parser
 import pytest
@@ -11,10 +13,13 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 
 from tests.http.conftest import Api
 from warrenmq.broker.queue.marks import Marks
+from warrenmq.broker.queue.queue import Queue
 from warrenmq.broker.queue.waits import BOUNDS, Waits
 from warrenmq.broker.vhost.totals import Totals
 from warrenmq.http.bridge import Bridge
+from warrenmq.http.figures import stats
 from warrenmq.http.metrics import queues as of_queues
+from warrenmq.http.metrics import whole
 from warrenmq.http.metrics.page import Collected
 from warrenmq.http.metrics.queues import QUEUE_AGES, QUEUE_FAMILIES, WAITS, WAITS_HELP, Queues, each_queue
 from warrenmq.http.metrics.text import labels
@@ -111,3 +116,31 @@ def test_gathering_gives_way_too(api: Api) -> None:
 
 def bridge(api: Api) -> Bridge:
     return Bridge(api.broker.server)
+
+
+@pytest.mark.parametrize("path", ["/metrics", "/metrics/per-object", "/api/overview", "/api/vhosts", "/api/vhosts/%2F"])
+def test_queues_are_looked_at_some_at_a_time(api: Api, path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between two moments in which the loop serves everybody else there are no more than a slice of them."""
+    document = {"queues": [{"name": f"m{number:05}", "vhost": "/", "durable": False} for number in range(500)]}
+    assert api.ask("POST", "/definitions", document).status_code == 204
+
+    def count() -> None:
+        for queue in api.broker.server.broker.vhosts["/"].queues.values():
+            queue.fetched_nothing += 1
+
+    api.broker.call(count)
+    together: list[int] = [0]
+
+    def deliveries(counted: Any) -> dict[str, int]:
+        if together[-1] == 0:
+            asyncio.get_running_loop().call_soon(together.append, 0)
+        together[-1] += isinstance(counted, Queue)
+        return real(counted)
+
+    real = stats.deliveries
+    for module in (stats, whole):
+        monkeypatch.setattr(module, "deliveries", deliveries)
+    answer = api.client.get(f"{api.broker.http_url}{path}", auth=("guest", "guest"))
+    assert answer.status_code == 200
+    assert sum(together) >= 500
+    assert max(together) <= SLICE_ITEMS

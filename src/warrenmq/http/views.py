@@ -21,7 +21,7 @@ from warrenmq.broker.records import Binding, Exchange
 from warrenmq.broker.vhost.vhost import VHost
 from warrenmq.http.bridge import Bridge
 from warrenmq.http.figures.rates import NOW, Ranges
-from warrenmq.http.figures.stats import add, channel_counters, exchange_counters, queue_counters, vhost_counters
+from warrenmq.http.figures.stats import Sums, add, channel_counters, exchange_counters, queue_counters, vhost_counters
 from warrenmq.http.metrics.clients import unconfirmed
 from warrenmq.http.models import (
     BindingInfo,
@@ -166,13 +166,9 @@ def moment(milliseconds: int) -> str:
     return datetime.fromtimestamp(int(milliseconds) / 1000, UTC).isoformat(timespec="milliseconds")
 
 
-def queue_totals(bridge: Bridge, vhosts: list[VHost], wanted: Ranges = NOW) -> QueueTotals:
-    ready = unacked = 0
-    for vhost in vhosts:
-        for queue in vhost.queues.values():
-            ready += queue.ready
-            unacked += queue.unacked
-    ready, unacked = int(ready), int(unacked)
+def queue_totals(bridge: Bridge, sums: dict[VHost, Sums], vhosts: list[VHost], wanted: Ranges = NOW) -> QueueTotals:
+    ready = sum(sums[vhost].ready for vhost in vhosts)
+    unacked = sum(sums[vhost].unacked for vhost in vhosts)
     rates = bridge.rates_of_vhosts(vhosts)
     return QueueTotals(
         ready + unacked,
@@ -184,20 +180,22 @@ def queue_totals(bridge: Bridge, vhosts: list[VHost], wanted: Ranges = NOW) -> Q
     )
 
 
-def vhost_stats(bridge: Bridge, vhosts: list[VHost], wanted: Ranges = NOW) -> dict[str, object]:
+def vhost_stats(
+    bridge: Bridge, sums: dict[VHost, Sums], vhosts: list[VHost], wanted: Ranges = NOW
+) -> dict[str, object]:
     channels: dict[VHost, list[Channel]] = {vhost: [] for vhost in vhosts}
     for connection in bridge.broker.connections:
         if connection.vhost in channels:
             channels[connection.vhost] += connection.channels.values()
     counters: dict[str, int] = {}
     for vhost, open_there in channels.items():
-        add(counters, vhost_counters(vhost, open_there))
+        add(counters, vhost_counters(vhost, open_there, sums[vhost]))
     return bridge.rates_of_vhosts(vhosts).stats(counters, wanted.msg_rates)
 
 
-def vhost_info(bridge: Bridge, vhost: VHost, wanted: Ranges = NOW) -> VhostInfo:
+def vhost_info(bridge: Bridge, sums: dict[VHost, Sums], vhost: VHost, wanted: Ranges = NOW) -> VhostInfo:
     lengths = wanted.msg_rates or wanted.lengths  # as in RabbitMQ, which takes the other one here
-    totals = queue_totals(bridge, [vhost], Ranges(lengths=lengths))
+    totals = queue_totals(bridge, sums, [vhost], Ranges(lengths=lengths))
     rates = bridge.rates("vhost", "", vhost.name)
     connected = [one for one in bridge.broker.connections if one.vhost is vhost]
     received = int(vhost.past.received) + sum(int(one.input.received) for one in connected)
@@ -225,7 +223,7 @@ def vhost_info(bridge: Bridge, vhost: VHost, wanted: Ranges = NOW) -> VhostInfo:
         recv_oct_details=rates.details("recv_oct", wanted.data_rates),
         send_oct=sent,
         send_oct_details=rates.details("send_oct", wanted.data_rates),
-        message_stats=vhost_stats(bridge, [vhost], wanted),
+        message_stats=vhost_stats(bridge, sums, [vhost], wanted),
     )
 
 

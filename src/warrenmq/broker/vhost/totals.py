@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Final, final
 
 from mypy_extensions import i64
@@ -35,7 +34,7 @@ class Totals:
         self._gone: dict[str, Past] = {}  # by their kind
         self._entries: dict[str, Accounts] = {}  # by vhost, "": those that are gone themselves
         self._streams: dict[str, Accounts] = {}
-        self._waits: Final = Waits()
+        self.waits: Final = Waits()  # how long messages waited in queues that are gone
 
     def login(self, right: bool, protocol: str = AMQP) -> None:
         """Somebody said who they are."""
@@ -46,7 +45,7 @@ class Totals:
         self.queues_deleted += 1
         self.routed += queue.routed()
         self.gone(queue.kind).queue_gone(queue)
-        self._waits.add(queue.waits)
+        self.waits.add(queue.waits)
         self.past(queue.vhost.name, queue.kind == STREAM).add(queue.account())
 
     def gone(self, kind: str) -> Past:
@@ -80,11 +79,3 @@ class Totals:
             self.past("", streams).add(past)
         self._entries.pop(name, None)
         self._streams.pop(name, None)
-
-    def waits(self, queues: Iterable[Queue]) -> Waits:
-        """How long messages waited in these queues, and in those that were."""
-        total = Waits()
-        total.add(self._waits)
-        for queue in queues:
-            total.add(queue.waits)
-        return total

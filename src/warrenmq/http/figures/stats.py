@@ -17,6 +17,7 @@ from warrenmq.broker.queue.queue import Queue
 from warrenmq.broker.records import Exchange
 from warrenmq.broker.vhost.past import Past
 from warrenmq.broker.vhost.vhost import VHost
+from warrenmq.http.pacer import Pacer
 
 Counters = dict[str, int]
 
@@ -34,17 +35,41 @@ def channel_counters(channel: Channel) -> Counters:
     return some(publishing(channel)) | some(deliveries(channel.counts))
 
 
-def vhost_counters(vhost: VHost, channels: Iterable[Channel]) -> Counters:
+class Sums:
+    """The sums over all queues of a vhost."""
+
+    def __init__(self, past: Past) -> None:
+        self.ready = 0
+        self.unacked = 0
+        self.consumers = 0
+        self.delivered = deliveries(past)
+
+
+async def sums_of(vhosts: Iterable[VHost]) -> dict[VHost, Sums]:
+    """Some queues at a time: there may be a hundred thousand. What one of them handed out counts also when it goes
+    meanwhile."""
+    pacer = Pacer()
+    found: dict[VHost, Sums] = {}
+    for vhost in vhosts:
+        sums = found[vhost] = Sums(vhost.past)
+        for queue in list(vhost.queues.values()):
+            if queue.taken() or queue.fetched_nothing or queue.acked:
+                add(sums.delivered, deliveries(queue))
+            if not queue.gone:
+                sums.ready += int(queue.ready)
+                sums.unacked += int(queue.unacked)
+                sums.consumers += len(queue.consumers)
+            await pacer.breathe()
+    return found
+
+
+def vhost_counters(vhost: VHost, channels: Iterable[Channel], sums: Sums) -> Counters:
     """``channels``: those that are open in it."""
     published = past_publishing(vhost.past)
     for channel in channels:
         if not channel.publishing.over:  # else it is among those that were
             add(published, publishing(channel))
-    delivered = deliveries(vhost.past)
-    for queue in vhost.queues.values():
-        if queue.taken() or queue.fetched_nothing or queue.acked:
-            add(delivered, deliveries(queue))
-    return some(published) | some(delivered)
+    return some(published) | some(sums.delivered)
 
 
 def past_publishing(past: Past) -> Counters:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from starlette.responses import Response
 
+from warrenmq.broker.queue.waits import Waits
 from warrenmq.http.bridge import Bridge
 from warrenmq.http.figures.ages import cumulative, handed_out
 from warrenmq.http.metrics import node, own, whole
@@ -94,7 +95,7 @@ def _metrics(bridge: Bridge, queues: Queues, found: Clients, per_object: bool) -
         queues.sums[-1] = queues.handed.routed  # a counter does not fall because a queue is deleted
         yield from each(QUEUE_FAMILIES, queues.sums)
         yield from each(QUEUE_AGES, queues.ages)
-        yield _waits(bridge)
+        yield _waits(queues.waited)
     yield from whole.families(bridge.broker, queues.handed, found)
     yield from each(node.USED, node.used(bridge))
     yield from each(node.LIMITS, node.limits(bridge))
@@ -119,11 +120,9 @@ def _there(bridge: Bridge, queues: Queues, found: Clients) -> list[int]:
     return [len(connections), channels, found.consumers, queues.count, exchanges]
 
 
-def _waits(bridge: Bridge) -> Metric:
+def _waits(waits: Waits) -> Metric:
     from prometheus_client.core import HistogramMetricFamily
 
-    broker = bridge.broker
-    waits = broker.registry.totals.waits(queue for vhost in broker.vhosts.values() for queue in vhost.queues.values())
     buckets = [(bound, float(some)) for bound, some in cumulative(waits).items()]
     buckets.append(("+Inf", float(handed_out(waits))))
     return HistogramMetricFamily(WAITS, WAITS_HELP, buckets=buckets, sum_value=waits.total_ms / 1000)

@@ -57,6 +57,7 @@ class Queues:
         self.values: list[list[float]] = []
         self.ages = [0.0] * len(QUEUE_AGES)  # the oldest of all
         self.waits: list[Waits] = []
+        self.waited = Waits()  # of all of them, and those that were
 
 
 def values_of(queue: Queue) -> list[int]:
@@ -74,12 +75,14 @@ async def gather(bridge: Bridge, each: bool) -> Queues:
     """In slices; ``each``: also of each queue."""
     held = await held_since(bridge)
     found = Queues(Handed(bridge.broker.registry.totals))
+    found.waited.add(bridge.broker.registry.totals.waits)
     # those that are there now: what one of them handed out counts also when it goes meanwhile
     there = [(vhost, list(vhost.queues.values())) for vhost in bridge.broker.vhosts.values()]
     pacer = Pacer()
     for vhost, some in there:
         for queue in some:
             found.handed.count(queue)
+            found.waited.add(queue.waits)
             if queue.gone:
                 continue
             values = values_of(queue)

@@ -9,12 +9,12 @@ from msgspec import UNSET
 from warrenmq.broker.access.passwords import hash_password, new_salt
 from warrenmq.broker.definitions import parameters
 from warrenmq.broker.exchange.types import TYPES
-from warrenmq.broker.vhost.vhost import VHost
 from warrenmq.http.bridge import ADMINISTRATOR, MONITORING, Bridge
 from warrenmq.http.endpoint import ADMINISTRATOR as ADMINISTRATORS
 from warrenmq.http.endpoint import MANAGEMENT, Call, Endpoint, NoContent
 from warrenmq.http.figures.rates import ranges
 from warrenmq.http.figures.sampler import churn
+from warrenmq.http.figures.stats import sums_of
 from warrenmq.http.listing import with_columns
 from warrenmq.http.models import Context, ExchangeTypeInfo, Listener, ObjectTotals, Overview, Who
 from warrenmq.http.names import check_name
@@ -46,10 +46,6 @@ def contexts(bridge: Bridge) -> list[Context]:
     return [Context(bridge.node, "Warren Management", "/", host, str(port)) for host, port in places]
 
 
-def count_consumers(vhosts: list[VHost]) -> int:
-    return sum(len(queue.consumers) for vhost in vhosts for queue in vhost.queues.values())
-
-
 async def overview(call: Call) -> object:
     bridge = call.bridge
     broker = bridge.broker
@@ -59,6 +55,7 @@ async def overview(call: Call) -> object:
     everything = ADMINISTRATOR in tags or MONITORING in tags
     wanted = ranges(call.query)
     runtime = f"Python {platform.python_version()}"
+    sums = await sums_of(vhosts)
     shown = Overview(
         management_version=broker.node.rabbitmq_version,
         rates_mode="basic",
@@ -72,15 +69,15 @@ async def overview(call: Call) -> object:
         erlang_full_version=runtime,
         disable_stats=False,
         enable_queue_totals=False,
-        message_stats=vhost_stats(bridge, vhosts, wanted),
+        message_stats=vhost_stats(bridge, sums, vhosts, wanted),
         churn_rates=bridge.rates("node", "", bridge.node).stats(churn(broker), wanted.msg_rates),
-        queue_totals=queue_totals(bridge, vhosts, wanted),
+        queue_totals=queue_totals(bridge, sums, vhosts, wanted),
         object_totals=ObjectTotals(
             channels=sum(len(one.channels) for one in connections),
             connections=len(connections),
             exchanges=sum(len(vhost.exchanges) for vhost in vhosts),
             queues=sum(len(vhost.queues) for vhost in vhosts),
-            consumers=count_consumers(vhosts) if everything else UNSET,
+            consumers=sum(one.consumers for one in sums.values()) if everything else UNSET,
         ),
         statistics_db_event_queue=0,
         node=bridge.node if everything else UNSET,

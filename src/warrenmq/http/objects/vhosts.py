@@ -11,6 +11,7 @@ from warrenmq.broker.vhost.vhost import VHost
 from warrenmq.http.endpoint import ADMINISTRATOR, MANAGEMENT, Call, Endpoint, NoContent, put
 from warrenmq.http.errors import bad_request, not_found
 from warrenmq.http.figures.rates import ranges
+from warrenmq.http.figures.stats import sums_of
 from warrenmq.http.listing import listing, with_columns
 from warrenmq.http.models import PermissionInfo, TopicPermissionInfo, VhostInfo
 from warrenmq.http.requests import VhostDeclaration
@@ -21,7 +22,9 @@ from warrenmq.log.levels import LEVEL_NAMES, MOST_SAMPLE, level_of
 async def list_vhosts(call: Call) -> object:
     bridge = call.bridge
     wanted = ranges(call.query)
-    return await listing(call, bridge.visible_vhosts(call.user), _name, lambda vhost: vhost_info(bridge, vhost, wanted))
+    vhosts = bridge.visible_vhosts(call.user)
+    sums = await sums_of(vhosts)
+    return await listing(call, vhosts, _name, lambda vhost: vhost_info(bridge, sums, vhost, wanted))
 
 
 def _name(vhost: VHost) -> str:
@@ -29,7 +32,8 @@ def _name(vhost: VHost) -> str:
 
 
 async def get_vhost(call: Call) -> object:
-    return with_columns(call, vhost_info(call.bridge, call.bridge.vhost(call.path["vhost"]), ranges(call.query)))
+    vhost = call.bridge.vhost(call.path["vhost"])
+    return with_columns(call, vhost_info(call.bridge, await sums_of([vhost]), vhost, ranges(call.query)))
 
 
 def tags_of(value: Any) -> list[str]:
