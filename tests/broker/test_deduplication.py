@@ -277,6 +277,19 @@ def test_the_ack_of_a_duplicate_waits_for_the_disk_as_that_of_the_first(tmp_path
     assert other.story() == ["ack 2"]
 
 
+def test_the_duplicate_of_what_is_on_disk_is_acked_at_once_whatever_else_waits(tmp_path: Path) -> None:
+    core = prepared(Core(tmp_path, held=True))
+    client = publisher(core)
+    publish(client, "a")
+    core.commit()
+    assert client.story() == ["ack 1"]
+    publish(client, "b")
+    publish(client, "a")
+    assert client.story() == ["ack 3"]
+    core.commit()
+    assert client.story() == ["ack 2"]
+
+
 def test_the_duplicate_of_a_transient_message_is_acked_at_once(tmp_path: Path) -> None:
     core = prepared(Core(tmp_path, held=True))
     client = publisher(core)
