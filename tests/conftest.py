@@ -34,6 +34,7 @@ LONGEST_FIRST = (
     "tests/spark/test_requirements.py",
     "tests/http/test_beside_rabbitmq.py",
     "tests/moving/test_ctl_answers.py",
+    "tests/console/test_in_a_browser.py",
     "tests/house/test_journal_process.py",
     "tests/bench/test_bench.py",
     "tests/spark/test_message_ids.py",

@@ -1,4 +1,4 @@
-"""The page, the metrics, the OpenAPI description, and changes that answer only when they are on disk."""
+"""The metrics, the OpenAPI description, and changes that answer only when they are on disk."""
 
 from __future__ import annotations
 
@@ -13,19 +13,6 @@ from tests.support import web
 from warrenmq.cli.ctl import command as ctl
 from warrenmq.http.table import ENDPOINTS
 from warrenmq.testing import Broker, FaultyDisk
-
-
-def test_the_page_needs_nothing_from_elsewhere_and_shows_no_names_to_strangers(api: Api) -> None:
-    api.put("/queues/%2F/<script>name", {})
-    page = api.client.get(api.broker.http_url)
-    assert page.status_code == 200 and page.headers["content-type"].startswith("text/html")
-    assert "Warren" in page.text and f"127.0.0.1:{api.broker.port}" in page.text
-    assert not re.search(r"(src|href)=[\"']?(https?:)?//", page.text)
-    assert "script&gt;name" not in page.text and "{{" not in page.text
-    known = api.client.get(api.broker.http_url, auth=("guest", "guest"))
-    assert "<td>&lt;script&gt;name</td>" in known.text and "<script>name" not in known.text
-    assert api.client.get(api.broker.http_url, auth=("guest", "wrong")).status_code == 401
-    api.ask("DELETE", "/queues/%2F/%3Cscript%3Ename")
 
 
 def test_metrics_have_rabbitmqs_names_and_true_values(api: Api) -> None:

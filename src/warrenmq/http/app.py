@@ -1,6 +1,6 @@
 """The HTTP application: finds the endpoint of a request, lets the right people in, turns results into answers.
 
-Everything under /api comes from the table of endpoints (``table.py``); the page, the metrics and the OpenAPI
+Everything under /api comes from the table of endpoints (``table.py``); the console, the metrics and the OpenAPI
 description stand beside it.
 """
 
@@ -17,9 +17,11 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from warrenmq.broker.access.access import Refused
-from warrenmq.http import auth, names, page, probes
+from warrenmq.broker.access.access import Refused, User
+from warrenmq.http import auth, names, probes
 from warrenmq.http.bridge import Bridge
+from warrenmq.http.console import cookie
+from warrenmq.http.console.routes import routes as console_routes
 from warrenmq.http.description import openapi
 from warrenmq.http.encoding import encode
 from warrenmq.http.endpoint import Call, Endpoint, Json, NoContent
@@ -40,8 +42,7 @@ def create_app(bridge: Bridge) -> Starlette:
     api = Api(bridge)
     return Starlette(
         routes=[
-            Route("/", api.page, methods=["GET"]),
-            *[Route(f"/{name}", page.file(name), methods=["GET"]) for name in page.FILES],
+            *console_routes(bridge, api.look),
             Route("/healthz", api.healthz, methods=["GET"]),
             Route("/readyz", api.readyz, methods=["GET"]),
             *metrics_routes(bridge),
@@ -99,7 +100,7 @@ class Api:
         try:
             return await self._answer(request)
         except auth.LoginRequired:
-            return Response(status_code=401, headers={"www-authenticate": auth.REALM})
+            return Response(status_code=401, headers=asking(request))
         except ClientDisconnect:
             return Response(status_code=400)  # nobody is there to read it
         except Exception as error:
@@ -122,6 +123,28 @@ class Api:
             raise not_found()
         if endpoint is None:
             return Response(status_code=405, headers={"allow": allowed(node)})
+        return await self._called(request, user, endpoint, segments)
+
+    async def look(self, user: User, path: str, behalf: Request) -> tuple[int, bytes]:
+        """Status and JSON of a GET by this user who has logged in with another request; nothing is changed by it."""
+        place, _, query = path.partition("?")
+        raw = f"/api{place}".encode("ascii", "replace")
+        scope = {**behalf.scope, "method": "GET", "path": raw.decode(), "raw_path": raw, "query_string": query.encode()}
+        request = Request(scope)
+        try:
+            segments = path_segments(request)
+            node = self._tree.find(segments)
+            endpoint = None if node is None else node.endpoints.get("GET")
+            if endpoint is None or endpoint.changes:
+                raise not_found()
+            response = await self._called(request, user, endpoint, segments)
+            if response.status_code != 200 or type(response) is not Json:
+                raise bad_request("this cannot be watched")
+        except Exception as error:
+            response = self._problem(error, request)
+        return response.status_code, bytes(response.body)
+
+    async def _called(self, request: Request, user: User, endpoint: Endpoint, segments: list[str]) -> Response:
         path = {
             name[1:-1]: value for name, value in zip(endpoint.segments, segments, strict=True) if name.startswith("{")
         }
@@ -139,14 +162,11 @@ class Api:
         if isinstance(error, Refused):
             error = ApiError(400, "bad_request", error.reason)
         if isinstance(error, ApiError):
-            headers = {"www-authenticate": auth.REALM} if error.status == 401 else None
+            headers = asking(request) if error.status == 401 else None
             return Json({"error": error.error, "reason": error.reason}, status_code=error.status, headers=headers)
         notes = self._bridge.broker.services.notes
         notes.crash("http_error", {"method": request.method, "path": request.url.path}, error)
         return Json({"error": "internal_error", "reason": "see the broker's log"}, status_code=500)
-
-    async def page(self, request: Request) -> Response:
-        return await page.render(request, self._bridge)
 
     async def healthz(self, request: Request) -> Response:
         return probes.healthz()
@@ -156,6 +176,11 @@ class Api:
 
     async def openapi(self, request: Request) -> Response:
         return Json(openapi.description(ENDPOINTS, self._bridge.broker.node.version))
+
+
+def asking(request: Request) -> dict[str, str] | None:
+    """What makes a browser ask for name and password; the console asks for them itself."""
+    return None if cookie.is_call(request) else {"www-authenticate": auth.REALM}
 
 
 def path_segments(request: Request) -> list[str]:

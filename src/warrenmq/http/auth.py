@@ -1,4 +1,4 @@
-"""Who asks and whether they may: Basic authentication and the levels of ``endpoint.py``.
+"""Who asks and whether they may: Basic authentication, the console's sessions, and the levels of ``endpoint.py``.
 
 Answers are RabbitMQ 3.10's: 401 for everything, with its reasons. Tags decide what the API shows and lets change;
 what a user may do with queues and exchanges is decided by permissions, in the broker (``direct.py``).
@@ -17,8 +17,9 @@ from warrenmq.broker.connection.reports import cut
 from warrenmq.broker.vhost.totals import HTTP
 from warrenmq.http import endpoint
 from warrenmq.http.bridge import ADMINISTRATOR, MANAGEMENT_TAGS, MONITORING, POLICYMAKER, Bridge
+from warrenmq.http.console import cookie
 from warrenmq.http.errors import ApiError, not_authorised
-from warrenmq.http.protocol.peer import peer_of
+from warrenmq.http.protocol.peer import Peer, peer_of
 
 REALM = 'Basic realm="RabbitMQ Management"'
 
@@ -30,22 +31,41 @@ class LoginRequired(Exception):
 async def authenticate(request: Request, bridge: Bridge) -> User:
     header = request.headers.get("authorization", "")
     scheme, _, encoded = header.partition(" ")
-    if not encoded:
+    if encoded:
+        return await log_in(request, bridge, *_credentials(scheme, encoded))
+    user = by_session(request, bridge)
+    if user is None:
         raise LoginRequired
-    username, password = _credentials(scheme, encoded)
-    settings = bridge.server.settings
-    peer = peer_of(request, settings.http_proxies)
+    return user
+
+
+def by_session(request: Request, bridge: Bridge) -> User | None:
+    """Who is logged in at the console that sends this, and may still come; None where nobody is."""
+    token = cookie.token_of(request)
+    user = bridge.sessions.user(token, bridge.now()) if token else None
+    if user is not None:
+        _admit(user, peer_of(request, bridge.server.settings.http_proxies), bridge)
+    return user
+
+
+async def log_in(request: Request, bridge: Bridge, username: str, password: str) -> User:
+    """The user whose password this is, who may use the API from where the request comes."""
+    peer = peer_of(request, bridge.server.settings.http_proxies)
     user = await _judged(bridge, peer.address, username, password)
     bridge.broker.registry.totals.login(user is not None, HTTP)
     if user is None:
         _log_refusal(bridge, peer.address, username)
         raise ApiError(401, "not_authorized", "Login failed")
-    if username in settings.loopback_users and not peer.local:
-        _log_refusal(bridge, peer.address, username)
+    _admit(user, peer, bridge)
+    return user
+
+
+def _admit(user: User, peer: Peer, bridge: Bridge) -> None:
+    if user.name in bridge.server.settings.loopback_users and not peer.local:
+        _log_refusal(bridge, peer.address, user.name)
         raise not_authorised("User can only log in via localhost")
     if not MANAGEMENT_TAGS.intersection(user.tags):
         raise not_authorised("Not management user")
-    return user
 
 
 async def _judged(bridge: Bridge, address: str, username: str, password: str) -> User | None:

@@ -16,6 +16,7 @@ from warrenmq.broker.access.patterns import Patience
 from warrenmq.broker.services.alarms import Alarms
 from warrenmq.broker.start.stopping import forget_transient
 from warrenmq.http import errors
+from warrenmq.http.console.sessions import Sessions
 from warrenmq.http.direct import Direct
 from warrenmq.http.figures.history import History
 from warrenmq.http.figures.rates import Rates
@@ -45,8 +46,13 @@ class Bridge:
         self.http_connections = HttpConnections(lambda: server.settings.http_connection_max)
         self.history = History() if history is None else history
         self.transfers = Transfers(self)
+        self.sessions = Sessions(self.access)
         # for the patterns in listings of all users together: every request may bring a new one
         self.patience = Patience(self.broker.services.io_clock, self.broker.services.notes, "listings")
+
+    def now(self) -> int:
+        """Milliseconds by the wire's clock."""
+        return int(self.broker.services.io_now())
 
     # -- changing
 

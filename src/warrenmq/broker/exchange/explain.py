@@ -86,6 +86,35 @@ def scheduled_in(step: Step) -> list[str]:
     return found
 
 
+def facts(step: Step) -> dict[str, object]:
+    """The same as data: an exchange, what it reached and by which rule, and what it
+    did not reach and why."""
+    reached: list[dict[str, object]] = []
+    for way in step.reached:
+        one: dict[str, object] = {"how": way.how, "to": way.destination.kind, "name": way.destination.name}
+        if way.how == BINDING:
+            one["key"] = way.key
+            one["arguments"] = way.arguments
+        if way.step is not None:
+            one["way"] = facts(way.step)
+        reached.append(one)
+    missed = [
+        {"to": miss.destination.kind, "name": miss.destination.name, "key": miss.key, "reason": miss.reason}
+        for miss in step.missed
+    ]
+    found: dict[str, object] = {
+        "exchange": step.exchange.name,
+        "type": step.type,
+        "reached": reached,
+        "missed": missed,
+    }
+    if step.note:
+        found["note"] = step.note
+    if step.missing_alternate:
+        found["missing_alternate"] = step.missing_alternate
+    return found
+
+
 def explain(
     exchange: Exchange,
     message: BasicMessage,

@@ -22,7 +22,7 @@ import typer
 from warrenmq.cli import _output
 from warrenmq.cli._command import Command
 from warrenmq.cli._status import DONE, INTERRUPTED, NO_BROKER
-from warrenmq.cli.explain.tree import Show, facts, queues_and_waits, summary
+from warrenmq.cli.explain.tree import Show, queues_and_waits, summary
 from warrenmq.cli.live.firehose import HEARTBEAT, Firehose, Row, firehose
 from warrenmq.client import ChannelClosed, ClientError, Connection, Properties
 from warrenmq.wire.fields import from_python
@@ -104,6 +104,8 @@ class Live:
 
     def _published(self, row: Row) -> tuple[list[str], list[str]]:
         """The queues that took it, and the delayed exchanges that it waits in."""
+        from warrenmq.broker.exchange.explain import facts
+
         step = self._look(*as_published(row))
         queues, waiting = queues_and_waits(step)
         if row["exchange"]:  # the firehose names the keys of the default exchange, whether they are queues or not

@@ -30,6 +30,8 @@ class Show:
         """Does it reach a queue, or wait?"""
         queues, waiting = queues_and_waits(step)
         if self.as_json:
+            from warrenmq.broker.exchange.explain import facts
+
             _output.as_json({"queues": queues, "waits_in": waiting, "way": facts(step)})
         else:
             self.tree(step)
@@ -49,23 +51,6 @@ def queues_and_waits(step: Step) -> tuple[list[str], list[str]]:
     from warrenmq.broker.exchange.explain import queues_in, scheduled_in
 
     return queues_in(step), scheduled_in(step)
-
-
-def facts(step: Step) -> dict[str, object]:
-    """The way for programs: an exchange, what it reached and by which rule, and what it did not reach and why."""
-    reached: list[dict[str, object]] = []
-    for way in step.reached:
-        one: dict[str, object] = {"how": way.how, "to": way.destination.kind, "name": way.destination.name}
-        if way.how == "binding":
-            one |= {"key": way.key, "arguments": way.arguments}
-        if way.step is not None:
-            one["way"] = facts(way.step)
-        reached.append(one)
-    missed = [
-        {"to": miss.destination.kind, "name": miss.destination.name, "key": miss.key, "reason": miss.reason}
-        for miss in step.missed
-    ]
-    return {"exchange": step.exchange.name, "type": step.type, "reached": reached, "missed": missed}
 
 
 def tree(step: Step, shown: int | None) -> Tree:

@@ -1,0 +1,27 @@
+// The ledger: what came is what left and what is here, or something is wrong.
+import { at, may } from "../api.js";
+import { curl } from "../commands.js";
+import { Commands } from "../dialogs.js";
+import { number } from "../format.js";
+import { html } from "../html.js";
+import { useLive } from "../live.js";
+import { Table } from "../table.js";
+import { Card, Facts, Head, Queue, Tag, Trouble } from "../ui.js";
+
+/** @param {{route: import("../router.js").Route}} props */
+export function Page({ route }) {
+  const { vhost } = route.query;
+  const path = vhost ? at`ledger/${vhost}` : "/ledger";
+  const { data, problem } = useLive(may("monitoring") ? path : null);
+  return html`<${Head} title="Ledger" sub="Every message that came has left or is here. The sums are put together anew from what is in the queues." /><${Trouble} problem=${problem} />
+    ${data && html`<p class=${data.even ? "fine" : "problem"} role="status">${data.even ? "Everything adds up." : "Something does not add up."}</p>
+    ${data.sums.map((/** @type {any} */ sum) => html`<${Card} title=${sum.sum} aside=${html`<${Tag} kind=${sum.difference ? "bad" : "good"}>${sum.difference ? `off by ${number(sum.difference)}` : "closes"}<//>`}>
+      <div class="sum"><${Side} title="came" of=${sum.came} /><b>=</b><${Side} title="left" of=${sum.left} /><b>+</b><${Side} title="is here" of=${sum.here} /></div><//>`)}
+    ${data.queues.length > 0 && html`<${Card} title="Queues that do not close"><${Table} bare rows=${data.queues} empty="" id=${(/** @type {any} */ row) => row.vhost + row.queue + row.sum}
+      columns=${[{ key: "queue", label: "queue", show: (/** @type {any} */ row) => html`<${Queue} vhost=${row.vhost} name=${row.queue} />` }, { key: "vhost", label: "vhost", show: (/** @type {any} */ row) => row.vhost }, { key: "sum", label: "sum", show: (/** @type {any} */ row) => row.sum }, { key: "difference", label: "off by", num: true, show: (/** @type {any} */ row) => number(row.difference) }]} /><//>`}
+    <${Commands} warren=${"warren ledger"} curl=${curl({ method: "GET", path })} />`}`;
+}
+
+/** @param {{title: string, of: Record<string, number>}} props */
+const Side = ({ title, of }) => html`<div><h3>${title}</h3><p class="total">${number(Object.values(of).reduce((sum, one) => sum + one, 0))}</p>
+  <${Facts} pairs=${Object.entries(of).filter(([, value]) => value).map(([name, value]) => [name.replaceAll("_", " "), number(value)])} /></div>`;

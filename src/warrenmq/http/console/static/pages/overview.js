@@ -1,0 +1,71 @@
+// The broker as a whole: what it holds, what moves, what is short.
+import { may } from "../api.js";
+import { Chart, RANGES, RATES, lengths, usePast, useRecent } from "../chart.js";
+import { bytes, duration, number, rate, short } from "../format.js";
+import { html } from "../html.js";
+import { useLive } from "../live.js";
+import { setQuery } from "../router.js";
+import { Card, Empty, Facts, Go, Head, Stat, Tag, Trouble } from "../ui.js";
+
+/** @param {{route: import("../router.js").Route}} props */
+export function Page({ route }) {
+  const range = RANGES[route.query.range] ? route.query.range : "10m";
+  const { data, problem } = useLive("/overview");
+  const past = usePast("/overview", range);
+  const recent = useRecent(data, "overview" + range);
+  const shown = range === "10m" ? recent : [];
+  const totals = data?.object_totals ?? {};
+  return html`<${Head} title="Overview" sub=${data ? `${data.cluster_name} · Warren ${data.product_version}` : ""}>
+      <div class="segments" role="group" aria-label="how far back">${Object.keys(RANGES).map(one =>
+        html`<button aria-pressed=${one === range} onClick=${() => setQuery({ range: one === "10m" ? "" : one })}>${one}</button>`)}</div><//>
+    <${Trouble} problem=${problem} />
+    <dl class="stats">
+      <${Stat} label="ready" value=${short(data?.queue_totals.messages_ready)} hint="wait" />
+      <${Stat} label="unacked" value=${short(data?.queue_totals.messages_unacknowledged)} hint="with consumers" />
+      <${Stat} label="published" value=${rate(data?.message_stats.publish_details?.rate ?? 0)} />
+      <${Stat} label="delivered" value=${rate(data?.message_stats.deliver_get_details?.rate ?? 0)} />
+      <${Stat} label="connections" value=${html`<${Go} path=${["connections"]}>${number(totals.connections)}<//>`} />
+      <${Stat} label="channels" value=${html`<${Go} path=${["channels"]}>${number(totals.channels)}<//>`} />
+      ${totals.consumers !== undefined && html`<${Stat} label="consumers" value=${html`<${Go} path=${["consumers"]}>${number(totals.consumers)}<//>`} />`}
+      <${Stat} label="queues" value=${html`<${Go} path=${["queues"]}>${number(totals.queues)}<//>`} />
+      <${Stat} label="exchanges" value=${html`<${Go} path=${["exchanges"]}>${number(totals.exchanges)}<//>`} /></dl>
+    <div class="grid">
+      <${Card}><${Chart} title="Messages in queues" series=${lengths(doc => doc.queue_totals)} past=${past} recent=${shown} /><//>
+      <${Card}><${Chart} title="Messages a second" series=${RATES} past=${past} recent=${shown} show=${rate} /><//></div>
+    ${may("monitoring") && html`<${Node} range=${range} />`}
+    ${data?.object_totals.queues === 0 && html`<${Card}><${Empty} title="No queue yet"
+      text="Declare one on the page of queues, or let a client do it: any AMQP 0-9-1 client library for RabbitMQ works with this address."
+      ><${Go} path=${["queues"]}>Go to the queues<//><//><//>`}
+    ${data?.listeners && html`<${Card} title="Where it listens"><${Facts} pairs=${data.listeners.map((/** @type {any} */ one) =>
+      [one.protocol, html`<code>${one.ip_address}:${one.port}</code>`])} /><//>`}`;
+}
+
+/** @param {{range: string}} props */
+function Node({ range }) {
+  const { data: nodes } = useLive("/nodes");
+  const { data: ledger } = useLive("/ledger");
+  const node = nodes?.[0];
+  const path = node ? `/nodes/${encodeURIComponent(node.name)}` : "/nodes";
+  const past = usePast(path, range);
+  const recent = useRecent(node, "node" + range);
+  const shown = range === "10m" ? recent : [];
+  const old = node && past && !Array.isArray(past) ? past : null;
+  if (!node) return null;
+  const one = (/** @type {string} */ name, /** @type {string} */ color) => [{
+    label: name.replaceAll("_", " "), color, steady: true, details: (/** @type {any} */ doc) => doc[`${name}_details`], value: (/** @type {any} */ doc) => doc[name] }];
+  const alarms = [node.mem_alarm && "memory", node.disk_free_alarm && "disk"].filter(Boolean);
+  return html`<dl class="stats">
+      <${Stat} label="alarms" kind=${alarms.length ? "bad" : "good"} value=${alarms.length ? alarms.join(", ") : "none"} hint=${alarms.length ? "publishers wait" : ""} />
+      <${Stat} label="memory" value=${bytes(node.mem_used)} hint=${`of ${bytes(node.mem_limit)}`} />
+      <${Stat} label="free disk" value=${bytes(node.disk_free)} hint=${`alarm below ${bytes(node.disk_free_limit)}`} />
+      <${Stat} label="open files" value=${number(node.fd_used)} hint=${`of ${number(node.fd_total)}`} />
+      <${Stat} label="up for" value=${duration(node.uptime)} />
+      ${ledger && html`<${Stat} label="ledger" kind=${ledger.even ? "good" : "bad"} value=${html`<${Go} path=${["ledger"]}>${ledger.even ? "closes" : "does not close"}<//>`} />`}</dl>
+    <div class="grid three">
+      <${Card}><${Chart} title="Memory" series=${one("mem_used", "--c4")} past=${old} recent=${shown} show=${bytes} /><//>
+      <${Card}><${Chart} title="Free disk" series=${one("disk_free", "--c3")} past=${old} recent=${shown} show=${bytes} /><//>
+      <${Card}><${Chart} title="Connections" series=${one("sockets_used", "--c2")} past=${old} recent=${shown} /><//></div>
+    <${Card} title="Node" aside=${html`<${Tag} kind=${node.running ? "good" : "bad"}>${node.running ? "running" : "down"}<//>`}><${Facts} pairs=${[
+      ["name", node.name], ["process", node.os_pid], ["data", html`<code>${node.db_dir}</code>`], ["cores", node.processors],
+      ["settings from", node.config_files.join(", ") || "the command line and the environment"], ["log", node.log_files.join(", ") || "standard error"]]} /><//>`;
+}

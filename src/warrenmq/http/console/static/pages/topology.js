@@ -1,0 +1,101 @@
+// The topology as a drawn graph: type a key, and its path lights up.
+import { at, call, exchangeInPath } from "../api.js";
+import { curl, inVhost, sh } from "../commands.js";
+import { Commands } from "../dialogs.js";
+import { number, rate } from "../format.js";
+import { around, drawn, lit, placed } from "../graph.js";
+import { html, useEffect, useMemo, useState } from "../html.js";
+import { useLive } from "../live.js";
+import { href, setQuery } from "../router.js";
+import { Card, Empty, Head, Tag, Trouble } from "../ui.js";
+
+const MOST = 120; // nodes that are drawn without a filter
+
+/** @param {{route: import("../router.js").Route}} props */
+export function Page({ route }) {
+  const { query } = route;
+  const vhost = query.vhost || "/";
+  const { data: exchanges, problem } = useLive(at`exchanges/${vhost}` + "?columns=name,type,arguments,message_stats.publish_out_details");
+  const { data: queues } = useLive(at`queues/${vhost}` + "?columns=name,type,arguments,effective_policy_definition,messages,message_stats.publish_details");
+  const { data: bindings } = useLive(at`bindings/${vhost}`);
+  const [explained, setExplained] = useState(/** @type {any} */ (null));
+  const [wrong, setWrong] = useState(/** @type {Error | null} */ (null));
+  const asked = query.exchange !== undefined;
+  const path = at`exchanges/${vhost}/${exchangeInPath(query.exchange ?? "")}/explain?routing_key=${query.key ?? ""}` + (query.headers ? `&headers=${encodeURIComponent(query.headers)}` : "");
+  useEffect(() => {
+    let gone = false;
+    if (!asked) { setExplained(null); return undefined; }
+    call("GET", path).then(found => { if (!gone) { setExplained(found); setWrong(null); } }, error => { if (!gone) { setExplained(null); setWrong(error); } });
+    return () => { gone = true; };
+  }, [path, asked, bindings]);
+  const way = useMemo(() => lit(explained?.way), [explained]);
+  const shape = JSON.stringify([exchanges?.map((/** @type {any} */ one) => [one.name, one.arguments]), queues?.map((/** @type {any} */ one) => [one.name, one.arguments, one.effective_policy_definition]), bindings, query.find, [...way.nodes]]);
+  const whole = useMemo(() => exchanges && queues && bindings ? drawn(exchanges, queues, bindings) : null, [shape]);
+  const graph = useMemo(() => whole && around(whole, query.find ?? "", way.nodes, MOST), [shape]);
+  const change = (/** @type {string} */ name) => (/** @type {any} */ event) => setQuery({ [name]: event.target.value, ...(name === "exchange" ? {} : { exchange: query.exchange ?? "" }) });
+  const names = (exchanges ?? []).map((/** @type {any} */ one) => one.name);
+  return html`<${Head} title="Topology" sub=${`Exchanges, bindings and queues of vhost ${vhost}.`}>
+      <div class="row"><span class="tag">— binding</span><span class="tag bad">- - dead letters</span><span class="tag">··· alternate</span></div><//>
+    <${Trouble} problem=${problem} />
+    <${Card} title="Where would a message go?"><div class="row">
+      <div class="field"><label for="t-exchange">Exchange</label><select id="t-exchange" value=${asked ? query.exchange || "amq.default" : " "} onChange=${change("exchange")}>
+        <option value=" " disabled>choose one</option>${names.map((/** @type {string} */ name) => html`<option value=${name || "amq.default"}>${name || "(default)"}</option>`)}</select></div>
+      <div class="field"><label for="t-key">Routing key</label><input id="t-key" value=${query.key ?? ""} onInput=${change("key")} placeholder="order.new.eu" spellcheck="false" /></div>
+      <div class="field"><label for="t-headers">Headers</label><input id="t-headers" value=${query.headers ?? ""} onChange=${change("headers")} placeholder=${'{"kind": "order"}'} spellcheck="false" /></div>
+      <div class="field"><label for="t-find">Draw what is around</label><input id="t-find" type="search" value=${query.find ?? ""} onInput=${(/** @type {any} */ event) => setQuery({ find: event.target.value })} placeholder="a name" /></div></div>
+      <${Trouble} problem=${wrong} />
+      ${explained && html`<${Verdict} explained=${explained} said=${way.said} />
+        <${Commands} warren=${sh`warren explain ${query.exchange === "amq.default" ? "" : query.exchange} ${query.key ?? ""}` + inVhost(vhost)} curl=${curl({ method: "GET", path })} />`}<//>
+    ${graph && (graph.nodes.length ? html`<${Drawing} graph=${graph} way=${way} vhost=${vhost} exchanges=${exchanges} queues=${queues} />
+      ${whole && graph.nodes.length < whole.nodes.length && html`<p class="soft">${number(graph.nodes.length)} of ${number(whole.nodes.length)} are drawn. Name what you look for above.</p>`}`
+      : html`<${Card}><${Empty} title="Nothing to draw" text="There are no queues and no exchanges of your own in this virtual host yet." /><//>`)}`;
+}
+
+/** @param {{explained: any, said: any[]}} props */
+function Verdict({ explained, said }) {
+  const { queues, waits_in } = explained;
+  return html`${queues.length + waits_in.length ? html`<p class="fine" role="status">It reaches ${queues.length ? `${queues.length === 1 ? "queue" : "queues"} ${queues.join(", ")}` : "no queue yet"}${waits_in.length ? `; it waits in ${waits_in.join(", ")}` : ""}.</p>`
+      : html`<p class="problem" role="status">It reaches no queue: ${said.find(one => one.ends)?.lines[0] ?? "nothing fits"}.</p>`}
+    <ul class="timeline">${said.map(step => html`<li class=${step.ends ? "end" : ""}><b>${step.exchange || "(default)"}</b> <${Tag}>${step.type}<//>${step.lines.map((/** @type {string} */ line) => html`<div class="soft">${line}</div>`)}</li>`)}</ul>`;
+}
+
+/** @param {{graph: any, way: any, vhost: string, exchanges: any[], queues: any[]}} props */
+function Drawing({ graph, way, vhost, exchanges, queues }) {
+  const { places, ways, width, height } = useMemo(() => placed(graph), [graph]);
+  const rates = new Map(/** @type {[string, number | undefined][]} */ ([...exchanges.map(one => ["e:" + one.name, one.message_stats?.publish_out_details?.rate]), ...queues.map(one => ["q:" + one.name, one.message_stats?.publish_details?.rate])]));
+  const counts = new Map(queues.map(one => ["q:" + one.name, one.messages]));
+  const some = way.nodes.size > 0;
+  return html`<div class="graph" tabindex="0" role="region" aria-label="the topology, drawn"><svg width=${width} height=${height} viewBox=${`0 0 ${width} ${height}`}>
+    <defs><marker id="arrow" viewBox="0 0 10 10" refX="9" refY="5" markerUnits="userSpaceOnUse" markerWidth="10" markerHeight="10" orient="auto-start-reverse"><path d="M0 0 10 5 0 10z" class="arrow" /></marker></defs>
+    ${graph.edges.map((/** @type {any} */ edge, /** @type {number} */ n) => {
+      const found = ways.get(n);
+      const on = way.edges.has(`${edge.from} ${edge.to} ${edge.kind}`);
+      const flow = rates.get(edge.to[0] === "q" && edge.kind === "binding" ? edge.to : edge.from);
+      return found && html`<g class=${some && !on ? "dim" : ""} key=${`${edge.from} ${edge.to} ${edge.kind}`}>
+        <path class=${`edge ${edge.kind} ${on ? "lit" : ""}`} d=${curve(found.points)} marker-end="url(#arrow)"><title>${edge.words.join(", ")}</title></path>
+        ${edge.words.length > 0 && html`<text class="sub" text-anchor="middle" x=${found.x} y=${found.y - 3}>${cut(edge.words[0], 18)}${edge.words.length > 1 ? ` +${edge.words.length - 1}` : ""}${flow ? ` · ${rate(flow)}` : ""}</text>`}</g>`;
+    })}
+    ${graph.nodes.map((/** @type {any} */ node) => {
+      const place = places.get(node.id);
+      const on = way.nodes.has(node.id);
+      const sub = node.kind === "queue" ? `${number(counts.get(node.id) ?? 0)} messages` : node.type;
+      return html`<a key=${node.id} href=${href([node.kind === "queue" ? "queues" : "exchanges", vhost, node.name || "amq.default"])} class=${`${node.kind} ${on ? "lit" : some ? "dim" : ""}`} data-node=${`${node.kind} ${node.name}`}>
+        <rect class="box" x=${place.x - place.width / 2} y=${place.y - 23} width=${place.width} height="46" rx=${node.kind === "queue" ? 6 : 23} />
+        <text text-anchor="middle" x=${place.x} y=${place.y - 2}>${cut(node.name || "(default)", 26)}</text>
+        <text class="sub" text-anchor="middle" x=${place.x} y=${place.y + 14}>${sub}${rates.get(node.id) ? ` · ${rate(rates.get(node.id))}` : ""}</text></a>`;
+    })}</svg></div>`;
+}
+
+/** @param {string} text @param {number} most */
+const cut = (text, most) => text.length > most ? text.slice(0, most - 1) + "…" : text;
+
+/** @param {{x: number, y: number}[]} points */
+function curve(points) {
+  let path = `M${points[0].x} ${points[0].y}`;
+  for (let n = 1; n < points.length; n++) {
+    const [one, other] = [points[n - 1], points[n]];
+    const middle = (one.x + other.x) / 2;
+    path += ` C${middle} ${one.y} ${middle} ${other.y} ${other.x} ${other.y}`;
+  }
+  return path;
+}

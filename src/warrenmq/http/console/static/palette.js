@@ -1,0 +1,54 @@
+// Jump anywhere by a few letters: pages, and any queue or exchange of the broker.
+import { call, may } from "./api.js";
+import { html, useEffect, useRef, useState } from "./html.js";
+import { PLACES } from "./places.js";
+import { href } from "./router.js";
+import { Store, useStore } from "./store.js";
+
+/** @type {Store<boolean>} */
+const shown = new Store(/** @type {boolean} */ (false));
+export const open = () => shown.set(true);
+
+/** @typedef {{what: string, label: string, sub: string, to: string}} Hit */
+
+export function Palette() {
+  return useStore(shown) ? html`<${Box} />` : null;
+}
+
+function Box() {
+  const box = useRef(/** @type {any} */ (null));
+  const [text, setText] = useState("");
+  const [at, setAt] = useState(0);
+  const [named, setNamed] = useState(/** @type {Hit[]} */ ([]));
+  useEffect(() => { box.current.showModal(); }, []);
+  useEffect(() => {
+    let gone = false;
+    const timer = setTimeout(async () => {
+      const query = `?page=1&page_size=12&columns=name,vhost&name=${encodeURIComponent(text)}`;
+      const [queues, exchanges] = await Promise.all(["queues", "exchanges"].map(kind => call("GET", `/${kind}${query}`).catch(() => ({ items: [] }))));
+      if (gone) return;
+      const hit = (/** @type {string} */ what, /** @type {string} */ kind) => (/** @type {any} */ row) =>
+        ({ what, label: row.name || "(default)", sub: row.vhost, to: href([kind, row.vhost, row.name || "amq.default"]) });
+      setNamed([...queues.items.map(hit("queue", "queues")), ...exchanges.items.map(hit("exchange", "exchanges"))]);
+    }, text ? 80 : 0);
+    return () => { gone = true; clearTimeout(timer); };
+  }, [text]);
+  const wanted = text.toLowerCase();
+  const pages = PLACES.flatMap(group => group.places).filter(one => may(one.need ?? "management") && one.label.toLowerCase().includes(wanted))
+    .map(one => ({ what: "page", label: one.label, sub: "", to: href([one.id]) }));
+  const hits = text ? [...named, ...pages] : [...pages, ...named];
+  const choose = (/** @type {Hit | undefined} */ hit) => { if (hit) { box.current.close(); location.hash = hit.to; } };
+  const pressed = (/** @type {any} */ event) => {
+    if (event.key === "ArrowDown") setAt(n => Math.min(n + 1, hits.length - 1));
+    else if (event.key === "ArrowUp") setAt(n => Math.max(n - 1, 0));
+    else if (event.key === "Enter") choose(hits[at]);
+    else return;
+    event.preventDefault();
+  };
+  useEffect(() => { box.current.querySelector("[aria-selected=true]")?.scrollIntoView({ block: "nearest" }); }, [at]);
+  return html`<dialog class="palette" ref=${box} onClose=${() => shown.set(false)} aria-label="Jump">
+    <input role="combobox" aria-expanded="true" aria-controls="hits" aria-activedescendant=${hits[at] ? `hit-${at}` : undefined} aria-label="Jump to" placeholder="Jump to…"
+      value=${text} onInput=${(/** @type {any} */ event) => { setText(event.target.value); setAt(0); }} onKeyDown=${pressed} />
+    <ul id="hits" role="listbox" aria-label="Where to">${hits.map((hit, n) => html`<li id=${`hit-${n}`} role="option" aria-selected=${n === at} onClick=${() => choose(hit)}>
+      <span class="soft">${hit.what}</span><b>${hit.label}</b><small class="soft">${hit.sub}</small></li>`)}</ul></dialog>`;
+}

@@ -1,0 +1,102 @@
+"""Debian's Chromium, driven by Playwright: one browser for a file of tests, a page that notes what must not happen."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+
+SWITCHES = (
+    *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-component-update"),
+    *("--disable-background-networking", "--disable-sync"),
+)
+PATIENCE = 60_000  # ms; no test is about how fast the machine is
+PICTURES = Path(os.environ.get("WARREN_PICTURES", ".make/console"))  # of every view, kept by the run
+
+
+@contextmanager
+def chromium() -> Iterator[Any]:
+    """A browser; skips with one line where it is missing."""
+    program = shutil.which("chromium") or shutil.which("chromium-browser")
+    if program is None:
+        pytest.skip("Debian's chromium is not installed: the console is not tested in a browser")
+    try:
+        from playwright.sync_api import sync_playwright
+    except ImportError:
+        pytest.skip("playwright is not installed: the console is not tested in a browser")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=program, args=[*SWITCHES])
+        yield browser
+        browser.close()
+
+
+class Watched:
+    """A page, and what it said and asked for that it should not have."""
+
+    def __init__(self, page: Any, url: str) -> None:
+        self.page = page
+        self.url = url
+        self.errors: list[str] = []
+        self.elsewhere: list[str] = []
+        self.dialogs: list[str] = []
+        page.set_default_timeout(PATIENCE)
+        page.on("console", self._said)
+        page.on("pageerror", lambda error: self.errors.append(str(error)))
+        page.on("request", self._asked)
+        page.on("dialog", self._opened)
+
+    def _said(self, message: Any) -> None:
+        if message.type in ("error", "warning"):
+            self.errors.append(message.text)
+
+    def _asked(self, request: Any) -> None:
+        if (
+            request.url.split(":")[0] not in ("blob", "data")
+            and urlsplit(request.url).netloc != urlsplit(self.url).netloc
+        ):
+            self.elsewhere.append(request.url)
+
+    def _opened(self, dialog: Any) -> None:
+        self.dialogs.append(dialog.message)
+        dialog.dismiss()
+
+    def go(self, place: str) -> None:
+        """To a place of the console, and wait until its figures are there."""
+        self.page.goto(f"{self.url}/#/{place}")
+        self.page.wait_for_selector("main h1")
+        self.page.wait_for_function("() => !document.querySelector('table[aria-busy=true]')")
+
+    def log_in(self, user: str = "guest", password: str = "guest") -> None:
+        self.page.goto(self.url)
+        self.page.fill("#username", user)
+        self.page.fill("#password", password)
+        self.page.click("button:has-text('Log in')")
+
+    def click(self, text: str) -> None:
+        self.page.click(f"main button:text-is('{text}')")
+
+    def fill(self, **fields: str) -> None:
+        for name, value in fields.items():
+            self.page.fill(f"dialog [name={name}]", value)
+
+    def do(self, verb: str) -> None:
+        """The last button of a dialog; it closes when that is done."""
+        self.page.click(f"dialog button.main:text-is('{verb}')")
+        self.page.wait_for_selector("dialog", state="detached")
+
+    def text(self) -> str:
+        return str(self.page.inner_text("main"))
+
+    def sees(self, text: str) -> None:
+        """Waits until the page says so."""
+        self.page.wait_for_function("text => document.body.innerText.includes(text)", arg=text)
+
+    def picture(self, name: str) -> None:
+        PICTURES.mkdir(parents=True, exist_ok=True)
+        self.page.screenshot(path=str(PICTURES / f"{name}.png"))

@@ -1,0 +1,379 @@
+"""The console in a real Chromium: what people do with it, and what must never happen while they do."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import pika
+import pytest
+
+from tests.console.chromium import Watched, chromium
+from tests.http.conftest import Api
+from tests.support import web
+from warrenmq.testing import Broker
+
+AXE = Path(__file__).parents[1] / "clients" / "node_modules" / "axe-core" / "axe.min.js"
+EVIL = "<img src=x onerror=alert(1)>"
+PLACES = (
+    *("overview", "connections", "channels", "consumers", "exchanges", "queues", "queues/%2F/orders"),
+    *(
+        "queues/%2F/orders?tab=peek",
+        "queues/%2F/orders?tab=bindings",
+        "queues/%2F/orders?tab=get",
+        "exchanges/%2F/shop",
+    ),
+    *("topology?exchange=shop&key=order.new", "where?any=order-1", "dead", "delayed", "ledger"),
+    *("users", "users/guest", "vhosts", "policies", "definitions", "api"),
+)
+VIEWS = [re.sub(r"\W+", "-", place.replace("%2F", "")) for place in PLACES]
+
+
+def plant(api: Api) -> None:
+    """A small shop: orders that go by topic, dead letters, reminders for later."""
+    api.put("/queues/%2F/orders", {"durable": True, "arguments": {"x-dead-letter-exchange": "dead"}})
+    api.put("/queues/%2F/shipping", {"durable": True})
+    api.put("/queues/%2F/dead-letters", {"durable": True})
+    api.put("/exchanges/%2F/shop", {"type": "topic", "durable": True})
+    api.put("/exchanges/%2F/dead", {"type": "fanout", "durable": True})
+    api.put("/exchanges/%2F/later", {"type": "x-delayed-message", "arguments": {"x-delayed-type": "direct"}})
+    for source, queue, key in (
+        ("shop", "orders", "order.#"),
+        ("shop", "shipping", "order.paid"),
+        ("dead", "dead-letters", ""),
+        ("later", "shipping", "shipping"),
+    ):
+        api.ask("POST", f"/bindings/%2F/e/{source}/q/{queue}", {"routing_key": key})
+    api.put("/policies/%2F/short", {"pattern": "^orders$", "definition": {"max-length": 1000}, "apply-to": "queues"})
+
+
+@pytest.fixture(scope="module")
+def api() -> Iterator[Api]:
+    with Broker(journal="on", journal_interval=1) as broker, web.Client() as client:
+        api = Api(broker, client)
+        plant(api)
+        yield api
+
+
+@pytest.fixture(scope="module")
+def channel(api: Api) -> Iterator[Any]:
+    connection = pika.BlockingConnection(pika.ConnectionParameters(port=api.broker.port, heartbeat=0))
+    channel = connection.channel()
+    channel.confirm_delivery()
+    yield channel
+    connection.close()
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with chromium() as browser:
+        yield browser
+
+
+@pytest.fixture(scope="module")
+def cookies(browser: Any, api: Api) -> Any:
+    """Those of an administrator who has logged in."""
+    context = browser.new_context()
+    seen = Watched(context.new_page(), api.broker.http_url)
+    seen.log_in()
+    seen.sees("Overview")
+    found = context.storage_state()
+    context.close()
+    return found
+
+
+@pytest.fixture
+def stranger(browser: Any, api: Api) -> Iterator[Watched]:
+    context = browser.new_context()
+    yield Watched(context.new_page(), api.broker.http_url)
+    context.close()
+
+
+@pytest.fixture
+def seen(browser: Any, api: Api, cookies: Any) -> Iterator[Watched]:
+    """A page of the administrator. Whatever it does: no error, no other host, no box of the browser's."""
+    context = browser.new_context(storage_state=cookies, viewport={"width": 1400, "height": 900})
+    watched = Watched(context.new_page(), api.broker.http_url)
+    yield watched
+    context.close()
+    assert (watched.errors, watched.elsewhere, watched.dialogs) == ([], [], [])
+
+
+def test_a_wrong_password_is_said_on_the_page_and_a_right_one_lets_in_and_out(stranger: Watched) -> None:
+    stranger.log_in("guest", "wrong")
+    stranger.sees("Login failed")
+    stranger.page.fill("#password", "guest")
+    stranger.page.click("button:has-text('Log in')")
+    stranger.sees("Messages in queues")
+    stranger.page.click(".me summary")
+    stranger.page.click("text=Log out")
+    stranger.page.wait_for_selector("#password")
+    stranger.page.reload()
+    stranger.page.wait_for_selector("#password")
+    assert stranger.dialogs == [] and stranger.elsewhere == []
+
+
+def test_a_link_shows_the_same_view_to_who_logs_in_first(stranger: Watched) -> None:
+    stranger.page.goto(f"{stranger.url}/#/queues/%2F/orders?tab=bindings")
+    stranger.page.fill("#username", "guest")
+    stranger.page.fill("#password", "guest")
+    stranger.page.click("button:has-text('Log in')")
+    stranger.sees("order.#")
+
+
+def test_a_limited_user_sees_what_the_api_shows_to_them(api: Api, stranger: Watched) -> None:
+    api.put("/users/limited", {"password": "x", "tags": "management"})
+    stranger.log_in("limited", "x")
+    stranger.sees("Overview")
+    menu = stranger.page.inner_text("aside")
+    assert "Queues" in menu and "Users" not in menu and "Ledger" not in menu and "Definitions" not in menu
+    stranger.go("queues")
+    stranger.sees("No queue yet")
+    stranger.go("users")
+    stranger.sees("Not administrator user")
+    api.ask("DELETE", "/users/limited")
+    stranger.page.wait_for_selector("#password")
+
+
+def test_a_queue_is_added_bound_and_deleted_by_its_name(api: Api, seen: Watched) -> None:
+    seen.go("queues")
+    seen.click("Add a queue")
+    seen.fill(name="from the console")
+    seen.page.click("dialog summary")
+    shown = seen.page.inner_text("dialog .commands")
+    assert "warren declare queue 'from the console'" in shown and "curl -u guest -X PUT" in shown
+    seen.do("Add")
+    seen.sees("from the console")
+    seen.go("queues/%2F/" + quote("from the console") + "?tab=bindings")
+    seen.click("Bind")
+    seen.fill(source="shop", key="console.*")
+    seen.do("Bind")
+    seen.sees("console.*")
+    assert [one["source"] for one in api.get("/queues/%2F/from%20the%20console/bindings")] == ["", "shop"]
+    seen.click("Delete")
+    assert seen.page.is_disabled("dialog button.main")
+    seen.fill(confirm="from the console")
+    seen.do("Delete")
+    assert api.ask("GET", "/queues/%2F/from%20the%20console").status_code == 404
+
+
+def test_a_published_message_moves_the_number_that_is_on_the_screen(api: Api, seen: Watched) -> None:
+    api.put("/queues/%2F/counted", {})
+    seen.go("queues/%2F/counted")
+    ready = ".stat:has(dt:text-is('ready')) dd"
+    assert seen.page.inner_text(ready).split() == ["0", "0", "B"]
+    seen.click("Publish")
+    seen.fill(body="hello", headers='{"kind": "greeting"}')
+    seen.do("Publish")
+    seen.page.wait_for_function("() => document.querySelector('.stats .stat dd').innerText.startsWith('1')")
+    assert seen.page.inner_text(ready).split() == ["1", "5", "B"]
+    seen.go("queues/%2F/counted?tab=peek&header=kind:greeting")
+    seen.sees("hello")
+    assert api.get("/queues/%2F/counted")["messages_ready"] == 1, "looked at, not taken"
+
+
+def test_the_path_of_a_key_lights_up_and_says_where_and_why_it_ends(seen: Watched) -> None:
+    seen.go("topology")
+    seen.page.select_option("#t-exchange", "shop")
+    seen.page.fill("#t-key", "order.paid")
+    seen.sees("It reaches queues orders, shipping.")
+    lit = seen.page.eval_on_selector_all(".graph a.lit", "all => all.map(one => one.dataset.node)")
+    assert sorted(lit) == ["exchange shop", "queue orders", "queue shipping"]
+    assert seen.page.locator(".graph path.edge.lit").count() == 2
+    seen.page.fill("#t-key", "payment")
+    seen.sees("It reaches no queue")
+    seen.sees("word 1 of the key is 'payment', not 'order'")
+    assert "key=payment" in seen.page.url
+
+
+def test_a_delayed_message_is_given_another_time_delivered_and_cancelled(api: Api, channel: Any, seen: Watched) -> None:
+    for id in ("first", "second", "third"):
+        waits = pika.BasicProperties(headers={"x-delay": 3_600_000, "x-delay-id": id})
+        channel.basic_publish("later", "shipping", id.encode(), waits)
+    seen.go("delayed")
+    row = "tr:has(code:text-is('{}')) button:text-is('{}')"
+    seen.page.click(row.format("first", "Reschedule"))
+    seen.fill(at="2031-05-06T07:08:09")
+    seen.do("Reschedule")
+    assert api.get("/delayed/%2F/first")["due"].startswith("2031-05-0")
+    seen.page.click(row.format("second", "Cancel"))
+    seen.do("Cancel it")
+    seen.page.wait_for_selector("code:text-is('second')", state="detached")
+    seen.page.click(row.format("third", "Deliver now"))
+    seen.do("Deliver")
+    assert [one["id"] for one in api.get("/delayed/%2F")["items"]] == ["first"]
+    assert api.get("/queues/%2F/shipping")["messages"] >= 1
+
+
+def test_a_message_is_found_with_its_life_and_a_dead_letter_goes_back_and_is_taken_back(
+    api: Api, channel: Any, seen: Watched
+) -> None:
+    about = pika.BasicProperties(message_id="order-1", delivery_mode=2)
+    channel.basic_publish("", "orders", json.dumps({"order": 1}).encode(), about)
+    method, _, _ = channel.basic_get("orders")
+    channel.basic_reject(method.delivery_tag, requeue=False)
+    seen.go("dead")
+    seen.sees("rejected · orders")
+    seen.page.click(".groups a:has-text('rejected · orders')")
+    seen.click("Preview")
+    seen.do("Preview")
+    seen.sees("Of 1 messages 1 would go back")
+    assert api.get("/queues/%2F/dead-letters")["messages"] == 1
+    seen.click("Redrive")
+    seen.do("Redrive")
+    seen.sees("1 of 1")
+    assert api.get("/queues/%2F/orders")["messages"] == 1
+    seen.page.click("td button:text-is('Undo')")
+    seen.do("Undo")
+    seen.page.wait_for_selector("td button:text-is('Undo')", state="detached")
+    assert api.get("/queues/%2F/orders")["messages"] == 0 and api.get("/queues/%2F/dead-letters")["messages"] == 1
+    for _ in range(60):
+        seen.go("where?any=order-1")
+        seen.page.wait_for_selector(".timeline li, .empty, .problem")
+        if "and dead-lettered" in seen.text():
+            break
+        seen.page.reload()
+    seen.sees("published by guest")
+    seen.sees("in queue 'orders': rejected without requeue, and dead-lettered")
+    assert seen.page.locator(".timeline li.now").count() >= 1
+
+
+def test_definitions_are_imported_after_a_look_at_what_they_would_change(
+    api: Api, seen: Watched, tmp_path: Path
+) -> None:
+    file = tmp_path / "definitions.json"
+    policy = {"vhost": "/", "name": "short", "pattern": "^orders$", "apply-to": "queues", "priority": 0}
+    file.write_text(
+        json.dumps(
+            {
+                "queues": [
+                    {"vhost": "/", "name": "imported", "durable": True, "auto_delete": False, "arguments": {}},
+                    {"vhost": "/", "name": "shipping", "durable": True, "auto_delete": False, "arguments": {}},
+                    {"vhost": "/", "name": "orders", "durable": True, "auto_delete": False, "arguments": {}},
+                ],
+                "policies": [{**policy, "definition": {"max-length": 5}}],
+            }
+        )
+    )
+    seen.go("definitions")
+    seen.page.set_input_files("#definitions", str(file))
+    seen.sees("1 new")
+    shown = seen.text()
+    assert "1 replaced" in shown and "1 differs, and stays" in shown and "1 same" in shown
+    assert api.ask("GET", "/queues/%2F/imported").status_code == 404, "nothing happens before one says so"
+    seen.click("Import")
+    seen.do("Import")
+    assert api.get("/queues/%2F/imported")["durable"]
+    assert api.get("/policies/%2F/short")["definition"] == {"max-length": 5}
+
+
+def test_the_palette_jumps_to_any_queue_by_the_keyboard(seen: Watched) -> None:
+    seen.go("overview")
+    seen.page.keyboard.press("Control+k")
+    seen.page.keyboard.type("shipp")
+    seen.page.wait_for_selector("#hits [aria-selected=true]:has-text('shipping')")
+    seen.page.keyboard.press("Enter")
+    seen.page.wait_for_selector("h1:text-is('shipping')")
+    assert seen.page.url.endswith("#/queues/%2F/shipping")
+
+
+def test_no_name_becomes_markup_in_any_list(api: Api, channel: Any, browser: Any, cookies: Any) -> None:
+    name = quote(EVIL, safe="")
+    api.put(f"/vhosts/{name}", {"description": EVIL})
+    api.put(f"/permissions/{name}/guest", {"configure": ".*", "write": ".*", "read": ".*"})
+    api.put(f"/users/{name}", {"password": "x", "tags": "management"})
+    api.put(f"/permissions/%2F/{name}", {"configure": EVIL, "write": EVIL, "read": EVIL})
+    for vhost in ("%2F", name):
+        arguments = {"x-dead-letter-exchange": EVIL, "x-dead-letter-routing-key": EVIL}
+        api.put(f"/queues/{vhost}/{name}", {"arguments": arguments})
+        api.put(f"/exchanges/{vhost}/{name}", {"type": "topic", "arguments": {"alternate-exchange": EVIL}})
+        api.ask("POST", f"/bindings/{vhost}/e/{name}/q/{name}", {"routing_key": EVIL, "arguments": {EVIL: EVIL}})
+        api.put(f"/policies/{vhost}/{name}", {"pattern": EVIL, "definition": {"max-length": 1000}})
+    about = pika.BasicProperties(headers={EVIL: EVIL}, message_id=EVIL, content_type=EVIL)
+    channel.basic_publish("", EVIL, EVIL.encode(), about)
+    waits = pika.BasicProperties(headers={"x-delay": 3_600_000, EVIL: EVIL}, message_id=EVIL)
+    channel.basic_publish("later", EVIL, EVIL.encode(), waits)
+    named = {"connection_name": EVIL, "product": EVIL, "version": EVIL}
+    parameters = pika.ConnectionParameters(port=api.broker.port, client_properties=named, heartbeat=0)
+    connection = pika.BlockingConnection(parameters)
+    connection.channel().basic_consume(EVIL, lambda *_: None, consumer_tag=EVIL)
+    context = browser.new_context(storage_state=cookies)
+    seen = Watched(context.new_page(), api.broker.http_url)
+    shown = 0
+    one = f"%2F/{name}"
+    tabs = [f"queues/{one}?tab={tab}" for tab in ("overview", "peek", "bindings", "consumers")]
+    more = (f"exchanges/{one}", f"users/{name}", f"topology?exchange={name}&key={name}", f"dead?queue={name}")
+    for place in (*PLACES, *tabs, *more, f"queues?vhost={name}", f"where?any={name}", f"none/{name}"):
+        seen.page.goto(f"{seen.url}/#/{place}")
+        seen.page.wait_for_selector("main h1, main h2")
+        seen.page.wait_for_function("() => !document.querySelector('table[aria-busy=true]')")
+        assert seen.page.locator("img:not([alt=''])").count() == 0 and seen.page.locator("[onerror]").count() == 0, (
+            place
+        )
+        shown += EVIL in seen.page.inner_text("body")
+    assert shown > 8 and seen.dialogs == [] and seen.elsewhere == [] and seen.errors == []
+    context.close()
+    connection.close()
+    for vhost in ("%2F", name):
+        api.ask("DELETE", f"/queues/{vhost}/{name}")
+        api.ask("DELETE", f"/exchanges/{vhost}/{name}")
+    api.ask("DELETE", f"/vhosts/{name}")
+    api.ask("DELETE", f"/users/{name}")
+    api.ask("DELETE", f"/policies/%2F/{name}")
+
+
+def test_every_view_has_no_fault_for_who_cannot_see_it_well_light_and_dark(seen: Watched) -> None:
+    if not AXE.is_file():
+        pytest.skip("axe-core is missing (cd tests/clients && npm install): accessibility is not checked")
+    faults = []
+    seen.go("overview")
+    seen.page.evaluate(AXE.read_text() + "; null")
+    for scheme, rules in (("light", "{}"), ("dark", "{runOnly: ['color-contrast']}")):
+        seen.page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
+        for place, view in zip(PLACES, VIEWS, strict=True):
+            seen.go(place)
+            found = seen.page.evaluate(f"axe.run(document, {rules})")
+            for one in found["violations"]:
+                faults.append((scheme, place, one["id"], [node["html"][:160] for node in one["nodes"][:2]]))
+            seen.picture(f"{view}-{scheme}")
+    assert faults == []
+
+
+def test_a_phone_shows_every_view_without_moving_sideways_and_the_menu_when_asked(
+    browser: Any, api: Api, cookies: Any
+) -> None:
+    context = browser.new_context(storage_state=cookies, viewport={"width": 375, "height": 740}, has_touch=True)
+    seen = Watched(context.new_page(), api.broker.http_url)
+    for place, view in zip(PLACES, VIEWS, strict=True):
+        seen.go(place)
+        width = seen.page.evaluate("document.documentElement.scrollWidth")
+        assert width <= 375, (place, width)
+        seen.picture(f"{view}-phone")
+    seen.page.click("button[aria-label=menu]")
+    seen.page.click("aside a:has-text('Exchanges')")
+    seen.page.wait_for_selector("h1:text-is('Exchanges')")
+    assert (seen.errors, seen.elsewhere) == ([], [])
+    context.close()
+
+
+def test_ten_thousand_queues_are_paged_filtered_and_sorted_by_the_broker(api: Api, seen: Watched) -> None:
+    api.put("/vhosts/many", {})
+    queues = [{"name": f"q{n:05}", "durable": False, "auto_delete": False, "arguments": {}} for n in range(10_000)]
+    api.ask("POST", "/definitions/many", {"queues": queues})
+    seen.go("queues?vhost=many")
+    seen.sees("page 1 of 200")
+    assert seen.page.locator("tbody tr").count() == 50
+    seen.page.fill("input[type=search]", "q0123[0-4]$")
+    seen.page.check("label:has-text('regular expression') input")
+    seen.sees("5 of 10,000")
+    seen.page.click("th button:has-text('name')")
+    seen.page.click("th button:has-text('name')")
+    seen.page.wait_for_function("() => document.querySelector('tbody td').innerText === 'q01234'")
+    assert "regex=1" in seen.page.url and "reverse=1" in seen.page.url
+    seen.go("topology?vhost=many")
+    seen.sees("of 10,000 are drawn")
+    api.ask("DELETE", "/vhosts/many")
