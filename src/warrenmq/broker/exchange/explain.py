@@ -87,8 +87,8 @@ def scheduled_in(step: Step) -> list[str]:
 
 
 def facts(step: Step) -> dict[str, object]:
-    """The same as data: an exchange, what it reached and by which rule, and what it
-    did not reach and why."""
+    """A tree for programs: an exchange, what it reached and by which rule, what it did not reach and why, and a word
+    more where there is one to say."""
     reached: list[dict[str, object]] = []
     for way in step.reached:
         one: dict[str, object] = {"how": way.how, "to": way.destination.kind, "name": way.destination.name}
