@@ -29,7 +29,7 @@ HANDED_ON = (
 def make_base(release: str, folder: Path) -> None:
     """A minimal Debian with Python, pip and venv, and nothing else; a copy of one that is named as ready."""
     ready = os.environ.get("WARREN_TEST_DEBIAN")
-    packages = "python3,python3-pip,python3-venv,ca-certificates"
+    packages = "python3,python3-dev,python3-pip,python3-venv,ca-certificates"  # the image has the headers too
     make = ["debootstrap", "--variant=minbase", f"--include={packages}", release, str(folder), MIRROR]
     copy = ["cp", "-a", "--reflink=auto", f"{ready}/.", str(folder)]
     subprocess.run(copy if ready else make, check=True, stdout=subprocess.DEVNULL)
