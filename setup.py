@@ -24,14 +24,19 @@ from setuptools.command.build_ext import build_ext
 
 HERE = Path(__file__).resolve().parent
 SOURCE = HERE / "src"
-COMPILED = ("wire", "broker", "log", "client", "journal")
+COMPILED = ("wire", "broker", "log", "client", "journal", "cluster")
 """The packages below `warrenmq` that are compiled: what runs per message."""
 
 PLAIN_JOURNAL = (
     *("__main__", "asking", "bodies", "export", "files", "hashes", "index", "life", "lookup"),
     *("parquet", "process", "question", "retention", "shelf", "without_pandas", "writer"),
 )
-LEFT_OUT: frozenset[str] = frozenset(f"warrenmq.journal.{name}" for name in PLAIN_JOURNAL)  # nothing runs per event
+LEFT_OUT: frozenset[str] = frozenset(
+    [
+        *(f"warrenmq.journal.{name}" for name in PLAIN_JOURNAL),  # nothing runs per event
+        "warrenmq.cluster.model.__main__",  # run as a program
+    ]
+)
 """Modules of these packages that stay plain Python, each with its reason."""
 
 OPTIMISATION = os.environ.get("WARREN_OPT_LEVEL", "3")

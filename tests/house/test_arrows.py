@@ -21,6 +21,7 @@ ALLOWED: dict[str, set[str]] = {
     "sizes": set(),
     "wire": set(),
     "log": set(),
+    "cluster": set(),
     "broker": {"wire", "log"},
     "client": {"wire"},
     "journal": {"broker", "client", "log", "wire"},

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 SOURCE = Path(__file__).parents[2] / "src" / "warrenmq"
-COMPILED = ("wire", "broker", "log", "client")
+COMPILED = ("wire", "broker", "log", "client", "cluster")
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
