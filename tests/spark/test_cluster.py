@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from bench.planted import plant
 
+from tests.spark.jobs_anywhere import FOUND, SOURCE
 from tests.spark.support import channel, drain, publish
 from tests.support.brokers import RunningBroker
 from warrenmq.spark.requirements import RequirementMissing, check
@@ -27,15 +28,13 @@ definitions = {"vhosts": [{"name": "/"}], "queues": [{"name": stream, "vhost": "
 routed = route(read.select("exchange", "routing_key"), definitions)
 hosts = spark.sparkContext._jsc.sc().getExecutorMemoryStatus().size() - 1
 confirmed = routed.where("outcome = 'confirmed'").count()
-from warrenmq.spark import audit
-missing = sorted(audit(spark, journal, journal + "-audit", only=[]).unaccounted.values())
+found = jobs(spark, journal, where, queue)
 from warrenmq.spark import lake, watch
 laked = lake(spark, journal, journal + "-lake")
 watched = watch(spark, journal, journal + "-watched", once=True)
-found = {"laked": laked.rows, "watched": sorted([*of, count] for of, count in watched.counts().items())}
-found |= {"read": read.count(), "confirmed": confirmed, "executors": hosts, "missing": missing}
+found |= {"laked": laked.rows, "watched": sorted([*of, count] for of, count in watched.counts().items())}
 with open(out, "w") as file:
-    json.dump(found, file)
+    json.dump({"read": read.count(), "confirmed": confirmed, "executors": hosts, **found}, file)
 spark.stop()
 """
 
@@ -80,12 +79,14 @@ def filled(broker: RunningBroker, name: str) -> tuple[str, str]:
     return stream, queue
 
 
-def test_a_real_cluster_reads_writes_routes_and_audits(rabbitmq: RunningBroker, name: str, tmp_path: Path) -> None:
+def test_a_real_cluster_reads_writes_routes_and_runs_every_job(
+    rabbitmq: RunningBroker, name: str, tmp_path: Path
+) -> None:
     from tests.spark.cluster import start_cluster
 
     stream, queue = filled(rabbitmq, name)
     program = tmp_path / "program.py"
-    program.write_text(PROGRAM)
+    program.write_text(SOURCE + PROGRAM)
     out, journal = tmp_path / "out.json", tmp_path / "journal"
     plant(journal, 200, 100, 2)
     with start_cluster(tmp_path) as cluster:
@@ -93,8 +94,9 @@ def test_a_real_cluster_reads_writes_routes_and_audits(rabbitmq: RunningBroker, 
         assert done.returncode == 0, done.stderr[-3000:]
     found = json.loads(out.read_text())
     assert found.pop("laked") > 0 and found.pop("watched") == [["unacked", "found", 2], ["unconfirmed", "found", 2]]
-    assert found == {"read": 2000, "confirmed": 2000, "executors": 2, "missing": [2, 2, 2]}
-    assert sorted(int(message.body) for message in drain(rabbitmq, queue)) == list(range(2000))
+    assert found == {"read": 2000, "confirmed": 2000, "executors": 2, **FOUND}
+    bodies = sorted(message.body for message in drain(rabbitmq, queue))
+    assert bodies == sorted([*(b"%d" % number for number in range(2000)), b"again", b"again"])
 
 
 @pytest.mark.parametrize("way", ["--archives", "--py-files"])

@@ -12,16 +12,17 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from typer.testing import CliRunner, Result
 
-from tests.spark.test_waiting import REASONS, arguments
+from tests.spark.test_playing import fates_in
+from tests.spark.test_waiting import arguments
 from warrenmq.broker.definitions import importing
 from warrenmq.broker.definitions.definitions import Reader
+from warrenmq.journal.export import export
 from warrenmq.testing.core import Core
 
 pytest.importorskip("pyspark", reason="PySpark is not installed")
 
 from warrenmq.spark.supposing import whatif
-from warrenmq.spark.supposing.fates import ABSENT
-from warrenmq.spark.supposing.waiting import REFUSED, THERE
+from warrenmq.spark.supposing.outcomes import ABSENT, REFUSED
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -52,11 +53,17 @@ class Sent:
     at: int  # ms
 
 
-def town(chance: random.Random, vhost: str) -> dict[str, Any]:
-    """A random topology; every queue has the same exchange for its dead letters, which tell why."""
+def town(chance: random.Random, vhost: str, wandering: bool = False) -> dict[str, Any]:
+    """A random topology. Either every queue has the same exchange for its dead letters, which tell why, or they go
+    anywhere, and no two times are likely to be the same."""
     queues = [f"q{n}" for n in range(chance.randint(1, 4))]
     exchanges = [f"x{n}" for n in range(chance.randint(1, 3))]
-    letters = {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "graves"}
+
+    def of_queue() -> dict[str, Any]:
+        if not wandering:
+            return arguments(chance) | {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "graves"}
+        return letters_anywhere(chance, [*queues, "graves"], [*exchanges, "nowhere"])
+
     found: dict[str, Any] = {
         "exchanges": [
             {
@@ -71,7 +78,7 @@ def town(chance: random.Random, vhost: str) -> dict[str, Any]:
             for name in exchanges
         ],
         "queues": [{"name": "graves", "vhost": vhost, **KEPT, "arguments": {}}]
-        + [{"name": name, "vhost": vhost, **KEPT, "arguments": arguments(chance) | letters} for name in queues],
+        + [{"name": name, "vhost": vhost, **KEPT, "arguments": of_queue()} for name in queues],
         "bindings": [
             {
                 "source": chance.choice(exchanges),
@@ -86,9 +93,23 @@ def town(chance: random.Random, vhost: str) -> dict[str, Any]:
         "policies": [],
     }
     if chance.random() < 0.5:
-        definition = chance.choice([{"max-length": 2}, {"message-ttl": 6}, {"max-length": 3, "message-ttl": 0}])
+        ttl = chance.randint(1, 5000) if wandering else 6
+        definition = chance.choice([{"max-length": 2}, {"message-ttl": ttl}, {"max-length": 3, "message-ttl": 0}])
         policy = {"vhost": vhost, "name": "p", "pattern": "^q[01]", "apply-to": "queues", "definition": definition}
         found["policies"].append({**policy, "priority": 0})
+    return found
+
+
+def letters_anywhere(chance: random.Random, queues: list[str], exchanges: list[str]) -> dict[str, Any]:
+    found = arguments(chance)
+    if found.get("x-message-ttl") in (5, 20):
+        found["x-message-ttl"] = chance.randint(1, 9000)
+    if found.get("x-overflow") and chance.random() < 0.3:
+        found["x-overflow"] = "reject-publish-dlx"
+    if chance.random() < 0.7:
+        found["x-dead-letter-exchange"] = chance.choice(["", *exchanges])
+        if chance.random() < 0.6:
+            found["x-dead-letter-routing-key"] = chance.choice([*queues, "a", "b", "nobody"])
     return found
 
 
@@ -101,7 +122,8 @@ def changed(chance: random.Random, before: dict[str, Any]) -> dict[str, Any]:
     for queue in after["queues"][1:]:
         if chance.random() < 0.4:
             kept = {name: value for name, value in queue["arguments"].items() if "dead-letter" in name}
-            queue["arguments"] = arguments(chance) | kept
+            bounds = letters_anywhere(chance, ["q0", "graves"], ["x0"])
+            queue["arguments"] = bounds if chance.random() < 0.5 else bounds | kept
     if chance.random() < 0.3:
         after["policies"] = []
     if chance.random() < 0.2:
@@ -123,14 +145,17 @@ def whole(towns: list[dict[str, Any]], vhosts: list[str]) -> dict[str, Any]:
     return found
 
 
-def traffic(chance: random.Random, before: dict[str, Any], vhost: str, first: int, count: int) -> list[Sent]:
+def traffic(
+    chance: random.Random, before: dict[str, Any], vhost: str, first: int, count: int, wandering: bool = False
+) -> list[Sent]:
     names = [*(each["name"] for each in before["exchanges"]), "", "nowhere"]
     sent, at = [], START
     for number in range(first, first + count):
-        at += chance.choice([0, 1, 3, 10])
+        at += chance.choice([0, 1, 3, 10]) if not wandering else chance.randint(0, 2000)
         exchange = chance.choice(names)
         key = chance.choice(["q0", "q1", "nobody"]) if exchange == "" else chance.choice(KEYS)
-        expiration = chance.choice([None, None, None, "0", "4", "30", "x"])
+        own = str(chance.randint(1, 9000))
+        expiration = chance.choice([None, None, None, "0", *((own, own) if wandering else ("4", "30")), "x"])
         sent.append(Sent(number, vhost, exchange, key, chance.randint(0, 12), expiration, at))
     return sent
 
@@ -164,6 +189,7 @@ def truth_of(folder: Path, definitions: dict[str, Any], sent: list[Sent]) -> Tru
                 channel=number,
                 message_id=str(each.number),
                 expiration=each.expiration,
+                delivery_mode=2,
             )
             answers = client.take()
             names = [got.name for got in answers]
@@ -178,25 +204,13 @@ def truth_of(folder: Path, definitions: dict[str, Any], sent: list[Sent]) -> Tru
                 truth[each.number, None] = "nacked" if "basic.nack" in names else "routed"
         for vhost, client in clients.items():
             client.open(1000)
-            for queue in [each["name"] for each in definitions["queues"] if each["vhost"] == vhost]:
-                client.call("queue.declare", 1000, queue=queue, passive=True)  # expired heads go
-            _take_all(client, vhost, definitions, truth)
-    return truth
-
-
-def _take_all(client: Any, vhost: str, definitions: dict[str, Any], truth: Truth) -> None:
-    """Letters first. What dies only because others are taken from before it was there until now."""
-    names = [each["name"] for each in definitions["queues"] if each["vhost"] == vhost]
-    late = False
-    for queue in ["graves", *(name for name in names if name != "graves"), "graves"]:
-        while (got := client.call("basic.get", 1000, queue=queue, no_ack=True)).name == "basic.get-ok":
-            number = int(got.properties.message_id)
-            if queue != "graves":
-                truth[number, queue] = THERE
-            else:
-                died = str(got.headers["x-first-death-queue"])
-                truth[number, died] = THERE if late else REASONS[str(got.headers["x-first-death-reason"])]
-        late = True
+            names = [each["name"] for each in definitions["queues"] if each["vhost"] == vhost]
+            for queue in 5 * names:  # expired heads go, and what their letters drop
+                client.call("queue.declare", 1000, queue=queue, passive=True)
+            client.call("queue.declare", 1000, queue="end", durable=True)  # the log gets what it tells of the last
+    assert list(export(folder, folder / "told"))
+    found = fates_in(folder / "told")
+    return truth | {(int(name), queue): fate for (name, queue), fate in found.items()}
 
 
 def expected(before: Truth, after: Truth) -> set[tuple[int, str | None, str, str]]:
@@ -211,11 +225,11 @@ def expected(before: Truth, after: Truth) -> set[tuple[int, str | None, str, str
 def compare(spark: SparkSession, folder: Path, seed: int, towns: int, count: int) -> int:
     chance = random.Random(seed)
     vhosts = [f"v{n}" for n in range(towns)]
-    before = [town(chance, vhost) for vhost in vhosts]
+    before = [town(chance, vhost, wandering=True) for vhost in vhosts]
     after = [changed(chance, one) for one in before]
     sent: list[Sent] = []
     for vhost, one in zip(vhosts, before, strict=True):
-        sent += traffic(chance, one, vhost, len(sent), count)
+        sent += traffic(chance, one, vhost, len(sent), count, wandering=True)
     documents = whole(before, vhosts), whole(after, vhosts)
     truths = [truth_of(folder / name, each, sent) for name, each in zip(("one", "two"), documents, strict=True)]
     rows = [
@@ -264,7 +278,6 @@ def test_changed_definitions_say_what_a_broker_with_them_does_at_length(
 def test_whatif_over_a_journal_and_its_exit_status(spark: SparkSession, tmp_path: Path) -> None:
     import pika
 
-    from warrenmq.journal.export import export
     from warrenmq.testing import Broker
 
     with Broker(data_dir=str(tmp_path / "data")) as broker:

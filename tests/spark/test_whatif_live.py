@@ -18,8 +18,8 @@ pytest.importorskip("pyspark", reason="PySpark is not installed")
 
 from tests.spark.test_whatif import START, Sent, Truth, town, traffic, whole
 from warrenmq.spark.routing.path import Facts, PublishPath
-from warrenmq.spark.supposing.fates import _ttl
 from warrenmq.spark.supposing.queues import queues_of
+from warrenmq.spark.supposing.ttl import ttl_of
 from warrenmq.spark.supposing.waiting import REFUSED, THERE, fates
 
 FAR = 3_600_000
@@ -55,7 +55,7 @@ def supposed(definitions: dict[str, Any], vhost: str, sent: list[Sent]) -> Truth
         for queue in verdict.queues:
             comers.setdefault(queue, []).append(each)
     for queue, some in comers.items():
-        rows = [(each.at, each.size, _ttl(each.expiration), None) for each in some]
+        rows = [(each.at, each.size, ttl_of(each.expiration), None) for each in some]
         for each, fate in zip(some, fates(bounds[vhost, queue], rows, START), strict=True):
             if fate == REFUSED:
                 found[each.number, None] = "nacked"

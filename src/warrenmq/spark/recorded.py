@@ -21,6 +21,7 @@ from warrenmq.wire.fields import Field, Table
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.group import GroupedData
 
 Parts = list[tuple[File, int, int | None]]
 
@@ -46,9 +47,16 @@ def one_each(rows: DataFrame, columns: Sequence[str]) -> DataFrame:
     from pyspark.sql import functions as F
 
     first = F.struct(*([F.col("body").isNull()] if "body" in rows.columns else []), "record", "at")
+    return by_message(rows).agg(*(F.min_by(name, first).alias(name) for name in columns))
+
+
+def by_message(rows: DataFrame) -> GroupedData:
+    """The rows of one message, and of its dead letters, together: by its id."""
+    from pyspark.sql import functions as F
+
     several = F.col("id") > 0
     by = (F.when(several, F.col("id")).alias("of_id"), F.when(~several, F.col("record")).alias("of_record"))
-    return rows.groupBy("log", *by).agg(*(F.min_by(name, first).alias(name) for name in columns))
+    return rows.groupBy("log", *by)
 
 
 def unpacked(rows: DataFrame, ddl: str) -> DataFrame:

@@ -1,59 +1,156 @@
 """The queues of a table of messages, before and after, each from its first message to its last.
 
-Duty: what Spark calls with all messages of one queue. Not here: one queue (``waiting``), which queues are worth it
-(``job``).
+Duty: what Spark calls with all messages of one queue, or of queues that give letters to one another. Not here: what
+happens there (``waiting``, ``playing``), which queues are worth it (``job``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pyarrow as pa
 
-from warrenmq.broker.expiration import read_expiration
+from warrenmq.broker.exchange.arguments import routing_keys_of
+from warrenmq.broker.message import Message
+from warrenmq.spark.headers import from_maps
+from warrenmq.spark.routing.definitions import Plan
+from warrenmq.spark.supposing.letters import REJECTED, Post, published
+from warrenmq.spark.supposing.outcomes import ABSENT
+from warrenmq.spark.supposing.playing import Arrival, Stay, play
 from warrenmq.spark.supposing.queues import Bounds, Place
+from warrenmq.spark.supposing.ttl import ttl_of
 from warrenmq.spark.supposing.waiting import fates
-from warrenmq.wire.replies import AmqpError
+from warrenmq.wire.content import Properties
+from warrenmq.wire.fields import Table
 
-FATES = "vhost string, queue string, message string, was_fate string, fate string"
-ABSENT = "absent"
+NAMES = ["vhost", "queue", "message", "was_fate", "fate"]
+FATES = ", ".join(f"{name} string" for name in NAMES)
+#: what is asked of a message in a queue that may give letters to others, else null
+LETTERS = ("exchange", "routing_key", "headers", "header_types", "message_id", "correlation_id")
+Documents = tuple[Plan, dict[Place, Bounds]]
 
 
 def queue_fates(
-    before: dict[Place, Bounds], after: dict[Place, Bounds], until: int
+    before: Documents, after: Documents, waits: Mapping[Place, int | None], until: int
 ) -> Callable[[tuple[Any, ...], pa.Table], pa.Table]:
     """What Spark sends to the workers: a function, as it takes no object that can be called. ``until``: how far it is
     known who took what, in ms."""
 
-    def of_queue(key: tuple[Any, ...], rows: pa.Table) -> pa.Table:
-        vhost, queue = (part.as_py() for part in key)
-        rows = rows.sort_by([("at", "ascending"), ("number", "ascending")])
-        was = _there(rows, "was_there", before.get((vhost, queue), Bounds()), until)
-        now = _there(rows, "is_there", after.get((vhost, queue), Bounds()), until)
-        names = [pa.repeat(vhost, rows.num_rows), pa.repeat(queue, rows.num_rows)]
-        columns = [*names, rows.column("message"), pa.array(was, pa.string()), pa.array(now, pa.string())]
-        return pa.Table.from_arrays(columns, names=["vhost", "queue", "message", "was_fate", "fate"])
+    def of_town(key: tuple[Any, ...], rows: pa.Table) -> pa.Table:
+        vhost, _, alone = (part.as_py() for part in key)
+        if alone is not None:
+            return _alone(vhost, alone, rows, before[1], after[1], waits, until)
+        messages = _arrivals(rows, "was_place"), _arrivals(rows, "is_place")
+        own = {queue: wait for (place, queue), wait in waits.items() if place == vhost}
+        was, now = (
+            play(Post(vhost, plan.path().router.vhosts[vhost], bounds), own, arrivals, until)
+            if vhost in plan.path().router.vhosts
+            else {}
+            for (plan, bounds), arrivals in zip((before, after), messages, strict=True)
+        )
+        told = [
+            (vhost, queue, message, was.get((message, queue), ABSENT), now.get((message, queue), ABSENT))
+            for message, queue in dict.fromkeys((*was, *now))
+        ]
+        columns = [pa.array(column, pa.string()) for column in zip(*told, strict=True)] or [
+            pa.array([], pa.string())
+        ] * 5
+        return pa.Table.from_arrays(columns, names=NAMES)
 
-    return of_queue
+    return of_town
 
 
-def _there(rows: pa.Table, name: str, bounds: Bounds, until: int) -> list[str]:
-    """The fates of those rows that come to the queue; the others are not there."""
-    there, times, sizes, expirations, taken = (
-        rows.column(column).to_pylist() for column in (name, "at", "body_size", "expiration", "taken")
+def _alone(
+    vhost: str,
+    queue: str,
+    rows: pa.Table,
+    before: Mapping[Place, Bounds],
+    after: Mapping[Place, Bounds],
+    waits: Mapping[Place, int | None],
+    until: int,
+) -> pa.Table:
+    """One queue that neither gives nor gets letters."""
+    rows = rows.sort_by([("at", "ascending"), ("number", "ascending")])
+    place = (vhost, queue)
+    was = _there(rows, "was_place", before.get(place, Bounds()), waits.get(place), until)
+    now = _there(rows, "is_place", after.get(place, Bounds()), waits.get(place), until)
+    names = [pa.repeat(vhost, rows.num_rows), pa.repeat(queue, rows.num_rows)]
+    columns = [*names, rows.column("message"), pa.array(was, pa.string()), pa.array(now, pa.string())]
+    return pa.Table.from_arrays(columns, names=NAMES)
+
+
+def _there(rows: pa.Table, name: str, bounds: Bounds, wait: int | None, until: int) -> list[str]:
+    """The fates of those rows that come to the queue; the others are not there. What was never in a queue is taken from
+    it as others were: half of them had waited so long or less."""
+    there, recorded, times, sizes, expirations, taken = (
+        rows.column(column).to_pylist() for column in (name, "was_place", "at", "body_size", "expiration", "taken")
     )
-    come = [row for row, flag in enumerate(there) if flag]
-    told = fates(bounds, [(times[row], sizes[row] or 0, _ttl(expirations[row]), taken[row]) for row in come], until)
+    come = [row for row, place in enumerate(there) if place]
+    left = [
+        times[row] + wait if taken[row] is None and not recorded[row] and wait is not None else taken[row]
+        for row in come
+    ]
+    told = fates(
+        bounds,
+        [(times[row], sizes[row] or 0, ttl_of(expirations[row]), out) for row, out in zip(come, left, strict=True)],
+        until,
+    )
     found = [ABSENT] * rows.num_rows
     for row, fate in zip(come, told, strict=True):
         found[row] = fate
     return found
 
 
-def _ttl(text: str | None) -> int | None:
-    try:
-        ttl = int(read_expiration(text))
-    except AmqpError:  # then it was refused, and is in no queue
-        return None
-    return None if ttl < 0 else ttl
+def _arrivals(rows: pa.Table, name: str) -> list[Arrival]:
+    """The messages that come to queues of this town, in their order, each with its queues in the order of the walk."""
+    rows = rows.sort_by([(column, "ascending") for column in ("at", "number", "message", name)])
+    found: list[Arrival] = []
+    queues: list[str] = []
+    recorded: list[str] = []
+    for row in rows.to_pylist():
+        if not row[name]:
+            continue
+        if not found or found[-1].message != row["message"]:
+            queues, recorded = [], []
+            found.append(_arrival(row, queues, recorded))
+        queues.append(row["queue"])
+        if row["was_place"]:
+            recorded.append(row["queue"])
+    return found
+
+
+def _arrival(row: dict[str, Any], queues: list[str], recorded: list[str]) -> Arrival:
+    stays: dict[str, list[Stay]] = {}
+    for stay in row["stays"] or ():
+        one = Stay(_ms(stay["entered"]), _ms(stay["left"]), _ms(stay["given_back"]), stay["why"] or REJECTED)
+        stays.setdefault(stay["queue"], []).append(one)
+    for some in stays.values():
+        some.sort(key=lambda one: one.entered or 0)
+    at, size = row["at"], row["body_size"] or 0
+    return Arrival(row["message"], at, queues, size, ttl_of(row["expiration"]), _Content(row), stays, recorded)
+
+
+class _Content:
+    """A message by its row, made when it is a letter."""
+
+    def __init__(self, row: dict[str, Any]) -> None:
+        self._row = row
+
+    def __call__(self) -> Message:
+        row = self._row
+        headers: Table | None = None
+        if row["headers"]:
+            headers = from_maps(dict(row["headers"]), dict(row["header_types"] or []))
+        properties = Properties(
+            headers=headers,
+            message_id=row["message_id"],
+            correlation_id=row["correlation_id"],
+            expiration=row["expiration"],
+        )
+        keys, hidden = routing_keys_of(row["routing_key"] or "", headers)
+        return published(row["exchange"] or "", keys, hidden, properties, row["body_size"] or 0)
+
+
+def _ms(time: int | None) -> int | None:
+    return None if time is None else time // 1000

@@ -12,17 +12,28 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from warrenmq.spark.routing import load_definitions, route
+from warrenmq.spark.routing.definitions import Plan
 from warrenmq.spark.routing.path import DEFAULT_MAX_SIZE
 from warrenmq.spark.supposing import traffic as recorded
-from warrenmq.spark.supposing.fates import ABSENT, FATES, queue_fates
+from warrenmq.spark.supposing.fates import FATES, LETTERS, queue_fates
+from warrenmq.spark.supposing.letters import towns, with_ways
+from warrenmq.spark.supposing.outcomes import (
+    ABSENT,
+    BAD,
+    LETTER_LOST,
+    NACKED,
+    REFUSED,
+    ROUTED,
+    SCHEDULED,
+    THERE,
+    UNROUTABLE,
+)
 from warrenmq.spark.supposing.queues import Place, Queues, Seen, queues_of, worth_it
-from warrenmq.spark.supposing.waiting import DROPPED, EXPIRED, REFUSED, THERE
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
 Definitions = str | os.PathLike[str] | Mapping[str, Any]
-ROUTED, UNROUTABLE, NACKED, SCHEDULED = "routed", "unroutable", "nacked", "scheduled"
 BY = ("vhost", "exchange", "routing_key", "queue", "before", "after")
 
 
@@ -62,7 +73,8 @@ def whatif(
     """
     tell = progress or (lambda _line: None)
     definitions = [load_definitions(each) for each in (before, after)]
-    queues = [queues_of(each) for each in definitions]
+    plans = [Plan.of(each, "/", None, max_message_size, interceptors) for each in definitions]
+    documents = [(plan, queues_of(each)) for plan, each in zip(plans, definitions, strict=True)]
     if isinstance(traffic, (str, list, tuple)):
         rows = recorded.journal(spark, [traffic] if isinstance(traffic, str) else list(traffic))
     else:
@@ -78,7 +90,7 @@ def whatif(
     both = _routed(both, definitions[1], "", given).persist()
     count, until = _extent(both)
     tell(f"{count:,} messages routed by both definitions")
-    fates, nacks, untold = _fates(spark, both, queues, until)
+    fates, nacks, untold = _fates(spark, both, documents, until)
     changes = _publishers(both, nacks).unionByName(_queues(both, fates)).persist()
     summary = _summary(changes)
     if out is not None:
@@ -86,7 +98,7 @@ def whatif(
         changes.write.mode("overwrite").parquet(f"{folder}/changes")
         summary.coalesce(1).write.mode("overwrite").parquet(f"{folder}/summary")
         tell(f"the tables changes and summary are in {folder}")
-    is_worse = _bad(changes["after"]) & ~_bad(changes["before"])
+    is_worse = _badness(changes["after"]) > _badness(changes["before"])
     return Supposed(
         count,
         changes,
@@ -122,50 +134,39 @@ def _extent(both: DataFrame) -> tuple[int, int]:
     """How many messages, and until when (ms) it is known what became of them."""
     from pyspark.sql import functions as F
 
-    last = F.array_max(F.map_values("taken")) / 1000
+    last = F.array_max(F.transform("stays", lambda stay: F.greatest(stay["left"], stay["given_back"]))) / 1000
     row = both.agg(F.count("*"), F.max(F.greatest("at", "was_at", F.floor(last)))).collect()[0]
     return int(row[0]), int(row[1] or 0)
 
 
 def _fates(
-    spark: SparkSession, both: DataFrame, queues: Sequence[Queues], until: int
+    spark: SparkSession, both: DataFrame, documents: Sequence[tuple[Plan, Queues]], until: int
 ) -> tuple[DataFrame, DataFrame, list[Place]]:
     """What differs in queues; who was or would be nacked because a queue is full; queues that were not looked into."""
     from pyspark.sql import functions as F
 
-    places = both.select(
-        *("message", "number", "vhost", "body_size", "expiration", "was_at"),
-        *("at", "was_queues", "queues", "taken"),
-        F.explode(F.array_union("was_queues", "queues")).alias("queue"),
-    )
-    places = places.select(
-        *("message", "number", "vhost", "queue", "body_size", "expiration", "at"),
-        F.array_contains("was_queues", F.col("queue")).alias("was_there"),
-        F.array_contains("queues", F.col("queue")).alias("is_there"),
-        F.floor(F.col("taken")[F.col("queue")] / 1000).alias("taken"),
-    )
-    known = (
-        places.groupBy("vhost", "queue")
-        .agg(
-            F.max(F.col("was_there") != F.col("is_there")).alias("moved"),
-            F.count("expiration").alias("expiring"),
-            F.percentile_approx(F.when(F.col("was_there"), F.col("taken") - F.col("at")), 0.5).alias("wait"),
-        )
-        .collect()
-    )
-    there = [Seen((row["vhost"], row["queue"]), row["moved"], row["expiring"] > 0, row["wait"]) for row in known]
-    looked, untold = worth_it(there, *queues)
+    ways = [with_ways(queues, plan.path().router.vhosts) for plan, queues in documents]
+    of_town = towns(*(targets for _, targets in ways))
+    queues = [each for each, _ in ways]
+    places = _places(both, letters=bool(of_town))
+    looked, untold = worth_it(_seen(places), *queues, of_town)
     chosen = spark.createDataFrame(
-        [(*one.place, one.wait) for one in looked], "vhost string, queue string, wait bigint"
+        [(*one.place, of_town[one.place][1] if one.place in of_town else None) for one in looked],
+        "vhost string, queue string, town string",
     )
-    joined = places.join(F.broadcast(chosen), ["vhost", "queue"])
-    # what was never in a queue is taken from it as others were: half of them had waited so long or less
-    assumed = F.when(~F.col("was_there"), F.col("at") + F.col("wait"))
-    joined = joined.withColumn("taken", F.coalesce("taken", assumed)).drop("wait")
-    by_queue = queue_fates(queues[0].bounds, queues[1].bounds, until)
-    told = joined.groupBy("vhost", "queue").applyInArrow(by_queue, FATES).persist()
-    others = places.join(F.broadcast(chosen), ["vhost", "queue"], "left_anti").where("was_there <> is_there")
-    plain = [F.when(F.col(name), THERE).otherwise(ABSENT) for name in ("was_there", "is_there")]
+    own = [F.when(F.col("town").isNotNull(), F.col(name)).alias(name) for name in ("stays", *LETTERS)]
+    joined = places.join(F.broadcast(chosen), ["vhost", "queue"]).select(
+        *("vhost", "town", F.when(F.col("town").isNull(), F.col("queue")).alias("alone")),
+        *("queue", "message", "number", "at", "was_place", "is_place", "body_size", "expiration", "taken"),
+        *own,
+    )
+    bounds = [each.bounds for each in queues]
+    waits = {one.place: one.wait for one in looked}
+    by_town = queue_fates((documents[0][0], bounds[0]), (documents[1][0], bounds[1]), waits, until)
+    told = joined.groupBy("vhost", "town", "alone").applyInArrow(by_town, FATES).persist()
+    others = places.join(F.broadcast(chosen), ["vhost", "queue"], "left_anti")
+    others = others.where((F.col("was_place") > 0) != (F.col("is_place") > 0))
+    plain = [F.when(F.col(name) > 0, THERE).otherwise(ABSENT) for name in ("was_place", "is_place")]
     moved = others.select("vhost", "queue", "message", plain[0].alias("was_fate"), plain[1].alias("fate"))
     refused = [(F.col(name) == REFUSED) for name in ("was_fate", "fate")]
     nacks = (
@@ -174,6 +175,51 @@ def _fates(
         .agg(F.max(refused[0]).alias("was_nacked"), F.max(refused[1]).alias("nacked"))
     )
     return told.where("was_fate <> fate").unionByName(moved), nacks, untold
+
+
+def _places(both: DataFrame, letters: bool) -> DataFrame:
+    """One row for each message and queue that it comes to, before or after, or, where there are ``letters``, was in.
+    Its place among the queues of the message is 0 where it does not come there."""
+    from pyspark.sql import functions as F
+
+    names = F.array_union("was_queues", "queues")
+    if letters:
+        names = F.array_union(names, F.coalesce(F.transform("stays", lambda stay: stay["queue"]), F.array()))
+    own = [F.col(name) if name in both.columns else F.lit(None).alias(name) for name in LETTERS]
+    places = both.select(
+        *("message", "number", "vhost", "body_size", "expiration", "at", "was_queues", "queues", "stays", *own),
+        F.explode(names).alias("queue"),
+    )
+    first = F.filter("stays", lambda stay: stay["queue"] == F.col("queue"))[0]
+    return places.select(
+        *("message", "number", "vhost", "queue", "body_size", "expiration", "at", "stays", *LETTERS),
+        F.array_position("was_queues", F.col("queue")).alias("was_place"),
+        F.array_position("queues", F.col("queue")).alias("is_place"),
+        F.floor(first["left"] / 1000).alias("taken"),
+        F.floor(first["entered"] / 1000).alias("entered"),
+        first["given_back"].isNotNull().alias("given_back"),
+    )
+
+
+def _seen(places: DataFrame) -> list[Seen]:
+    from pyspark.sql import functions as F
+
+    was_there = (F.col("was_place") > 0) | F.col("entered").isNotNull()
+    waited = F.col("taken") - F.coalesce("entered", "at")
+    known = (
+        places.groupBy("vhost", "queue")
+        .agg(
+            F.max((F.col("was_place") > 0) != (F.col("is_place") > 0)).alias("moved"),
+            F.count("expiration").alias("expiring"),
+            F.percentile_approx(F.when(was_there, waited), 0.5).alias("wait"),
+            F.max("given_back").alias("gives_back"),
+        )
+        .collect()
+    )
+    return [
+        Seen((row["vhost"], row["queue"]), row["moved"], row["expiring"] > 0, row["wait"], bool(row["gives_back"]))
+        for row in known
+    ]
 
 
 def _publishers(both: DataFrame, nacks: DataFrame) -> DataFrame:
@@ -214,5 +260,9 @@ def _summary(changes: DataFrame) -> DataFrame:
     return counted.orderBy(F.desc("messages"), *BY)
 
 
-def _bad(fate: Column) -> Column:
-    return fate.isin(UNROUTABLE, NACKED, EXPIRED, DROPPED, REFUSED) | fate.startswith(f"{REFUSED} ")
+def _badness(fate: Column) -> Column:
+    """As ``outcomes.badness``."""
+    from pyspark.sql import functions as F
+
+    bad = fate.isin(*BAD) | fate.startswith(f"{REFUSED} ")
+    return F.when(fate.endswith(LETTER_LOST), 2).when(bad, 1).otherwise(0)

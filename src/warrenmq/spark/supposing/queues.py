@@ -1,7 +1,7 @@
-"""Limits and times to live of the queues of a definitions file.
+"""Limits, times to live and dead-letter exchanges of the queues of a definitions file.
 
-Duty: arguments, policies and operator policies of each queue, put together by the broker's own code. Not here: what
-they do to messages (``waiting``).
+Duty: arguments, policies and operator policies of each queue, put together by the broker's own code; which queues are
+worth being played through. Not here: what they do to messages (``waiting``), where letters go (``letters``).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 from warrenmq.broker.access.access import NoStore, Refused
 from warrenmq.broker.policy.policies import Policies
 from warrenmq.broker.policy.policy import OPERATOR_POLICY, POLICY
-from warrenmq.broker.queue.arguments import DROP_HEAD, STREAM, settings
+from warrenmq.broker.queue.arguments import DROP_HEAD, REJECT_PUBLISH_DLX, STREAM, settings
 from warrenmq.broker.records import QUEUE
 from warrenmq.spark.routing.definitions import InputError
 from warrenmq.wire.fields import from_python
@@ -29,6 +29,10 @@ class Bounds:
     max_length: int = -1
     max_bytes: int = -1
     drop_head: bool = True  # else what comes is refused
+    letters_to: str | None = None  # the dead-letter exchange
+    letters_key: str | None = None  # and the key; None: those that a message has
+    refused_too: bool = False  # what is refused is dead-lettered all the same
+    ways: str = ""  # what the letters find there (``letters``)
 
     @property
     def exist(self) -> bool:
@@ -60,29 +64,48 @@ class Seen:
     moved: bool  # others come than before
     expiring: bool  # with times to live of their own
     wait: int | None  # ms until a consumer took one, in the middle
+    gives_back: bool = False  # a consumer rejected some, so there are letters without any bounds
 
 
-def worth_it(seen: Iterable[Seen], before: Queues, after: Queues) -> tuple[list[Seen], list[Place]]:
-    """Which queues have to be played through, and those of which that cannot be done.
+def worth_it(
+    seen: Iterable[Seen], before: Queues, after: Queues, towns: Mapping[Place, Place] | None = None
+) -> tuple[list[Seen], list[Place]]:
+    """Which queues have to be played through, and those of which that cannot be done. ``towns``: queues that may give
+    letters to one another, by one of them; they are played through together.
 
     A queue that neither gets other messages nor has other bounds does what it did. But where any may refuse what comes,
     all that may are looked at: a message that one of them refused before is nacked, whatever another does now.
     """
+    towns = towns or {}
+    untold = before.untold | after.untold
+    groups: dict[Place, list[Seen]] = {}
+    skipped: list[Place] = []
+    for one in seen:
+        if one.place in untold:
+            skipped.append(one.place)
+        if one.place not in untold or one.place in towns:
+            groups.setdefault(towns.get(one.place, one.place), []).append(one)
+    of_town: dict[Place, list[Place]] = {}
+    for place, town in towns.items():
+        of_town.setdefault(town, []).append(place)
     looked: list[Seen] = []
     refusing: list[Seen] = []
-    untold: list[Place] = []
     nacks = False
-    for one in seen:
-        bounds = [each.bounds.get(one.place, Bounds()) for each in (before, after)]
-        refuses = any(each.refuse for each in bounds)
-        if one.place in before.untold or one.place in after.untold:
-            untold.append(one.place)
-        elif (one.moved or bounds[0] != bounds[1]) and (any(each.exist for each in bounds) or one.expiring):
-            looked.append(one)
+    for town, some in groups.items():
+        bounds = [
+            (before.bounds.get(place, Bounds()), after.bounds.get(place, Bounds()))
+            for place in of_town.get(town, [one.place for one in some])
+        ]
+        differs = any(was != now for was, now in bounds) or any(one.moved for one in some)
+        gives_up = any(each.exist for pair in bounds for each in pair) or any(one.expiring for one in some)
+        letters = town in of_town and any(one.gives_back for one in some)
+        refuses = any(each.refuse for pair in bounds for each in pair)
+        if differs and (gives_up or letters):
+            looked += some
             nacks = nacks or refuses
         elif refuses:
-            refusing.append(one)
-    return [*looked, *(refusing if nacks else ())], sorted(untold)
+            refusing += some
+    return [*looked, *(refusing if nacks else ())], sorted(skipped)
 
 
 def queues_of(definitions: Mapping[str, Any]) -> Queues:
@@ -103,8 +126,15 @@ def queues_of(definitions: Mapping[str, Any]) -> Queues:
         if type == STREAM or "x-max-priority" in arguments:
             untold.add((vhost, name))
             continue
-        drop = found.overflow == DROP_HEAD
-        bounds[vhost, name] = Bounds(int(found.ttl), int(found.max_length), int(found.max_bytes), drop)
+        bounds[vhost, name] = Bounds(
+            int(found.ttl),
+            int(found.max_length),
+            int(found.max_bytes),
+            found.overflow == DROP_HEAD,
+            found.dead_letter_exchange,
+            found.dead_letter_routing_key if found.dead_letter_exchange is not None else None,
+            found.overflow == REJECT_PUBLISH_DLX and found.dead_letter_exchange is not None,
+        )
     return Queues(bounds, frozenset(untold))
 
 

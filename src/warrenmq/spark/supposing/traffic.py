@@ -1,12 +1,14 @@
 """Recorded traffic, as ``whatif`` looks at it.
 
 Duty: the messages that clients published to a journal's broker, whatever became of them, with the times at which they
-left their queues by a consumer's or an operator's doing; or any table of messages. Not here: where they would go now.
+left their queues by a consumer's or an operator's doing, their dead letters' too; or any table of messages. Not here:
+where they would go now.
 
     message        its name: LOG/RECORD, or the number of a row
     number         the order of messages that have one time
     published_at   when
-    taken          by queue, when it left it (µs), unless the queue itself gave it up
+    stays          each time that it was in a queue, itself or as a dead letter: since when (µs); when it left it,
+                   unless the queue itself gave it up; when it then was rejected for good, and why
     …              what ``route`` looks at
 """
 
@@ -19,15 +21,16 @@ from warrenmq.journal.columns import WRITTEN
 from warrenmq.spark.auditing.kinds import CODE_BITS, name_of
 from warrenmq.spark.auditing.lives import places_of
 from warrenmq.spark.auditing.reading import events
-from warrenmq.spark.recorded import one_each, parts_of, told, unpacked
+from warrenmq.spark.recorded import by_message, parts_of, told, unpacked
 from warrenmq.spark.routing.outcome import check_columns, times
 from warrenmq.spark.schema import PROPERTIES
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame, SparkSession
 
+STAYS = "array<struct<queue:string,entered:bigint,left:bigint,given_back:bigint,why:string>>"
 OWN = (
-    *("message string", "number bigint", "published_at timestamp", "taken map<string,bigint>"),
+    *("message string", "number bigint", "published_at timestamp", f"stays {STAYS}"),
     *("vhost string", "user string", "exchange string", "routing_key string", "body_size bigint"),
 )
 DDL = ", ".join((*OWN, *(f"`{name}` {kind}" for name, kind in PROPERTIES)))
@@ -37,23 +40,30 @@ def journal(spark: SparkSession, paths: Sequence[str]) -> DataFrame:
     from pyspark.sql import functions as F
 
     parts = parts_of(spark, paths)
-    rows = told(spark, parts, bodies=False).where(F.col("kind") != WRITTEN)
-    one = one_each(rows, "record time vhost user exchange routing_keys header size".split())
-    places = places_of(events(spark, parts))
-    cause = name_of(F.col("last_end").bitwiseAND((1 << CODE_BITS) - 1))
-    given_up = cause.startswith("expired_") | cause.startswith("limit_")
-    left = F.coalesce("first_delivered", F.when(~given_up, F.shiftright("last_end", CODE_BITS)))
-    taken = (
-        places.select("log", "record", "queue", left.alias("left"))
-        .where("left is not null")
-        .groupBy("log", "record")
-        .agg(F.map_from_entries(F.collect_list(F.struct("queue", "left"))).alias("taken"))
+    rows = told(spark, parts, bodies=False)
+    written = F.col("kind") == WRITTEN
+    columns = "record time vhost user exchange routing_keys header size".split()
+    letters = F.collect_set(F.when(written, F.col("record"))).alias("letters")
+    first = F.struct(written, "record", "at")
+    one = by_message(rows).agg(
+        *(F.min_by(name, first).alias(name) for name in columns), F.min(written).alias("only_written"), letters
     )
-    joined = one.join(taken, ["log", "record"], "left").select(
+    one = one.where(~F.col("only_written"))
+    stays = _stays(events(spark, parts))
+    again = (
+        one.where(F.size("letters") > 0)
+        .select("log", "record", F.explode("letters").alias("letter"))
+        .join(stays.select("log", F.col("record").alias("letter"), F.col("stays").alias("some")), ["log", "letter"])
+        .groupBy("log", "record")
+        .agg(F.flatten(F.collect_list("some")).alias("again"))
+    )
+    joined = one.join(stays, ["log", "record"], "left").join(again, ["log", "record"], "left")
+    none = F.array().cast(STAYS)
+    joined = joined.select(
         F.concat_ws("/", "log", F.col("record").cast("string")).alias("message"),
         F.col("record").alias("number"),
         F.col("time").alias("published_at"),
-        "taken",
+        F.array_sort(F.concat(F.coalesce("stays", none), F.coalesce("again", none)), _earlier).alias("stays"),
         *("vhost", "user", "exchange"),
         F.col("size").alias("body_size"),
         *("routing_keys", "header"),
@@ -61,8 +71,36 @@ def journal(spark: SparkSession, paths: Sequence[str]) -> DataFrame:
     return unpacked(joined, DDL)
 
 
+def _stays(happened: DataFrame) -> DataFrame:
+    """Of each record every queue that it was in."""
+    from pyspark.sql import functions as F
+
+    places = places_of(happened)
+    cause = name_of(F.col("last_end").bitwiseAND((1 << CODE_BITS) - 1))
+    ended = F.shiftright("last_end", CODE_BITS)
+    given_up = cause.startswith("expired_") | cause.startswith("limit_")
+    rejected = cause.startswith("rejected_")
+    given_back = rejected | cause.startswith("delivery_limit_")
+    stay = F.struct(
+        "queue",
+        F.col("first_entered").alias("entered"),
+        F.coalesce("first_delivered", F.when(~given_up, ended)).alias("left"),
+        F.when(given_back, ended).alias("given_back"),
+        F.when(given_back, F.when(rejected, "rejected").otherwise("delivery_limit")).alias("why"),
+    )
+    return places.groupBy("log", "record").agg(F.collect_list(stay).alias("stays"))
+
+
+def _earlier(one: Column, other: Column) -> Column:
+    from pyspark.sql import functions as F
+
+    since = [F.coalesce(each["entered"], F.lit(0)) for each in (one, other)]
+    return F.when(since[0] < since[1], -1).when(since[0] > since[1], 1).otherwise(0)
+
+
 def table(df: DataFrame) -> DataFrame:
-    """Any table that ``route`` takes; ``message``, ``number`` and ``taken`` may be there."""
+    """Any table that ``route`` takes; ``message``, ``number`` and ``stays`` may be there, or instead of that
+    ``taken``, a map from queues to when it left them (µs)."""
     from pyspark.sql import functions as F
 
     check_columns(df.columns)
@@ -76,7 +114,7 @@ def table(df: DataFrame) -> DataFrame:
         "number": number,
         "message": F.col("number").cast("string"),
         "published_at": since,
-        "taken": F.lit(None).cast("map<string,bigint>"),
+        "stays": _taken() if "taken" in have else F.lit(None).cast(STAYS),
         "vhost": F.lit("/"),
         "body_size": size.cast("bigint"),
         "expiration": F.lit(None).cast("string"),
@@ -85,3 +123,14 @@ def table(df: DataFrame) -> DataFrame:
         if name not in have:
             df = df.withColumn(name, column)
     return df.drop("body")
+
+
+def _taken() -> Column:
+    from pyspark.sql import functions as F
+
+    def stay(entry: Column) -> Column:
+        nobody = F.lit(None).cast("bigint")
+        named = (nobody.alias("entered"), entry["value"].alias("left"), nobody.alias("given_back"))
+        return F.struct(entry["key"].alias("queue"), *named, F.lit(None).cast("string").alias("why"))
+
+    return F.transform(F.map_entries("taken"), stay)

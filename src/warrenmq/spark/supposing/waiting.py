@@ -3,7 +3,8 @@
 Duty: of messages in the order in which they come, each with the time at which a consumer took it when it was recorded:
 which wait, which expire, which are dropped over a limit and which are refused. A message that was taken is out of the
 queue from then on, and stands for itself: if it is not there any more by then, nobody takes another for it. Times are
-milliseconds. Not here: which messages come (``fates``), a queue's bounds (``queues``).
+milliseconds. Not here: which messages come (``fates``, ``playing``), a queue's bounds (``queues``), where what it gives
+up goes (``letters``).
 
 As in the broker (``broker/queue/limits.py``, ``broker/queue/head_expiry.py``): limits count what waits, not what was
 delivered; what expires goes when it is at the head; over a limit the head is dropped, or what comes is refused.
@@ -13,22 +14,21 @@ from __future__ import annotations
 
 import heapq
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
+from warrenmq.spark.supposing.outcomes import DROPPED, EXPIRED, REFUSED, THERE
 from warrenmq.spark.supposing.queues import Bounds
 
-THERE = "there"
-EXPIRED = "expired"
-DROPPED = "dropped"
-REFUSED = "refused"
 NEVER = (1 << 63) - 1
+LONGEST = NEVER >> 1  # so that it can be added to a time
 
 
 class Waiting:
     """The queue while messages come; numbers are their places in the order of coming."""
 
-    def __init__(self, bounds: Bounds) -> None:
+    def __init__(self, bounds: Bounds, gives_up: Callable[[int, str], None] | None = None) -> None:
         self.bounds = bounds
+        self._gives_up = gives_up  # called with the number and why
         self.fates: list[str] = []
         self._line: deque[tuple[int, int, int]] = deque()  # number, expires at, size; those that were taken too
         self._gone: set[int] = set()  # in the line, and taken
@@ -38,9 +38,9 @@ class Waiting:
 
     def comes(self, at: int, size: int, ttl: int | None, taken: int | None) -> None:
         """A message. ``ttl``: its own, in ms. ``taken``: when a consumer got it, if one did."""
-        self._until(at)
+        self.until(at)
         number = len(self.fates)
-        if self._refuses(size):
+        if self.refuses(size):
             self.fates.append(REFUSED)
             return
         self.fates.append(THERE)
@@ -58,21 +58,26 @@ class Waiting:
 
     def end(self, at: int) -> list[str]:
         """The fates, when so much time has gone by."""
-        self._until(at)
+        self.until(at)
         return self.fates
+
+    def next(self) -> int:
+        """When something happens here by itself, or before."""
+        taken = self._taken[0][0] if self._taken else NEVER
+        return min(taken, self._line[0][1]) if self._line else taken
 
     def _least(self, ttl: int | None) -> int:
         given = [each for each in (self.bounds.ttl, -1 if ttl is None else ttl) if each >= 0]
-        return min(given, default=NEVER >> 1)
+        return min(given, default=LONGEST)
 
     def _over(self, ready: int, octets: int) -> bool:
         bounds = self.bounds
         return 0 <= bounds.max_length < ready or 0 <= bounds.max_bytes < octets
 
-    def _refuses(self, size: int) -> bool:
+    def refuses(self, size: int) -> bool:
         return not self.bounds.drop_head and self._over(self._ready + 1, self._bytes + size)
 
-    def _until(self, at: int) -> None:
+    def until(self, at: int) -> None:
         """What happens up to then, in order."""
         while self._taken and self._taken[0][0] <= at:
             when, number, size = heapq.heappop(self._taken)
@@ -105,6 +110,8 @@ class Waiting:
             self.fates[number] = fate
             self._ready -= 1
             self._bytes -= size
+            if self._gives_up is not None:
+                self._gives_up(number, fate)
             return
 
 

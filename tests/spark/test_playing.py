@@ -1,0 +1,210 @@
+"""Queues that give dead letters to one another, as ``whatif`` sees them, beside the broker's own on the virtual clock:
+the same fate for every message in every queue, however far its letters go."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from warrenmq.broker.definitions import importing
+from warrenmq.broker.definitions.definitions import Reader
+from warrenmq.journal.export import export
+from warrenmq.spark.supposing.comparing import Recorded, Side, compare
+from warrenmq.spark.supposing.outcomes import ABSENT, DROPPED, EXPIRED, LETTER_LOST, REFUSED, THERE, badness
+from warrenmq.spark.supposing.recent import recent
+from warrenmq.testing.core import Core
+
+pytestmark = pytest.mark.pure
+
+START = 1_700_000_000_000
+EVER = (1 << 62) - 1
+KEPT = {"vhost": "/", "durable": True, "auto_delete": False}
+Fates = dict[tuple[str, str], str]  # of a message, by its message_id, in a queue
+
+
+def town(chance: random.Random) -> dict[str, Any]:
+    """Queues with limits, times to live and letters that go anywhere, in circles and nowhere."""
+    queues = [f"q{n}" for n in range(chance.randint(2, 5))]
+    kinds = ["direct", "topic", "fanout"]
+    exchanges = [{"name": f"x{n}", "type": chance.choice(kinds), "internal": False, **KEPT} for n in range(3)]
+    for one in exchanges:
+        one["arguments"] = {"alternate-exchange": chance.choice(["x0", "x1"])} if chance.random() < 0.2 else {}
+    return {
+        "vhosts": [{"name": "/"}],
+        "exchanges": exchanges,
+        "queues": [{"name": name, **KEPT, "arguments": arguments(chance, queues)} for name in queues],
+        "bindings": [
+            {
+                "source": chance.choice(exchanges)["name"],
+                "vhost": "/",
+                "destination": chance.choice(queues),
+                "destination_type": "queue",
+                "routing_key": chance.choice(["a", "b", "#", "*"]),
+                "arguments": {},
+            }
+            for _ in range(chance.randint(3, 8))
+        ],
+        "policies": [],
+    }
+
+
+def arguments(chance: random.Random, queues: list[str]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    if chance.random() < 0.5:
+        found["x-max-length"] = chance.randint(0, 6)
+    if chance.random() < 0.2:
+        found["x-max-length-bytes"] = chance.randint(0, 60)
+    if chance.random() < 0.4:
+        found["x-overflow"] = chance.choice(["reject-publish", "reject-publish-dlx"])
+    if chance.random() < 0.5:
+        found["x-message-ttl"] = chance.choice([0, chance.randint(1, 9_000), 100_000_000])
+    if chance.random() < 0.8:
+        found["x-dead-letter-exchange"] = chance.choice(["", "", "x0", "x1", "x2", "nowhere"])
+        if chance.random() < 0.6:
+            found["x-dead-letter-routing-key"] = chance.choice([*queues, "a", "b", "nobody"])
+    return found
+
+
+def changed(chance: random.Random, before: dict[str, Any]) -> dict[str, Any]:
+    names = [one["name"] for one in before["queues"]]
+    queues = [
+        {**one, "arguments": arguments(chance, names)} if chance.random() < 0.5 else one for one in before["queues"]
+    ]
+    bindings = [{**one, "routing_key": "b"} if chance.random() < 0.3 else one for one in before["bindings"]]
+    return {**before, "queues": queues, "bindings": bindings}
+
+
+def truth(folder: Path, definitions: dict[str, Any], seed: int, count: int, consume: bool) -> list[Recorded]:
+    """What a broker with these definitions does with random messages, as its journal tells it. Each is published in a
+    millisecond of its own, and what consumers do is done in others."""
+    chance = random.Random(seed)
+    with Core(folder / "data") as core:
+        wanted = {"users": [], "permissions": [], **definitions}
+        reader = Reader(None, importing.existing(core.broker), core.broker.services.randomness)
+        for _ in reader.read(wanted):
+            pass
+        core.broker.begin_turn()
+        for _ in importing.apply(core.broker, reader.finished(), "guest"):
+            pass
+        core.turn()
+        core.advance(START - core.clock.now_ms())
+        client = core.client()
+        client.call("confirm.select")
+        client.open(2)
+        names = [one["name"] for one in definitions["queues"]]
+        for number in range(count):
+            core.advance(chance.randint(1, 2000))
+            exchange = chance.choice(["x0", "x1", "x2", ""])
+            key = chance.choice(names) if exchange == "" else chance.choice(["a", "b", "c"])
+            size, expiration = chance.randint(0, 12), chance.choice([None, None, "0", str(chance.randint(1, 9000))])
+            client.publish(exchange, key, b"x" * size, message_id=f"m{number}", expiration=expiration, delivery_mode=2)
+            draw = chance.random(), chance.choice(names), chance.random()
+            if consume and draw[0] < 0.4:
+                core.advance(1)
+                got = client.call("basic.get", 2, queue=draw[1], no_ack=False)
+                if got.name == "basic.get-ok":
+                    core.advance(chance.randint(1, 500))
+                    if draw[2] < 0.6:
+                        client.send("basic.reject", 2, delivery_tag=got["delivery_tag"], requeue=False)
+                    else:
+                        client.send("basic.ack", 2, delivery_tag=got["delivery_tag"], multiple=False)
+            client.take()
+        core.advance(1000)
+        client.publish("", names[0], b"", message_id="last", delivery_mode=2)  # till when all is known
+        for _ in range(5):  # a head behind one that was dropped goes when looked at, and its letter drops others
+            for queue in names:
+                client.call("queue.declare", 2, queue=queue, passive=True)
+        client.call("queue.declare", 2, queue="end", durable=True)  # the log gets what it tells of the last publish
+    list(export(folder / "data", folder / "journal"))
+    return recent(folder / "journal", 0, EVER, 1 << 30).messages
+
+
+def fates_in(journal: Path) -> Fates:
+    """By the journal's own events, the last of each message in each queue."""
+    import pyarrow.parquet as pq
+
+    rows = pq.read_table(journal, columns="time event message id queue message_id".split()).to_pylist()
+    names = {row["id"]: row["message_id"] for row in rows if row["message_id"]}
+    ids = {row["message"]: row["id"] for row in rows if row["id"]}
+    found: Fates = {}
+    for row in rows:
+        if row["queue"] is None or row["message"] is None:
+            continue
+        key = names[ids[row["message"]]], row["queue"]
+        event = row["event"]
+        if event == "enqueued" or event.startswith("rejected_"):
+            found[key] = THERE
+        elif event.startswith("expired_"):
+            found[key] = EXPIRED
+        elif event.startswith("limit_"):
+            found[key] = DROPPED
+        elif event == "letter lost" and key in found:
+            found[key] = found[key].removesuffix(LETTER_LOST) + LETTER_LOST
+    return found
+
+
+def told(side: Side, messages: list[Recorded]) -> Fates:
+    names = {one.message: one.properties.message_id or "" for one in messages}
+    return {(names[message], queue): fate for (message, queue), fate in side.fates.items() if fate != REFUSED}
+
+
+def with_consumers(folder: Path, seed: int, count: int) -> set[str]:
+    """A broker's traffic under its own definitions: what consumers did is recorded, all else is found out."""
+    chance = random.Random(seed)
+    definitions = town(chance)
+    messages = truth(folder / str(seed), definitions, seed, count, consume=True)
+    side = Side(definitions)
+    side.verdicts = [side.judge(one, False) for one in messages]
+    chosen = dict.fromkeys(side.queues.bounds)
+    side.play(messages, side.verdicts, chosen, messages[-1].published_at // 1000, lambda: True)
+    expected = fates_in(folder / str(seed) / "journal")
+    assert told(side, messages) == expected, seed
+    return set(expected.values())
+
+
+def changed_definitions(folder: Path, seed: int, count: int) -> set[str]:
+    """A broker's traffic under other definitions, beside a broker that has those."""
+    chance = random.Random(seed)
+    before = town(chance)
+    after = changed(chance, before)
+    messages = truth(folder / str(seed), before, seed, count, consume=False)
+    truth(folder / f"{seed}-after", after, seed, count, consume=False)
+    was, now = fates_in(folder / str(seed) / "journal"), fates_in(folder / f"{seed}-after" / "journal")
+    changes, _ = compare(messages, Side(before), Side(after))
+    found = {
+        (one.of.properties.message_id, one.queue, *(ABSENT if fate == REFUSED else fate for fate in one[2:]))
+        for one in changes
+        if one.queue is not None
+    }
+    keys = {*was, *now}
+    wanted = {(*key, was.get(key, ABSENT), now.get(key, ABSENT)) for key in keys if was.get(key) != now.get(key)}
+    assert {one for one in found if one[2] != one[3]} == wanted, seed
+    return {*was.values(), *now.values()}
+
+
+SEEN = {THERE, EXPIRED, DROPPED, THERE + LETTER_LOST, EXPIRED + LETTER_LOST, DROPPED + LETTER_LOST}
+
+
+def test_letters_go_where_the_broker_sends_them_as_consumers_and_limits_and_times_to_live_give_messages_up(
+    tmp_path: Path,
+) -> None:
+    assert set().union(*(with_consumers(tmp_path, seed, 50) for seed in range(16))) == SEEN
+
+
+def test_letters_under_changed_definitions_go_where_a_broker_with_them_sends_them(tmp_path: Path) -> None:
+    assert set().union(*(changed_definitions(tmp_path, seed, 50) for seed in range(16))) == SEEN - {THERE + LETTER_LOST}
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("part", range(20))
+def test_letters_go_where_the_broker_sends_them_at_length(tmp_path: Path, part: int) -> None:
+    for seed in range(1000 + 20 * part, 1020 + 20 * part):
+        with_consumers(tmp_path, seed, 250)
+        changed_definitions(tmp_path, seed, 250)
+
+
+def test_a_letter_that_is_lost_is_worse_than_one_that_arrives() -> None:
+    assert badness(THERE) < badness(EXPIRED) < badness(EXPIRED + LETTER_LOST) == badness(THERE + LETTER_LOST)
