@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from typer.testing import CliRunner, Result
 
-from tests.spark.test_playing import fates_in
+from tests.spark.test_playing import UNCLEAR, fates_in
 from tests.spark.test_waiting import arguments
 from warrenmq.broker.definitions import importing
 from warrenmq.broker.definitions.definitions import Reader
@@ -217,7 +217,7 @@ def expected(before: Truth, after: Truth) -> set[tuple[int, str | None, str, str
     found = set()
     for key in {*before, *after}:
         was, now = before.get(key, ABSENT), after.get(key, ABSENT)
-        if was != now:
+        if was != now and UNCLEAR not in (was, now):
             found.add((*key, was, now))
     return found
 
@@ -255,7 +255,8 @@ def compare(spark: SparkSession, folder: Path, seed: int, towns: int, count: int
     # a message that was refused by a queue is not there; the broker does not say by which
     told = {(m, q, _unsaid(q, was), _unsaid(q, now)) for m, q, was, now in told}
     told = {each for each in told if each[2] != each[3]}
-    assert told == expected(*truths), seed
+    unclear = {key for truth in truths for key, fate in truth.items() if fate == UNCLEAR}
+    assert {one for one in told if one[:2] not in unclear} == expected(*truths), seed
     return len(told)
 
 

@@ -125,8 +125,6 @@ def _arrival(row: dict[str, Any], queues: list[str], recorded: list[str]) -> Arr
     for stay in row["stays"] or ():
         one = Stay(_ms(stay["entered"]), _ms(stay["left"]), _ms(stay["given_back"]), stay["why"] or REJECTED)
         stays.setdefault(stay["queue"], []).append(one)
-    for some in stays.values():
-        some.sort(key=lambda one: one.entered or 0)
     at, size = row["at"], row["body_size"] or 0
     return Arrival(row["message"], at, queues, size, ttl_of(row["expiration"]), _Content(row), stays, recorded)
 

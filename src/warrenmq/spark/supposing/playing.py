@@ -111,7 +111,6 @@ class Playing:
             if queue not in self._queues:
                 self._queues[queue] = Waiting(self._post.bounds_of(queue), self._giving(queue))
                 self._copies[queue] = []
-            self._queues[queue].until(at)
         taken = []
         for queue, ttl in places:
             if self._queues[queue].refuses(copy.size):
@@ -126,7 +125,7 @@ class Playing:
             self.fates[copy.arrival.message, queue] = THERE
             number = len(self._copies[queue])
             self._copies[queue].append(copy)
-            self._queues[queue].comes(at, copy.size, ttl, stay.left)
+            self._queues[queue].enters(at, copy.size, ttl, stay.left)
             if stay.given_back is not None:
                 self._ties += 1
                 heapq.heappush(self._later, (max(at, stay.given_back), self._ties, queue, number, stay.why))

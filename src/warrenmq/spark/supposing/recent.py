@@ -160,9 +160,10 @@ def _messages(
         if not since <= row["time"] <= until:
             continue
         stays: dict[str, list[Stay]] = defaultdict(list)
-        for record in records[key]:
+        for record in sorted(records[key]):  # within one time a letter of a letter is the later one
             for queue, place in places.get(record, {}).items():
-                stays[queue].append(place.stay())
+                if place != _Place():  # else it was not taken
+                    stays[queue].append(place.stay())
         for some in stays.values():
             some.sort(key=lambda stay: stay.entered or 0)
         number = row["message"] if row["message"] is not None else row["id"] or 0

@@ -7,8 +7,8 @@ where they would go now.
     message        its name: LOG/RECORD, or the number of a row
     number         the order of messages that have one time
     published_at   when
-    stays          each time that it was in a queue, itself or as a dead letter: since when (µs); when it left it,
-                   unless the queue itself gave it up; when it then was rejected for good, and why
+    stays          each time that it was in a queue, itself or as a dead letter, in order: since when (µs); when it
+                   left it, unless the queue itself gave it up; when it then was rejected for good, and why
     …              what ``route`` looks at
 """
 
@@ -28,7 +28,7 @@ from warrenmq.spark.schema import PROPERTIES
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
-STAYS = "array<struct<queue:string,entered:bigint,left:bigint,given_back:bigint,why:string>>"
+STAYS = "array<struct<record:bigint,queue:string,entered:bigint,left:bigint,given_back:bigint,why:string>>"
 OWN = (
     *("message string", "number bigint", "published_at timestamp", f"stays {STAYS}"),
     *("vhost string", "user string", "exchange string", "routing_key string", "body_size bigint"),
@@ -82,19 +82,21 @@ def _stays(happened: DataFrame) -> DataFrame:
     rejected = cause.startswith("rejected_")
     given_back = rejected | cause.startswith("delivery_limit_")
     stay = F.struct(
+        "record",
         "queue",
         F.col("first_entered").alias("entered"),
         F.coalesce("first_delivered", F.when(~given_up, ended)).alias("left"),
         F.when(given_back, ended).alias("given_back"),
         F.when(given_back, F.when(rejected, "rejected").otherwise("delivery_limit")).alias("why"),
     )
-    return places.groupBy("log", "record").agg(F.collect_list(stay).alias("stays"))
+    was_there = F.coalesce("first_entered", "first_delivered", "last_end").isNotNull()  # else it was not taken
+    return places.where(was_there).groupBy("log", "record").agg(F.collect_list(stay).alias("stays"))
 
 
 def _earlier(one: Column, other: Column) -> Column:
     from pyspark.sql import functions as F
 
-    since = [F.coalesce(each["entered"], F.lit(0)) for each in (one, other)]
+    since = [F.struct(F.coalesce(each["entered"], F.lit(0)), each["record"]) for each in (one, other)]
     return F.when(since[0] < since[1], -1).when(since[0] > since[1], 1).otherwise(0)
 
 
@@ -129,8 +131,9 @@ def _taken() -> Column:
     from pyspark.sql import functions as F
 
     def stay(entry: Column) -> Column:
-        nobody = F.lit(None).cast("bigint")
-        named = (nobody.alias("entered"), entry["value"].alias("left"), nobody.alias("given_back"))
-        return F.struct(entry["key"].alias("queue"), *named, F.lit(None).cast("string").alias("why"))
+        nothing = F.lit(None).cast("bigint")
+        named = (nothing.alias("entered"), entry["value"].alias("left"), nothing.alias("given_back"))
+        queue, why = entry["key"].alias("queue"), F.lit(None).cast("string").alias("why")
+        return F.struct(nothing.alias("record"), queue, *named, why)
 
     return F.transform(F.map_entries("taken"), stay)

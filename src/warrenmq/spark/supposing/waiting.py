@@ -39,6 +39,11 @@ class Waiting:
     def comes(self, at: int, size: int, ttl: int | None, taken: int | None) -> None:
         """A message. ``ttl``: its own, in ms. ``taken``: when a consumer got it, if one did."""
         self.until(at)
+        self.enters(at, size, ttl, taken)
+
+    def enters(self, at: int, size: int, ttl: int | None, taken: int | None) -> None:
+        """The same in a moment in which something else may be about to happen here: as in the broker, a head whose time
+        is up goes when its timer says so, or when there is a limit to be kept."""
         number = len(self.fates)
         if self.refuses(size):
             self.fates.append(REFUSED)
@@ -46,7 +51,8 @@ class Waiting:
         self.fates.append(THERE)
         if taken is not None and taken <= at:
             return  # a consumer was waiting for it
-        self._line.append((number, at + self._least(ttl), size))
+        life = self._least(ttl)
+        self._line.append((number, at + life, size))
         self._ready += 1
         self._bytes += size
         if taken is not None:
@@ -54,7 +60,8 @@ class Waiting:
         if self.bounds.drop_head:
             while self._ready and self._over(self._ready, self._bytes):
                 self._drop(DROPPED)
-        self._expire(at)
+        if self.bounds.limited or life <= 0:
+            self._expire(at)
 
     def end(self, at: int) -> list[str]:
         """The fates, when so much time has gone by."""
