@@ -12,9 +12,9 @@ import pytest
 from warrenmq.broker.definitions import importing
 from warrenmq.broker.definitions.definitions import Reader
 from warrenmq.journal.export import export
-from warrenmq.spark.supposing.comparing import Recorded, Side, compare
-from warrenmq.spark.supposing.outcomes import ABSENT, DROPPED, EXPIRED, LETTER_LOST, REFUSED, THERE, badness
-from warrenmq.spark.supposing.recent import recent
+from warrenmq.journal.recent import recent
+from warrenmq.supposing.comparing import Recorded, Side, compare
+from warrenmq.supposing.outcomes import ABSENT, DROPPED, EXPIRED, LETTER_LOST, REFUSED, THERE, badness
 from warrenmq.testing.core import Core
 
 pytestmark = pytest.mark.pure

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from warrenmq.spark.routing import InputError, load_definitions, route, route_files
-from warrenmq.spark.routing.path import Facts, PublishPath
+from warrenmq.supposing.path import Facts, PublishPath
 from warrenmq.wire.methods import Method
 from warrenmq.wire.replies import AmqpError
 

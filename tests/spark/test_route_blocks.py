@@ -15,7 +15,7 @@ from warrenmq.spark.headers import from_maps  # noqa: E402
 from warrenmq.spark.routing import blocks  # noqa: E402
 from warrenmq.spark.routing.definitions import Plan  # noqa: E402
 from warrenmq.spark.routing.outcome import KINDS  # noqa: E402
-from warrenmq.spark.routing.path import Facts  # noqa: E402
+from warrenmq.supposing.path import Facts  # noqa: E402
 
 MAP = pa.map_(pa.string(), pa.string())
 SCHEMA = pa.schema(

@@ -16,7 +16,7 @@ from warrenmq.client import Channel, ChannelClosed, Field, Properties, Returned
 from warrenmq.client.connection import Connection
 from warrenmq.spark.headers import to_maps
 from warrenmq.spark.routing import route, route_files
-from warrenmq.spark.routing.path import Facts, PublishPath
+from warrenmq.supposing.path import Facts, PublishPath
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

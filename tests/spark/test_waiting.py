@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from warrenmq.spark.supposing.queues import Bounds, Queues, Seen, queues_of, worth_it
-from warrenmq.spark.supposing.waiting import DROPPED, EXPIRED, REFUSED, THERE, fates
+from warrenmq.supposing.outcomes import DROPPED, EXPIRED, REFUSED, THERE
+from warrenmq.supposing.queues import Bounds, Queues, Seen, queues_of, worth_it
+from warrenmq.supposing.waiting import fates
 from warrenmq.testing.core import Core
 
 pytestmark = pytest.mark.pure

@@ -22,7 +22,7 @@ from warrenmq.testing.core import Core
 pytest.importorskip("pyspark", reason="PySpark is not installed")
 
 from warrenmq.spark.supposing import whatif
-from warrenmq.spark.supposing.outcomes import ABSENT, REFUSED
+from warrenmq.supposing.outcomes import ABSENT, REFUSED
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

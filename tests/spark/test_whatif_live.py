@@ -17,10 +17,11 @@ from warrenmq.client import Channel, ChannelClosed, Connection, Nacked, Properti
 pytest.importorskip("pyspark", reason="PySpark is not installed")
 
 from tests.spark.test_whatif import START, Sent, Truth, town, traffic, whole
-from warrenmq.spark.routing.path import Facts, PublishPath
-from warrenmq.spark.supposing.queues import queues_of
-from warrenmq.spark.supposing.ttl import ttl_of
-from warrenmq.spark.supposing.waiting import REFUSED, THERE, fates
+from warrenmq.supposing.outcomes import REFUSED, THERE
+from warrenmq.supposing.path import Facts, PublishPath
+from warrenmq.supposing.queues import queues_of
+from warrenmq.supposing.ttl import ttl_of
+from warrenmq.supposing.waiting import fates
 
 FAR = 3_600_000
 

@@ -1,10 +1,10 @@
 """``route``: what the broker would make of every message of a table, by its own code.
 
-In reading order: ``definitions.py`` (the topology, as RabbitMQ exports it), ``path.py`` (the verdict on one message),
-``relevance.py`` and ``words.py`` (what of a message can change it), ``judge.py`` (verdicts by the batch); ``ids.py``,
-``lexicon.py``, ``facts.py`` and ``blocks.py`` (columns of messages in Arrow, each distinct one judged once); then the
-two ways over a table: ``table.py`` and ``batches.py`` (any DataFrame), ``files.py`` and ``reader.py`` (Parquet files);
-and ``outcome.py`` (the columns a user sees).
+In reading order: ``definitions.py`` (the topology, as RabbitMQ exports it), ``warrenmq.supposing`` (``path.py``, the
+verdict on one message; ``relevance.py`` and ``words.py``, what of it can change that), ``judge.py`` (verdicts by the
+batch); ``ids.py``, ``lexicon.py``, ``facts.py`` and ``blocks.py`` (columns of messages in Arrow, each distinct one
+judged once); then the two ways over a table: ``table.py`` and ``batches.py`` (any DataFrame), ``files.py`` and
+``reader.py`` (Parquet files); and ``outcome.py`` (the columns a user sees).
 """
 
 from warrenmq.spark.routing.definitions import InputError, load_definitions

@@ -19,9 +19,9 @@ from warrenmq.spark.routing.ids import Ids
 from warrenmq.spark.routing.judge import arrays, judge_rows
 from warrenmq.spark.routing.lexicon import BITS
 from warrenmq.spark.routing.outcome import VERDICT_NAMES
-from warrenmq.spark.routing.path import Verdict
 from warrenmq.spark.routing.seen import Seen
 from warrenmq.spark.worker import freeze_imports
+from warrenmq.supposing.path import Verdict
 
 if TYPE_CHECKING:
     from warrenmq.spark.routing.ids import Numbers

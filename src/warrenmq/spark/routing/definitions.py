@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from warrenmq.broker.extensions.extensions import ExtensionError
-from warrenmq.spark.routing.path import PublishPath
+from warrenmq.supposing.path import PublishPath
 
 
 class InputError(ValueError):

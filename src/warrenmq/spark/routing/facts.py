@@ -18,8 +18,8 @@ from warrenmq.broker.records import DIRECT_REPLY
 from warrenmq.spark.headers import from_maps
 from warrenmq.spark.routing.definitions import InputError
 from warrenmq.spark.routing.judge import OPTIONAL
-from warrenmq.spark.routing.relevance import PLAIN_EXPIRATION, SALTS
 from warrenmq.spark.routing.seen import Seen
+from warrenmq.supposing.relevance import PLAIN_EXPIRATION, SALTS
 from warrenmq.wire.fields import Table
 
 if TYPE_CHECKING:

@@ -17,9 +17,9 @@ from urllib.parse import unquote, urlsplit
 
 from warrenmq.spark.routing.definitions import Plan
 from warrenmq.spark.routing.outcome import ADDED, VERDICT_NAMES, VERDICT_TYPES, check_columns, needed, told
-from warrenmq.spark.routing.path import DEFAULT_MAX_SIZE
 from warrenmq.spark.routing.table import route
 from warrenmq.spark.sessions import parallelism
+from warrenmq.supposing.path import DEFAULT_MAX_SIZE
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

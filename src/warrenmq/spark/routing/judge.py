@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from warrenmq.spark.routing.definitions import Plan
 from warrenmq.spark.routing.outcome import KINDS
-from warrenmq.spark.routing.path import Facts, Verdict
+from warrenmq.supposing.path import Facts, Verdict
 
 if TYPE_CHECKING:
     from pyarrow import Array

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from warrenmq.spark.routing.definitions import InputError
-from warrenmq.spark.routing.path import CONFIRMED, REFUSED, SCHEDULED, UNROUTABLE
+from warrenmq.supposing.path import CONFIRMED, REFUSED, SCHEDULED, UNROUTABLE
 from warrenmq.wire.replies import NO_ROUTE, reply_name
 
 if TYPE_CHECKING:

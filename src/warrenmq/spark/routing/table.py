@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING, Any
 from warrenmq.spark.routing.definitions import InputError, Plan
 from warrenmq.spark.routing.judge import OPTIONAL
 from warrenmq.spark.routing.outcome import VERDICT, VERDICT_NAMES, VERDICT_TYPES, check_columns, told
-from warrenmq.spark.routing.path import DEFAULT_MAX_SIZE
-from warrenmq.spark.routing.relevance import Relevance
+from warrenmq.supposing.path import DEFAULT_MAX_SIZE
+from warrenmq.supposing.relevance import Relevance
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

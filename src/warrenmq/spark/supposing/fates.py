@@ -15,12 +15,12 @@ from warrenmq.broker.exchange.arguments import routing_keys_of
 from warrenmq.broker.message import Message
 from warrenmq.spark.headers import from_maps
 from warrenmq.spark.routing.definitions import Plan
-from warrenmq.spark.supposing.letters import REJECTED, Post, published
-from warrenmq.spark.supposing.outcomes import ABSENT
-from warrenmq.spark.supposing.playing import Arrival, Stay, play
-from warrenmq.spark.supposing.queues import Bounds, Place
-from warrenmq.spark.supposing.ttl import ttl_of
-from warrenmq.spark.supposing.waiting import fates
+from warrenmq.supposing.letters import REJECTED, Post, published
+from warrenmq.supposing.outcomes import ABSENT
+from warrenmq.supposing.playing import Arrival, Stay, play
+from warrenmq.supposing.queues import Bounds, Place
+from warrenmq.supposing.ttl import ttl_of
+from warrenmq.supposing.waiting import fates
 from warrenmq.wire.content import Properties
 from warrenmq.wire.fields import Table
 

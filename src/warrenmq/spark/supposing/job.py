@@ -13,11 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 from warrenmq.spark.routing import load_definitions, route
 from warrenmq.spark.routing.definitions import Plan
-from warrenmq.spark.routing.path import DEFAULT_MAX_SIZE
 from warrenmq.spark.supposing import traffic as recorded
 from warrenmq.spark.supposing.fates import FATES, LETTERS, queue_fates
-from warrenmq.spark.supposing.letters import towns, with_ways
-from warrenmq.spark.supposing.outcomes import (
+from warrenmq.supposing.letters import towns, with_ways
+from warrenmq.supposing.outcomes import (
     ABSENT,
     BAD,
     LETTER_LOST,
@@ -28,7 +27,8 @@ from warrenmq.spark.supposing.outcomes import (
     THERE,
     UNROUTABLE,
 )
-from warrenmq.spark.supposing.queues import Place, Queues, Seen, queues_of, worth_it
+from warrenmq.supposing.path import DEFAULT_MAX_SIZE
+from warrenmq.supposing.queues import Place, Queues, Seen, queues_of, worth_it
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -147,9 +147,9 @@ def _fates(
 
     ways = [with_ways(queues, plan.path().router.vhosts) for plan, queues in documents]
     of_town = towns(*(targets for _, targets in ways))
-    queues = [each for each, _ in ways]
+    before, after = (each for each, _ in ways)
     places = _places(both, letters=bool(of_town))
-    looked, untold = worth_it(_seen(places), *queues, of_town)
+    looked, untold = worth_it(_seen(places), before, after, of_town)
     chosen = spark.createDataFrame(
         [(*one.place, of_town[one.place][1] if one.place in of_town else None) for one in looked],
         "vhost string, queue string, town string",
@@ -160,9 +160,8 @@ def _fates(
         *("queue", "message", "number", "at", "was_place", "is_place", "body_size", "expiration", "taken"),
         *own,
     )
-    bounds = [each.bounds for each in queues]
     waits = {one.place: one.wait for one in looked}
-    by_town = queue_fates((documents[0][0], bounds[0]), (documents[1][0], bounds[1]), waits, until)
+    by_town = queue_fates((documents[0][0], before.bounds), (documents[1][0], after.bounds), waits, until)
     told = joined.groupBy("vhost", "town", "alone").applyInArrow(by_town, FATES).persist()
     others = places.join(F.broadcast(chosen), ["vhost", "queue"], "left_anti")
     others = others.where((F.col("was_place") > 0) != (F.col("is_place") > 0))
@@ -186,12 +185,10 @@ def _places(both: DataFrame, letters: bool) -> DataFrame:
     if letters:
         names = F.array_union(names, F.coalesce(F.transform("stays", lambda stay: stay["queue"]), F.array()))
     own = [F.col(name) if name in both.columns else F.lit(None).alias(name) for name in LETTERS]
-    places = both.select(
-        *("message", "number", "vhost", "body_size", "expiration", "at", "was_queues", "queues", "stays", *own),
-        F.explode(names).alias("queue"),
-    )
+    kept = "message number vhost body_size expiration at was_queues queues stays".split()
+    places = both.select(*kept, *own, F.explode(names).alias("queue"))
     first = F.filter("stays", lambda stay: stay["queue"] == F.col("queue"))[0]
-    return places.select(
+    found: DataFrame = places.select(
         *("message", "number", "vhost", "queue", "body_size", "expiration", "at", "stays", *LETTERS),
         F.array_position("was_queues", F.col("queue")).alias("was_place"),
         F.array_position("queues", F.col("queue")).alias("is_place"),
@@ -199,6 +196,7 @@ def _places(both: DataFrame, letters: bool) -> DataFrame:
         F.floor(first["entered"] / 1000).alias("entered"),
         first["given_back"].isNotNull().alias("given_back"),
     )
+    return found
 
 
 def _seen(places: DataFrame) -> list[Seen]:

@@ -16,19 +16,21 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from warrenmq.journal.columns import LEFT
 from warrenmq.journal.parquet import EVENTS
 from warrenmq.journal.shelf import Shelf, Unreadable
+from warrenmq.log.causes import ALL_CAUSES
 from warrenmq.log.layout import WITHOUT_RECORD
-from warrenmq.spark.auditing.kinds import ENDS
-from warrenmq.spark.supposing.comparing import Recorded
-from warrenmq.spark.supposing.letters import REJECTED
-from warrenmq.spark.supposing.playing import Stay
+from warrenmq.supposing.comparing import Recorded
+from warrenmq.supposing.letters import REJECTED
+from warrenmq.supposing.playing import Stay
 from warrenmq.wire.content import Properties, decode_properties
 from warrenmq.wire.fields import Field
 from warrenmq.wire.replies import AmqpError
 
 COLUMNS = "time event message id vhost queue user exchange routing_keys size header".split()
 GOES = ("delivered", "fetched")
+ENDINGS = frozenset(name for code, name in EVENTS.items() if LEFT <= code < LEFT + ALL_CAUSES)
 WANTED = pa.array(sorted({*(name for name in EVENTS.values() if name != "duplicate")}), pa.string())
 RELISTS = 100  # times that files may have been joined or removed while they were looked at
 
@@ -61,7 +63,8 @@ class _Place:
         rejected = self.cause.startswith("rejected_")
         back = self.ended if rejected or self.cause.startswith("delivery_limit_") else None
         why = REJECTED if rejected or back is None else "delivery_limit"
-        return Stay(*(None if time is None else time // 1000 for time in (self.entered, left, back)), why)
+        entered, left, back = (None if time is None else time // 1000 for time in (self.entered, left, back))
+        return Stay(entered, left, back, why)
 
 
 def recent(folder: Path, since: int, until: int, most: int, wanted: Callable[[], bool] = lambda: True) -> Found:
@@ -138,9 +141,6 @@ def _take(row: Row, told: list[Row], places: dict[int, dict[str, _Place]]) -> No
         place.delivered = time if place.delivered is None else min(place.delivered, time)
     elif event in ENDINGS and (place.ended is None or time >= place.ended):
         place.ended, place.cause = time, event
-
-
-ENDINGS = frozenset(ENDS.values())
 
 
 def _messages(

@@ -16,7 +16,7 @@ from warrenmq.broker.exchange.delayed import IMMEDIATE, delay_of, deliver_at_of
 from warrenmq.broker.exchange.walk import route as walk
 from warrenmq.broker.message import Message, Origin, message_from
 from warrenmq.broker.records import EXCHANGE, QUEUE, BasicMessage, Content, Exchange, Resource
-from warrenmq.spark.supposing.queues import Bounds, Place, Queues
+from warrenmq.supposing.queues import Bounds, Place, Queues
 from warrenmq.wire.content import Properties, encode_header
 from warrenmq.wire.fields import Field, to_python
 from warrenmq.wire.replies import AmqpError

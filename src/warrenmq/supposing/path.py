@@ -33,8 +33,8 @@ from warrenmq.broker.publish.stages import (
 from warrenmq.broker.records import EXCHANGE, BasicMessage, Content, Exchange, Resource
 from warrenmq.broker.services.clock import SystemClock
 from warrenmq.broker.services.limits import MAX_MESSAGE_SIZE, Limits
-from warrenmq.spark.routing.relevance import Relevance, relevance
-from warrenmq.spark.routing.words import telling_words
+from warrenmq.supposing.relevance import Relevance, relevance
+from warrenmq.supposing.words import telling_words
 from warrenmq.wire.content import Properties, encode_header
 from warrenmq.wire.fields import Table
 from warrenmq.wire.methods import SPECS_BY_NAME, Method

@@ -14,12 +14,12 @@ from typing import Any, NamedTuple
 
 from warrenmq.broker.exchange.arguments import routing_keys_of
 from warrenmq.broker.message import Message
-from warrenmq.spark.routing.path import DEFAULT_MAX_SIZE, Facts, PublishPath, Verdict
-from warrenmq.spark.supposing.letters import Post, published, towns, with_ways
-from warrenmq.spark.supposing.outcomes import ABSENT, NACKED, REFUSED, ROUTED, THERE, badness, told
-from warrenmq.spark.supposing.playing import Arrival, Playing, Stay
-from warrenmq.spark.supposing.queues import Place, Seen, queues_of, worth_it
-from warrenmq.spark.supposing.ttl import ttl_of
+from warrenmq.supposing.letters import Post, published, towns, with_ways
+from warrenmq.supposing.outcomes import ABSENT, NACKED, REFUSED, ROUTED, THERE, badness, told
+from warrenmq.supposing.path import DEFAULT_MAX_SIZE, Facts, PublishPath, Verdict
+from warrenmq.supposing.playing import Arrival, Playing, Stay
+from warrenmq.supposing.queues import Place, Seen, queues_of, worth_it
+from warrenmq.supposing.ttl import ttl_of
 from warrenmq.wire.content import Properties
 
 

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from warrenmq.broker.access.access import NoStore, Refused
+from warrenmq.broker.definitions.router import DefinitionsError
 from warrenmq.broker.policy.policies import Policies
 from warrenmq.broker.policy.policy import OPERATOR_POLICY, POLICY
 from warrenmq.broker.queue.arguments import DROP_HEAD, REJECT_PUBLISH_DLX, STREAM, settings
 from warrenmq.broker.records import QUEUE
-from warrenmq.spark.routing.definitions import InputError
 from warrenmq.wire.fields import from_python
 
 Place = tuple[str, str]  # vhost, queue
@@ -142,4 +142,4 @@ def _load(policies: Policies, kind: str, value: Mapping[str, Any]) -> None:
     try:
         policies.load(kind, {"vhost": "/", **value})
     except Refused as refused:
-        raise InputError(f"the definitions hold a policy that makes no sense: {refused.reason}") from None
+        raise DefinitionsError(f"the definitions hold a policy that makes no sense: {refused.reason}") from None

@@ -5,7 +5,7 @@ Duty: the words, which tables and people see. Not here: who says them (``job``, 
 
 from __future__ import annotations
 
-from warrenmq.spark.routing import path
+from warrenmq.supposing import path
 
 #: to the publisher; ``refused`` goes on with the reply code
 ROUTED, UNROUTABLE, NACKED, SCHEDULED = "routed", "unroutable", "nacked", "scheduled"

@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from warrenmq.broker.message import Message
-from warrenmq.spark.supposing.letters import REJECTED, Post, Way
-from warrenmq.spark.supposing.outcomes import DROPPED, EXPIRED, LETTER_LOST, REFUSED, THERE
-from warrenmq.spark.supposing.waiting import LONGEST, NEVER, Waiting
+from warrenmq.supposing.letters import REJECTED, Post, Way
+from warrenmq.supposing.outcomes import DROPPED, EXPIRED, LETTER_LOST, REFUSED, THERE
+from warrenmq.supposing.waiting import LONGEST, NEVER, Waiting
 
 REASONS = {EXPIRED: "expired", DROPPED: "maxlen", REFUSED: "maxlen"}
 MOST_HOPS = 1000  # of one message: consumers cannot have rejected it more often than that is recorded

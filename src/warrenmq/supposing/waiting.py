@@ -16,8 +16,8 @@ import heapq
 from collections import deque
 from collections.abc import Callable, Iterable
 
-from warrenmq.spark.supposing.outcomes import DROPPED, EXPIRED, REFUSED, THERE
-from warrenmq.spark.supposing.queues import Bounds
+from warrenmq.supposing.outcomes import DROPPED, EXPIRED, REFUSED, THERE
+from warrenmq.supposing.queues import Bounds
 
 NEVER = (1 << 63) - 1
 LONGEST = NEVER >> 1  # so that it can be added to a time
