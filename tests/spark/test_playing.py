@@ -221,3 +221,11 @@ def test_letters_go_where_the_broker_sends_them_at_length(tmp_path: Path, part: 
 
 def test_a_letter_that_is_lost_is_worse_than_one_that_arrives() -> None:
     assert badness(THERE) < badness(EXPIRED) < badness(EXPIRED + LETTER_LOST) == badness(THERE + LETTER_LOST)
+
+
+def test_of_too_many_messages_the_newest_are_looked_at_and_it_is_said(tmp_path: Path) -> None:
+    whole = truth(tmp_path, town(random.Random(3)), 3, 30, consume=False)
+    few = recent(tmp_path / "journal", 0, EVER, 5)
+    assert not few.whole and few.messages == whole[-5:] and few.since == whole[-5].published_at
+    some = recent(tmp_path / "journal", whole[10].published_at, whole[20].published_at, 100)
+    assert some.whole and [one.message for one in some.messages] == [one.message for one in whole[10:21]]

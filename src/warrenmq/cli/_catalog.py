@@ -63,6 +63,7 @@ TASKS: dict[str, tuple[Entry, ...]] = {
     "Find out": (
         Entry("explain", "explain.command", "where a message would go, and why"),
         Entry("where", "where", "what became of a message"),
+        Entry("whatif", "whatif", "what other definitions would have done to the newest messages"),
         Entry("doctor", "doctor", "what is wrong or will be, each with its cure"),
         Entry("top", "live.top", "queues, connections or channels on the whole screen, live"),
         Entry("watch", "live.watch", "the figures of one queue or exchange, a line every interval"),

@@ -18,6 +18,7 @@ from warrenmq.http.objects import (
     queues,
     users,
     vhosts,
+    whatif,
 )
 
 MODULES = [
@@ -47,6 +48,7 @@ MODULES = [
     damaged,
     ledger,
     messages,
+    whatif,
 ]
 
 ENDPOINTS: list[Endpoint] = [endpoint for module in MODULES for endpoint in module.ENDPOINTS]

@@ -1,17 +1,19 @@
 """Questions that the broker asks the journal's process, answered on threads of their own.
 
 Duty: a few at a time, a few more in line, the others told at once that it is busy; each ended when nobody wants it any
-more; whatever goes wrong is said. Not here: the answers (``lookup``), the conversation (``process``).
+more; whatever goes wrong is said. Not here: the answers (``lookup``, and ``supposed`` for what would be otherwise), the
+conversation (``process``).
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 from warrenmq.journal.lookup import answer
+from warrenmq.journal.supposed import suppose
 
 AT_ONCE = 4
 IN_LINE = 16
@@ -69,12 +71,19 @@ class Asking:
 
     def _answer(self, number: int, question: dict[str, Any]) -> None:
         try:
-            for part in answer(self._folder, question, lambda: number in self._wanted):
+            for part in self._parts(question, lambda: number in self._wanted):
                 if number not in self._wanted:
                     return
                 self._say(number=number, part=part)
             self._say(number=number, end=True)
+        except (LookupError, TimeoutError) as error:
+            self._say(number=number, error=str(error))
         except Exception as error:  # whoever asked has to be told
             self._say(number=number, error=f"{type(error).__name__}: {error}")
         finally:
             self.stop(number)
+
+    def _parts(self, question: dict[str, Any], wanted: Callable[[], bool]) -> Iterator[dict[str, object]]:
+        if "whatif" in question:
+            return suppose(self._folder, question["whatif"], wanted)
+        return answer(self._folder, question, wanted)

@@ -180,6 +180,7 @@ def _messages(
             row["size"] or 0,
             _properties(row["header"], keys),
             dict(stays),
+            row["id"],
         )
 
 

@@ -6,6 +6,7 @@ queues       limits, times to live and dead-letter exchanges of every queue, and
 waiting      one queue from its first message to its last: what expires, what is dropped, what is refused
 letters      where what a queue gives up goes
 playing      queues that give letters to one another
+changed      other definitions, as somebody asks for them
 comparing    all of it over a list of messages, under two documents
 outcomes     the words for what may become of a message
 

@@ -1,7 +1,7 @@
 """What if, without Spark: messages under two documents, a message at a time, for as many as memory holds.
 
 Duty: the stages that ``job`` takes through Spark, over lists: the broker's publish path, the queues that are worth it,
-how both differ. Not here: which messages (``recent``), who may see what comes out (``http/whatif.py``).
+how both differ. Not here: which messages, and who may see what comes out (``journal/supposed.py``).
 """
 
 from __future__ import annotations
@@ -37,6 +37,7 @@ class Recorded:
     size: int
     properties: Properties
     stays: dict[str, list[Stay]] = field(default_factory=dict)
+    id: int | None = None  # the broker's
 
     def content(self) -> Message:
         keys, hidden = routing_keys_of(self.routing_key, self.properties.headers)

@@ -13,7 +13,7 @@ nothing is left there is nothing: the answer is the same as for a message that n
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import aclosing
 from datetime import UTC, datetime
 from typing import Any
@@ -117,7 +117,11 @@ def question(call: Call) -> dict[str, object]:
     for name in TEXTS:
         if name in query:
             asked[name] = _short(name, query[name])
-    for name, value in (("id", number(call, "id")), ("since", _time(call, "since")), ("until", _time(call, "until"))):
+    for name, value in (
+        ("id", number(call, "id")),
+        ("since", moment_in(query, "since")),
+        ("until", moment_in(query, "until")),
+    ):
         if value is not None:
             asked[name] = value
     if "header" in query:
@@ -139,11 +143,12 @@ def question(call: Call) -> dict[str, object]:
     return asked
 
 
-def _time(call: Call, name: str) -> int | None:
-    """µs since 1970."""
-    text = call.query.get(name)
+def moment_in(values: Mapping[str, Any], name: str) -> int | None:
+    """A time, in µs since 1970."""
+    text = values.get(name)
     if text is None:
         return None
+    text = str(text)
     try:
         moment = datetime.fromisoformat(text.replace(" ", "+"))  # as an unquoted plus sign arrives
         return max(0, int(moment.replace(tzinfo=moment.tzinfo or UTC).timestamp() * 1_000_000))

@@ -1,0 +1,133 @@
+"""/whatif: what would have become of the newest messages under other definitions. See docs/whatif.md.
+
+The journal's process finds it out, without Spark; here the definitions that hold are put beside what is asked, in a
+file, as they are too long for a pipe, and the answer is waited for. What its user may not see that process leaves out.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import tempfile
+import time
+from contextlib import aclosing
+from typing import Any
+
+from msgspec import Struct
+
+from warrenmq.broker.definitions.exporting import export_definitions
+from warrenmq.http import endpoint
+from warrenmq.http.bridge import ADMINISTRATOR
+from warrenmq.http.definitions import LARGEST, written_out
+from warrenmq.http.encoding import encode
+from warrenmq.http.endpoint import Call, Endpoint, decode_json
+from warrenmq.http.errors import bad_request
+from warrenmq.http.messages import moment_in, unavailable
+from warrenmq.http.models import Object, Problem
+
+HOUR = 3600 * 1_000_000  # µs
+LIMIT, MOST = 100, 1000
+KNOWN = ("definitions", "put", "delete", "since", "until", "limit")
+
+
+class Whatif(Struct, kw_only=True):
+    """Other definitions: all of them (``definitions``), or what is ``put`` in and what is ``delete``d, by section. Of
+    messages published from ``since`` to ``until``, the last hour unless given; so many rows (``limit``)."""
+
+    definitions: Object | None = None
+    put: Object | None = None
+    delete: Object | None = None
+    since: str | None = None
+    until: str | None = None
+    limit: int = LIMIT
+
+
+class Supposed(Struct):
+    """What would have become of so many ``messages``: how many would fare otherwise (``changed``) or worse, by
+    exchange, key and queue; ``queue`` is null where it is what the publisher is told. ``whole``: or were there too
+    many, and these are the newest? ``more``: rows that are left out."""
+
+    messages: int
+    changed: int
+    worse: int
+    items: list[Object]
+    more: int
+    since: str | None
+    until: str | None
+    whole: bool
+    not_looked_into: list[Object]
+    unreadable: list[str]
+
+
+async def ask(call: Call) -> object:
+    asked = await _asked(call)
+    line = {
+        "asked": {name: asked[name] for name in ("definitions", "put", "delete") if name in asked},
+        "user": call.user.name,
+        "administrator": ADMINISTRATOR in call.user.tags,
+        **_bounds(asked),
+    }
+    holds = export_definitions(call.bridge.broker)
+    users = holds.sections["users"]
+    holds.sections["users"] = ({**one, "password_hash": ""} for one in users)  # nobody logs in there
+    before = (await written_out(holds)).body
+    question = b'{"before":' + bytes(before) + b"," + encode(line)[1:]
+    name = await asyncio.to_thread(_write, question)
+    try:
+        return await _answer(call, name)
+    except LookupError as error:
+        raise unavailable(error) from None
+    finally:
+        await asyncio.to_thread(os.unlink, name)
+
+
+async def _asked(call: Call) -> dict[str, Any]:
+    value = decode_json(await call.raw_body(LARGEST) or b"{}")
+    if not isinstance(value, dict):
+        raise bad_request("not_json")
+    for name in value:
+        if name not in KNOWN:
+            raise bad_request(f"'{name[:40]}': what may be said is {', '.join(KNOWN)}")
+    return value
+
+
+def _bounds(asked: dict[str, Any]) -> dict[str, int]:
+    now = time.time_ns() // 1000
+    limit = asked.get("limit", LIMIT)
+    if not isinstance(limit, int) or isinstance(limit, bool) or not 1 <= limit <= MOST:
+        raise bad_request(f"limit: expected a whole number from 1 to {MOST}")
+    until = moment_in(asked, "until")
+    since = moment_in(asked, "since")
+    until = now if until is None else until
+    return {"since": until - HOUR if since is None else since, "until": until, "limit": limit}
+
+
+def _write(question: bytes) -> str:
+    descriptor, name = tempfile.mkstemp(prefix="warren-whatif-", suffix=".json")  # for its owner alone
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(question)
+    return name
+
+
+async def _answer(call: Call, name: str) -> object:
+    answer: dict[str, Any] = {}
+    async with aclosing(call.bridge.server.journal.ask({"whatif": name})) as parts:
+        async for part in parts:  # to its end: then the next may be asked
+            answer |= part
+    if "refused" in answer:
+        raise bad_request(answer["refused"])
+    return answer["supposed"]
+
+
+ENDPOINTS = [
+    Endpoint(
+        "POST",
+        "/whatif",
+        endpoint.MANAGEMENT,
+        ask,
+        "What would have become of the newest messages under other definitions",
+        body=Whatif,
+        answer=Supposed,
+        unwell=Problem,
+    )
+]
