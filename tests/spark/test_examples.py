@@ -6,7 +6,10 @@ import importlib.util
 import json
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from bench.planted import plant
 
 from tests.spark.support import channel, drain, publish
 from tests.support.brokers import RunningBroker
@@ -60,3 +63,28 @@ def test_replay_publishes_the_slice_and_counts_what_became_of_it(
     counts = example("replay").main(broker.host, broker.port, lake, str(tmp_path / "outcomes"), "id >= 4", spark)
     assert counts == {"confirmed": 4, "returned": 2}
     assert {message.properties.message_id for message in drain(broker, name)} == {f"id-{n}" for n in range(4, 8)}
+
+
+def test_the_notebook_reads_audits_and_draws_a_journal(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Cell by cell in one namespace, as Jupyter does it; it needs no Jupyter."""
+    import matplotlib
+
+    plant(tmp_path / "journal", 400, 100, 2)
+    monkeypatch.setenv("WARREN_JOURNAL", str(tmp_path / "journal"))
+    matplotlib.use("agg")
+    notebook = json.loads((EXAMPLES.parent / "journal.ipynb").read_text())
+    cells = ["".join(cell["source"]) for cell in notebook["cells"] if cell["cell_type"] == "code"]
+    assert not any(cell.get("outputs") for cell in notebook["cells"])
+    namespace: dict[str, Any] = {}
+    for cell in cells:
+        exec(compile(cell, "journal.ipynb", "exec"), namespace)
+    said = capsys.readouterr().out
+    assert "6 messages are missing; files: []" in said and "dead-lettered" not in said
+    assert "|enqueued" in said and "rejected_dead_lettered" in said
+    assert not namespace["found"].complete and list(namespace["latency"]["queue"].unique()) == ["work"]
+    assert [line.get_label() for line in namespace["above"].lines] == ["confirmed", "consumed", "delivered", "gone"] + [
+        "unconfirmed",
+        "unroutable",
+    ]

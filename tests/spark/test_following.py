@@ -3,24 +3,32 @@
 from __future__ import annotations
 
 import threading
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from bench.planted import plant
+
+from tests.spark.jobs_anywhere import PLANTED
+from tests.spark.support import channel, reading
+from tests.support.brokers import RunningBroker
 
 pytest.importorskip("pyspark", reason="PySpark is not installed")
 
-from warrenmq.spark.following import following, line
+import warrenmq.spark.following as following
+from warrenmq.spark import audit, replay, whatif
+from warrenmq.spark.replaying import Target
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
 def test_the_line_has_rows_rate_and_the_time_that_is_left() -> None:
-    assert line("reading", 1000, 0.25, 5.0) == (
+    assert following.line("reading", 1000, 0.25, 5.0) == (
         "reading [█████···············]  25% 250 of 1,000 rows, 50 rows/s, 5 s, about 15 s left"
     )
-    assert line("reading", 0, 0.5, 4.0) == "reading [██████████··········]  50% 4 s, about 4 s left"
-    assert line("reading", 1000, 0.0, 4.0) == "reading [····················]   0% 4 s"
+    assert following.line("reading", 0, 0.5, 4.0) == "reading [██████████··········]  50% 4 s, about 4 s left"
+    assert following.line("reading", 1000, 0.0, 4.0) == "reading [····················]   0% 4 s"
 
 
 def test_a_running_job_is_followed_until_it_is_over(spark: SparkSession) -> None:
@@ -31,9 +39,32 @@ def test_a_running_job_is_followed_until_it_is_over(spark: SparkSession) -> None
         told.append(said)
         heard.set()
 
-    with following(spark, "counting", 100, tell, interval=0.01):
+    with following.following(spark, "counting", 100, tell, interval=0.01):
         assert spark.range(100).count() == 100
         assert heard.wait(600)
     after = len(told)
     assert told[0].startswith("counting [")
     assert spark.range(100).count() == 100 and len(told) == after
+
+
+def test_every_job_over_a_journal_tells_how_far_it_is(
+    spark: SparkSession, warren: RunningBroker, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(following, "INTERVAL", 0.001)
+    plant(tmp_path / "journal", 100, 50, 0)
+    journal = str(tmp_path / "journal")
+    told: list[str] = []
+    audit(spark, journal, str(tmp_path / "audit"), only=(), progress=told.append).close()
+    whatif(spark, journal, PLANTED, PLANTED, progress=told.append).close()
+    with channel(warren) as declaring:
+        declaring.queue_declare(name)
+    spark.range(3).selectExpr("cast('x' as binary) as body").write.parquet(str(tmp_path / "lake"))
+    target = Target("", name, at_least_once=True)
+    out = str(tmp_path / "again")
+    replay(spark, str(tmp_path / "lake"), reading(warren), out, target=target, progress=told.append)
+    words = {one.partition(" [")[0] for one in told if " [" in one}
+    assert words == {
+        *("reading", "making the tables"),
+        *("routing", "comparing"),
+        *("choosing", "step 1 of 1"),
+    }

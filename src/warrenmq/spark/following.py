@@ -63,9 +63,10 @@ def line(word: str, rows: int, share: float, seconds: float) -> str:
 
 @contextmanager
 def following(
-    spark: SparkSession, word: str, rows: int, tell: Callable[[str], None], interval: float = INTERVAL
+    spark: SparkSession, word: str, rows: int, tell: Callable[[str], None], interval: float | None = None
 ) -> Iterator[None]:
     """Tell how far the jobs are that are started inside, until they are done."""
+    interval = INTERVAL if interval is None else interval
     tasks = Tasks(spark)
     over = threading.Event()
     begun = time.monotonic()

@@ -242,12 +242,13 @@ def report(
 ) -> None:
     """An audit as one page that needs nothing else: its sums, how fast, how long, and the worst ten of everything."""
     with job_session(master, conf) as spark:
+        from warrenmq.spark.following import following
         from warrenmq.spark.reporting import gather, page
         from warrenmq.spark.reporting.facts import tables_in
         from warrenmq.spark.reporting.sheets import write_sheets
 
         tables = tables_in(spark, audit)
-        with ticking("reading"):
+        with following(spark, "reading", 0, tell):
             facts = gather(tables)
         Path(html).write_text(page(facts, title, broker), encoding="utf-8")
         tell(f"the page is {html}")

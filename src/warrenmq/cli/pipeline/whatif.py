@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from warrenmq.cli.pipeline.job import Conf, Master, job_session, table_of, tell, ticking
+from warrenmq.cli.pipeline.job import Conf, Master, job_session, table_of, tell
 
 
 def whatif(
@@ -33,11 +33,9 @@ def whatif(
 
         if format is not None and len(traffic) > 1:
             raise InputError("with --format one table is read")
-        with ticking("comparing"):
-            source = traffic if format is None else table_of(spark, traffic[0], format)
-            found = job(spark, source, before, after, out, max_message_size=max_message_size, progress=tell)
-            said = text(found)
-        print(said)
+        source = traffic if format is None else table_of(spark, traffic[0], format)
+        found = job(spark, source, before, after, out, max_message_size=max_message_size, progress=tell)
+        print(text(found))
         found.close()
     if found.worse or (any and found.changed):
         raise typer.Exit(1)

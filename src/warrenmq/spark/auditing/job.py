@@ -106,11 +106,12 @@ def audit(
     made = Made(spark, out, found, tell)
     told = table_of(spark, holes)
     frames = {"place_sums": places, "record_sums": records, "notes": notes, HOLES: told}
-    for name, table in in_words(window, redeliveries).items():
-        if name in chosen or name in IN_WORDS:
-            frames[name] = made.keep(name, table.make(*(frames[of] for of in table.of)))
-    made.keep(HOLES, told)
-    by = found.tables["unaccounted"].groupBy("what", "because").count().collect()
+    with following(spark, "making the tables", 0, tell):
+        for name, table in in_words(window, redeliveries).items():
+            if name in chosen or name in IN_WORDS:
+                frames[name] = made.keep(name, table.make(*(frames[of] for of in table.of)))
+        made.keep(HOLES, told)
+        by = found.tables["unaccounted"].groupBy("what", "because").count().collect()
     found.unaccounted = {(row["what"], row["because"]): row["count"] for row in by}
     return found
 

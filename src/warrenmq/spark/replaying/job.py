@@ -19,6 +19,7 @@ from warrenmq.spark.auditing.listing import JournalError
 from warrenmq.spark.auditing.reading import find
 from warrenmq.spark.chunk import CONFIRMED, INVALID
 from warrenmq.spark.deduplicated import now_ms
+from warrenmq.spark.following import following
 from warrenmq.spark.jobs.publish import COLUMNS, published
 from warrenmq.spark.options import OptionError, Options, parse
 from warrenmq.spark.pacing import RecordedPace
@@ -104,7 +105,8 @@ def replay(
     folder = Folder(spark, out)
     plan = folder.replay(asked)
     if plan is None:
-        plan = _plan(spark, folder, source, options, choice, target, from_queue, step, asked)
+        with following(spark, "choosing", 0, tell):
+            plan = _plan(spark, folder, source, options, choice, target, from_queue, step, asked)
         tell(f"{plan.rows:,} messages in {plan.steps} steps, as replay {plan.key}")
     done = folder.done()
     sent = Replayed(plan.key, plan.rows)
@@ -115,7 +117,8 @@ def replay(
             rows = folder.step(number)
             if target.pace is not None and pace is None:
                 pace = _pace(rows, target.pace)
-            told = folder.write_outcomes(number, _sent(rows, sending, plan.key, pace, parallelism(spark)))
+            with following(spark, f"step {number + 1} of {plan.steps}", min(step, plan.rows), tell):
+                told = folder.write_outcomes(number, _sent(rows, sending, plan.key, pace, parallelism(spark)))
             if from_queue is not None:
                 _acknowledge(rows, told, from_queue, options)
             counts = {row["outcome"]: row["count"] for row in told.groupBy("outcome").count().collect()}

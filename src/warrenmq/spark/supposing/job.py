@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from warrenmq.spark.following import following
 from warrenmq.spark.routing import load_definitions, route
 from warrenmq.spark.routing.definitions import Plan
 from warrenmq.spark.supposing import traffic as recorded
@@ -76,9 +77,9 @@ def whatif(
     plans = [Plan.of(each, "/", None, max_message_size, interceptors) for each in definitions]
     documents = [(plan, queues_of(each)) for plan, each in zip(plans, definitions, strict=True)]
     if isinstance(traffic, (str, list, tuple)):
-        rows = recorded.journal(spark, [traffic] if isinstance(traffic, str) else list(traffic))
+        rows, events = recorded.journal(spark, [traffic] if isinstance(traffic, str) else list(traffic))
     else:
-        rows = recorded.table(traffic)  # type: ignore[arg-type]
+        rows, events = recorded.table(traffic), 0  # type: ignore[arg-type]
     if "user" in rows.columns and not all(each.get("users") for each in definitions):
         rows = rows.drop("user")
     given: dict[str, Any] = {
@@ -88,26 +89,22 @@ def whatif(
     }
     both = _routed(rows, definitions[0], "was_", given)
     both = _routed(both, definitions[1], "", given).persist()
-    count, until = _extent(both)
+    with following(spark, "routing", events, tell):
+        count, until = _extent(both)
     tell(f"{count:,} messages routed by both definitions")
-    fates, nacks, untold = _fates(spark, both, documents, until)
-    changes = _publishers(both, nacks).unionByName(_queues(both, fates)).persist()
-    summary = _summary(changes)
-    if out is not None:
-        folder = out.rstrip("/")
-        changes.write.mode("overwrite").parquet(f"{folder}/changes")
-        summary.coalesce(1).write.mode("overwrite").parquet(f"{folder}/summary")
-        tell(f"the tables changes and summary are in {folder}")
-    is_worse = _badness(changes["after"]) > _badness(changes["before"])
-    return Supposed(
-        count,
-        changes,
-        summary,
-        changes.select("message").distinct().count(),
-        changes.where(is_worse).select("message").distinct().count(),
-        untold,
-        [both, changes],
-    )
+    with following(spark, "comparing", count, tell):
+        fates, nacks, untold = _fates(spark, both, documents, until)
+        changes = _publishers(both, nacks).unionByName(_queues(both, fates)).persist()
+        summary = _summary(changes)
+        if out is not None:
+            folder = out.rstrip("/")
+            changes.write.mode("overwrite").parquet(f"{folder}/changes")
+            summary.coalesce(1).write.mode("overwrite").parquet(f"{folder}/summary")
+            tell(f"the tables changes and summary are in {folder}")
+        is_worse = _badness(changes["after"]) > _badness(changes["before"])
+        changed = changes.select("message").distinct().count()
+        worse = changes.where(is_worse).select("message").distinct().count()
+    return Supposed(count, changes, summary, changed, worse, untold, [both, changes])
 
 
 def _routed(rows: DataFrame, definitions: Mapping[str, Any], prefix: str, given: Mapping[str, Any]) -> DataFrame:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 from warrenmq.journal.columns import WRITTEN
 from warrenmq.spark.auditing.kinds import CODE_BITS, name_of
 from warrenmq.spark.auditing.lives import places_of
-from warrenmq.spark.auditing.reading import events
+from warrenmq.spark.auditing.reading import counts, events
 from warrenmq.spark.recorded import by_message, parts_of, told, unpacked
 from warrenmq.spark.routing.outcome import check_columns, times
 from warrenmq.spark.schema import PROPERTIES
@@ -36,7 +36,8 @@ OWN = (
 DDL = ", ".join((*OWN, *(f"`{name}` {kind}" for name, kind in PROPERTIES)))
 
 
-def journal(spark: SparkSession, paths: Sequence[str]) -> DataFrame:
+def journal(spark: SparkSession, paths: Sequence[str]) -> tuple[DataFrame, int]:
+    """The messages, and how many events are read for them."""
     from pyspark.sql import functions as F
 
     parts = parts_of(spark, paths)
@@ -68,7 +69,7 @@ def journal(spark: SparkSession, paths: Sequence[str]) -> DataFrame:
         F.col("size").alias("body_size"),
         *("routing_keys", "header"),
     )
-    return unpacked(joined, DDL)
+    return unpacked(joined, DDL), sum(counts(spark, [file for file, _, _ in parts]).values())
 
 
 def _stays(happened: DataFrame) -> DataFrame:

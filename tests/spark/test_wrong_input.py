@@ -1,0 +1,134 @@
+"""Whatever is wrong with what a job is given, it says so in one line, and leaves with 2."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow.parquet as pq
+import pytest
+from bench.planted import plant
+from typer.testing import CliRunner
+
+from tests.spark.jobs_anywhere import PLANTED
+
+pytest.importorskip("pyspark", reason="PySpark is not installed")
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+DEFINITIONS = ("--before", "{made}/definitions.json", "--after", "{made}/definitions.json")
+REPLAY = ("--host", "localhost", "--port", "1")
+TO_RABBIT = ("--host", "localhost")
+
+#: a job with its arguments, what is wrong, and what it says
+WRONG: dict[str, tuple[tuple[str, ...], str]] = {
+    # no journal
+    "audit of nothing": (("audit", "{made}/none", "--out", "{out}"), "there is no {made}/none"),
+    "audit of no journal": (
+        ("audit", "{made}/table", "--out", "{out}"),
+        "{made}/table has no journal: no file",
+    ),
+    "whatif over nothing": (("whatif", "{made}/none", *DEFINITIONS), "there is no {made}/none"),
+    "whatif over no journal": (
+        ("whatif", "{made}/table", *DEFINITIONS),
+        "{made}/table has no journal: no file",
+    ),
+    "replay of nothing": (("replay", "{made}/none", *REPLAY), "there is no {made}/none"),
+    "replay of a table without bodies": (("replay", "{made}/table", *REPLAY), "no column 'body'"),
+    "report of nothing": (("report", "{made}/none"), "there is no {made}/none"),
+    "report of no audit": (("report", "{made}/table"), "there is no {made}/table/"),
+    # other schema version
+    "audit of a later version": (("audit", "{made}/later", "--out", "{out}"), "has version 99 of the journal's schema"),
+    "whatif over a later version": (("whatif", "{made}/later", *DEFINITIONS), "has version 99 of the journal's schema"),
+    "replay of a later version": (("replay", "{made}/later", *REPLAY), "has version 99 of the journal's schema"),
+    # unreadable file
+    "audit of a broken file": (("audit", "{made}/broken", "--out", "{out}"), "cannot be read"),
+    "whatif over a broken file": (("whatif", "{made}/broken", *DEFINITIONS), "cannot be read"),
+    "replay of a broken file": (("replay", "{made}/broken", *REPLAY), "cannot be read"),
+    # unknown key
+    "an unknown table": (
+        ("audit", "{made}/journal", "--out", "{out}", "--only", "luck"),
+        "there is no table luck",
+    ),
+    "an unknown option": (("replay", "{made}/journal", *REPLAY, "-o", "colour=red"), "unknown option 'colour'"),
+    "an option that is not for replays": (
+        ("replay", "{made}/journal", *REPLAY, "-o", "deduplicate=true"),
+        "option 'deduplicate' is not for a replay",
+    ),
+    "no definitions": (
+        ("whatif", "{made}/journal", "--before", "{made}/none", "--after", "{made}/none"),
+        "definitions file {made}/none cannot be read",
+    ),
+    "definitions that are none": (
+        ("whatif", "{made}/journal", "--before", "{made}/other.json", "--after", "{made}/other.json"),
+        "the definitions have no 'exchanges', 'queues' or 'bindings'",
+    ),
+    "definitions with a policy that makes no sense": (
+        ("whatif", "{made}/journal", "--before", "{made}/definitions.json", "--after", "{made}/policy.json"),
+        "policy 'p' has no valid pattern",
+    ),
+    "two tables": (
+        ("whatif", "{made}/table", "{made}/table", *DEFINITIONS, "--format", "parquet"),
+        "with --format one table is read",
+    ),
+    "a table of something else": (
+        ("whatif", "{made}/table", *DEFINITIONS, "--format", "parquet"),
+        "the table has no column 'exchange'",
+    ),
+    "a time that is none": (("replay", "{made}/journal", *REPLAY, "--since", "soon"), "soon"),
+    "a pace that is none": (
+        ("replay", "{made}/journal", *TO_RABBIT, "--pace", "0", "--out", "{out}", "--yes"),
+        "the pace is 0 times the recorded one; expected more than 0",
+    ),
+    "nothing to replay": (("replay", *REPLAY), "say what is replayed"),
+    "a project of an unknown expectation": (
+        ("project", "{out}", "{made}/journal", "--require", "luck"),
+        "no expectation",
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("wrong")
+    plant(folder / "journal", 100, 50, 0)
+    table = pq.read_table(next((folder / "journal").glob("*.parquet")), columns=["size"])
+    (folder / "table").mkdir()
+    pq.write_table(table, folder / "table" / "rows.parquet")
+    changed(folder, "broken", lambda path: path.write_bytes(b"PAR1 no more of it"))
+    changed(folder, "later", later)
+    (folder / "definitions.json").write_text(json.dumps(PLANTED))
+    (folder / "other.json").write_text("{}")
+    policy = {"vhost": "/", "name": "p", "pattern": "(", "definition": {"max-length": 1}}
+    (folder / "policy.json").write_text(json.dumps(PLANTED | {"policies": [policy]}))
+    return folder
+
+
+def changed(folder: Path, name: str, change: Callable[[Path], object]) -> None:
+    (folder / name).mkdir()
+    for number, path in enumerate(sorted((folder / "journal").glob("*.parquet"))):
+        copy = folder / name / path.name
+        copy.write_bytes(path.read_bytes())
+        if number:
+            change(copy)
+
+
+def later(path: Path) -> None:
+    table = pq.read_table(path)
+    pq.write_table(table.replace_schema_metadata({"warren.journal": "99"}), path)
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_wrong_input_is_one_line(spark: SparkSession, made: Path, tmp_path: Path, case: str) -> None:
+    from warrenmq.cli.main import build_app
+
+    given, said = WRONG[case]
+    arguments = [part.format(made=made, out=tmp_path / "out") for part in given]
+    done = CliRunner().invoke(build_app("pipeline"), ["pipeline", *arguments])
+    lines = done.stderr.strip().splitlines()
+    assert done.exit_code == 2, done.output
+    assert len(lines) == 1 and lines[0].startswith("warren pipeline: "), done.stderr
+    assert said.format(made=made) in lines[0], lines[0]
