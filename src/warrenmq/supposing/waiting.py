@@ -42,8 +42,8 @@ class Waiting:
         self.enters(at, size, ttl, taken)
 
     def enters(self, at: int, size: int, ttl: int | None, taken: int | None) -> None:
-        """The same in a moment in which something else may be about to happen here: as in the broker, a head whose time
-        is up goes when its timer says so, or when there is a limit to be kept."""
+        """A message, in a moment in which something else may be about to happen here: as in the broker, a head whose
+        time is up goes when its timer says so, or when there is a limit to be kept."""
         number = len(self.fates)
         if self.refuses(size):
             self.fates.append(REFUSED)

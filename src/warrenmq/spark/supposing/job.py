@@ -184,7 +184,7 @@ def _places(both: DataFrame, letters: bool) -> DataFrame:
     own = [F.col(name) if name in both.columns else F.lit(None).alias(name) for name in LETTERS]
     kept = "message number vhost body_size expiration at was_queues queues stays".split()
     places = both.select(*kept, *own, F.explode(names).alias("queue"))
-    first = F.filter("stays", lambda stay: stay["queue"] == F.col("queue"))[0]
+    first = F.get(F.filter("stays", lambda stay: stay["queue"] == F.col("queue")), 0)
     found: DataFrame = places.select(
         *("message", "number", "vhost", "queue", "body_size", "expiration", "at", "stays", *LETTERS),
         F.array_position("was_queues", F.col("queue")).alias("was_place"),

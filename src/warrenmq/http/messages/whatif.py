@@ -13,21 +13,23 @@ import time
 from contextlib import aclosing
 from typing import Any
 
+import msgspec
 from msgspec import Struct
 
 from warrenmq.broker.definitions.exporting import export_definitions
 from warrenmq.http import endpoint
 from warrenmq.http.bridge import ADMINISTRATOR
-from warrenmq.http.definitions import LARGEST, written_out
 from warrenmq.http.encoding import encode
-from warrenmq.http.endpoint import Call, Endpoint, decode_json
+from warrenmq.http.endpoint import Call, Endpoint
 from warrenmq.http.errors import bad_request
-from warrenmq.http.messages import moment_in, unavailable
+from warrenmq.http.messages.messages import moment_in, unavailable
 from warrenmq.http.models import Object, Problem
+from warrenmq.http.objects.definitions import LARGEST, written_out
 
 HOUR = 3600 * 1_000_000  # µs
 LIMIT, MOST = 100, 1000
-KNOWN = ("definitions", "put", "delete", "since", "until", "limit")
+CHANGE = ("definitions", "put", "delete")
+BOUNDS = ("since", "until", "limit")
 
 
 class Whatif(Struct, kw_only=True):
@@ -60,18 +62,13 @@ class Supposed(Struct):
 
 
 async def ask(call: Call) -> object:
-    asked = await _asked(call)
-    line = {
-        "asked": {name: asked[name] for name in ("definitions", "put", "delete") if name in asked},
-        "user": call.user.name,
-        "administrator": ADMINISTRATOR in call.user.tags,
-        **_bounds(asked),
-    }
+    asked, change = await _asked(call)
+    line = {"user": call.user.name, "administrator": ADMINISTRATOR in call.user.tags, **_bounds(asked)}
     holds = export_definitions(call.bridge.broker)
     users = holds.sections["users"]
     holds.sections["users"] = ({**one, "password_hash": ""} for one in users)  # nobody logs in there
     before = (await written_out(holds)).body
-    question = b'{"before":' + bytes(before) + b"," + encode(line)[1:]
+    question = b'{"before":' + bytes(before) + b',"asked":' + change + b"," + encode(line)[1:]
     name = await asyncio.to_thread(_write, question)
     try:
         return await _answer(call, name)
@@ -81,14 +78,18 @@ async def ask(call: Call) -> object:
         await asyncio.to_thread(os.unlink, name)
 
 
-async def _asked(call: Call) -> dict[str, Any]:
-    value = decode_json(await call.raw_body(LARGEST) or b"{}")
-    if not isinstance(value, dict):
-        raise bad_request("not_json")
-    for name in value:
-        if name not in KNOWN:
-            raise bad_request(f"'{name[:40]}': what may be said is {', '.join(KNOWN)}")
-    return value
+async def _asked(call: Call) -> tuple[dict[str, Any], bytes]:
+    """What is said of the messages; and the change, which is not looked into here: it may be long."""
+    try:
+        members = msgspec.json.decode(await call.raw_body(LARGEST) or b"{}", type=dict[str, msgspec.Raw])
+        asked = {name: msgspec.json.decode(raw) for name, raw in members.items() if name not in CHANGE}
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+        raise bad_request("not_json") from None
+    for name in asked:
+        if name not in BOUNDS:
+            raise bad_request(f"'{name[:40]}': what may be said is {', '.join((*CHANGE, *BOUNDS))}")
+    parts = [encode(name) + b":" + bytes(raw) for name, raw in members.items() if name in CHANGE]
+    return asked, b"{" + b",".join(parts) + b"}"
 
 
 def _bounds(asked: dict[str, Any]) -> dict[str, int]:
