@@ -47,6 +47,7 @@ def broker() -> Iterator[RunningBroker]:
 def folders(tmp_path: Path) -> Path:
     (tmp_path / "file").write_text("no folder of a broker\n")
     (tmp_path / "empty").mkdir()
+    (tmp_path / "change").write_text('{"delete": {"bindings": [{"source": "events"}]}, "put": {}}')
     return tmp_path
 
 
@@ -79,6 +80,7 @@ channels
 consumers
 explain events order.new
 where --message-id m1
+whatif {folder}/change
 doctor
 ledger
 top --json
@@ -121,7 +123,7 @@ migrate {url} {url} --dry-run
 context forget here
 """
 #: what leaves with 1 because the answer is no: here, because nothing is wrong with that
-NO = {"trace", "doctor", "transfers cancel", "migrate"}
+NO = {"trace", "doctor", "transfers cancel", "migrate", "whatif"}
 
 
 def named(line: str) -> str:
@@ -206,6 +208,7 @@ channels x y
 consumers --vhost nowhere
 explain nowhere k
 where --since nonsense
+whatif {folder}/file
 ledger --queue nowhere
 top nonsense
 watch queue nowhere
@@ -279,7 +282,7 @@ def test_what_is_wrong_is_one_line_and_a_status(line: str, warren: Run, broker: 
 
 
 #: without its arguments it is wrong before it asks anybody
-UNASKED = {"damaged drop"}
+UNASKED = {"damaged drop", "whatif"}
 
 
 @pytest.mark.parametrize(
