@@ -51,7 +51,7 @@ def test_every_job_over_a_journal_tells_how_far_it_is(
     spark: SparkSession, warren: RunningBroker, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(following, "INTERVAL", 0.001)
-    plant(tmp_path / "journal", 100, 50, 0)
+    plant(tmp_path / "journal", 100, 50, 1)
     journal = str(tmp_path / "journal")
     told: list[str] = []
     audit(spark, journal, str(tmp_path / "audit"), only=(), progress=told.append).close()

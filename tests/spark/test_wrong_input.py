@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 DEFINITIONS = ("--before", "{made}/definitions.json", "--after", "{made}/definitions.json")
 REPLAY = ("--host", "localhost", "--port", "1")
-TO_RABBIT = ("--host", "localhost")
 
 #: a job with its arguments, what is wrong, and what it says
 WRONG: dict[str, tuple[tuple[str, ...], str]] = {
@@ -38,8 +37,8 @@ WRONG: dict[str, tuple[tuple[str, ...], str]] = {
     ),
     "replay of nothing": (("replay", "{made}/none", *REPLAY), "there is no {made}/none"),
     "replay of a table without bodies": (("replay", "{made}/table", *REPLAY), "no column 'body'"),
-    "report of nothing": (("report", "{made}/none"), "there is no {made}/none"),
-    "report of no audit": (("report", "{made}/table"), "there is no {made}/table/"),
+    "report of nothing": (("report", "{made}/none"), "{made}/none has no table "),
+    "report of no audit": (("report", "{made}/table"), "{made}/table has no table "),
     # other schema version
     "audit of a later version": (("audit", "{made}/later", "--out", "{out}"), "has version 99 of the journal's schema"),
     "whatif over a later version": (("whatif", "{made}/later", *DEFINITIONS), "has version 99 of the journal's schema"),
@@ -80,7 +79,7 @@ WRONG: dict[str, tuple[tuple[str, ...], str]] = {
     ),
     "a time that is none": (("replay", "{made}/journal", *REPLAY, "--since", "soon"), "soon"),
     "a pace that is none": (
-        ("replay", "{made}/journal", *TO_RABBIT, "--pace", "0", "--out", "{out}", "--yes"),
+        ("replay", "{made}/journal", *REPLAY, "--pace", "0"),
         "the pace is 0 times the recorded one; expected more than 0",
     ),
     "nothing to replay": (("replay", *REPLAY), "say what is replayed"),

@@ -72,6 +72,8 @@ def preview(
     from_queue: str | None = None,
 ) -> DataFrame:
     """What would be sent, in the shape of ``slices`` with ``was_message_id``; nothing is sent, taken or written."""
+    if options:
+        _check(options, target or Target())  # what would be said before the first is sent is said now
     rows = _chosen(spark, source, options or {}, choice or Choice(), from_queue, lease=False)[0]
     return _aimed(rows, target or Target(), "preview")
 
