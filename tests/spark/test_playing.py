@@ -215,8 +215,8 @@ def test_letters_under_changed_definitions_go_where_a_broker_with_them_sends_the
 @pytest.mark.parametrize("part", range(20))
 def test_letters_go_where_the_broker_sends_them_at_length(tmp_path: Path, part: int) -> None:
     for seed in range(1000 + 20 * part, 1020 + 20 * part):
-        with_consumers(tmp_path, seed, 250)
-        changed_definitions(tmp_path, seed, 250)
+        with_consumers(tmp_path / "consumers", seed, 250)
+        changed_definitions(tmp_path / "changed", seed, 250)
 
 
 def test_a_letter_that_is_lost_is_worse_than_one_that_arrives() -> None:
