@@ -70,7 +70,7 @@ class Watched:
         """To a place of the console, and wait until its figures are there."""
         self.page.goto(f"{self.url}/#/{place}")
         self.page.wait_for_selector("main h1")
-        self.page.wait_for_function("() => !document.querySelector('table[aria-busy=true]')")
+        self.page.wait_for_function("() => !document.querySelector('[aria-busy=true]')")
 
     def log_in(self, user: str = "guest", password: str = "guest") -> None:
         self.page.goto(self.url)
@@ -85,10 +85,21 @@ class Watched:
         for name, value in fields.items():
             self.page.fill(f"dialog [name={name}]", value)
 
+    def fill_in(self, **fields: str) -> None:
+        """On the page, outside of dialogs."""
+        for name, value in fields.items():
+            self.page.fill(f"main [name={name}]", value)
+
     def do(self, verb: str) -> None:
         """The last button of a dialog; it closes when that is done."""
         self.page.click(f"dialog button.main:text-is('{verb}')")
         self.page.wait_for_selector("dialog", state="detached")
+
+    def confirms(self, name: str, verb: str) -> None:
+        """What a dialog does only after its name was typed."""
+        assert self.page.is_disabled("dialog button.main"), "not before the name is typed"
+        self.fill(confirm=name)
+        self.do(verb)
 
     def text(self) -> str:
         return str(self.page.inner_text("main"))

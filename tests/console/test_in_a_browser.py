@@ -28,6 +28,7 @@ PLACES = (
         "exchanges/%2F/shop",
     ),
     *("topology?exchange=shop&key=order.new", "where?any=order-1", "dead", "delayed", "ledger"),
+    "whatif?change=unbind&source=shop&destination=orders&key=order.%23",
     *("users", "users/guest", "vhosts", "policies", "definitions", "api"),
 )
 VIEWS = [re.sub(r"\W+", "-", place.replace("%2F", "")) for place in PLACES]
@@ -154,11 +155,36 @@ def test_a_queue_is_added_bound_and_deleted_by_its_name(api: Api, seen: Watched)
     seen.do("Bind")
     seen.sees("console.*")
     assert [one["source"] for one in api.get("/queues/%2F/from%20the%20console/bindings")] == ["", "shop"]
+    seen.click("Unbind")
+    seen.confirms("from the console", "Unbind")
+    assert [one["source"] for one in api.get("/queues/%2F/from%20the%20console/bindings")] == [""]
     seen.click("Delete")
-    assert seen.page.is_disabled("dialog button.main")
-    seen.fill(confirm="from the console")
-    seen.do("Delete")
+    seen.confirms("from the console", "Delete")
     assert api.ask("GET", "/queues/%2F/from%20the%20console").status_code == 404
+
+
+def test_a_connection_is_closed_and_what_a_user_may_do_is_taken_away_by_name(api: Api, seen: Watched) -> None:
+    named = {"connection_name": "of the shop"}
+    parameters = pika.ConnectionParameters(port=api.broker.port, client_properties=named, heartbeat=0)
+    connection = pika.BlockingConnection(parameters)
+    (name,) = (one["name"] for one in api.get("/connections") if one.get("user_provided_name") == "of the shop")
+    seen.go("connections/" + quote(name, safe=""))
+    seen.sees("of the shop of guest")
+    seen.click("Close")
+    seen.confirms("of the shop", "Close")
+    with pytest.raises(pika.exceptions.AMQPConnectionError):
+        connection.process_data_events(time_limit=60)
+    api.put("/users/lent", {"password": "x", "tags": ""})
+    api.put("/permissions/%2F/lent", {"configure": ".*", "write": ".*", "read": ".*"})
+    api.put("/topic-permissions/%2F/lent", {"exchange": "amq.topic", "write": ".*", "read": ".*"})
+    seen.go("users/lent")
+    for button, kind in (("Lift", "topic-permissions"), ("Take away", "permissions")):
+        seen.click(button)
+        seen.confirms("lent", button)
+        assert api.get(f"/users/lent/{kind}") == []
+    seen.click("Close connections")
+    seen.confirms("lent", "Close all")
+    api.ask("DELETE", "/users/lent")
 
 
 def test_a_published_message_moves_the_number_that_is_on_the_screen(api: Api, seen: Watched) -> None:
@@ -201,7 +227,7 @@ def test_a_delayed_message_is_given_another_time_delivered_and_cancelled(api: Ap
     seen.do("Reschedule")
     assert api.get("/delayed/%2F/first")["due"].startswith("2031-05-0")
     seen.page.click(row.format("second", "Cancel"))
-    seen.do("Cancel it")
+    seen.confirms("second", "Cancel it")
     seen.page.wait_for_selector("code:text-is('second')", state="detached")
     seen.page.click(row.format("third", "Deliver now"))
     seen.do("Deliver")
@@ -240,6 +266,52 @@ def test_a_message_is_found_with_its_life_and_a_dead_letter_goes_back_and_is_tak
     seen.sees("published by guest")
     seen.sees("in queue 'orders': rejected without requeue, and dead-lettered")
     assert seen.page.locator(".timeline li.now").count() >= 1
+
+
+def test_what_if_says_which_messages_would_have_gone_elsewhere_and_leads_to_one_of_them(
+    api: Api, channel: Any, seen: Watched
+) -> None:
+    for number in range(3):
+        about = pika.BasicProperties(message_id=f"supposed-{number}", delivery_mode=2)
+        channel.basic_publish("shop", "order.supposed", b"x", about)
+    for _ in range(6000):
+        if api.get("/messages?message_id=supposed-2")["items"]:
+            break
+        seen.page.wait_for_timeout(10)
+    seen.go("exchanges/%2F/shop")
+    seen.page.click("tr:has(code:text-is('order.#')) a:text-is('What if not?')")
+    row = "tr:has(code:text-is('order.supposed'))"
+    told = row + ":has-text('its publisher is told') .tag.bad:text-is('unroutable')"
+    seen.page.wait_for_selector(told)
+    assert seen.page.inner_text(row + ":has(a:text-is('orders')) td:first-child") == "3"
+    assert [seen.page.input_value(f"#field-{name}") for name in ("which", "key")] == ["one", "order.#"]
+    seen.page.select_option("#i-change", "bind")
+    seen.fill_in(destination="shipping", key="#.supposed")
+    seen.click("Ask")
+    seen.page.wait_for_selector(row + ":has(a:text-is('shipping')) .tag.good:text-is('there')")
+    assert seen.page.locator(told).count() == 0 and "change=bind" in seen.page.url
+    seen.page.select_option("#i-change", "definitions")
+    seen.fill_in(definitions='{"put": {"policies": []}')
+    seen.click("Ask")
+    seen.sees("this is no JSON")
+    seen.fill_in(definitions='{"delete": {"queues": [{"name": "orders"}]}}')
+    seen.click("Ask")
+    seen.page.wait_for_selector(told)
+    shown = seen.page.text_content(".commands") or ""
+    assert "| warren whatif - --since 1h" in shown and "/api/whatif" in shown
+    seen.page.click(row + " a:has-text('such as supposed-0') >> nth=0")
+    seen.sees("message supposed-0")
+    assert api.get("/queues/%2F/orders")["name"] == "orders", "nothing is changed"
+
+
+def test_what_if_without_a_journal_says_what_is_missing(stranger: Watched) -> None:
+    with Broker(journal="off") as broker:
+        stranger.url = broker.http_url
+        stranger.log_in()
+        stranger.sees("Overview")
+        stranger.go("whatif?change=unpolicy&name=short")
+        stranger.sees("The journal gives no answer")
+        assert "--journal on" in stranger.text()
 
 
 def test_definitions_are_imported_after_a_look_at_what_they_would_change(
@@ -307,7 +379,16 @@ def test_no_name_becomes_markup_in_any_list(api: Api, channel: Any, browser: Any
     one = f"%2F/{name}"
     tabs = [f"queues/{one}?tab={tab}" for tab in ("overview", "peek", "bindings", "consumers")]
     more = (f"exchanges/{one}", f"users/{name}", f"topology?exchange={name}&key={name}", f"dead?queue={name}")
-    for place in (*PLACES, *tabs, *more, f"queues?vhost={name}", f"where?any={name}", f"none/{name}"):
+    supposed = f"change=policy&name={name}&pattern={name}&definition={quote(json.dumps({'max-length': 0}))}"
+    for place in (
+        *PLACES,
+        *tabs,
+        *more,
+        f"whatif?{supposed}",
+        f"queues?vhost={name}",
+        f"where?any={name}",
+        f"none/{name}",
+    ):
         seen.page.goto(f"{seen.url}/#/{place}")
         seen.page.wait_for_selector("main h1, main h2")
         seen.page.wait_for_function("() => !document.querySelector('table[aria-busy=true]')")

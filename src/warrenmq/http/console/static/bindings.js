@@ -5,7 +5,7 @@ import { act } from "./dialogs.js";
 import { html } from "./html.js";
 import { useLive } from "./live.js";
 import { Table } from "./table.js";
-import { Empty, Exchange, Queue, Tag } from "./ui.js";
+import { Empty, Exchange, Go, Queue, Tag } from "./ui.js";
 
 /** @param {string} vhost @param {string} name @param {"queue" | "exchange"} kind what gets the messages */
 export const bindTo = (vhost, name, kind) => act({
@@ -33,10 +33,14 @@ const binding = (vhost, source, name, kind, key, args) => ({
 
 /** @param {any} row */
 const unbind = row => act({
-  title: `Unbind ${row.destination} from ${row.source}`, danger: true, verb: "Unbind", done: "unbound", text: row.routing_key ? `The binding with key ${row.routing_key}.` : "",
+  title: `Unbind ${row.destination} from ${row.source}`, danger: true, verb: "Unbind", name: row.destination, done: "unbound", text: row.routing_key ? `The binding with key ${row.routing_key}.` : "",
   action: () => ({ method: "DELETE", path: at`bindings/${row.vhost}/e/${exchangeInPath(row.source)}/${row.destination_type === "queue" ? "q" : "e"}/${row.destination}/${row.properties_key}`,
     warren: sh`warren unbind ${row.source} ${row.destination} ${row.routing_key}` + (row.destination_type === "queue" ? "" : " --to-exchange") + inVhost(row.vhost) + asArguments(row.arguments) }),
 });
+
+/** The question what would be without it.
+ * @param {any} row */
+const without = row => ({ change: "unbind", vhost: row.vhost, source: row.source, kind: row.destination_type, destination: row.destination, key: row.routing_key, arguments: Object.keys(row.arguments).length ? JSON.stringify(row.arguments) : "" });
 
 /** @param {{vhost: string, path: string, name: string, kind: "queue" | "exchange"}} props */
 export function Bindings({ vhost, path, name, kind }) {
@@ -48,7 +52,7 @@ export function Bindings({ vhost, path, name, kind }) {
     { key: "arguments", label: "arguments", show: row => Object.keys(row.arguments).length ? html`<code>${JSON.stringify(row.arguments)}</code>` : "" },
     { key: "destination", label: "to", text: row => row.destination, show: row => row.destination_type === "queue" ? html`<${Queue} vhost=${row.vhost} name=${row.destination} />`
       : html`<${Exchange} vhost=${row.vhost} name=${row.destination} /> <${Tag}>exchange<//>` },
-    { key: "", label: "", show: row => row.source ? html`<button onClick=${() => unbind(row)}>Unbind</button>` : html`<${Tag} title="every queue has it, nobody can take it away">default<//>` },
+    { key: "", label: "", show: row => row.source ? html`<div class="actions"><${Go} path=${["whatif"]} query=${without(row)}>What if not?<//><button onClick=${() => unbind(row)}>Unbind</button></div>` : html`<${Tag} title="every queue has it, nobody can take it away">default<//>` },
   ];
   return html`<${Table} rows=${data} problem=${problem} columns=${columns} bare id=${(/** @type {any} */ row) => [row.source, row.destination_type, row.destination, row.properties_key].join(" ")}
     empty=${html`<${Empty} title="No bindings" text=${kind === "queue" ? `Nothing reaches ${name} but by the default exchange.` : `Nothing is bound here yet.`} ><span class="soft">in ${vhost}</span><//>`} />`;

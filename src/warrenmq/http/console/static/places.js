@@ -16,6 +16,7 @@ export const PLACES = [
   { label: "Find and mend", places: [
     { id: "topology", label: "Topology", vhost: true, icon: "M5 5h3v3H5zM12 3h3v3h-3zM12 13h3v3h-3zM8 7l4-2M8 8l4 6", load: () => import("./pages/topology.js") },
     { id: "where", label: "Where is my message", icon: "M9 3a6 6 0 1 1 0 12A6 6 0 0 1 9 3zm4.500 10.500L17 17", load: () => import("./pages/where.js") },
+    { id: "whatif", label: "What if", vhost: true, icon: "M4 5h5l3 5h4m0 0-2.500-2.500M16 10l-2.500 2.500M4 15h5l1.500-2.500", load: () => import("./pages/whatif.js") },
     { id: "dead", label: "Dead letters", vhost: true, icon: "M3 5h14v10H3zM3 6l7 5 7-5", load: () => import("./pages/dead.js") },
     { id: "delayed", label: "Delayed messages", vhost: true, icon: "M10 3a7 7 0 1 1 0 14 7 7 0 0 1 0-14zM10 6v4l3 2", load: () => import("./pages/delayed.js") },
     { id: "ledger", label: "Ledger", need: "monitoring", icon: "M5 3h10v14H5zM8 7h4M8 10h4M8 13h4", load: () => import("./pages/ledger.js") },

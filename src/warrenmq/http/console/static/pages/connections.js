@@ -46,7 +46,7 @@ function One({ name }) {
   const { data: one, problem } = useLive(path);
   const past = usePast(path, "10m");
   const recent = useRecent(one, path);
-  const close = () => act({ title: "Close this connection", text: `${name}: the client is told why, and usually comes back.`, danger: true, verb: "Close", done: "closed", after: () => go(["connections"]),
+  const close = () => act({ title: "Close this connection", text: `${name}: the client is told why, and usually comes back.`, danger: true, verb: "Close", name: one?.user_provided_name ?? name, done: "closed", after: () => go(["connections"]),
     fields: [{ name: "reason", label: "Reason", value: "closed in the console" }],
     action: v => ({ method: "DELETE", path, headers: { "x-reason": v.reason }, warren: sh`warren ctl close_connection ${name} ${v.reason}` }) });
   const octets = [["recv_oct", "from client", "--c1"], ["send_oct", "to client", "--c2"]].map(([key, label, color]) => ({ label, color, rate: true, details: (/** @type {any} */ doc) => doc[`${key}_details`] }));

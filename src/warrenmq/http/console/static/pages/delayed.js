@@ -29,7 +29,7 @@ export function Page({ route }) {
     action: v => ({ method: "POST", path: about(item).path + "/reschedule" + about(item).query, body: { deliver_at: new Date(v.at).getTime() }, warren: sh`warren delayed reschedule ${item.id} --at ${String(new Date(v.at).getTime())}` + about(item).word }) });
   const deliver = (/** @type {any} */ item) => act({ title: `Deliver ${item.id} now`, text: "As if it were due.", verb: "Deliver", done: answer => answer.routed ? "delivered" : "no queue took it",
     action: () => ({ method: "POST", path: about(item).path + "/deliver-now" + about(item).query, warren: sh`warren delayed deliver-now ${item.id}` + about(item).word }) });
-  const cancel = (/** @type {any} */ item) => act({ title: `Cancel ${item.id}`, text: "It will never be delivered.", danger: true, verb: "Cancel it", done: "cancelled",
+  const cancel = (/** @type {any} */ item) => act({ title: `Cancel ${item.id}`, text: "It will never be delivered.", danger: true, verb: "Cancel it", name: item.id, done: "cancelled",
     action: () => ({ method: "DELETE", path: about(item).path + about(item).query, warren: sh`warren delayed cancel ${item.id}` + about(item).word }) });
   const fields = /** @type {[string, string, string][]} */ ([["exchange", "Exchange", ""], ["routing_key", "Routing key", ""], ["header", "Header", "name:value"], ["message_id", "message_id", ""]]);
   return html`<${Head} title="Delayed messages" sub=${data ? `${number(data.messages_delayed)} wait in vhost ${vhost} for their time.` : ""}>
