@@ -123,6 +123,34 @@ def test_a_bad_end_is_told_once_and_a_dead_letter_too(house: House) -> None:
     ]
 
 
+def test_what_the_broker_writes_within_a_publish_is_not_that_publish(house: House) -> None:
+    """A consumer gets it at once, as its queue has a limit, and the firehose's copy of that is on its way before the
+    next queue has it; so is the dead letter of what it drives out of another."""
+    house.level(journal="all", tracing=True)
+    channel = house.channel
+    channel.confirm_delivery()
+    for queue in ("copies", "letters", "b"):
+        channel.queue_declare(queue)
+    channel.queue_bind("copies", "amq.rabbitmq.trace", "deliver.#")
+    channel.queue_declare("a", arguments={"x-max-length": 100})
+    arguments = {"x-max-length": 1, "x-dead-letter-exchange": "", "x-dead-letter-routing-key": "letters"}
+    channel.queue_declare("short", arguments=arguments)
+    channel.basic_consume("a", lambda *_: None, auto_ack=True)
+    for queue in ("a", "short", "b"):
+        channel.queue_bind(queue, "amq.fanout")
+    for id in ("first", "second"):
+        house.publish(id, "", "amq.fanout")
+    rows = house.stop()
+    written = [row for row in rows if row["event"] == "written"]
+    assert sorted(row["exchange"] for row in written) == ["", "amq.rabbitmq.trace", "amq.rabbitmq.trace"]
+    published = [row for row in rows if row["event"] == "published"]
+    assert [(row["message_id"], row["number"]) for row in published] == [("first", 1), ("second", 2)]
+    for row in published:
+        entered = [one for one in rows if one["event"] == "enqueued" and one["message"] == row["message"]]
+        ways = [(one["queue"], one["source"]) for one in entered if one["queue"] != "letters"]
+        assert sorted(ways) == [("a", "amq.fanout"), ("b", "amq.fanout"), ("short", "amq.fanout")]
+
+
 def test_a_queue_has_its_level_by_policy_and_the_others_theirs(house: House) -> None:
     house.policy("told", journal="all")
     for queue in ("told", "other"):

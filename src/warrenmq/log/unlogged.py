@@ -26,6 +26,19 @@ from warrenmq.log.layout import (
 
 
 @final
+class Entering:
+    """A message that is being put into queues, as far as that is."""
+
+    def __init__(self, publisher: Named, number: i64, route: Named, told: i64, untold: i64, untold_events: i64) -> None:
+        self.publisher: Final = publisher
+        self.number: Final = number
+        self.route: Final = route
+        self.told: Final = told
+        self.untold: Final = untold
+        self.untold_events: Final = untold_events
+
+
+@final
 class Unlogged:
     """The runs of the open turn."""
 
@@ -42,10 +55,8 @@ class Unlogged:
         self._header: bytes = b""
         self._exchange: str = ""
         self._keys: bytes = b""
-        self._last: i64 = 0  # the last of them; also when the run is over
-        # the last that is not told: sampling left it out of the queues that it entered so far
-        self._untold: i64 = 0
-        self._untold_header: bytes = b""
+        self._told: i64 = 0  # what is being put into queues, once that is told ...
+        self._untold: i64 = 0  # ... and when it is not told: sampling left it out of the queues that it entered so far
         self._untold_events: i64 = 0
         # a run of entries
         self._queue: Named = NOBODY
@@ -63,17 +74,31 @@ class Unlogged:
         self._publisher = who
         self._number = number
         self._route = route
+        self._told = 0
+        self._untold = 0
 
     def published(self) -> None:
-        self._publisher = NOBODY
-        self._number = 0
-        self._route = NOBODY
+        self.publishing(NOBODY, 0, NOBODY)
+
+    def within(self, route: Named) -> Entering:
+        """What enters queues until ``back`` comes from the broker, by this route, perhaps while a publish is being put
+        into its own: a dead letter of what that drives out, the firehose's copy of what a consumer gets at once."""
+        outer = Entering(self._publisher, self._number, self._route, self._told, self._untold, self._untold_events)
+        self.publishing(NOBODY, 0, route)
+        return outer
+
+    def back(self, outer: Entering) -> None:
+        """And now it is that again."""
+        self.publishing(outer.publisher, outer.number, outer.route)
+        self._told = outer.told
+        self._untold = outer.untold
+        self._untold_events = outer.untold_events
 
     def message(self, id: i64, header: bytes, exchange: str, keys: bytes) -> None:
         """It is about to enter a queue, for the first time or not."""
-        if id == self._last and header == self._header and exchange == self._exchange:  # else its dead letter
+        if id == self._told:
             return
-        if id == self._untold and header == self._untold_header:  # but this queue tells it
+        if id == self._untold:  # but this queue tells it
             self._events.sampled_out(-self._untold_events)
             self._untold = 0
         number = self._number
@@ -99,18 +124,15 @@ class Unlogged:
             self._header = header
             self._exchange = exchange
             self._keys = keys
-        self._last = id
+        self._told = id
         if self._route is not NOBODY:
             self._events.routed(self._route, WITHOUT_RECORD | id)
 
-    def untold(self, id: i64, header: bytes) -> None:
+    def untold(self, id: i64) -> None:
         """It entered a queue that tells of others: what it was, and that it is confirmed, is not told either unless
         another queue tells it."""
-        if not (id == self._last and header == self._header) and not (
-            id == self._untold and header == self._untold_header
-        ):
+        if id != self._told and id != self._untold:
             self._untold = id
-            self._untold_header = header
             self._untold_events = 2 if self._number else 1
             self._events.sampled_out(self._untold_events)
 

@@ -118,14 +118,12 @@ def move(
     ``body``. ``route``: as the journal has the way to the queues, if an exchange chose them.
     """
     log = services.log
-    if route is not NOBODY:
-        log.unlogged.publishing(NOBODY, 0, route)
-        taken = _move(services, message, queues, address, way, body)
-        log.unlogged.published()
-        if message.address:
-            log.events.routed(route, message.address)
-        return taken
-    return _move(services, message, queues, address, way, body)
+    outer = log.unlogged.within(route)
+    taken = _move(services, message, queues, address, way, body)
+    log.unlogged.back(outer)
+    if message.address and route is not NOBODY:
+        log.events.routed(route, message.address)
+    return taken
 
 
 def _move(

@@ -195,7 +195,7 @@ class ClassicQueue(Queue, GivesUp):
         if not self.tells(message):
             self.broker.log.events.sampled_out(1)
             if message.address == 0:
-                unlogged.untold(message.id, message.header())
+                unlogged.untold(message.id)
             return
         if self.tells_bodies:
             self._tell_body(message)
