@@ -184,6 +184,58 @@ def test_of_a_queue_at_the_level_off_nothing_is_told_but_that(house: House) -> N
     assert house.life("told 1 first") == [("limit_gone", "told")]
 
 
+def test_how_much_the_level_off_left_out_is_told(house: House) -> None:
+    """Of what the log has, every event; of what only memory had, how many messages came into the queue."""
+    house.policy("quiet", journal="off")
+    house.channel.confirm_delivery()
+    house.channel.queue_declare("quiet", durable=True)
+    house.channel.queue_declare("told", durable=True)
+    for mode in (1, 2):
+        for _ in range(3):
+            house.publish("here", "quiet", mode=mode)
+            house.channel.basic_ack(house.get("quiet"))
+            house.publish("there", "told", mode=mode)
+    assert house.api.ask("DELETE", "/policies/%2F/quiet").status_code == 204
+    house.publish("later", "quiet")
+    house.policy("quiet", journal="off")
+    house.publish("before a purge", "quiet")
+    house.channel.queue_delete("quiet")
+    house.api.put("/policies/%2F/memory", {"pattern": "^memory$", "definition": {"journal": "off"}})
+    house.channel.queue_declare("memory")
+    for _ in range(5):
+        house.publish("until the end", "memory")
+    rows = house.stop()
+    left_out = [row for row in rows if row["event"] == "left out"]
+    durable = 3 * 4  # published, enqueued, fetched, acked
+    assert sum(row["number"] for row in left_out) == durable + 3 + 1 + 5 + 1  # and that the queue was deleted
+    levels = [row["time"] for row in rows if row["event"] == "level"]
+    assert min(row["time"] for row in left_out) == min(levels)
+    assert max(row["until"] for row in left_out) > max(levels)
+
+
+def test_how_much_the_level_off_left_out_of_transient_messages_is_told_again_and_again_and_never_twice(
+    tmp_path: Path,
+) -> None:
+    data = str(tmp_path / "data")
+
+    def told() -> list[int]:
+        return [row["number"] for row in events(data) if row["event"] == "left out"]
+
+    so_far: list[int] = []
+    with Broker(data_dir=data) as broker:
+        q = Queue(broker)
+        q.http.put(f"{broker.http_url}/api/policies/%2F/p", json={"pattern": "", "definition": {"journal": "off"}})
+        for count in (3, 2):
+            for _ in range(count):
+                q.publish("body", properties=Basic(delivery_mode=1))
+            broker.call(broker.server._count_not_told)  # as the server does every minute
+            broker.call(broker.server.log.flush)
+            so_far.extend(told())
+    assert so_far == [3, 5]
+    the_files_say_the_same(tmp_path)
+    assert told() == [5]
+
+
 def test_of_a_vhost_at_the_level_off_nothing_is_told_until_it_is_on_again(house: House) -> None:
     house.channel.queue_declare("q", durable=True)
     house.level(journal="off")

@@ -1,7 +1,7 @@
 """Which of a log's events make no row: those of queues of which nothing is told, and those that sampling leaves out.
 
 Duty: the one decision, for whoever makes rows of events (``columns.py``, ``cli/log/events.py``), and how many events
-sampling left out of them, from when to when. Which records those are is remembered in ``log/left_out.py``.
+were left out of them, from when to when. Which records those are is remembered in ``log/left_out.py``.
 """
 
 from __future__ import annotations
@@ -29,9 +29,7 @@ class Hiding:
         left_out = self.left_out
         if not left_out.any:
             return False
-        if queue in left_out.quiet:
-            return True
-        if address and left_out.has(address, queue):
+        if queue in left_out.quiet or (address and left_out.has(address, queue)):
             self.count(time, 1)
             return True
         return False
@@ -41,9 +39,7 @@ class Hiding:
         left_out = self.left_out
         if not left_out.any:
             return False
-        if left_out.is_quiet(data, at):
-            return True
-        if left_out.take(address, data, at):
+        if left_out.is_quiet(data, at) or left_out.take(address, data, at):
             self.count(time, 1 + holder_count(data, at))
             return True
         return False
@@ -53,9 +49,7 @@ class Hiding:
         left_out = self.left_out
         if not left_out.any:
             return False
-        if queue in left_out.quiet:
-            return True
-        if left_out.has_offset(queue, offset):
+        if queue in left_out.quiet or left_out.has_offset(queue, offset):
             self.count(time, 1)
             return True
         return False

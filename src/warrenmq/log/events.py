@@ -78,7 +78,8 @@ class Events:
         self._left_out: i64 = 0  # before, in this batch
         self._left_out_since: i64 = 0
         self._left_out_until: i64 = 0
-        self._sampled_out_now: i64 = 0  # in this turn
+        self._sampled_out_now: i64 = 0  # in this turn ...
+        self._sampled_out_from: i64 = 0  # ... or from then on
         self._sampled_out: i64 = 0  # before, in this batch
         self._sampled_out_since: i64 = 0
         self._sampled_out_until: i64 = 0
@@ -203,6 +204,12 @@ class Events:
         """So many of messages without a record will not be told, as they are not among the 1 in so many."""
         self._sampled_out_now += count
 
+    def not_told(self, count: i64, since: i64) -> None:
+        """So many of messages without a record were not told since then (µs), as nothing is told where they were."""
+        if self._sampled_out_from == 0 or since < self._sampled_out_from:
+            self._sampled_out_from = since
+        self._sampled_out_now += count
+
     def end_turn(self, time: i64, records: i64, changes: i64) -> None:
         """All that came since the last call was at this time (µs); the batch has so many records and changes."""
         if self._publisher is not NOBODY:
@@ -225,8 +232,10 @@ class Events:
             self._left_out += self._left_out_now
             self._left_out_now = 0
         if self._sampled_out_now:
-            if self._sampled_out == 0:
-                self._sampled_out_since = time
+            since = self._sampled_out_from if self._sampled_out_from else time
+            if self._sampled_out == 0 or since < self._sampled_out_since:
+                self._sampled_out_since = since
+            self._sampled_out_from = 0
             self._sampled_out_until = time
             self._sampled_out += self._sampled_out_now
             self._sampled_out_now = 0

@@ -23,7 +23,7 @@ from warrenmq.broker.services.clock import Clock, SystemClock, VirtualClock
 from warrenmq.broker.services.notes import Notes
 from warrenmq.broker.services.randomness import Randomness
 from warrenmq.broker.services.timers import Timer
-from warrenmq.broker.start.stopping import tell_forgotten
+from warrenmq.broker.start.stopping import count_not_told, tell_forgotten
 from warrenmq.log.files import Files
 from warrenmq.log.log import Log
 from warrenmq.log.runner import Runner, ThreadRunner
@@ -52,6 +52,7 @@ LEDGER_PASS = 2.0  # seconds between looks at the ledger as a whole
 LEDGER_PAUSE = 0.05  # and between those at so many queues each
 LEDGER_SLICE = 256
 LEDGER_LAST = 10_000  # when the broker stops
+NOT_TOLD = 60.0  # seconds between words of how much came where the journal is told nothing
 CLOSE_GRACE = 2.0  # how long clients have to answer our connection.close
 
 
@@ -147,6 +148,7 @@ class Server:
             self.background.every("the watch over the data folder", self._watch_folder),
             self.background.every("the scrub of the log", self._scrub),
             self.background.every("the look at the ledger", self._look_at_ledger),
+            self.background.every("the count of what is not told", self._count_not_told),
         ]
         self.journal.begin()
 
@@ -430,6 +432,11 @@ class Server:
     def _look_at_ledger(self) -> float:
         """Some queues at a time: has anything been lost, doubled or miscounted?"""
         return LEDGER_PASS if self.ledger.step(LEDGER_SLICE) else LEDGER_PAUSE
+
+    def _count_not_told(self) -> float:
+        self.begin()
+        count_not_told(self.broker)
+        return NOT_TOLD
 
     def committed(self) -> asyncio.Future[None]:
         """Done when everything up to now is on disk."""

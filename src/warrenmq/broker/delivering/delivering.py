@@ -141,6 +141,7 @@ def _move(
         if queue.logs(message):
             flags = holder.pack(message.priority, message.size, False)
             log.hold(address, queue.id, queue.next_position, queue.expiry_for(message), flags)
+            queue.recorded += 1
             message.address = address
             message.batch = log.batch
             queue.moved_in(log.batch)
@@ -197,6 +198,7 @@ def _log_for_one(services: Services, message: Message, queue: Queue, body: BodyI
         holders=1,
     )
     log.hold(address, queue.id, queue.next_position, expiry, flags)
+    queue.recorded += 1
     message.address = address
     message.batch = log.batch
 
@@ -225,6 +227,7 @@ def _log_for_all(services: Services, message: Message, queues: list[Queue], body
     flags = holder.pack(message.priority, message.size, False)
     for queue in holding:
         log.hold(address, queue.id, queue.next_position, queue.expiry_for(message), flags)
+        queue.recorded += 1
     message.address = address
     message.batch = log.batch
     return True

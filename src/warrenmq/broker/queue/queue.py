@@ -203,6 +203,9 @@ class Queue(Destination, Delivering, Promised):
         self._accounts: Accounts | None = None  # what came and left in other ways than the counters below say
         # counters
         self.published: i64 = 0
+        self.recorded: i64 = 0  # of these, those of which the log has that they are here
+        self._not_told_of: i64 = 0  # how many the log did not have, when nothing began to be told of them, or was last
+        self._not_told_since: i64 = 0
         self.turned_away: i64 = 0  # publishes that it refused
         # dropped from the head, or refused, because there were too many, or too many octets
         self.over_length: i64 = 0
@@ -264,8 +267,23 @@ class Queue(Destination, Delivering, Promised):
 
     def _tell_nothing(self, wanted: bool) -> None:
         if wanted != self._tells_nothing:
+            self.count_not_told()
             self._tells_nothing = wanted
+            self._begin_not_told()
             self.vhost.telling_nothing += 1 if wanted else -1
+
+    def _begin_not_told(self) -> None:
+        self._not_told_of = self.published - self.recorded
+        self._not_told_since = self.broker.log.time
+
+    def count_not_told(self) -> None:
+        """Where nothing is told, the journal is told how many messages came since it last was: those that the log does
+        not have. Of the others it finds that out itself."""
+        if self._tells_nothing:
+            count = self.published - self.recorded - self._not_told_of
+            if count > 0:
+                self.broker.log.events.not_told(count, self._not_told_since)
+            self._begin_not_told()
 
     def tells(self, message: Message) -> bool:
         """Is all that happens here told of a message that only memory has?"""

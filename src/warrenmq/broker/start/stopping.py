@@ -21,6 +21,15 @@ def tell_forgotten(broker: Core) -> None:
     for vhost in broker.vhosts.values():
         for queue in vhost.queues.values():
             queue.tell_forgotten()
+    count_not_told(broker)
+
+
+def count_not_told(broker: Core) -> None:
+    """The journal is told how much came where nothing is told."""
+    for vhost in broker.vhosts.values():
+        if vhost.telling_nothing > 0:
+            for queue in vhost.queues.values():
+                queue.count_not_told()
 
 
 def forget_transient(broker: Core) -> None:

@@ -251,10 +251,9 @@ class EventRows(Witness):
         return [one for one in range(address, address + count) if one in self._ids]
 
     def _in_queue(self, time: int, rank: int, event: str, address: int, queue: int, more: Row) -> None:
-        if queue not in self._left_out.quiet:
-            if event == "enqueued" and address in self._ids and not self._wanted.all():
-                self._at[queue, more["position"]] = address
-            self._tell(time, rank, event, address, {**self._queue(queue), **more}, queue)
+        if event == "enqueued" and address in self._ids and not self._wanted.all():
+            self._at[queue, more["position"]] = address
+        self._tell(time, rank, event, address, {**self._queue(queue), **more}, queue)
 
     def _tell(self, time: int, rank: int, event: str, address: int, more: Row, queue: int = 0) -> None:
         if not self._wanted.all() and address not in self._ids:
