@@ -24,6 +24,7 @@ from warrenmq.broker.queue.damaged import Damaged, OwnerDamage
 from warrenmq.broker.queue.marks import Marks
 from warrenmq.broker.queue.place import Place
 from warrenmq.broker.queue.surroundings import Surroundings
+from warrenmq.broker.queue.untold import Untold
 from warrenmq.broker.queue.waits import Waits
 from warrenmq.broker.records import Binding, Destination, Exchange, Resource
 from warrenmq.broker.services.held_deliveries import Promised
@@ -179,7 +180,7 @@ class Queue(Destination, Delivering, Promised):
         self.journal: i64 = OUTCOMES  # how much the journal tells of it
         self.journal_sample: i64 = 1
         self.tells_all: bool = False  # also of what only memory has?
-        self._tells_nothing: bool = False  # is nothing told of it?
+        self._untold: Untold | None = None  # when nothing is told of it
         self.tells_bodies: bool = False
         self.broker.deadlines.changed(-1, self.settings.ack_deadline, False)
         self.bindings_in: Final[dict[object, Binding]] = {}
@@ -204,8 +205,6 @@ class Queue(Destination, Delivering, Promised):
         # counters
         self.published: i64 = 0
         self.recorded: i64 = 0  # of these, those of which the log has that they are here
-        self._not_told_of: i64 = 0  # how many the log did not have, when nothing began to be told of them, or was last
-        self._not_told_since: i64 = 0
         self.turned_away: i64 = 0  # publishes that it refused
         # dropped from the head, or refused, because there were too many, or too many octets
         self.over_length: i64 = 0
@@ -266,24 +265,16 @@ class Queue(Destination, Delivering, Promised):
             self.vhost.telling_all += 1 if wanted else -1
 
     def _tell_nothing(self, wanted: bool) -> None:
-        if wanted != self._tells_nothing:
+        if wanted != (self._untold is not None):
             self.count_not_told()
-            self._tells_nothing = wanted
-            self._begin_not_told()
+            self._untold = Untold(self.broker.log, self.published - self.recorded) if wanted else None
             self.vhost.telling_nothing += 1 if wanted else -1
-
-    def _begin_not_told(self) -> None:
-        self._not_told_of = self.published - self.recorded
-        self._not_told_since = self.broker.log.time
 
     def count_not_told(self) -> None:
         """Where nothing is told, the journal is told how many messages came since it last was: those that the log does
         not have. Of the others it finds that out itself."""
-        if self._tells_nothing:
-            count = self.published - self.recorded - self._not_told_of
-            if count > 0:
-                self.broker.log.events.not_told(count, self._not_told_since)
-            self._begin_not_told()
+        if self._untold is not None:
+            self._untold.tell(self.published - self.recorded)
 
     def tells(self, message: Message) -> bool:
         """Is all that happens here told of a message that only memory has?"""
