@@ -216,6 +216,24 @@ def test_the_path_of_a_key_lights_up_and_says_where_and_why_it_ends(seen: Watche
     assert "key=payment" in seen.page.url
 
 
+def test_an_alternate_exchange_that_a_policy_gives_is_drawn_as_one_of_an_argument(api: Api, seen: Watched) -> None:
+    api.put("/vhosts/drawn", {})
+    for name, arguments in (("taker", {}), ("argued", {"alternate-exchange": "taker"}), ("ruled", {}), ("both", {})):
+        api.put(f"/exchanges/drawn/{name}", {"type": "direct", "arguments": arguments})
+    api.put("/exchanges/drawn/other", {"type": "direct"})
+    api.put("/policies/drawn/else", {"pattern": "^(ruled|argued)$", "definition": {"alternate-exchange": "taker"}})
+    seen.go("topology?vhost=drawn")
+    edge = ".graph path.alternate[data-edge='e:{} e:{}']"
+    for source in ("argued", "ruled"):
+        seen.page.wait_for_selector(edge.format(source, "taker"))
+    definition = {"alternate-exchange": "other"}
+    api.put("/policies/drawn/else", {"pattern": "^(ruled|argued|both)$", "definition": definition})
+    for source, to in (("argued", "taker"), ("ruled", "other"), ("both", "other")):
+        seen.page.wait_for_selector(edge.format(source, to))
+    assert seen.page.locator(".graph path.alternate").count() == 3
+    api.ask("DELETE", "/vhosts/drawn")
+
+
 def test_a_delayed_message_is_given_another_time_delivered_and_cancelled(api: Api, channel: Any, seen: Watched) -> None:
     for id in ("first", "second", "third"):
         waits = pika.BasicProperties(headers={"x-delay": 3_600_000, "x-delay-id": id})

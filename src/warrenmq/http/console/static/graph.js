@@ -8,8 +8,8 @@ import { Graph, layout } from "./vendor/dagre.js";
 export const nodeId = (kind, name) => `${kind[0]}:${name}`;
 
 /** What is declared as a graph; exchanges that nothing touches are left out.
- * @param {any[]} exchanges @param {any[]} queues @param {any[]} bindings */
-export function drawn(exchanges, queues, bindings) {
+ * @param {any[]} exchanges @param {any[]} queues @param {any[]} bindings @param {any[]} policies */
+export function drawn(exchanges, queues, bindings, policies) {
   /** @type {Map<string, Node>} */
   const all = new Map();
   for (const one of exchanges) all.set(nodeId("exchange", one.name), { id: nodeId("exchange", one.name), kind: "exchange", name: one.name, type: one.type });
@@ -32,8 +32,9 @@ export function drawn(exchanges, queues, bindings) {
     if (dead === "" && key) add(nodeId("queue", one.name), nodeId("queue", key), "dead", "dead letters");
     else if (typeof dead === "string") add(nodeId("queue", one.name), nodeId("exchange", dead), "dead", key ? `dead letters as ${key}` : "dead letters");
   }
+  const definitions = new Map(policies.map(one => [one.name, one.definition]));
   for (const one of exchanges) {
-    const other = one.arguments?.["alternate-exchange"];
+    const other = one.arguments?.["alternate-exchange"] ?? definitions.get(one.policy)?.["alternate-exchange"];
     if (other) add(nodeId("exchange", one.name), nodeId("exchange", other), "alternate", "else");
   }
   const touched = new Set([...edges.values()].flatMap(edge => [edge.from, edge.to]));

@@ -15,7 +15,8 @@ const MOST = 120; // nodes that are drawn without a filter
 export function Page({ route }) {
   const { query } = route;
   const vhost = query.vhost || "/";
-  const { data: exchanges, problem } = useLive(at`exchanges/${vhost}` + "?columns=name,type,arguments,message_stats.publish_out_details");
+  const { data: exchanges, problem } = useLive(at`exchanges/${vhost}` + "?columns=name,type,arguments,policy,message_stats.publish_out_details");
+  const { data: policies } = useLive(at`policies/${vhost}` + "?columns=name,definition");
   const { data: queues } = useLive(at`queues/${vhost}` + "?columns=name,type,arguments,effective_policy_definition,messages,message_stats.publish_details");
   const { data: bindings } = useLive(at`bindings/${vhost}`);
   const [explained, setExplained] = useState(/** @type {any} */ (null));
@@ -29,8 +30,8 @@ export function Page({ route }) {
     return () => { gone = true; };
   }, [path, asked, bindings]);
   const way = useMemo(() => lit(explained?.way), [explained]);
-  const shape = JSON.stringify([exchanges?.map((/** @type {any} */ one) => [one.name, one.arguments]), queues?.map((/** @type {any} */ one) => [one.name, one.arguments, one.effective_policy_definition]), bindings, query.find, [...way.nodes]]);
-  const whole = useMemo(() => exchanges && queues && bindings ? drawn(exchanges, queues, bindings) : null, [shape]);
+  const shape = JSON.stringify([exchanges?.map((/** @type {any} */ one) => [one.name, one.arguments, one.policy]), policies, queues?.map((/** @type {any} */ one) => [one.name, one.arguments, one.effective_policy_definition]), bindings, query.find, [...way.nodes]]);
+  const whole = useMemo(() => exchanges && queues && bindings && policies ? drawn(exchanges, queues, bindings, policies) : null, [shape]);
   const graph = useMemo(() => whole && around(whole, query.find ?? "", way.nodes, MOST), [shape]);
   const change = (/** @type {string} */ name) => (/** @type {any} */ event) => setQuery({ [name]: event.target.value, ...(name === "exchange" ? {} : { exchange: query.exchange ?? "" }) });
   const names = (exchanges ?? []).map((/** @type {any} */ one) => one.name);
@@ -72,7 +73,7 @@ function Drawing({ graph, way, vhost, exchanges, queues }) {
       const on = way.edges.has(`${edge.from} ${edge.to} ${edge.kind}`);
       const flow = rates.get(edge.to[0] === "q" && edge.kind === "binding" ? edge.to : edge.from);
       return found && html`<g class=${some && !on ? "dim" : ""} key=${`${edge.from} ${edge.to} ${edge.kind}`}>
-        <path class=${`edge ${edge.kind} ${on ? "lit" : ""}`} d=${curve(found.points)} marker-end="url(#arrow)"><title>${edge.words.join(", ")}</title></path>
+        <path class=${`edge ${edge.kind} ${on ? "lit" : ""}`} data-edge=${`${edge.from} ${edge.to}`} d=${curve(found.points)} marker-end="url(#arrow)"><title>${edge.words.join(", ")}</title></path>
         ${edge.words.length > 0 && html`<text class="sub" text-anchor="middle" x=${found.x} y=${found.y - 3}>${cut(edge.words[0], 18)}${edge.words.length > 1 ? ` +${edge.words.length - 1}` : ""}${flow ? ` · ${rate(flow)}` : ""}</text>`}</g>`;
     })}
     ${graph.nodes.map((/** @type {any} */ node) => {
