@@ -202,6 +202,21 @@ def test_a_published_message_moves_the_number_that_is_on_the_screen(api: Api, se
     assert api.get("/queues/%2F/counted")["messages_ready"] == 1, "looked at, not taken"
 
 
+def test_the_overview_tells_how_long_confirms_and_syncs_take(api: Api, channel: Any, seen: Watched) -> None:
+    api.put("/queues/%2F/confirmed", {"durable": True})
+    seen.go("overview")
+    seen.sees("Waiting for the disk")
+    shown = "figure:has(h2:text-is('Waiting for the disk')) ul"
+    for _ in range(600):
+        channel.basic_publish("", "confirmed", b"x", pika.BasicProperties(delivery_mode=2))
+        if re.fullmatch(r"confirms [\d.]+ ms\s+log syncs [\d.]+ ms", seen.page.inner_text(shown)):
+            break
+        seen.page.wait_for_timeout(100)
+    else:
+        pytest.fail(seen.page.inner_text(shown))
+    api.ask("DELETE", "/queues/%2F/confirmed")
+
+
 def test_the_path_of_a_key_lights_up_and_says_where_and_why_it_ends(seen: Watched) -> None:
     seen.go("topology")
     seen.page.select_option("#t-exchange", "shop")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 
+import pika
 import pytest
 
 from tests.http.conftest import Api
@@ -191,6 +192,30 @@ def test_a_range_is_told_with_its_averages(api: Api) -> None:
         "error": "bad_request",
         "reason": "Invalid range parameters: age 20, incr 0",
     }
+
+
+def test_how_long_confirms_waited_and_syncs_took_is_told_of_any_time(api: Api) -> None:
+    looking = Looking(api)
+    with pika.BlockingConnection(pika.URLParameters(api.broker.url)) as connection:
+        channel = connection.channel()
+        channel.queue_declare("waited", durable=True)
+        channel.confirm_delivery()
+        looking.look()
+        for _ in range(4):
+            channel.basic_publish("", "waited", b"x", pika.BasicProperties(delivery_mode=2))
+        channel.basic_publish("", "waited", b"transient")  # waits for nothing
+        looking.look()
+    node = api.get("/nodes")[0]
+    assert node["confirms_waited_details"] == {"rate": 0.8} and node["syncs_details"]["rate"] >= 0.2
+    looking.look()
+    (node,) = api.get("/nodes?node_stats_age=10&node_stats_incr=5")
+    assert [one["sample"] for one in node["confirms_waited_details"]["samples"]] == [
+        *([node["confirms_waited"]] * 2),
+        node["confirms_waited"] - 4,
+    ]
+    for name in ("confirm_microseconds", "sync_microseconds"):
+        last, then, before = (one["sample"] for one in node[f"{name}_details"]["samples"])
+        assert node[name] >= last >= then > before, name
 
 
 def test_the_sums_of_a_vhost_do_not_fall_when_a_queue_goes(api: Api) -> None:

@@ -133,7 +133,8 @@ class Overview(Struct):
 
 
 class Node(Struct):
-    """The one node: its process, its resources and their limits, its alarms."""
+    """The one node: its process, its resources and their limits, its alarms. Warren's own: how many confirms waited for
+    the disk (``confirms_waited``) and how many syncs of the log there were, with the time of all of them together."""
 
     name: str
     type: str
@@ -174,6 +175,10 @@ class Node(Struct):
     queue_declared: int
     queue_created: int
     queue_deleted: int
+    confirms_waited: int
+    confirm_microseconds: int
+    syncs: int
+    sync_microseconds: int
     mem_used_details: Rate
     fd_used_details: Rate
     sockets_used_details: Rate
@@ -186,6 +191,10 @@ class Node(Struct):
     queue_declared_details: Rate
     queue_created_details: Rate
     queue_deleted_details: Rate
+    confirms_waited_details: Rate
+    confirm_microseconds_details: Rate
+    syncs_details: Rate
+    sync_microseconds_details: Rate
 
 
 class VhostInfo(Struct):

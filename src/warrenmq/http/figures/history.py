@@ -31,6 +31,7 @@ CHURN = (
     *("connection_created", "connection_closed", "channel_created", "channel_closed"),
     *("queue_declared", "queue_created", "queue_deleted"),
 )
+DISK = ("confirms_waited", "confirm_microseconds", "syncs", "sync_microseconds")
 COLUMNS: dict[str, dict[str, int]] = {
     kind: {name: place for place, name in enumerate(names)}
     for kind, names in {
@@ -39,13 +40,13 @@ COLUMNS: dict[str, dict[str, int]] = {
         "channel": (*PUBLISHING, *DELIVERIES),
         "connection": OCTETS,
         "vhost": (*MESSAGES, *PUBLISHING, *DELIVERIES, *OCTETS),
-        "node": (*CHURN, "fd_used", "sockets_used", "mem_used", "disk_free"),
+        "node": (*CHURN, *DISK, "fd_used", "sockets_used", "mem_used", "disk_free"),
     }.items()
 }
 
 # which of them only grow
 FIRST_COUNTER = {"queue": len(MESSAGES), "vhost": len(MESSAGES)}
-LAST_COUNTER = {"node": len(CHURN)}
+LAST_COUNTER = {"node": len(CHURN) + len(DISK)}
 
 
 class Level:

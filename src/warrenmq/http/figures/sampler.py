@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from warrenmq.broker.queue.queue import Queue
-from warrenmq.http.figures.history import CHURN, DELIVERIES, MESSAGES, OCTETS, PUBLISHING, TICK, History
+from warrenmq.http.figures.history import CHURN, DELIVERIES, DISK, MESSAGES, OCTETS, PUBLISHING, TICK, History
 from warrenmq.http.figures.machine import free_disk, open_files, resident_memory
 from warrenmq.http.figures.stats import add, deliveries, exchange_counters, past_counters, publishing
 from warrenmq.http.pacer import Pacer
@@ -105,8 +105,8 @@ class Sampler:
         alarms = broker.services.pressure.alarms
         used = resident_memory() if alarms is None else int(alarms.memory_used)
         free = free_disk(self._server) if alarms is None else int(alarms.disk_free)
-        churned = churn(broker)
-        values = [*(churned[name] for name in CHURN), open_files(), len(broker.connections), used, free]
+        counted = churn(broker) | disk(broker)
+        values = [*(counted[name] for name in (*CHURN, *DISK)), open_files(), len(broker.connections), used, free]
         self._history.put(tick, "node", "", broker.node.name, values)
 
 
@@ -121,4 +121,15 @@ def churn(broker: Broker) -> dict[str, int]:
         "queue_declared": int(totals.queues_declared),
         "queue_created": int(totals.queues_created),
         "queue_deleted": int(totals.queues_deleted),
+    }
+
+
+def disk(broker: Broker) -> dict[str, int]:
+    """How many confirms waited for the disk and how many syncs there were, and how long all of them took together."""
+    confirms, syncs = broker.services.tally.confirm_times, broker.services.log.commits.disk.syncs
+    return {
+        "confirms_waited": sum(map(int, confirms.counts)),
+        "confirm_microseconds": int(confirms.total),
+        "syncs": sum(map(int, syncs.counts)),
+        "sync_microseconds": int(syncs.total),
     }

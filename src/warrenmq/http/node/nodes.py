@@ -13,7 +13,7 @@ from warrenmq.http.endpoint import ADMINISTRATOR, MONITORING, Call, Endpoint, No
 from warrenmq.http.errors import ApiError, bad_request, not_found
 from warrenmq.http.figures.machine import free_disk, open_files, resident_memory
 from warrenmq.http.figures.rates import Range, ranges
-from warrenmq.http.figures.sampler import churn
+from warrenmq.http.figures.sampler import churn, disk
 from warrenmq.http.listing import with_columns
 from warrenmq.http.models import ExchangeTypeInfo, Node, Object, Rate
 from warrenmq.http.node.overview import contexts, exchange_types
@@ -83,7 +83,7 @@ def node_info(bridge: Bridge, wanted: Range | None) -> Node:
         net_ticktime=60,
         enabled_plugins=["rabbitmq_management"],
         cluster_links=[],
-        **rates.stats(churn(broker), wanted),
+        **rates.stats(churn(broker) | disk(broker), wanted),
     )
 
 

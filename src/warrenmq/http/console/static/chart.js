@@ -120,6 +120,19 @@ function clock(seconds) {
   return `${two(date.getHours())}:${two(date.getMinutes())}${date.getSeconds() ? ":" + two(date.getSeconds()) : ""}`;
 }
 
+/** How long something took on average, in ms, from how often it was and how long that took together; nothing where it never was.
+ * @param {string} label @param {string} color @param {string} often @param {string} microseconds
+ * @returns {Series} */
+export function took(label, color, often, microseconds) {
+  const mean = (/** @type {number} */ time, /** @type {number} */ count) => count > 0 ? time / count / 1000 : null;
+  return { label, color, value: doc => mean(doc[`${microseconds}_details`].rate, doc[`${often}_details`].rate) ?? undefined, details: doc => {
+    const times = doc[`${microseconds}_details`]?.samples ?? [], counts = doc[`${often}_details`]?.samples ?? [];
+    // the last first: each from the one before it in time
+    return { samples: times.map((/** @type {any} */ one, /** @type {number} */ n) => ({ timestamp: one.timestamp,
+      sample: times[n + 1] ? mean(one.sample - times[n + 1].sample, counts[n].sample - counts[n + 1].sample) : null })) };
+  } };
+}
+
 /** The rates of messages, as every object with message_stats has them. */
 export const RATES = /** @type {Series[]} */ ([
   ["publish", "--c1"], ["confirm", "--c6"], ["deliver", "--c2"], ["deliver_no_ack", "--c7"], ["ack", "--c3"], ["redeliver", "--c5"], ["get", "--c4"],

@@ -1,6 +1,6 @@
 // The broker as a whole: what it holds, what moves, what is short.
 import { may } from "../api.js";
-import { Chart, RANGES, RATES, lengths, usePast, useRecent } from "../chart.js";
+import { Chart, RANGES, RATES, lengths, took, usePast, useRecent } from "../chart.js";
 import { bytes, duration, number, rate, short } from "../format.js";
 import { html } from "../html.js";
 import { useLive } from "../live.js";
@@ -40,6 +40,11 @@ export function Page({ route }) {
       [one.protocol, html`<code>${one.ip_address}:${one.port}</code>`])} /><//>`}`;
 }
 
+/** Means of those that were in each time. */
+const DISK = [took("confirms", "--c6", "confirms_waited", "confirm_microseconds"), took("log syncs", "--c2", "syncs", "sync_microseconds")];
+/** @param {number} value */
+const milliseconds = value => `${value < 10 ? value.toFixed(2) : short(value)} ms`;
+
 /** @param {{range: string}} props */
 function Node({ range }) {
   const { data: nodes } = useLive("/nodes");
@@ -61,10 +66,11 @@ function Node({ range }) {
       <${Stat} label="open files" value=${number(node.fd_used)} hint=${`of ${number(node.fd_total)}`} />
       <${Stat} label="up for" value=${duration(node.uptime)} />
       ${ledger && html`<${Stat} label="ledger" kind=${ledger.even ? "good" : "bad"} value=${html`<${Go} path=${["ledger"]}>${ledger.even ? "closes" : "does not close"}<//>`} />`}</dl>
-    <div class="grid three">
+    <div class="grid">
       <${Card}><${Chart} title="Memory" series=${one("mem_used", "--c4")} past=${old} recent=${shown} show=${bytes} /><//>
       <${Card}><${Chart} title="Free disk" series=${one("disk_free", "--c3")} past=${old} recent=${shown} show=${bytes} /><//>
-      <${Card}><${Chart} title="Connections" series=${one("sockets_used", "--c2")} past=${old} recent=${shown} /><//></div>
+      <${Card}><${Chart} title="Connections" series=${one("sockets_used", "--c2")} past=${old} recent=${shown} /><//>
+      <${Card}><${Chart} title="Waiting for the disk" series=${DISK} past=${old} recent=${shown} show=${milliseconds} /><//></div>
     <${Card} title="Node" aside=${html`<${Tag} kind=${node.running ? "good" : "bad"}>${node.running ? "running" : "down"}<//>`}><${Facts} pairs=${[
       ["name", node.name], ["process", node.os_pid], ["data", html`<code>${node.db_dir}</code>`], ["cores", node.processors],
       ["settings from", node.config_files.join(", ") || "the command line and the environment"], ["log", node.log_files.join(", ") || "standard error"]]} /><//>`;
