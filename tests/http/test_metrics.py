@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import prometheus_client.parser
 import pytest
@@ -12,9 +13,11 @@ from prometheus_client import generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 
 from tests.http.conftest import Api
+from warrenmq.broker.channel.states import RUNNING
 from warrenmq.broker.queue.marks import Marks
 from warrenmq.broker.queue.queue import Queue
 from warrenmq.broker.queue.waits import BOUNDS, Waits
+from warrenmq.broker.vhost.past import Past
 from warrenmq.broker.vhost.totals import Totals
 from warrenmq.http.bridge import Bridge
 from warrenmq.http.figures import stats
@@ -116,6 +119,46 @@ def test_gathering_gives_way_too(api: Api) -> None:
 
 def bridge(api: Api) -> Bridge:
     return Bridge(api.broker.server)
+
+
+class Looked:
+    """A connection that counts who asks where it is; without channels."""
+
+    state = RUNNING
+
+    def __init__(self, vhost: object) -> None:
+        self.looks = 0
+        self.channels: dict[int, object] = {}
+        self.input, self.output = SimpleNamespace(received=3), SimpleNamespace(sent=5)
+        self._vhost = vhost
+
+    @property
+    def vhost(self) -> object:
+        self.looks += 1
+        return self._vhost
+
+
+class Empty:
+    """A vhost without queues."""
+
+    def __init__(self) -> None:
+        self.past, self.queues = Past(), dict[str, object]()
+
+
+def test_connections_are_looked_at_once_for_all_vhosts_and_some_at_a_time() -> None:
+    vhosts = [Empty() for _ in range(50)]
+    connections = [Looked(vhost) for vhost in vhosts for _ in range(10)]
+    work = stats.sums_of(cast(Any, vhosts), cast(Any, connections))
+    gave_way = 0
+    try:
+        while True:
+            work.send(None)
+            gave_way += 1
+    except StopIteration as end:
+        sums = end.value
+    assert [(sums[vhost].received, sums[vhost].sent) for vhost in vhosts] == [(30, 50)] * 50
+    assert max(one.looks for one in connections) <= 3
+    assert gave_way >= len(connections) // SLICE_ITEMS
 
 
 @pytest.mark.parametrize("path", ["/metrics", "/metrics/per-object", "/api/overview", "/api/vhosts", "/api/vhosts/%2F"])

@@ -8,6 +8,7 @@ import pika
 import pytest
 
 from tests.http.conftest import Api
+from warrenmq.client import Connection, Properties
 from warrenmq.http.errors import ApiError
 from warrenmq.http.figures.history import BASIC, COLUMNS, GLOBAL, TICK, History, levels_of
 from warrenmq.http.figures.rates import Range, Rates, ranges
@@ -231,6 +232,28 @@ def test_the_sums_of_a_vhost_do_not_fall_when_a_queue_goes(api: Api) -> None:
     stats = api.get("/vhosts/%2F?msg_rates_age=5&msg_rates_incr=5")["message_stats"]
     now, then = stats["deliver_get_details"]["samples"]
     assert now["sample"] == then["sample"] == stats["deliver_get"] >= 10
+
+
+def test_the_sums_of_a_vhost_do_not_fall_when_a_connection_goes(api: Api) -> None:
+    def sums() -> list[int]:
+        shown = api.get("/vhosts/%2F")
+        [listed] = [one for one in api.get("/vhosts") if one["name"] == "/"]
+        assert listed["message_stats"] == shown["message_stats"] and listed["recv_oct"] == shown["recv_oct"]
+        return [shown["message_stats"]["publish"], shown["recv_oct"], shown["send_oct"]]
+
+    assert api.ask("PUT", "/queues/%2F/gone", {}).status_code == 201
+    publish(api, "gone", 1)
+    before = sums()
+    with Connection(api.broker.url) as connection:
+        channel = connection.channel()
+        channel.publish_many("", "gone", [b"x" * 100] * 10, Properties())
+        assert channel.basic_get("gone", no_ack=True) is not None
+        open_sums = sums()
+        assert open_sums[0] == before[0] + 10 and open_sums[1] >= before[1] + 1000 and open_sums[2] > before[2]
+    api.broker.settle()
+    after = sums()
+    assert after[0] == open_sums[0] and after[1] >= open_sums[1] and after[2] >= open_sums[2]
+    assert after[1] < before[1] + 2 * (open_sums[1] - before[1])
 
 
 def test_very_many_queues_are_sampled_a_few_at_a_time(api: Api) -> None:

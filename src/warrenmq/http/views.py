@@ -183,13 +183,9 @@ def queue_totals(bridge: Bridge, sums: dict[VHost, Sums], vhosts: list[VHost], w
 def vhost_stats(
     bridge: Bridge, sums: dict[VHost, Sums], vhosts: list[VHost], wanted: Ranges = NOW
 ) -> dict[str, object]:
-    channels: dict[VHost, list[Channel]] = {vhost: [] for vhost in vhosts}
-    for connection in bridge.broker.connections:
-        if connection.vhost in channels:
-            channels[connection.vhost] += connection.channels.values()
     counters: dict[str, int] = {}
-    for vhost, open_there in channels.items():
-        add(counters, vhost_counters(vhost, open_there, sums[vhost]))
+    for vhost in vhosts:
+        add(counters, vhost_counters(sums[vhost]))
     return bridge.rates_of_vhosts(vhosts).stats(counters, wanted.msg_rates)
 
 
@@ -197,9 +193,7 @@ def vhost_info(bridge: Bridge, sums: dict[VHost, Sums], vhost: VHost, wanted: Ra
     lengths = wanted.msg_rates or wanted.lengths  # as in RabbitMQ, which takes the other one here
     totals = queue_totals(bridge, sums, [vhost], Ranges(lengths=lengths))
     rates = bridge.rates("vhost", "", vhost.name)
-    connected = [one for one in bridge.broker.connections if one.vhost is vhost]
-    received = int(vhost.past.received) + sum(int(one.input.received) for one in connected)
-    sent = int(vhost.past.sent) + sum(int(one.output.sent) for one in connected)
+    received, sent = sums[vhost].received, sums[vhost].sent
     metadata: dict[str, object] = {"description": vhost.description, "tags": list(vhost.tags)}
     if vhost.nack_unroutable:
         metadata["nack_unroutable"] = True

@@ -13,6 +13,8 @@ from collections.abc import Iterable
 
 from warrenmq.broker.channel.channel import Channel
 from warrenmq.broker.channel.counts import Counts
+from warrenmq.broker.channel.states import GONE
+from warrenmq.broker.connection.connection import Connection
 from warrenmq.broker.queue.queue import Queue
 from warrenmq.broker.records import Exchange
 from warrenmq.broker.vhost.past import Past
@@ -36,23 +38,31 @@ def channel_counters(channel: Channel) -> Counters:
 
 
 class Sums:
-    """The sums over all queues of a vhost."""
+    """The sums over all queues, connections and channels of a vhost."""
 
     def __init__(self, past: Past) -> None:
         self.ready = 0
         self.unacked = 0
         self.consumers = 0
         self.delivered = deliveries(past)
+        self.published = past_publishing(past)
+        self.received = int(past.received)
+        self.sent = int(past.sent)
 
 
-async def sums_of(vhosts: Iterable[VHost]) -> dict[VHost, Sums]:
-    """Some queues at a time: there may be a hundred thousand. What one of them handed out counts also when it goes
-    meanwhile."""
+async def sums_of(vhosts: Iterable[VHost], connections: Iterable[Connection]) -> dict[VHost, Sums]:
+    """Some queues, connections and channels at a time: there may be a hundred thousand. What one of them counted counts
+    also when it goes meanwhile, and once: what is past already when a vhost's turn comes is not looked at again."""
     pacer = Pacer()
     found: dict[VHost, Sums] = {}
+    by_vhost = _by_vhost(connections)
     for vhost in vhosts:
         sums = found[vhost] = Sums(vhost.past)
-        for queue in list(vhost.queues.values()):
+        queues = list(vhost.queues.values())
+        open_there = [one for one in by_vhost.get(vhost, []) if one.state < GONE]
+        channels = [channel for one in open_there for channel in one.channels.values() if not channel.publishing.over]
+        await pacer.breathe()
+        for queue in queues:
             if queue.taken() or queue.fetched_nothing or queue.acked:
                 add(sums.delivered, deliveries(queue))
             if not queue.gone:
@@ -60,16 +70,27 @@ async def sums_of(vhosts: Iterable[VHost]) -> dict[VHost, Sums]:
                 sums.unacked += int(queue.unacked)
                 sums.consumers += len(queue.consumers)
             await pacer.breathe()
+        for connection in open_there:
+            sums.received += int(connection.input.received)
+            sums.sent += int(connection.output.sent)
+            await pacer.breathe()
+        for channel in channels:
+            add(sums.published, publishing(channel))
+            await pacer.breathe()
     return found
 
 
-def vhost_counters(vhost: VHost, channels: Iterable[Channel], sums: Sums) -> Counters:
-    """``channels``: those that are open in it."""
-    published = past_publishing(vhost.past)
-    for channel in channels:
-        if not channel.publishing.over:  # else it is among those that were
-            add(published, publishing(channel))
-    return some(published) | some(sums.delivered)
+def _by_vhost(connections: Iterable[Connection]) -> dict[VHost, list[Connection]]:
+    """Once for all vhosts: there may be a thousand of them, and ten thousand connections."""
+    found: dict[VHost, list[Connection]] = {}
+    for one in connections:
+        if one.vhost is not None:
+            found.setdefault(one.vhost, []).append(one)
+    return found
+
+
+def vhost_counters(sums: Sums) -> Counters:
+    return some(sums.published) | some(sums.delivered)
 
 
 def past_publishing(past: Past) -> Counters:

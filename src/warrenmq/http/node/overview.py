@@ -55,7 +55,7 @@ async def overview(call: Call) -> object:
     everything = ADMINISTRATOR in tags or MONITORING in tags
     wanted = ranges(call.query)
     runtime = f"Python {platform.python_version()}"
-    sums = await sums_of(vhosts)
+    sums = await sums_of(vhosts, bridge.broker.connections)
     shown = Overview(
         management_version=broker.node.rabbitmq_version,
         rates_mode="basic",

@@ -23,7 +23,7 @@ async def list_vhosts(call: Call) -> object:
     bridge = call.bridge
     wanted = ranges(call.query)
     vhosts = bridge.visible_vhosts(call.user)
-    sums = await sums_of(vhosts)
+    sums = await sums_of(vhosts, bridge.broker.connections)
     return await listing(call, vhosts, _name, lambda vhost: vhost_info(bridge, sums, vhost, wanted))
 
 
@@ -32,8 +32,10 @@ def _name(vhost: VHost) -> str:
 
 
 async def get_vhost(call: Call) -> object:
-    vhost = call.bridge.vhost(call.path["vhost"])
-    return with_columns(call, vhost_info(call.bridge, await sums_of([vhost]), vhost, ranges(call.query)))
+    bridge = call.bridge
+    vhost = bridge.vhost(call.path["vhost"])
+    sums = await sums_of([vhost], bridge.broker.connections)
+    return with_columns(call, vhost_info(bridge, sums, vhost, ranges(call.query)))
 
 
 def tags_of(value: Any) -> list[str]:
