@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 import socket
 from pathlib import Path
 from typing import Any
@@ -210,3 +211,52 @@ def test_an_import_goes_on_when_whoever_sent_it_leaves() -> None:
             pass
         broker.settle()
         assert len(api.get("/bindings/new?columns=source")) == 4000  # with those of the default exchange
+
+
+AWKWARD = [
+    {},
+    {"a": "}, {"},
+    {"a": '\\"}, {\\\\'},
+    {"a": [{}, {"b": [{}]}], "c": "[[{{"},
+    {"\\": "\\\\"},
+    {"ü": "\u20ac"},
+]
+
+
+@pytest.mark.pure
+@pytest.mark.parametrize("separators", [(",", ":"), (" , ", " : "), (",\n\t", ": ")], ids=["dense", "spaces", "lines"])
+@pytest.mark.parametrize("size", [1, 7, 50])
+def test_a_long_list_is_cut_between_its_objects(size: int, separators: tuple[str, str]) -> None:
+    listed = random.Random(size).choices(AWKWARD, k=500)
+    raw = json.dumps(listed, separators=separators, ensure_ascii=False).encode()
+    pieces = [piece for piece in definitions.cut(raw, size) if piece]
+    assert [one for piece in pieces for one in json.loads(piece)] == listed
+    largest = max(len(json.dumps(one, separators=separators, ensure_ascii=False).encode()) for one in AWKWARD)
+    assert max(map(len, pieces)) <= size + largest + len(separators[0]) + 2
+
+
+@pytest.mark.pure
+def test_a_step_takes_a_bounded_part_of_a_list_of_very_many_objects_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    together: list[int] = [0]
+    taken_apart = definitions._taken_apart
+
+    def counted(name: str, some: bytes) -> Any:
+        together[-1] += len(some)
+        return taken_apart(name, some)
+
+    monkeypatch.setattr(definitions, "_taken_apart", counted)
+    document: dict[str, Any] = {}
+    for _ in definitions.read_document(b'{"queues": [' + b",".join([b"{}"] * 100_000) + b"]}", document):
+        together.append(0)
+    assert len(document["queues"]) == 100_000
+    assert sum(together) > 2 * 100_000
+    assert max(together) <= definitions.CUT + 100
+
+
+@pytest.mark.pure
+def test_looking_for_the_end_of_a_long_object_gives_way_too() -> None:
+    brackets = 50 * definitions.TOKENS
+    raw = b'[{"a":' + b"[" * brackets + b"]" * brackets + b"},{}]"
+    steps = list(definitions.cut(raw, definitions.TOKENS))
+    assert len(steps) >= 2 * brackets // definitions.TOKENS
+    assert b"".join(steps) == raw.replace(b"},{}", b"}][{}")

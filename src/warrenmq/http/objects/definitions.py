@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -31,6 +32,8 @@ LARGEST = 32 << 20
 DEEPEST = 100
 MOST_PARTS = 1 << 20  # objects in a list, those in them included
 LET_GO = 20  # parts that are freed in a step
+CUT = 64 << 10  # octets of a long list that are taken apart in a step, beside those of the object that ends there
+TOKENS = 200  # brackets and quotes looked at in a step
 
 
 async def export(call: Call) -> Json:
@@ -78,8 +81,8 @@ _Document: Any = msgspec.defstruct("_Document", [(one.name, msgspec.Raw, msgspec
 
 
 def read_document(data: bytes, document: dict[str, Any]) -> Iterator[None]:
-    """The parts of its lists one by one: only the brackets are looked for at once, and what is no list of definitions
-    is not read at all, however many values it has."""
+    """The parts of its lists one by one: only the ends of the lists are looked for at once, and what is no list of
+    definitions is not read at all, however many values it has."""
     try:
         members = msgspec.json.decode(data, type=_Document)
         for section in SECTIONS:
@@ -98,14 +101,53 @@ def _read_parts(name: str, raw: bytes, parts: list[Any]) -> Iterator[None]:
         if raw.count(b"{") > MOST_PARTS:
             raise bad_request(f"{name}: more than {MOST_PARTS} objects: import them in several parts")
         yield
+    for some in cut(raw, CUT):
+        if some:
+            for part in _taken_apart(name, some):
+                parts.append(_shallow(_read(name, bytes(part))))
+                yield
+        yield
+
+
+def _taken_apart(name: str, some: bytes) -> list[msgspec.Raw]:
+    if len(some) > SHORT:
         try:
-            msgspec.json.decode(raw, type=list[_Object])
+            msgspec.json.decode(some, type=list[_Object])
         except msgspec.ValidationError:
             raise bad_request(f"{name}: not everything in this list is an object") from None
-        yield
-    for part in msgspec.json.decode(raw, type=list[msgspec.Raw]):
-        parts.append(_shallow(_read(name, bytes(part))))
-        yield
+    return msgspec.json.decode(some, type=list[msgspec.Raw])
+
+
+_TOKEN = re.compile(rb'\\.|["{}\[\]]', re.DOTALL)
+
+
+def cut(raw: bytes, size: int) -> Iterator[bytes]:
+    """A JSON list in several, each with hardly more octets than that, and empty ones while the end of one is looked
+    for: to take one of a million objects apart takes long. It is known to be JSON."""
+    if len(raw) <= size:
+        yield raw
+        return
+    start, depth, in_text, looked = 1, 0, False, 0
+    for token in _TOKEN.finditer(raw, 1):
+        looked += 1
+        if looked % TOKENS == 0:
+            yield b""
+        what = token.group()
+        if what == b'"':
+            in_text = not in_text
+        elif in_text:
+            continue
+        elif what in b"{[":
+            depth += 1
+        else:
+            depth -= 1
+            if depth == 0 and token.end() - start >= size:
+                yield b"[" + raw[start : token.end()] + b"]"
+                comma = raw.find(b",", token.end())
+                if comma < 0:
+                    return  # that was the last one
+                start = comma + 1
+    yield b"[" + raw[start:]
 
 
 def _read(name: str, raw: bytes) -> Any:
