@@ -211,6 +211,39 @@ def test_a_broker_that_stops_in_the_middle_has_settled_all_of_it(core: Core, hol
     advance(core, 1)  # nothing is left to be done
 
 
+def test_a_broker_whose_loop_goes_on_meanwhile_gives_back_so_many_a_turn_and_to_no_other_client(
+    core: Core, holding: CoreClient
+) -> None:
+    other = core.client()
+    other.call("basic.consume", queue="q", no_ack=True)
+    other.take()
+    found: list[int] = []
+    for _ in core.broker.shut_down_in_steps("over"):
+        core.turn()
+        core.broker.begin_turn()
+        found.append(int(core.queue("q").ready))
+    given = [now - before for before, now in zip([0, *found], found, strict=False)]
+    assert sum(given) == HELD and len([one for one in given if one]) >= 2
+    assert max(given) <= SLICE + FEW
+    assert [got.name for got in other.take()] == ["connection.close"]
+    assert [got.name for got in holding.take()][-1:] == ["connection.close"]
+
+
+def test_what_a_client_settled_before_a_stop_is_settled_before_it_is_told(core: Core, holding: CoreClient) -> None:
+    holding.send("basic.ack", delivery_tag=0, multiple=True)
+    steps = core.broker.shut_down_in_steps("over")
+    while core.queue("q").unacked:
+        assert "connection.close" not in [got.name for got in holding.take()]
+        next(steps)
+        core.turn()
+        core.broker.begin_turn()
+    for _ in steps:
+        core.turn()
+        core.broker.begin_turn()
+    assert [got.name for got in holding.take()][-1:] == ["connection.close"]
+    assert (core.queue("q").ready, core.queue("q").unacked) == (0, 0)
+
+
 @pytest.mark.parametrize("each", [250, 5000], ids=["few each", "many each"])
 def test_many_acks_at_once_share_the_bound_of_a_turn(core: Core, holding: CoreClient, each: int) -> None:
     tags = [*range(each, HELD, each), HELD - 1]

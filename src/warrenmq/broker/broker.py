@@ -6,6 +6,7 @@ what happens then is in ``turn.py``.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Final, final
 
 from mypy_extensions import i64
@@ -104,13 +105,33 @@ class Broker(Core):
     # -- end ---------------------------------------------------------------------------------------------------
 
     def shut_down(self, reason: str) -> None:
-        """Tell every client, when what they have settled is."""
-        self.services.jobs.finish()
+        """Tell every client, when what they have settled is; all of it now, in one turn."""
+        jobs = self.services.jobs
+        jobs.finish()
+        for _ in self.shut_down_in_steps(reason):
+            jobs.finish()
+        self.services.end_turn()
+
+    def shut_down_in_steps(self, reason: str) -> Iterator[None]:
+        """Tell every client so while the loop goes on: a step is a slice of a job, many of them may follow the telling.
+
+        All clients are told in one of them: what the first ones held would else be delivered to the others.
+        """
+        jobs = self.services.jobs
+        left = jobs.waiting.copy()  # what clients begin now is not waited for: they might go on for ever
+        while left:
+            for _ in range(len(jobs.waiting)):
+                jobs.fire()
+                yield
+            waiting = set(jobs.waiting)
+            left = [job for job in left if job in waiting]
         for connection in self.connections:
             if connection.state >= RUNNING and connection.state < GONE:
                 connection.shut(CONNECTION_FORCED, reason)
-        self.services.jobs.finish()  # what they held goes back
-        self.services.end_turn()
+        yield
+        while jobs.waiting:  # what they held goes back
+            jobs.fire()
+            yield
 
     def let_go(self) -> None:
         """After the end, or in its place: hold no entries any more, so that all of this can be freed in a process that

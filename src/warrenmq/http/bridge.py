@@ -105,8 +105,7 @@ class Bridge:
     async def stop_listening(self) -> None:
         """No new AMQP clients; those that are there are told to go, and with them goes what is not durable."""
         self.suspend_listening()
-        self.begin()
-        self.broker.shut_down("stopped by an administrator")
+        await self.server.tell_clients("stopped by an administrator")
         self.begin()
         forget_transient(self.broker)
         self.broker.end_turn()

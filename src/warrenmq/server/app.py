@@ -10,6 +10,7 @@ import asyncio
 import shutil
 import socket
 import ssl
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -44,6 +45,7 @@ from warrenmq.server.watchdog import Watchdog
 
 END = object()
 STEPS = 100  # of a long piece of work in one turn; a step takes some ten microseconds, at most a few hundred
+STEPS_SECONDS = 0.01  # and so long at the most, a garbage collection included
 TURN_BYTES = 1 << 20  # a turn ends after this much input at the latest
 TICK_BUSY = 0.025
 TICK_IDLE = 1.0
@@ -54,6 +56,8 @@ LEDGER_SLICE = 256
 LEDGER_LAST = 10_000  # when the broker stops
 NOT_TOLD = 60.0  # seconds between words of how much came where the journal is told nothing
 CLOSE_GRACE = 2.0  # how long clients have to answer our connection.close
+JOBS_GRACE = 10.0  # how long a stop goes slice by slice; a disk that fails must not keep it for ever
+JOBS_PAUSE = 0.001
 
 
 class ServerNotes(Notes):
@@ -289,8 +293,7 @@ class Server:
         for listener in self.listeners:
             listener.close()
         self._let_go()
-        self.begin()
-        self.broker.shut_down(reason)
+        await self.tell_clients(reason)
         deadline = self.loop.time() + CLOSE_GRACE
         while self.transports and self.loop.time() < deadline:
             await asyncio.sleep(0.005)
@@ -313,6 +316,21 @@ class Server:
             runner.stop()
         await self.journal.stop()
         self.broker.let_go()
+
+    async def tell_clients(self, reason: str) -> None:
+        """To go, all of them; what they held goes back to its queues, a slice a turn: HTTP, the metrics and health
+        checks are answered to the end, and after ``stop_app`` beyond it."""
+        steps = self.broker.shut_down_in_steps(reason)
+        deadline = self.loop.time() + JOBS_GRACE
+        self.begin()
+        while not some_steps(steps):
+            self.watchdog.lap("a part of the clients' end")
+            await asyncio.sleep(JOBS_PAUSE)
+            self.begin()
+            if self.loop.time() > deadline:
+                self.broker.shut_down(reason)
+                break
+        self.broker.end_turn()
 
     # -- the turn ----------------------------------------------------------------------------------------------
 
@@ -463,9 +481,8 @@ class Server:
         try:
             while not self._stopped:
                 self.begin()
-                for _ in range(STEPS):
-                    if next(steps, END) is END:
-                        return
+                if some_steps(steps):
+                    return
                 self.watchdog.lap(f"a part of {what}")
                 await asyncio.sleep(0)
         except Exception as error:
@@ -480,3 +497,14 @@ class Server:
         """Run something that touches the broker as part of a turn."""
         self.begin()
         work()
+
+
+def some_steps(steps: Iterator[None], clock: Callable[[], float] = time.perf_counter) -> bool:
+    """As many as a turn takes; says whether those were the last."""
+    until = clock() + STEPS_SECONDS
+    for _ in range(STEPS):
+        if next(steps, END) is END:
+            return True
+        if clock() >= until:
+            break
+    return False

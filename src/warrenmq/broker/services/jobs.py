@@ -3,7 +3,7 @@
 Duty: whose turn it is, which client's input waits for a job, and the log held for one. What is done is each job's own
 affair: settling very many messages (``settling.py``), committing (``committing.py``), dropping heads
 (``queue/limits.py``), a connection's many queues, many connections (``connection/jobs.py``). All of it is done before a
-broker stops.
+broker stops: a slice a turn (``Broker.shut_down_in_steps``), or at once where no loop goes on meanwhile.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ class Jobs(Timer):
             self._wait()
 
     def finish(self) -> None:
-        """The broker stops: all of it now, in one turn for the log."""
+        """The broker stops, and nobody waits for a turn meanwhile: all of it now, in one turn for the log."""
         self._finishing = True
         while self.waiting:
             job = self.waiting.pop(0)

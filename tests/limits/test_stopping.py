@@ -1,0 +1,72 @@
+"""A broker that stops goes on turn by turn until everything is back in its place."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from tests.support import web
+from warrenmq.broker.connection.jobs import QUEUES, RemoveQueues
+from warrenmq.server import app
+from warrenmq.testing import Broker
+
+SLICES = 5
+
+
+def by_stop_app(broker: Broker) -> None:
+    with web.Client() as client:
+        url = f"{broker.http_url}/api/nodes/{broker.call(lambda: broker.server.broker.node.name)}/stop_app"
+        assert client.request("POST", url, auth=("guest", "guest")).status_code == 204
+
+
+@pytest.mark.parametrize("stop", [by_stop_app, Broker.stop], ids=["stop_app", "stop"])
+def test_what_a_stop_has_to_do_takes_many_turns(
+    stop: Callable[[Broker], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(app, "STEPS", 1)
+    left: list[int] = []
+    with Broker() as broker:
+        server = broker.server
+        queues = [{"name": f"q{n:05}", "durable": True} for n in range(SLICES * QUEUES)]
+        with web.Client() as client:
+            url = f"{broker.http_url}/api/definitions/%2F"
+            body = json.dumps({"queues": queues}).encode()
+            assert client.request("POST", url, content=body, auth=("guest", "guest")).status_code == 204
+
+        def begin() -> None:
+            found = server.broker.vhosts["/"].queues
+
+            def counted(real: Callable[[], None] = server.end_turn) -> None:
+                left.append(len(found))
+                real()
+
+            monkeypatch.setattr(server, "end_turn", counted)
+            server.broker.services.jobs.waiting.append(RemoveQueues(dict.fromkeys(found.values(), True)))
+
+        broker.call(begin)
+        stop(broker)
+    removed = [before - after for before, after in zip([SLICES * QUEUES, *left], left, strict=False)]
+    assert sum(removed) == SLICES * QUEUES
+    assert max(removed) <= 2 * QUEUES  # beside the stop's own slice, after stop_app, that of the jobs' timer
+
+
+@pytest.mark.pure
+def test_a_long_piece_of_work_gives_way_when_its_time_is_used_up() -> None:
+    now = 0.0
+    together: list[int] = []
+
+    def steps() -> Iterator[None]:
+        nonlocal now
+        for number in range(50):
+            now += 10 if number % 10 == 0 else 0  # a step that takes long, or in which garbage is collected
+            together[-1] += 1
+            yield
+
+    work = steps()
+    done = False
+    while not done:
+        together.append(0)
+        done = app.some_steps(work, lambda: now)
+    assert together == [1, 10, 10, 10, 10, 9]
