@@ -235,6 +235,23 @@ def test_dead_letters_go_back_to_the_exchange_and_key_of_their_first_death(
         assert message.headers["x-redriven"] == 1 and message.headers["x-first-death-queue"] == "work"
 
 
+def test_what_is_sent_back_has_no_second_receipt_though_its_publisher_asked_for_one(
+    broker: Broker, channel: Channel, dead: list[str]
+) -> None:
+    channel.queue_declare("receipts", durable=True)
+    publish(channel, "work.4", "asked", exchange="shop", **{"x-receipt": "receipts"})
+    message = channel.basic_get("work")
+    assert message is not None
+    channel.basic_reject(message.delivery_tag, requeue=False)
+    broker.settle()
+    assert bodies(broker, "dlq") == [*dead, "asked"] and len(bodies(broker, "receipts")) == 1
+    assert send(broker, "dlq", "redrive", header=["x-receipt:receipts"])["targets"] == {"work": 1}
+    message = channel.basic_get("work")
+    assert message is not None and message.body == b"asked" and message.headers["x-receipt"] == "receipts"
+    broker.settle()
+    assert len(bodies(broker, "receipts")) == 1
+
+
 def test_dead_letters_are_grouped_by_reason_first_queue_and_any_header(broker: Broker, dead: list[str]) -> None:
     def groups(*by: str, **more: str) -> list[Any]:
         query = {"by": list(by), **more}
