@@ -239,7 +239,8 @@ def test_what_is_sent_back_has_no_second_receipt_though_its_publisher_asked_for_
     broker: Broker, channel: Channel, dead: list[str]
 ) -> None:
     channel.queue_declare("receipts", durable=True)
-    publish(channel, "work.4", "asked", exchange="shop", **{"x-receipt": "receipts"})
+    wish: dict[str, Any] = {"x-receipt": "receipts"}
+    publish(channel, "work.4", "asked", exchange="shop", **wish)
     message = channel.basic_get("work")
     assert message is not None
     channel.basic_reject(message.delivery_tag, requeue=False)
