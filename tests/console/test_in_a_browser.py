@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 import pika
 import pytest
@@ -490,4 +490,12 @@ def test_ten_thousand_queues_are_paged_filtered_and_sorted_by_the_broker(api: Ap
     assert "regex=1" in seen.page.url and "reverse=1" in seen.page.url
     seen.go("topology?vhost=many")
     seen.sees("of 10,000 are drawn")
+    api.put("/policies/many/counted", {"pattern": "^q", "definition": {"max-length": 5}, "apply-to": "queues"})
+    asked: list[str] = []
+    seen.page.on("request", lambda request: asked.append(request.url))
+    seen.go("policies?vhost=many")
+    seen.page.wait_for_selector("tr:has(b:text-is('counted')) summary:text-is('10,000')")
+    seen.page.click("tr:has(b:text-is('counted')) summary")
+    seen.sees("and 9,900 more")
+    assert not [url for url in asked if "/queues" in unquote(url)], "their names are not asked for"
     api.ask("DELETE", "/vhosts/many")

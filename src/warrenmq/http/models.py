@@ -261,6 +261,18 @@ class PolicyInfo(Struct):
     priority: float | int
 
 
+class PolicyInForce(Struct):
+    """On how many queues and exchanges a policy (or an ``operator`` policy) is in force right now, and ``first``, at
+    most a hundred of them by kind and name."""
+
+    vhost: str
+    name: str
+    operator: bool
+    queues: int = 0
+    exchanges: int = 0
+    first: list[Object] = []
+
+
 class Parameter(Struct):
     """A runtime parameter of a component within a vhost."""
 

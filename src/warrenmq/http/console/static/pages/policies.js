@@ -1,9 +1,9 @@
 // Policies and operator policies, and what each of them is in force on right now.
-import { at, call, may } from "../api.js";
+import { at, may } from "../api.js";
 import { inVhost, sh } from "../commands.js";
 import { act } from "../dialogs.js";
 import { number } from "../format.js";
-import { html, useEffect, useState } from "../html.js";
+import { html } from "../html.js";
 import { useLive } from "../live.js";
 import { vhosts } from "../publish.js";
 import { href } from "../router.js";
@@ -28,13 +28,7 @@ export function Page({ route }) {
   const { vhost } = route.query;
   const { data: own, problem } = useLive(vhost ? at`policies/${vhost}` : "/policies");
   const { data: operators } = useLive(vhost ? at`operator-policies/${vhost}` : "/operator-policies");
-  const [objects, setObjects] = useState(/** @type {any[] | null} */ (null));
-  useEffect(() => {
-    let gone = false;
-    Promise.all(["queues", "exchanges"].map(kind => call("GET", `/${kind}?columns=name,vhost,policy,operator_policy`).then(rows => rows.map((/** @type {any} */ row) => ({ ...row, kind })), () => [])))
-      .then(found => { if (!gone) setObjects(found.flat()); });
-    return () => { gone = true; };
-  }, [JSON.stringify(own), JSON.stringify(operators)]);
+  const { data: force } = useLive(vhost ? at`policies-in-force/${vhost}` : "/policies-in-force");
   const list = (/** @type {any[] | null} */ rows, /** @type {boolean} */ operator) => {
     const remove = (/** @type {any} */ row) => act({ title: `Delete policy ${row.name}`, danger: true, verb: "Delete", name: row.name, done: "deleted", action: () => ({ method: "DELETE", path: at`${operator ? "operator-policies" : "policies"}/${row.vhost}/${row.name}`,
       warren: operator ? `warren ctl clear_operator_policy` + inVhost(row.vhost) + sh` ${row.name}` : sh`warren policy clear ${row.name}` + inVhost(row.vhost) }) });
@@ -42,7 +36,7 @@ export function Page({ route }) {
       empty=${html`<${Empty} title=${operator ? "No operator policy" : "No policy yet"} text="A policy gives arguments to all queues or exchanges whose name fits, also to those that are there already." />`}
       columns=${[{ key: "name", label: "name", show: (/** @type {any} */ row) => html`<b>${row.name}</b>` }, { key: "vhost", label: "vhost", show: (/** @type {any} */ row) => row.vhost }, { key: "pattern", label: "pattern", show: (/** @type {any} */ row) => html`<code>${row.pattern}</code>` },
         { key: "apply-to", label: "applies to", show: (/** @type {any} */ row) => row["apply-to"] }, { key: "priority", label: "priority", num: true, show: (/** @type {any} */ row) => number(row.priority) }, { key: "definition", label: "definition", show: (/** @type {any} */ row) => html`<code>${JSON.stringify(row.definition)}</code>` },
-        { key: "force", label: "in force on", show: (/** @type {any} */ row) => html`<${Matched} objects=${objects} vhost=${row.vhost} name=${row.name} field=${operator ? "operator_policy" : "policy"} />` },
+        { key: "force", label: "in force on", show: (/** @type {any} */ row) => html`<${Matched} of=${force?.find((/** @type {any} */ one) => one.vhost === row.vhost && one.name === row.name && one.operator === operator)} />` },
         { key: "", label: "", show: (/** @type {any} */ row) => may(operator ? "administrator" : "policymaker") && html`<div class="actions"><button onClick=${() => set(operator, vhost, row)}>Change</button><button class="danger" onClick=${() => remove(row)}>Delete</button></div>` }]} />`;
   };
   return html`<${Head} title="Policies" sub="Arguments for queues and exchanges by their names, changed while everything runs." />
@@ -50,10 +44,11 @@ export function Page({ route }) {
     <${Card} title="Operator policies" aside=${may("administrator") && html`<button onClick=${() => set(true, vhost)}>Set an operator policy</button>`}>${list(operators, true)}<//>`;
 }
 
-/** @param {{objects: any[] | null, vhost: string, name: string, field: string}} props */
-function Matched({ objects, vhost, name, field }) {
-  if (!objects) return html`<span class="soft">…</span>`;
-  const found = objects.filter(one => one.vhost === vhost && one[field] === name);
-  if (!found.length) return html`<span class="soft">nothing</span>`;
-  return html`<details><summary>${number(found.length)}</summary>${found.slice(0, 100).map(one => html`<div><a href=${href([one.kind, vhost, one.name])}>${one.name}</a></div>`)}${found.length > 100 && html`<small>and ${number(found.length - 100)} more</small>`}</details>`;
+/** @param {{of: any}} props */
+function Matched({ of }) {
+  if (!of) return html`<span class="soft">…</span>`;
+  const all = of.queues + of.exchanges;
+  if (!all) return html`<span class="soft">nothing</span>`;
+  const first = of.first.map((/** @type {any} */ one) => html`<div><a href=${href([one.kind + "s", of.vhost, one.name || "amq.default"])}>${one.name || "(default)"}</a></div>`);
+  return html`<details><summary>${number(all)}</summary>${first}${all > first.length && html`<small>and ${number(all - first.length)} more</small>`}</details>`;
 }
