@@ -52,6 +52,30 @@ def test_what_a_stop_has_to_do_takes_many_turns(
     assert max(removed) <= 2 * QUEUES  # beside the stop's own slice, after stop_app, that of the jobs' timer
 
 
+def test_what_is_transient_is_forgotten_some_a_turn_by_stop_app(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(app, "STEPS", 1)
+    left: list[int] = []
+    with Broker() as broker:
+        server = broker.server
+
+        def begin() -> None:
+            server.begin()
+            vhost = server.broker.vhosts["/"]
+            for number in range(50):
+                vhost.declare_queue(f"q{number}", False, None, False, {})
+
+            def counted(real: Callable[[], None] = server.end_turn) -> None:
+                left.append(len(vhost.queues))
+                real()
+
+            monkeypatch.setattr(server, "end_turn", counted)
+
+        broker.call(begin)
+        by_stop_app(broker)
+        gone = [before - after for before, after in zip([50, *left], left, strict=False)]
+    assert sum(gone) == 50 and max(gone) == 1
+
+
 @pytest.mark.pure
 def test_a_long_piece_of_work_gives_way_when_its_time_is_used_up() -> None:
     now = 0.0

@@ -106,8 +106,8 @@ class Bridge:
         """No new AMQP clients; those that are there are told to go, and with them goes what is not durable."""
         self.suspend_listening()
         await self.server.tell_clients("stopped by an administrator")
+        await self.steps("stop_app", forget_transient(self.broker))
         self.begin()
-        forget_transient(self.broker)
         self.broker.end_turn()
 
     async def start_listening(self) -> None:

@@ -51,7 +51,7 @@ def export_definitions(broker: Core) -> Export:
     sections["topic_permissions"] = _topic_permissions(
         [access.topic_permissions[key] for key in sorted(access.topic_permissions)]
     )
-    sections["parameters"] = _each(parameters.listing(broker))
+    sections["parameters"] = _each(list(parameters.listing(broker)))
     sections["global_parameters"] = _each(
         [{"name": name, "value": broker.parameters.globally[name]} for name in sorted(broker.parameters.globally)]
     )

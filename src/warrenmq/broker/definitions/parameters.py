@@ -7,12 +7,14 @@ components have a home of their own and are only shown among the parameters: ``o
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from warrenmq.broker.access.access import store_key
 
 if TYPE_CHECKING:
     from warrenmq.broker.core import Core
+    from warrenmq.broker.policy.policy import Policy
 
 # kinds in the store
 PARAMETER: Final = "parameter"
@@ -63,21 +65,42 @@ def vhost_deleted(broker: Core, vhost: str) -> None:
             delete(broker, component, owner, name)
 
 
-def listing(broker: Core) -> list[dict[str, object]]:
-    """All of them as RabbitMQ lists them, with those that live elsewhere."""
-    out: list[dict[str, object]] = []
+def find(broker: Core, component: str, vhost: str, name: str) -> dict[str, object] | None:
+    """One as it is listed."""
+    if component == VHOST_LIMITS and name == "limits":
+        limits = broker.registry.access.vhost_limits.get(vhost)
+        if limits:
+            return _limits(vhost, limits)
+    if component == OPERATOR_POLICY:
+        policy = broker.registry.policies.get(vhost, name, True)
+        if policy is not None:
+            return _operator_policy(policy)
+    kept = broker.parameters.of_vhosts
+    key = (component, vhost, name)
+    return {"value": kept[key], "vhost": vhost, "component": component, "name": name} if key in kept else None
+
+
+def _limits(vhost: str, limits: dict[str, int]) -> dict[str, object]:
+    return {"value": dict(limits), "vhost": vhost, "component": VHOST_LIMITS, "name": "limits"}
+
+
+def _operator_policy(policy: Policy) -> dict[str, object]:
+    value = policy.to_dict()
+    del value["vhost"]
+    del value["name"]
+    return {"value": value, "vhost": policy.vhost, "component": OPERATOR_POLICY, "name": policy.name}
+
+
+def listing(broker: Core) -> Iterator[dict[str, object]]:
+    """All of them as RabbitMQ lists them, with those that live elsewhere; each is made when it is asked for."""
     for vhost in sorted(broker.vhosts):
         limits = broker.registry.access.vhost_limits.get(vhost)
         if limits:
-            out.append({"value": dict(limits), "vhost": vhost, "component": VHOST_LIMITS, "name": "limits"})
+            yield _limits(vhost, limits)
         for policy in broker.registry.policies.in_vhost(vhost, True):
-            value = policy.to_dict()
-            del value["vhost"]
-            del value["name"]
-            out.append({"value": value, "vhost": vhost, "component": OPERATOR_POLICY, "name": policy.name})
+            yield _operator_policy(policy)
     for (component, vhost, name), kept in sorted(broker.parameters.of_vhosts.items(), key=_key):
-        out.append({"value": kept, "vhost": vhost, "component": component, "name": name})
-    return out
+        yield {"value": kept, "vhost": vhost, "component": component, "name": name}
 
 
 def _key(item: tuple[tuple[str, str, str], object]) -> tuple[str, str, str]:

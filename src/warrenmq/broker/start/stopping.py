@@ -6,6 +6,7 @@ Duty: to forget the rest, as a restart of the process does. Not here: the client
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from warrenmq.broker.queue.queue import Queue
@@ -32,27 +33,32 @@ def count_not_told(broker: Core) -> None:
                 queue.count_not_told()
 
 
-def forget_transient(broker: Core) -> None:
+def forget_transient(broker: Core) -> Iterator[None]:
+    """A step is one exchange, queue or binding."""
     broker.deduplication.forget_transient()
     for vhost in list(broker.vhosts.values()):
-        _forget_bindings(vhost)
+        for _ in _forget_bindings(vhost):
+            yield
         for exchange in list(vhost.exchanges.values()):
             if not exchange.durable:
                 vhost.remove_exchange(exchange)
+            yield
         for queue in list(vhost.queues.values()):
             if queue.durable:
                 queue.forget_transient()
                 queue.touch()  # its expiry begins anew
             else:
                 vhost.remove_queue(queue)
+            yield
 
 
-def _forget_bindings(vhost: VHost) -> None:
+def _forget_bindings(vhost: VHost) -> Iterator[None]:
     """First of all: a durable auto-delete exchange does not go because its last binding was a transient one."""
-    for exchange in vhost.exchanges.values():
+    for exchange in list(vhost.exchanges.values()):
         for binding in list(exchange.bindings_out.values()):
             if not _is_durable(binding):
                 vhost.remove_binding(binding, False)
+            yield
 
 
 def _is_durable(binding: Binding) -> bool:

@@ -53,25 +53,27 @@ def _kind(call: Call) -> str:
     return kind
 
 
-def _between(call: Call) -> list[Binding]:
+async def _between(call: Call) -> list[Binding]:
     """The bindings of a source to a destination, in the vhost of the path."""
     vhost = call.bridge.broker.vhosts.get(call.path["vhost"])
     source = None if vhost is None else vhost.exchanges.get(call.path["source"])
     kind, name = _kind(call), call.path["destination"]
     if source is None:
         return []
-    return [
-        binding
-        for binding in source.bindings_out.values()
-        if binding.destination.name.name == name and binding.destination.name.kind == kind
-    ]
+    found: list[Binding] = []
+    pacer = Pacer()
+    for binding in list(source.bindings_out.values()):
+        if binding.destination.name.name == name and binding.destination.name.kind == kind:
+            found.append(binding)
+        await pacer.breathe()
+    return found
 
 
 async def list_between(call: Call) -> Json:
     if call.path["source"] in ("", DEFAULT) and _kind(call) == "queue":
         queue = call.bridge.vhost(call.path["vhost"]).queues.get(call.path["destination"])
         return await plain_list(call.query, [] if queue is None else [default_binding(queue)])
-    return await plain_list(call.query, map(binding_info, _between(call)))
+    return await plain_list(call.query, map(binding_info, await _between(call)))
 
 
 async def _chosen(call: Call) -> Binding:
@@ -80,7 +82,7 @@ async def _chosen(call: Call) -> Binding:
     unquoted = unquote_plus(wanted)
     pacer = Pacer()
     other: Binding | None = None
-    for binding in _between(call):
+    for binding in await _between(call):
         key = properties_key(binding.key, binding.arguments)
         if key == wanted:
             return binding

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from urllib.parse import unquote
 
 from warrenmq.broker.channel.channel import Channel
@@ -14,6 +15,7 @@ from warrenmq.http.errors import not_authorised, not_found
 from warrenmq.http.figures.rates import ranges
 from warrenmq.http.listing import listing, with_columns
 from warrenmq.http.models import ChannelInfo, ConnectionInfo, ConsumerInfo
+from warrenmq.http.pacer import Pacer
 from warrenmq.http.views import channel_info, channel_name, connection_info, consumer_info
 from warrenmq.wire.replies import CONNECTION_FORCED
 
@@ -72,12 +74,15 @@ async def close_connection(call: Call) -> NoContent:
 
 
 async def close_of_user(call: Call) -> NoContent:
-    reason = call.request.headers.get("x-reason", CLOSED_BY)
-    call.bridge.begin()
-    for connection in call.bridge.open_connections():
-        if connection.username == call.path["user"]:
-            connection.shut(CONNECTION_FORCED, reason)
+    found = [one for one in call.bridge.open_connections() if one.username == call.path["user"]]
+    await call.bridge.steps("closing connections", _close(found, call.request.headers.get("x-reason", CLOSED_BY)))
     return NoContent()
+
+
+def _close(connections: list[Connection], reason: str) -> Iterator[None]:
+    for connection in connections:
+        connection.shut(CONNECTION_FORCED, reason)
+        yield
 
 
 def _channels(connections: list[Connection]) -> list[Channel]:
@@ -106,9 +111,10 @@ async def channels_of_connection(call: Call) -> object:
 
 
 async def get_channel(call: Call) -> object:
-    wanted = call.path["name"]
-    for channel in _channels(call.bridge.visible_connections(call.user)):
-        if channel_name(channel) in (wanted, unquote(wanted)):
+    wanted = {call.path["name"], unquote(call.path["name"])}
+    its = {name.rpartition(" (")[0] for name in wanted}  # connection: there may be very many, with a thousand each
+    for channel in _channels([one for one in call.bridge.visible_connections(call.user) if one.name in its]):
+        if channel_name(channel) in wanted:
             shown = channel_info(call.bridge, channel, ranges(call.query))
             consumers = [one for one in channel.consumers.by_tag.values() if isinstance(one, Subscription)]
             shown.consumer_details = [consumer_info(call.bridge, one) for one in consumers]
@@ -125,14 +131,19 @@ async def list_consumers(call: Call) -> object:
     wanted = call.path.get("vhost")
     if wanted is not None:
         bridge.vhost(wanted)
-    found = [
-        consumer
+    queues = [
+        queue
         for vhost in bridge.all_vhosts()
         if wanted is None or vhost.name == wanted
         for queue in vhost.queues.values()
-        for consumer in subscriptions(queue)
-        if everybodys or consumer.channel.connection.username == call.user.name
     ]
+    found: list[Subscription] = []
+    pacer = Pacer()
+    for queue in queues:
+        for consumer in subscriptions(queue):
+            if everybodys or consumer.channel.connection.username == call.user.name:
+                found.append(consumer)
+        await pacer.breathe()
     return await listing(call, found, _tag, lambda one: consumer_info(bridge, one))
 
 

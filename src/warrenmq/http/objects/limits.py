@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from warrenmq.broker.access.access import ALL_VHOST_LIMITS, USER_LIMITS
@@ -29,8 +30,9 @@ def _of_vhost(bridge: Bridge, vhost: str) -> list[VhostLimits]:
     return [VhostLimits(vhost, dict(limits))] if limits else []
 
 
-async def list_vhost_limits(call: Call) -> list[VhostLimits]:
-    return [limits for vhost in call.bridge.visible_vhosts(call.user) for limits in _of_vhost(call.bridge, vhost.name)]
+async def list_vhost_limits(call: Call) -> Iterator[VhostLimits]:
+    vhosts = call.bridge.visible_vhosts(call.user)
+    return (limits for vhost in vhosts for limits in _of_vhost(call.bridge, vhost.name))
 
 
 async def get_vhost_limits(call: Call) -> list[VhostLimits]:
@@ -57,9 +59,9 @@ async def delete_vhost_limit(call: Call) -> NoContent:
     return NoContent()
 
 
-async def list_user_limits(call: Call) -> list[UserLimits]:
-    users = call.bridge.access.users
-    return [UserLimits(name, dict(users[name].limits)) for name in sorted(users) if users[name].limits]
+async def list_user_limits(call: Call) -> Iterator[UserLimits]:
+    users = [user for _, user in sorted(call.bridge.access.users.items())]
+    return (UserLimits(user.name, dict(user.limits)) for user in users if user.limits)
 
 
 async def get_user_limits(call: Call) -> list[UserLimits]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from warrenmq.broker.access.access import ALL_VHOST_LIMITS
 from warrenmq.broker.definitions import parameters, policy_changes
 from warrenmq.broker.definitions.importing import set_vhost_limits
@@ -15,22 +17,30 @@ from warrenmq.http.requests import Value
 COMPONENTS = {"federation-upstream", "federation-upstream-set", "shovel", "federation"}
 
 
-def _visible(call: Call) -> list[dict[str, object]]:
-    vhosts = {vhost.name for vhost in call.bridge.visible_vhosts(call.user)}
-    return [one for one in parameters.listing(call.bridge.broker) if one["vhost"] in vhosts]
-
-
-async def list_parameters(call: Call) -> list[dict[str, object]]:
+async def list_parameters(call: Call) -> Iterator[dict[str, object]]:
     if "vhost" in call.path:
         call.bridge.vhost(call.path["vhost"])
-    return [one for one in _visible(call) if all(one[key] == value for key, value in call.path.items())]
+    wanted = call.path
+    vhosts = {vhost.name for vhost in call.bridge.visible_vhosts(call.user)}
+    return (
+        one
+        for one in parameters.listing(call.bridge.broker)
+        if one["vhost"] in vhosts and all(one[key] == value for key, value in wanted.items())
+    )
+
+
+def _found(call: Call) -> dict[str, object] | None:
+    vhost = call.bridge.vhost(call.path["vhost"])
+    if vhost not in call.bridge.visible_vhosts(call.user):
+        return None
+    return parameters.find(call.bridge.broker, call.path["component"], vhost.name, call.path["name"])
 
 
 async def get_parameter(call: Call) -> dict[str, object]:
-    found = await list_parameters(call)
-    if not found:
+    found = _found(call)
+    if found is None:
         raise not_found()
-    return found[0]
+    return found
 
 
 async def put_parameter(call: Call) -> object:
@@ -38,7 +48,7 @@ async def put_parameter(call: Call) -> object:
     vhost = call.bridge.vhost_for_change(call.path["vhost"])
     value = (await call.body(Value)).value
     broker = call.bridge.broker
-    existed = bool(await list_parameters(call))
+    existed = _found(call) is not None
     if component == parameters.OPERATOR_POLICY:
         _administrators_only(call)
         if not isinstance(value, dict):
