@@ -1,7 +1,6 @@
 """The protocol in its model: no seed of many violates what must hold, and every planted fault is found.
 
-Under ``soak``: ten million seeds (WARREN_CLUSTER_SEEDS; WARREN_CLUSTER_FIRST takes a run up again where it ended), and
-larger scopes explored.
+Under ``soak``: ten million seeds (WARREN_CLUSTER_SEEDS; WARREN_CLUSTER_FIRST takes a run up again where it ended).
 """
 
 from __future__ import annotations
@@ -10,7 +9,6 @@ import os
 
 import pytest
 
-from warrenmq.cluster.model.explore import Scope, explore
 from warrenmq.cluster.model.faults import FAULTS, HARMLESS
 from warrenmq.cluster.model.walk import first_failure, shrunk, told
 from warrenmq.cluster.rules import Rules
@@ -109,33 +107,9 @@ def test_a_failing_seed_is_shrunk_to_what_matters_and_told() -> None:
     assert "is in sync" in lines[-1] or "lacks" in lines[-1]
 
 
-@pytest.mark.pure
-def test_a_small_scope_is_explored_and_holds() -> None:
-    found = explore(Rules(), Scope(2, 1, 1, 1, 0), 1500)
-    assert (found.violation, found.way) == ("", [])
-    assert found.states >= 1500
-
-
-@pytest.mark.pure
-@pytest.mark.parametrize("name", ["own-unsynced", "early-ack", "same-epoch"])
-def test_a_small_scope_has_the_shortest_way_to_a_fault(name: str) -> None:
-    found = explore(FAULTS[name], Scope(2, 1, 1, 1, 0), 20_000)
-    assert found.violation
-    assert 0 < len(found.way) < 12
-
-
 @pytest.mark.soak
 def test_nothing_committed_is_lost_in_ten_million_walks() -> None:
     first = int(os.environ.get("WARREN_CLUSTER_FIRST", "100000"))
     for piece in range(first, first + int(os.environ.get("WARREN_CLUSTER_SEEDS", "10000000")), 10 * PIECE):
         none_fails(piece, piece + 10 * PIECE, 1 + piece // (10 * PIECE) % 2)
         print(f"\nno violation before seed {piece + 10 * PIECE}", end="", flush=True)
-
-
-@pytest.mark.soak
-@pytest.mark.parametrize("scope", [(2, 1, 1, 1, 1), (2, 2, 2, 2, 1), (3, 3, 2, 2, 0), (3, 3, 2, 2, 1)])
-def test_a_scope_is_explored(scope: tuple[int, int, int, int, int]) -> None:
-    """All of it, or as many states as WARREN_CLUSTER_STATES says."""
-    found = explore(Rules(), Scope(*scope), int(os.environ.get("WARREN_CLUSTER_STATES", "3000000")))
-    print(f"\n{scope}: {found.states} states{', all there are' if found.whole else ''}", end="")
-    assert (found.violation, found.way) == ("", [])

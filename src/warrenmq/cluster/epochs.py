@@ -36,9 +36,13 @@ class Epochs:
 
     def until(self, end: int) -> Epochs:
         """The list of the log as far as this position."""
+        copy = self.copy()
+        copy.cut(end)
+        return copy
+
+    def copy(self) -> Epochs:
         copy = Epochs()
         copy.numbers, copy.firsts = self.numbers[:], self.firsts[:]
-        copy.cut(end)
         return copy
 
 

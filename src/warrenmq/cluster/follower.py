@@ -89,7 +89,7 @@ class Follower:
         member.promise(message.epoch)
         self.epoch = message.epoch
         self.welcomed = True
-        member.epochs = message.epochs
+        member.epochs = message.epochs.copy()
         member.installed(message.batches[-1].end)
         member.effects.append(Install(message))
         self.acknowledge()

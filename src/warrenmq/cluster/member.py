@@ -36,6 +36,14 @@ class Member:
         self._syncs = 0
         self._writer = start << 24
 
+    def take_over(self, other: Member) -> None:
+        """All that another one of the same start knows: the model tries different ways on from one state."""
+        self.epochs = other.epochs.copy()
+        self.end, self.found, self.kept, self.commit = other.end, other.found, other.kept, other.commit
+        self.synced, self.promised, self.known = other.synced, other.promised, other.known
+        self._syncing, self._covers, self._syncs = other._syncing, other._covers, other._syncs
+        self._writer = other._writer
+
     # --- rules
 
     def synced_at_start(self) -> int:

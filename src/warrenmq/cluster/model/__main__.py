@@ -32,7 +32,9 @@ def main(arguments: list[str]) -> int:
     rules.min_in_sync = options.least
     if options.scope:
         size, batches, crashes, campaigns, changes = (int(part) for part in options.scope.split(","))
-        found = explore(rules, Scope(size, batches, crashes, campaigns, changes), options.limit)
+        found = explore(
+            rules, Scope(size, batches, crashes, campaigns, changes), options.limit, options.fault is not None
+        )
         print(f"{found.states} states{', all there are' if found.whole else ''}")
         print("\n".join([*found.way, found.violation]), end="\n" if found.violation else "")
         return 1 if found.violation else 0

@@ -1,21 +1,36 @@
-"""A small scope, exhaustively: every order of events within a budget of batches, crashes and campaigns.
+"""A small scope, exhaustively: every order of events within a budget of batches, crashes, campaigns and changes.
 
-Duty: from a cluster that serves, breadth first, every state that can be reached; each is looked at once. States are
-told apart by what can still matter (``Key``): streams, writers and batches by the order in which they appear, and what
-was sent by a start that is gone only where it can still be carried out.
+Duty: from a cluster that serves, every state that can be reached; each is looked at once. States are copied
+(copying.py) and told apart by what can still matter (key.py).
 
 It is coarser than a walk where that costs nothing that is looked for here: a read of etcd is one step, a leader ships
-all it has at once, nothing is lost on the way but by a crash, and of mishaps there are crashes only: of power (nothing
-that is not synced survives) and of the process (all of it does).
+all it has at once, nothing is lost on the way, and of mishaps there are crashes only: of power (nothing that is not
+synced survives) and of the process (all of it does).
+
+Five reductions leave out what is provably seen otherwise (``ALL``; each can be turned off, and tests do):
+
+- ``BOOT_AT_ONCE``: a node that is up and left alone does nothing, so whatever can happen to one that is down can happen
+  to it: a crash and the start after it are one step.
+- ``CONNECT_AT_ONCE``: what a follower says first depends on its log, which does not change while it has no stream; and
+  what it said may arrive at any time. So connecting late is connecting at once and arriving late.
+- ``LAST_WORDS_AT_ONCE``: the end of a stream, when nothing else is on its way, and an acknowledgement that says nothing
+  new. The first takes nothing from the one that hears it but a stream on which nothing comes any more; the second
+  changes nothing.
+- ``DEAF_ENDS``: nothing is shipped to an end that is closed, and what a start that is gone wrote to etcd is forgotten
+  when the value it rests on stands there no more: it will be refused, and nobody hears it.
+- ``ALIKE``: no rule prefers a node for its number, so states that differ in the names of nodes are one.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from typing import Final, final
 
-from warrenmq.cluster.config import Config
-from warrenmq.cluster.messages import Ack, Batch, Batches, Beat, Hello, Message, Welcome
-from warrenmq.cluster.model.etcd import Answer
+from warrenmq.cluster.messages import Ack, Bye
+from warrenmq.cluster.model.copying import copy_of
+from warrenmq.cluster.model.etcd import Answer, Request
+from warrenmq.cluster.model.key import key_of, ordered
+from warrenmq.cluster.model.network import Stream
 from warrenmq.cluster.model.settle import prepare
 from warrenmq.cluster.model.violation import Violation
 from warrenmq.cluster.model.world import (
@@ -37,11 +52,19 @@ from warrenmq.cluster.model.world import (
     TO_LEADER,
     World,
 )
-from warrenmq.cluster.proposals import Proposals
-from warrenmq.cluster.rules import Node, Rules
+from warrenmq.cluster.rules import Rules
 
 Move = tuple[int, int, int]
-TOLD_AT_ONCE: Final = 64  # a death that the others learn of behind what was sent before
+Spent = tuple[int, int, int, int]
+WITH_ALL_IT_SENT: Final = 64 * 3 * 5 * 7 * 11 * 13
+"""A death of which the others learn behind what was sent before, of which nothing is lost, up to a dozen messages."""
+
+BOOT_AT_ONCE: Final = 1
+CONNECT_AT_ONCE: Final = 2
+LAST_WORDS_AT_ONCE: Final = 4
+DEAF_ENDS: Final = 8
+ALIKE: Final = 16
+ALL: Final = 31
 
 
 @final
@@ -67,123 +90,32 @@ class Found:
         self.way: list[str] = []
 
 
-class Key:
-    """A state as a number: equal for states from which the same can follow."""
+@final
+class State:
+    """A state that was reached and not yet left, and how."""
 
-    def __init__(self) -> None:
-        self.parts: list[int] = []
-        self.names: dict[int, int] = {}
+    def __init__(self, world: World, spent: Spent, before: State | None, move: Move) -> None:
+        self.world: World | None = world
+        self.spent: Final = spent
+        self.before: Final = before
+        self.move: Final = move
 
-    def name(self, number: int) -> int:
-        """Numbers by the order in which they appear."""
-        return self.names.setdefault(number, len(self.names))
-
-    def config(self, config: Config | None) -> None:
-        if config is None:
-            self.parts.append(-1)
-            return
-        parts = self.parts
-        parts.append(self.name(-config.writer - 1))
-        parts.append(config.epoch)
-        parts.append(config.leader)
-        parts.append(config.version)
-        parts.append(config.floor)
-        in_sync = 0
-        for number in config.in_sync:
-            in_sync |= 1 << number
-        parts.append(in_sync)
-
-    def log(self, batches: list[Batch]) -> None:
-        parts = self.parts
-        parts.append(len(batches))
-        for batch in batches:
-            parts.append(batch.epoch)
-            parts.append(self.name(batch.payload + 1) if batch.payload else -2)
-
-    def proposals(self, proposals: Proposals) -> None:
-        self.config(proposals.base)
-        self.parts.append(len(proposals.doubts))
-        for i in range(len(proposals.doubts)):
-            self.config(proposals.doubts[i])
-            self.parts.append(proposals.copies[i])
-
-    def message(self, message: Message) -> None:
-        parts = self.parts
-        if isinstance(message, Batches):
-            parts.extend((1, message.epoch, message.commit, message.batches[0].first))
-            self.log(message.batches)
-        elif isinstance(message, Ack):
-            parts.extend((2, message.epoch, message.end))
-        elif isinstance(message, Hello):
-            parts.extend((3, message.node, message.end))
-            parts.extend(message.epochs.numbers)
-            parts.extend(message.epochs.firsts)
-        elif isinstance(message, Welcome):
-            parts.extend((4, message.epoch, message.cut, message.commit))
-        elif isinstance(message, Beat):
-            parts.extend((5, message.epoch, message.commit))
-        else:
-            parts.append(6)
-
-    def node(self, node: Node, streams: dict[int, int]) -> None:
-        parts, member, follower = self.parts, node.member, node.follower
-        parts.extend((member.end, member.found, member.synced, member.commit, member.promised, member.covers()))
-        self.config(member.known)
-        parts.extend((streams.get(follower.stream, 0), follower.leader, follower.epoch, int(follower.welcomed)))
-        candidate, leader = node.candidate, node.leader
-        if candidate is not None:
-            parts.append(-3)
-            self.proposals(candidate.proposals)
-        if leader is not None:
-            parts.extend((-4, leader.epoch, leader.opening, leader.shipped, leader.promised))
-            self.proposals(leader.proposals)
-            for number, stream in leader.streams.items():
-                parts.extend((streams.get(number, 0), stream.node, stream.sent))
-            for other in sorted(leader.acked):
-                parts.extend((other, leader.acked[other]))
+    def way(self) -> list[str]:
+        steps: list[str] = []
+        state: State | None = self
+        while state is not None and state.before is not None:
+            steps.append(told(state.move))
+            state = state.before
+        steps.reverse()
+        return steps
 
 
-def key_of(world: World, spent: tuple[int, ...]) -> int:
-    """All that can matter of a state."""
-    key = Key()
-    parts = key.parts
-    parts.extend(spent)
-    key.log(world.ledger.commits)
-    parts.append(world.ledger.epoch)
-    key.config(world.etcd.config)
-    order: dict[int, int] = {}
-    for number in world.network.streams:
-        order[number] = len(order) + 1
-    for slot in range(world.size):
-        disk, node = world.disks[slot], world.nodes[slot]
-        key.log(disk.written)
-        parts.append(disk.same)
-        key.log(disk.platter[disk.same :])
-        parts.append(disk.covers if disk.syncing > 0 else -1 if disk.syncing < 0 else -2)
-        if node is None:
-            parts.append(-5)
-        else:
-            key.node(node, order)
-    for stream in world.network.streams.values():
-        parts.extend((-6, stream.follower, stream.leader, int(stream.follower_open), int(stream.leader_open)))
-        for message in stream.to_leader:
-            key.message(message)
-        parts.append(-7)
-        for message in stream.to_follower:
-            key.message(message)
-    for request in world.etcd.requests:
-        parts.extend((-8, request.slot, int(request.start == world.started[request.slot])))
-        key.config(request.base)
-        key.config(request.value)
-    for answer in world.etcd.answers:
-        parts.extend((-9, answer.request.slot, int(answer.accepted)))
-        key.config(answer.request.value)
-        key.config(answer.current)
-    return hash(tuple(parts))
+def told(move: Move) -> str:
+    return f"node {move[1]}: {KINDS[move[0]]} ({move[2]})"
 
 
-def apply(world: World, move: Move) -> None:
-    """A move, and what is taken as one step with it; what nobody waits for any more is forgotten."""
+def apply(world: World, move: Move, reductions: int) -> None:
+    """A move, and what is taken as one step with it."""
     kind, slot, choice = move
     etcd = world.etcd
     if kind == LOOK:
@@ -191,10 +123,38 @@ def apply(world: World, move: Move) -> None:
         if node is not None and etcd.config is not None:
             node.learned(etcd.config, etcd.store)
             world.carry(slot, node)
+    elif kind == KILL:
+        world.die(slot, WITH_ALL_IT_SENT)
+        world.disks[slot].killed()
+    elif kind == POWER:
+        world.die(slot, WITH_ALL_IT_SENT)
+        world.disks[slot].lost_power(0)
     else:
         world.act(kind, slot, choice)
-    etcd.requests = [request for request in etcd.requests if request.value is not None]
+    tidy(world, reductions)
+    while at_once(world, reductions):
+        tidy(world, reductions)
+
+
+def tidy(world: World, reductions: int) -> None:
+    """What nobody waits for any more is forgotten."""
+    etcd = world.etcd
+    etcd.requests = [request for request in etcd.requests if may_matter(world, request, reductions)]
     etcd.answers = [answer for answer in etcd.answers if awaited(world, answer)]
+    for stream in world.network.streams.values():
+        if not stream.follower_open:
+            stream.to_follower.clear()
+        if not stream.leader_open:
+            stream.to_leader.clear()
+
+
+def may_matter(world: World, request: Request, reductions: int) -> bool:
+    base = request.base
+    if base is None or request.value is None:
+        return False
+    if not reductions & DEAF_ENDS:
+        return True
+    return base.same(world.etcd.config) or request.start == world.started[request.slot]
 
 
 def awaited(world: World, answer: Answer) -> bool:
@@ -202,7 +162,62 @@ def awaited(world: World, answer: Answer) -> bool:
     return world.nodes[slot] is not None and answer.request.start == world.started[slot]
 
 
-def moves(world: World, scope: Scope, spent: tuple[int, ...]) -> list[Move]:
+def at_once(world: World, reductions: int) -> bool:
+    """One thing that may as well happen now; whether there was any."""
+    if reductions & BOOT_AT_ONCE:
+        for slot in range(world.size):
+            if world.nodes[slot] is None:
+                world.boot(slot)
+                return True
+    if reductions & LAST_WORDS_AT_ONCE:
+        for stream in world.network.streams.values():
+            if stream.follower_open and stream.to_follower and isinstance(stream.to_follower[0], Bye):
+                world.hear(stream.follower, stream, stream.to_follower.pop(0))
+                return True
+            if stream.leader_open and stream.to_leader and says_nothing(world, stream):
+                world.hear(stream.leader, stream, stream.to_leader.pop(0))
+                return True
+    if reductions & CONNECT_AT_ONCE:
+        for slot in range(world.size):
+            node = world.nodes[slot]
+            if node is not None and may_connect(world, slot):
+                node.connect()
+                world.carry(slot, node)
+                return True
+    return False
+
+
+def says_nothing(world: World, stream: Stream) -> bool:
+    """Whether the leader's end hears the end of the stream next, or what it has heard already."""
+    message = stream.to_leader[0]
+    if isinstance(message, Bye):
+        return True
+    node = world.nodes[stream.leader]
+    if not isinstance(message, Ack) or node is None:
+        return False
+    leader = node.leader
+    if leader is None:
+        return True
+    to = leader.streams.get(stream.number)
+    return to is None or message.epoch != leader.epoch or message.end <= leader.acked.get(to.node, -1)
+
+
+def may_connect(world: World, slot: int) -> bool:
+    """A stream to a node that does not lead would be closed at once."""
+    node = world.nodes[slot]
+    if node is None or node.leader is not None or node.candidate is not None or node.follower.stream:
+        return False
+    known = node.member.known
+    if known is None or known.leader == node.member.node:
+        return False
+    other = world.slot_of(known.leader)
+    if other < 0:
+        return False
+    leader = world.nodes[other]
+    return leader is not None and leader.leader is not None
+
+
+def moves(world: World, scope: Scope, spent: Spent, reductions: int) -> list[Move]:
     """Everything that can happen next within the scope."""
     found: list[Move] = []
     network, etcd = world.network, world.etcd
@@ -231,29 +246,21 @@ def moves(world: World, scope: Scope, spent: tuple[int, ...]) -> list[Move]:
         if config is not None and (known is None or known.version < config.version):
             found.append((LOOK, slot, 0))
         if spent[1] < scope.crashes:
-            found.append((KILL, slot, TOLD_AT_ONCE))
-            found.append((POWER, slot, TOLD_AT_ONCE))
-        leader = node.leader
-        if leader is not None:
-            lead_moves(world, scope, spent, slot, found)
-        elif node.candidate is None and known is not None:
-            if not node.follower.stream and known.leader != node.member.node and can_reach(world, known.leader):
-                found.append((CONNECT, slot, 0))
-            if spent[2] < scope.campaigns and node.follower.may_campaign(known):
-                found.append((CAMPAIGN, slot, 0))
+            found.append((KILL, slot, 0))
+            if world.disks[slot].same < len(world.disks[slot].written):
+                found.append((POWER, slot, 0))
+        if node.leader is not None:
+            lead_moves(world, scope, spent, slot, reductions, found)
+            continue
+        if may_connect(world, slot):
+            found.append((CONNECT, slot, 0))
+        can = node.candidate is None and spent[2] < scope.campaigns
+        if can and known is not None and node.follower.may_campaign(known):
+            found.append((CAMPAIGN, slot, 0))
     return found
 
 
-def can_reach(world: World, number: int) -> bool:
-    """A stream to a node that does not lead would be closed at once."""
-    slot = world.slot_of(number)
-    if slot < 0:
-        return False
-    node = world.nodes[slot]
-    return node is not None and node.leader is not None
-
-
-def lead_moves(world: World, scope: Scope, spent: tuple[int, ...], slot: int, found: list[Move]) -> None:
+def lead_moves(world: World, scope: Scope, spent: Spent, slot: int, reductions: int, found: list[Move]) -> None:
     """What a leader may do. Its own slot is named: there may be several leaders."""
     node = world.nodes[slot]
     leader = node.leader if node is not None else None
@@ -261,9 +268,11 @@ def lead_moves(world: World, scope: Scope, spent: tuple[int, ...], slot: int, fo
         return
     if spent[0] < scope.batches and leader.serves():
         found.append((APPEND, slot, 0))
-    streams = list(leader.streams.values())
-    for i in range(len(streams)):
-        if leader.sendable(streams[i].node) > streams[i].sent:
+    numbers = list(leader.streams)
+    for i in range(len(numbers)):
+        way, stream = leader.streams[numbers[i]], world.network.streams.get(numbers[i])
+        heard = stream is not None and stream.follower_open
+        if leader.sendable(way.node) > way.sent and (heard or not reductions & DEAF_ENDS):
             found.append((SHIP, slot, i | 3 << 4))
     if spent[3] < scope.changes and not leader.proposals.doubts:
         for other in range(world.size):
@@ -276,7 +285,7 @@ def lead_moves(world: World, scope: Scope, spent: tuple[int, ...], slot: int, fo
                 found.append((ADMIT, slot, other))
 
 
-def spend(spent: tuple[int, ...], kind: int) -> tuple[int, ...]:
+def spend(spent: Spent, kind: int) -> Spent:
     batches, crashes, campaigns, changes = spent
     if kind == APPEND:
         batches += 1
@@ -289,50 +298,40 @@ def spend(spent: tuple[int, ...], kind: int) -> tuple[int, ...]:
     return (batches, crashes, campaigns, changes)
 
 
-def explore(rules: Rules, scope: Scope, limit: int) -> Found:
-    """All states of a scope, or the first ``limit``. A state is reached again by the moves that led to it."""
+def explore(rules: Rules, scope: Scope, limit: int, shortest: bool = False, reductions: int = ALL) -> Found:
+    """All states of a scope, or as many as ``limit`` says.
+
+    The last reached is left first, so that few are kept in memory; ``shortest`` takes the first reached first, and
+    finds the shortest way to a violation.
+    """
     found = Found()
-    seen: set[int] = set()
-    parents: list[int] = [-1]
-    made: list[Move] = [(0, 0, 0)]
-    at = 0
-    while at < len(parents):
-        way: list[Move] = []
-        back = at
-        while back > 0:
-            way.append(made[back])
-            back = parents[back]
-        way.reverse()
-        spent: tuple[int, ...] = (0, 0, 0, 0)
-        for move in way:
-            spent = spend(spent, move[0])
-        for move in moves(reached(rules, scope, way), scope, spent):
-            world = reached(rules, scope, way)
-            try:
-                apply(world, move)
-            except Violation as violation:
-                found.violation = str(violation)
-                found.way = [f"node {each[1]}: {KINDS[each[0]]} ({each[2]})" for each in [*way, move]]
-                found.states = len(seen)
-                return found
-            key = key_of(world, spend(spent, move[0]))
-            if key not in seen:
-                seen.add(key)
-                parents.append(at)
-                made.append(move)
-        at += 1
-        if len(seen) >= limit:
-            found.states = len(seen)
-            return found
-    found.states = len(seen)
-    found.whole = True
-    return found
-
-
-def reached(rules: Rules, scope: Scope, way: list[Move]) -> World:
     world = World(rules, scope.size)
     prepare(world)
     world.etcd.requests.clear()
-    for move in way:
-        apply(world, move)
-    return world
+    nothing: Spent = (0, 0, 0, 0)
+    seen: set[bytes] = set()
+    waiting: deque[State] = deque([State(world, nothing, None, (0, 0, 0))])
+    while waiting and len(seen) < limit:
+        state = waiting.popleft() if shortest else waiting.pop()
+        here = state.world
+        assert here is not None
+        state.world = None
+        spent = state.spent
+        for move in moves(here, scope, spent, reductions):
+            world = copy_of(here)
+            then = spend(spent, move[0])
+            try:
+                apply(world, move, reductions)
+            except Violation as violation:
+                found.violation = str(violation)
+                found.way = [*state.way(), told(move)]
+                found.states = len(seen)
+                return found
+            order = ordered(world) if reductions & ALIKE else list(range(world.size))
+            key = key_of(world, then, order)
+            if key not in seen:
+                seen.add(key)
+                waiting.append(State(world, then, state, move))
+    found.states = len(seen)
+    found.whole = not waiting
+    return found
