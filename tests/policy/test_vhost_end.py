@@ -8,6 +8,8 @@ import pytest
 
 from tests.http.conftest import Api
 from tests.support import web
+from warrenmq.broker.definitions import parameters
+from warrenmq.broker.policy.policy import parse_policy
 from warrenmq.broker.vhost_end import delete_vhost
 from warrenmq.client import Connection
 from warrenmq.client.errors import ConnectError
@@ -41,6 +43,21 @@ def test_a_step_takes_one_queue_or_binding_away(tmp_path: Path) -> None:
     assert "big" not in core.broker.vhosts and not core.broker.registry.access.vhost_allowed("guest", "big")
     core.restart(clean=False)
     assert "big" not in core.broker.vhosts
+
+
+def test_a_step_takes_one_parameter_or_policy_away(tmp_path: Path) -> None:
+    core = Core(tmp_path)
+    made(core)
+    policies, kept = core.broker.registry.policies, core.broker.parameters.of_vhosts
+    for number in range(100):
+        parameters.put(core.broker, "shovel", "big", f"p{number}", {})
+        policies.set(parse_policy("big", f"p{number}", {"pattern": "^a", "definition": {"max-length": 1}}, False))
+    before = 200
+    for _ in delete_vhost(core.broker, core.broker.vhosts["big"]):
+        now = len(policies.in_vhost("big")) + len(kept)
+        assert before - now <= 1
+        before = now
+    assert before == 0 and "big" not in core.broker.vhosts
 
 
 def test_a_crash_in_the_middle_leaves_a_vhost_with_less_in_it(tmp_path: Path) -> None:

@@ -39,7 +39,15 @@ def delete_vhost(broker: Broker, vhost: VHost) -> Iterator[None]:
         if where == name:
             access.clear_permissions(user, where)
             yield
-    parameters.vhost_deleted(broker, name)
+    for component, where, parameter in list(broker.parameters.of_vhosts):
+        if where == name:
+            parameters.delete(broker, component, where, parameter)
+            yield
+    for operator in (False, True):
+        for policy in broker.registry.policies.in_vhost(name, operator):
+            broker.registry.policies.delete(name, policy.name, operator)
+            yield
+    parameters.vhost_deleted(broker, name)  # what an import has brought meanwhile
     access.vhost_deleted(name)
     broker.registry.policies.vhost_deleted(name)
     broker.registry.totals.vhost_deleted(name)
