@@ -83,6 +83,13 @@ BODIES: dict[str, Any] = {
     "/backup": {"folder": "relative"},
     "/nodes/{node}/log_level": {"level": "info"},
     "/nodes/{node}/limits": {"memory_limit": "1GB"},
+    "/whatif": {
+        "put": {
+            "policies": [{"name": "p", "vhost": "/", "pattern": "zz", "definition": {"dead-letter-exchange": "x"}}]
+        },
+        "since": "2030-01-31T12:00:00Z",
+        "until": "2030-01-31T12:00:00Z",
+    },
     "/delayed/{vhost}/{id}/reschedule": {"deliver_at": "2030-01-31T12:00:00Z"},
     "/definitions": {
         "vhosts": [{"name": "v", "description": "d"}],
@@ -178,7 +185,8 @@ def test_no_text_in_a_body_crashes_anything(api: Api, kind: str, caplog: pytest.
                 continue
             for place in texts(body):
                 answer = api.ask(endpoint.method, filled(endpoint), with_text(body, place, NO_NAMES[kind]))
-                if answer.status_code >= 500:
+                without = answer.status_code == 503 and endpoint.path == "/whatif"  # there is no journal to ask
+                if answer.status_code >= 500 and not without:
                     wrong.append(f"{endpoint.method} {endpoint.path} {place}: {answer.status_code} {answer.text[:80]}")
     assert not wrong, "\n".join(wrong)
     assert not [one for one in caplog.records if one.exc_info]
