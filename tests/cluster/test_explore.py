@@ -98,7 +98,6 @@ def test_a_small_scope_has_a_fault_that_takes_many_steps(name: str) -> None:
     assert 10 < len(shortest_way(name)) < 20
 
 
-@pytest.mark.pure
 @pytest.mark.parametrize("name", REDUCTIONS)
 def test_a_reduction_leaves_states_out_and_no_fault(name: str) -> None:
     reduction, scope, fault = REDUCTIONS[name]
