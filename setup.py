@@ -28,8 +28,8 @@ COMPILED = ("wire", "broker", "log", "client", "journal", "cluster")
 """The packages below `warrenmq` that are compiled: what runs per message."""
 
 PLAIN_JOURNAL = (
-    *("__main__", "asking", "bodies", "export", "files", "hashes", "index", "life", "lookup"),
-    *("parquet", "process", "question", "recent", "retention", "shelf", "supposed", "without_pandas", "writer"),
+    *("__main__", "asking", "bodies", "export", "files", "folder", "hashes", "index", "life", "lookup"),
+    *("parquet", "process", "question", "recent", "retention", "supposed", "without_pandas", "writer"),
 )
 LEFT_OUT: frozenset[str] = frozenset(
     [

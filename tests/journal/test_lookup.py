@@ -18,7 +18,8 @@ from tests.journal.tables import LOG, at_queue, published, table, write_file
 from tests.log.test_told_events import events, folder, persistent
 from tests.log.test_vanishing import Trial, the_files_say_the_same, vanish
 from tests.support import web
-from warrenmq.journal import bodies, index, parquet, shelf
+from warrenmq.journal import bodies, index, parquet
+from warrenmq.journal import folder as journal_folder
 from warrenmq.journal.export import export
 from warrenmq.journal.files import index_of
 from warrenmq.journal.lookup import answer
@@ -151,7 +152,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Row groups, blocks and runs that a few rows fill."""
     monkeypatch.setattr(bodies, "MOST_ROWS", 64)
     monkeypatch.setattr(index, "BLOCK", 64)
-    monkeypatch.setattr(shelf, "BLOCK", 64)
+    monkeypatch.setattr(journal_folder, "BLOCK", 64)
     monkeypatch.setattr(index, "RUN", 8)
 
 

@@ -2,7 +2,7 @@
 
 Duty: from a question to lives, the newest first, without reading what the indexes rule out: they say in which row
 groups a message may be, and only those are read. A file without an index is read through, and so are all for a header
-that is not in it; meanwhile the answer tells how far it is. Not here: the files (``shelf``), what is told of a message
+that is not in it; meanwhile the answer tells how far it is. Not here: the files (``opened``), what is told of a message
 (``life``).
 
 An answer is parts: ``{"progress": …}`` now and then, ``{"life": …}`` for each message, at last ``{"looked": …}``: how
@@ -22,12 +22,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from warrenmq.journal.files import REMOVED
+from warrenmq.journal.folder import JournalFile, JournalFolder, Row, Unreadable
 from warrenmq.journal.headers import named_headers
 from warrenmq.journal.index import DELETED, MASK, READ, Index, deleted_key, header_key, key_of, read_key
 from warrenmq.journal.life import GONE, TIE, in_order, life_of, moment, places_of
 from warrenmq.journal.parquet import SCHEMA
 from warrenmq.journal.question import Question, question_of
-from warrenmq.journal.shelf import Row, Shelf, Unreadable, Volume
 from warrenmq.log.layout import WITHOUT_RECORD
 
 OF_QUEUES = (DELETED, "level", READ)  # not of messages
@@ -73,9 +73,9 @@ def answer(
     unreadable: set[Path] = set()
     attempts = 0
     while True:
-        shelf = Shelf(folder, unreadable)
+        opened = JournalFolder(folder, unreadable)
         try:
-            yield from Lookup(shelf, asked, told, wanted).parts()
+            yield from Lookup(opened, asked, told, wanted).parts()
             return
         except FileNotFoundError:  # what is told stays told
             attempts += 1
@@ -84,17 +84,17 @@ def answer(
         except Unreadable as error:
             unreadable.add(error.path)
         finally:
-            shelf.close()
+            opened.close()
 
 
 class Lookup:
     """One question on its way through the files. ``told``: log and id of those that were told already."""
 
     def __init__(
-        self, shelf: Shelf, question: Question, told: set[tuple[str, Name]], wanted: Callable[[], bool]
+        self, opened: JournalFolder, question: Question, told: set[tuple[str, Name]], wanted: Callable[[], bool]
     ) -> None:
-        self._shelf = shelf
-        self._reads = shelf.reads
+        self._journal = opened
+        self._reads = opened.reads
         self._question = question
         self._told = told
         self._wanted = wanted
@@ -105,7 +105,7 @@ class Lookup:
     def parts(self) -> Iterator[dict[str, object]]:
         question = self._question
         cursor = question.cursor()
-        logs = self._shelf.logs
+        logs = self._journal.logs
         if cursor is not None:
             logs = logs[logs.index(cursor[0]) :] if cursor[0] in logs else []
         for log in logs:
@@ -129,20 +129,20 @@ class Lookup:
 
     def _span(self) -> dict[str, object]:
         """From when to when anything is known, and which files could not be read."""
-        spans = [one.span(self._reads) for one in self._shelf.files if one.segment != REMOVED]
+        spans = [one.span(self._reads) for one in self._journal.files if one.segment != REMOVED]
         found: dict[str, object] = {}
         if spans:
             found["known_from"] = moment(min(first for first, _ in spans))
             found["known_until"] = moment(max(last for _, last in spans))
-        if self._shelf.unreadable:
-            found["unreadable"] = sorted(path.name for path in self._shelf.unreadable)
+        if self._journal.unreadable:
+            found["unreadable"] = sorted(path.name for path in self._journal.unreadable)
         return found
 
     # -- which messages
 
     def _candidates(self, log: str, before: tuple[int, int] | None) -> Iterator[Found | dict[str, object]]:
         """Records that fit the question, the newest first, and between them how far the search is."""
-        files = self._shelf.of_log(log)
+        files = self._journal.of_log(log)
         for number, file in enumerate(files):
             first, last = file.span(self._reads)
             if last < self._question.since or first > self._question.until or (before and first > before[0]):
@@ -163,7 +163,7 @@ class Lookup:
                 self._stopped = {"stopped": f"{log}-{max(first - 1, 0)}-{LAST:x}", "searched_from": moment(first)}
                 return
 
-    def _is_indexed(self, file: Volume) -> bool:
+    def _is_indexed(self, file: JournalFile) -> bool:
         question = self._question
         if file.index is None or not question.by_key:
             return False
@@ -177,7 +177,7 @@ class Lookup:
         number = question.number()
         return found if number is None else found | set(index.id(number))
 
-    def _in_group(self, file: Volume, group: int) -> list[Found]:
+    def _in_group(self, file: JournalFile, group: int) -> list[Found]:
         """The records of a row group that fit, by time and record."""
         question = self._question
         if not question.by_key:
@@ -198,7 +198,7 @@ class Lookup:
             fitting = pc.indices_nonzero(mask)
         return self._timely(file, group, rows, fitting)
 
-    def _in_queue(self, file: Volume, group: int) -> list[Found]:
+    def _in_queue(self, file: JournalFile, group: int) -> list[Found]:
         question = self._question
         rows = file.read(group, ["time", "event", "message", "id", "vhost", "queue"], self._reads)
         mask = pc.equal(rows.column("queue").cast(pa.string()), question.queue)
@@ -207,7 +207,7 @@ class Lookup:
             mask = pc.and_(mask, pc.equal(rows.column("vhost").cast(pa.string()), question.vhost))
         return self._timely(file, group, rows, pc.indices_nonzero(mask.fill_null(False)))
 
-    def _timely(self, file: Volume, group: int, rows: pa.Table, fitting: pa.Array) -> list[Found]:
+    def _timely(self, file: JournalFile, group: int, rows: pa.Table, fitting: pa.Array) -> list[Found]:
         """Those of the time asked for, by time. What has neither id nor record is taken whole."""
         question = self._question
         found: list[Found] = []
@@ -239,7 +239,7 @@ class Lookup:
     def _ids(self, log: str, records: set[int]) -> dict[int | None, int]:
         """The ids of records: they stand where the record was written, in its own segment's files."""
         found: dict[int | None, int] = {}
-        for file in self._shelf.of_log(log):
+        for file in self._journal.of_log(log):
             here = {record for record in records if record >> 32 == file.segment or record >= WITHOUT_RECORD}
             for row in self._rows_of(file, here, ["message", "id"]):
                 if row["id"] is not None:
@@ -264,13 +264,13 @@ class Lookup:
                 rows[row["id"]].append(row)
             else:
                 records[row["message"]] = row["id"]
-        for file in self._shelf.of_log(log):
+        for file in self._journal.of_log(log):
             here = {record for record in records if record >> 32 <= file.segment or record >= WITHOUT_RECORD}
             for row in self._rows_of(file, here, self._whole):
                 rows[records[row["message"]]].append(row)
         self._add_deletions(log, rows)
         self._add_reads(log, rows)
-        gaps = [gap for file in self._shelf.of_log(log) for gap in file.gaps(self._reads)]
+        gaps = [gap for file in self._journal.of_log(log) for gap in file.gaps(self._reads)]
         for name in order:
             if not rows[name] or (before is not None and self._was_told(rows[name], before)):
                 continue
@@ -305,7 +305,7 @@ class Lookup:
         if not ids:
             return
         wanted = pa.array(sorted(ids), pa.int64())
-        for file in self._shelf.of_log(log):
+        for file in self._journal.of_log(log):
             blocks = file.blocks(lambda index: {block for id in ids for block in index.id(id)}, self._reads)
             if blocks is not None and not blocks:
                 continue
@@ -319,7 +319,7 @@ class Lookup:
                     whole = _plain(file.read(group, self._whole, self._reads).take(ties))
                     yield from (row | {TIE: tie} for row, tie in zip(whole, ties.to_pylist(), strict=True))
 
-    def _rows_of(self, file: Volume, records: set[int], columns: list[str] | None) -> Iterator[Row]:
+    def _rows_of(self, file: JournalFile, records: set[int], columns: list[str] | None) -> Iterator[Row]:
         """What a file tells of these records."""
         if not records:
             return
@@ -346,7 +346,7 @@ class Lookup:
             return
         keys = {key: deleted_key(*key) for key in left}
         gone: dict[tuple[str, str], list[int]] = {}
-        for file in self._shelf.of_log(log):
+        for file in self._journal.of_log(log):
             blocks = file.blocks(lambda index: {at for key in keys.values() for at in index.key(key)}, self._reads)
             if blocks is not None and not blocks:
                 continue
@@ -376,7 +376,7 @@ class Lookup:
             return
         keys = {read_key(*place) for place in there}
         positions = pa.array(sorted({position for _, _, position in there}), pa.int64())
-        for file in self._shelf.of_log(log):
+        for file in self._journal.of_log(log):
             blocks = file.blocks(lambda index: {at for key in keys for at in index.key(key)}, self._reads)
             if blocks is not None and not blocks:
                 continue

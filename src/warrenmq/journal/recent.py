@@ -1,7 +1,7 @@
 """The newest messages of a journal, read without Spark, for ``comparing``.
 
 Duty: of a folder of the journal's files those messages that were published from one time to another, the newest if
-there are too many, with what became of them since. Not here: the files (``journal/shelf.py``), all of a journal
+there are too many, with what became of them since. Not here: the files (``journal/opened.py``), all of a journal
 (``traffic``).
 """
 
@@ -17,8 +17,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from warrenmq.journal.columns import LEFT
+from warrenmq.journal.folder import JournalFolder, Unreadable
 from warrenmq.journal.parquet import EVENTS
-from warrenmq.journal.shelf import Shelf, Unreadable
 from warrenmq.log.causes import ALL_CAUSES
 from warrenmq.log.layout import WITHOUT_RECORD
 from warrenmq.supposing.comparing import Recorded
@@ -72,9 +72,9 @@ def recent(folder: Path, since: int, until: int, most: int, wanted: Callable[[],
     unreadable: set[Path] = set()
     attempts = 0
     while True:
-        shelf = Shelf(folder, unreadable)
+        opened = JournalFolder(folder, unreadable)
         try:
-            return _read(shelf, since, until, most, wanted)
+            return _read(opened, since, until, most, wanted)
         except Unreadable as error:
             unreadable.add(error.path)
         except FileNotFoundError:  # joined meanwhile
@@ -82,15 +82,15 @@ def recent(folder: Path, since: int, until: int, most: int, wanted: Callable[[],
             if attempts > RELISTS:
                 raise
         finally:
-            shelf.close()
+            opened.close()
 
 
-def _read(shelf: Shelf, since: int, until: int, most: int, wanted: Callable[[], bool]) -> Found:
-    found = Found(unreadable=sorted(path.name for path in shelf.unreadable))
-    for log in shelf.logs:
+def _read(opened: JournalFolder, since: int, until: int, most: int, wanted: Callable[[], bool]) -> Found:
+    found = Found(unreadable=sorted(path.name for path in opened.unreadable))
+    for log in opened.logs:
         told: list[Row] = []
         places: dict[int, dict[str, _Place]] = defaultdict(dict)
-        for rows in _groups(shelf, log, since):
+        for rows in _groups(opened, log, since):
             if not wanted():
                 return found
             for row in rows:
@@ -108,13 +108,13 @@ def _read(shelf: Shelf, since: int, until: int, most: int, wanted: Callable[[], 
     return found
 
 
-def _groups(shelf: Shelf, log: str, since: int) -> Iterator[list[Row]]:
+def _groups(opened: JournalFolder, log: str, since: int) -> Iterator[list[Row]]:
     """Row groups from the newest to the one that ``since`` is in."""
-    for file in shelf.of_log(log):
-        if file.span(shelf.reads)[1] < since:
+    for file in opened.of_log(log):
+        if file.span(opened.reads)[1] < since:
             continue
-        for group in reversed(file.groups(None, shelf.reads)):
-            table = file.read(group, COLUMNS, shelf.reads)
+        for group in reversed(file.groups(None, opened.reads)):
+            table = file.read(group, COLUMNS, opened.reads)
             times = table.column("time").cast(pa.int64())
             last = pc.max(times).as_py()
             if last is not None and last < since:

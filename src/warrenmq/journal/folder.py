@@ -49,7 +49,7 @@ class Unreadable(Exception):
         self.path = path
 
 
-class Volume:
+class JournalFile:
     """One file: so much of one segment of one log."""
 
     def __init__(self, path: Path, segment: int) -> None:
@@ -140,20 +140,20 @@ def _micros(moment: Any) -> int:
     return int(pa.scalar(moment, pa.timestamp("us", "UTC")).cast(pa.int64()).as_py())
 
 
-class Shelf:
-    """All files of a folder, as they are now, but for those that cannot be read."""
+class JournalFolder:
+    """A folder with all its files, as they are now, but for those that cannot be read."""
 
     _indexes: dict[Path, tuple[tuple[int, int], Index]] = {}  # with size and time; of all folders
 
     def __init__(self, folder: Path, without: set[Path]) -> None:
         self.reads = Reads()
         self.unreadable = without
-        self._logs: dict[str, list[Volume]] = {}
+        self._logs: dict[str, list[JournalFile]] = {}
         newest: dict[str, float] = {}
         for log in logs_of(folder):
             files = [one for one in current(files_of(folder, log)) if one.path not in without]
             name = f"{log:016x}"
-            self._logs[name] = [Volume(one.path, one.segment) for one in reversed(files)]
+            self._logs[name] = [JournalFile(one.path, one.segment) for one in reversed(files)]
             newest[name] = max((_changed(one.path) for one in files), default=0.0)
         self.logs = sorted(newest, key=lambda log: (newest[log], log), reverse=True)
         """Named as in the files' names, that with the newest file first."""
@@ -163,14 +163,14 @@ class Shelf:
         self.reads.without_index = sum(one.index is None for one in self.files)
 
     @property
-    def files(self) -> list[Volume]:
+    def files(self) -> list[JournalFile]:
         return [one for several in self._logs.values() for one in several]
 
     def close(self) -> None:
         for one in self.files:
             one.close()
 
-    def of_log(self, log: str) -> list[Volume]:
+    def of_log(self, log: str) -> list[JournalFile]:
         """Its files, the newest first."""
         return self._logs[log]
 
