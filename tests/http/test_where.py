@@ -411,7 +411,7 @@ def test_the_command_line_tells_the_life_and_what_is_true_now(api: Api, channel:
     lines = shown.stdout.splitlines()
     assert lines[0] == f"message {life['id']}, message_id shown-2"
     assert "published by guest to the default exchange with key 'shown', 19 octets, over 127.0.0.1:" in lines[1]
-    assert lines[2].endswith("entered queue 'shown' at position 3")
+    assert lines[2].endswith("entered queue 'shown' at position 3, by its name")
     assert lines[3].endswith("confirmed to its publisher")
     assert re.fullmatch(r"  now: waiting in queue 'shown' for \S+, 2 of 3 messages before it", lines[4])
     for arguments in ([str(life["id"])], ["--header", "number=2"], ["--message-id", "shown-2", "--queue", "shown"]):

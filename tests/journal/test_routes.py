@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import copy
+import dataclasses
 import json
 import tempfile
 from collections import Counter
@@ -173,7 +173,12 @@ class Publisher:
         properties: dict[str, Any] = {"message_id": id, "delivery_mode": 1 if what == "transient" else 2}
         more = {"CC": Field("A", [Field("S", key) for key in keys[1:]])} if len(keys) > 1 else {}
         properties["headers"] = {**with_headers, **more}
-        self.sent[id] = (copy.deepcopy(self.plan), exchange, keys, properties["headers"])
+        self.sent[id] = (
+            dataclasses.replace(self.plan, bindings=list(self.plan.bindings)),
+            exchange,
+            keys,
+            properties["headers"],
+        )
         channel = 2 if what == "transaction" else 1
         self.client.publish(exchange, keys[0], b"", channel=channel, **properties)
         if what == "transaction":

@@ -33,7 +33,7 @@ FOUND = {
     "audit": [[], [2, 2, 2]],
     "report": True,
     "whatif": [PUBLISHED, PUBLISHED, PUBLISHED],
-    "summary": [["k", None, "routed", "unroutable", PUBLISHED], ["k", "work", "there", "absent", PUBLISHED]],
+    "summary": [["k", "work", "there", "absent", PUBLISHED], ["k", None, "routed", "unroutable", PUBLISHED]],
     "replay": [2, {"confirmed": 2}, True],
     "replayed again": {"confirmed": 2},
 }

@@ -12,7 +12,7 @@ from typing import Final
 from mypy_extensions import i64
 
 LARGEST: Final = 1 << 15  # atoms, copies counted: compiled within some 20 ms
-ENORMOUS: Final = 1 << 40  # no number grows beyond it
+ENORMOUS: Final = 1 << 31  # no number grows beyond it, so that a product of two fits into 64 bits
 
 
 def compiled_size(pattern: str) -> i64:
