@@ -99,6 +99,11 @@ class Run(Resting):
 
     def finish(self) -> Step:
         """Closes every channel and empties every queue: what was left, and in which order."""
+        step = self.close_channels()
+        step.lines += self.left()
+        return step
+
+    def close_channels(self) -> Step:
         self.step = step = Step(Op("", "finish", {}))
         for state in self.channels.values():
             if state.open:
@@ -108,10 +113,15 @@ class Run(Resting):
                 self.wait(state.name[0], lambda state=state: not state.open, "channel.close-ok")
         self.settle()
         describe(step, self)
+        return step
+
+    def left(self) -> list[str]:
+        """What every queue has, taken out."""
+        lines: list[str] = []
         for name, owner in sorted(self.queues.items(), key=lambda item: self.words.level(item[0])):
             left = self.drain(name, owner)
-            step.lines += [f"left in {self.words.level(name)}: {line}" for line in left]
-        return step
+            lines += [f"left in {self.words.level(name)}: {line}" for line in left]
+        return lines
 
     def clean_up(self) -> None:
         for name, owner in self.queues.items():

@@ -46,6 +46,7 @@ FAMILIES = (
     "permission",
     "quorum",
     "arguments",
+    "restart",
 )
 CORE = ("length",)
 
@@ -127,8 +128,9 @@ class Generator:
         chance = self.random.random()
         if self.guess.exchanges and chance < 0.72:
             return self.random.choice(list(self.guess.exchanges))
-        # Sequences in which time passes run beside others: they keep to exchanges of their own.
-        if chance < 0.98 and "ttl" not in self.families:
+        # Sequences in which time passes run beside others, and queues that stay would get what later ones publish:
+        # both keep to exchanges of their own.
+        if chance < 0.98 and not {"ttl", "restart"} & set(self.families):
             return self.random.choice(STANDARD_EXCHANGES)
         return self.random.choice(list(self.guess.exchanges) or EXCHANGES)
 
