@@ -211,16 +211,20 @@ where --since nonsense
 whatif {folder}/file
 ledger --queue nowhere
 top nonsense
+top --vhost nowhere --json
 watch queue nowhere
 watch exchange nowhere
 copy nowhere dead
 move orders nowhere
 redrive nowhere
+redrive nowhere --groups
 transfers list --vhost nowhere
 transfers show 999
 transfers undo 999
 transfers cancel nonsense
 delayed list --from nonsense
+delayed list --vhost nowhere
+delayed show nonsense --vhost nowhere
 delayed show nonsense
 delayed reschedule nonsense --in 2h
 delayed deliver-now nonsense
@@ -236,12 +240,14 @@ permission set nobody .* .* .*
 permission list --vhost nowhere
 permission clear nobody
 policy set short ( -a message-ttl=1000
+policy set short ^tmp -a mesage-ttl=1000
 policy list --vhost nowhere
 policy clear nowhere
 trace --count x
 backup {folder}/file
 log inspect {folder}/file
 log events {folder}/nowhere
+log events {folder}/empty
 log verify {folder}/empty
 log salvage {folder}/nowhere {folder}/salvaged
 log backup {folder}/nowhere {folder}/another
@@ -250,6 +256,8 @@ bench --messages 0
 migrate nonsense {url}
 pipeline project
 pipeline replay
+pipeline replay {folder}/empty --since nonsense
+pipeline replay {folder}/empty --yes
 pipeline lake
 pipeline watch
 pipeline whatif
@@ -277,8 +285,8 @@ def test_what_is_wrong_is_one_line_and_a_status(line: str, warren: Run, broker: 
         out, err = "", f"warren: {out}"
     assert len(err.splitlines()) == 1 and err.startswith("warren"), err
     assert out == "" and "Traceback" not in err and "Errno" not in err
-    for python in ("<class", "None", "NoneType", "Error(", '<<"'):
-        assert python not in err, err
+    for inside in ("<class", "None", "NoneType", "Error(", '<<"', '{"', "{'", "Not Found", "starting Spark"):
+        assert inside not in err, err
 
 
 #: without its arguments it is wrong before it asks anybody

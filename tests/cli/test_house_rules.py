@@ -141,6 +141,7 @@ def test_help_speaks_of_no_python_types_and_misuse_is_one_line(path: str, capsys
         (["xyzzy"], "warren: no command 'xyzzy' (`warren --help` lists them)"),
         (["peek"], "warren peek: Missing argument 'QUEUE' (`warren peek --help` tells more)"),
         (["peek", "q", "--vhots", "x"], "warren peek: no option --vhots (did you mean --vhost?)"),
+        (["declare", "queue", "q", "--durable"], "warren declare queue: no option --durable (`warren declare"),
         (["delayed", "lst"], "warren delayed: No such command 'lst'. Did you mean 'list'?"),
         (["get", "q", "-n", "many"], "warren get: Invalid value for '--count' / '-n': "),
         (["get", "q", "r"], "warren get: Got unexpected extra argument"),

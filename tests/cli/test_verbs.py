@@ -85,7 +85,12 @@ BAD = [
     ("policy set p ( -a max-length=1", "validation failed: pattern should be regular expression"),
     ("policy set p ^x -a max-length=1 --apply-to quues", "apply-to"),
     ("policy clear shrt", "no policy 'shrt' in vhost '/' (did you mean short?)"),
-    ("queues -p nowhere", "ot"),
+    ("queues -p nowhere", "no vhost 'nowhere'"),
+    ("ledger -p nowhere", "no vhost 'nowhere'"),
+    ("peek ordes", "no queue 'ordes' in vhost '/' (did you mean orders?)"),
+    ("copy ordes full", "no queue 'ordes' in vhost '/' (did you mean orders?)"),
+    ("redrive ordes --groups", "no queue 'ordes' in vhost '/' (did you mean orders?)"),
+    ("ledger -q ordes", "no queue 'ordes' in vhost '/' (did you mean orders?)"),
     ("queues --jsn", "no option --jsn (did you mean --json?)"),
     ("purge", "Missing argument 'QUEUE'"),
 ]

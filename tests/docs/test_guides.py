@@ -99,7 +99,10 @@ def test_the_tls_page_makes_certificates_that_its_broker_and_its_client_take(tmp
 
 def test_the_program_of_the_celery_page_runs_its_task(monkeypatch: pytest.MonkeyPatch) -> None:
     from celery.contrib.testing.worker import start_worker
+    from celery.signals import setup_logging
 
+    leave_alone = object()
+    setup_logging.connect(lambda **_: None, weak=False, dispatch_uid=leave_alone)  # the log of this process is pytest's
     with start_warren() as broker:
         monkeypatch.setenv("CELERY_BROKER", broker.url)
         spec = importlib.util.spec_from_file_location("tasks", REPOSITORY / "examples" / "celery" / "tasks.py")
@@ -109,6 +112,7 @@ def test_the_program_of_the_celery_page_runs_its_task(monkeypatch: pytest.Monkey
         with start_worker(tasks.app, perform_ping_check=False, shutdown_timeout=60):
             assert tasks.total.delay([1, 2, 3]).get(timeout=120) == 6
         tasks.app.close()
+    setup_logging.disconnect(dispatch_uid=leave_alone)
 
 
 @pytest.mark.pure

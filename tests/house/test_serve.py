@@ -191,7 +191,7 @@ def test_a_port_in_use_is_named_with_the_ports_to_take_instead(serve: Start, gre
             peer.sendall(greeting)
         line = broker.refused()
     assert f"port {port} is in use" in line and words in line
-    assert f'make run ARGS="--port {port + 1} --http-port' in line
+    assert f"take other ports: --port {port + 1} --http-port" in line and 'make run ARGS="--port' in line
 
 
 def test_log_lines_can_be_json(serve: Start) -> None:

@@ -5,7 +5,6 @@ A failure is one line on standard error, ``warren COMMAND: what was wrong``, and
 
 from __future__ import annotations
 
-import re
 from html import unescape
 from typing import Annotated, Any, NoReturn
 
@@ -14,11 +13,11 @@ import typer
 from warrenmq.cli._address import AddressError, amqp_url, http_url, target
 from warrenmq.cli._api import Answer, Api, Failure
 from warrenmq.cli._missing import missing
+from warrenmq.cli._plain import plain_words
 from warrenmq.cli._status import NO_BROKER, WRONG
 
 SECONDS = 60.0
 NO_LOGIN = ("Login failed", "User can only log in via localhost", "Not management user")  # else: he may not do this
-STRING = re.compile(r'<<"([^"]*)">>')
 
 Url = Annotated[
     str | None,
@@ -83,8 +82,8 @@ class Command:
 
 
 def plain(reason: str) -> str:
-    """The API's words, which are RabbitMQ's, on one line: without HTML's escapes and Erlang's marks of strings."""
-    return " ".join(STRING.sub(r"'\1'", unescape(reason)).split()).replace("Validation failed ", "validation failed: ")
+    """The API's words, which are RabbitMQ's, on one line: without HTML's escapes and Erlang's terms."""
+    return " ".join(plain_words(unescape(reason)).split()).replace("Validation failed ", "validation failed: ")
 
 
 def stop(name: str, reason: str, status: int = WRONG) -> NoReturn:

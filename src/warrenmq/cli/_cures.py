@@ -48,7 +48,8 @@ def address_error(error: OSError, settings: Settings) -> CannotStart:
 
 
 def _port_in_use(settings: Settings, host: str, port: int) -> str:
-    others = f'`make run ARGS="--port {settings.port + 1} --http-port {(settings.http_port or 15672) + 1}"`'
+    options = f"--port {settings.port + 1} --http-port {(settings.http_port or 15672) + 1}"
+    others = f'take other ports: {options} (with make: `make run ARGS="{options}"`)'
     who = _listening(host, port) or _listening(host, settings.port)
     if who:
         return f"port {port} is in use: a {who} seems to be running: stop it, or {others}"

@@ -50,7 +50,7 @@ def list_messages(
         if value is not None:
             query.append((name, value))
     command = Command("delayed list", url)
-    at = segment(command.vhost(vhost))
+    at = command.vhost(vhost)
     items: list[Any] = []
     token: str | None = ""
     total = 0
@@ -58,7 +58,7 @@ def list_messages(
         more = [*query, ("limit", str(min(1000, limit - len(items))))]
         if token:
             more.append(("token", token))
-        page = command.ask("GET", f"/delayed/{at}?{urlencode(more)}")
+        page = command.ask_about(at, "GET", f"/delayed/{segment(at)}?{urlencode(more)}").body
         items += page["items"]
         token = page["next"]
         total = page["messages_delayed"]
@@ -77,11 +77,11 @@ def show(id: Id, url: Url = None, vhost: Vhost = None, exchange: Exchange = None
     at = command.vhost(vhost)
     if id == "next":
         query = urlencode([("limit", "1"), *([("exchange", exchange)] if exchange else [])])
-        items = command.ask("GET", f"/delayed/{segment(at)}?{query}")["items"]
+        items = command.ask_about(at, "GET", f"/delayed/{segment(at)}?{query}").body["items"]
         if not items:
             command.stop("nothing waits", NO)
         id, exchange = items[0]["id"], items[0]["exchange"]
-    found = command.ask("GET", _path(at, id, "", exchange))
+    found = command.ask_about(at, "GET", _path(at, id, "", exchange)).body
     if as_json:
         _output.as_json(found)
         return
@@ -104,16 +104,16 @@ def cancel(
     at = command.vhost(vhost)
     if id is not None:
         if dry_run:
-            found = command.ask("GET", _path(at, id, "", exchange))
+            found = command.ask_about(at, "GET", _path(at, id, "", exchange)).body
             _output.said(f"would cancel {found['id']}, due {found['due']}", {"matched": 1, "cancelled": 0}, as_json)
             return
-        command.ask("DELETE", _path(at, id, "", exchange))
+        command.ask_about(at, "DELETE", _path(at, id, "", exchange))
         _output.said(f"cancelled {id}", {"matched": 1, "cancelled": 1}, as_json)
         return
     if exchange is None:
         command.stop("name a message or an --exchange")
     query = urlencode([("exchange", exchange), ("dry_run", "true" if dry_run else "false")])
-    done = command.ask("DELETE", f"/delayed/{segment(at)}?{query}")
+    done = command.ask_about(at, "DELETE", f"/delayed/{segment(at)}?{query}").body
     text = f"would cancel {done['matched']} messages" if dry_run else f"cancelled {done['cancelled']} messages"
     _output.said(text, done, as_json)
 
@@ -136,7 +136,8 @@ def reschedule(
         body = {"deliver_at": at} if delay is None else {"delay_ms": milliseconds(delay)}
     except ValueError as error:
         command.stop(f"--in: {error}")
-    found = command.ask("POST", _path(command.vhost(vhost), id, "/reschedule", exchange), body)
+    place = command.vhost(vhost)
+    found = command.ask_about(place, "POST", _path(place, id, "/reschedule", exchange), body).body
     _output.said(f"{found['id']} is due {found['due']}", found, as_json)
 
 
@@ -144,7 +145,8 @@ def reschedule(
 def deliver_now(id: Id, url: Url = None, vhost: Vhost = None, exchange: Exchange = None, as_json: Json = False) -> None:
     """Deliver a message as if it were due."""
     command = Command("delayed deliver-now", url)
-    done = command.ask("POST", _path(command.vhost(vhost), id, "/deliver-now", exchange), {})
+    at = command.vhost(vhost)
+    done = command.ask_about(at, "POST", _path(at, id, "/deliver-now", exchange), {}).body
     if not done["routed"]:
         command.stop(f"{id} left the schedule, but no queue took it", NO)
     _output.said(f"delivered {id}", done, as_json)

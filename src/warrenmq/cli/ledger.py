@@ -26,12 +26,13 @@ def show(
 ) -> None:
     """Everything that came is somewhere, or left for a reason: the sums. Exits with 1 when one does not come out."""
     command = Command("ledger", url, 600)
-    path = "/ledger"
+    at = command.vhost(vhost)
     if queue is not None:
-        path = f"/queues/{segment(command.vhost(vhost))}/{segment(queue)}/ledger"
+        found = command.ask_about(at, "GET", f"/queues/{segment(at)}/{segment(queue)}/ledger", queue=queue).body
     elif vhost is not None:
-        path = f"/ledger/{segment(vhost)}"
-    found = command.ask("GET", path)
+        found = command.ask_about(at, "GET", f"/ledger/{segment(at)}").body
+    else:
+        found = command.ask("GET", "/ledger")
     _output.said("\n".join(tables(found)), found, as_json)
     if not found["even"]:
         raise typer.Exit(NO)

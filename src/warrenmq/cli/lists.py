@@ -80,8 +80,8 @@ def register(app: typer.Typer) -> None:
 def _lister(what: str) -> Callable[..., None]:
     def run(pattern: Pattern = "*", vhost: Vhost = None, as_json: Json = False, url: Url = None) -> None:
         command = Command(what, url)
-        at = segment(command.vhost(vhost))
-        rows = command.ask("GET", OF_A_VHOST.get(what, f"/{what}/{{0}}").format(at))
+        at = command.vhost(vhost)
+        rows = command.ask_about(at, "GET", OF_A_VHOST.get(what, f"/{what}/{{0}}").format(segment(at))).body
         columns = list(COLUMNS[what].values())
         found = [row for row in rows if fnmatchcase(str(field(row, columns[0])), pattern)]
         found.sort(key=lambda row: [str(field(row, column)) for column in columns[:4]])

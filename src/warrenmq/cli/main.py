@@ -126,9 +126,9 @@ def _misuse(error: Exception, message: str) -> str:
     if wrong and command is not None:
         from difflib import get_close_matches
 
-        known = [name for parameter in command.params for name in parameter.opts if name.startswith("--")]
-        near = get_close_matches(wrong, known, 1)
-        message = f"no option {wrong} ({f'did you mean {near[0]}?' if near else f'`{path} --help` lists them'})"
+        known = [name[2:] for parameter in command.params for name in parameter.opts if name.startswith("--")]
+        near = get_close_matches(wrong.lstrip("-"), known, 1, 0.7)
+        message = f"no option {wrong} ({f'did you mean --{near[0]}?' if near else f'`{path} --help` lists them'})"
     elif message.endswith(".") and "`" not in message:
         message = f"{message[:-1]} (`{path} --help` tells more)"
     return f"{path}: {' '.join(message.split())}"

@@ -47,12 +47,13 @@ def peek(
     items: list[Any] = []
     end: int | None = None
     at = first
-    path = f"/queues/{segment(command.vhost(vhost))}/{segment(queue)}/peek"
+    named = command.vhost(vhost)
+    path = f"/queues/{segment(named)}/{segment(queue)}/peek"
     while len(items) < limit and (end is None or at < end):
         asked = {**query, "first": at, "count": min(PAGE, limit - len(items))}
         if end is not None:
             asked["end"] = end
-        page = command.ask("GET", f"{path}?{urlencode(asked, doseq=True)}")
+        page = command.ask_about(named, "GET", f"{path}?{urlencode(asked, doseq=True)}", queue=queue).body
         items += page["items"]
         end, at = page["end"], page["next"]
     if as_json:

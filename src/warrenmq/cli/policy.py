@@ -57,7 +57,8 @@ def clear_policy(name: Name, vhost: Vhost = None, as_json: Json = False, url: Ur
 def list_policies(vhost: Vhost = None, as_json: Json = False, url: Url = None) -> None:
     """The policies of a virtual host."""
     command = Command("policy list", url)
-    found = command.ask("GET", f"/policies/{segment(command.vhost(vhost))}")
+    at = command.vhost(vhost)
+    found = command.ask_about(at, "GET", f"/policies/{segment(at)}").body
     if as_json:
         _output.as_json(found)
         return

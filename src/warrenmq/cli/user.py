@@ -111,7 +111,8 @@ def clear_permission(name: Name, vhost: Vhost = None, as_json: Json = False, url
 def list_permissions(vhost: Vhost = None, as_json: Json = False, url: Url = None) -> None:
     """Who may do what in a virtual host."""
     command = Command("permission list", url)
-    found = command.ask("GET", f"/vhosts/{segment(command.vhost(vhost))}/permissions")
+    at = command.vhost(vhost)
+    found = command.ask_about(at, "GET", f"/vhosts/{segment(at)}/permissions").body
     if as_json:
         _output.as_json(found)
         return

@@ -141,4 +141,6 @@ def _basic(user: str, password: str) -> str:
 
 
 def _bad(error: http.client.HTTPException) -> ConnectionError:
-    return ConnectionError(f"the answer is no HTTP ({type(error).__name__}: {error})")
+    if str(error).startswith("AMQP"):
+        return ConnectionError("this is a port for AMQP, not the one of the HTTP API")
+    return ConnectionError("the answer is no HTTP")

@@ -1,44 +1,20 @@
 """What ``warren ctl`` says to a person when something is wrong: rabbitmqctl's words, without Erlang's terms.
 
-Duty: RabbitMQ's text in plain English, and the name that may have been meant. Exit statuses and everything else that a
-script reads stay as they are. A test says the same of what the real tool was recorded to say (tests/moving).
+Duty: the name that may have been meant, behind RabbitMQ's text in plain English (``_plain.py``). Exit statuses and
+everything else that a script reads stay as they are. A test says the same of what the real tool was recorded to say (tests/moving).
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from difflib import get_close_matches
 from typing import Any
 
 from warrenmq.cli._api import Api, Failure
+from warrenmq.cli._plain import plain_words
 
-_KEY = re.compile(r'\{<<"([^"]*)">>,')
-_REWRITTEN: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], str]], ...] = tuple(
-    (re.compile(pattern, re.DOTALL), say)
-    for pattern, say in (
-        (r'\{:no_such_user, "([^"]*)"\}', lambda m: f'User "{m[1]}" does not exist'),
-        (r'\{:no_such_vhost, "([^"]*)"\}', lambda m: f"virtual host '{m[1]}' does not exist"),
-        (r"\[(\{<<.*\})\] are not recognised policy settings", lambda m: f"no policy settings: {_keys(m[1])}"),
-        (r"Unrecognised terms \[(.*)\] in ([\w-]+)", lambda m: f"no {m[2]}: {_keys(m[1])}"),
-        (r'\["invalid_regexp", "(.*)", \["(.*)", (\d+)\]\]', lambda m: f"'{m[1]}' is no regular expression: {m[2]}"),
-        (r'is invalid: \{"([^"]*)",\s*\d+\}', lambda m: f"is invalid: {m[1]}"),
-        (r"JSON decoding error\. Reason: badarg", lambda _: "this is no JSON"),
-        (r"^not_found$", lambda _: "Queue not found"),
-        (r'<<"([^"]*)">>', lambda m: f"'{m[1]}'"),
-    )
-)
 _LIMITS = ("max-connections", "max-channels", "max-queues")
-
-
-def plain_words(text: str) -> str:
-    for pattern, say in _REWRITTEN:
-        text = pattern.sub(say, text)
-    return text
-
-
-def _keys(terms: str) -> str:
-    return ", ".join(_KEY.findall(terms))
 
 
 def near(name: str, known: Iterable[str]) -> str:

@@ -47,7 +47,7 @@ def top(
         command.stop(f"--interval: {error}")
     view = View(kind, pattern=pattern)
     view.sort_by(heads.index(sort.upper()))
-    at = segment(command.vhost(vhost))
+    at = command.vhost(vhost)
     rows = _rows(command, view, at)
     if as_json:
         _output.as_json(rows)
@@ -63,7 +63,7 @@ def top(
 
 
 def _rows(command: Command, view: View, vhost: str) -> list[dict[str, Any]]:
-    return chosen(view, command.ask("GET", PATHS[view.kind].format(vhost)))
+    return chosen(view, command.ask_about(vhost, "GET", PATHS[view.kind].format(segment(vhost))).body)
 
 
 def _run(screen: Any, command: Command, view: View, vhost: str, rows: list[dict[str, Any]], pause: float) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable
+from datetime import datetime
 from typing import Annotated, Any
 
 import typer
@@ -79,6 +80,7 @@ def _watch(command: Command, kind: str, name: str, vhost: str, pause: float, cou
             passed = max(now - seen, 0.001)
             row |= {one: (counts[one] - before[one]) / passed if before else None for one in counts}
             if as_json:
+                row["TIME"] = datetime.now().astimezone().isoformat(timespec="milliseconds")
                 print(json.dumps({column.lower(): value for column, value in row.items()}), flush=True)
             else:
                 _output.stream([row[column] for column in columns], columns if not lines else None)

@@ -90,9 +90,16 @@ class Bar:
             print(f"\rreading {phase}: {share} %", end=end, file=sys.stderr, flush=True)
 
 
-def read(folder: Path, files: Files) -> Facts:
-    if "manifest" not in files.names(str(folder)) and not any(folder.glob("segment-*")):
+def look(folder: Path) -> None:
+    """Whether there can be anything to read."""
+    if not folder.is_dir():
+        raise LogError(f"{folder}: no such folder")
+    if not (folder / "manifest").exists() and not any(folder.glob("segment-*")):
         raise LogError(f"{folder}: there is no log in this folder")
+
+
+def read(folder: Path, files: Files) -> Facts:
+    look(folder)
     return examine(str(folder), files, Bar())
 
 
@@ -155,6 +162,7 @@ def events(
     As far back as the log goes: what a compaction has rewritten has lost its events.
     """
     try:
+        look(folder)
         listing = Listing(str(folder), Files())
         rows = EventRows(
             Wanted(id, message_id, correlation_id, queue),

@@ -5,7 +5,7 @@ Duty: options in, one job, what became of it. Not here: the job.
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -25,6 +25,9 @@ from warrenmq.cli.pipeline.job import (
     tell,
     ticking,
 )
+
+if TYPE_CHECKING:
+    from warrenmq.spark.replaying.choosing import Choice
 
 
 def replay(
@@ -62,14 +65,28 @@ def replay(
 ) -> None:
     """A slice of a journal, a lake or a dead-letter queue to a broker again. The exit status is 1 unless all arrive."""
     options = broker_options(url, host, port, http_port, password_env, password_file, option)
-    with job_session(master, conf, lambda: check_write({**options, "exchange": ""})) as spark:
-        from warrenmq.spark.replaying import Target, preview
-        from warrenmq.spark.replaying import replay as job
+
+    def chosen() -> Choice:
         from warrenmq.spark.replaying.choosing import Choice
-        from warrenmq.spark.replaying.text import text, text_of_plan
+
+        return Choice(since, until, exchange, routing_key, queue, outcome, publisher, where)
+
+    def check() -> None:
+        from warrenmq.spark.replaying.job import one_source
         from warrenmq.spark.routing import InputError
 
-        choice = Choice(since, until, exchange, routing_key, queue, outcome, publisher, where)
+        one_source(source, from_queue)
+        chosen()
+        if yes and out is None:
+            raise InputError("--yes needs --out, the folder for what became of every row")
+        check_write({**options, "exchange": ""})
+
+    with job_session(master, conf, check) as spark:
+        from warrenmq.spark.replaying import Target, preview
+        from warrenmq.spark.replaying import replay as job
+        from warrenmq.spark.replaying.text import text, text_of_plan
+
+        choice = chosen()
         target = Target(to, to_key, pace, keep_ids, at_least_once)
         if not yes:
             with ticking("reading"):
@@ -77,8 +94,7 @@ def replay(
                 print(text_of_plan(rows))
             tell("nothing was sent: --yes sends it")
             return
-        if out is None:
-            raise InputError("--yes needs --out, the folder for what became of every row")
+        assert out is not None
         done = job(
             spark,
             source,

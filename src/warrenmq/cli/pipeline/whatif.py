@@ -24,15 +24,19 @@ def whatif(
     conf: Conf = None,
 ) -> None:
     """Which recorded messages would fare otherwise under other definitions. The exit status is 1 when any is worse."""
-    from warrenmq.spark.routing import load_definitions
 
-    with job_session(master, conf, lambda: [load_definitions(each) for each in (before, after)]) as spark:
-        from warrenmq.spark.routing import InputError
-        from warrenmq.spark.supposing import whatif as job
-        from warrenmq.spark.supposing.text import text
+    def check() -> None:
+        from warrenmq.spark.routing import InputError, load_definitions
 
         if format is not None and len(traffic) > 1:
             raise InputError("with --format one table is read")
+        for each in (before, after):
+            load_definitions(each)
+
+    with job_session(master, conf, check) as spark:
+        from warrenmq.spark.supposing import whatif as job
+        from warrenmq.spark.supposing.text import text
+
         source = traffic if format is None else table_of(spark, traffic[0], format)
         found = job(spark, source, before, after, out, max_message_size=max_message_size, progress=tell)
         print(text(found))

@@ -37,14 +37,16 @@ def list_transfers(vhost: Vhost = None, as_json: Json = False, url: Url = None) 
 def show_transfer(id: Id, vhost: Vhost = None, as_json: Json = False, url: Url = None) -> None:
     """How far one is."""
     command = Command("transfers show", url)
-    show(command.ask("GET", f"/transfers/{segment(command.vhost(vhost))}/{segment(id)}"), as_json)
+    at = command.vhost(vhost)
+    show(command.ask_about(at, "GET", f"/transfers/{segment(at)}/{segment(id)}").body, as_json)
 
 
 @group.command("cancel")
 def cancel(id: Id, vhost: Vhost = None, as_json: Json = False, url: Url = None) -> None:
     """Send no more; what was sent stays sent."""
     command = Command("transfers cancel", url)
-    show(command.ask("DELETE", f"/transfers/{segment(command.vhost(vhost))}/{segment(id)}"), as_json)
+    at = command.vhost(vhost)
+    show(command.ask_about(at, "DELETE", f"/transfers/{segment(at)}/{segment(id)}").body, as_json)
 
 
 @group.command("undo")
@@ -52,5 +54,5 @@ def undo(id: Id, vhost: Vhost = None, as_json: Json = False, url: Url = None) ->
     """Take back what nobody has touched; the rest is listed."""
     command = Command("transfers undo", url)
     at = command.vhost(vhost)
-    one = command.ask("POST", f"/transfers/{segment(at)}/{segment(id)}/undo", {})
+    one = command.ask_about(at, "POST", f"/transfers/{segment(at)}/{segment(id)}/undo", {}).body
     show(follow(command, at, one, "undo"), as_json)

@@ -18,7 +18,8 @@ WORDS = {"move": "moved", "copy": "copied", "redrive": "sent back"}
 
 def send(command: Command, vhost: str, queue: str, body: dict[str, Any], detach: bool, as_json: bool) -> None:
     """Start it; watch it to its end, unless it is left alone."""
-    one = command.ask("POST", f"/queues/{segment(vhost)}/{segment(queue)}/{command.name}", body)
+    path = f"/queues/{segment(vhost)}/{segment(queue)}/{command.name}"
+    one = command.ask_about(vhost, "POST", path, body, queue=queue).body
     if not detach:
         one = follow(command, vhost, one, "state")
     show(one, as_json)

@@ -68,7 +68,7 @@ def _groups(command: Command, vhost: str, queue: str, query: dict[str, Any]) -> 
     while end is None or at < end:
         asked = {**query, "first": at} if end is None else {**query, "first": at, "end": end}
         path = f"/queues/{segment(vhost)}/{segment(queue)}/deaths?{urlencode(asked, doseq=True)}"
-        page = command.ask("GET", path)
+        page = command.ask_about(vhost, "GET", path, queue=queue).body
         for one in page["groups"]:
             known = found.setdefault(json.dumps(one["by"]), one)
             if known is not one:

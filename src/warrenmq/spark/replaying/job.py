@@ -182,6 +182,12 @@ def _plan(
     return replay
 
 
+def one_source(source: str | Sequence[str] | None, from_queue: str | None) -> None:
+    """A folder or a queue: either."""
+    if (source is None) == (from_queue is None):
+        raise InputError("say what is replayed: the folder of a journal or of a lake, or a queue; one of them")
+
+
 def _chosen(
     spark: SparkSession,
     source: str | Sequence[str] | None,
@@ -191,8 +197,7 @@ def _chosen(
     lease: bool,
 ) -> tuple[DataFrame, DataFrame | None]:
     """The rows; and all that is under the lease that was taken for them."""
-    if (source is None) == (from_queue is None):
-        raise InputError("say what is replayed: the folder of a journal or of a lake, or a queue; one of them")
+    one_source(source, from_queue)
     if from_queue is not None:
         return slices.queue(spark, options, from_queue, choice, lease)
     paths = [source] if isinstance(source, str) else list(source or [])
