@@ -29,6 +29,7 @@ from tests.support.brokers import free_ports
 from tests.support.collector import collecting
 from tests.support.rawclient import PROTOCOL_HEADER, Frame, RawClient
 from warrenmq.broker.records import BasicMessage, Exchange, Resource
+from warrenmq.client import ConnectError, Connection
 from warrenmq.server import journal as server_journal
 from warrenmq.server.config import TABLE, SettingsError, load
 from warrenmq.testing import Broker
@@ -270,7 +271,37 @@ def tls_verify(folder: Path) -> None:
             assert tls_login(free, ours) == comes_in
 
 
+@case
+def tls_login_from(folder: Path) -> None:
+    ours, _ = identities(folder)
+    certificate, key = ours.issue("broker")
+    for part, user in (("common_name", "amy"), ("distinguished_name", "CN=amy"), ("ip", "127.0.0.1")):
+        (free,) = free_ports(1)
+        shown = {"tls_cert": certificate, "tls_key": key, "tls_ca": ours.certificate, "tls_verify": "peer"}
+        with broker(folder / part, tls_port=free, tls_login_from=part, default_user=user, **shown):
+            context = ssl.create_default_context(cafile=str(ours.certificate))
+            context.load_cert_chain(*ours.issue("amy"))
+            Connection(port=free, ssl=context, mechanism="EXTERNAL", username="", password="").close()
+
+
 # -- what clients are offered and allowed --------------------------------------------------------------------------
+
+
+@case
+def auth_mechanisms(folder: Path) -> None:
+    for offered in ("PLAIN", "AMQPLAIN", "PLAIN, AMQPLAIN"):
+        with broker(folder / offered, auth_mechanisms=offered) as one:
+            for mechanism in ("PLAIN", "AMQPLAIN"):
+                url = f"amqp://guest:guest@127.0.0.1:{one.port}/"
+                if mechanism in offered.split(", "):
+                    Connection(url, mechanism=mechanism).close()
+                else:
+                    with pytest.raises(ConnectError, match="mechanism"):
+                        Connection(url, mechanism=mechanism)
+            with web.Client() as client:
+                (node,) = client.get(f"{one.http_url}/api/nodes", auth=("guest", "guest")).json()
+            enabled = {each["name"] for each in node["auth_mechanisms"] if each["enabled"]}
+            assert enabled == set(offered.split(", "))
 
 
 @case

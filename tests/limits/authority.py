@@ -39,10 +39,13 @@ class Authority:
             .not_valid_after(now + datetime.timedelta(days=1))
         )
 
-    def issue(self, common_name: str, host: str = "localhost", ip: str = "127.0.0.1") -> tuple[Path, Path]:
+    def issue(
+        self, common_name: str, host: str = "localhost", ip: str = "127.0.0.1", subject: x509.Name | None = None
+    ) -> tuple[Path, Path]:
         """Certificate and key files for a server (on loopback) or for a user."""
         key = ec.generate_private_key(ec.SECP256R1())
-        subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common_name)])
+        if subject is None:
+            subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common_name)])
         names = x509.SubjectAlternativeName([x509.DNSName(host), x509.IPAddress(ipaddress.ip_address(ip))])
         issuer = x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key())
         certificate = (

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from warrenmq.server import rabbitmq_conf
+from warrenmq.server.certificates import USERS_OF_A_CERTIFICATE
 from warrenmq.server.environment import CONFIG_OF_RABBITMQ, CONFIG_VARIABLE, settings_in, variable
 from warrenmq.server.kinds import (
     Kind,
@@ -34,9 +35,11 @@ from warrenmq.server.kinds import (
     path,
     seconds,
     size,
+    some_of,
     text,
     watermark,
 )
+from warrenmq.server.rabbitmq_keys import MECHANISMS
 from warrenmq.sizes import GIB, MIB
 
 __all__ = ["TABLE", "Setting", "Settings", "SettingsError", "load"]
@@ -91,7 +94,15 @@ class Settings:
     tls_verify: str = _setting(
         "none", choice("none", "peer", "require"), "client certificates: ignored, checked if sent, or required"
     )
+    tls_login_from: str = _setting(
+        "common_name",
+        choice(*USERS_OF_A_CERTIFICATE),
+        "the part of a client certificate that is its user, for EXTERNAL",
+    )
 
+    auth_mechanisms: list[str] = _setting(
+        list(MECHANISMS), some_of(*MECHANISMS), "login mechanisms offered; EXTERNAL where a certificate was shown"
+    )
     heartbeat: int = _setting(60, integer(0, 65535, "; 0 is off"), "heartbeat suggested to clients, seconds")
     frame_max: int = _setting(131072, size(4096, 2147483647), "largest frame offered to clients")
     channel_max: int = _setting(2047, integer(0, 65535, "; 0 is no limit"), "channels a connection may open")
@@ -150,6 +161,7 @@ class Settings:
     log_level: str = _setting("info", choice("debug", "info", "warning", "error"), "least level that is logged")
     log_format: str = _setting("text", choice("text", "json"), "log lines as key=value or as JSON")
     log_file: Path | None = _setting(None, path(), "file the log is appended to; standard error unless given")
+    file: Path | None = field(default=None, repr=False, compare=False)  # that some of them are from
     sources: dict[str, str] = field(default_factory=dict, repr=False, compare=False)
     unused: dict[str, str] = field(default_factory=dict, repr=False, compare=False)  # keys of rabbitmq.conf, and why
 
@@ -234,7 +246,7 @@ def load(flags: Mapping[str, str], environment: Mapping[str, str] | None = None)
             found[name], sources[name] = given, f"from {TABLE[name].flag}"
     if _read_port(found.get("port")) == 0:
         found.setdefault("http_port", 0)  # --port 0 asks for free ports, so that two brokers never meet
-    return Settings(**found, sources=sources, unused=unused)  # type: ignore[arg-type]
+    return Settings(**found, file=file, sources=sources, unused=unused)  # type: ignore[arg-type]
 
 
 def _file(flags: Mapping[str, str], environment: Mapping[str, str]) -> Path | None:

@@ -113,6 +113,19 @@ def names(allowed: str) -> Kind:
     return Kind(parse, allowed)
 
 
+def some_of(*known: str) -> Kind:
+    """One or more of these, in their own order."""
+    listed = names("some of " + ", ".join(known) + ", separated by commas")
+
+    def parse(value: object) -> object:
+        found = _listed(listed, value)
+        if not found or not set(found) <= set(known):
+            raise ValueError
+        return [one for one in known if one in found]
+
+    return Kind(parse, listed.allowed)
+
+
 def addresses(some: bool = True) -> Kind:
     """A list of them; an empty one is refused unless there need not be ``some``."""
     listed = names("addresses or host names separated by commas, without ports" + ("" if some else ", or none"))

@@ -14,6 +14,7 @@ OFFERS = (
     "handshake_timeout",
     "connection_max",
     "consumer_timeout",
+    "auth_mechanisms",
     "loopback_users",
 )
 
@@ -28,6 +29,7 @@ def set_offers(broker: Broker, settings: Settings) -> None:
     limits.handshake_timeout = int(settings.handshake_timeout * 1000)
     limits.connection_max = settings.connection_max
     limits.consumer_timeout = int(settings.consumer_timeout * 1000)
+    limits.auth_mechanisms = list(settings.auth_mechanisms)
     limits.loopback_users = list(settings.loopback_users)
 
 

@@ -12,11 +12,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from warrenmq.server.certificates import ALTERNATIVE
 from warrenmq.server.memory import memory_total
 
 Said = dict[str, object]
 
 EVERYWHERE = "::"
+MECHANISMS = ("PLAIN", "AMQPLAIN", "EXTERNAL")
 FLAGS = {"true": True, "on": True, "false": False, "off": False}
 LEVELS = {
     "debug": "debug",
@@ -129,6 +131,8 @@ def listener(line: Line) -> Said:
             raise Refused(f"Warren listens on one port for {kind}, on several addresses")
         if found:
             said[name] = found[0][1]
+            if kind == "ssl" and "ssl_cert_login_from" not in line.given:
+                said["tls_login_from"] = "distinguished_name"
             places[kind] = {address for address, _ in found}
     if len(places) == 2 and places["tcp"] != places["ssl"]:
         raise Refused("Warren listens with and without TLS on the same addresses")
@@ -150,6 +154,36 @@ def certificate_needed(line: Line) -> Said:
     """It says how ``verify`` is meant, which looks at it."""
     flag(line.value)
     return {}
+
+
+def login_from(line: Line) -> Said:
+    if line.value in ("distinguished_name", "common_name"):
+        return {"tls_login_from": line.value}
+    if line.value != "subject_alternative_name":
+        raise ValueError
+    return {"tls_login_from": _alternative(line.given.get("ssl_cert_login_san_type", "dns"))}
+
+
+def san_type(line: Line) -> Said:
+    """It says which one ``login_from`` means, which looks at it."""
+    _alternative(line.value)
+    return {}
+
+
+def _alternative(kind: str) -> str:
+    if kind == "other_name":
+        raise Refused("the user is never an alternative name of the type other_name")
+    if kind not in ALTERNATIVE:
+        raise ValueError
+    return kind
+
+
+def mechanisms(line: Line) -> Said:
+    """All of them: what is not named is not offered."""
+    listed = [one for key, one in line.given.items() if key.startswith("auth_mechanisms.")]
+    if line.value not in MECHANISMS:
+        raise Refused("only PLAIN, AMQPLAIN and EXTERNAL are spoken")
+    return {"auth_mechanisms": listed}
 
 
 def loopback(line: Line) -> Said:
@@ -237,16 +271,15 @@ RAFT = "quorum queues are kept in Warren's own log"
 PLUGIN = "of a plugin that is not here"
 TUNING = "there is nothing to tune here"
 OPENSSL = "Python's defaults hold: TLS 1.2 and later, OpenSSL's ciphers"
-CERTIFICATE = "a certificate's user is its distinguished name"
 LOG = "there is one log: `log_file`, `log_level`, `log_format`"
 STATISTICS = "figures are always counted"
 UNCHANGED = "what is unchanged changes nothing"
 DEFINITIONS = "definitions are loaded from a file or folder"
 OWN_USERS = "users are Warren's own"
 PASSWORD = "HTTP asks for user and password"
-MECHANISMS = "PLAIN, AMQPLAIN and, with certificates, EXTERNAL are offered"
 ENDPOINT = "PORT or ADDRESS:PORT"
 NAMED = "none; a port has a name in its key, as listeners.tcp.default = 5672"
+ACCEPT = "rabbit_credential_validator_accept_everything"
 A_FLAG = "true or false"
 
 KEYS: tuple[Key, ...] = (
@@ -263,9 +296,14 @@ KEYS: tuple[Key, ...] = (
     idle("ssl_options.*", OPENSSL),
     idle("ssl_allow_poodle_attack", OPENSSL),
     idle("ssl_handshake_timeout", "`handshake_timeout` counts for TLS as well"),
-    just("ssl_cert_login_from", "distinguished_name", CERTIFICATE),
-    idle("ssl_cert_login_san_type", CERTIFICATE),
-    idle("ssl_cert_login_san_index", CERTIFICATE),
+    Key(
+        "ssl_cert_login_from",
+        "`tls_login_from`",
+        login_from,
+        "distinguished_name, common_name, subject_alternative_name",
+    ),
+    Key("ssl_cert_login_san_type", "`tls_login_from`", san_type, "dns, ip, email or uri"),
+    just("ssl_cert_login_san_index", "0", "the first alternative name of that type is the user"),
     becomes("default_user", "default_user"),
     becomes("default_pass", "default_pass"),
     becomes("default_vhost", "default_vhost"),
@@ -329,10 +367,11 @@ KEYS: tuple[Key, ...] = (
     just("auth_backends.$num", "internal rabbit_auth_backend_internal", OWN_USERS),
     just("auth_backends.$num.authn", "internal rabbit_auth_backend_internal", OWN_USERS),
     just("auth_backends.$num.authz", "internal rabbit_auth_backend_internal", OWN_USERS),
-    just("auth_mechanisms.$name", "PLAIN AMQPLAIN EXTERNAL", MECHANISMS),
+    Key("auth_mechanisms.$name", "`auth_mechanisms`", mechanisms, "PLAIN, AMQPLAIN or EXTERNAL"),
     *[idle(f"auth_{one}.*", PLUGIN) for one in ("cache", "http", "ldap", "oauth2")],
     just("proxy_protocol", "false", "the proxy protocol is not spoken"),
     idle("password_hashing_module", "hashes are taken as they are imported"),
+    just("credential_validator.validation_backend", ACCEPT, "passwords are not judged"),
     idle("credential_validator.*", "passwords are not judged"),
     idle("cluster_name", "say it once: `warren ctl set_cluster_name`"),
     idle("total_memory_available_override_value", "say `vm_memory_high_watermark.absolute`"),

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 LOGGING = ("log_level", "log_format", "log_file")
 ALARMS = ("memory_high_watermark", "disk_free_limit")
 TLS = ("tls_cert", "tls_key", "tls_ca", "tls_verify", "https_cert", "https_key")
+CERTIFICATES = ("tls_login_from",)  # looked at for each new connection
 HTTP = (
     "http_origins",
     "http_proxies",
@@ -30,7 +31,7 @@ HTTP = (
     "http_connection_max",
 )  # read from the settings when they count
 JOURNAL = ("journal_interval", "journal_max_age", "journal_max_bytes", "journal_index_headers")
-AT_RUN_TIME = frozenset((*OFFERS, *LOGGING, *ALARMS, *TLS, *HTTP, *JOURNAL))
+AT_RUN_TIME = frozenset((*OFFERS, *LOGGING, *ALARMS, *TLS, *CERTIFICATES, *HTTP, *JOURNAL))
 FOLLOWED_ELSEWHERE = frozenset(("default_user", "default_pass", "default_vhost"))  # of new data folders only
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
-import ssl
 from collections import deque
 from collections.abc import Iterable
 from typing import Any, Protocol
@@ -18,6 +17,9 @@ from warrenmq.broker.channel.body_frames import BodyFrames
 from warrenmq.broker.channel.sink import Sink
 from warrenmq.broker.connection.connection import Connection
 from warrenmq.server.background import Background
+from warrenmq.server.certificates import user_of
+from warrenmq.server.config import Settings
+from warrenmq.server.tls_session import session_of
 from warrenmq.server.watchdog import Watchdog
 
 HIGH_WATER = 1 << 20  # bytes of output the transport buffers before deliveries to this client stop
@@ -33,6 +35,7 @@ class Host(Protocol):
     """The server as its clients' sockets know it: the turn, and who else is there."""
 
     broker: Broker
+    settings: Settings
     background: Background
     watchdog: Watchdog
     transports: set[ClientTransport]
@@ -93,8 +96,8 @@ class ClientTransport(Sink):
         connection.peer.is_loopback = _is_loopback(str(peer[0]))
         tls = transport.get_extra_info("ssl_object")
         if tls is not None:
-            connection.peer.tls = True
-            connection.peer.tls_name = _common_name(tls)
+            connection.peer.session = session_of(tls)
+            connection.peer.tls_name = user_of(tls.getpeercert(), self._server.settings.tls_login_from)
         self._connection = connection
         self._server.transports.add(self)
 
@@ -237,16 +240,3 @@ def _is_loopback(address: str) -> bool:
         return ipaddress.ip_address(address.split("%")[0]).is_loopback
     except ValueError:
         return False
-
-
-def _common_name(tls: ssl.SSLObject) -> str:
-    """The user a client certificate stands for: its common name, as RabbitMQ's EXTERNAL does with that setting."""
-    certificate = tls.getpeercert()
-    if not certificate:
-        return ""
-    subject: Any = certificate.get("subject", ())
-    for part in subject:
-        for name, value in part:
-            if name == "commonName":
-                return str(value)
-    return ""

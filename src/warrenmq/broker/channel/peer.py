@@ -13,6 +13,22 @@ from warrenmq.wire.fields import Table
 
 
 @final
+class TlsSession:
+    """What was agreed on with a client over TLS, and the certificate it showed; empty where it showed none."""
+
+    def __init__(
+        self, protocol: str, key_exchange: str, cipher: str, hash: str, subject: str, issuer: str, validity: str
+    ) -> None:
+        self.protocol: Final = protocol
+        self.key_exchange: Final = key_exchange
+        self.cipher: Final = cipher
+        self.hash: Final = hash
+        self.subject: Final = subject
+        self.issuer: Final = issuer
+        self.validity: Final = validity
+
+
+@final
 class Peer:
     """The client of one connection."""
 
@@ -20,7 +36,7 @@ class Peer:
         self.host: Final = host
         self.port: Final = port
         self.is_loopback: bool = True
-        self.tls: bool = False
+        self.session: TlsSession | None = None  # None: without TLS
         self.tls_name: str = ""  # user name from the client certificate, for EXTERNAL
         self.mechanism: str = ""  # by which it logged in
         self.properties: Table = {}

@@ -22,7 +22,8 @@ FAILED_LOGIN_WAIT: Final = 3000  # ms until the socket of a failed login is drop
 
 
 def mechanisms(connection: Dialogue) -> str:
-    return "PLAIN AMQPLAIN EXTERNAL" if connection.peer.tls_name else "PLAIN AMQPLAIN"
+    offered = connection.services.limits.auth_mechanisms
+    return " ".join([one for one in offered if one != "EXTERNAL" or connection.peer.tls_name])
 
 
 def credentials(connection: Dialogue, mechanism: str, response: bytes) -> tuple[str, str]:

@@ -21,4 +21,5 @@ class Limits:
         self.handshake_timeout: i64 = 10000  # ms
         self.connection_max: i64 = 0  # 0: no limit
         self.consumer_timeout: i64 = 1_800_000  # ms
+        self.auth_mechanisms: list[str] = ["PLAIN", "AMQPLAIN", "EXTERNAL"]  # EXTERNAL where a certificate was shown
         self.loopback_users: list[str] = ["guest"]  # who may log in from this machine only

@@ -1,7 +1,8 @@
 """What ``warren ctl`` says to a person when something is wrong: rabbitmqctl's words, without Erlang's terms.
 
 Duty: the name that may have been meant, behind RabbitMQ's text in plain English (``_plain.py``). Exit statuses and
-everything else that a script reads stay as they are. A test says the same of what the real tool was recorded to say (tests/moving).
+everything else that a script reads stay as they are. A test says the same of what the real tool was recorded to say
+(tests/moving).
 """
 
 from __future__ import annotations

@@ -22,6 +22,11 @@ from warrenmq.server.config import TABLE
 from warrenmq.server.logging import ROOT
 from warrenmq.sizes import parse_size
 
+MECHANISMS = {
+    "PLAIN": "SASL PLAIN authentication mechanism",
+    "AMQPLAIN": "QPid AMQPLAIN mechanism",
+    "EXTERNAL": "TLS peer verification",
+}
 LEVELS = {
     "debug": logging.DEBUG,
     "info": logging.INFO,
@@ -41,6 +46,7 @@ def node_info(bridge: Bridge, wanted: Range | None) -> Node:
     descriptors = open_files()
     rates = bridge.rates("node", "", bridge.node)
     settings = bridge.server.settings
+    tls = bool(bridge.server.tls_addresses)
     return Node(
         name=bridge.node,
         type="disc",
@@ -71,15 +77,14 @@ def node_info(bridge: Bridge, wanted: Range | None) -> Node:
         partitions=[],
         exchange_types=exchange_types(),
         auth_mechanisms=[
-            ExchangeTypeInfo("PLAIN", "SASL PLAIN authentication mechanism"),
-            ExchangeTypeInfo("AMQPLAIN", "QPid AMQPLAIN mechanism"),
-            ExchangeTypeInfo("EXTERNAL", "TLS peer verification", bool(bridge.server.tls_addresses)),
+            ExchangeTypeInfo(name, described, name in settings.auth_mechanisms and (name != "EXTERNAL" or tls))
+            for name, described in MECHANISMS.items()
         ],
         applications=[{"name": "warren", "description": "Warren", "version": broker.node.version}],
         contexts=contexts(bridge),
         log_files=[] if settings.log_file is None else [str(settings.log_file.absolute())],
         db_dir=str(Path(settings.data_dir).absolute()),
-        config_files=[],
+        config_files=[] if settings.file is None else [str(settings.file.absolute())],
         net_ticktime=60,
         enabled_plugins=["rabbitmq_management"],
         cluster_links=[],
