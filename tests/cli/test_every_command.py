@@ -141,7 +141,11 @@ def test_the_lines_are_of_every_command() -> None:
     assert {named(line) for line in lines(BAD)} - {"version", "serve"} == set(ALL) - {"demo", "doctor", "ctl"}
 
 
-def test_every_command_does_its_work_and_leaves_with_0(warren: Run, broker: RunningBroker, folders: Path) -> None:
+@pytest.mark.parametrize("as_json", [False, True], ids=["text", "json"])
+def test_every_command_does_its_work_and_leaves_with_0(
+    as_json: bool, warren: Run, broker: RunningBroker, folders: Path
+) -> None:
+    """As text and, where ``--json`` asks for it, as JSON: one document, or one a line."""
     known = {"url": broker.url, "folder": str(folders)}
     until = time.monotonic() + 120
     while warren("where", "--message-id", "m1", WARREN_URL=broker.url)[0] == 2 and time.monotonic() < until:
@@ -149,7 +153,10 @@ def test_every_command_does_its_work_and_leaves_with_0(warren: Run, broker: Runn
     for line in lines(GOOD):
         known |= names(warren, broker) if "{transfer" in line or "{finished" in line or "delayed" in line else {}
         arguments = [word.format(**known) for word in line.split()]
+        arguments += ["--json"] if as_json and "--json" not in arguments else []
         status, out, err = warren(*arguments, WARREN_URL=broker.url)
+        if as_json:
+            assert is_json(out), (line, out)
         allowed = (0, 1, 2) if named(line) in NO else (0,)
         assert status in allowed and "Traceback" not in err, (line, status, out, err)
         if status == 0:
@@ -157,6 +164,15 @@ def test_every_command_does_its_work_and_leaves_with_0(warren: Run, broker: Runn
             assert out or named(line) in ("consume", "trace"), line
         else:
             assert len(err.splitlines()) <= 1, (line, err)
+
+
+def is_json(text: str) -> bool:
+    for parts in ([text], text.splitlines()):
+        try:
+            return all(isinstance(json.loads(part), dict | list) for part in parts)
+        except ValueError:
+            pass
+    return False
 
 
 #: says on standard error how far it is
@@ -167,8 +183,8 @@ def names(warren: Run, broker: RunningBroker) -> dict[str, str]:
     """Of what got its name from the broker."""
     found: dict[str, str] = {}
     transfers = json.loads(warren("transfers", "list", "--json", WARREN_URL=broker.url)[1] or "[]")
-    if transfers:
-        found["transfer"], found["finished"] = str(transfers[0]["id"]), str(transfers[-1]["id"])
+    if len(transfers) > 1:
+        found["transfer"], found["finished"] = (str(one["id"]) for one in transfers[-2:])
     waiting = json.loads(warren("delayed", "list", "--json", WARREN_URL=broker.url)[1] or "[]")
     if waiting:
         found["delayed"], found["other_delayed"] = str(waiting[0]["id"]), str(waiting[-1]["id"])

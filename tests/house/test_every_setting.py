@@ -277,7 +277,12 @@ def tls_login_from(folder: Path) -> None:
     certificate, key = ours.issue("broker")
     for part, user in (("common_name", "amy"), ("distinguished_name", "CN=amy"), ("ip", "127.0.0.1")):
         (free,) = free_ports(1)
-        shown = {"tls_cert": certificate, "tls_key": key, "tls_ca": ours.certificate, "tls_verify": "peer"}
+        shown: dict[str, Any] = {
+            "tls_cert": certificate,
+            "tls_key": key,
+            "tls_ca": ours.certificate,
+            "tls_verify": "peer",
+        }
         with broker(folder / part, tls_port=free, tls_login_from=part, default_user=user, **shown):
             context = ssl.create_default_context(cafile=str(ours.certificate))
             context.load_cert_chain(*ours.issue("amy"))

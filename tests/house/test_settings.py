@@ -179,6 +179,8 @@ def test_every_variable_says_what_the_file_would(name: str) -> None:
         "1MiB",
         "http://a:1",
         "::1",
+        "dns",
+        "AMQPLAIN",
     ):
         try:
             meant = one.kind.parse(value)

@@ -1,4 +1,7 @@
-"""Families of RabbitMQ 3.10's metrics pages that are not on ours, and why; and those that are not compared by value."""
+"""What RabbitMQ 3.10 tells in numbers and we do not, and why; and what is told by both and not compared by value.
+
+Families of the metrics pages first, then members of the HTTP API's objects.
+"""
 
 from __future__ import annotations
 
@@ -60,3 +63,70 @@ def compared(name: str) -> bool:
     """Is it there, and the same on both?"""
     name = plain(name)
     return not left_out(name) and not name.startswith(OF_THE_NODE) and name not in FORGOTTEN
+
+
+# -- the HTTP API ------------------------------------------------------------------------------------------------------
+
+#: members with a number in them, by the beginning of their path without indices
+MEMBERS_LEFT_OUT = {
+    "queue.backing_queue_status": "of RabbitMQ's own way to keep a classic queue",
+    "queue.garbage_collection": "there is no Erlang",
+    "queue.reductions": "there is no Erlang",
+    "queue.memory": "queues are no processes",
+    "queue.consumer_": "how busy consumers are is not counted",
+    "queue.messages_ram": "what is in memory is not counted by queue",
+    "queue.messages_ready_ram": "what is in memory is not counted by queue",
+    "queue.messages_unacknowledged_ram": "what is in memory is not counted by queue",
+    "queue.messages_paged_out": "what is in memory is not counted by queue",
+    "queue.messages_persistent": "not counted",
+    "queue.message_bytes_ram": "what is in memory is not counted by queue",
+    "queue.message_bytes_paged_out": "what is in memory is not counted by queue",
+    "queue.message_bytes_persistent": "not counted",
+    "channel.garbage_collection": "there is no Erlang",
+    "channel.reductions": "there is no Erlang",
+    "connection.garbage_collection": "there is no Erlang",
+    "connection.reductions": "there is no Erlang",
+    "connection.recv_cnt": "not counted",
+    "connection.send_cnt": "not counted",
+    "overview.message_stats.disk_": "the log reads and writes for all queues together: see the node",
+    "overview.listeners.socket_opts": "of Erlang's sockets",
+    "node.context_switches": "of Erlang's schedulers",
+    "node.gc_": "there is no Erlang",
+    "node.io_read_": "reads of the log are not timed",
+    "node.io_seek_": "the log is appended to",
+    "node.io_reopen_": "files of the log stay open",
+    "node.io_sync_avg_time_details": "an average has no rate",
+    "node.io_write_avg_time_details": "an average has no rate",
+    "node.metrics_gc_queue_length": "there is no such queue",
+    "node.mnesia_": "definitions are in the log",
+    "node.msg_store_": "messages are in the log",
+    "node.queue_index_": "there is no queue index",
+    "node.ra_open_file_metrics": "there is one node and no Raft",
+}
+#: those of the machine, the process, the clock or the connections before; rates are compared in test_rates.py
+MEMBERS_OF_THE_NODE = (
+    *(
+        "overview.listeners",
+        "overview.contexts",
+        "overview.churn_rates.connection_",
+        "overview.statistics_db_event_queue",
+    ),
+    *("node.fd_", "node.sockets_", "node.proc_", "node.mem_", "node.disk_free", "node.uptime", "node.run_queue"),
+    *("node.io_sync_", "node.io_write_", "node.connection_", "node.contexts"),
+    *(
+        "vhost.recv_oct",
+        "vhost.send_oct",
+        "connection.recv_oct",
+        "connection.send_oct",
+    ),  # names in the handshake differ
+    *("connection.connected_at", "connection.peer_port", "connection.port", "channel.connection_details.peer_port"),
+)
+
+
+def member_left_out(path: str) -> bool:
+    return path.startswith(tuple(MEMBERS_LEFT_OUT))
+
+
+def member_compared(path: str) -> bool:
+    """Is it there, and the same on both?"""
+    return not member_left_out(path) and not path.startswith(MEMBERS_OF_THE_NODE) and "_details" not in path

@@ -15,7 +15,15 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from tests.http.history import EXCHANGES, QUEUES, VHOST, live
-from tests.http.left_out import LEFT_OUT, compared, left_out, plain
+from tests.http.left_out import (
+    LEFT_OUT,
+    MEMBERS_LEFT_OUT,
+    compared,
+    left_out,
+    member_compared,
+    member_left_out,
+    plain,
+)
 from tests.support.brokers import (
     SHARED_PLUGINS,
     BrokerUnavailable,
@@ -148,6 +156,61 @@ def test_the_totals_of_the_overview_and_the_vhost_are_rabbitmqs(both: Both) -> N
     both.agree(lambda lived: [lived.get("/api/overview")["queue_totals"][name] for name in LENGTHS])
     both.agree(lambda lived: [lived.get(f"/api/vhosts/{VHOST}")[name] for name in LENGTHS])
     both.agree(lambda lived: lived.get("/api/overview")["object_totals"])
+
+
+#: what is asked for -> how its parts are told apart
+OBJECTS: dict[str, tuple[str, str]] = {
+    "overview": ("/api/overview", ""),
+    "vhost": ("/api/vhosts", "name"),
+    "queue": (f"/api/queues/{VHOST}", "name"),
+    "exchange": (f"/api/exchanges/{VHOST}", "name"),
+    "connection": ("/api/connections", "vhost"),
+    "channel": ("/api/channels", "number"),
+    "node": ("/api/nodes", "type"),
+}
+
+
+def numbers(value: Any, path: str) -> Iterator[tuple[str, float]]:
+    """Every number in it by its path, without places in lists."""
+    if isinstance(value, dict):
+        for name, one in value.items():
+            yield from numbers(one, f"{path}.{name}")
+    elif isinstance(value, list):
+        for one in value:
+            yield from numbers(one, path)
+    elif isinstance(value, int | float) and not isinstance(value, bool):
+        yield path, value
+
+
+def numbers_of(lived: Lived, kind: str) -> dict[tuple[str, str], list[float]]:
+    path, key = OBJECTS[kind]
+    shown = lived.get(path)
+    found: dict[tuple[str, str], list[float]] = {}
+    for one in shown if isinstance(shown, list) else [shown]:
+        if kind == "vhost" and one["name"] != VHOST:
+            continue  # of a vhost where nothing happened RabbitMQ tells no number
+        for where, value in numbers(one, kind):
+            found.setdefault((str(one[key]) if key else "", where), []).append(value)
+    return found
+
+
+@pytest.mark.parametrize("kind", OBJECTS)
+def test_every_number_that_rabbitmq_tells_is_there_with_its_value_or_is_known_to_be_left_out(
+    both: Both, kind: str
+) -> None:
+    def told(lived: Lived) -> Any:
+        wanted = {path for _, path in numbers_of(both.theirs, kind)}
+        found = numbers_of(lived, kind)
+        return {at: sorted(values) for at, values in found.items() if at[1] in wanted and member_compared(at[1])}
+
+    both.agree(told)
+    theirs, ours = numbers_of(both.theirs, kind), numbers_of(both.ours, kind)
+    assert {at for at in theirs if not member_left_out(at[1])} - set(ours) == set()
+    there = {path for _, path in theirs}
+    for prefix in MEMBERS_LEFT_OUT:  # what is no longer needed in the table is taken out of it
+        if prefix.startswith(f"{kind}."):
+            assert any(path.startswith(prefix) for path in there), prefix
+            assert not any(path.startswith(prefix) for _, path in ours), prefix
 
 
 # -- rates ---------------------------------------------------------------------------------------------------------

@@ -207,7 +207,7 @@ def test_how_long_confirms_waited_and_syncs_took_is_told_of_any_time(api: Api) -
         channel.basic_publish("", "waited", b"transient")  # waits for nothing
         looking.look()
     node = api.get("/nodes")[0]
-    assert node["confirms_waited_details"] == {"rate": 0.8} and node["syncs_details"]["rate"] >= 0.2
+    assert node["confirms_waited_details"] == {"rate": 0.8} and node["io_sync_count_details"]["rate"] >= 0.2
     looking.look()
     (node,) = api.get("/nodes?node_stats_age=10&node_stats_incr=5")
     assert [one["sample"] for one in node["confirms_waited_details"]["samples"]] == [

@@ -112,7 +112,8 @@ def test_a_certificates_distinguished_name_is_the_user_that_rabbitmq_calls_by_it
     theirs = told(lambda *asked: oracle.http(*asked)[1], port, authority, files["amy"], newest)
     (ours_at,) = free_ports(1)
     certificate, key = files["broker"]
-    settings = {"tls_cert": certificate, "tls_key": key, "tls_ca": authority.certificate, "tls_verify": "peer"}
+    settings: dict[str, Any] = {"tls_cert": certificate, "tls_key": key}
+    settings |= {"tls_ca": authority.certificate, "tls_verify": "peer"}
     with (
         Broker(tls_port=ours_at, tls_login_from="distinguished_name", **settings) as broker,
         web.Client() as asking,
@@ -132,7 +133,8 @@ def test_a_certificate_without_the_part_that_is_the_user_is_nobodys(
 ) -> None:
     (port,) = free_ports(1)
     certificate, key = files["broker"]
-    settings = {"tls_cert": certificate, "tls_key": key, "tls_ca": authority.certificate, "tls_verify": "peer"}
+    settings: dict[str, Any] = {"tls_cert": certificate, "tls_key": key}
+    settings |= {"tls_ca": authority.certificate, "tls_verify": "peer"}
     with Broker(tls_port=port, tls_login_from=part, **settings):
         with pytest.raises(ConnectError, match="EXTERNAL"):
             context = client(authority, files["amy"], ssl.TLSVersion.TLSv1_3)

@@ -133,8 +133,9 @@ class Overview(Struct):
 
 
 class Node(Struct):
-    """The one node: its process, its resources and their limits, its alarms. Warren's own: how many confirms waited for
-    the disk (``confirms_waited``) and how many syncs of the log there were, with the time of all of them together."""
+    """The one node: its process, its resources and their limits, its alarms. Writes and syncs are the log's, averages
+    are milliseconds. Warren's own: how many confirms waited for the disk (``confirms_waited``), and the time of all of
+    them and of all syncs together."""
 
     name: str
     type: str
@@ -177,8 +178,12 @@ class Node(Struct):
     queue_deleted: int
     confirms_waited: int
     confirm_microseconds: int
-    syncs: int
     sync_microseconds: int
+    io_sync_count: int
+    io_write_count: int
+    io_write_bytes: int
+    io_sync_avg_time: float
+    io_write_avg_time: float
     mem_used_details: Rate
     fd_used_details: Rate
     sockets_used_details: Rate
@@ -193,8 +198,10 @@ class Node(Struct):
     queue_deleted_details: Rate
     confirms_waited_details: Rate
     confirm_microseconds_details: Rate
-    syncs_details: Rate
     sync_microseconds_details: Rate
+    io_sync_count_details: Rate
+    io_write_count_details: Rate
+    io_write_bytes_details: Rate
 
 
 class VhostInfo(Struct):

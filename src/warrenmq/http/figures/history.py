@@ -31,7 +31,10 @@ CHURN = (
     *("connection_created", "connection_closed", "channel_created", "channel_closed"),
     *("queue_declared", "queue_created", "queue_deleted"),
 )
-DISK = ("confirms_waited", "confirm_microseconds", "syncs", "sync_microseconds")
+DISK = (
+    *("confirms_waited", "confirm_microseconds", "sync_microseconds"),
+    *("io_sync_count", "io_write_count", "io_write_bytes"),
+)
 COLUMNS: dict[str, dict[str, int]] = {
     kind: {name: place for place, name in enumerate(names)}
     for kind, names in {

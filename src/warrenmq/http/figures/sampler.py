@@ -125,11 +125,13 @@ def churn(broker: Broker) -> dict[str, int]:
 
 
 def disk(broker: Broker) -> dict[str, int]:
-    """How many confirms waited for the disk and how many syncs there were, and how long all of them took together."""
-    confirms, syncs = broker.services.tally.confirm_times, broker.services.log.commits.disk.syncs
+    """How many confirms waited for the disk and how long together; syncs and writes of the log."""
+    confirms, written = broker.services.tally.confirm_times, broker.services.log.commits.disk
     return {
         "confirms_waited": sum(map(int, confirms.counts)),
         "confirm_microseconds": int(confirms.total),
-        "syncs": sum(map(int, syncs.counts)),
-        "sync_microseconds": int(syncs.total),
+        "sync_microseconds": int(written.syncs.total),
+        "io_sync_count": sum(map(int, written.syncs.counts)),
+        "io_write_count": int(written.writes),
+        "io_write_bytes": int(written.octets),
     }

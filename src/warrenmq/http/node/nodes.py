@@ -47,6 +47,7 @@ def node_info(bridge: Bridge, wanted: Range | None) -> Node:
     rates = bridge.rates("node", "", bridge.node)
     settings = bridge.server.settings
     tls = bool(bridge.server.tls_addresses)
+    written = broker.services.log.commits.disk
     return Node(
         name=bridge.node,
         type="disc",
@@ -88,8 +89,15 @@ def node_info(bridge: Bridge, wanted: Range | None) -> Node:
         net_ticktime=60,
         enabled_plugins=["rabbitmq_management"],
         cluster_links=[],
+        io_sync_avg_time=average(int(written.syncs.total), sum(map(int, written.syncs.counts))),
+        io_write_avg_time=average(int(written.write_us), int(written.writes)),
         **rates.stats(churn(broker) | disk(broker), wanted),
     )
+
+
+def average(microseconds: int, count: int) -> float:
+    """Milliseconds."""
+    return round(microseconds / 1000 / count, 3) if count else 0.0
 
 
 def this_node(call: Call) -> None:

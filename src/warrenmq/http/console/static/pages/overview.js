@@ -41,7 +41,7 @@ export function Page({ route }) {
 }
 
 /** Means of those that were in each time. */
-const DISK = [took("confirms", "--c6", "confirms_waited", "confirm_microseconds"), took("log syncs", "--c2", "syncs", "sync_microseconds")];
+const DISK = [took("confirms", "--c6", "confirms_waited", "confirm_microseconds"), took("log syncs", "--c2", "io_sync_count", "sync_microseconds")];
 /** @param {number} value */
 const milliseconds = value => `${value < 10 ? value.toFixed(2) : short(value)} ms`;
 
