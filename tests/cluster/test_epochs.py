@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from warrenmq.cluster.epochs import Epochs, common_point
+from warrenmq.cluster.epochs import common_point
+from warrenmq.log.epochs import Epochs
 
 pytestmark = pytest.mark.pure
 

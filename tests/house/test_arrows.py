@@ -21,7 +21,7 @@ ALLOWED: dict[str, set[str]] = {
     "sizes": set(),
     "wire": set(),
     "log": set(),
-    "cluster": set(),
+    "cluster": {"log"},
     "broker": {"wire", "log"},
     "client": {"wire"},
     "supposing": {"broker", "wire"},

@@ -166,7 +166,7 @@ def test_files_that_are_joined_keep_their_bodies_and_those_of_older_versions_hav
     writer = Writer(house.folder / "data", target)
 
     def advance() -> None:
-        synced = house.broker.call(house.broker.server.log.maintenance.synced_position)
+        synced = house.broker.call(house.broker.server.log.maintenance.committed_position)
         assert writer.advance(int(synced[0]), int(synced[1]))
 
     for n in range(30):

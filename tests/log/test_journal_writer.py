@@ -56,7 +56,7 @@ class Busy:
 
     @property
     def synced(self) -> tuple[int, int]:
-        found = self.log.maintenance.synced_position()
+        found = self.log.maintenance.committed_position()
         return int(found[0]), int(found[1])
 
     def empty(self) -> None:

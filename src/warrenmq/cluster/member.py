@@ -13,8 +13,8 @@ from __future__ import annotations
 
 from warrenmq.cluster.config import Config
 from warrenmq.cluster.effects import Close, Cut, Effect, Sync, Write
-from warrenmq.cluster.epochs import Epochs
 from warrenmq.cluster.messages import Batch
+from warrenmq.log.epochs import Epochs
 
 
 class Member:

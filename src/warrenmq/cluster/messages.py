@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from typing import Final, final
 
-from warrenmq.cluster.epochs import Epochs
+from warrenmq.log.epochs import Epochs
 
 
 class Message:

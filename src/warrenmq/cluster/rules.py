@@ -15,11 +15,11 @@ from __future__ import annotations
 from warrenmq.cluster.candidate import Candidate
 from warrenmq.cluster.config import Config, HandedOver
 from warrenmq.cluster.effects import Effect, Look, Renew, Restart
-from warrenmq.cluster.epochs import Epochs
 from warrenmq.cluster.follower import Follower
 from warrenmq.cluster.leader import Leader
 from warrenmq.cluster.member import Member
 from warrenmq.cluster.messages import Ack, Batches, Beat, Bye, Hello, Message, Snapshot, TooOld, Welcome
+from warrenmq.log.epochs import Epochs
 
 
 class Rules:

@@ -16,7 +16,9 @@ from warrenmq.log.causes import ACKED
 from warrenmq.log.change import write_settles
 from warrenmq.log.confirmed import Confirmed
 from warrenmq.log.events import Events, write_cause
+from warrenmq.log.format import payload_crc
 from warrenmq.log.layout import (
+    BATCH_HEADER,
     CHUNK,
     CHUNKED,
     DEFINE,
@@ -62,7 +64,19 @@ class Sealed:
         self.changes: Final = changes
         self.number: Final = number  # the last turn in it
         self.time: Final = time  # when it was closed, µs
-        self.at: i64 = -1  # segment offset of its header, once written
+        # its place, which it gets when it is given to the disk, and what its header says besides
+        self.at: i64 = -1  # segment offset of its header
+        self.epoch: i64 = 0
+        self.sum: i64 = -1  # of the payload, where it was needed before it is written
+
+    def size(self) -> i64:
+        """What it takes on disk."""
+        return BATCH_HEADER + len(self.messages) + len(self.changes)
+
+    def payload_sum(self) -> i64:
+        if self.sum < 0:
+            self.sum = payload_crc(self.heads, self.changes)
+        return self.sum
 
     def holds(self, segment: i64, record: i64) -> bool:
         """Whether it is one of its records. In a batch without any, ``first_record`` means nothing."""

@@ -1,12 +1,14 @@
 """Commits: when the closed turns go to disk, and what is known once they are there.
 
-Duty: decide at the end of a turn, by time or on demand that everything closed is handed to the committer, begin the
-next segment when one is full, take over what came of it, and try a failed disk again. The writing is ``tail``'s; what
-could not be written is ``outage``'s.
+Duty: decide at the end of a turn, by time or on demand that everything closed is handed to the committer, give each
+batch its place, begin the next segment when one is full, take over what came of it, and try a failed disk again. The
+writing is ``tail``'s; what could not be written is ``outage``'s; what other nodes have of it, if there are any,
+``replicating`` counts.
 
 Invariants:
 - At most one commit is in flight; what arrives meanwhile is the next batch.
-- ``Listener.synced(n)`` is called only after a sync that covers turn n.
+- ``Listener.synced(n)`` is called only after a sync that covers turn n, on every node that counts.
+- What was given to other nodes is written as it is, or never.
 - Only closed turns are sealed: nothing is submitted while something was logged since the last ``end_turn``.
 """
 
@@ -18,10 +20,12 @@ from mypy_extensions import i64
 
 from warrenmq.log.batch import Sealed
 from warrenmq.log.core import Core
+from warrenmq.log.format import LogError
 from warrenmq.log.histogram import DISK_TIMES, Histogram
 from warrenmq.log.layout import BATCH_HEADER
 from warrenmq.log.maintenance import Maintenance
 from warrenmq.log.outage import Outage
+from warrenmq.log.replicating import Replicating
 from warrenmq.log.segment import Part
 from warrenmq.log.tail import Commit, Tail
 
@@ -56,6 +60,9 @@ class Commits:
         self.tail: Final = tail
         self.outage: Final = outage
         self.maintenance: Final = maintenance
+        self.replicating: Replicating | None = None  # None: what is synced is committed, and promised
+        self.held_back: bool = False  # so much is under way to other nodes that no further batch is closed
+        self.over: bool = False  # nothing is written any more: others have what this disk cannot take
         self.in_flight: Commit | None = None
         self.disk: Final = Disk()
         self._owed: bool = False  # somebody waits for a turn that is not submitted yet
@@ -70,12 +77,18 @@ class Commits:
         size = log.close_turn()
         if self.in_flight is None and not self.outage.failing:
             if size > 0:
-                if not log.kept_open and (self._owed or size >= log.settings.commit_bytes):
+                if not log.kept_open and not self.held_back and (self._owed or size >= log.settings.commit_bytes):
                     self.submit(1)
             elif log.synced == number - 1:
                 log.synced = number  # an empty turn owes the disk nothing
                 if owed:
                     self._owed = False
+                if self.replicating is not None:
+                    self._tell_turns(self.replicating, log.committed, log.promised)
+                    return
+                log.committed = number
+                log.promised = number
+                if owed:
                     log.listener.synced(number)
 
     def tick(self, now_ms: i64) -> None:
@@ -87,7 +100,7 @@ class Commits:
             if now_ms >= self.outage.retry_at:
                 self.retry()
             return
-        if self.log.current.is_empty():
+        if self.held_back or self.log.current.is_empty():
             self._unsynced_since = 0
         elif self._unsynced_since == 0:
             self._unsynced_since = now_ms
@@ -120,7 +133,7 @@ class Commits:
     def retry(self) -> None:
         """Try a failed disk now."""
         log = self.log
-        if self.outage.failing and self.in_flight is None and log.sealable():
+        if self.outage.failing and self.in_flight is None and log.sealable() and not self.over:
             if self.outage.retained or log.current.size() > 0:
                 self.submit(2)
             else:
@@ -129,6 +142,14 @@ class Commits:
     def _failed(self, batches: list[Sealed], reason: str) -> None:
         """These could not be written, not even to a new file. Also when it was not the first time."""
         log = self.log
+        replicating = self.replicating
+        if replicating is not None:
+            if not replicating.shipping.failed():
+                self.over = True
+                self.outage.begin(batches, reason)
+                return
+            replicating.take_back()
+            self.held_back = replicating.full()
         self.maintenance.reserve_given()
         self.outage.begin(batches, reason)
         between = log.between_turns()
@@ -149,7 +170,7 @@ class Commits:
         if self.outage.failing and self.outage.written and not self.maintenance.reserve_wanted:
             self.outage.failing = False
             self.log.listener.recovered_service()
-            if self._owed and self.in_flight is None and self.log.sealable():
+            if self._owed and self.in_flight is None and not self.held_back and self.log.sealable():
                 self.submit(1)  # whoever waited meanwhile waits no longer than needed
 
     # --- submitting
@@ -169,9 +190,24 @@ class Commits:
         log = self.log
         self._owed = False
         self._unsynced_since = 0
+        self._place(batches)
         commit = Commit(log.task_number(), self.tail, batches, attempt)
         self.in_flight = commit
+        if self.replicating is not None:
+            for sealed in batches:
+                self.replicating.submit(sealed)
+            self.held_back = self.replicating.full()
         log.run(log.committer, commit)
+
+    def _place(self, batches: list[Sealed]) -> None:
+        """Each behind the one before it, the first behind what is synced."""
+        segment = self.tail.segment
+        end = self.tail.end
+        for sealed in batches:
+            sealed.epoch = self.log.epoch
+            sealed.at = end if sealed.segment == segment else 0
+            segment = sealed.segment
+            end = sealed.at + sealed.size()
 
     def _roll(self, batches: list[Sealed]) -> None:
         """The batch just sealed may have filled the segment: later records belong to the next one."""
@@ -180,7 +216,7 @@ class Commits:
         size = active.end
         for sealed in batches:
             if sealed.segment == active.number:
-                size += BATCH_HEADER + len(sealed.messages) + len(sealed.changes)
+                size += sealed.size()
         if size >= log.settings.segment_bytes:
             log.begin_segment(active.number + 1)
 
@@ -196,7 +232,7 @@ class Commits:
         if done > 0:
             i: i64 = 0
             while i < done:
-                self._place(commit.batches[i])
+                self._settle(commit.batches[i])
                 i += 1
             last = commit.batches[done - 1].number
             if last > log.synced:
@@ -213,16 +249,22 @@ class Commits:
             self._owed = False
         elif (
             not self.outage.failing
+            and not self.held_back
             and self.log.sealable()
             and (self._owed or log.current.size() >= log.settings.commit_bytes)
         ):
             self.submit(1)  # first the disk, then the news: the two overlap
-        log.listener.synced(log.synced)
+        if self.replicating is None:
+            log.committed = log.synced
+            log.promised = log.synced
+            log.listener.synced(log.synced)
+        else:
+            self._tell_others(self.replicating)
         if self.outage.failing:
             self.outage.written = True
             self._restore()
 
-    def _place(self, sealed: Sealed) -> None:
+    def _settle(self, sealed: Sealed) -> None:
         """A batch is synced: its records can be read from disk now."""
         segment = self.log.segments[sealed.segment]
         base = sealed.at + BATCH_HEADER
@@ -232,7 +274,52 @@ class Commits:
             segment.place(base + i64(sealed.offsets[i]), sealed.size_of(i))
             i += 1
         segment.end = base + len(sealed.messages) + len(sealed.changes)
-        self.maintenance.synced(sealed, segment.end)
+        if self.replicating is None:
+            self.maintenance.committed(sealed.number, sealed.segment, segment.end, sealed.changes)
+        else:
+            self.replicating.was_synced(sealed)
+
+    # --- other nodes
+
+    def others(self) -> Replicating:
+        if self.replicating is None:
+            raise LogError("this log is of one node")
+        return self.replicating
+
+    def committed_to(self, position: i64) -> None:
+        replicating = self.others()
+        if self.over:
+            return
+        committed, promised = self.log.committed, self.log.promised
+        replicating.committed_to(position)
+        self._tell_turns(replicating, committed, promised)
+        if self.held_back and not replicating.full():
+            self.held_back = False
+            log = self.log
+            waits = self._owed or log.current.size() >= log.settings.commit_bytes
+            if (
+                waits
+                and self.in_flight is None
+                and not self.outage.failing
+                and log.sealable()
+                and log.current.size() > 0
+            ):
+                self.submit(1)
+
+    def promised_to(self, position: i64) -> None:
+        replicating = self.others()
+        if not self.over:
+            committed, promised = self.log.committed, self.log.promised
+            replicating.promised_to(position)
+            self._tell_turns(replicating, committed, promised)
+
+    def _tell_others(self, replicating: Replicating) -> None:
+        replicating.shipping.synced(replicating.synced)
+        self._tell_turns(replicating, self.log.committed, self.log.promised)
+
+    def _tell_turns(self, replicating: Replicating, committed: i64, promised: i64) -> None:
+        if replicating.count_turns(committed, promised):
+            self.log.listener.synced(self.log.committed)
 
     def record(self, segment: i64, record: i64) -> bytes:
         """The bytes of a record that is not on disk yet: in flight, waiting for the disk, or in the open batch."""

@@ -22,18 +22,22 @@ from mypy_extensions import i64
 from warrenmq.log.causes import ACKED, PURGED
 from warrenmq.log.commits import Commits
 from warrenmq.log.core import Core
+from warrenmq.log.epochs import KEY, KIND, Epochs
 from warrenmq.log.files import Files
 from warrenmq.log.format import LogError, StoredMessage
 from warrenmq.log.index import QueueIndex
 from warrenmq.log.layout import ADDRESS, CHUNKED, MESSAGE, RECORD_BITS
-from warrenmq.log.maintenance import Maintenance
+from warrenmq.log.maintenance import NOBODY, Maintenance
 from warrenmq.log.message_reader import MessageReader
 from warrenmq.log.opening import take_over
 from warrenmq.log.outage import Outage
-from warrenmq.log.recovery import Progress, Recovered, Recovery
+from warrenmq.log.reading import Reading, end_before, first_as_written
+from warrenmq.log.recovery import Progress, Recovered, Recovery, Uncommitted
+from warrenmq.log.replicating import Replicating
 from warrenmq.log.runner import Runner
 from warrenmq.log.scrub import Scrub, ScrubSlice
 from warrenmq.log.settings import Listener, LogSettings
+from warrenmq.log.shipping import Shipping, segment_of
 from warrenmq.log.tail import ZERO_AHEAD, Commit, Tail
 
 
@@ -50,7 +54,6 @@ class Log(Core):
             folder,
             files,
             found.manifest.log_id,
-            self.epoch,
             found.last_segment,
             found.last_part,
             found.last_end,
@@ -62,6 +65,10 @@ class Log(Core):
         self.scrub: Final = Scrub(self, self.maintenance)
         self.message_reader: Final = MessageReader(self, self.commits)
         self._found_damaged: list[int] = found.damaged
+        self._found_end: i64 = found.end
+        self._found_committed: i64 = found.committed
+        self._found_epochs: Epochs = found.epochs
+        self._found_uncommitted: list[Uncommitted] = found.uncommitted
         self._lock: Final = lock
         self._appended: i64 = 0  # the message that still lacks some of its holders
         self._unmarked: i64 = 0  # octets that ``mark`` leaves out
@@ -79,6 +86,23 @@ class Log(Core):
         self.damage.listener = listener
         self.committer = committer
         self.worker = worker
+
+    def attach_shipping(self, shipping: Shipping) -> None:
+        """There are other nodes, and this one leads. Before anything is logged."""
+        found = self._found_uncommitted
+        if found:
+            self.committed = self.promised = self.maintenance.state.batch
+        self.commits.replicating = Replicating(
+            self, self.maintenance, shipping, self._found_end, self._found_committed, self._found_epochs.copy(), found
+        )
+
+    def begin_epoch(self) -> i64:
+        """The first batch of the epoch: it says where each epoch of this log began. The number of its turn."""
+        others = self.commits.others()
+        epochs = others.epochs.copy()
+        epochs.wrote(int(self.epoch), int(others.end))
+        self.current.define(KIND, KEY, epochs.text())
+        return self.end_turn(True)
 
     def tell_found(self) -> None:
         """Tell the listener what the start's scan found damaged, where it is still held; a chunk by its message."""
@@ -304,6 +328,49 @@ class Log(Core):
         return self.commits.in_flight
 
     @property
+    def over(self) -> bool:
+        """Others have what this disk could not take: nothing is written or told any more, and the folder is to be
+        opened anew."""
+        return self.commits.over
+
+    def committed_to(self, position: i64) -> None:
+        """Every node that counts has everything before this position, which is not beyond what this disk has."""
+        self.commits.committed_to(position)
+
+    def promised_to(self, position: i64) -> None:
+        """As many nodes have it as clients were promised; not beyond what is committed."""
+        self.commits.promised_to(position)
+
+    def end_position(self) -> i64:
+        """Behind the last batch that got its place."""
+        return self.commits.others().end
+
+    def synced_position(self) -> i64:
+        return self.commits.others().synced
+
+    def committed_position(self) -> i64:
+        return self.commits.others().committed
+
+    def readable_from(self) -> i64:
+        """From this position on every batch can be read back as it was written."""
+        first = first_as_written(self.segments, self.maintenance.going())
+        return end_before(self.folder, self.files, first, 0) if first > 0 else self.synced_position()
+
+    def reading(self, first: i64, end: i64) -> Reading:
+        """The batches between two positions, for any one thread. What is to be read has to be held back."""
+        others = self.commits.others()
+        if first < self.readable_from() or end > others.end:
+            raise LogError(f"{self.folder}: the batches from {first:#x} to {end:#x} are not there to be read")
+        return Reading(
+            self.folder, self.files, self.maintenance.manifest.log_id, self.segments, first, end, others.unsynced
+        )
+
+    def hold_back(self, first: i64, most: i64) -> None:
+        """Keep what is behind this position as it was written, for nodes that lack it; at most so many octets. Nothing
+        is held back for a position of -1."""
+        self.maintenance.lagging(segment_of(first) if first >= 0 else NOBODY, most)
+
+    @property
     def failing(self) -> bool:
         """Nothing is promised: the disk fails, or has no room but what was held back."""
         return self.commits.outage.failing
@@ -394,7 +461,7 @@ class Log(Core):
             self.end_turn(False)
         good = self.flush()
         if good:
-            good = self.maintenance.finish(indexes)
+            good = self.maintenance.finish(indexes if self.commits.replicating is None else None)
         self.committer.stop()
         self.worker.stop()
         self.tail.close()

@@ -13,7 +13,6 @@ from librt.vecs import append, vec
 from mypy_extensions import i16, i32, i64, u8
 
 from warrenmq.log import clean
-from warrenmq.log.batch import Sealed
 from warrenmq.log.checkpoint import Checkpoint, LedgerBlock, Removal, Reserve
 from warrenmq.log.compaction import Compaction, Replace
 from warrenmq.log.core import Core
@@ -30,12 +29,12 @@ from warrenmq.log.tail import RESERVE
 
 BYTES_PER_MS: Final = 256 << 10  # of changes absorbed or records copied: what a millisecond is taken to be worth
 ABSORB_AT_ONCE: Final = 8 << 20
-NO_JOURNAL: Final = 1 << 62  # a segment behind all others
+NOBODY: Final = 1 << 62  # who needs no segment needs those from here on
 
 
 @final
-class Synced:
-    """Changes of a synced batch that the state has not absorbed yet."""
+class Committed:
+    """Changes of a committed batch that the state has not absorbed yet."""
 
     def __init__(self, number: i64, segment: i64, end: i64, changes: bytes) -> None:
         self.number: Final = number
@@ -51,16 +50,20 @@ class Maintenance:
     def __init__(self, log: Core, outage: Outage, found: Recovery) -> None:
         self.log: Final = log
         self.outage: Final = outage
-        self.state: Final[LogState] = found.state
+        self.state: Final[LogState] = found.absorbed
         self.manifest: Manifest = found.manifest
         self.last_message_id: i64 = found.state.next_message_id - 1
-        self.waiting: list[Synced] = []
+        self.waiting: list[Committed] = []
         self.waiting_bytes: i64 = 0
         self.busy: bool = False  # the worker has a task
         self.pinned: i64 = 0  # a backup is reading, or a queue being dropped: nothing may be removed or replaced
-        self._journalled: i64 = NO_JOURNAL  # the first segment that a journal has yet to read
-        self._held_from: i64 = NO_JOURNAL  # segments from here on stay as they are for its sake
+        self._journalled: i64 = NOBODY  # the first segment that a journal has yet to read
+        self._lagging: i64 = NOBODY  # the first segment that another node has yet to get ...
+        self._most_lag: i64 = 0  # ... of which no more octets than these are kept for it
+        self._held_from: i64 = NOBODY  # segments from here on stay as they are for their sake
+        self._removing: list[int] = []  # by the checkpoint under way
         self.compaction: Compaction | None = None
+        self.found_uncommitted: i64 = found.uncommitted[-1].number if found.uncommitted else 0  # the last such turn
         self.doubtful: Checkpoint | None = None  # has to be finished before anything else
         self.fresh: bool = False  # a checkpoint was made for the compaction to come
         self.reserved: bool = False  # room is held back
@@ -75,14 +78,15 @@ class Maintenance:
 
     # --- following the log
 
-    def synced(self, sealed: Sealed, end: i64) -> None:
-        self.waiting.append(Synced(sealed.number, sealed.segment, end, sealed.changes))
-        self.waiting_bytes += len(sealed.changes)
+    def committed(self, number: i64, segment: i64, end: i64, changes: bytes) -> None:
+        """Nothing else is absorbed: a checkpoint cannot be taken back, and what is not committed may have to be."""
+        self.waiting.append(Committed(number, segment, end, changes))
+        self.waiting_bytes += len(changes)
         if self.waiting_bytes > ABSORB_AT_ONCE:
             self._absorb(self.waiting_bytes)
 
-    def synced_position(self) -> tuple[int, int]:
-        """Segment and offset behind the last synced batch; (0, 0) when there is none."""
+    def committed_position(self) -> tuple[int, int]:
+        """Segment and offset behind the last committed batch; (0, 0) when there is none."""
         if self.waiting:
             last = self.waiting[-1]
             return int(last.segment), int(last.end)
@@ -144,23 +148,41 @@ class Maintenance:
         """A journal is being written; all before this segment is in it."""
         self._journalled = segment
 
+    def lagging(self, segment: i64, most: i64) -> None:
+        """Another node lacks what stands in this segment and those behind it."""
+        self._lagging = segment
+        self._most_lag = most
+
+    def going(self) -> i64:
+        """The last segment that is just being removed or rewritten; 0: none."""
+        last: i64 = 0 if self.compaction is None else self.compaction.segment.number
+        for number in self._removing:
+            last = max(last, number)
+        return last
+
     def _hold(self) -> None:
-        """What the journal lacks stays, the latest of it if that is too much, and nothing when the disk is full."""
-        self._held_from = NO_JOURNAL if self.outage.failing else self._journalled
-        if self._held_from == NO_JOURNAL:
-            return
+        """What the journal and other nodes lack stays, and nothing when the disk is full."""
+        self._held_from = NOBODY
+        if not self.outage.failing:
+            journalled = self._held_for(self._journalled, self.log.settings.held_bytes)
+            self._held_from = min(journalled, self._held_for(self._lagging, self._most_lag))
+
+    def _held_for(self, first: i64, most: i64) -> i64:
+        """The first segment to be held for whoever lacks those from ``first`` on: the latest, if that is too much."""
+        if first == NOBODY:
+            return NOBODY
         held: i64 = 0
         for number in sorted(self.log.segments, reverse=True):
-            if number < self._held_from:
-                return
-            if held >= self.log.settings.held_bytes:
-                self._held_from = number + 1
-                return
+            if number < first:
+                break
+            if held >= most:
+                return number + 1
             if number < self.state.segment:
                 held += self.log.segments[number].end
+        return first
 
     def _held(self, segment: Segment) -> bool:
-        """A compacted segment has nothing left for the journal."""
+        """A compacted segment has nothing left for them."""
         return segment.number >= self._held_from and segment.generation == 0
 
     # --- what to do next
@@ -170,6 +192,8 @@ class Maintenance:
         budget = self._absorb(budget)
         if self.busy or budget <= 0:
             return budget <= 0
+        if self.state.batch < self.found_uncommitted:
+            return False  # the start counted as dead what other nodes may still have to cut alive again
         log = self.log
         if not self.outage.written or log.now < self.not_before or self.pinned > 0:
             return False
@@ -208,6 +232,8 @@ class Maintenance:
         return state.pending_bytes >= limit or state.segment > self.manifest.segment
 
     def _removable(self, segment: Segment) -> bool:
+        if self.state.batch < self.found_uncommitted:
+            return False
         dead = segment.live == 0 and segment.number < self.state.segment and segment.dead_at <= self.state.batch
         return dead and not self._held(segment)
 
@@ -284,6 +310,7 @@ class Maintenance:
         for segment in log.segments.values():
             if self._removable(segment):
                 removed.append(segment.number)
+        self._removing = removed
         blocks: list[LedgerBlock] = []
         for number, pending in state.take_pending().items():
             found = log.segments.get(number)
@@ -323,6 +350,7 @@ class Maintenance:
         self.doubtful = task if task.in_doubt() else None
         if task.in_doubt():
             return
+        self._removing = []
         if task.error:
             blocks: dict[int, bytes] = {}
             for one in task.blocks:

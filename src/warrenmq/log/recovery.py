@@ -20,6 +20,7 @@ from mypy_extensions import i64, u8
 
 from warrenmq.log import clean
 from warrenmq.log import manifest as manifests
+from warrenmq.log.epochs import KEY, KIND, Epochs, from_text
 from warrenmq.log.files import Files
 from warrenmq.log.format import BatchHeader, FileHeader, LogCorrupt, read_file_header, seed
 from warrenmq.log.holders import AS_WRITTEN, DEAD, Holders
@@ -38,6 +39,7 @@ from warrenmq.log.layout import (
 )
 from warrenmq.log.ledger import CURE, read_ledger
 from warrenmq.log.manifest import Manifest, ManifestSegment, read_whole
+from warrenmq.log.reading import end_before
 from warrenmq.log.record import (
     body_length,
     body_start,
@@ -51,6 +53,7 @@ from warrenmq.log.record import (
 )
 from warrenmq.log.scan import DAMAGED, BatchCursor
 from warrenmq.log.segment import MANY, Part, Segment, file_name, ledger_name, parse_file_name
+from warrenmq.log.shipping import position
 from warrenmq.log.state import LogState
 
 Progress = Callable[[str, int, int], None]
@@ -68,6 +71,19 @@ class Recovered:
         self.delivered_up_to: dict[int, int] = {}
         self.next_message_id: i64 = 1
         self.cut: str = ""  # where a torn tail was cut, for the log line
+
+
+@final
+class Uncommitted:
+    """A batch behind what is known to be on all nodes that count: its place, and what a checkpoint will need of it."""
+
+    def __init__(self, position: i64, number: i64, segment: i64, offset: i64, changes: bytes) -> None:
+        self.position: Final = position  # the log's end behind it: this segment ...
+        self.number: Final = number
+        self.segment: Final = segment
+        self.offset: Final = offset  # ... and this offset in it
+        self.changes: Final = changes
+        self.octets: i64 = len(changes)  # of its payload, as far as it is in memory
 
 
 @final
@@ -90,6 +106,12 @@ class Recovery:
         self.progress: Final = progress
         self.recovered: Final = Recovered()
         self.state: Final = LogState()
+        self.absorbed: LogState = self.state  # what the next checkpoint begins with: as far as is committed
+        self.limit: i64 = -1  # batches behind this position are not known to be committed; -1: there are no other nodes
+        self.uncommitted: list[Uncommitted] = []
+        self.end: i64 = 0  # the position behind the last batch ...
+        self.committed: i64 = 0  # ... and behind the last that is known to be committed
+        self.epochs: Epochs = Epochs()
         self.segments: dict[int, Segment] = {}
         self.chunked: dict[int, vec[i64]] = {}
         self.manifest: Manifest = Manifest(0)
@@ -148,15 +170,17 @@ class Recovery:
         path = f"{self.folder}/{manifests.NAME}"
         self.manifest = manifests.decode(read_whole(self.files, path), path)
         m = self.manifest
-        state = self.state
-        state.segment = m.segment
-        state.offset = m.offset
-        state.batch = m.batch
-        state.next_message_id = m.next_message_id
-        state.definitions = dict(m.definitions)
-        for (kind, key), value in m.definitions.items():
-            state.definition_bytes += len(value) + len(kind) + len(key)
-        state.delivered = dict(m.delivered)
+        self.state.begin(m)
+        if self.limit >= 0:
+            self.absorbed = LogState()
+            self.absorbed.begin(m)
+        if m.segment > 0:
+            self.end = end_before(self.folder, self.files, m.segment, m.offset)
+            self.committed = self.end
+            self.epochs.wrote(int(m.epoch), 0)
+        known = m.definitions.get((KIND, KEY))
+        if known is not None:
+            self.epochs = from_text(known)
         self.recovered.epoch = m.epoch
         self.last_segment = m.segment
         self.last_end = m.offset
@@ -278,6 +302,7 @@ class Recovery:
                     state.batch = header.number
                 if found.number > self.manifest.segment or cursor.begin >= self.manifest.offset:
                     state.absorb(cursor.changes)
+                    self._note_batch(cursor)
             if not last and cursor.at != found.end:
                 self._corrupt(cursor)
             if last:
@@ -298,6 +323,24 @@ class Recovery:
             cursor.close()
         state.segment = self.last_segment
         state.offset = self.last_end
+
+    def _note_batch(self, cursor: BatchCursor) -> None:
+        """A batch behind the manifest's position: its epoch, and whether a checkpoint may have it in."""
+        header = cursor.header
+        self.epochs.wrote(int(header.epoch), int(self.end))
+        self.end = position(header.segment, cursor.at)
+        if self.limit < 0:
+            self.committed = self.end
+            return
+        if self.end > self.limit:
+            self.uncommitted.append(Uncommitted(self.end, header.number, header.segment, cursor.at, cursor.changes))
+            return
+        self.committed = self.end
+        absorbed = self.absorbed
+        absorbed.absorb(cursor.changes)
+        absorbed.segment = header.segment
+        absorbed.offset = cursor.at
+        absorbed.batch = header.number
 
     def _known_synced(self, found: TailSegment) -> i64:
         """Up to here everything in this segment was synced, by what has been read so far."""
@@ -502,6 +545,7 @@ class Recovery:
         recovered.definitions = dict(self.state.definitions)
         recovered.delivered_up_to = dict(self.state.delivered)
         recovered.next_message_id = self.state.next_message_id
+        self.absorbed.next_message_id = self.state.next_message_id
 
 
 def part_of(header: FileHeader) -> int:

@@ -43,7 +43,8 @@ class Listener:
     """What the broker is told. All on the broker's own thread."""
 
     def synced(self, batch: i64) -> None:
-        """Every turn up to this one is on disk."""
+        """Every turn up to this one is on disk, on every node that counts. Said once more with the same turn when
+        ``Log.promised`` alone has moved."""
 
     def failed(self, batch: i64, reason: str) -> None:
         """The turns behind the last synced one, up to this one, could not be written, not even to a new file.

@@ -35,6 +35,7 @@ from warrenmq.log.layout import (
     SETTLE_RUN_FIXED,
     UNDEFINE_FIXED,
 )
+from warrenmq.log.manifest import Manifest
 
 
 @final
@@ -88,6 +89,17 @@ class LogState:
         self.pending_bytes: i64 = 0
         self._segment: i64 = -1
         self._ledger: PendingLedger = PendingLedger()
+
+    def begin(self, manifest: Manifest) -> None:
+        """As the last checkpoint left it."""
+        self.segment = manifest.segment
+        self.offset = manifest.offset
+        self.batch = manifest.batch
+        self.next_message_id = manifest.next_message_id
+        self.definitions = dict(manifest.definitions)
+        for (kind, key), value in manifest.definitions.items():
+            self.definition_bytes += len(value) + len(kind) + len(key)
+        self.delivered = dict(manifest.delivered)
 
     def ledger(self, segment: i64) -> PendingLedger:
         if segment == self._segment:

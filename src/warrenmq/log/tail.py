@@ -17,8 +17,8 @@ from mypy_extensions import i64
 
 from warrenmq.log.batch import Sealed
 from warrenmq.log.files import Files
-from warrenmq.log.format import BatchHeader, FileHeader, batch_header, file_header, payload_crc, seed
-from warrenmq.log.layout import BATCH_HEADER, FILE_HEADER
+from warrenmq.log.format import BatchHeader, FileHeader, batch_header, file_header, seed
+from warrenmq.log.layout import FILE_HEADER
 from warrenmq.log.runner import Task
 from warrenmq.log.segment import file_name
 
@@ -33,11 +33,10 @@ BUSY_COMMITS: Final = 20  # ... and so would small ones between them
 class Tail:
     """The writer: the open segment, its end, and the batches that go there."""
 
-    def __init__(self, folder: str, files: Files, log_id: i64, epoch: i64, segment: i64, part: i64, end: i64) -> None:
+    def __init__(self, folder: str, files: Files, log_id: i64, segment: i64, part: i64, end: i64) -> None:
         self.folder: Final = folder
         self.files: Final = files
         self.log_id: Final = log_id
-        self.epoch: Final = epoch
         self.seed: Final = seed(log_id)
         self.zero_ahead: i64 = ZERO_AHEAD  # bytes; 0: never
         self.plain: i64 = 0  # commits to go before zeros are written again
@@ -97,18 +96,17 @@ class Tail:
         parts: list[bytes] = []
         fresh = False
         if self.descriptor < 0 or self.open_segment != segment:
-            parts.append(self._begin(segment))
+            parts.append(self._begin(segment, commit.batches[first].epoch))
             fresh = True
-        begin = self.end if self.segment == segment else 0
+        begin = commit.batches[first].at
         at = begin
         index = first
         while index <= last:
             sealed = commit.batches[index]
-            sealed.at = at
             header = BatchHeader(
                 segment,
-                at,
-                self.epoch,
+                sealed.at,
+                sealed.epoch,
                 self.segment,
                 self.end,
                 sealed.number,
@@ -116,7 +114,7 @@ class Tail:
                 len(sealed.offsets),
                 len(sealed.messages),
                 len(sealed.changes),
-                payload_crc(sealed.heads, sealed.changes),
+                sealed.payload_sum(),
                 sealed.time,
             )
             parts.append(batch_header(self.seed, header))
@@ -124,7 +122,7 @@ class Tail:
                 parts.append(sealed.messages)
             if sealed.changes:
                 parts.append(sealed.changes)
-            at += BATCH_HEADER + len(sealed.messages) + len(sealed.changes)
+            at += sealed.size()
             index += 1
         position = 0 if fresh else FILE_HEADER + begin - self.base
         finish = FILE_HEADER + at - self.base
@@ -150,7 +148,7 @@ class Tail:
         self.part = self.open_part
         self.end = at
 
-    def _begin(self, segment: i64) -> bytes:
+    def _begin(self, segment: i64, epoch: i64) -> bytes:
         """A new file for this segment; the header to write first."""
         if self.descriptor >= 0:
             # a roll: the old file is synced and done; the zeros behind its end are given back
@@ -165,9 +163,7 @@ class Tail:
         self.open_part = part
         self.base = base
         self.zeroed = 0
-        return file_header(
-            FileHeader(self.log_id, segment, part, 0, self.epoch, base, self.segment, self.part, self.end, 0)
-        )
+        return file_header(FileHeader(self.log_id, segment, part, 0, epoch, base, self.segment, self.part, self.end, 0))
 
     def close(self) -> None:
         if self.descriptor >= 0:

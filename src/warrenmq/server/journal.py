@@ -192,13 +192,13 @@ class Journal:
         self._send({"settings": self._for_process()})
 
     def _tell(self) -> float:
-        synced = self._log.maintenance.synced_position()
-        if synced > self.done and (not self._since or self._since[-1][0] < synced):
+        committed = self._log.maintenance.committed_position()
+        if committed > self.done and (not self._since or self._since[-1][0] < committed):
             if len(self._since) >= MOST_TOLD:
                 self._since.pop()
-            self._since.append((synced, time.monotonic()))
-        if self._process is not None and synced != self._told and self._send({"synced": synced}):
-            self._told = synced
+            self._since.append((committed, time.monotonic()))
+        if self._process is not None and committed != self._told and self._send({"synced": committed}):
+            self._told = committed
         return TELL
 
     def _send(self, what: dict[str, object]) -> bool:

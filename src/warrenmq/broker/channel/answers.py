@@ -70,7 +70,7 @@ class Answers(Gated, Committed):
         services = self._services
         if services.log.mark() != self._mark:
             self.reply_behind_the_log(frames)
-        elif found_durable and services.store.batch > services.log.synced:
+        elif found_durable and services.store.batch > services.log.promised:
             self._hold(Held(services.store.batch, frames, False, None))
         else:
             self.reply(frames)
@@ -116,7 +116,7 @@ class Answers(Gated, Committed):
         elif self._held:
             self.reply(frames)
         else:
-            self._held.append(Held(self._services.log.synced, frames, True, None))
+            self._held.append(Held(self._services.log.promised, frames, True, None))
             self._consumers.behind_answers = True
             self._services.turn.committed.append(self)
         self.committing = self._held[-1]
@@ -135,14 +135,14 @@ class Answers(Gated, Committed):
 
     def commit_is_over(self, durable: bool) -> None:
         """The answer goes out, when the log has what was committed."""
-        batch: i64 = self._services.log.batch if durable else self._services.log.synced
+        batch: i64 = self._services.log.batch if durable else self._services.log.promised
         for held in self._held:
             if held.batch == NEVER:
                 held.batch = batch
                 held.even_failing = not durable
         self._services.turn.owed = True
         if self.committing is None and not durable:
-            self.release(self._services.log.synced)
+            self.release(self._services.log.promised)
 
     # -- what the log says ---------------------------------------------------------------------------------------
 

@@ -108,22 +108,23 @@ class Durability:
     # -- what the log says -------------------------------------------------------------------------------------
 
     def synced(self, batch: i64) -> None:
-        """Batches up to this one are on disk."""
+        """Batches up to this one are committed; what may be said of it to clients, the log knows."""
+        promised = self._services.log.promised
         self._delay.synced(batch)
         if self._charged:
             self._give_credit(batch)
         if self.waiting:
             for channel in self.waiting:
-                channel.log_synced(batch)
+                channel.log_synced(promised)
             self.waiting = [channel for channel in self.waiting if channel.waited()]
         if self.gated:
-            self.gated = [answers for answers in self.gated if not answers.release(batch)]
+            self.gated = [answers for answers in self.gated if not answers.release(promised)]
         self._services.held_deliveries.synced()
         if self._callbacks:
             waiting = self._callbacks
-            self._callbacks = [item for item in waiting if item[0] > batch]
+            self._callbacks = [item for item in waiting if item[0] > promised]
             for number, callback in waiting:
-                if number <= batch:
+                if number <= promised:
                     callback()
 
     def failed(self, batch: i64, reason: str) -> None:

@@ -293,7 +293,7 @@ class ClassicQueue(Queue, GivesUp):
             promise = self._promise
             if head is None or (head.position > promise.limit and not promise.covers(head)):
                 return None
-            if self._moved_batch > self.broker.log.synced and promise.moving(head):
+            if self._moved_batch > self.broker.log.committed and promise.moving(head):
                 return None
         entry = fifo.pop()
         if entry is not None:
@@ -359,7 +359,7 @@ class ClassicQueue(Queue, GivesUp):
     def promise_pending(self) -> bool:
         if self.broker.pressure.log_failing:
             return False
-        return self._moved_batch > self.broker.log.synced or (self.durable and not self.promise_kept())
+        return self._moved_batch > self.broker.log.committed or (self.durable and not self.promise_kept())
 
     # -- settling ----------------------------------------------------------------------------------------------
 

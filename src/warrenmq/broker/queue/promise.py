@@ -60,7 +60,7 @@ class Promise:
         queue = self._queue
         broker = queue.broker
         message = head.message
-        if not message.moved or message.batch <= broker.log.synced or not queue.holds(message):
+        if not message.moved or message.batch <= broker.log.committed or not queue.holds(message):
             return False
         if broker.pressure.log_failing:
             return False
@@ -69,7 +69,7 @@ class Promise:
 
     def kept(self) -> bool:
         """Is what the log was told last on disk? Then deliveries may go as far as that."""
-        if self._batch and self._queue.broker.log.synced >= self._batch:
+        if self._batch and self._queue.broker.log.committed >= self._batch:
             self.limit = self._promised
             self._batch = 0
         return self._batch == 0

@@ -151,9 +151,9 @@ class StreamQueue(ReplayQueue):
 
     def promise_kept(self) -> bool:
         """The log synced: readers may see more."""
-        synced = self.broker.log.synced
+        committed = self.broker.log.committed
         advanced = False
-        while self._open and self._open[0][0] <= synced:
+        while self._open and self._open[0][0] <= committed:
             self._committed = self._open[0][1]
             del self._open[0]
             advanced = True

@@ -104,7 +104,7 @@ class Jobs(Timer):
         that, nor before what that did is on disk."""
         if self._finishing:
             return True
-        if self._log_held or (self._held_up_to > self._log.synced and not self._pressure.log_failing):
+        if self._log_held or (self._held_up_to > self._log.committed and not self._pressure.log_failing):
             return False
         self._log_held = True
         self._log.keep_open()

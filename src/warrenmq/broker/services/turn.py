@@ -125,7 +125,7 @@ class Turn:
             committed = self.committed
             self.committed = []
             for answers in committed:
-                answers.release(self._log.synced)
+                answers.release(self._log.promised)
         self.settle_down()
         self._flush_confirms()
         if self.concluding:

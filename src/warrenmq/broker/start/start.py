@@ -93,5 +93,7 @@ def _load_other(broker: Core, kind: str, value: dict[str, object]) -> None:
         broker.parameters.globally[str(value["name"])] = value["value"]
         if value["name"] == "cluster_name":
             broker.node.cluster_name = str(value["value"])
+    elif kind == "cluster":
+        pass  # which node led from where on is the log's own affair
     else:
         broker.services.notes.event("warning", "unknown_definition", {"kind": kind})

@@ -6,8 +6,8 @@ that was not synced may be undone by it. Damage and loss are the world's doing.
 
 from __future__ import annotations
 
-from warrenmq.cluster.epochs import Epochs
 from warrenmq.cluster.messages import Batch
+from warrenmq.log.epochs import Epochs
 
 
 class Disk:

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from warrenmq.cluster.candidate import Candidate
 from warrenmq.cluster.config import Config
-from warrenmq.cluster.epochs import Epochs
 from warrenmq.cluster.follower import Follower
 from warrenmq.cluster.leader import Leader
 from warrenmq.cluster.member import Member
 from warrenmq.cluster.messages import Hello
 from warrenmq.cluster.proposals import Proposals
 from warrenmq.cluster.rules import Rules
+from warrenmq.log.epochs import Epochs
 
 # --- who may lead
 
