@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
+import copy
+import itertools
+
+from tests.log.crash_points import small
 from tests.log.disk import SimulatedFiles
-from tests.log.world import World
+from tests.log.world import World, found_state
+from warrenmq.log.epochs import KEY, KIND
+from warrenmq.log.files import Files
 from warrenmq.log.log import Log
+from warrenmq.log.recovery import Recovered
+from warrenmq.log.replica.replica import Replica, ReplicaListener
+from warrenmq.log.runner import Runner
 from warrenmq.log.settings import LogSettings
 from warrenmq.log.shipping import ShippedBatch, Shipping
 
@@ -34,8 +43,8 @@ class Others(Shipping):
 class Leading(World):
     """The miniature broker on a log that other nodes follow."""
 
-    def __init__(self, files: SimulatedFiles, settings: LogSettings) -> None:
-        super().__init__(files, settings)
+    def __init__(self, files: Files, settings: LogSettings, opened: tuple[Log, Recovered] | None = None) -> None:
+        super().__init__(files, settings, opened=opened)
         self.others = Others()
         self.log.attach_shipping(self.others)
 
@@ -61,3 +70,72 @@ def all_batches(log: Log) -> list[ShippedBatch]:
         found.extend(some)
     reading.close()
     return found
+
+
+class NumberedFiles(SimulatedFiles):
+    """A disk on which no two random numbers are the same."""
+
+    def __init__(self, image: dict[str, bytes] | None = None) -> None:
+        super().__init__(image)
+        self.numbers = itertools.count(0x5EED)
+
+    def random_id(self) -> int:
+        return next(self.numbers)
+
+
+class Heard(ReplicaListener):
+    """What a replica's disk said."""
+
+    def __init__(self) -> None:
+        self.numbers: list[int] = []
+        self.failures: list[str] = []
+
+    def synced(self, number: int) -> None:
+        self.numbers.append(number)
+
+    def failed(self, reason: str) -> None:
+        self.failures.append(reason)
+
+
+class Following:
+    """A replica, and what it has acknowledged."""
+
+    def __init__(self, files: SimulatedFiles) -> None:
+        self.files = files
+        self.replica = Replica.open("/data", files, small())
+        self.heard = Heard()
+        self.replica.attach(self.heard, Runner(), Runner())
+        self.acknowledged = 0  # this position is on the disk
+        self.syncs = 0
+
+    def take(self, batches: list[ShippedBatch]) -> bool:
+        """Write and sync them in one go. Whether they are on the disk."""
+        for batch in batches:
+            self.replica.write(batch)
+        self.syncs += 1
+        self.replica.sync(self.syncs)
+        if self.heard.numbers[-1:] != [self.syncs]:
+            return False
+        self.acknowledged = int(self.replica.end)
+        return True
+
+    def cut(self, end: int) -> None:
+        self.acknowledged = min(self.acknowledged, end)
+        self.replica.cut(end)
+
+
+def led(replica: Replica, epoch: int, before: World | None = None) -> Leading:
+    """The broker on what was a follower's log; the epoch has begun. ``before``: the leader's before."""
+    world = Leading(replica.files, small(), replica.promote(epoch))
+    world.state = found_state(world.log, world.recovered)
+    world.state.definitions.pop((KIND, KEY), None)
+    if before is not None:
+        world.positions = dict(before.positions)
+        world.passing = before.passing + 1
+        world.message_id = max(world.message_id, before.message_id)
+    for queue, index in world.recovered.queues.items():
+        for at, address in zip(index.positions, index.addresses, strict=True):
+            world.addresses[(queue, int(at))] = int(address)
+    world.history = {int(world.log.batch) - 1: copy.deepcopy(world.state)}
+    world.log.begin_epoch()
+    return world

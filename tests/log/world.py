@@ -30,9 +30,15 @@ class State:
 
 
 class World(Listener):
-    def __init__(self, files: Files, settings: LogSettings, folder: str = "/data") -> None:
+    def __init__(
+        self,
+        files: Files,
+        settings: LogSettings,
+        folder: str = "/data",
+        opened: tuple[Log, Recovered] | None = None,
+    ) -> None:
         self.files = files
-        self.log, self.recovered = Log.open(folder, files, settings)
+        self.log, self.recovered = Log.open(folder, files, settings) if opened is None else opened
         self.log.attach(self, Runner(), Runner())
         self.state = State()
         self.history: dict[int, State] = {int(self.log.batch) - 1: State()}

@@ -25,6 +25,7 @@ from warrenmq.log.files import Files
 from warrenmq.log.format import BatchHeader, FileHeader, LogCorrupt, read_file_header, seed
 from warrenmq.log.holders import AS_WRITTEN, DEAD, Holders
 from warrenmq.log.index import QueueIndex
+from warrenmq.log.installing import INCOMING
 from warrenmq.log.layout import (
     ADDRESS,
     BATCH_HEADER,
@@ -209,7 +210,7 @@ class Recovery:
         for name in names:
             parsed = parse_file_name(name)
             if parsed is None:
-                if name.endswith((".new", ".compact")) or (name.endswith(".ledger") and name not in ledgers):
+                if name.endswith((".new", ".compact", INCOMING)) or (name.endswith(".ledger") and name not in ledgers):
                     self.garbage.append(name)
                 continue
             number, part = parsed

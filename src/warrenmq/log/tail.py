@@ -165,6 +165,22 @@ class Tail:
         self.zeroed = 0
         return file_header(FileHeader(self.log_id, segment, part, 0, epoch, base, self.segment, self.part, self.end, 0))
 
+    def ends_at(self, segment: i64, part: i64, end: i64) -> None:
+        """The last batch stands here: what is written next closes this file, wherever it ended before."""
+        self.give_up()
+        self.segment = segment
+        self.part = part
+        self.end = end
+
+    def begin_part(self, epoch: i64) -> i64:
+        """Close the last file for certain, by a new part without a batch; its number. OSError: it is not closed."""
+        header = self._begin(self.segment, epoch)
+        self.files.write(self.descriptor, [header], 0)
+        self.files.sync(self.descriptor)
+        self.files.sync_folder(self.folder)
+        self.part = self.open_part
+        return self.part
+
     def close(self) -> None:
         if self.descriptor >= 0:
             try:
