@@ -52,7 +52,7 @@ def make_log(folder: Path, messages: int) -> tuple[int, int]:
         log.settle_many(1, addresses)
         log.end_turn(False)
     log.flush()
-    end = log.maintenance.synced_position()
+    end = log.maintenance.committed_position()
     log.close()
     return end
 

@@ -13,10 +13,11 @@ from tests.log.cuts import Image, whole
 from tests.log.disk import SimulatedFiles
 from tests.log.replicas import Following, Leading, NumberedFiles, all_batches, content, led
 from tests.log.test_disk_model import BATCHES, whole_and_damaged
-from tests.log.world import State, found_state, same
+from tests.log.world import State, World, found_state, same
 from warrenmq.log.epochs import KEY, KIND
 from warrenmq.log.format import LogError
 from warrenmq.log.log import Log
+from warrenmq.log.recovery import Recovered
 from warrenmq.log.replica.replica import Replica
 from warrenmq.log.shipping import ShippedBatch
 
@@ -41,7 +42,7 @@ class History:
         self.run(second, 2, BATCHES[::-1])
         self.second = self.first[:common] + second.others.submitted
 
-    def run(self, world: Leading, epoch: int, batches: list[Callable[[Leading], None]]) -> None:
+    def run(self, world: Leading, epoch: int, batches: list[Callable[[World], None]]) -> None:
         self.states[(epoch, int(world.log.end_position()))] = copy.deepcopy(world.state)
         for batch in batches:
             batch(world)
@@ -58,8 +59,8 @@ def follower_of(history: History, files: SimulatedFiles | None = None) -> Follow
     return following
 
 
-def state_of(log: Log, recovered: object) -> State:
-    state = found_state(log, recovered)  # type: ignore[arg-type]
+def state_of(log: Log, recovered: Recovered) -> State:
+    state = found_state(log, recovered)
     state.definitions.pop((KIND, KEY), None)
     return state
 

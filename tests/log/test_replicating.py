@@ -10,9 +10,10 @@ from tests.log.crash_points import small
 from tests.log.disk import SimulatedFiles
 from tests.log.replicas import Leading, all_batches, content
 from tests.log.test_disk_model import BATCHES, run_history
-from tests.log.world import World, found_state, same
+from tests.log.world import State, World, found_state, same
 from warrenmq.log.format import LogError
 from warrenmq.log.log import Log
+from warrenmq.log.recovery import Recovered
 from warrenmq.log.replicating import MOST_BATCHES
 from warrenmq.log.shipping import position
 
@@ -236,8 +237,8 @@ def test_an_epoch_begins_with_a_batch_that_says_where_each_epoch_began() -> None
     assert same(found_state_but(log, recovered), world.state, set())
 
 
-def found_state_but(log: Log, recovered: object) -> object:
+def found_state_but(log: Log, recovered: Recovered) -> State:
     """What was found, but for what the log says of itself."""
-    state = found_state(log, recovered)  # type: ignore[arg-type]
+    state = found_state(log, recovered)
     state.definitions.pop(("cluster", "epochs"))
     return state
