@@ -1,8 +1,8 @@
 """A consistent copy of a log's folder, made while the log runs.
 
-Duty: say which bytes of which files make up the synced state of one moment (``plan``), and copy them (``copy``, on any
-thread). While a plan is held nothing is removed or replaced; commits go on. The copy is a data folder like any other:
-a broker started on it finds every turn that was synced when the plan was made, and none that was not.
+Duty: say which bytes of which files make up the committed state of one moment (``plan``), and copy them (``copy``, on
+any thread). While a plan is held nothing is removed or replaced; commits go on. The copy is a data folder like any
+other: a broker started on it finds every turn that was committed when the plan was made, and none that was not.
 """
 
 from __future__ import annotations
@@ -47,13 +47,17 @@ class Backup:
         return total
 
 
-def contents(segments: dict[int, Segment], manifest: Manifest) -> Backup:
-    """The files of a log, each as far as it is synced."""
+def contents(segments: dict[int, Segment], manifest: Manifest, committed: tuple[int, int]) -> Backup:
+    """The files of a log, each as far as it is committed: to this offset of this segment."""
     found: list[BackupFile] = []
     for number in sorted(segments):
         segment = segments[number]
+        last = committed[1] if number == committed[0] else segment.end
         for index, part in enumerate(segment.parts):
             end = segment.parts[index + 1].base if index + 1 < len(segment.parts) else segment.end
+            end = min(end, last)
+            if number > committed[0] or (number == committed[0] and part.part > 0 and part.base >= last):
+                continue
             found.append(BackupFile(file_name(number, part.part), FILE_HEADER + end - part.base))
     for entry in manifest.segments:
         # a segment compacted since the manifest was written has an empty ledger, of its new generation
@@ -68,7 +72,7 @@ def plan(log: Log) -> Backup | None:
     if maintenance.busy or maintenance.doubtful is not None:
         return None
     maintenance.pinned += 1
-    return contents(log.segments, maintenance.manifest)
+    return contents(log.segments, maintenance.manifest, maintenance.committed_position())
 
 
 def release(log: Log) -> None:

@@ -33,6 +33,7 @@ def finish(folder: str, files: Files) -> None:
     there = files.names(folder)
     if NAME not in there:
         return
+    files.sync_folder(folder)  # before anything changes, it is certain that the next start will find the list too
     head, manifest = read_whole(files, f"{folder}/{NAME}").split(b"\n", 1)
     listed = set(json.loads(head)["files"])
     for name in there:

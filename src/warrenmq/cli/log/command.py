@@ -315,9 +315,10 @@ def backup(
         raise fail(refused)
     with locked(folder) as files:
         found = read(folder, files).found  # a copy of a damaged folder is no backup
+        end = (int(found.last_segment), int(found.last_end))
         try:
             with shown(lambda: copied(target)):
-                damaged = copy(str(folder), str(target), files, contents(found.segments, found.manifest))
+                damaged = copy(str(folder), str(target), files, contents(found.segments, found.manifest, end))
         except (OSError, LogError):
             shutil.rmtree(target, ignore_errors=True)
             raise

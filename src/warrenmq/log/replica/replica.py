@@ -30,6 +30,7 @@ from warrenmq.log.opening import follow, lead
 from warrenmq.log.recovery import Recovered, Recovery
 from warrenmq.log.replica.checked import checked
 from warrenmq.log.replica.ending import Ending
+from warrenmq.log.replica.receiving import Incoming
 from warrenmq.log.replica.work import Work
 from warrenmq.log.runner import Runner
 from warrenmq.log.settings import LogSettings
@@ -223,6 +224,12 @@ class Replica:
             self.files.close(self.lock)
             raise
         return Log(self.folder, self.files, self.settings, self.lock, found), found.recovered
+
+    def receive(self) -> Incoming:
+        """Where a snapshot may arrive. LogError: there is a log already."""
+        if self.end > 0 or self._work is not None:
+            raise LogError(f"{self.folder}: a snapshot is for an empty log")
+        return Incoming(self.folder, self.files)
 
     def renew(self, keep: i64) -> None:
         """Another node, which never acknowledged anything, with the log as far as ``keep`` or with none. It is over."""
