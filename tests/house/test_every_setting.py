@@ -32,6 +32,7 @@ from warrenmq.broker.records import BasicMessage, Exchange, Resource
 from warrenmq.client import ConnectError, Connection
 from warrenmq.server import journal as server_journal
 from warrenmq.server.config import TABLE, SettingsError, load
+from warrenmq.server.tls_files import CertificateError
 from warrenmq.testing import Broker
 
 Case = Callable[[Path], None]
@@ -241,7 +242,7 @@ def tls_cert(folder: Path) -> None:
 def tls_key(folder: Path) -> None:
     ours, theirs = identities(folder)
     with (
-        pytest.raises(ssl.SSLError),
+        pytest.raises(CertificateError, match="tls_key: .* is not the key of tls_cert"),
         broker(folder, tls_port=0, tls_cert=ours.issue("broker")[0], tls_key=theirs.issue("broker")[1]),
     ):
         pass
@@ -269,6 +270,25 @@ def tls_verify(folder: Path) -> None:
             folder, tls_port=free, tls_cert=certificate, tls_key=key, tls_ca=ours.certificate, tls_verify=verify
         ):
             assert tls_login(free, ours) == comes_in
+
+
+@case
+def tls_min_version(folder: Path) -> None:
+    ours, _ = identities(folder)
+    certificate, key = ours.issue("broker")
+    for oldest, comes_in in (("1.2", True), ("1.3", False)):
+        amqp, http = free_ports(2)
+        shown: dict[str, Any] = {"tls_cert": certificate, "tls_key": key, "tls_min_version": oldest}
+        with broker(folder / oldest, tls_port=amqp, https_port=http, **shown):
+            for port in (amqp, http):
+                context = ssl.create_default_context(cafile=str(ours.certificate))
+                context.maximum_version = ssl.TLSVersion.TLSv1_2
+                with socket.create_connection(("127.0.0.1", port), 60) as plain:
+                    if comes_in:
+                        context.wrap_socket(plain, server_hostname="localhost").close()
+                    else:
+                        with pytest.raises(ssl.SSLError):
+                            context.wrap_socket(plain, server_hostname="localhost")
 
 
 @case
@@ -624,7 +644,7 @@ def https_key(folder: Path) -> None:
     with pytest.raises(SettingsError, match="https_key: nothing given"):
         broker(folder, https_port=0, https_cert=certificate)
     _, other = Authority(folder, "theirs").issue("web")
-    with pytest.raises(ssl.SSLError, match="KEY_VALUES_MISMATCH"):
+    with pytest.raises(CertificateError, match="https_key: .* is not the key of https_cert"):
         broker(folder, https_port=0, https_cert=certificate, https_key=other).__enter__()
 
 

@@ -148,6 +148,16 @@ def test_a_key_becomes_its_setting(text: str, expected: dict[str, object], tmp_p
         ("defualt_user = x", "did you mean default_user?"),
         ("nothing.like.it = 1", "RabbitMQ 3.10 has no such key"),
         ("log.console.level = none", "cannot be turned off"),
+        ("ssl_options.versions.1 = tlsv1.1", "nothing older"),
+        ("ssl_options.versions.1 = sslv3", "allowed: tlsv1.3 or tlsv1.2"),
+        ("ssl_options.password = secret", "without a password"),
+        ("ssl_options.crl_check = peer", "revoked certificates"),
+        ("ssl_cert_login_san_type = other_name", "other_name"),
+        ("auth_mechanisms.1 = RABBIT-CR-DEMO", "only PLAIN, AMQPLAIN and EXTERNAL"),
+        (
+            "credential_validator.validation_backend = rabbit_credential_validator_min_password_length",
+            "passwords are not judged",
+        ),
     ],
 )
 def test_what_cannot_be_honoured_safely_is_refused_with_the_key_and_the_reason(
@@ -218,6 +228,7 @@ HONOURED: dict[str, tuple[str, str]] = {
         "ssl_options.verify = verify_peer",
         "ssl_options.fail_if_no_peer_cert = true",
     ),
+    "ssl_options.versions.$version": ("", "ssl_options.versions.1 = tlsv1.3"),
     "ssl_cert_login_from": ("", "ssl_cert_login_from = distinguished_name"),
     "ssl_cert_login_san_type": ("ssl_cert_login_from = subject_alternative_name", "ssl_cert_login_san_type = email"),
     "auth_mechanisms.$name": ("", "auth_mechanisms.1 = PLAIN"),

@@ -180,6 +180,7 @@ def test_every_variable_says_what_the_file_would(name: str) -> None:
         "http://a:1",
         "::1",
         "dns",
+        "1.3",
         "AMQPLAIN",
     ):
         try:

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import logging
+import os
 import socket
 import ssl
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pika
 import pytest
+from cryptography.hazmat.primitives import serialization
 
+import warrenmq
 from tests.limits.authority import Authority
 from tests.support.brokers import answers, free_ports, start_warren
 from warrenmq.client import ConnectError, Connection
@@ -231,3 +236,32 @@ def test_the_served_process_talks_tls_too(authority: Authority) -> None:
         use(Connection(port=port, ssl=context, mechanism="EXTERNAL", username="", password=""))
         log = (served.folder / "log").read_text()
         assert "tls_handshake_failed" in log and "use the plain port" in log
+
+
+def test_a_file_of_tls_that_cannot_be_used_ends_the_start_with_its_setting_and_the_cure(
+    authority: Authority, tmp_path: Path
+) -> None:
+    certificate, key = authority.issue("starts")
+    other = authority.issue("other")[1]
+    pem = serialization.load_pem_private_key(key.read_bytes(), None)
+    locked = tmp_path / "locked.key"
+    password = serialization.BestAvailableEncryption(b"secret")
+    locked.write_bytes(pem.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, password))
+    text = tmp_path / "text"
+    text.write_text("nothing of PEM")
+    for shown, secret, ca, said in (
+        (certificate, tmp_path / "none", None, f"tls_key: {tmp_path}/none cannot be read (No such file or directory)"),
+        (tmp_path / "none", key, None, f"tls_cert: {tmp_path}/none cannot be read (No such file or directory)"),
+        (certificate, locked, None, f"tls_key: {locked} has a password: `openssl pkey -in {locked} -out PLAIN` writes"),
+        (certificate, other, None, f"tls_key: {other} is not the key of tls_cert, {certificate}"),
+        (certificate, text, None, f"tls_key: {text} has no private key in PEM"),
+        (text, key, None, f"tls_cert: {text} has no certificate in PEM"),
+        (certificate, key, text, f"tls_ca: {text} has no certificate in PEM"),
+    ):
+        words = [sys.executable, "-m", "warrenmq", "serve", "--port", "0", "--data-dir", str(tmp_path / "data")]
+        words += ["--tls-port", "0", "--tls-cert", str(shown), "--tls-key", str(secret), "--log-level", "error"]
+        words += [] if ca is None else ["--tls-ca", str(ca)]
+        environment = {**os.environ, "PYTHONPATH": str(Path(warrenmq.__file__).parents[1])}
+        ended = subprocess.run(words, env=environment, capture_output=True, text=True, timeout=300)
+        assert (ended.returncode, ended.stdout) == (1, "") and ended.stderr.startswith(f"warren: {said}"), ended.stderr
+        assert len(ended.stderr.splitlines()) == 1

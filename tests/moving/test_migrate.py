@@ -5,14 +5,18 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from urllib.parse import quote
 
 import pytest
 
+import warrenmq
 from tests.cli.conftest import Run, warren  # noqa: F401 (fixture)
 from tests.support.brokers import RunningBroker, rabbitmq  # noqa: F401 (fixture)
 from warrenmq.cli.migrate.command import _Stopping
@@ -207,6 +211,49 @@ def test_a_tool_that_is_killed_at_any_step_loses_nothing_and_goes_on(
     found = bodies(target, vhost, "q")
     assert list(dict.fromkeys(found)) == numbered(count)  # all of them, in order
     assert len(found) - count <= (batch if step in ("published", "confirmed") else 0)
+
+
+def test_a_tool_that_is_ended_by_signals_under_load_loses_nothing_and_doubles_a_batch_at_most(
+    rabbitmq: RunningBroker,  # noqa: F811
+    vhost: str,
+    target: Broker,
+    migrate: Migrate,
+) -> None:
+    """The command as a process of its own, killed and stopped while publishers go on."""
+    batch, count, more = 10, 3000, 1000
+    with Connection(at(rabbitmq, vhost)) as connection:
+        connection.channel().queue_declare("q", durable=True)
+        fill(connection.channel(), "q", numbered(count))
+        assert migrate("--no-messages")[0] == 0
+
+        def publish() -> None:
+            channel = connection.channel()
+            for first in range(count, count + more, 20):
+                fill(channel, "q", numbered(20, first))
+
+        load = threading.Thread(target=publish)
+        load.start()
+        http = rabbitmq.http_url.replace("://", "://guest:guest@")
+        words = [sys.executable, "-m", "warrenmq", "migrate", rabbitmq.url, target.url, "--source-http", http]
+        words += ["-p", vhost, "--idle", "0.2", "--batch", str(batch)]
+        environment = {**os.environ, "PYTHONPATH": str(Path(warrenmq.__file__).parents[1])}
+        ends = []
+        for number in (signal.SIGKILL, signal.SIGTERM, signal.SIGKILL, signal.SIGINT, signal.SIGKILL):
+            before = waiting(at(target, vhost), "q")
+            tool = subprocess.Popen(words, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+            while tool.poll() is None and waiting(at(target, vhost), "q") < before + 5 * batch:
+                time.sleep(0.01)
+            tool.send_signal(number)
+            _, complaints = tool.communicate(timeout=300)
+            assert b"Traceback" not in complaints, complaints
+            ends.append(tool.returncode)
+        load.join()
+    assert -signal.SIGKILL in ends
+    assert migrate("--batch", str(batch))[0] == 0
+    found = bodies(target, vhost, "q")
+    assert list(dict.fromkeys(found)) == numbered(count + more)  # all of them, in order
+    assert len(found) - count - more <= batch * ends.count(-signal.SIGKILL)
+    assert waiting(at(rabbitmq, vhost), "q") == 0
 
 
 def test_a_tool_that_is_stopped_between_batches_doubles_nothing(

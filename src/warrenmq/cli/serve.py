@@ -165,7 +165,7 @@ class Hangup:
         self.supervisor.reloading()
         try:
             result = reload(self.server, self.reread())
-        except (SettingsError, OSError) as error:  # ssl.SSLError is an OSError
+        except (SettingsError, OSError) as error:  # of a certificate, or the log file
             events("server").error("server.reload_refused", reason=str(error), hint="nothing was changed")
         else:
             events("server").info("server.reloaded", changed=",".join(result.changed) or "nothing")
@@ -181,10 +181,11 @@ def _listening_at(server: Server) -> str:
 async def _start(server: Server, settings: Settings) -> None:
     from warrenmq.broker.extensions.extensions import ExtensionError
     from warrenmq.log.format import LogError
+    from warrenmq.server.tls_files import CertificateError
 
     try:
         await server.start()
-    except LogError as error:
+    except (LogError, CertificateError) as error:
         raise CannotStart(str(error)) from None
     except ExtensionError as error:
         raise CannotStart(f"{error}: see --interceptors and --decorators") from None

@@ -39,7 +39,8 @@ from warrenmq.server.limits import set_memory_limit, set_offers
 from warrenmq.server.listening import BACKLOG, Address, addresses, hold, listen
 from warrenmq.server.logging import events
 from warrenmq.server.memory import give_back, memory_total, resident_bytes
-from warrenmq.server.tls import TlsListener, https_context, tls_context
+from warrenmq.server.tls import TlsListener
+from warrenmq.server.tls_files import https_context, tls_context
 from warrenmq.server.transport import ClientTransport
 from warrenmq.server.watchdog import Watchdog
 

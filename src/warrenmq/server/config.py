@@ -94,6 +94,7 @@ class Settings:
     tls_verify: str = _setting(
         "none", choice("none", "peer", "require"), "client certificates: ignored, checked if sent, or required"
     )
+    tls_min_version: str = _setting("1.2", choice("1.2", "1.3"), "oldest TLS that is spoken, over AMQP and HTTP")
     tls_login_from: str = _setting(
         "common_name",
         choice(*USERS_OF_A_CERTIFICATE),

@@ -156,6 +156,16 @@ def certificate_needed(line: Line) -> Said:
     return {}
 
 
+def versions(line: Line) -> Said:
+    """The oldest that is named counts; older ones than 1.2 are not spoken."""
+    if line.value not in ("tlsv1.3", "tlsv1.2", "tlsv1.1", "tlsv1"):
+        raise ValueError
+    named = {one for key, one in line.given.items() if key.startswith("ssl_options.versions.")}
+    if not named & {"tlsv1.2", "tlsv1.3"}:
+        raise Refused("TLS 1.2 and TLS 1.3 are spoken, nothing older")
+    return {"tls_min_version": "1.2" if named - {"tlsv1.3"} else "1.3"}
+
+
 def login_from(line: Line) -> Said:
     if line.value in ("distinguished_name", "common_name"):
         return {"tls_login_from": line.value}
@@ -270,9 +280,12 @@ ERLANG = "there is no Erlang here"
 RAFT = "quorum queues are kept in Warren's own log"
 PLUGIN = "of a plugin that is not here"
 TUNING = "there is nothing to tune here"
-OPENSSL = "Python's defaults hold: TLS 1.2 and later, OpenSSL's ciphers"
+OPENSSL = "Python's defaults hold, OpenSSL's ciphers"
+NO_PASSWORD = "a key is read without a password"
+VERSIONS = "tlsv1.3 or tlsv1.2"
 LOG = "there is one log: `log_file`, `log_level`, `log_format`"
 STATISTICS = "figures are always counted"
+HEADERS = "the headers of answers are what they are"
 UNCHANGED = "what is unchanged changes nothing"
 DEFINITIONS = "definitions are loaded from a file or folder"
 OWN_USERS = "users are Warren's own"
@@ -293,6 +306,9 @@ KEYS: tuple[Key, ...] = (
     Key("ssl_options.verify", "`tls_verify`", verify, "verify_peer or verify_none"),
     Key("ssl_options.fail_if_no_peer_cert", "`tls_verify`", certificate_needed, A_FLAG),
     just("ssl_options", "none", "its parts have keys of their own, as ssl_options.certfile"),
+    Key("ssl_options.versions.$version", "`tls_min_version`", versions, VERSIONS),
+    just("ssl_options.crl_check", "false", "lists of revoked certificates are not looked at"),
+    just("ssl_options.password", "", NO_PASSWORD),
     idle("ssl_options.*", OPENSSL),
     idle("ssl_allow_poodle_attack", OPENSSL),
     idle("ssl_handshake_timeout", "`handshake_timeout` counts for TLS as well"),
@@ -340,12 +356,27 @@ KEYS: tuple[Key, ...] = (
     becomes("management.ssl.keyfile", "https_key"),
     just("management.ssl.verify", "verify_none", PASSWORD),
     just("management.ssl.fail_if_no_peer_cert", "false", PASSWORD),
+    just(
+        "management.ssl.versions.$version",
+        "tlsv1.3 tlsv1.2",
+        "say it with ssl_options.versions, which counts for HTTP too",
+    ),
+    just("management.ssl.password", "", NO_PASSWORD),
     idle("management.ssl.*", OPENSSL),
     Key("management.cors.allow_origins.$name", "`http_origins`", origins),
     just("management.path_prefix", "", "the HTTP API stands at the root; a proxy may add a prefix"),
     just("management.disable_basic_auth", "false", PASSWORD),
     just("management.enable_uaa", "false", PASSWORD),
-    idle("management.*", STATISTICS),
+    *[
+        idle(f"management.{one}", STATISTICS)
+        for one in ("rates_mode", "disable_stats", "enable_queue_totals", "sample_retention_policies.*")
+    ],
+    idle("management.uaa_client_id", PASSWORD),
+    idle("management.uaa_location", PASSWORD),
+    idle("management.http_log_dir", "requests are not logged"),
+    idle("management.login_session_timeout", "a session of the console lasts eight hours"),
+    *[idle(f"management.{one}", HEADERS) for one in ("cors.max_age", "csp.policy", "hsts.policy", "headers.*")],
+    idle("management.*", TUNING),
     idle("management_agent.*", STATISTICS),
     becomes("prometheus.tcp.port", "metrics_port", int, "a port"),
     becomes("prometheus.tcp.ip", "metrics_host"),

@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING
 from warrenmq.server.config import TABLE, Settings
 from warrenmq.server.limits import OFFERS, set_memory_limit, set_offers
 from warrenmq.server.logging import configure
-from warrenmq.server.tls import https_context, tls_context
+from warrenmq.server.tls_files import https_context, tls_context
 
 if TYPE_CHECKING:
     from warrenmq.server.app import Server
 
 LOGGING = ("log_level", "log_format", "log_file")
 ALARMS = ("memory_high_watermark", "disk_free_limit")
-TLS = ("tls_cert", "tls_key", "tls_ca", "tls_verify", "https_cert", "https_key")
+TLS = ("tls_cert", "tls_key", "tls_ca", "tls_verify", "tls_min_version", "https_cert", "https_key")
 CERTIFICATES = ("tls_login_from",)  # looked at for each new connection
 HTTP = (
     "http_origins",
@@ -44,7 +44,7 @@ class Reloaded:
 
 
 def reload(server: Server, wanted: Settings) -> Reloaded:
-    """Apply ``wanted``. Raises OSError or ssl.SSLError, with nothing changed, when a file cannot be used."""
+    """Apply ``wanted``. Raises OSError, with nothing changed, when a file cannot be used."""
     before = server.settings
     differing = [name for name in TABLE if getattr(before, name) != getattr(wanted, name)]
     result = Reloaded([name for name in differing if name in AT_RUN_TIME])

@@ -11,11 +11,9 @@ import socket
 import ssl
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from warrenmq.server.background import Background
-from warrenmq.server.config import Settings
 from warrenmq.server.logging import events
 
 OUT_OF_DESCRIPTORS = 0.1  # seconds to wait when a socket cannot be accepted
@@ -85,35 +83,3 @@ def _hint(error: ssl.SSLError) -> str:
     if error.reason in ("WRONG_VERSION_NUMBER", "HTTP_REQUEST", "UNKNOWN_PROTOCOL", "RECORD_LAYER_FAILURE"):
         return "a client without TLS on the TLS port: use the plain port"
     return ""
-
-
-def https_context(settings: Settings) -> ssl.SSLContext:
-    """For HTTP; who a client is, it says with a password."""
-    if settings.https_cert is not None:
-        return _context(settings.https_cert, settings.https_key)
-    if settings.tls_cert is None:
-        raise OSError("https_port needs https_cert or tls_cert: the certificate that HTTPS shows")
-    return _context(settings.tls_cert, settings.tls_key)
-
-
-def _context(certificate: Path, key: Path | None) -> ssl.SSLContext:
-    """TLS 1.2 or newer."""
-    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    context.minimum_version = ssl.TLSVersion.TLSv1_2
-    context.load_cert_chain(certificate, key)
-    return context
-
-
-def tls_context(settings: Settings) -> ssl.SSLContext:
-    """For AMQP, with client certificates as configured."""
-    if settings.tls_cert is None:
-        raise OSError("tls_port needs tls_cert (and tls_key): the certificate the TLS listener shows")
-    context = _context(settings.tls_cert, settings.tls_key)
-    if settings.tls_ca is not None:
-        context.load_verify_locations(settings.tls_ca)
-    context.verify_mode = {
-        "none": ssl.CERT_NONE,
-        "peer": ssl.CERT_OPTIONAL,
-        "require": ssl.CERT_REQUIRED,
-    }[settings.tls_verify]
-    return context
