@@ -25,7 +25,6 @@ LEFT_OUT = {
     "rabbitmq_connection_process_": "connections are no processes",
     "rabbitmq_connection_incoming_packets_total": "not counted",
     "rabbitmq_connection_outgoing_packets_total": "not counted",
-    "rabbitmq_connection_pending_packets": "not counted",
     "rabbitmq_queue_consumer_": "how busy consumers are is not counted",
     "rabbitmq_queue_messages_ram": "what is in memory is not counted by queue",
     "rabbitmq_queue_messages_ready_ram": "what is in memory is not counted by queue",

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+import time
 from collections import Counter
 from typing import Any
 
 import pytest
 
+from tests.support import web
+from tests.support.rawclient import RawClient
 from warrenmq.broker.channel.output import FLUSH_AT
 from warrenmq.client import Connection, Properties
 from warrenmq.server import transport as module
@@ -107,3 +110,34 @@ class _With:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._of, name)
+
+
+@pytest.mark.parametrize("sizes", [[40 << 20], [200_000] * 200], ids=["one large body", "many smaller ones"])
+def test_what_a_client_has_not_taken_yet_is_told_of_its_connection(sizes: list[int]) -> None:
+    with Broker() as broker, web.Client() as asking, RawClient(broker.port) as slow:
+        slow.handshake().open(1)
+        slow.call(1, "queue.declare", queue="q")
+        with Connection(broker.url, timeout=60) as connection:
+            channel = connection.channel()
+            channel.confirm_select()
+            for size in sizes:
+                channel.basic_publish("", "q", b"x" * size)
+            assert channel.wait_for_confirms(60) == []
+        slow.send_method(1, "basic.consume", queue="q", no_ack=True)  # and reads nothing of it
+
+        def told() -> tuple[int, float]:
+            (row,) = asking.get(f"{broker.http_url}/api/connections", auth=("guest", "guest")).json()
+            page = asking.get(f"{broker.http_url}/metrics").text
+            (line,) = (one for one in page.splitlines() if one.startswith("rabbitmq_connection_pending_packets "))
+            return row["send_pend"], float(line.split()[1])
+
+        until = time.monotonic() + 60
+        while (said := told())[0] < 100_000 and time.monotonic() < until:
+            time.sleep(0.05)
+        assert 100_000 < said[0] == said[1] <= sum(sizes) * 1.01
+        taken = 0
+        while taken < sum(sizes):
+            taken += len(slow.socket.recv(1 << 20))
+        while told() != (0, 0.0):
+            assert time.monotonic() < until + 60
+            time.sleep(0.05)

@@ -276,7 +276,7 @@ def connection_info(bridge: Bridge, connection: Connection, wanted: Ranges = NOW
         recv_oct_details=rates.details("recv_oct", wanted.data_rates),
         send_oct=sent,
         send_oct_details=rates.details("send_oct", wanted.data_rates),
-        send_pend=0,
+        send_pend=int(connection.output.pending()),
         user_provided_name=given if isinstance(given, str) else UNSET,
     )
 

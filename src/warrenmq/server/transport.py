@@ -209,6 +209,12 @@ class ClientTransport(Sink):
             self._waiting.popleft()
         return parts
 
+    def pending(self) -> int:
+        if self._transport.is_closing():
+            return 0
+        kept = sum(int(one.left) if isinstance(one, BodyFrames) else len(one) for one in self._waiting)
+        return kept + int(self._transport.get_write_buffer_size())
+
     def close(self) -> None:
         if self._closing or self._transport.is_closing():
             return  # asyncio's TLS transport, once it is closed, no longer knows how much it has to write

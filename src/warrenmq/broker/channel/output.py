@@ -67,6 +67,10 @@ class Output(Flushing):
         if len(self.buffer) + self._parts_size >= FLUSH_AT:
             self.flush()
 
+    def pending(self) -> i64:
+        """Octets on their way to the client that the system has not taken yet."""
+        return len(self.buffer) + self._parts_size + self._sink.pending()
+
     def flush_now(self) -> None:
         """The end of the turn. A transport that fails costs its own client the connection, nobody else the output."""
         try:

@@ -27,6 +27,10 @@ class Sink:
         while frames.left:
             self.write_all(frames.next(AT_ONCE))
 
+    def pending(self) -> int:
+        """Octets that were written and that the system has not taken yet."""
+        return 0
+
     def close(self) -> None:
         """Close after what was written has gone out."""
         raise NotImplementedError

@@ -16,6 +16,7 @@ from warrenmq.http.pacer import Pacer
 CONNECTION_FAMILIES = {
     "rabbitmq_connection_incoming_bytes_total": "Total number of bytes received on a connection",
     "rabbitmq_connection_outgoing_bytes_total": "Total number of bytes sent on a connection",
+    "rabbitmq_connection_pending_packets": "Number of bytes waiting to be sent on a connection",
     "rabbitmq_connection_channels": "Channels on a connection",
 }
 CHANNEL_FAMILIES = {
@@ -82,7 +83,8 @@ def _count(found: Clients, connection: Connection, channel: Channel) -> None:
 
 
 def of_connection(connection: Connection) -> list[int]:
-    return [int(connection.input.received), int(connection.output.sent), len(connection.channels)]
+    output = connection.output
+    return [int(connection.input.received), int(output.sent), int(output.pending()), len(connection.channels)]
 
 
 def of_channel(channel: Channel) -> list[int]:
