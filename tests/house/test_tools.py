@@ -28,6 +28,7 @@ def test_what_is_missing_is_named_one_line_each(tmp_path: Path) -> None:
         "golang-go",
         "amqp-tools",
         "prometheus",
+        "etcd-server",
     } <= set(missing)
 
 

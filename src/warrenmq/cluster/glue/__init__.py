@@ -1,0 +1,1 @@
+"""Sockets, threads and clocks around the rules: what carries out their effects and brings them the events."""
