@@ -121,7 +121,8 @@ class Propose(Effect):
 
 @final
 class Lead(Effect):
-    """The node leads this epoch from now on; it serves once ``Committed`` covers the epoch's own batch."""
+    """The node leads this epoch from now on: its host appends the epoch's own batch (``Node.append``). It serves once
+    ``Committed`` covers that."""
 
     def __init__(self, epoch: int) -> None:
         self.epoch: Final = epoch

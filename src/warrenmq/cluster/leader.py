@@ -38,7 +38,8 @@ class Leader:
         self.proposals = self.made_proposals(config)
         self.streams: dict[int, Stream] = {}
         self.acked: dict[int, int] = {}
-        self.opening = 0  # the end of the epoch's first batch
+        self.opening = 0  # the end of the epoch's first batch; 0: it is not written yet
+        self.readable = -1  # from where on batches can still be read, if that is less than what may be cut
         self.shipped = member.end
         self.promised = 0
 
@@ -69,7 +70,7 @@ class Leader:
         return common_point(self.member.epochs, self.member.end, hello.epochs, hello.end)
 
     def may_join(self, node: int) -> bool:
-        return self.acked.get(node, -1) >= max(self.member.commit, self.opening)
+        return self.opening > 0 and self.acked.get(node, -1) >= max(self.member.commit, self.opening)
 
     def may_replace(self) -> bool:
         """Whether what is not synced here has been seen by nobody, and may be written otherwise in this epoch."""
@@ -86,17 +87,17 @@ class Leader:
     # --- events: the log
 
     def begin(self) -> None:
-        member = self.member
-        member.effects.append(Lead(self.epoch))
-        self.append(0, 1)
-        self.opening = member.end
+        self.member.effects.append(Lead(self.epoch))
 
     def serves(self) -> bool:
-        return self.member.commit >= self.opening
+        return 0 < self.opening <= self.member.commit
 
     def append(self, payload: int, size: int) -> None:
+        """The host's log has a batch more. The first one is the epoch's own, and ``Lead`` asks for it."""
         member = self.member
         member.write(Batch(self.epoch, member.end, member.end + size, payload))
+        if not self.opening:
+            self.opening = member.end
         member.sync()
 
     def synced(self) -> None:
@@ -106,7 +107,7 @@ class Leader:
     def disk_failed(self) -> bool:
         """Whether the epoch goes on: with what was not synced taken back, unless somebody else has seen it."""
         member = self.member
-        if not self.may_replace() or member.synced < self.opening:
+        if not self.may_replace() or not self.opening or member.synced < self.opening:
             return False
         if member.synced < member.end:
             member.cut(member.synced)
@@ -136,7 +137,7 @@ class Leader:
                 self.leave(other)
         self.acked.pop(message.node, None)
         common = self.common(message)
-        if common >= member.kept:
+        if common >= (self.readable if self.readable >= 0 else member.kept):
             self.streams[stream] = Stream(message.node, common)
             member.effects.append(Say(stream, Welcome(self.epoch, common, member.commit)))
         elif message.end:

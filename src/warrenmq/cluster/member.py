@@ -116,6 +116,10 @@ class Member:
         """What the sync under way will have brought to the disk; -1 without one."""
         return self._covers if self._syncing else -1
 
+    def syncing(self) -> int:
+        """The number of that sync; 0 without one."""
+        return self._syncing
+
     def forget_sync(self) -> None:
         """A sync under way does not cover what comes after a cut."""
         self._syncing = 0

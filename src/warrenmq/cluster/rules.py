@@ -206,7 +206,7 @@ class Node:
     # --- the log
 
     def append(self, payload: int, size: int) -> None:
-        if self.leader is not None and self.leader.serves():
+        if self.leader is not None:
             self.leader.append(payload, size)
 
     def synced(self, number: int) -> None:

@@ -117,7 +117,7 @@ class World:
         """What a node's host decides by itself."""
         leader = node.leader
         if kind == APPEND:
-            if leader is not None:
+            if leader is not None and leader.serves():
                 self.payloads += 1
                 node.append(self.payloads, 1)
         elif kind == SHIP:
@@ -226,6 +226,7 @@ class World:
             disk.cut(effect.end)
         elif isinstance(effect, Lead):
             self.ledger.leads(effect.epoch, self.started[slot], disk)
+            node.append(0, 1)
         elif isinstance(effect, ShipAll):
             stream = self.network.streams.get(effect.stream)
             if stream is not None:
