@@ -31,10 +31,12 @@ PLAIN_JOURNAL = (
     *("__main__", "asking", "bodies", "export", "files", "folder", "hashes", "index", "life", "lookup"),
     *("parquet", "process", "question", "recent", "retention", "supposed", "without_pandas", "writer"),
 )
+GLUE = ("asking", "following", "host", "leading", "link", "members", "node", "security", "store")
 LEFT_OUT: frozenset[str] = frozenset(
     [
         *(f"warrenmq.journal.{name}" for name in PLAIN_JOURNAL),  # nothing runs per event
         "warrenmq.cluster.model.__main__",  # run as a program
+        *(f"warrenmq.cluster.glue.{name}" for name in GLUE),  # sockets, threads and the event loop
     ]
 )
 """Modules of these packages that stay plain Python, each with its reason."""

@@ -14,7 +14,7 @@ from warrenmq.log.shipping import ShippedBatch
 pytestmark = pytest.mark.pure
 
 BATCH = ShippedBatch(
-    (1 << 32) + 7, 2, 64, 9, 1234, 55, 3, b"messages" * 9, b"changes", (1 << 64) - 5, 1_700_000_000_000_000
+    (1 << 32) + 7, 2, 64, 9, 1234, 55, 3, b"messages" * 9, b"changes", (1 << 32) - 5, 1_700_000_000_000_000
 )
 
 
@@ -98,6 +98,13 @@ def test_nobody_makes_a_node_keep_more_than_a_frame_may_have() -> None:
 def test_before_the_proof_nothing_else_is_looked_at(kind: int) -> None:
     with pytest.raises(WireError, match="has not proven to be a node"):
         frames_of(wire.HEADER.pack(kind, 0, 0), trusted=False)
+
+
+@pytest.mark.parametrize(("segment", "offset"), [(1 << 31, 64), (2, 1 << 32)])
+def test_a_batch_at_a_place_that_no_log_has_is_refused(segment: int, offset: int) -> None:
+    elsewhere = ShippedBatch(7, segment, offset, 9, 1234, 55, 3, b"m", b"c", 5, 6)
+    with pytest.raises(WireError, match="place that no log has"):
+        wire.read_batch(frames_of(joined(wire.batch(10, 99, elsewhere)), 100_000)[0].payload)
 
 
 @pytest.mark.parametrize("cut", [1, 50, 8 + 13 * 8])

@@ -21,7 +21,7 @@ ALLOWED: dict[str, set[str]] = {
     "sizes": set(),
     "wire": set(),
     "log": set(),
-    "cluster": {"log"},
+    "cluster": {"log", "server"},
     "broker": {"wire", "log"},
     "client": {"wire"},
     "supposing": {"broker", "wire"},
@@ -31,7 +31,7 @@ ALLOWED: dict[str, set[str]] = {
     "bench": {"client", "wire"},
     "testing": {"http", "server", "broker", "log", "wire"},
     "spark": {"broker", "client", "journal", "supposing", "wire"},
-    "cli": {"bench", "broker", "client", "http", "journal", "log", "server", "sizes", "spark", "wire"},
+    "cli": {"bench", "broker", "client", "cluster", "http", "journal", "log", "server", "sizes", "spark", "wire"},
     "__main__": {"cli"},
     "_build": set(),
 }

@@ -7,16 +7,18 @@ in a file or in what `warren serve` says. A setting without a case fails: that i
 from __future__ import annotations
 
 import base64
+import contextlib
 import hashlib
 import json
 import os
 import select
+import signal
 import socket
 import ssl
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -26,10 +28,15 @@ import warrenmq
 from tests.limits.authority import Authority
 from tests.support import web
 from tests.support.brokers import free_ports
+from tests.support.cluster import Cluster
 from tests.support.collector import collecting
+from tests.support.etcd import Etcd
 from tests.support.rawclient import PROTOCOL_HEADER, Frame, RawClient
 from warrenmq.broker.records import BasicMessage, Exchange, Resource
 from warrenmq.client import ConnectError, Connection
+from warrenmq.cluster.etcd import Request
+from warrenmq.cluster.handshake import NONE, SECRET, TLS, Handshake, Refused
+from warrenmq.cluster.wire import Frames
 from warrenmq.server import journal as server_journal
 from warrenmq.server.config import TABLE, SettingsError, load
 from warrenmq.server.tls_files import CertificateError
@@ -437,6 +444,240 @@ def http_origins(folder: Path) -> None:
         assert status(one, "/vhosts/x", "PUT", origin="https://a.example") == 403
     with broker(folder, http_origins=["https://a.example"]) as one:
         assert status(one, "/vhosts/x", "PUT", origin="https://a.example") == 201
+
+
+# -- several nodes -------------------------------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def member(folder: Path, **settings: object) -> Iterator[tuple[int, Path]]:
+    """A node of a cluster, whether there is an etcd or not: where others reach it, and its output."""
+    (free,) = free_ports(1)
+    given = {"cluster": "one", "cluster_port": free, "cluster_insecure": "on", "cluster_etcd": dead_end(), **settings}
+    process, output = serve(folder, wait=False, journal="off", **given)
+    try:
+        yield free, output
+    finally:
+        process.kill()
+        process.wait()
+
+
+def dead_end() -> str:
+    return f"http://127.0.0.1:{free_ports(1)[0]}"
+
+
+def said(output: Path, text: str) -> str:
+    """The output once it has that."""
+    while text not in output.read_text():
+        time.sleep(0.02)
+    return output.read_text()
+
+
+def proves(port: int, mode: str, secret: bytes = b"", identity: tuple[Path, Path] | None = None) -> bool:
+    """Whether a node takes for one whoever proves it in this way."""
+    handshake, frames = Handshake(True, mode, secret, bytes(32)), Frames()
+    with socket.create_connection(("127.0.0.1", port), 60) as plain:
+        connection: socket.socket = plain
+        try:
+            if identity is not None:
+                context = ssl.create_default_context()
+                context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+                context.load_cert_chain(*identity)
+                connection = context.wrap_socket(plain)
+            connection.sendall(handshake.begin())
+            while not handshake.done and (data := connection.recv(65536)):
+                frames.feed(data)
+                while (frame := frames.next()) is not None:
+                    connection.sendall(handshake.take(frame))
+            # a node that believes it waits for what comes next, and another one has hung up
+            connection.settimeout(0.3)
+            return handshake.done and bool(connection.recv(1))
+        except TimeoutError:
+            return handshake.done
+        except (OSError, Refused):
+            return False
+
+
+@case
+def cluster(folder: Path) -> None:
+    with member(folder / "a", cluster="autumn") as (_, output):
+        assert "AMQP" not in said(output, "a node of the cluster autumn")
+    assert "a node of" not in stopped(serve(folder / "b"))
+
+
+@case
+def cluster_node(folder: Path) -> None:
+    with member(folder / "a", cluster_node="willow") as (_, output):
+        said(output, "of the cluster one, willow at")
+
+
+@case
+def cluster_port(folder: Path) -> None:
+    with member(folder / "a") as (port, output):
+        said(output, f"at 127.0.0.1:{port}.")
+        assert accepts("127.0.0.1", port)
+
+
+@case
+def cluster_host(folder: Path) -> None:
+    with member(folder / "a", cluster_host="127.0.0.2") as (port, output):
+        said(output, f"at 127.0.0.2:{port}.")
+        assert accepts("127.0.0.2", port) and not accepts("127.0.0.1", port)
+
+
+@case
+def cluster_etcd(folder: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        with member(folder / "a", cluster_etcd=[dead_end(), f"http://127.0.0.1:{listener.getsockname()[1]}"]):
+            client, _ = listener.accept()
+            assert client.recv(100).startswith(b"POST /v3/kv/range ")
+            client.close()
+
+
+@case
+def cluster_insecure(folder: Path) -> None:
+    with member(folder / "a") as (port, output):
+        said(output, "a node of")
+        assert proves(port, NONE)
+    for number, others in enumerate(({"cluster_insecure": "off"}, {"cluster_host": "0.0.0.0"})):
+        with member(folder / f"b{number}", **others) as (_, output):
+            assert "a node of" not in said(output, "cluster_secret: nothing given")
+
+
+@case
+def cluster_secret(folder: Path) -> None:
+    (folder / "secret").write_text("seventeen octets.\n")
+    with member(folder / "a", cluster_insecure="off", cluster_secret=folder / "secret") as (port, output):
+        said(output, "a node of")
+        assert proves(port, SECRET, b"seventeen octets.") and not proves(port, SECRET, b"some other octets")
+        assert not proves(port, NONE)
+    (folder / "short").write_text("word")
+    with member(folder / "b", cluster_secret=folder / "short") as (_, output):
+        said(output, "has 4 octets; allowed: at least 16")
+
+
+def certified(
+    folder: Path, *, cert: Authority, key: Authority, ca: Authority, name: str
+) -> tuple[tuple[bool, bool], str]:
+    """Whether a node with these takes one with a certificate of the first and of the last authority; what it says."""
+    with member(
+        folder / name,
+        cluster_insecure="off",
+        cluster_cert=cert.issue("node")[0],
+        cluster_key=key.issue("node")[1],
+        cluster_ca=ca.certificate,
+    ) as (port, output):
+        while not output.read_text():
+            time.sleep(0.02)
+        text = said(output, "\n")
+        if "a node of" in text:
+            return (proves(port, TLS, b"", cert.issue("n2")), proves(port, TLS, b"", ca.issue("n3"))), text
+        return (False, False), text
+
+
+@case
+def cluster_cert(folder: Path) -> None:
+    ours, theirs = identities(folder)
+    assert certified(folder, cert=ours, key=ours, ca=ours, name="a")[0] == (True, True)
+    assert "cluster_cert: cannot be used" in certified(folder, cert=theirs, key=ours, ca=ours, name="b")[1]
+
+
+@case
+def cluster_key(folder: Path) -> None:
+    ours, theirs = identities(folder)
+    assert "cluster_cert: cannot be used" in certified(folder, cert=ours, key=theirs, ca=ours, name="a")[1]
+
+
+@case
+def cluster_ca(folder: Path) -> None:
+    ours, theirs = identities(folder)
+    assert certified(folder, cert=ours, key=ours, ca=theirs, name="a")[0] == (False, True)
+
+
+def over_tls(folder: Path, authority: Authority, **settings: object) -> str:
+    """Who asks this etcd, by the certificate; it is refused without one."""
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=str(authority.certificate))
+    context.load_cert_chain(*authority.issue("etcd"))
+    context.verify_mode = ssl.CERT_REQUIRED
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        place = f"https://127.0.0.1:{listener.getsockname()[1]}"
+        with member(folder, cluster_etcd=place, **settings):
+            while True:
+                plain, _ = listener.accept()
+                try:
+                    with context.wrap_socket(plain, server_side=True) as client:
+                        asked = client.recv(100)
+                        shown: Any = client.getpeercert()
+                        return str(shown["subject"][0][0][1]) if asked.startswith(b"POST ") else "nobody"
+                except OSError as error:
+                    return str(error)
+
+
+@case
+def cluster_etcd_ca(folder: Path) -> None:
+    ours, theirs = identities(folder)
+    certificate, key = ours.issue("n1")
+    show = {"cluster_etcd_cert": certificate, "cluster_etcd_key": key}
+    assert over_tls(folder / "a", ours, cluster_etcd_ca=ours.certificate, **show) == "n1"
+    assert "unknown ca" in over_tls(folder / "b", ours, cluster_etcd_ca=theirs.certificate, **show).lower()
+
+
+@case
+def cluster_etcd_cert(folder: Path) -> None:
+    ours, theirs = identities(folder)
+    certificate, key = theirs.issue("n1")
+    show = {"cluster_etcd_cert": certificate, "cluster_etcd_key": key}
+    assert "verify failed" in over_tls(folder / "a", ours, cluster_etcd_ca=ours.certificate, **show)
+
+
+@case
+def cluster_etcd_key(folder: Path) -> None:
+    ours, theirs = identities(folder)
+    show = {"cluster_etcd_cert": ours.issue("n1")[0], "cluster_etcd_key": theirs.issue("n1")[1]}
+    with member(folder / "a", cluster_etcd="https://127.0.0.1:1", cluster_etcd_ca=ours.certificate, **show) as one:
+        said(one[1], "cluster_etcd_cert: cannot be used")
+
+
+@case
+def cluster_ttl(folder: Path) -> None:
+    with Etcd(folder / "etcd") as etcd:
+        with member(folder / "a", cluster_etcd=etcd.endpoint, cluster_ttl=7) as (_, output):
+            said(output, "is listening")
+            store = etcd.store()
+            status, raw = store.ask(Request("/v3/lease/leases", {}))
+            lease = json.loads(raw)["leases"][0]["ID"]
+            status, raw = store.ask(Request("/v3/lease/timetolive", {"ID": lease}))
+            assert (status, json.loads(raw)["grantedTTL"]) == (200, "7")
+
+
+def confirms(port: int, seconds: float) -> bool:
+    """Whether a durable queue is there in this time, or at all."""
+    with RawClient(port) as client:
+        client.handshake().open(1)
+        client.send_method(1, "queue.declare", queue="kept", durable=True)
+        return bool(select.select([client.socket], [], [], seconds)[0])
+
+
+@case
+def cluster_min_in_sync(folder: Path) -> None:
+    with Etcd(folder / "etcd") as etcd:
+        (port,) = free_ports(1)
+        for least, promised in ((1, True), (2, False)):
+            beside = {"port": port, "cluster_etcd": etcd.endpoint, "cluster_min_in_sync": least}
+            with member(folder / str(least), cluster=f"c{least}", **beside) as (_, output):
+                said(output, "is listening")
+                assert confirms(port, 60 if promised else 2) == promised
+
+
+@case
+def cluster_ack_timeout(folder: Path) -> None:
+    """A follower stands still; its lease and its stream live longer than this test."""
+    for timeout, dropped in ((0.3, True), (60.0, False)):
+        with Cluster(folder / str(int(timeout)), 2, cluster_ack_timeout=timeout, cluster_ttl=60) as two:
+            leader, follower = two.members
+            follower.signal(signal.SIGSTOP)
+            assert confirms(leader.port, 60 if dropped else 3) == dropped
+            assert ("cluster.follower_dropped" in leader.output) == dropped
 
 
 # -- memory and disk -----------------------------------------------------------------------------------------------

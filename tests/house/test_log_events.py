@@ -23,6 +23,7 @@ HANDS_ON: dict[str, tuple[str, int, str, set[str]]] = {
     "broker/connection/reports.py::about": ("reports.", 1, "", set()),
     "broker/connection/reports.py::error": ("reports.", 0, "_error", {"error"}),
     "broker/queue/leases.py::note": ("leases.", 0, "", {"warning"}),
+    "cluster/glue/node.py::_complain": ("self.", 0, "", {"error"}),
     "http/messages/transfer_jobs.py::_note": ("self.", 0, "", {"info"}),
     "server/watchdog.py::told": ("", 0, "", {"warning", "info"}),
 }

@@ -167,6 +167,7 @@ def test_every_variable_says_what_the_file_would(name: str) -> None:
     one = TABLE[name]
     for value in (
         "17",
+        "5",
         "0.5",
         "/x",
         "text",

@@ -13,11 +13,12 @@ import json
 import os
 import signal
 import sys
+import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import warrenmq
 from warrenmq.cli._cures import CannotStart, address_error, check_data_folder
@@ -28,6 +29,9 @@ from warrenmq.server.listening import Address, shown
 if TYPE_CHECKING:
     from warrenmq.server.app import Server
     from warrenmq.server.notify import Supervisor
+
+LEAVE = 1.0  # seconds that clients have to answer when another node leads
+ANEW = 1.0  # seconds from one start of the process to the next, at least
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -91,7 +95,7 @@ async def serve(settings: Settings, reread: Callable[[], Settings]) -> None:
     """Run until a signal arrives. Raises CannotStart, with nothing left behind, when it cannot."""
     from warrenmq.http.web import WebServer
     from warrenmq.server.app import Server
-    from warrenmq.server.logging import configure, events
+    from warrenmq.server.logging import configure
     from warrenmq.server.notify import Supervisor
 
     try:
@@ -107,8 +111,44 @@ async def serve(settings: Settings, reread: Callable[[], Settings]) -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, _on_signal, number, reason, stop)
     loop.add_signal_handler(signal.SIGHUP, _do_nothing)  # too early to reload, and no reason to die
+    ending = Ending(stop, reason)
+    if settings.cluster is not None:
+        await _serve_in_cluster(settings, reread, supervisor, ending)
+        return
     server = Server(settings, web=WebServer)
     await _start(server, settings)
+    await _serve(server, settings, reread, supervisor, ending)
+
+
+@dataclass
+class Ending:
+    """What ends the service: a signal, or that another node leads."""
+
+    stop: asyncio.Event
+    reason: list[str]
+    over: asyncio.Future[str] | None = None
+
+    async def wait(self, *others: asyncio.Future[None]) -> None:
+        """Until one of them happens."""
+        told = asyncio.ensure_future(self.stop.wait())
+        waited: list[asyncio.Future[Any]] = [told, *others]
+        if self.over is not None:
+            waited.append(self.over)
+        await asyncio.wait(waited, return_when=asyncio.FIRST_COMPLETED)
+        told.cancel()
+
+    def replaced(self) -> bool:
+        return self.over is not None and self.over.done() and not self.stop.is_set()
+
+
+async def _serve(
+    server: Server, settings: Settings, reread: Callable[[], Settings], supervisor: Supervisor, ending: Ending
+) -> None:
+    """From when it listens to its end."""
+    from warrenmq.server.logging import events
+
+    loop = asyncio.get_running_loop()
+    stop, reason = ending.stop, ending.reason
     on_hangup = Hangup(server, supervisor, reread, _has_terminal(), lambda: _on_signal(signal.SIGHUP, reason, stop))
     loop.add_signal_handler(signal.SIGHUP, on_hangup.run)
     process.settle_garbage(server.watchdog.collections)
@@ -118,13 +158,63 @@ async def serve(settings: Settings, reread: Callable[[], Settings]) -> None:
         with _ready_file(server, settings):
             supervisor.ready(_listening_at(server))
             supervisor.keep_alive(server.background)
-            await stop.wait()
+            await ending.wait()
     finally:
         loop.add_signal_handler(signal.SIGHUP, _do_nothing)  # too late to reload
-        supervisor.stopping(reason[0])
-        events("server").info("server.stopping", reason=reason[0])
-        await server.stop(reason[0])
-        events("server").info("server.stopped")
+        if ending.replaced():
+            await server.leave_clients("this node no longer leads", LEAVE)
+        else:
+            supervisor.stopping(reason[0])
+            events("server").info("server.stopping", reason=reason[0])
+            await server.stop(reason[0])
+            events("server").info("server.stopped")
+
+
+async def _serve_in_cluster(
+    settings: Settings, reread: Callable[[], Settings], supervisor: Supervisor, ending: Ending
+) -> None:
+    """Follow until this node leads; begin anew when it does so no longer, as its memory is ahead of what the other
+    nodes have."""
+    from warrenmq.cluster.glue.node import NodeHost
+    from warrenmq.cluster.glue.security import Security
+    from warrenmq.http.web import WebServer
+    from warrenmq.log.format import LogError
+    from warrenmq.server.app import Server
+
+    began = time.monotonic()
+    host = NodeHost(settings, Security(settings))
+    ending.over = host.over
+    try:
+        await host.start()
+    except LogError as error:
+        raise CannotStart(str(error)) from None
+    except OSError as error:
+        place = shown((settings.cluster_host, settings.cluster_port))
+        raise CannotStart(
+            f"other nodes cannot reach this one at {place} ({error.strerror or error}): name another place with "
+            "--cluster-host and --cluster-port"
+        ) from None
+    print(f"Warren is a node of the cluster {settings.cluster}, {host.name} at {shown(host.address)}.", flush=True)
+    supervisor.ready("following")
+    supervisor.keep_alive(host.background)
+    await ending.wait(host.leads)
+    if host.leads.done() and not ending.stop.is_set() and not host.over.done():
+        server = Server(settings, web=WebServer, cluster=host)
+        starting = asyncio.ensure_future(_start(server, settings))
+        await ending.wait(starting)
+        if starting.done():
+            starting.result()
+            await _serve(server, settings, reread, supervisor, ending)
+        else:
+            starting.cancel()
+    if not ending.replaced():
+        await host.stop()
+        return
+    host.let_go(host.over.result())
+    await asyncio.sleep(max(0.05, ANEW - (time.monotonic() - began)))
+    supervisor.reloading()
+    sys.stdout.flush()
+    os.execv(sys.executable, sys.orig_argv)
 
 
 def _on_signal(number: int, reason: list[str], stop: asyncio.Event) -> None:

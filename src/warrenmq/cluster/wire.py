@@ -16,7 +16,7 @@ import struct
 from typing import Final, final
 from zlib import crc32
 
-from warrenmq.log.shipping import ShippedBatch
+from warrenmq.log.shipping import OFFSETS, ShippedBatch
 
 LOWEST: Final = 1
 HIGHEST: Final = 1
@@ -47,11 +47,12 @@ SHORT: Final = 1 << 10  # before the other side is known
 RARE: Final = 1 << 20
 PIECES: Final = 8 << 20
 BATCHES: Final = 1 << 30
+SEGMENTS: Final = (1 << 31) - 1
 MOST: Final = (
     0, SHORT, SHORT, RARE, RARE, RARE, BATCHES, RARE, RARE, RARE, RARE, RARE, 64 << 20, PIECES, 64 << 20,
 )  # fmt: skip
 
-_BATCH: Final = struct.Struct("<13qQ")
+_BATCH: Final = struct.Struct("<14q")
 _ACK: Final = struct.Struct("<qq")
 _BEAT: Final = struct.Struct("<qqqB")
 _PIECE: Final = struct.Struct("<qBH")
@@ -141,8 +142,10 @@ def read_batch(payload: bytes) -> BatchSaid:
         raise WireError("a batch without its fields")
     fields = _BATCH.unpack_from(payload)
     messages, changes = fields[9], fields[10]
-    if min(fields[:13]) < 0 or _BATCH.size + messages + changes != len(payload):
+    if min(fields) < 0 or _BATCH.size + messages + changes != len(payload):
         raise WireError("a batch whose fields do not add up")
+    if fields[3] > SEGMENTS or fields[4] > OFFSETS:
+        raise WireError("a batch at a place that no log has")
     middle = _BATCH.size + messages
     shipped = ShippedBatch(
         fields[2], fields[3], fields[4], fields[5], fields[6], fields[7], fields[8],

@@ -40,9 +40,14 @@ def end_before(folder: str, files: Files, segment: i64, offset: i64) -> i64:
 
 def first_as_written(segments: dict[int, Segment], going: i64) -> i64:
     """The first of the last segments that all are as they were written; 0 when not even the last one is. Those up to
-    ``going`` are just being removed or rewritten."""
+    ``going`` are just being removed or rewritten. What stands before a segment that is gone is of no use without it:
+    it may have settled that, or changed definitions."""
     first: i64 = 0
+    last: i64 = 0
     for number in sorted(segments, reverse=True):
+        if last > 0 and number != last - 1:
+            break
+        last = number
         segment = segments[number]
         if number <= going or segment.generation > 0 or segment.old or segment.unreadable:
             break

@@ -27,6 +27,7 @@ from warrenmq.broker.services.timers import Timer
 from warrenmq.broker.start.stopping import count_not_told, tell_forgotten
 from warrenmq.log.files import Files
 from warrenmq.log.log import Log
+from warrenmq.log.recovery import Recovered
 from warrenmq.log.runner import Runner, ThreadRunner
 from warrenmq.log.settings import LogSettings
 from warrenmq.log.transient import TransientStore
@@ -85,6 +86,26 @@ class Web:
         raise NotImplementedError
 
 
+class Cluster:
+    """The other nodes, to the server of the one that leads; given from outside, so that nothing here knows them."""
+
+    def open(self) -> tuple[Log, Recovered]:
+        """The log that was a follower's until now, and what is in it."""
+        raise NotImplementedError
+
+    def attached(self, server: Server) -> None:
+        """The broker listens to the log; nothing has been written yet."""
+        raise NotImplementedError
+
+    async def ready(self) -> None:
+        """Returns when clients may come."""
+        raise NotImplementedError
+
+    def listening(self) -> None:
+        """Clients come, at the addresses that the server has."""
+        raise NotImplementedError
+
+
 class Server:
     """One broker with its listeners. ``await start()``, then ``await stop(reason)``."""
 
@@ -97,6 +118,7 @@ class Server:
         files: Files | None = None,
         seed: int | None = None,
         web: Callable[[Server], Web] | None = None,
+        cluster: Cluster | None = None,
     ) -> None:
         self.settings = settings
         self.clock = clock or SystemClock()
@@ -104,6 +126,7 @@ class Server:
         self._files = files or Files()
         self._seed = seed
         self._make_web = web
+        self.cluster = cluster
         self.transports: set[ClientTransport] = set()
         self.listeners: list[Any] = []
         self._held: list[socket.socket] = []  # where it will listen again, while it does not
@@ -142,7 +165,11 @@ class Server:
         self._open_broker()
         try:
             self._fill_broker()
+            if self.cluster is not None:
+                await self.cluster.ready()
             await self._listen()
+            if self.cluster is not None:
+                self.cluster.listening()
         except BaseException:
             await self.stop("could not start")
             raise
@@ -160,7 +187,10 @@ class Server:
     def _open_broker(self) -> None:
         settings = self.settings
         folder = Path(settings.data_dir)
-        log, recovered = Log.open(str(folder), self._files, LogSettings(), self._progress)
+        if self.cluster is not None:
+            log, recovered = self.cluster.open()
+        else:
+            log, recovered = Log.open(str(folder), self._files, LogSettings(), self._progress)
         self.log = log
         self.folder = DataFolder(folder)
         self.journal = Journal(settings, log, self.background)
@@ -172,6 +202,8 @@ class Server:
         worker = ThreadRunner(self._post, "warren-maintain")
         self._runners = [committer, worker]
         log.attach(LogListener(broker), committer, worker)
+        if self.cluster is not None:
+            self.cluster.attached(self)
         set_offers(broker, settings)
         broker.services.pressure.alarms = Alarms(self._memory_used, self._disk_free, memory_total())
         set_memory_limit(broker.services.pressure.alarms, settings)
@@ -318,6 +350,18 @@ class Server:
         await self.journal.stop()
         self.broker.let_go()
 
+    async def leave_clients(self, reason: str, seconds: float) -> None:
+        """Another node leads now: clients are told to go there, and nothing of this one's memory is kept."""
+        self._stopped = True
+        for listener in self.listeners:
+            listener.close()
+        if self.web is not None:
+            self.background.task("the end of HTTP", self.web.stop())
+        self.broker.shut_down(reason)
+        until = self.loop.time() + seconds
+        while self.transports and self.loop.time() < until:
+            await asyncio.sleep(0.005)
+
     async def tell_clients(self, reason: str) -> None:
         """To go, all of them; what they held goes back to its queues, a slice a turn: HTTP, the metrics and health
         checks are answered to the end, and after ``stop_app`` beyond it."""
@@ -370,13 +414,17 @@ class Server:
 
     def _task_done(self, number: int) -> None:
         try:
-            if self._turn_scheduled:
-                self.broker.end_turn()  # the log hears of finished tasks between turns only
-            self.begin()
-            self.log.done(number)
+            self.between_turns(lambda: self.log.done(number))
             self.watchdog.lap("a finished task of the log")
         except Exception:
             self.background.failed("a finished task of the log")
+
+    def between_turns(self, work: Callable[[], object]) -> None:
+        """What the log hears of finished tasks and of other nodes, it hears between turns only."""
+        if self._turn_scheduled:
+            self.broker.end_turn()
+        self.begin()
+        work()
 
     # -- time --------------------------------------------------------------------------------------------------
 

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from warrenmq.server import rabbitmq_conf
 from warrenmq.server.certificates import USERS_OF_A_CERTIFICATE
@@ -27,6 +28,7 @@ from warrenmq.server.kinds import (
     addresses,
     choice,
     endpoint,
+    endpoints,
     integer,
     names,
     networks,
@@ -38,6 +40,7 @@ from warrenmq.server.kinds import (
     some_of,
     text,
     watermark,
+    word,
 )
 from warrenmq.server.rabbitmq_keys import MECHANISMS
 from warrenmq.sizes import GIB, MIB
@@ -143,6 +146,33 @@ class Settings:
         [], names("names of headers separated by commas, or none"), "headers by which its messages are found at once"
     )
 
+    cluster: str | None = _setting(
+        None, or_off(word()), "cluster that this node is one of (experimental); off unless given"
+    )
+    cluster_node: str | None = _setting(None, word(), "name of this node; that of the machine unless given")
+    cluster_etcd: list[str] = _setting(["http://127.0.0.1:2379"], endpoints(), "members of the cluster's etcd")
+    cluster_host: str = _setting("127.0.0.1", text("one address"), "address at which other nodes reach this one")
+    cluster_port: int = _setting(25672, integer(0, 65535, _PORT), "port at which other nodes reach this one")
+    cluster_secret: Path | None = _setting(None, path(), "file with the secret that the nodes share")
+    cluster_cert: Path | None = _setting(
+        None, path(), "certificate chain with this node's name, shown to other nodes instead of a secret, PEM"
+    )
+    cluster_key: Path | None = _setting(None, path(), "its private key, PEM")
+    cluster_ca: Path | None = _setting(None, path(), "authority of the certificates of all nodes, PEM")
+    cluster_insecure: str = _setting(
+        "off", choice("on", "off"), "no proof between nodes that are all on this machine, at 127.0.0.1"
+    )
+    cluster_etcd_ca: Path | None = _setting(None, path(), "authority of etcd's certificates, PEM; the system's else")
+    cluster_etcd_cert: Path | None = _setting(None, path(), "certificate shown to etcd, PEM")
+    cluster_etcd_key: Path | None = _setting(None, path(), "its private key, PEM")
+    cluster_min_in_sync: int = _setting(
+        1, integer(1, 7), "nodes that must have a message on disk before it is confirmed, at least"
+    )
+    cluster_ack_timeout: float = _setting(
+        1.0, seconds(0.1, 60), "seconds a follower may owe an acknowledgement before it is dropped"
+    )
+    cluster_ttl: int = _setting(3, integer(2, 60), "seconds without a sign of life until a leader is replaced")
+
     load_definitions: Path | None = _setting(
         None, path(), "definitions, a JSON file or a folder of them, that are imported at every start"
     )
@@ -178,6 +208,25 @@ class Settings:
         self._check_https()
         if self.tls_verify != "none" and self.tls_port is not None and self.tls_ca is None:
             raise SettingsError(f"tls_ca: nothing given; allowed: a path, as tls_verify is {self.tls_verify}")
+
+        self._check_cluster()
+
+    def _check_cluster(self) -> None:
+        """Certificates come whole."""
+        if self.cluster is None:
+            return
+        given = [self.cluster_cert, self.cluster_key, self.cluster_ca]
+        if None in given and given != [None, None, None]:
+            missing = ("cluster_cert", "cluster_key", "cluster_ca")[given.index(None)]
+            raise SettingsError(f"{missing}: nothing given; allowed: a path, as others of the three are given")
+        if (self.cluster_etcd_cert is None) != (self.cluster_etcd_key is None):
+            missing = "cluster_etcd_cert" if self.cluster_etcd_cert is None else "cluster_etcd_key"
+            raise SettingsError(f"{missing}: nothing given; allowed: a path, as the other of the two is given")
+
+    def etcd_places(self) -> list[tuple[str, int]]:
+        """Hosts and ports of ``cluster_etcd``."""
+        parts = [urlsplit(one) for one in self.cluster_etcd]
+        return [(str(one.hostname), int(one.port or 0)) for one in parts]
 
     def _check_https(self) -> None:
         """Its certificate and key belong together, so both are its own or both are those of AMQP."""

@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 
 from warrenmq.sizes import EXAMPLES, MIB, parse_size
 
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _HOST_NAME = re.compile(r"^[\w.-]+$")
 _WEB_PORTS = {"http": 80, "https": 443}
 
@@ -178,6 +179,31 @@ def endpoint() -> Kind:
         return str(value).rstrip("/")
 
     return Kind(parse, "an address such as http://collector:4318")
+
+
+def endpoints() -> Kind:
+    """Several of one scheme, each without a path."""
+    allowed = "addresses such as http://127.0.0.1:2379 separated by commas, all with http or all with https"
+    listed = names(allowed)
+
+    def parse(value: object) -> object:
+        found = [normal_origin(one) for one in _listed(listed, value)]
+        if not found or None in found or len({str(one).partition(":")[0] for one in found}) > 1:
+            raise ValueError
+        return found
+
+    return Kind(parse, allowed)
+
+
+def word() -> Kind:
+    """A word that may stand in keys, in lines and in files."""
+
+    def parse(value: object) -> object:
+        if not isinstance(value, str) or not _NAME.fullmatch(value):
+            raise ValueError
+        return value
+
+    return Kind(parse, "up to 64 letters, digits, dots, strokes and underscores")
 
 
 def networks() -> Kind:

@@ -219,6 +219,99 @@ GROUPS: dict[str, dict[str, LogEvent]] = {
             "error", "The span of a message could not be made. The message is not harmed.", "As for `internal_error`."
         ),
     },
+    "A cluster (experimental)": {
+        "cluster.node_started": LogEvent("info", "A node began: its number, and where its log ends."),
+        "cluster.begins": LogEvent(
+            "warning",
+            "Nothing stood in etcd: this node begins the cluster with what is in its folder.",
+            "If there was a cluster before, stop all nodes: `cluster` or `cluster_etcd` names another one.",
+        ),
+        "cluster.campaign": LogEvent(
+            "warning", "This node tries to lead; `reason` says why.", "Look for what happened to the leader before."
+        ),
+        "cluster.leading": LogEvent(
+            "warning", "This node leads from now on.", "Look for what happened to the leader before."
+        ),
+        "cluster.leaves": LogEvent(
+            "warning",
+            "This node no longer leads, or could not go on; it starts anew and follows.",
+            "`reason` says why: a newer epoch is another node that took over.",
+        ),
+        "cluster.following": LogEvent("info", "This node follows that leader."),
+        "cluster.leader_silent": LogEvent(
+            "warning", "Nothing came from the leader for so long.", "Look at its machine and at the network."
+        ),
+        "cluster.follower_came": LogEvent("info", "A node asked for what its log lacks."),
+        "cluster.follower_in_sync": LogEvent("info", "A node has everything, and counts from now on."),
+        "cluster.follower_dropped": LogEvent(
+            "warning",
+            "A node did not acknowledge for `cluster_ack_timeout`; the others go on without it.",
+            "It comes back by itself when its machine, its disk and the network allow it.",
+        ),
+        "cluster.log_too_old": LogEvent(
+            "warning",
+            "The leader has no longer what follows this node's log.",
+            "Nothing: it takes a new number and begins anew.",
+        ),
+        "cluster.snapshot_begins": LogEvent("info", "A whole log is sent to a node that has none."),
+        "cluster.snapshot_installed": LogEvent("info", "A whole log has come, and is this node's now."),
+        "cluster.snapshot_failed": LogEvent(
+            "error", "A whole log did not come; it is tried again.", "Look at the disk that `reason` names."
+        ),
+        "cluster.node_renewed": LogEvent(
+            "error",
+            "This node lost something that it had acknowledged, and became another one.",
+            "Find out whether its folder was put back to an earlier state, or its disk is failing.",
+        ),
+        "cluster.node_twice": LogEvent(
+            "error",
+            "Another process runs under this node's number.",
+            "A folder must not be copied: empty this one, or stop the other.",
+        ),
+        "cluster.node_failed": LogEvent(
+            "error", "A defect; the node starts anew.", "Report it, with the traceback on the line."
+        ),
+        "cluster.replica_refused": LogEvent(
+            "error", "The log refused what the leader sent; the node starts anew.", "Look at the disk and the network."
+        ),
+        "cluster.disk_failed": LogEvent(
+            "error", "A follower's disk took nothing; it is dropped, and tries again.", "Make room, or replace it."
+        ),
+        "cluster.read_back_failed": LogEvent(
+            "error",
+            "The leader cannot read what a follower lacks, and leads no longer.",
+            "Replace the disk of that machine.",
+        ),
+        "cluster.link_refused": LogEvent(
+            "warning",
+            "A connection between nodes was refused; `reason` says by whom and why.",
+            "If it is a node of this cluster: give it the same secret, or a certificate of the same authority.",
+        ),
+        "cluster.refused": LogEvent("error", "The leader does not take this node.", "`reason` says what to do."),
+        "cluster.etcd_silent": LogEvent(
+            "error",
+            "etcd does not answer; as long as the nodes hear one another everything goes on.",
+            "Bring it back: without it nobody can be replaced.",
+        ),
+        "cluster.etcd_unanswered": LogEvent(
+            "warning", "A write to etcd was not answered, and is sent again.", "Look at etcd if it goes on."
+        ),
+        "cluster.etcd_another": LogEvent(
+            "error", "This etcd is not the one of this cluster.", "Bring that one back: its data are not replaceable."
+        ),
+        "cluster.etcd_old": LogEvent(
+            "error", "etcd has an earlier state than this node.", "Bring back the etcd that was there."
+        ),
+        "cluster.etcd_empty": LogEvent(
+            "error", "etcd has forgotten this cluster.", "Bring back the etcd that was there."
+        ),
+        "cluster.config_refused": LogEvent(
+            "error",
+            "What stands in etcd was written by nobody of this version.",
+            "Nobody may edit it; or this node is older than the others: install their version.",
+        ),
+        "cluster.member_refused": LogEvent("error", "A key of the cluster in etcd is none of Warren's.", "Delete it."),
+    },
     "Defects": {
         "internal_error": LogEvent(
             "error",

@@ -37,7 +37,7 @@ class Supervisor:
 
     def keep_alive(self, background: Background) -> None:
         """With WatchdogSec in the unit: a sign of life from the loop, twice as often as asked for."""
-        if self._watchdog:
+        if self._watchdog and self._signs is None:
             self._signs = background.every("the sign of life", self._sign_of_life)
 
     def _sign_of_life(self) -> float:
