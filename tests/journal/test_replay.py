@@ -361,6 +361,18 @@ def test_whatever_a_failing_disk_did_not_take_is_in_neither(history: list[tuple[
         told.core.crash()
 
 
+@pytest.mark.parametrize("kind", ["publish", "transient"])
+@pytest.mark.parametrize("queue", ["patient", "ranked patient"])
+def test_what_waits_for_its_next_try_is_told_as_given_back(queue: str, kind: str, tmp_path: Path) -> None:
+    history = History(tmp_path)
+    for step in [(kind, queue, 0), ("get", queue, False), ("requeue", queue, 0)]:
+        history.step(*step)
+    replay = check(history)
+    [entry] = replay.queue(int(history.core.queue(queue).id)).entries.values()
+    assert (entry.delivered, entry.came_back, entry.left) == (1, 1, 0)
+    history.core.crash()
+
+
 # -- faults that it finds ------------------------------------------------------------------------------------------
 
 STORY: list[tuple[str, str, int | bool | None]] = [

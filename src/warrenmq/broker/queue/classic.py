@@ -414,10 +414,8 @@ class ClassicQueue(Queue, GivesUp):
         if self._tries is None:
             self._tries = {}
         self._tries[entry.position] = tries
-        if not self.holds(entry.message):
-            return
-        if self._priorities:
-            self.broker.log.events.given_back(self.id, entry.position, entry.message.address)
+        if self._priorities or not self.holds(entry.message):
+            self.tell_back([entry])
         else:
             packed = holder.pack_failed(tries, entry.message.size)
             self.broker.log.requeue(self.id, entry.message.address, entry.position, packed)
