@@ -183,6 +183,40 @@ def test_what_is_told_of_a_queue_is_no_message_in_it(tmp_path: Path) -> None:
     assert [life["message_id"] for life in lives(tmp_path, queue="q")] == ["one"]
 
 
+HAD = [  # before one turn, in it, what stands behind it; in the order in which a file has them
+    (["fetched"], ["delivered 2", "requeued"], "held"),  # given back, and at once somebody else's
+    ([], ["fetched", "fetched 2", "requeued"], "held"),
+    ([], ["requeued", "fetched"], "waiting"),
+    (["fetched"], ["requeued", "delivered 2", "requeued"], "waiting"),
+    (["delivered"], ["fetched 2", "fetched 3", "acked", "requeued", "requeued"], "gone"),
+    (["leased"], ["lease_requeued", "delivered 2", "requeued"], "held"),
+    (["fetched"], ["leased", "requeued"], "held"),
+    (["fetched"], ["expired_gone", "requeued"], "gone"),
+]
+
+
+@pytest.mark.parametrize(("before", "together", "state"), HAD)
+def test_who_had_it_and_gave_it_back_within_one_turn_is_told_in_turns(
+    tmp_path: Path, before: list[str], together: list[str], state: str
+) -> None:
+    record = 1 << 32
+    rows = [published(1, record, 1, "one"), at_queue(1, "enqueued", record, position=0)]
+    for time, events in ((2, before), (3, together)):
+        for event in events:
+            kind, _, tag = event.partition(" ")
+            again = {"tag": int(tag or 1), "redelivered": bool(tag)} if kind in ("fetched", "delivered") else {}
+            rows.append(at_queue(time, kind, record, position=0, **again))
+    write_file(tmp_path, 1, rows, [])
+    [life] = lives(tmp_path, message_id="one")
+    assert life["state"] == state
+    had = 0
+    for event, _ in told(life):
+        had += {"fetched": 1, "delivered": 1, "leased": 1, "requeued": -1}.get(event, 0)
+        assert had in (0, 1)  # nobody gives back what he has not, and nobody gets what another has
+    tags = [event["tag"] for event in life["events"] if "tag" in event]
+    assert tags == sorted(tags)
+
+
 @pytest.mark.parametrize("asked", [{"id": 512}, {"message_id": "m-512"}, {"header": "order", "value": "o-512"}])
 def test_of_many_files_two_are_opened_and_of_each_few_row_groups_are_read(
     small: None, tmp_path: Path, asked: dict[str, object]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 import json
+from collections import defaultdict
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Any
@@ -18,6 +19,7 @@ from warrenmq.wire.fields import to_python
 from warrenmq.wire.replies import AmqpError
 
 Row = dict[str, Any]
+Place = tuple[Any, str, str]  # a record, a vhost and a queue
 
 WAITING, HELD, GONE = "waiting", "held", "gone"
 STATES = (WAITING, HELD, GONE)
@@ -39,6 +41,8 @@ _RANKS = {
     "delivered": _DELIVERED,
     "fetched": _DELIVERED,
     "leased": _DELIVERED,
+    "requeued": _DELIVERED,
+    **dict.fromkeys(LEASE_ENDS, _DELIVERED),
     "read": _LEFT,
     "confirmed": _CONFIRMED,
     "written": _WRITTEN,
@@ -110,30 +114,67 @@ def state_of(places: Iterable[Row]) -> str:
 
 def in_order(rows: list[Row]) -> list[Row]:
     """By time, and of what has one time what came first."""
-    begun = {(row["time"], row["message"]): row["event"] for row in rows if row["event"] in BEGINS}
+    by_time: dict[int, list[Row]] = defaultdict(list)
+    for row in rows:
+        by_time[row["time"]].append(row)
+    ordered: list[Row] = []
+    held: dict[Place, bool] = {}  # does somebody have it there?
+    for _, together in sorted(by_time.items()):
+        ordered += _of_one_time(together, held)
+    return ordered
+
+
+def _of_one_time(rows: list[Row], held: dict[Place, bool]) -> list[Row]:
+    begun = {(row["message"], row["event"]) for row in rows if row["event"] in BEGINS}
+    left = {_place(row) for row in rows if row["event"] not in NO_ENDS}
+    steps = _steps(rows, held)
 
     def rank(row: Row) -> tuple[int, int, int]:
-        event = row["event"]
+        event, message = row["event"], row["message"]
         found = _RANKS.get(event, _LEFT)
-        if (
-            event == "enqueued"
-            and row["message"] is not None
-            and begun.get((row["time"], row["message"])) != "published"
-        ):
-            found = _REENQUEUED
-        return row["time"], found, row["message"] or 0
+        if event == "enqueued" and message is not None:
+            first = (message, "published") in begun
+            if first and (message, "written") in begun:  # a letter of one without a record has the same number
+                first = _place(row) in left
+            found = _ENQUEUED if first else _REENQUEUED
+        return found, message or 0, steps.get(id(row), 0)
 
     return sorted(rows, key=rank)
 
 
+def _steps(rows: list[Row], held: dict[Place, bool]) -> dict[int, int]:
+    """Of what was got and given back more than once at one time: who had it before gave it back first."""
+    got: dict[Place, list[Row]] = defaultdict(list)
+    back: dict[Place, list[Row]] = defaultdict(list)
+    why: dict[Place, list[Row]] = defaultdict(list)
+    for row in rows:
+        of = got if row["event"] in HOLDS else back if row["event"] == "requeued" else why
+        if of is not why or row["event"] in LEASE_ENDS:
+            of[_place(row)].append(row)
+    steps: dict[int, int] = {}
+    for place in {*got, *back, *why}:
+        gets = sorted(got[place], key=lambda row: (bool(row.get("redelivered")), row.get("tag") or 0))
+        first = 0 if held.get(place, False) else 2  # of those that gave it back
+        steps |= {id(row): 2 * number + 1 for number, row in enumerate(gets)}
+        for several in (why[place], back[place]):
+            steps |= {id(row): 2 * number + first for number, row in enumerate(several)}
+        if gets or back[place]:
+            held[place] = held.get(place, False) + len(gets) > len(back[place])
+    return steps
+
+
+def _place(row: Row) -> Place:
+    return row["message"], row.get("vhost") or "", row.get("queue") or ""
+
+
 def places_of(ordered: list[Row]) -> list[Row]:
     """Every queue that each of its records was in, with what became of it there."""
-    found: dict[tuple[int, str, str], Row] = {}
+    found: dict[Place, Row] = {}
     for row in ordered:
         event, queue = row["event"], row.get("queue")
         if queue is None or event in ("letter lost", "read"):
             continue
-        key = (row["message"], row.get("vhost") or "", queue)
+        key = _place(row)
         place = found.get(key)
         if place is None:
             place = found[key] = {"vhost": key[1], "queue": queue, "record": row["message"], "state": WAITING}
