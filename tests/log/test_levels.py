@@ -102,6 +102,20 @@ def test_at_the_level_all_a_transient_message_is_told_from_its_publish_to_its_en
     assert {one[0] for one in house.life("taken")} == {"published", "enqueued", "confirmed", "delivered", "auto_acked"}
 
 
+def test_one_message_is_told_with_all_of_its_queues(house: House) -> None:
+    house.level(journal="all")
+    for queue in ("one", "two"):
+        house.channel.queue_declare(queue)
+        house.channel.queue_bind(queue, "amq.fanout")
+    house.publish("both", "", "amq.fanout")
+    house.publish("both too", "", "amq.fanout")
+    house.stop()
+    for id in ("both", "both too"):
+        told = house.life(id)
+        assert told[0] == ("published", None)
+        assert sorted(told[1:3], key=str) == [("enqueued", "one"), ("enqueued", "two")], id
+
+
 def test_a_bad_end_is_told_once_and_a_dead_letter_too(house: House) -> None:
     house.level(journal="all")
     house.channel.queue_declare("letters")

@@ -67,6 +67,7 @@ class Core(Clients, Elsewhere):
         self.undecided.add(name)
 
     def exchange_refreshed(self, exchange: Exchange) -> None:
+        self.delay.refresh(exchange)
         self.deduplication.refresh(exchange)
 
     def exchange_removed(self, exchange: Exchange) -> None:

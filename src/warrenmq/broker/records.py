@@ -16,6 +16,8 @@ from mypy_extensions import i64
 from warrenmq.wire.content import Properties, body_size, decode_properties, encode_header
 from warrenmq.wire.fields import Table
 
+AS_QUEUE: Final = "amq.delayed."  # before the name of a delayed exchange, where others have a queue's: none begins so
+
 EXCHANGE: Final = "exchange"
 DIRECT_REPLY: Final = "amq.rabbitmq.reply-to"  # the name that stands for the address of a channel that listens
 QUEUE: Final = "queue"

@@ -301,7 +301,8 @@ def tell(header: BatchHeader, messages: bytes, changes: bytes, witness: Witness)
     turns = Turns(header.time)
     publishes = Publishes()
     levels: list[tuple[int, int]] = []
-    _look_ahead(changes, turns, publishes, levels, witness)
+    unlogged: list[tuple[int, int]] = []
+    _look_ahead(changes, turns, publishes, levels, unlogged, witness)
     for at, turn in levels:  # what is in one batch with a change from or to nothing is not told
         level = read_i32_le(changes, at + EVENT_LEVEL_LEVEL_AT)
         if level == OFF:
@@ -312,6 +313,8 @@ def tell(header: BatchHeader, messages: bytes, changes: bytes, witness: Witness)
             witness.bodies_too(queue)
         if queue and read_i32_le(changes, at + EVENT_LEVEL_SAMPLE_AT) > 1:
             witness.sampled(queue, i64(read_i32_le(changes, at + EVENT_LEVEL_SAMPLE_AT)))
+    for at, turn in unlogged:  # runs end when they end: what a message did may stand before what it was
+        _unlogged(changes, at, turns.time(turn), witness)
     _records(header, messages, turns, publishes, witness)
     _changes(changes, turns, witness)
     for at, turn in levels:
@@ -321,9 +324,15 @@ def tell(header: BatchHeader, messages: bytes, changes: bytes, witness: Witness)
 
 
 def _look_ahead(
-    data: bytes, turns: Turns, publishes: Publishes, levels: list[tuple[int, int]], witness: Witness
+    data: bytes,
+    turns: Turns,
+    publishes: Publishes,
+    levels: list[tuple[int, int]],
+    unlogged: list[tuple[int, int]],
+    witness: Witness,
 ) -> None:
-    """What has to be known before the rest can be told: times, senders, names, routes, levels, bodies, the wanted."""
+    """What has to be known before the rest can be told: times, senders, names, routes, levels, bodies, the wanted; and
+    where levels and messages without a record stand, in which turn."""
     at: i64 = 0
     end: i64 = len(data)
     while at < end:
@@ -364,6 +373,8 @@ def _look_ahead(
             )
         elif kind == EVENT_LEVEL:
             levels.append((at, len(turns.times)))
+        elif kind == EVENT_UNLOGGED:
+            unlogged.append((at, len(turns.times)))
         elif kind == EVENT_ENTERED:
             address = read_i64_le(data, at + EVENT_ENTERED_ADDRESS_AT)
             if address < WITHOUT_RECORD:
@@ -493,8 +504,6 @@ def _changes(data: bytes, turns: Turns, witness: Witness) -> None:
             witness.letter_lost(turns.time(told), queue, read_i64_le(data, at + EVENT_LETTER_LOST_ADDRESS_AT))
         elif kind == EVENT_GIVEN_BACK:
             _given_back(turns.time(told), data, at, witness)
-        elif kind == EVENT_UNLOGGED:
-            _unlogged(data, at, turns.time(told), witness)
         elif kind == EVENT_ENTERED:
             queue = i64(read_i32_le(data, at + EVENT_ENTERED_QUEUE_AT))
             address = read_i64_le(data, at + EVENT_ENTERED_ADDRESS_AT)

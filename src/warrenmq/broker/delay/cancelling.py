@@ -13,7 +13,7 @@ from mypy_extensions import i64
 
 from warrenmq.broker.delay.schedule import Schedule
 from warrenmq.broker.services.jobs import Job
-from warrenmq.log.causes import CANCELLED
+from warrenmq.log.causes import DELETED
 
 
 @final
@@ -38,7 +38,7 @@ class LetScheduleGo(Job):
             if schedule.durable:
                 schedule.broker.log.release_dropped(key, self._batch)
             else:
-                schedule.release(key, CANCELLED)
+                schedule.release(key, DELETED)
             self._done += 1
         if end < len(self._keys):
             return False

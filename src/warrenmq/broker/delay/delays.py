@@ -34,6 +34,7 @@ from warrenmq.log.causes import CANCELLED, MOVED, WITHDRAWN
 from warrenmq.log.damage import RecordDamaged
 from warrenmq.log.format import StoredMessage
 from warrenmq.log.index import QueueIndex
+from warrenmq.log.levels import OFF
 from warrenmq.log.recovery import Recovered
 
 if TYPE_CHECKING:
@@ -273,7 +274,7 @@ class Delays(Kept):
         key = schedule.store(message, note, 0, due, body)
         schedule.index.add(due, key)
         if schedule.durable:
-            broker.log.events.published(sender.named, key, seq)
+            self._tell_published(sender, schedule, key, seq)
         self._entered(schedule, message, due, key, False)
         if not mandatory or self._counts_as_routed(exchange, message):
             return KEPT
@@ -315,13 +316,19 @@ class Delays(Kept):
             self.cancelled += 1
         key = schedule.keep(message, note, request.due, body)
         if sender is not None and schedule.durable:
-            broker.log.events.published(sender.named, key, seq)
+            self._tell_published(sender, schedule, key, seq)
         self._entered(schedule, message, request.due, key, replaced is not None)
+
+    def _tell_published(self, sender: Sender, schedule: Schedule, key: i64, seq: i64) -> None:
+        """Where nothing is told of it, nor is that it was confirmed."""
+        self._broker.log.events.published(sender.named, key, seq if schedule.told.level > OFF else 0)
 
     def _entered(self, schedule: Schedule, message: Message, due: i64, key: i64, replaces: bool) -> None:
         """A message waits: count it, remember it until its batch is on disk, look after the timer."""
         self.scheduled += 1
-        if schedule.durable:
+        if not schedule.durable:
+            schedule.told.entered(message)
+        else:
             batch = self._broker.log.batch
             message.batch = batch
             if not replaces:  # what replaces another message stays even if the disk fails: the other is gone
@@ -391,6 +398,8 @@ class Delays(Kept):
             return False
         message = self._firing.message_of(stored, note)
         schedule.keep(message, note, new_due, self._firing.body_of(schedule, key, message))
+        if not schedule.durable:
+            schedule.told.again(message)
         schedule.release(key, MOVED)
         self._arm()
         return True
@@ -571,6 +580,7 @@ class Delays(Kept):
         if schedule.damage is not None:
             self._damaged += schedule.damage.dropped + len(schedule.damage.kept)
         count = len(schedule)
+        schedule.told.exchange_gone()
         self._broker.jobs.add(LetScheduleGo(schedule, schedule.take_all()))
         if count:
             self.cancelled += count
@@ -581,6 +591,17 @@ class Delays(Kept):
             }
             self._broker.notes.event("warning", "delayed_cancelled_with_exchange", fields)
         self._arm()
+
+    def refresh(self, exchange: Exchange) -> None:
+        """Its policies, or its vhost, may say otherwise now."""
+        schedule = self._schedules.get(exchange)
+        if schedule is not None:
+            schedule.told.set_level()
+
+    def tell_forgotten(self) -> None:
+        """The process ends: the journal is told what the next one will not find."""
+        for schedule in self._schedules.values():
+            schedule.tell_forgotten()
 
     def synced(self, batch: i64) -> None:
         """Batches up to this one are on disk."""

@@ -22,15 +22,13 @@ from warrenmq.broker.delivering.told_route import told_route
 from warrenmq.broker.exchange.delayed import LONGEST, delay_of
 from warrenmq.broker.exchange.walk import route as walk
 from warrenmq.broker.expiration import read_expiration
-from warrenmq.broker.fates import left
 from warrenmq.broker.message import Message, message_from, with_properties
 from warrenmq.broker.queue.queue import Queue
 from warrenmq.broker.records import Content
 from warrenmq.broker.stored import Origins, message_of
 from warrenmq.log.causes import DEAD_LETTER, DUE, FIRED, UNDELIVERABLE
-from warrenmq.log.events import NOBODY, Named
+from warrenmq.log.events import Named
 from warrenmq.log.format import StoredMessage
-from warrenmq.log.levels import OFF
 from warrenmq.wire.content import body_size
 from warrenmq.wire.fields import Field, Table
 from warrenmq.wire.peek import peek_properties
@@ -157,8 +155,6 @@ class Firing:
                 problem = REFUSED
         if problem:
             undeliverable(services, exchange)
-            if not schedule.durable and vhost.journal > OFF:  # else the log has it, and says so when it is released
-                left(services.log, UNDELIVERABLE, NOBODY, message)
             letter = self._letter(schedule, message, problem)
             if letter is not None:
                 body_in_log = schedule.ahead or self.body_of(schedule, key, letter.dead)
@@ -187,6 +183,8 @@ class Firing:
         )
         again.absent = message.absent
         schedule.keep(again, note, following, self.body_of(schedule, key, again))
+        if not schedule.durable:
+            schedule.told.again(again)
         self._delays.repeated(following)
 
     def _letter(self, schedule: Schedule, message: Message, reason: str) -> Letter | None:

@@ -23,14 +23,16 @@ from warrenmq.broker.delay.index import DueIndex
 from warrenmq.broker.delay.long_body import LongBody, PutLongBodyAway
 from warrenmq.broker.delay.note import NAMED, Note, note_of
 from warrenmq.broker.delay.source import Source, peek_at
+from warrenmq.broker.delay.told import Told
 from warrenmq.broker.delivering.large_body import LARGE, BodyInLog, LoggedAhead, logged_body
 from warrenmq.broker.message import NOTE_SHIFT, Cutting, Message
 from warrenmq.broker.queue.damaged import OwnerDamage
 from warrenmq.broker.queue.paging import LONG
 from warrenmq.broker.queue.put_away import PIECE
 from warrenmq.broker.records import Exchange
+from warrenmq.log.causes import FORGOTTEN
 from warrenmq.log.damage import RecordDamaged
-from warrenmq.log.format import StoredMessage
+from warrenmq.log.format import LogError, StoredMessage
 from warrenmq.log.index import QueueIndex
 
 if TYPE_CHECKING:
@@ -62,6 +64,7 @@ class Schedule(Source):
         self.exchange: Final = exchange
         self.id: Final = id  # whose messages these are, for the log and in ids
         self.durable: Final = exchange.durable
+        self.told: Final = Told(broker, vhost, exchange, id)
         self.index: Final = DueIndex()
         self._names: dict[str, Named] = {}
         self._named: dict[int, Named] = {}  # by key
@@ -179,11 +182,27 @@ class Schedule(Source):
         if self.durable:
             self.broker.log.settle(self.id, key, cause)
             return
+        self._tell_left(key, cause)
         long = self._long.pop(key, None)
         if long is not None:
             long.release()
         if self._memory.pop(key, None) is None:
             self.broker.transient.free(key)
+
+    def _tell_left(self, key: i64, cause: i64) -> None:
+        if self.told.asks(cause):
+            try:
+                self.told.left(self.peek(key, 0), cause)
+            except LogError:  # it cannot be read: nothing is known of it
+                pass
+
+    def tell_forgotten(self) -> None:
+        """The process ends, and with it what waits at an exchange that is not durable."""
+        if not self.durable:
+            some = self.index.after(-1, 0, self.told.most())
+            for _, key in some:
+                self._tell_left(key, FORGOTTEN)
+            self.told.left_out(len(self.index) - len(some))
 
     def read_no_more(self) -> None:
         """What was read of a long one, and logged ahead, is not needed, or has been taken."""

@@ -68,8 +68,6 @@ def deliver(
         publishing.tally.routed += 1
     elif outcome == REFUSED:
         _not_taken(publishing, message, queues, number)
-    if tells_all:
-        publishing.services.log.unlogged.published()
     if message.address:
         told = number
         if publishing.vhost.telling_nothing > 0 and not _any_tells(queues, message):
@@ -90,6 +88,8 @@ def deliver(
                 publishing.tally.scheduled += 1
         elif outcome == ACCEPTED and message.batch:
             outcome = WAITING
+    if tells_all:
+        publishing.services.log.unlogged.published()
     if message.batch:
         publishing.teller.charge(message.batch, message.size)
     if number or outcome >= NO_ROUTE:  # else nobody is to be told anything
@@ -111,9 +111,14 @@ def keep(
     """Keep a message at a delayed exchange, which asks for nothing but a delay, and tell its publisher."""
     publishing.published += 1
     exchange.messages_in += 1
+    tells_all = publishing.vhost.telling_all > 0
+    if tells_all:
+        publishing.services.log.unlogged.publishing(publishing.sender.named, number, NOBODY)
     outcome = publishing.broker.delay.keep_for(
         publishing.sender, message, exchange, delay, mandatory, number, publishing.large_body
     )
+    if tells_all:
+        publishing.services.log.unlogged.published()
     publishing.tally.scheduled += 1
     if message.batch:
         publishing.teller.charge(message.batch, message.size)

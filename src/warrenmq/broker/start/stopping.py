@@ -22,6 +22,7 @@ def tell_forgotten(broker: Core) -> None:
     for vhost in broker.vhosts.values():
         for queue in vhost.queues.values():
             queue.tell_forgotten()
+    broker.delay.tell_forgotten()
     count_not_told(broker)
 
 

@@ -14,7 +14,7 @@ from warrenmq.broker import equivalence
 from warrenmq.broker.access.access import store_key
 from warrenmq.broker.exchange.arguments import alternate_of
 from warrenmq.broker.exchange.bindings import identity
-from warrenmq.broker.exchange.types import create
+from warrenmq.broker.exchange.types import DELAYED, create
 from warrenmq.broker.extensions.decorator import decorators_for
 from warrenmq.broker.extensions.decorator import validate as validate_decorators
 from warrenmq.broker.queue import arguments as queue_arguments
@@ -107,6 +107,9 @@ class VHost(Realm):
             levels.put(NOBODY, self.name, level, sample)
         for queue in self.queues.values():
             queue.set_level()
+        for exchange in self.exchanges.values():
+            if exchange.type == DELAYED:  # what waits there
+                self.registry.elsewhere.exchange_refreshed(exchange)
 
     def journal_metadata(self) -> dict[str, object]:
         """As definitions and the management API say it."""
