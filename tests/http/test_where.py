@@ -138,16 +138,54 @@ def test_what_is_leased_says_under_which_lease_and_until_when(api: Api, channel:
     assert now["until"].startswith("20")
 
 
-def test_what_is_delayed_says_until_when(api: Api, channel: Any) -> None:
+@pytest.mark.parametrize("durable", [True, False])
+def test_what_is_delayed_says_until_when_and_who_may_read_the_exchange_sees_it(
+    api: Api, channel: Any, durable: bool
+) -> None:
+    api.put("/policies/%2F/all", {"pattern": "^later", "apply-to": "exchanges", "definition": {"journal": "all"}})
+    name = f"later {durable}"
     arguments = {"x-delayed-type": "direct"}
-    channel.exchange_declare("later", "x-delayed-message", durable=True, arguments=arguments)
+    channel.exchange_declare(name, "x-delayed-message", durable=durable, arguments=arguments)
     channel.queue_declare("due", durable=True)
-    channel.queue_bind("due", "later", "due")
-    publish(channel, "due", "later-1", "later", headers={"x-delay": 3_600_000})
-    life = told(api, "later-1", "enqueued")
+    channel.queue_bind("due", name, "due")
+    publish(channel, "due", f"{name}-0", name, headers={"x-delay": 3_600_000})
+    publish(channel, "due", f"{name}-1", name, headers={"x-delay": 3_600_000})
+    life = told(api, f"{name}-1", "enqueued")
     now = life["places"][0]["now"]
-    assert (life["state"], now["state"], now["exchange"]) == ("held", "delayed", "later")
+    assert (life["state"], now["state"], now["exchange"]) == ("held", "delayed", name)
     assert now["until"].startswith("20")
+    lines = run(api, f"{name}-1").stdout.splitlines()
+    assert f"waits in delayed exchange '{name}' until it is due" in lines[2]
+    assert lines[-1].startswith(f"  now: delayed by exchange '{name}' until 20")
+    api.put("/users/waiter", {"password": "waiter", "tags": "management"})
+    api.put("/permissions/%2F/waiter", {"configure": "^$", "write": "^$", "read": f"^{name}$"})
+    for exchange_is_there in (True, False):
+        assert [life["message_id"] for life in found(api, f"message_id={name}-1", "waiter")] == [f"{name}-1"]
+        assert [life["message_id"] for life in found(api, f"queue=amq.delayed.{name}", "waiter")] != []
+        assert found(api, f"message_id={name}-1", "undertaker") == []
+        assert found(api, f"queue=amq.delayed.{name}", "undertaker") == []
+        if exchange_is_there:
+            channel.exchange_delete(name)
+            until(lambda: found(api, f"message_id={name}-1")[0]["state"] == "gone")
+
+
+def test_what_went_on_to_where_nothing_is_told_of_it_is_not_said_to_be_gone(api: Api, channel: Any) -> None:
+    channel.queue_declare("astray", durable=True, arguments={"x-dead-letter-exchange": "no such exchange"})
+    channel.queue_declare("beyond", durable=True)
+    arguments = {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "beyond"}
+    channel.queue_declare("before", durable=True, arguments=arguments)
+    for queue in ("before", "astray"):
+        channel.basic_publish("", queue, b"", pika.BasicProperties(message_id=f"{queue}-1", delivery_mode=1))
+        channel.basic_reject(channel.basic_get(queue)[0].delivery_tag, requeue=False)
+    assert told(api, "astray-1", "letter lost")["state"] == "gone"
+    life = told(api, "before-1", "rejected_dead_lettered")
+    assert (life["state"], life["message_id"], life["properties"]["delivery_mode"]) == ("unknown", "before-1", 1)
+    assert channel.queue_declare("beyond", passive=True).method.message_count == 1
+    assert "went on from queue 'before'" in run(api, "before-1").stdout.splitlines()[-1]
+    assert [life["message_id"] for life in found(api, "queue=before&state=unknown")] == ["before-1"]
+    publish(channel, "before", "before-2")
+    channel.basic_reject(channel.basic_get("before")[0].delivery_tag, requeue=False)
+    assert told(api, "before-2", "rejected_dead_lettered")["state"] == "waiting"
 
 
 def test_a_transient_message_is_told_where_the_level_says_so(api: Api, channel: Any) -> None:
@@ -367,7 +405,7 @@ def test_pages_follow_one_another_and_what_may_not_be_seen_leaves_no_trace_in_th
         ("id=x", "id: 'x' is not a whole number between 0 and"),
         ("id=1&any=1", "id and any: one of them"),
         ("header=tenant", "header: 'tenant' is not name:value"),
-        ("queue=q&state=odd", "state: 'odd' is none of waiting, held, gone"),
+        ("queue=q&state=odd", "state: 'odd' is none of waiting, held, unknown, gone"),
         ("queue=q&before=yesterday", "before: 'yesterday' is not what an answer gave as next"),
         ("queue=q&limit=0", "limit: '0' is not a whole number between 1 and 1000"),
         ("queue=q&body=1", "body: '1' is neither true nor false"),
@@ -444,6 +482,9 @@ def test_the_command_line_says_in_one_line_what_is_wrong(api: Api) -> None:
     never = run(api, "never-was")
     assert never.exit_code == 1 and never.stderr.startswith("No such message in the journal, which tells what happened")
     wrong = run(api, "x", "--state", "odd")
-    assert (wrong.exit_code, wrong.stderr) == (2, "warren where: state: 'odd' is none of waiting, held, gone\n")
+    assert (wrong.exit_code, wrong.stderr) == (
+        2,
+        "warren where: state: 'odd' is none of waiting, held, unknown, gone\n",
+    )
     nobody = run(api, "x", user="missing")
     assert nobody.exit_code == 3 and nobody.stderr.endswith(" refused the login: Login failed\n")

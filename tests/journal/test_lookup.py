@@ -201,11 +201,11 @@ def test_who_had_it_and_gave_it_back_within_one_turn_is_told_in_turns(
 ) -> None:
     record = 1 << 32
     rows = [published(1, record, 1, "one"), at_queue(1, "enqueued", record, position=0)]
-    for time, events in ((2, before), (3, together)):
-        for event in events:
+    for time, turn in ((2, before), (3, together)):
+        for event in turn:
             kind, _, tag = event.partition(" ")
-            again = {"tag": int(tag or 1), "redelivered": bool(tag)} if kind in ("fetched", "delivered") else {}
-            rows.append(at_queue(time, kind, record, position=0, **again))
+            again: dict[str, Any] = {"tag": int(tag or 1), "redelivered": bool(tag)}
+            rows.append(at_queue(time, kind, record, position=0, **(again if kind in ("fetched", "delivered") else {})))
     write_file(tmp_path, 1, rows, [])
     [life] = lives(tmp_path, message_id="one")
     assert life["state"] == state
@@ -371,7 +371,7 @@ def test_files_that_are_joined_meanwhile_are_looked_for_again(tmp_path: Path) ->
         ({"message_id": 4}, "message_id: 4 is not a text"),
         ({"id": 1, "any": "1"}, "id and any: one of them"),
         ({"header": "x"}, "header and value: both or neither"),
-        ({"queue": "q", "state": "odd"}, "state: 'odd' is none of waiting, held, gone"),
+        ({"queue": "q", "state": "odd"}, "state: 'odd' is none of waiting, held, unknown, gone"),
         ({"queue": "q", "before": "x"}, "before: 'x' is no cursor of an answer"),
         ({"color": "red"}, "'color': the journal is asked by any, before, body, correlation_id"),
     ],

@@ -91,7 +91,7 @@ def test_messages_are_chosen_by_what_names_them(journal: Path, arguments: list[s
             ["x", "--since", "soon"],
             "--since: 'soon' is neither a time such as 2026-05-01T12:00 nor a time span such as",
         ),
-        (["x", "--state", "odd"], "state: 'odd' is none of waiting, held, gone"),
+        (["x", "--state", "odd"], "state: 'odd' is none of waiting, held, unknown, gone"),
     ],
 )
 def test_what_cannot_be_asked_is_one_clear_line(journal: Path, arguments: list[str], reason: str) -> None:

@@ -1,10 +1,11 @@
-"""What waits in delayed exchanges is told by the journal as what waits in queues is: by name, at its level, to its end."""
+"""What waits in delayed exchanges is told by the journal as what waits in queues: by name, at its level, to its end."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
 
+import pika
 import pytest
 
 from tests.log.test_levels import House
@@ -27,16 +28,15 @@ def house(tmp_path: Path) -> Iterator[House]:
 
 
 def exchange(house: House, durable: bool, name: str = "later") -> None:
-    kind = {"exchange_type": "x-delayed-message", "durable": durable, "arguments": {"x-delayed-type": "direct"}}
-    house.channel.exchange_declare(name, **kind)
+    arguments = {"x-delayed-type": "direct"}
+    house.channel.exchange_declare(name, "x-delayed-message", durable=durable, arguments=arguments)
     house.channel.queue_declare("q")
     house.channel.queue_bind("q", name, "q")
 
 
-def publish(house: House, id: str, key: str = "q", to: str = "later", mode: int = 1, **headers: object) -> None:
-    import pika
-
-    properties = pika.BasicProperties(delivery_mode=mode, message_id=id, headers={"x-delay": 3_600_000} | headers)
+def publish(house: House, id: str, key: str = "q", to: str = "later", mode: int = 1, **more: object) -> None:
+    headers = {"x-delay": 3_600_000} | {"x-" + name.replace("_", "-"): value for name, value in more.items()}
+    properties = pika.BasicProperties(delivery_mode=mode, message_id=id, headers=headers)
     house.channel.basic_publish(to, key, b"body", properties)
 
 
@@ -45,15 +45,15 @@ def every_end(house: House, durable: bool) -> None:
     house.channel.confirm_delivery()
     exchange(house, durable)
     exchange(house, durable, "doomed")
-    publish(house, "fired", **{"x-delay": 1})
-    publish(house, "undeliverable", "nowhere", **{"x-delay": 1})
-    publish(house, "cancelled", **{"x-delay-id": "c"})
-    publish(house, "canceller", **{"x-delay-cancel": "c"})
-    publish(house, "replaced", **{"x-delay-id": "r"})
-    publish(house, "replacing", **{"x-delay-id": "r"})
-    publish(house, "by hand", **{"x-delay-id": "h"})
+    publish(house, "fired", delay=1)
+    publish(house, "undeliverable", "nowhere", delay=1)
+    publish(house, "cancelled", delay_id="c")
+    publish(house, "canceller", delay_cancel="c")
+    publish(house, "replaced", delay_id="r")
+    publish(house, "replacing", delay_id="r")
+    publish(house, "by hand", delay_id="h")
     house.api.ask("DELETE", "/delayed/%2F/h")
-    publish(house, "rescheduled", **{"x-delay-id": "s"})
+    publish(house, "rescheduled", delay_id="s")
     house.api.ask("POST", "/delayed/%2F/s/reschedule", {"delay_ms": 7_200_000})
     publish(house, "with its exchange", to="doomed")
     house.channel.exchange_delete("doomed")
@@ -131,7 +131,7 @@ def test_a_durable_delayed_exchange_has_its_name_also_after_a_restart(house: Hou
     house.channel.confirm_delivery()
     exchange(house, durable=True)
     publish(house, "waits", mode=mode)
-    publish(house, "cancelled", mode=mode, **{"x-delay-id": "c"})
+    publish(house, "cancelled", mode=mode, delay_id="c")
     house.restart()
     house.api.ask("DELETE", "/delayed/%2F/c")
     house.stop()
@@ -158,10 +158,10 @@ def test_nothing_is_told_of_a_delayed_exchange_that_is_off(house: House, by: str
 def test_a_delayed_exchange_that_was_off_is_told_from_then_on(house: House) -> None:
     house.level(journal="off")
     exchange(house, durable=True)
-    publish(house, "before", **{"x-delay-id": "b"})
+    publish(house, "before", delay_id="b")
     house.channel.queue_declare("", exclusive=True)
     house.level(journal="outcomes")
-    publish(house, "after", **{"x-delay-id": "a"})
+    publish(house, "after", delay_id="a")
     house.channel.queue_declare("", exclusive=True)
     for id in "ab":
         house.api.ask("DELETE", f"/delayed/%2F/{id}")
@@ -177,7 +177,7 @@ def test_sampling_holds_in_a_delayed_exchange_as_in_its_queues(house: House, dur
     exchange(house, durable)
     house.channel.queue_declare("q")
     for number in range(40):
-        publish(house, f"m{number}", **{"x-delay": 1})
+        publish(house, f"m{number}", delay=1)
     while house.channel.queue_declare("q", passive=True).method.message_count < 40:
         house.connection.sleep(0.01)
     for _ in range(40):

@@ -20,6 +20,7 @@ import typer
 from warrenmq.cli._command import Command, Url
 from warrenmq.cli._holder import holder
 from warrenmq.cli._units import in_words, milliseconds
+from warrenmq.journal.life import place_name
 
 PAGE = 100
 
@@ -217,9 +218,15 @@ def now_of(life: Part) -> list[str]:
         now = place.get("now")
         if now is not None:
             said.append(_now(place, now))
+        elif place["state"] == "unknown":
+            said.append(
+                f"went on from {place_name(place['queue'])}, to where nothing is told of it (the journal's level)"
+            )
         elif place["state"] != "gone":
-            how = "waiting in" if place["state"] == "waiting" else "held by a consumer of"
-            said.append(f"{how} queue '{place['queue']}' since {_when(place['since'])}")
+            where = place_name(place["queue"])
+            how = "by" if where != f"queue '{place['queue']}'" else "by a consumer of"
+            how = "waiting in" if place["state"] == "waiting" else f"held {how}"
+            said.append(f"{how} {where} since {_when(place['since'])}")
     if not said and life["state"] == "gone":
         said.append(f"gone: {life['events'][-1]['says']}")
     return said
@@ -227,7 +234,7 @@ def now_of(life: Part) -> list[str]:
 
 def _now(place: Part, now: Part) -> str:
     """What the broker says at this moment."""
-    queue = f"queue '{place['queue']}'"
+    queue = place_name(place["queue"])
     state = now["state"]
     if state == "waiting":
         least = "at least " if now.get("ahead_at_least") else ""

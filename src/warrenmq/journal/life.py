@@ -14,6 +14,7 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Any
 
+from warrenmq.broker.records import AS_QUEUE
 from warrenmq.wire.content import decode_properties
 from warrenmq.wire.fields import to_python
 from warrenmq.wire.replies import AmqpError
@@ -21,8 +22,8 @@ from warrenmq.wire.replies import AmqpError
 Row = dict[str, Any]
 Place = tuple[Any, str, str]  # a record, a vhost and a queue
 
-WAITING, HELD, GONE = "waiting", "held", "gone"
-STATES = (WAITING, HELD, GONE)
+WAITING, HELD, UNKNOWN, GONE = "waiting", "held", "unknown", "gone"
+STATES = (WAITING, HELD, UNKNOWN, GONE)
 
 SHOWN = 64 << 10  # octets of a body
 IN_JSON = ("binding_arguments", "route")
@@ -30,6 +31,7 @@ TIE = "tie"  # not of the journal: by which rows of one time without a record ar
 BEGINS = ("published", "written")
 LEASE_ENDS = ("lease_requeued", "lease_released", "lease_expired")
 HOLDS = ("delivered", "fetched", "leased")
+GOES_ON = ("fired", "moved")  # and dead letters
 NO_ENDS = (*BEGINS, "enqueued", "confirmed", *HOLDS, *LEASE_ENDS, "requeued", "letter lost", "gap", "read")
 
 # of what has one time, what came first: a message is published before it is delivered and leaves after that; what the
@@ -87,6 +89,12 @@ WORDS = {
     "duplicate": "published again, and not taken twice",
 }
 
+OF_EXCHANGES = {
+    "deleted": "deleted with its exchange",
+    "queue deleted": "the exchange was deleted, with all that waited there",
+    "moved": "given another time",
+}
+
 
 def life_of(rows: Iterable[Row], id: int | None, log: str) -> dict[str, object]:
     """One message: what it was, its events, and where they leave it. Rows are the journal's, times in µs."""
@@ -100,6 +108,7 @@ def life_of(rows: Iterable[Row], id: int | None, log: str) -> dict[str, object]:
     if properties:
         life["properties"] = properties
     places = places_of(ordered)
+    _follow(ordered, places)
     life["events"] = [_event(row) for row in ordered]
     life["places"] = places
     life["state"] = state_of(places)
@@ -109,7 +118,7 @@ def life_of(rows: Iterable[Row], id: int | None, log: str) -> dict[str, object]:
 def state_of(places: Iterable[Row]) -> str:
     """Of all its places the one where most is still to come."""
     states = {place["state"] for place in places}
-    return next((state for state in (WAITING, HELD) if state in states), GONE)
+    return next((state for state in STATES if state in states), GONE)
 
 
 def in_order(rows: list[Row]) -> list[Row]:
@@ -180,7 +189,7 @@ def places_of(ordered: list[Row]) -> list[Row]:
             place = found[key] = {"vhost": key[1], "queue": queue, "record": row["message"], "state": WAITING}
         place["since"] = moment(row["time"])
         if event in ("enqueued", "requeued", *LEASE_ENDS):
-            place["state"] = WAITING
+            place["state"] = HELD if queue.startswith(AS_QUEUE) else WAITING
         elif event in HOLDS:
             place["state"] = HELD
         elif event not in NO_ENDS:
@@ -188,6 +197,20 @@ def places_of(ordered: list[Row]) -> list[Row]:
         if row.get("position") is not None:
             place["position"] = row["position"]
     return list(found.values())
+
+
+def _follow(ordered: list[Row], places: list[Row]) -> None:
+    """What went on from a queue, of which it is not told where it came to, is not gone for all that is known."""
+    lost = {_place(row) for row in ordered if row["event"] == "letter lost"}
+    for place in places:
+        cause = place.get("cause", "")
+        key = (place["record"], place["vhost"], place["queue"])
+        if not (cause in GOES_ON or cause.endswith("_dead_lettered")) or key in lost:
+            continue
+        left = next(row["time"] for row in reversed(ordered) if row["event"] == cause and _place(row) == key)
+        arrivals = (row for row in ordered if row["event"] == "enqueued" and row["time"] >= left)
+        if all(_place(row) == key for row in arrivals):
+            place["state"] = UNKNOWN
 
 
 def _event(row: Row) -> dict[str, object]:
@@ -221,13 +244,15 @@ def _payload(body: bytes) -> dict[str, object]:
 def words(row: Row) -> str:
     """What happened, for people."""
     event = row["event"]
-    at = f" in queue '{row['queue']}'" if row.get("queue") is not None else ""
+    at = "" if row.get("queue") is None else f" in {place_name(row['queue'])}"
     if event in BEGINS:
         by = f"published by {row['user']}" if row.get("user") else "published"
         written = "written by the broker (a dead letter, a copy, or a message that was due)"
         lacking = f"; {row['text']}" if row.get("text") else ""
         return f"{by if event == 'published' else written}{_what(row)}{lacking}"
     if event == "enqueued":
+        if str(row.get("queue")).startswith(AS_QUEUE):
+            return f"waits in {place_name(row['queue'])} until it is due"
         return f"entered queue '{row.get('queue')}' at position {row.get('position')}{_by(row)}"
     if event == "leased":
         owner = f" of '{row['user']}'" if row.get("user") else ""
@@ -240,12 +265,20 @@ def words(row: Row) -> str:
         again = ", redelivered" if row.get("redelivered") else ""
         return f"{consumer} of {row.get('user')}{at}, delivery tag {row.get('tag')}{again}{_over(row)}"
     said = WORDS.get(event, event)
+    if str(row.get("queue")).startswith(AS_QUEUE):
+        said = OF_EXCHANGES.get(event, said)
     reason = " ".join(str(row[name]) for name in ("code", "text") if row.get(name) is not None)
     told = f"{at.removeprefix(' ')}{': ' if at else ''}{said}" + (f": {reason}" if reason else "")
     if row.get("exchange") is None:
         return told
     by = f" by {row['user']}" if row.get("user") else ""
     return f"{told}; it was published{by}{_what(row)}"
+
+
+def place_name(queue: str) -> str:
+    """A queue, or a delayed exchange."""
+    exchange = queue.removeprefix(AS_QUEUE)
+    return f"queue '{queue}'" if exchange == queue else f"delayed exchange '{exchange}'"
 
 
 def _what(row: Row) -> str:

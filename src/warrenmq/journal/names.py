@@ -12,8 +12,8 @@ from warrenmq.broker.records import AS_QUEUE
 
 
 def queue_of(kind: str, value: bytes) -> tuple[int, str, str] | None:
-    """Number, vhost and name of a queue's definition, or of a delayed exchange's; None for any other, or one that cannot
-    be read."""
+    """Number, vhost and name of a queue's definition or a delayed exchange's; None for any other, or one that cannot be
+    read."""
     if kind != "queue" and (kind != "exchange" or b'"delayed"' not in value):
         return None
     try:

@@ -21,6 +21,7 @@ from typing import Any
 from msgspec import UNSET, Struct, UnsetType
 from starlette.responses import StreamingResponse
 
+from warrenmq.broker.records import AS_QUEUE
 from warrenmq.http import endpoint
 from warrenmq.http.bridge import ADMINISTRATOR
 from warrenmq.http.encoding import encode
@@ -33,13 +34,12 @@ from warrenmq.http.patience import while_there
 
 KEYS = ("id", "message_id", "correlation_id", "any")
 TEXTS = ("message_id", "correlation_id", "any", "vhost", "queue", "state", "before")
-STATES = ("waiting", "held", "gone")
+STATES = ("waiting", "held", "unknown", "gone")
 LONGEST = 255  # octets of a text: AMQP's short strings, and enough of a header's value
 LIMIT = 100
 MOST = 1000
 TOGETHER = 100  # that the journal is asked for at a time
 CURSOR = re.compile(r"[0-9a-f]{16}-\d{1,19}--?[0-9a-f]{1,16}")
-BEGINS = ("published", "written")
 ABOUT = ("vhost", "exchange", "routing_keys", "size", "message_id", "correlation_id", "user")
 
 Life = dict[str, Any]
@@ -236,7 +236,7 @@ async def streamed(first: dict[str, Any], parts: AsyncIterator[dict[str, Any]]) 
 async def add_now(call: Call, life: Life) -> None:
     """For every queue where it still was when the journal was written."""
     for place in life["places"]:
-        if place["state"] == "gone":
+        if place["state"] in ("gone", "unknown"):
             continue
         found = await whereabouts.now(
             call.bridge, place["vhost"], place["queue"], place.get("position"), place["record"]
@@ -274,12 +274,10 @@ class Rights:
 
     def _find(self, vhost: str, queue: str) -> bool:
         allowed = self._bridge.access.allowed
-        if queue.startswith("#"):  # whose name the journal does not know
-            schedule = whereabouts.schedule_of(self._bridge, queue)
-            if schedule is None:
-                return self._administrator
-            name = schedule.exchange.name
-            return allowed(self._user, name.virtual_host, "read", name.name)
+        if queue.startswith("#") and not vhost:  # whose name the journal does not know
+            return self._administrator
+        if queue.startswith(AS_QUEUE):
+            return allowed(self._user, vhost, "read", queue.removeprefix(AS_QUEUE))
         return allowed(self._user, vhost, "read", queue)
 
     def seen(self, life: Life) -> Life | None:
@@ -297,12 +295,13 @@ class Rights:
         if not events:
             return None
         shown: Life = {"id": life["id"]}
-        first = next((event for event in events if event["event"] in BEGINS), None)
+        first = next((event for event in events if "exchange" in event), None)  # it tells what the message was
         if first is not None:
             shown |= {name: first[name] for name in ABOUT if name in first}
-            if first["record"] == life["record"]:
-                own = first.get("user") == self._user
-                if "properties" in life and (own or first["record"] in readable):
+            record = first.get("record")
+            if record == life["record"]:
+                own = first["event"] != "written" and first.get("user") == self._user
+                if "properties" in life and (own or record in readable or "queue" in first):
                     shown["properties"] = life["properties"]
         places = [one for one in life["places"] if self.may_read(one["vhost"], one["queue"])]
         return shown | {

@@ -17,12 +17,15 @@ from warrenmq.broker.queue.held import LowestHeld, Source
 from warrenmq.broker.queue.peek import held_in
 from warrenmq.broker.queue.place import Place
 from warrenmq.broker.queue.queue import Queue
+from warrenmq.broker.records import AS_QUEUE
 from warrenmq.http.bridge import Bridge
 from warrenmq.http.messages.peek import HELD_LOOKS, held_info
 from warrenmq.http.views import moment
+from warrenmq.log.format import LogError
 from warrenmq.log.layout import WITHOUT_RECORD
 
 COUNTED = 4096  # messages in one go
+READ = 64  # of those that have to be read to be known
 MOST = 200_000  # that are counted; then it is said that there are at least so many
 ONE_OF_A_PLACE = 16  # what one position may be held by, with room to spare
 
@@ -30,25 +33,20 @@ Now = dict[str, Any]
 
 LEFT: Now = {"state": "left", "says": "it left after the last that the journal tells"}
 NO_QUEUE: Now = {"state": "left", "says": "the queue is gone"}
+NO_EXCHANGE: Now = {"state": "left", "says": "the delayed exchange is gone, or was declared anew"}
 
 
-def schedule_of(bridge: Bridge, queue: str) -> Schedule | None:
-    """The delayed exchange whose messages the log holds under a number, which is all that the journal knows of it."""
-    number = queue.removeprefix("#")
-    if number == queue or not number.isdigit():
-        return None
-    for vhost in bridge.all_vhosts():
-        for schedule in bridge.broker.delay.schedules(vhost.name):
-            if int(schedule.id) == int(number):
-                return schedule
-    return None
+def _schedule_of(bridge: Bridge, vhost: str, exchange: str) -> Schedule | None:
+    found = bridge.broker.vhosts.get(vhost)
+    known = None if found is None else found.exchanges.get(exchange)
+    return None if known is None else bridge.broker.delay.schedule_of(known)
 
 
 async def now(bridge: Bridge, vhost: str, name: str, position: int | None, record: int) -> Now:
     """What is true now of a record that was last seen there."""
-    schedule = schedule_of(bridge, name)
-    if schedule is not None:
-        return await _delayed(schedule, record)
+    if name.startswith(AS_QUEUE):
+        schedule = _schedule_of(bridge, vhost, name.removeprefix(AS_QUEUE))
+        return NO_EXCHANGE if schedule is None else await _delayed(schedule, record)
     found = bridge.broker.vhosts.get(vhost)
     queue = None if found is None else found.queues.get(name)
     if queue is None:
@@ -109,6 +107,15 @@ async def _held(bridge: Bridge, queue: Queue, position: int, record: int) -> Now
     return None
 
 
+def _is_delayed(schedule: Schedule, key: int, record: int) -> bool:
+    if schedule.durable:
+        return key == record
+    try:
+        return int(schedule.peek(key, 0).message_id) == record - WITHOUT_RECORD
+    except LogError:
+        return False
+
+
 def _damaged(one: Damaged, owner: int) -> Now:
     """Found by a consumer, under a lease or by the scrub: nobody gets it until somebody decides."""
     return {"state": "damaged", "problem": one.problem, "damaged_id": f"{owner}-{int(one.position)}"}
@@ -120,13 +127,14 @@ async def _delayed(schedule: Schedule, record: int) -> Now:
             return _damaged(one, int(schedule.id)) | {"exchange": schedule.exchange.name.name}
     due = key = -1
     looked = 0
+    most = COUNTED if schedule.durable else READ
     while looked < MOST:
-        pairs = schedule.after(due, key, COUNTED)
+        pairs = schedule.after(due, key, most)
         for due, key in pairs:
-            if key == record:
+            if _is_delayed(schedule, key, record):
                 return {"state": "delayed", "exchange": schedule.exchange.name.name, "until": moment(due)}
         looked += len(pairs)
-        if len(pairs) < COUNTED:
+        if len(pairs) < most:
             return LEFT
         await asyncio.sleep(0)
     return {"state": "delayed or left", "exchange": schedule.exchange.name.name}
