@@ -41,7 +41,6 @@ ALLOWED: dict[str, set[str]] = {
         "delivering",
         "exchange",
         "expiration",
-        "fates",
         "message",
         "queue",
         "records",

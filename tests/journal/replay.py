@@ -2,7 +2,7 @@
 
 It knows nothing of the broker. Events of one turn have one time and no order among each other, so it counts: an entry
 is in its queue when it entered more often than it left, and held when it was delivered more often than it was given
-back.
+back or settled.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
+from warrenmq.broker.records import AS_QUEUE
+from warrenmq.journal.names import queue_of
 from warrenmq.log.causes import CAUSE_NAMES, LETTER_LOST
 from warrenmq.log.event_reader import Fate, Witness
 from warrenmq.log.events import FETCHED, REDELIVERED
@@ -21,6 +23,7 @@ from warrenmq.log.leasings import LEASED
 from warrenmq.log.record import decode_message, holder_count, holders_start
 from warrenmq.wire.content import decode_properties
 
+OF_WHAT_IS_HELD = ("acked", "auto_acked", "lease_settled", "rejected_", "delivery_limit_")
 WITHDRAWN = "(withdrawn)"  # of what the disk did not take only the place is left
 
 
@@ -33,14 +36,15 @@ class Entry:
     cause: str = ""  # why it left
     delivered: int = 0
     came_back: int = 0
+    settled: int = 0  # left for a cause that is said of what somebody has
 
     @property
-    def here(self) -> bool:
-        return self.entered > self.left
+    def here(self) -> int:
+        return self.entered - self.left
 
     @property
-    def held(self) -> bool:
-        return self.here and self.delivered > self.came_back
+    def held(self) -> int:
+        return self.delivered - self.came_back - self.settled
 
 
 @dataclass
@@ -48,15 +52,27 @@ class QueueModel:
     """A queue as the journal tells it."""
 
     entries: dict[int, Entry] = field(default_factory=dict)
-    left: Counter[str] = field(default_factory=Counter)
-    lost: set[int] = field(default_factory=set)  # as dead letters
+    gone: Counter[str] = field(default_factory=Counter)  # by cause, but for dead letters
+    letters: dict[int, list[str]] = field(default_factory=dict)  # the causes of those
+    lost: Counter[int] = field(default_factory=Counter)  # and how many of them reached nobody
     entered: int = 0
 
-    def here(self) -> set[int]:
-        return {address for address, entry in self.entries.items() if entry.here}
+    def here(self) -> Counter[int]:
+        """How often each is: a copy may come to where the same one is."""
+        return Counter({address: entry.here for address, entry in self.entries.items() if entry.here})
 
-    def held(self) -> set[int]:
-        return {address for address, entry in self.entries.items() if entry.held}
+    def held(self) -> Counter[int]:
+        return Counter({address: entry.held for address, entry in self.entries.items() if entry.held})
+
+    @property
+    def left(self) -> Counter[str]:
+        """Why messages left. What a letter becomes may be told before it left."""
+        found = +self.gone
+        for address, causes in self.letters.items():
+            for number, cause in enumerate(causes):
+                is_lost = number < self.lost[address]
+                found[cause.replace("dead_lettered", "gone") if is_lost else cause] += 1
+        return found
 
     def entry(self, address: int) -> Entry:
         return self.entries.setdefault(address, Entry())
@@ -75,6 +91,8 @@ class Replay(Witness):
         self.leases: Counter[tuple[int, str, int]] = Counter()  # queue, lease, position
         self.places: dict[tuple[int, int], int] = {}  # addresses by queue and position, as they entered
         self.gaps = 0
+        self.delayed: set[int] = set()  # which are no queues
+        self.fates: Counter[int] = Counter()  # what became of messages of which nothing else is told
         self._who: dict[int, Any] = {}
 
     def queue(self, id: int) -> QueueModel:
@@ -113,21 +131,31 @@ class Replay(Witness):
             entry = found.entry(one)
             entry.left += 1
             entry.cause = CAUSE_NAMES[cause]
-            found.left[entry.cause] += 1
-            if one in found.lost:  # that has been told already
-                self._was_lost(found, entry)
+            entry.settled += entry.cause.startswith(OF_WHAT_IS_HELD)
+            if entry.cause.endswith("_dead_lettered"):
+                found.letters.setdefault(one, []).append(entry.cause)
+            else:
+                found.gone[entry.cause] += 1
 
     def letter_lost(self, _time: int, queue: int, address: int) -> None:
-        found = self.queue(queue)
-        found.lost.add(address)
-        if found.entry(address).left:
-            self._was_lost(found, found.entry(address))
+        self.queue(queue).lost[address] += 1
 
-    def _was_lost(self, queue: QueueModel, entry: Entry) -> None:
-        queue.left[entry.cause] -= 1
-        queue.left[entry.cause.replace("dead_lettered", "gone")] += 1
+    def defined(self, kind: str, _key: str, value: bytes) -> None:
+        queue = queue_of(kind, value)
+        if queue is not None and queue[2].startswith(AS_QUEUE):
+            self.delayed.add(queue[0])
+
+    def left_delayed(self) -> Counter[str]:
+        """Why messages left delayed exchanges; what was in one that was deleted went with it."""
+        found: Counter[str] = Counter()
+        for id in self.delayed:
+            found.update(self.queue(id).left)
+            if id in self.gone:
+                found["deleted"] += self.queue(id).here().total()
+        return found
 
     def fate(self, time: int, fate: Fate) -> None:
+        self.fates[int(fate.what)] += 1
         if fate.what == LETTER_LOST:
             self.letter_lost(time, fate.queue, WITHOUT_RECORD | fate.id)
 

@@ -14,13 +14,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.journal.elsewhere import STEPS, Elsewhere, waiting
 from tests.journal.replay import Replay
 from tests.log.disk import SimulatedFiles
+from warrenmq.broker.delay.told import Told
 from warrenmq.broker.queue.accounts import Accounts
 from warrenmq.broker.queue.lease import Lease
 from warrenmq.broker.queue.leases import Leases
 from warrenmq.log.causes import CAUSE_NAMES, EXPIRED
 from warrenmq.log.events import Events
+from warrenmq.log.fates import Fates
 from warrenmq.log.files import Files
 from warrenmq.log.history import tell_all
 from warrenmq.log.layout import WITHOUT_RECORD
@@ -80,6 +83,8 @@ steps = st.one_of(
     st.tuples(st.just("wait"), names, st.integers(1, 1500)),
     st.tuples(st.just("leave"), names, st.none()),
     st.tuples(st.sampled_from(["transaction", "rolled back"]), names, st.integers(1, 3)),
+    st.tuples(st.sampled_from(STEPS), names, st.integers(0, 3)),
+    st.tuples(st.sampled_from(STEPS), names, st.integers(0, 10)),
 )
 
 
@@ -99,6 +104,7 @@ class History:
         self.core.broker.begin_turn()
         self.core.broker.vhosts["/"].set_journal(ALL, 1)
         self.core.end_turn()
+        self.elsewhere = Elsewhere(self.core, self.publisher)
         stream = {"x-queue-type": "stream"}
         self.publisher.send("queue.declare", queue=STREAM, durable=True, arguments=stream)
         self.publisher.send("queue.bind", queue=STREAM, exchange="amq.fanout", routing_key="")
@@ -182,6 +188,8 @@ class History:
         elif what == "delete":
             self.publisher.send("queue.delete", queue=queue)
             self.declare(queue)
+        elif what in STEPS:
+            self.elsewhere.step(what, queue, int(how or 0), NAMES)
         elif what == "commit":
             self.core.commit()
         elif what == "disk fails":
@@ -261,27 +269,27 @@ def check(history: History) -> Replay:
     assert sorted(replay.reads) == sorted(history.read)
     assert replay.leases == history.leased
     stream = core.queue(STREAM)
-    assert replay.queue(int(stream.id)).here() == {int(address) for address in stream.logged_addresses()}
+    assert replay.queue(int(stream.id)).here() == Counter(int(address) for address in stream.logged_addresses())
     for name in NAMES:
         queue = core.classic(name)
         told = replay.queue(int(queue.id))
-        held = {int(entry.message.number()) for entry in core.broker.outstanding(queue)}
+        held = Counter(int(entry.message.number()) for entry in core.broker.outstanding(queue))
         for lease in queue.leases.holding():
             if not lease.retry:  # what waits for its next try is told as given back
-                held |= {int(lease.number(slot)) for slot in lease.open_slots(0, lease.count())}
+                held.update(int(lease.number(slot)) for slot in lease.open_slots(0, lease.count()))
         assert told.held() == held, name
-        logged = {int(address) for address in queue.logged_addresses()}
-        logged |= {address for address in held if not address & WITHOUT_RECORD}
+        logged = Counter(int(address) for address in queue.logged_addresses()) + of_the_log(held)
         assert of_the_log(told.here()) == logged, name
-        assert len(told.here()) == int(queue.ready + queue.unacked), name
+        assert told.here().total() == int(queue.ready + queue.unacked), name
         expected = left_by(queue.account())
         expected.pop("refused", None)  # of what it did not take: it never entered
         assert +told.left == expected, name
+    history.elsewhere.check(replay)
     return replay
 
 
-def of_the_log(addresses: set[int]) -> set[int]:
-    return {address for address in addresses if not address & WITHOUT_RECORD}
+def of_the_log(addresses: Counter[int]) -> Counter[int]:
+    return Counter({address: count for address, count in addresses.items() if not address & WITHOUT_RECORD})
 
 
 def check_after(history: History, clean: bool) -> None:
@@ -293,9 +301,11 @@ def check_after(history: History, clean: bool) -> None:
     core.log.flush()
     before = replayed(core)
     core.restart(clean)
+    for schedule in core.broker.delay.schedules("/"):
+        assert waiting(schedule) == of_the_log(before.queue(int(schedule.id)).here()), schedule.exchange.name
     for name in NAMES:
         queue = core.queue(name)
-        found = {int(address) for address in queue.logged_addresses()}
+        found = Counter(int(address) for address in queue.logged_addresses())
         assert found == of_the_log(before.queue(int(queue.id)).here()), name
         assert found == of_the_log(replayed(core).queue(int(queue.id)).here()), name
 
@@ -338,7 +348,7 @@ def test_after_a_power_cut_the_journal_tells_what_the_log_recovers(
         after.log.flush()
         replay = replayed(after)
         for queue in after.broker.vhosts["/"].queues.values():
-            found = {int(address) for address in queue.logged_addresses()}
+            found = Counter(int(address) for address in queue.logged_addresses())
             assert found == of_the_log(replay.queue(int(queue.id)).here()), queue.name
         after.crash()
     told.core.crash()
@@ -392,6 +402,12 @@ STORY: list[tuple[str, str, int | bool | None]] = [
     ("give back", "ranked", 0),  # and one is leased still
     ("lease", "letters", 1),
     ("settle", "letters", 1),
+    ("delay", "plain", 0),
+    *[("delay in memory", "plain", 0)] * 2,
+    ("wait", "plain", 150),
+    ("delay in memory", "plain", 2),  # and one waits there still
+    *[("once", "letters", 1)] * 2,
+    ("move", "letters", NAMES.index("plain")),
 ]
 
 
@@ -423,6 +439,8 @@ EVENTS: list[tuple[type, str]] = [
     *[(Unlogged, name) for name in ("message", "entered", "left")],
     (Reads, "read"),
     (Leasings, "tell"),
+    *[(Told, name) for name in ("entered", "left")],
+    (Fates, "tell"),
 ]
 ONCE = {"message"}  # saying it again says nothing new
 

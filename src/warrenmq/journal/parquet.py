@@ -85,7 +85,7 @@ FIELDS: list[tuple[str, pa.DataType, str]] = [
     ),
     ("id", pa.int64(), "published, written, no record: the message, the same in its dead letters"),
     ("vhost", NAME, "of the queue, or of the channel"),
-    ("queue", NAME, "where it happened; `#7` where the log no longer knows the name"),
+    ("queue", NAME, "where it happened; `amq.delayed.` and a delayed exchange's name; `#7` where the name is lost"),
     (
         "position",
         pa.int64(),

@@ -89,7 +89,7 @@ class Told:
         log.unlogged.entered(self._named, 0, WITHOUT_RECORD | message.id)
 
     def again(self, message: Message) -> None:
-        """As above, by the broker itself: for another time, or once more."""
+        """It waits by the broker's own doing: for another time, or once more."""
         unlogged = self._broker.log.unlogged
         outer = unlogged.within(NOBODY)
         self.entered(message)
