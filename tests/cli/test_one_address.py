@@ -205,3 +205,25 @@ def test_a_file_of_contexts_that_others_can_read_or_that_is_broken_is_refused_wi
         file.write_text(broken)
         status, _, err = warren("ledger")
         assert status == 2 and "is no file of contexts" in err and len(err.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("command", "scheme", "said"),
+    [
+        ("get", "amqps", "cannot connect to {amqp}: the other side speaks no TLS"),
+        ("queues", "amqps", "no broker answers at {amqp}: the other side speaks no TLS"),
+        ("queues", "https", "unable to reach the broker at https://{amqp}: the other side speaks no TLS"),
+        (
+            "queues",
+            "http",
+            "unable to reach the broker at http://{amqp}: this is a port for AMQP, not the one of the HTTP API",
+        ),  # noqa: E501
+    ],
+)
+def test_a_port_that_speaks_something_else_is_told_in_one_line(
+    command: str, scheme: str, said: str, warren: Run, broker: Broker
+) -> None:
+    words = [command, "x"] if command == "get" else [command]
+    status, out, err = warren(*words, "-u", f"{scheme}://127.0.0.1:{broker.port}")
+    assert (status, out) == (3, "")
+    assert err == f"warren {command}: {said.format(amqp=f'127.0.0.1:{broker.port}')}\n"

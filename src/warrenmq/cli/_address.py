@@ -146,7 +146,9 @@ def _server_properties(host: str, port: int, tls: bool, seconds: float) -> dict[
                 payload = _first_frame(plain)
         properties = decode_method(payload).table("server_properties")
     except OSError as error:
-        raise AddressError(f"no broker answers at {host}:{port}: {error.strerror or error}", NO_BROKER) from None
+        from warrenmq.client.why import why
+
+        raise AddressError(f"no broker answers at {host}:{port}: {why(error)}", NO_BROKER) from None
     except (ValueError, KeyError, AmqpError):
         raise AddressError(f"what answers at {host}:{port} does not speak AMQP 0-9-1", NO_BROKER) from None
     return {name: one.value if isinstance(one.value, int) else 0 for name, one in properties.items()}

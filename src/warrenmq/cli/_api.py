@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from ssl import SSLError
 from typing import Any
 from urllib.parse import quote
 
 from warrenmq.client.http_api import HttpAnswer, HttpClient, parse_http_url
+from warrenmq.client.why import why
 
 NO_USER = 67
 DATA = 65
@@ -77,7 +79,8 @@ class Api:
         try:
             answer = self._client.ask(method, f"/api{path}", data, headers, user)
         except OSError as error:
-            raise Failure(f"unable to reach the broker at {self.address}: {error}", UNAVAILABLE) from None
+            reason = why(error) if isinstance(error, SSLError) else error
+            raise Failure(f"unable to reach the broker at {self.address}: {reason}", UNAVAILABLE) from None
         return Answer(answer.status, _json(answer), answer.headers)
 
     def checked(self, method: str, path: str, body: Any = None, headers: dict[str, str] | None = None) -> Any:

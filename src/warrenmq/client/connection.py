@@ -16,6 +16,7 @@ from warrenmq.client.channel import Channel
 from warrenmq.client.errors import ChannelClosed, ConnectError, ConnectionClosed, Timeout
 from warrenmq.client.line import Line
 from warrenmq.client.transport import Transport
+from warrenmq.client.why import why
 from warrenmq.wire.constants import PROTOCOL_HEADER
 from warrenmq.wire.methods import Method, method_frame
 from warrenmq.wire.replies import FRAME_ERROR, SUCCESS
@@ -73,7 +74,7 @@ class Connection(Line):
             transport = Transport(self.address.host, self.address.port, ssl, timeout, server_name or self.address.host)
         except OSError as error:
             where = f"{self.address.host}:{self.address.port}"
-            raise ConnectError(f"cannot connect to {where}: {error.strerror or error}") from error
+            raise ConnectError(f"cannot connect to {where}: {why(error)}") from error
         super().__init__(transport, timeout, frame_max)
         try:
             self._handshake(mechanism, connection_name, client_properties, heartbeat)
