@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import itertools
+from collections.abc import Iterator
 
 from tests.log.crash_points import small
 from tests.log.disk import SimulatedFiles
@@ -48,6 +49,30 @@ class Leading(World):
         self.others = Others()
         self.log.attach_shipping(self.others)
 
+    def begin(
+        self,
+        opened: tuple[Log, Recovered],
+        files: Files,
+        shipping: Shipping,
+        committer: Runner,
+        positions: dict[int, int],
+    ) -> None:
+        """As ``__init__``, with others behind the log, and a disk that takes its time."""
+        World.__init__(self, files, small(), opened=opened)
+        self.log.attach(self, committer, Runner())
+        self.log.attach_shipping(shipping)
+        self.take_up(positions)
+
+    def take_up(self, positions: dict[int, int]) -> None:
+        """Go on from what the log has. No position of a queue is used twice."""
+        self.state = found_state(self.log, self.recovered)
+        self.state.definitions.pop((KIND, KEY), None)
+        self.positions = positions
+        for queue, index in self.recovered.queues.items():
+            for at, address in zip(index.positions, index.addresses, strict=True):
+                self.addresses[(queue, int(at))] = int(address)
+        self.history = {int(self.log.batch) - 1: copy.deepcopy(self.state)}
+
     def commit(self) -> None:
         """All others have what this node has."""
         self.log.committed_to(self.others.synced_to)
@@ -77,7 +102,7 @@ class NumberedFiles(SimulatedFiles):
 
     def __init__(self, image: dict[str, bytes] | None = None) -> None:
         super().__init__(image)
-        self.numbers = itertools.count(0x5EED)
+        self.numbers: Iterator[int] = itertools.count(0x5EED)
 
     def random_id(self) -> int:
         return next(self.numbers)
@@ -127,15 +152,9 @@ class Following:
 def led(replica: Replica, epoch: int, before: World | None = None) -> Leading:
     """The broker on what was a follower's log; the epoch has begun. ``before``: the leader's before."""
     world = Leading(replica.files, small(), replica.promote(epoch))
-    world.state = found_state(world.log, world.recovered)
-    world.state.definitions.pop((KIND, KEY), None)
+    world.take_up({} if before is None else dict(before.positions))
     if before is not None:
-        world.positions = dict(before.positions)
         world.passing = before.passing + 1
         world.message_id = max(world.message_id, before.message_id)
-    for queue, index in world.recovered.queues.items():
-        for at, address in zip(index.positions, index.addresses, strict=True):
-            world.addresses[(queue, int(at))] = int(address)
-    world.history = {int(world.log.batch) - 1: copy.deepcopy(world.state)}
     world.log.begin_epoch()
     return world

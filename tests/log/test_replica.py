@@ -15,8 +15,10 @@ from tests.log.replicas import Following, Leading, NumberedFiles, all_batches, c
 from tests.log.test_disk_model import BATCHES, whole_and_damaged
 from tests.log.world import State, World, found_state, same
 from warrenmq.log.epochs import KEY, KIND
-from warrenmq.log.format import LogError
+from warrenmq.log.format import BatchHeader, LogError, batch_header, read_batch_header, seed
+from warrenmq.log.layout import BATCH_HEADER, BATCH_MAGIC
 from warrenmq.log.log import Log
+from warrenmq.log.manifest import decode
 from warrenmq.log.recovery import Recovered
 from warrenmq.log.replica.replica import Replica
 from warrenmq.log.shipping import ShippedBatch
@@ -311,3 +313,58 @@ def test_every_failing_operation_leaves_what_was_acknowledged_and_one_log_or_the
         files.observe = watch(judged, files, f"operation {at} fails")
         run_through(files, judged, 2)
     assert judged.points > 1000
+
+
+# --- planted faults
+
+
+class VerbatimFiles(NumberedFiles):
+    """A planted fault: batches are written with the header that another node wrote, to whom all before was synced."""
+
+    def write(self, descriptor: int, parts: list[bytes], offset: int) -> None:
+        found: list[bytes] = []
+        for part in parts:
+            if len(part) == BATCH_HEADER and part.startswith(BATCH_MAGIC):
+                for log_id in self.log_ids():
+                    header = read_batch_header(seed(log_id), part, 0)
+                    if header is not None and header.offset > 0:
+                        names = [name for name in BatchHeader.__init__.__annotations__ if name != "return"]
+                        fields = {name: getattr(header, name) for name in names}
+                        fields.update(synced_segment=header.segment, synced_offset=header.offset)
+                        part = batch_header(seed(log_id), BatchHeader(**fields))
+            found.append(part)
+        super().write(descriptor, found, offset)
+
+    def log_ids(self) -> list[int]:
+        manifest = self.names_now.get("manifest")
+        return [] if manifest is None else [int(decode(bytes(manifest.current), "").log_id)]
+
+
+class ForgetfulFiles(NumberedFiles):
+    """A planted fault: nobody waits until the name of a removed file is gone from the disk."""
+
+    def __init__(self, image: dict[str, bytes] | None = None) -> None:
+        super().__init__(image)
+        self.removed = False
+
+    def unlink(self, path: str) -> None:
+        super().unlink(path)
+        self.removed = path.endswith(".log")
+
+    def step(self, kind: str, name: str) -> int:
+        self.removed = self.removed and kind in ("unlink", "sync_folder")
+        return super().step(kind, name)
+
+    def sync_folder(self, folder: str) -> None:
+        if not self.removed:
+            super().sync_folder(folder)
+        self.removed = False
+
+
+@pytest.mark.parametrize("faulty", [VerbatimFiles, ForgetfulFiles])
+def test_a_planted_fault_is_found(faulty: type[NumberedFiles]) -> None:
+    files = faulty()
+    judged = Judged(History(1), whole_and_damaged(64))
+    files.observe = watch(judged, files, faulty.__name__)
+    with pytest.raises(Violation):
+        run_through(files, judged, 3)

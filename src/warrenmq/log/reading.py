@@ -124,6 +124,8 @@ class Reading:
                 raise LogError(f"{self.folder}: the batches end at {self.follows:#x}, not at {self.end:#x}")
             return None
         span = self.spans[0]
+        if not span.parts:
+            raise LogError(f"{self.folder}: segment {span.segment} has no file yet")
         if self.cursor is None:
             self.cursor = BatchCursor(self.folder, self.files, self.seed, span.segment, span.parts, span.end)
             self.cursor.at = span.begin
