@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import ssl
+
 import pytest
 
 from warrenmq.client.address import parse_url
+from warrenmq.client.why import why
 
 pytestmark = pytest.mark.pure
 
@@ -40,3 +43,16 @@ def test_a_password_is_not_shown() -> None:
 def test_another_scheme_is_refused() -> None:
     with pytest.raises(ValueError, match="amqp://"):
         parse_url("http://host")
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (OSError(111, "Connection refused"), "Connection refused"),
+        (TimeoutError("timed out"), "timed out"),
+        (ssl.SSLError("raised by no OpenSSL"), "raised by no OpenSSL"),
+        (ssl.SSLEOFError(8, "EOF occurred"), "EOF occurred"),
+    ],
+)
+def test_why_a_connection_did_not_come_about_is_a_text_whatever_was_raised(error: OSError, said: str) -> None:
+    assert said in why(error)

@@ -15,8 +15,8 @@ NO_TLS: Final = ("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "HTTP_REQUEST",
 def why(error: OSError) -> str:
     if not isinstance(error, ssl.SSLError):
         return error.strerror or str(error)
-    if error.reason in NO_TLS:
+    reason = str(getattr(error, "reason", None) or error)  # one that OpenSSL did not raise has none
+    if reason in NO_TLS:
         return "the other side speaks no TLS"
-    if isinstance(error, ssl.SSLCertVerificationError):
-        return f"{error.reason}: {error.verify_message}"
-    return str(error.reason or error)
+    verify = getattr(error, "verify_message", "")
+    return reason + (f": {verify}" if verify else "")

@@ -76,10 +76,15 @@ class TlsListener:
 def _reason(error: ssl.SSLError) -> str:
     """OpenSSL's words without the place in its source."""
     verify = getattr(error, "verify_message", "")
-    return f"{error.reason or error}" + (f": {verify}" if verify else "")
+    return f"{getattr(error, 'reason', None) or error}" + (f": {verify}" if verify else "")
 
 
 def _hint(error: ssl.SSLError) -> str:
-    if error.reason in ("WRONG_VERSION_NUMBER", "HTTP_REQUEST", "UNKNOWN_PROTOCOL", "RECORD_LAYER_FAILURE"):
+    if getattr(error, "reason", None) in (
+        "WRONG_VERSION_NUMBER",
+        "HTTP_REQUEST",
+        "UNKNOWN_PROTOCOL",
+        "RECORD_LAYER_FAILURE",
+    ):
         return "a client without TLS on the TLS port: use the plain port"
     return ""
