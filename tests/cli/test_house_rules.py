@@ -138,6 +138,7 @@ def test_help_speaks_of_no_python_types_and_misuse_is_one_line(path: str, capsys
     ("arguments", "said"),
     [
         (["pek"], "warren: no command 'pek' (did you mean peek?)"),
+        (["-u", "prod", "queues"], "warren: -u stands behind the command: warren COMMAND -u …"),
         (["xyzzy"], "warren: no command 'xyzzy' (`warren --help` lists them)"),
         (["peek"], "warren peek: Missing argument 'QUEUE' (`warren peek --help` tells more)"),
         (["peek", "q", "--vhots", "x"], "warren peek: no option --vhots (did you mean --vhost?)"),

@@ -103,5 +103,7 @@ def unknown(name: str) -> str:
     """What is said of a command that is none."""
     from difflib import get_close_matches
 
+    if name.startswith("-"):
+        return f"{name} stands behind the command: warren COMMAND {name} …"
     near = get_close_matches(name, COMMANDS, 1)
     return f"no command '{name}' ({f'did you mean {near[0]}?' if near else '`warren --help` lists them'})"
