@@ -16,6 +16,7 @@ from warrenmq.journal.recent import recent
 from warrenmq.supposing.comparing import Recorded, Side, compare
 from warrenmq.supposing.outcomes import ABSENT, DROPPED, EXPIRED, LETTER_LOST, REFUSED, THERE, badness
 from warrenmq.testing.core import Core
+from warrenmq.wire.content import Properties
 
 pytestmark = pytest.mark.pure
 
@@ -217,6 +218,43 @@ def test_letters_go_where_the_broker_sends_them_at_length(tmp_path: Path, part: 
     for seed in range(1000 + 20 * part, 1020 + 20 * part):
         with_consumers(tmp_path / "consumers", seed, 250)
         changed_definitions(tmp_path / "changed", seed, 250)
+
+
+def sent(*messages: tuple[int, str, str]) -> list[Recorded]:
+    """Published at these times (ms), to exchanges, with keys."""
+    return [
+        Recorded(f"m{n}", n, 1000 * (START + at), "/", None, exchange, key, 4, Properties())
+        for n, (at, exchange, key) in enumerate(messages)
+    ]
+
+
+def queues(**given: dict[str, Any]) -> dict[str, Any]:
+    """These queues, bound to `x`."""
+    named = [{"name": name, **KEPT, "arguments": arguments} for name, arguments in given.items()]
+    bindings = [{"source": "x", "destination": name, "vhost": "/", "destination_type": "queue"} for name in given]
+    exchanges = [{"name": "x", "type": "fanout", "arguments": {}, **KEPT}]
+    return {"vhosts": [{"name": "/"}], "exchanges": exchanges, "queues": named, "bindings": bindings}
+
+
+def test_a_publisher_is_nacked_also_where_a_letter_of_its_message_comes_to_the_queue_that_refused_it() -> None:
+    short = {"x-max-length": 1, "x-overflow": "reject-publish", "x-message-ttl": 5}
+    to_short = {"x-message-ttl": 20, "x-dead-letter-exchange": "", "x-dead-letter-routing-key": "short"}
+    before, after = queues(short={}, gives=to_short), queues(short=short, gives=to_short)
+    messages = sent((0, "", "short"), (1, "x", ""), (24, "", "gives"))
+    changes, _ = compare(messages, Side(before), Side(after))
+    found = {(one.of.message, one.queue): (one.before, one.after) for one in changes}
+    assert found["m1", None] == ("routed", "nacked") and ("m1", "short") not in found  # its letter is there
+
+
+def test_of_two_queues_that_give_up_at_one_time_the_one_that_expected_it_first_goes_first() -> None:
+    """As in the broker, so that the letter of one is the last that the other drops."""
+    second: dict[str, Any] = {"x-message-ttl": 100, "x-max-length": 1}
+    first = second | {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "second"}
+    messages = sent((0, "", "first"), (50, "", "first"), (200, "", "first"))
+    side = Side(queues(first=first, second=second))
+    side.verdicts = [side.judge(one, False) for one in messages]
+    side.play(messages, side.verdicts, dict.fromkeys(side.queues.bounds), START + 200, lambda: True)
+    assert side.fates["m0", "second"] == DROPPED and side.fates["m1", "second"] == THERE
 
 
 def test_a_letter_that_is_lost_is_worse_than_one_that_arrives() -> None:

@@ -26,7 +26,7 @@ from warrenmq.supposing.waiting import fates
 FAR = 3_600_000
 
 
-def clockless(chance: random.Random, vhost: str) -> tuple[dict[str, Any], list[Sent]]:
+def clockless(chance: random.Random, vhost: str, count: int) -> tuple[dict[str, Any], list[Sent]]:
     """A topology and its traffic in which nothing expires but at once."""
     one = town(chance, vhost)
     for queue in one["queues"]:
@@ -37,7 +37,7 @@ def clockless(chance: random.Random, vhost: str) -> tuple[dict[str, Any], list[S
     for policy in one["policies"]:
         if policy["definition"].get("message-ttl"):
             policy["definition"]["message-ttl"] = FAR
-    sent = traffic(chance, one, vhost, 0, 60)
+    sent = traffic(chance, one, vhost, 0, count)
     for each in sent:
         each.at = START
         if each.expiration in ("4", "30"):
@@ -105,7 +105,7 @@ def live(broker: RunningBroker, vhost: str, one: dict[str, Any], sent: list[Sent
 
 def _letters(looking: Channel, truth: Truth, wanted: set[tuple[int, str | None]], fate: str | None) -> None:
     """Those that are there, and those that are to come."""
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 600
     while (letter := looking.basic_get("graves", no_ack=True)) is not None or not wanted <= set(truth):
         if letter is not None:
             headers = letter.properties.headers or {}
@@ -117,17 +117,28 @@ def _letters(looking: Channel, truth: Truth, wanted: set[tuple[int, str | None]]
             time.sleep(0.02)
 
 
-def test_limits_and_times_to_live_say_what_the_live_broker_does(broker: RunningBroker) -> None:
-    seen: set[str] = set()
-    for seed in range(14):
-        vhost = f"whatif-{uuid.uuid4().hex[:8]}"
-        one, sent = clockless(random.Random(seed), vhost)
-        definitions = whole([one], [vhost])
-        status, answer = broker.http("POST", "/api/definitions", {**definitions, "users": []})
-        assert status in (200, 201, 204), answer
+def compare(broker: RunningBroker, seed: int, count: int) -> set[str]:
+    """One topology and its traffic, as supposed and as it is; which outcomes there are."""
+    vhost = f"whatif-{uuid.uuid4().hex[:8]}"
+    one, sent = clockless(random.Random(seed), vhost, count)
+    definitions = whole([one], [vhost])
+    status, answer = broker.http("POST", "/api/definitions", {**definitions, "users": []})
+    assert status in (200, 201, 204), answer
+    try:
         wanted = supposed(definitions, vhost, sent)
-        found = live(broker, vhost, one, sent, wanted)
-        assert found == wanted, seed
-        seen |= set(wanted.values())
+        assert live(broker, vhost, one, sent, wanted) == wanted, seed
+    finally:
         broker.http("DELETE", f"/api/vhosts/{vhost}")
+    return set(wanted.values())
+
+
+def test_limits_and_times_to_live_say_what_the_live_broker_does(broker: RunningBroker) -> None:
+    seen = set().union(*(compare(broker, seed, 60) for seed in range(14)))
     assert {"routed", "unroutable", "nacked", "there", "expired", "dropped"} <= seen
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("part", range(20))
+def test_limits_and_times_to_live_say_what_the_live_broker_does_at_length(broker: RunningBroker, part: int) -> None:
+    for seed in range(1000 + 20 * part, 1020 + 20 * part):
+        compare(broker, seed, 500)

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from warrenmq.broker.exchange.arguments import routing_keys_of
 from warrenmq.broker.message import Message
 from warrenmq.supposing.letters import Post, published, towns, with_ways
-from warrenmq.supposing.outcomes import ABSENT, NACKED, REFUSED, ROUTED, THERE, badness, told
+from warrenmq.supposing.outcomes import ABSENT, NACKED, ROUTED, THERE, badness, told
 from warrenmq.supposing.path import DEFAULT_MAX_SIZE, Facts, PublishPath, Verdict
 from warrenmq.supposing.playing import Arrival, Playing, Stay
 from warrenmq.supposing.queues import Place, Seen, queues_of, worth_it
@@ -66,6 +66,7 @@ class Side:
         self.knows_users = bool(definitions.get("users"))
         self.verdicts: list[Verdict] = []
         self.fates: dict[tuple[str, str], str] = {}
+        self.nacked: set[str] = set()
 
     def judge(self, one: Recorded, with_user: bool) -> Verdict:
         given = one.properties
@@ -119,11 +120,11 @@ class Side:
         for each in playing.values():
             each.until(until)
             self.fates |= each.fates
+            self.nacked |= each.nacked
 
     def told(self, one: Recorded, verdict: Verdict) -> str:
         said = told(verdict)
-        full = said == ROUTED and any(self.fates.get((one.message, queue)) == REFUSED for queue in verdict.queues)
-        return NACKED if full else said
+        return NACKED if said == ROUTED and one.message in self.nacked else said
 
 
 def compare(

@@ -65,13 +65,14 @@ class Playing:
 
     def __init__(self, post: Post, waits: Mapping[str, int | None]) -> None:
         self.fates: dict[tuple[str, str], str] = {}
+        self.nacked: set[str] = set()  # messages that a queue refused, whatever became of their letters there
         self._post = post
         self._waits = waits
         self._queues: dict[str, Waiting] = {}
         self._copies: dict[str, list[_Copy]] = {}
         self._visits: dict[tuple[str, str], int] = {}
         self._alone: list[tuple[int, int, str]] = []  # when something happens in a queue by itself
-        self._armed: dict[str, int] = {}  # the earliest of these times, by queue
+        self._armed: dict[str, int] = {}  # which of these times counts, by queue
         self._later: list[tuple[int, int, str, int, str]] = []  # what consumers give back: at, tie, queue, number, why
         self._due: list[tuple[int, int, str, str, _Copy, Way]] = []  # letters in delayed exchanges, and whose they are
         self._given_up: deque[tuple[str, _Copy, str, str]] = deque()
@@ -116,6 +117,7 @@ class Playing:
             if self._queues[queue].refuses(copy.size):
                 if not copy.hops:
                     self.fates[copy.arrival.message, queue] = REFUSED
+                    self.nacked.add(copy.arrival.message)
                 if self._post.bounds_of(queue).refused_too:
                     self._given_up.append((queue, copy, REASONS[REFUSED], ""))
             else:
@@ -182,19 +184,19 @@ class Playing:
             self.fates[copy.arrival.message, queue] = fate + LETTER_LOST
 
     def _arm(self, queue: str) -> None:
+        """For what happens next, as it is now: of two queues in which something happens at one time, the one that was
+        armed for it first goes first, as in the broker."""
         when = self._queues[queue].next()
-        if when < LONGEST and when < self._armed.get(queue, NEVER):
+        if when < LONGEST and when != self._armed.get(queue):
             self._armed[queue] = when
             self._ties += 1
             heapq.heappush(self._alone, (when, self._ties, queue))
 
 
-def play(
-    post: Post, waits: Mapping[str, int | None], arrivals: Iterable[Arrival], until: int
-) -> dict[tuple[str, str], str]:
+def play(post: Post, waits: Mapping[str, int | None], arrivals: Iterable[Arrival], until: int) -> Playing:
     """What became of each message in each queue: the last that happened to it there, but that it was taken."""
     playing = Playing(post, waits)
     for arrival in arrivals:
         playing.comes(arrival)
     playing.until(until)
-    return playing.fates
+    return playing

@@ -6,7 +6,7 @@ happens there (``waiting``, ``playing``), which queues are worth it (``job``).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -16,7 +16,7 @@ from warrenmq.broker.message import Message
 from warrenmq.spark.headers import from_maps
 from warrenmq.spark.routing.definitions import Plan
 from warrenmq.supposing.letters import REJECTED, Post, published
-from warrenmq.supposing.outcomes import ABSENT
+from warrenmq.supposing.outcomes import ABSENT, REFUSED
 from warrenmq.supposing.playing import Arrival, Stay, play
 from warrenmq.supposing.queues import Bounds, Place
 from warrenmq.supposing.ttl import ttl_of
@@ -24,8 +24,8 @@ from warrenmq.supposing.waiting import fates
 from warrenmq.wire.content import Properties
 from warrenmq.wire.fields import Table
 
-NAMES = ["vhost", "queue", "message", "was_fate", "fate"]
-FATES = ", ".join(f"{name} string" for name in NAMES)
+NAMES = ["vhost", "queue", "message", "was_fate", "fate", "was_nacked", "nacked"]
+FATES = "vhost string, queue string, message string, was_fate string, fate string, was_nacked boolean, nacked boolean"
 #: what is asked of a message in a queue that may give letters to others, else null
 LETTERS = ("exchange", "routing_key", "headers", "header_types", "message_id", "correlation_id")
 Documents = tuple[Plan, dict[Place, Bounds]]
@@ -44,19 +44,21 @@ def queue_fates(
         messages = _arrivals(rows, "was_place"), _arrivals(rows, "is_place")
         own = {queue: wait for (place, queue), wait in waits.items() if place == vhost}
         was, now = (
-            play(Post(vhost, plan.path().router.vhosts[vhost], bounds), own, arrivals, until)
-            if vhost in plan.path().router.vhosts
-            else {}
+            play(Post(vhost, topology, bounds), own, arrivals, until)
+            if (topology := plan.path().router.vhosts.get(vhost)) is not None
+            else None
             for (plan, bounds), arrivals in zip((before, after), messages, strict=True)
         )
-        told = [
-            (vhost, queue, message, was.get((message, queue), ABSENT), now.get((message, queue), ABSENT))
-            for message, queue in dict.fromkeys((*was, *now))
+        sides = [(one.fates, one.nacked) if one is not None else ({}, set()) for one in (was, now)]
+        names = dict.fromkeys(key for fates, _ in sides for key in fates)
+        columns = [
+            [vhost] * len(names),
+            [queue for _, queue in names],
+            [message for message, _ in names],
+            *([fates.get(key, ABSENT) for key in names] for fates, _ in sides),
+            *([message in nacked for message, _ in names] for _, nacked in sides),
         ]
-        columns = [pa.array(column, pa.string()) for column in zip(*told, strict=True)] or [
-            pa.array([], pa.string())
-        ] * 5
-        return pa.Table.from_arrays(columns, names=NAMES)
+        return _told(columns)
 
     return of_town
 
@@ -76,8 +78,17 @@ def _alone(
     was = _there(rows, "was_place", before.get(place, Bounds()), waits.get(place), until)
     now = _there(rows, "is_place", after.get(place, Bounds()), waits.get(place), until)
     names = [pa.repeat(vhost, rows.num_rows), pa.repeat(queue, rows.num_rows)]
-    columns = [*names, rows.column("message"), pa.array(was, pa.string()), pa.array(now, pa.string())]
-    return pa.Table.from_arrays(columns, names=NAMES)
+    nacked = [[fate == REFUSED for fate in side] for side in (was, now)]
+    return _told([*names, rows.column("message"), was, now, *nacked])
+
+
+def _told(columns: Sequence[Any]) -> pa.Table:
+    kinds = [pa.string()] * 5 + [pa.bool_()] * 2
+    arrays = [
+        column if isinstance(column, (pa.Array, pa.ChunkedArray)) else pa.array(column, kind)
+        for column, kind in zip(columns, kinds, strict=True)
+    ]
+    return pa.Table.from_arrays(arrays, names=NAMES)
 
 
 def _there(rows: pa.Table, name: str, bounds: Bounds, wait: int | None, until: int) -> list[str]:

@@ -164,13 +164,12 @@ def _fates(
     others = others.where((F.col("was_place") > 0) != (F.col("is_place") > 0))
     plain = [F.when(F.col(name) > 0, THERE).otherwise(ABSENT) for name in ("was_place", "is_place")]
     moved = others.select("vhost", "queue", "message", plain[0].alias("was_fate"), plain[1].alias("fate"))
-    refused = [(F.col(name) == REFUSED) for name in ("was_fate", "fate")]
     nacks = (
-        told.where(refused[0] | refused[1])
+        told.where("was_nacked or nacked")
         .groupBy("message")
-        .agg(F.max(refused[0]).alias("was_nacked"), F.max(refused[1]).alias("nacked"))
+        .agg(F.max("was_nacked").alias("was_nacked"), F.max("nacked").alias("nacked"))
     )
-    return told.where("was_fate <> fate").unionByName(moved), nacks, untold
+    return told.drop("was_nacked", "nacked").where("was_fate <> fate").unionByName(moved), nacks, untold
 
 
 def _places(both: DataFrame, letters: bool) -> DataFrame:
