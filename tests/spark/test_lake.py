@@ -87,7 +87,7 @@ def last_of(folder: Path) -> Path:
 
 
 def test_a_lake_has_all_sealed_rows_once_by_day_and_vhost(spark: SparkSession, tmp_path: Path) -> None:
-    journal, place = Growing(tmp_path / "journal"), tmp_path / "lake"
+    journal, place = Growing(tmp_path / "journal"), tmp_path / "lake [1] {a,b}"  # to Spark patterns
     days(journal, 20_000, 3)
     done = lake(spark, str(journal.folder), str(place))
     assert (done.files, done.complete) == (3, True)

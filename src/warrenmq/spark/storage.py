@@ -7,8 +7,21 @@ in them (``sink.py``, ``bad_records.py``).
 from __future__ import annotations
 
 import os
+import re
 import uuid
 from typing import Any
+
+PATTERNS = re.compile(r"[\\*?\[\]{}]")
+
+
+def literal(path: str) -> str:
+    """For Spark to read: it takes some characters of a path for patterns, which here are its names."""
+    return PATTERNS.sub(r"\\\g<0>", path)
+
+
+def named(path: str) -> str:
+    """For Spark to read what somebody named: a folder of this machine as it is, anything else may be a pattern."""
+    return literal(path) if os.path.exists(path) else path
 
 
 def filesystem_of(path: str) -> tuple[Any, str]:

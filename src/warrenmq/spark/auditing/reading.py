@@ -16,6 +16,8 @@ from warrenmq.journal.parquet import VERSION
 from warrenmq.spark.auditing.kinds import CODES, kind_of
 from warrenmq.spark.auditing.listing import File, JournalError, named
 from warrenmq.spark.laking import snapshot
+from warrenmq.spark.storage import literal
+from warrenmq.spark.storage import named as named_path
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -40,7 +42,7 @@ def find(spark: SparkSession, paths: Sequence[str]) -> list[File]:
             found += manifest.listed(path.rstrip("/"))
             continue
         reader = spark.read.schema("time timestamp").option("recursiveFileLookup", "true")
-        here = named(unquote(uri) for uri in reader.parquet(path).inputFiles())
+        here = named(unquote(uri) for uri in reader.parquet(named_path(path)).inputFiles())
         if not here:
             raise JournalError(f"{path} has no journal: no file there is named journal-LOG-SEGMENT-FROM-TO.parquet")
         found += here
@@ -56,7 +58,7 @@ def check(spark: SparkSession, files: Iterable[File]) -> None:
             _check_footer(file.name, path)
         elif not seen:
             seen = True
-            columns = spark.read.parquet(file.uri).columns
+            columns = spark.read.parquet(literal(file.uri)).columns
             if not {"time", "event", "message"} <= set(columns):
                 raise JournalError(f"{file.name} is no file of a journal: its columns are {', '.join(columns)}")
 
@@ -98,7 +100,7 @@ def counts(spark: SparkSession, files: Sequence[File]) -> dict[str, int]:
         found |= snapshot.counts(snapshot.there(spark, lake), some)
     if not alone:
         return found
-    reading = spark.read.schema(SCHEMA).parquet(*(file.uri for file in alone))
+    reading = spark.read.schema(SCHEMA).parquet(*(literal(file.uri) for file in alone))
     rows = reading.groupBy(F.col("_metadata.file_name").alias("name")).count().collect()
     return found | {unquote(row["name"]): row["count"] for row in rows}
 
@@ -114,7 +116,7 @@ def times(spark: SparkSession, files: Sequence[File]) -> dict[str, tuple[int, in
         told = {file.name: snapshot.times(manifest, file) for file in some}
         found |= {name: time for name, time in told.items() if time is not None}
     if alone:
-        rows = spark.read.schema("time timestamp").parquet(*(file.uri for file in alone))
+        rows = spark.read.schema("time timestamp").parquet(*(literal(file.uri) for file in alone))
         name, at = F.col("_metadata.file_name").alias("name"), F.unix_micros("time")
         for row in rows.groupBy(name).agg(F.min(at).alias("first"), F.max(at).alias("last")).collect():
             found[unquote(row["name"])] = (row["first"], row["last"])
@@ -134,12 +136,12 @@ def events(spark: SparkSession, parts: Sequence[tuple[File, int, int | None]], s
         if snapshot.lake_of(file) is not None:
             continue
         if first == 0 and last is None:
-            whole.setdefault(file.log, []).append(file.uri)
+            whole.setdefault(file.log, []).append(literal(file.uri))
             continue
         some = F.col("_metadata.row_index") >= first
         if last is not None:
             some = some & (F.col("_metadata.row_index") < last)
-        frames.append(_of_log(reader.parquet(file.uri).where(some), file.log))
+        frames.append(_of_log(reader.parquet(literal(file.uri)).where(some), file.log))
     frames += [_of_log(reader.parquet(*uris), log) for log, uris in whole.items()]
     frames += _of_lakes(spark, laked, schema)
     if not frames:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from warrenmq.journal.parquet import FIELDS
+from warrenmq.spark.storage import literal
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -39,7 +40,7 @@ def of_files(spark: SparkSession, uris: Sequence[str]) -> DataFrame:
     from pyspark.sql import functions as F
 
     name = F.col("_metadata.file_name")
-    rows = spark.read.schema(FULL).parquet(*uris)
+    rows = spark.read.schema(FULL).parquet(*(literal(uri) for uri in uris))
     return rows.select(
         *NAMES,
         F.substring(name, len("journal-") + 1, 16).alias("log"),
@@ -52,7 +53,7 @@ def of_parts(spark: SparkSession, lake: str, paths: Sequence[str], schema: str =
     """The rows in these folders of a lake; ``vhost`` is in their names."""
     names = [column.split()[0] for column in schema.split(", ")]
     reading = spark.read.schema(f"{schema}, {OWN}").option("basePath", lake)
-    return reading.parquet(*(f"{lake}/{path}" for path in paths)).select(*names, *OWN_NAMES)
+    return reading.parquet(*(literal(f"{lake}/{path}") for path in paths)).select(*names, *OWN_NAMES)
 
 
 def in_order(rows: DataFrame, run: str) -> DataFrame:

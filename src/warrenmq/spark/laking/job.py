@@ -38,6 +38,7 @@ from warrenmq.spark.laking.snapshot import (
     rows_of,
     there,
 )
+from warrenmq.spark.storage import literal
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -196,7 +197,7 @@ class Run:
 
         schema = "time timestamp, event string, number bigint, file string, day string, vhost string, run string"
         reading = self.spark.read.schema(schema).option("basePath", self.place)
-        rows = reading.parquet(f"{self.place}/day=*/vhost=*/run={name}")
+        rows = reading.parquet(f"{literal(self.place)}/day=*/vhost=*/run={name}")
         at = F.unix_micros("time")
         found = rows.groupBy(F.col("_metadata.file_path").alias("uri"), "day", "vhost", "file").agg(
             F.count("*").alias("rows"),
@@ -260,7 +261,9 @@ def told_gaps(spark: SparkSession, present: Sequence[File]) -> dict[str, Removed
     files = [file for file in present if file.segment == REMOVED]
     if not files:
         return {}
-    rows = spark.read.schema("time timestamp, until timestamp, number bigint").parquet(*(one.uri for one in files))
+    rows = spark.read.schema("time timestamp, until timestamp, number bigint").parquet(
+        *(literal(one.uri) for one in files)
+    )
     name = F.col("_metadata.file_name").alias("name")
     told = rows.select(name, F.unix_micros("time").alias("since"), F.unix_micros("until").alias("until"), "number")
     by = {row["name"]: row for row in told.collect()}

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 from warrenmq.journal.files import REMOVED
 from warrenmq.spark.auditing.listing import File, JournalError, named
 from warrenmq.spark.laking.columns import FULL, of_parts
+from warrenmq.spark.storage import literal
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -116,7 +117,7 @@ def manifest_of(spark: SparkSession, lake: str) -> Manifest | None:
     if os.path.isdir(place) and not os.path.isdir(f"{place}{INSIDE}"):
         return None  # asked without Spark, as most folders are no lakes
     try:
-        lines = spark.read.text(f"{place}{INSIDE}manifest").orderBy("run", ascending=False).limit(1)
+        lines = spark.read.text(f"{literal(place)}{INSIDE}manifest").orderBy("run", ascending=False).limit(1)
         found = lines.collect()
     except AnalysisException as error:
         if "PATH_NOT_FOUND" in str(error) or "UNRESOLVED_COLUMN" in str(error):
