@@ -31,6 +31,26 @@ def test_the_line_has_rows_rate_and_the_time_that_is_left() -> None:
     assert following.line("reading", 1000, 0.0, 4.0) == "reading [····················]   0% 4 s"
 
 
+class Scripted(following.Tasks):
+    """Tasks as they are told, one look after the other."""
+
+    def __init__(self, *looks: tuple[int, int]) -> None:
+        self.looks = list(looks)
+
+    def done(self) -> tuple[int, int]:
+        return self.looks.pop(0)
+
+    def forget(self) -> None:
+        pass
+
+
+def test_a_share_counts_steps_and_never_falls() -> None:
+    far = following.Far(Scripted((0, 0), (1, 2), (2, 2), (2, 4), (0, 0), (1, 2)), 4)
+    assert [far.share() for _ in range(4)] == [0, 0.125, 0.2475, 0.2475]  # a stage more is no step back
+    far.step()
+    assert [far.share() for _ in range(2)] == [0.25, 0.375]
+
+
 def test_a_running_job_is_followed_until_it_is_over(spark: SparkSession) -> None:
     told: list[str] = []
     heard = threading.Event()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,9 +17,12 @@ from tests.spark.jobs_anywhere import PLANTED
 
 pytest.importorskip("pyspark", reason="PySpark is not installed")
 
+from warrenmq.spark.sessions import silence
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+PROGRESS = re.compile(r" … [0-9]+ s$| \[[█·]{20}\] |^[0-9,]+ files, [0-9,]+ of them new, ")
 DEFINITIONS = ("--before", "{made}/definitions.json", "--after", "{made}/definitions.json")
 REPLAY = ("--host", "localhost", "--port", "1")
 
@@ -52,6 +56,21 @@ WRONG: dict[str, tuple[tuple[str, ...], str]] = {
         ("audit", "{made}/journal", "--out", "{out}", "--only", "luck"),
         "there is no table luck",
     ),
+    "a window that is none": (
+        ("audit", "{made}/journal", "--out", "{out}", "--window", "luck"),
+        "the window is 'luck'; expected a length of time such as '1 minute'",
+    ),
+    "fewer deliveries than none": (
+        ("audit", "{made}/journal", "--out", "{out}", "--redeliveries", "-1"),
+        "redeliveries is -1; expected 0 or more",
+    ),
+    "a project with a window that is none": (
+        ("project", "{out}", "{made}/journal", "--window", "1 parsec"),
+        "the window is '1 parsec'; expected a length of time",
+    ),
+    "a condition that is none": (("replay", "{made}/journal", *REPLAY, "--where", "luck ="), "PARSE_SYNTAX_ERROR"),
+    "a condition on nothing": (("replay", "{made}/journal", *REPLAY, "--where", "luck = 1"), "`luck` cannot be"),
+    "a folder that cannot be": (("audit", "{made}/journal", "--out", "/proc/none"), "Mkdirs failed to create"),
     "an unknown option": (("replay", "{made}/journal", *REPLAY, "-o", "colour=red"), "unknown option 'colour'"),
     "an option that is not for replays": (
         ("replay", "{made}/journal", *REPLAY, "-o", "deduplicate=true"),
@@ -91,7 +110,8 @@ WRONG: dict[str, tuple[tuple[str, ...], str]] = {
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def made(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    silence(spark)  # as the command does with a session of its own
     folder = tmp_path_factory.mktemp("wrong")
     plant(folder / "journal", 100, 50, 0)
     table = pq.read_table(next((folder / "journal").glob("*.parquet")), columns=["size"])
@@ -127,7 +147,7 @@ def test_wrong_input_is_one_line(spark: SparkSession, made: Path, tmp_path: Path
     given, said = WRONG[case]
     arguments = [part.format(made=made, out=tmp_path / "out") for part in given]
     done = CliRunner().invoke(build_app("pipeline"), ["pipeline", *arguments])
-    lines = done.stderr.strip().splitlines()
+    *before, last = done.stderr.strip().splitlines()
     assert done.exit_code == 2, done.output
-    assert len(lines) == 1 and lines[0].startswith("warren pipeline: "), done.stderr
-    assert said.format(made=made) in lines[0], lines[0]
+    assert all(PROGRESS.search(line) for line in before) and last.startswith("warren pipeline: "), done.stderr
+    assert said.format(made=made) in last, last

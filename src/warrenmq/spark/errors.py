@@ -13,8 +13,14 @@ OURS = re.compile(
     r"(?:^|[.\s])(?:BrokerLost|OptionError|RowsNotAccepted|DataLoss|LeaseExpired|InputError|RequirementMissing|"
     r"HeaderError|Forgotten|JournalError): ([^\n]+)"
 )
+#: what a call of the JVM failed of: the innermost says it
+CAUSED = re.compile(r"(?m)^(?:: |Caused by: )[\w.$]+(?:Exception|Error): (\S.*)$")
+STATE = re.compile(r" SQLSTATE: \w+$")
 SPARKS = (
-    (re.compile(r"\[PATH_NOT_FOUND\] Path does not exist: (?:file:)?([^\s]+?)\.(?:\s|$)"), "there is no {0}"),
+    (
+        re.compile(r"(?m)\[PATH_NOT_FOUND\] Path does not exist: (?:file:)?(.+?)\.(?:\s(?:SQLSTATE|Verify)|\s*$)"),
+        "there is no {0}",
+    ),
     (re.compile(r"\[UNABLE_TO_INFER_SCHEMA\]"), "the table has no data from which to tell its columns"),
     (re.compile(r"\[TABLE_OR_VIEW_NOT_FOUND\] The table or view `?([^`\s]+)`?"), "there is no table {0}"),
     (
@@ -38,5 +44,6 @@ def one_line(error: BaseException) -> str:
         match = pattern.search(text)
         if match is not None:
             return words.format(*match.groups())
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    return lines[0] if lines else type(error).__name__
+    caused = CAUSED.findall(text)
+    lines = caused[-1:] or [line.strip() for line in text.splitlines() if line.strip()]
+    return STATE.sub("", lines[0]) if lines else type(error).__name__

@@ -6,6 +6,7 @@ spark-submit win. Not here: the checks themselves (``requirements.py``) and what
 
 from __future__ import annotations
 
+import logging
 import os
 import socket
 import sys
@@ -73,6 +74,8 @@ def session(
 
 def silence(spark: SparkSession) -> None:
     """Spark logs nothing more, not even the stack traces of what fails: for programs that tell errors themselves."""
+    for name in ("DataFrameQueryContextLogger", "SQLQueryContextLogger"):  # PySpark's own, which write to the terminal
+        logging.getLogger(name).disabled = True
     if not is_connected(spark):  # there the log is the server's
         spark.sparkContext.setLogLevel("OFF")
 

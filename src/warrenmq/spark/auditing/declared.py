@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from warrenmq.spark.auditing import expectations
-from warrenmq.spark.auditing.graph import HOLES, REDELIVERIES, SUMS, WINDOW, in_words
+from warrenmq.spark.auditing.graph import HOLES, REDELIVERIES, SUMS, WINDOW, check_settings, in_words
 from warrenmq.spark.auditing.holes import holes_of, table_of
 from warrenmq.spark.auditing.listing import JournalError
 from warrenmq.spark.auditing.reading import events
@@ -61,6 +61,7 @@ def declare(
     """
     pipelines = _pipelines()
     expectations.check(required)
+    check_settings(window, redeliveries)
     parts = parts_of(spark, [paths] if isinstance(paths, str) else paths)
     files = [file for file, _, _ in parts]
     holes = holes_of(spark, files, SUMS["notes"].make(events(spark, parts)), partial)
@@ -94,6 +95,7 @@ def write_project(
 ) -> None:
     """A folder that ``spark-pipelines run`` takes; what is there already is not overwritten."""
     expectations.check(required)
+    check_settings(window, redeliveries)
     if folder.exists() and any(folder.iterdir()):
         raise JournalError(f"{folder} is not empty: name a folder for the project that is not there yet")
     (folder / "transformations").mkdir(parents=True)

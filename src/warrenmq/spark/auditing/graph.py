@@ -11,12 +11,14 @@ declarative pipelines. Not here: the functions themselves.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
 from warrenmq.spark.auditing import tables
+from warrenmq.spark.auditing.listing import JournalError
 from warrenmq.spark.auditing.lives import notes_of, places_of, records_of
 from warrenmq.spark.auditing.views import messages_view, places_view, records_view
 
@@ -25,7 +27,16 @@ if TYPE_CHECKING:
 
 WINDOW = "1 minute"
 REDELIVERIES = 3
+LENGTH = re.compile(r"(?i)\s*(?:[0-9]*[1-9][0-9]*\s+(?:millisecond|second|minute|hour|day|week)s?\s*)+")
 HOLES = "holes"  # found by the files' names, so made before any other
+
+
+def check_settings(window: str, redeliveries: int) -> None:
+    """Before anything is read: Spark would say so when it gets there."""
+    if LENGTH.fullmatch(window) is None:
+        raise JournalError(f"the window is '{window}'; expected a length of time such as '1 minute'")
+    if redeliveries < 0:
+        raise JournalError(f"redeliveries is {redeliveries}; expected 0 or more")
 
 
 @dataclass(frozen=True)

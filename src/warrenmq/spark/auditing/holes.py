@@ -6,7 +6,8 @@ that is missing. Not here: which messages are concerned (``tables``).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
@@ -43,16 +44,19 @@ class Hole:
 
 def holes_of(spark: SparkSession, files: Sequence[File], notes: DataFrame, partial: bool) -> list[Hole]:
     """All holes of these files, which are those that count. ``partial``: what is before the first is not missed."""
-    gaps = notes.where(notes["kind"] == GAP).collect()
+    gaps = _gaps(notes)
     absent = missing(list(files))
     told = _times(spark, [file for one in absent for file in (one.before, one.behind) if file is not None])
     unknown = {_place(gap) for gap in gaps if gap["number"] is None}
-    removed = {file.log: file.end for file in files if file.segment == REMOVED}  # one counts of each log
-    found = [hole for gap in gaps if (hole := _told(gap, files)) is not None]
+    removed = {file.log: file for file in files if file.segment == REMOVED}  # one counts of each log
+    there: dict[str, list[int]] = {}
+    for file in files:
+        there.setdefault(file.log, []).append(file.segment)  # in their order
+    found = [hole for gap in gaps if (hole := _told(gap, removed, there)) is not None]
     for one in absent:
         since = told[one.before.name][1] if one.before is not None else 0
         until = told[one.behind.name][0]
-        up_to = removed.get(one.log, 0)
+        up_to = removed[one.log].end if one.log in removed else 0
         if one.end is None and one.first <= up_to:
             if one.last <= up_to:
                 continue  # the gap of what was removed says so
@@ -72,20 +76,25 @@ def _place(gap: Row) -> tuple[str, int]:
     return (match[1], int(match[2])) if match is not None else ("", -1)
 
 
-def _told(gap: Row, files: Sequence[File]) -> Hole | None:
-    """A gap in which anything may have happened. One that counts its events left out publishes and deliveries only:
-    what entered a queue and left it is told all the same."""
+def _gaps(notes: DataFrame) -> list[Row]:
+    """Those in which anything may have happened. One that counts its events left out publishes and deliveries only:
+    what entered a queue and left it is told all the same. There may be one a second of these."""
+    removed = notes["file"].rlike(f"^journal-[0-9a-f]+-{REMOVED:010d}-")
+    return notes.where((notes["kind"] == GAP) & (notes["number"].isNull() | removed)).collect()
+
+
+def _told(gap: Row, removed: Mapping[str, File], there: Mapping[str, Sequence[int]]) -> Hole | None:
     log, segment = _place(gap)
     if segment == REMOVED:
-        up_to = next((file.end for file in files if file.log == log and file.name == unquote(gap["file"])), 0)
-        there = {file.segment for file in files if file.log == log}
-        if there.issuperset(range(1, up_to + 1)):
+        counts = removed.get(log)
+        up_to = counts.end if counts is not None and counts.name == unquote(gap["file"]) else 0
+        if set(there.get(log, ())).issuperset(range(1, up_to + 1)):
             return None  # another file tells more of what was removed, or the segments were moved here before
         says = f"log {log}: removed by retention up to segment {up_to}, {gap['number']} events"
         return Hole(log, 1, up_to, gap["at"], gap["until"], GAP_TOLD, says)
-    if gap["number"] is not None:
-        return None
-    before = max((file.segment for file in files if file.log == log and REMOVED < file.segment < segment), default=0)
+    segments = there.get(log, ())
+    place = bisect_left(segments, segment)
+    before = segments[place - 1] if place and segments[place - 1] > REMOVED else 0
     says = f"log {log}: gone before it was written, between segments {before} and {segment}"
     return Hole(log, before, segment, gap["at"], gap["until"], GAP_TOLD, says)
 

@@ -7,17 +7,18 @@ command line.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from warrenmq.spark.auditing import tables
-from warrenmq.spark.auditing.graph import HOLES, REDELIVERIES, SUMS, WINDOW, in_words
+from warrenmq.spark.auditing.graph import HOLES, REDELIVERIES, SUMS, WINDOW, check_settings, in_words
 from warrenmq.spark.auditing.holes import FILE_MISSING, Hole, holes_of, table_of
 from warrenmq.spark.auditing.listing import File, JournalError, counted, unread
 from warrenmq.spark.auditing.reading import check, counts, events, find
 from warrenmq.spark.auditing.state import Manifest, State
 from warrenmq.spark.following import following
+from warrenmq.spark.storage import literal
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -26,6 +27,7 @@ IN_WORDS = ("places", "records")  # what all others are made of
 TABLES = (*(name for name in in_words() if name not in IN_WORDS), HOLES)
 ALWAYS = ("unaccounted", "publishes", "ledger")  # what the sums and the exit status are made of
 LARGE = ("messages", *IN_WORDS)  # the others are small
+Spans = Mapping[tuple[str, int], Sequence[tuple[int, int, int]]]  # what was read, by log and segment
 
 
 @dataclass
@@ -76,6 +78,7 @@ def audit(
     ``window``: of latencies and rates. ``redeliveries``: more than so many are listed. ``partial``: what was before the
     first file of a log is not missing. ``only``: of the tables these, beside those that the sums are made of.
     """
+    check_settings(window, redeliveries)
     chosen = TABLES if only is None else (*ALWAYS, *only)
     unknown = [name for name in chosen if name not in TABLES]
     if unknown:
@@ -84,12 +87,12 @@ def audit(
     state = State(spark, out) if out is not None else None
     manifest = state.manifest if state is not None else Manifest()
     present = counted(find(spark, [paths] if isinstance(paths, str) else paths))
-    known = manifest.read()
-    new = [file for file in present if not any(file.log == one.log and file.within(one) for one in known)]
+    known, spans = manifest.read(), manifest.spans()
+    new = [file for file in present if not _is_read(file, spans)]
     check(spark, new)
     rows = counts(spark, new)
     tell(f"{len(present):,} files, {len(new):,} of them new, with {sum(rows.values()):,} events")
-    happened = events(spark, [_part(file, manifest, rows[file.name]) for file in new])
+    happened = events(spark, [_part(file, spans, rows[file.name]) for file in new])
     places, records, notes = (sums.make(happened) for sums in SUMS.values())
     cached: list[DataFrame] = []
     if state is None:
@@ -97,8 +100,8 @@ def audit(
         records, notes = cached
     else:
         if new or not manifest.run:
-            with following(spark, "reading", sum(rows.values()), tell):
-                state.add([(file, rows[file.name]) for file in new], places, records, notes)
+            with following(spark, "reading", sum(rows.values()), tell, steps=len(SUMS)) as far:
+                state.add([(file, rows[file.name]) for file in new], places, records, notes, far.step)
         places, records, notes = state.places(), state.records(), state.notes()
     files = counted([*known, *present])
     holes = holes_of(spark, _readable(files, present), notes, partial)
@@ -106,19 +109,28 @@ def audit(
     made = Made(spark, out, found, tell)
     told = table_of(spark, holes)
     frames = {"place_sums": places, "record_sums": records, "notes": notes, HOLES: told}
-    with following(spark, "making the tables", 0, tell):
-        for name, table in in_words(window, redeliveries).items():
-            if name in chosen or name in IN_WORDS:
-                frames[name] = made.keep(name, table.make(*(frames[of] for of in table.of)))
+    wanted = {
+        name: table for name, table in in_words(window, redeliveries).items() if name in chosen or name in IN_WORDS
+    }
+    with following(spark, "making the tables", 0, tell, steps=len(wanted) + 1) as far:
+        for name, table in wanted.items():
+            frames[name] = made.keep(name, table.make(*(frames[of] for of in table.of)))
+            far.step()
         made.keep(HOLES, told)
         by = found.tables["unaccounted"].groupBy("what", "because").count().collect()
     found.unaccounted = {(row["what"], row["because"]): row["count"] for row in by}
     return found
 
 
-def _part(file: File, manifest: Manifest, rows: int) -> tuple[File, int, int | None]:
+def _is_read(file: File, spans: Spans) -> bool:
+    """Was all that it tells read before?"""
+    read = spans.get((file.log, file.segment), ())
+    return any(begin <= file.begin and file.end <= end for begin, end, _ in read)
+
+
+def _part(file: File, spans: Spans, rows: int) -> tuple[File, int, int | None]:
     """The rows of a file that are new."""
-    first, last = unread(file, manifest.spans(file), rows)
+    first, last = unread(file, spans.get((file.log, file.segment), ()), rows)
     return (file, 0, None) if (first, last) == (0, rows) else (file, first, last)
 
 
@@ -141,7 +153,7 @@ class Made:
         if self._out is not None:
             path = f"{self._out}/{name}"
             (frame if name in LARGE else frame.coalesce(1)).write.mode("overwrite").parquet(path)
-            frame = self._spark.read.parquet(path)
+            frame = self._spark.read.parquet(literal(path))
             self._tell(f"{name} written")
         elif name in LARGE or name == "unaccounted":
             frame = frame.persist()

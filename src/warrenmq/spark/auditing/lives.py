@@ -27,7 +27,7 @@ from warrenmq.journal.columns import (
     REQUEUED,
     WRITTEN,
 )
-from warrenmq.spark.auditing.kinds import CODE_BITS, CODES, UNKNOWN, is_end
+from warrenmq.spark.auditing.kinds import CODE_BITS, CODES, is_end
 from warrenmq.spark.auditing.reading import WITHOUT_RECORD
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ PLACE = ("log", "record", "vhost", "queue")
 RECORD = ("log", "record")
 PART = "part"  # which rows are kept together in a folder
 NOTES = (GAP, LEFT_OUT, LEVEL, QUEUE_DELETED)
-CONFIRMED = CODES.get("confirmed", UNKNOWN - 1)
+CONFIRMED = CODES["confirmed"]
 TOLD = {name: CODES[name] for name in ("refused", "returned", "unroutable", "nacked", "not taken", "duplicate")}
 
 

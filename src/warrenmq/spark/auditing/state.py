@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from warrenmq.spark.auditing.listing import File, JournalError
 from warrenmq.spark.auditing.lives import PART, merged_places, merged_records, with_part
+from warrenmq.spark.storage import literal
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -42,9 +43,12 @@ class Manifest:
     def read(self) -> list[File]:
         return [File(*one[:5]) for one in self.files]
 
-    def spans(self, file: File) -> list[tuple[int, int, int]]:
-        """What was read of this file's segment: from, to, how many rows."""
-        return [(one[2], one[3], one[5]) for one in self.files if (one[0], one[1]) == (file.log, file.segment)]
+    def spans(self) -> dict[tuple[str, int], list[tuple[int, int, int]]]:
+        """What was read, by log and segment: from, to, how many rows."""
+        found: dict[tuple[str, int], list[tuple[int, int, int]]] = {}
+        for log, segment, begin, end, _, rows in self.files:
+            found.setdefault((log, segment), []).append((begin, end, rows))
+        return found
 
 
 class State:
@@ -62,15 +66,25 @@ class State:
         return self._kept("records")
 
     def notes(self) -> DataFrame:
-        return self._union([self.spark.read.parquet(self._path("notes", run)) for run in self.manifest.notes])
+        return self._union([self.spark.read.parquet(literal(self._path("notes", run))) for run in self.manifest.notes])
 
-    def add(self, files: Sequence[tuple[File, int]], places: DataFrame, records: DataFrame, notes: DataFrame) -> None:
-        """New files, with their numbers of rows, and what the new rows in them say."""
+    def add(
+        self,
+        files: Sequence[tuple[File, int]],
+        places: DataFrame,
+        records: DataFrame,
+        notes: DataFrame,
+        passes: Callable[[], None],
+    ) -> None:
+        """New files, with their numbers of rows, and what the new rows in them say. ``passes``: called when one of the
+        three is written."""
         run = self.manifest.run + 1
         parts: dict[str, dict[str, int]] = {}
         for name, rows in (("places", places), ("records", records)):
             parts[name] = self._add(name, with_part(rows), run)
+            passes()
         notes.coalesce(1).write.mode("overwrite").parquet(self._path("notes", run))
+        passes()
         listed = [[file.log, file.segment, file.begin, file.end, file.uri, rows] for file, rows in files]
         manifest = Manifest(run, VERSION, [*self.manifest.files, *listed], parts, [*self.manifest.notes, run])
         line = self.spark.createDataFrame([(json.dumps(asdict(manifest)),)], "value string")
@@ -101,7 +115,7 @@ class State:
         return kept | dict.fromkeys(written, run)
 
     def _parts(self, path: str) -> set[str]:
-        return {row[PART] for row in self.spark.read.parquet(path).select(PART).distinct().collect()}
+        return {row[PART] for row in self.spark.read.parquet(literal(path)).select(PART).distinct().collect()}
 
     def _kept(self, name: str) -> DataFrame:
         from pyspark.sql import functions as F
@@ -110,10 +124,10 @@ class State:
         for part, run in self.manifest.parts[name].items():
             runs.setdefault(run, []).append(part)
         frames = [
-            self.spark.read.parquet(self._path(name, run)).where(F.col(PART).isin(sorted(parts)))
+            self.spark.read.parquet(literal(self._path(name, run))).where(F.col(PART).isin(sorted(parts)))
             for run, parts in runs.items()
         ]
-        return self._union(frames or [self.spark.read.parquet(self._path(name, self.manifest.run))])
+        return self._union(frames or [self.spark.read.parquet(literal(self._path(name, self.manifest.run)))])
 
     def _union(self, frames: list[DataFrame]) -> DataFrame:
         return reduce(lambda one, other: one.unionByName(other), frames)
@@ -125,7 +139,12 @@ class State:
         from pyspark.errors import AnalysisException
 
         try:
-            rows = self.spark.read.text(f"{self.out}/state/manifest").orderBy("run", ascending=False).limit(1).collect()
+            rows = (
+                self.spark.read.text(f"{literal(self.out)}/state/manifest")
+                .orderBy("run", ascending=False)
+                .limit(1)
+                .collect()
+            )
         except AnalysisException as error:
             if "PATH_NOT_FOUND" in str(error) or "UNRESOLVED_COLUMN" in str(error):
                 return Manifest()  # nothing yet, or none that was finished

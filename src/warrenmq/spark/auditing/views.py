@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from warrenmq.journal.columns import QUEUE_DELETED
-from warrenmq.spark.auditing.kinds import CODE_BITS, CODES, CONSUMED, GOES_ON, name_of
+from warrenmq.spark.auditing.kinds import CODE_BITS, CONSUMED, GOES_ON, name_of
 from warrenmq.spark.auditing.lives import record_names
 from warrenmq.spark.auditing.reading import WITHOUT_RECORD
 
@@ -81,12 +81,11 @@ def records_view(records: DataFrame, places: DataFrame) -> DataFrame:
     """Each record with its publisher's outcome, and what became of it in queues, summed up from the view of places.
 
     ``publisher`` of one that the broker wrote itself is `written`. `unconfirmed` is one whose channel counts its
-    publishes, so has confirms, where the journal tells of confirms at all; else it is `published`, as is what was
-    published without confirms. `unknown`: nothing tells of its publish.
+    publishes, so has confirms; what was published without is `published`. `unknown`: nothing tells of its publish.
     """
     from pyspark.sql import functions as F
 
-    counted = F.col("number").isNotNull() if "confirmed" in CODES else F.lit(False)
+    counted = F.col("number").isNotNull()
     outcome = (
         F.when(F.col("refused") > 0, "refused")
         .when(F.col("nacked") > 0, "nacked")
