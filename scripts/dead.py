@@ -31,7 +31,6 @@ ALLOWED = (
     ("spark/__init__.py", "function __getattr__", "Python calls it for names that are imported late"),
     ("spark/bodies/*code.py", "function *code_bodies", "offered to Spark's users: docs/spark.md"),
     ("spark/jobs/publish.py", "function publish_stream", "offered to Spark's users: docs/spark.md"),
-    ("spark/progress.py", "function lag", "offered to Spark's users: docs/spark.md"),
     ("spark/pushdown.py", "attribute __func__", "Spark looks at it"),
     ("spark/watching/state.py", "method init", "Spark calls it by its name"),
     ("spark/watching/state.py", "variable timerValues", "Spark gives it by its name"),

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import shutil
+import time
 from collections import Counter
+from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +22,7 @@ pytest.importorskip("pyspark", reason="PySpark is not installed")
 from warrenmq.spark.auditing import Audit, audit
 from warrenmq.spark.auditing.listing import File, JournalError, missing, named, unread
 from warrenmq.spark.auditing.listing import counted as that_count
+from warrenmq.spark.reporting.facts import gather, tables_in
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -269,7 +273,7 @@ def test_an_audit_called_again_reads_only_what_is_new_and_says_what_one_of_all_s
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    journal, out = tmp_path / "journal", str(tmp_path / "out")
+    journal, out = tmp_path / "journal [1] {a,b} 100%", str(tmp_path / "out [1] {a,b} 100%")  # to Spark patterns
     journal.mkdir()
     files = sorted(planted.folder.glob("*.parquet"))
     for path in (*files[:2], *files[3:5]):  # one comes late
@@ -303,7 +307,8 @@ def audited(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> tu
     """A journal without a fault, the folder of its audit, and what the command said."""
     folder = tmp_path_factory.mktemp("audited")
     whole = plant(folder / "whole", 400, 100, 0)
-    return whole, folder / "out", command(whole.folder, "--out", folder / "out")
+    out = folder / "out [1]"
+    return whole, out, command(whole.folder, "--out", out)
 
 
 def test_the_exit_status_says_whether_anything_is_missing(
@@ -318,11 +323,26 @@ def test_the_exit_status_says_whether_anything_is_missing(
     assert done.exit_code == 1 and f"MISSING: log {NAME}: segment 2: there is no file" in done.stdout, done.output
 
 
+@pytest.fixture
+def far_away(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """This process is elsewhere, as are its clocks."""
+    monkeypatch.setenv("TZ", "America/New_York")
+    time.tzset()
+    yield
+    monkeypatch.undo()
+    time.tzset()
+
+
+@pytest.mark.usefixtures("far_away")
 def test_the_report_shows_the_sums_of_the_audit(audited: tuple[Planted, Path, Result], tmp_path: Path) -> None:
     _, out, _ = audited
-    done = pipeline("report", out, "--html", tmp_path / "page.html", "--title", "shop", "--csv", tmp_path / "csv")
+    more = ("--csv", tmp_path / "csv", "--png", tmp_path / "page.png")
+    done = pipeline("report", out, "--html", tmp_path / "page.html", "--title", "shop", *more)
     assert done.exit_code == 0, done.output
+    assert (tmp_path / "page.png").read_bytes().startswith(b"\x89PNG")
     page = (tmp_path / "page.html").read_text()
+    assert "2023-11-14 22:13 to 2023-11-14 22:13 UTC" in page and "messages every 60 s" in page
+    assert (tmp_path / "csv" / "rates.csv").read_text().splitlines()[1].startswith("2023-11-14 22:13:00,")
     assert "Nothing is missing." in page and "publish→confirm" in page and "deliver→ack, work" in page
     assert '<b>400</b> = <span><i class="dot k-good"></i>400 confirmed</span>' in page
     assert '<b>400</b> = <span><i class="dot k-good"></i>400 acked</span>' in page
@@ -330,6 +350,27 @@ def test_the_report_shows_the_sums_of_the_audit(audited: tuple[Planted, Path, Re
     assert (tmp_path / "csv" / "ledger.csv").read_text().splitlines() == ["queue,outcome,messages", "work,acked,400"]
     done = pipeline("report", tmp_path)
     assert done.exit_code == 2 and f"{tmp_path} has no table places: make it with warren pipeline audit" in done.stderr
+
+
+def test_very_many_windows_of_several_brokers_are_drawn_together(
+    spark: SparkSession, audited: tuple[Planted, Path, Result]
+) -> None:
+    """None of them is left out, and none is there twice."""
+    tables = tables_in(spark, str(audited[1]))
+    windows = spark.range(1000).selectExpr("timestamp_seconds(60 * (id + if(id >= 500, 5000, 0))) as window_start")
+    logs = windows.crossJoin(spark.createDataFrame([("a",), ("b",)], "log string"))
+    rates = logs.selectExpr("log", "'/' as vhost", "window_start", "'confirmed' as what", "3L as messages")
+    took = "0.1D as p50, 0.2D as p90, if(log = 'a', 0.3D, unix_seconds(window_start) / 1e6) as p99"
+    latency = logs.selectExpr("log", "'/' as vhost", "'q' as queue", "'step' as step", "window_start", "1L as messages")
+    latency = latency.join(logs, ["log", "window_start"]).selectExpr("*", *took.split(", ", 2))
+    facts = gather({**tables, "rates": rates, "latency": latency})
+    assert facts.every == 60 * 25 and len(facts.rates) == 240
+    assert sum(counts.get("published", 0) for _, counts in facts.rates) == 6000
+    assert {(after[0] - before[0]).total_seconds() for before, after in pairwise(facts.rates)} == {1500}
+    assert sum(not counts for _, counts in facts.rates) == 200  # in between nothing was
+    (band,) = facts.bands
+    assert band.messages == 2000 and len({at for at, *_ in band.points}) == len(band.points) == 40
+    assert [point[3] for point in band.points[-2:]] == pytest.approx([0.35844, 0.35994])
 
 
 def test_a_table_that_there_is_not_is_refused_with_those_there_are(spark: SparkSession, tmp_path: Path) -> None:

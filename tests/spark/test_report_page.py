@@ -13,8 +13,10 @@ import pytest
 
 pytest.importorskip("pyarrow")
 
+from warrenmq.spark.reporting.drawing import WIDE, bands, runs
 from warrenmq.spark.reporting.facts import Band, Facts
 from warrenmq.spark.reporting.page import page
+from warrenmq.spark.reporting.picture import write_picture
 from warrenmq.spark.reporting.sheets import write_sheets
 
 START = datetime(2026, 11, 16, 12, tzinfo=UTC)
@@ -54,12 +56,16 @@ def facts(**more: Any) -> Facts:
                     "publisher": "returned",
                     "messages": 17,
                     "last": START,
+                    "id": 7,
+                    "message_id": None,
                 }
             ],
             "dead_lettered": [
-                {"queue": EVIL, "cause": "expired", "messages": 140, "dead_lettered": 140, "gone": 0, "letters_lost": 0}
+                message(cause="expired", messages=140, dead_lettered=140, gone=0, letters_lost=0),
+                message(id=None, message_id=None, cause="limit", messages=9, dead_lettered=9, gone=0, letters_lost=0),
             ],
-            "backlog": [{"queue": "work", "waiting": 1000, "held": 0, "oldest_seconds": 0.25}],
+            "backlog": [message(queue="work", waiting=1000, held=0, oldest_seconds=0.25)],
+            "doubled": [message(what="left twice", times=2)],
         },
     }
     return Facts(**{**found, **more})
@@ -128,7 +134,8 @@ def test_what_is_missing_stands_first_and_messages_are_linked() -> None:
     shown = read(text).text
     assert "7 messages are missing." in shown and "no file tells of log aa: segment 3" in shown
     assert "end unknown" not in shown and "Nothing is missing" not in shown
-    assert 'href="http://localhost:15672/api/messages/1099511627777"' in text
+    assert 'href="http://localhost:15672/#/where?id=1099511627777"' in text
+    assert 'href="http://localhost:15672/#/where?id=7"' in text and f"<td>{1 << 32}</td>" in text
     assert "Nothing is missing." in read(page(facts())).text and "warren where 1099511627777" in page(facts())
 
 
@@ -138,7 +145,32 @@ def test_an_audit_of_next_to_nothing_is_a_page_too() -> None:
     read(page(Facts([], [], {}, {}, [], [], [])))
 
 
+def test_time_goes_on_where_nothing_was() -> None:
+    minutes = [START + timedelta(minutes=n) for n in (0, 1, 2, 10, 20)]
+    assert [round(x - 56) for x in WIDE.xs(minutes)] == [0, 40, 79, 396, 792]
+    assert runs(minutes, 60) == [[0, 1, 2], [3], [4]]
+    drawn = bands([(at, 0.1, 0.2, 0.4) for at in minutes], 60)
+    assert drawn.count("line c0") == 3 and drawn.count("band far") == 3
+
+
 def test_what_the_page_shows_can_be_had_as_csv(tmp_path: Path) -> None:
-    write_sheets(facts(), tmp_path)
+    some = facts(queues=[("=1+cmd|' /C calc'!A0", {"acked": 3})])
+    write_sheets(some, tmp_path)
     assert (tmp_path / "publishes.csv").read_text().splitlines()[:2] == ["outcome,messages", "confirmed,58120"]
-    assert len((tmp_path / "rates.csv").read_text().splitlines()) == 61
+    rates = (tmp_path / "rates.csv").read_text().splitlines()
+    assert len(rates) == 61 and rates[1].startswith("2026-11-16 12:00:00,")
+    ledger = (tmp_path / "ledger.csv").read_text().splitlines()
+    assert ledger[1] == "'=1+cmd|' /C calc'!A0,acked,3"  # to a spreadsheet it is no formula
+
+
+def test_what_the_page_shows_first_can_be_had_as_a_picture(tmp_path: Path) -> None:
+    from matplotlib import image
+
+    evil = "$\\frac{ übung"
+    some = facts(bands=[Band(evil, 3, [(START, 0.1, 0.2, 0.3)])], outcomes={"acked": 3})
+    write_picture(some, str(tmp_path / "some.png"), evil)
+    write_picture(Facts([], [], {}, {}, [], [], []), str(tmp_path / "none.png"))
+    read, nothing = (image.imread(tmp_path / name) for name in ("some.png", "none.png"))
+    assert read.shape[1] == nothing.shape[1] == 1320
+    for colour in ((47, 158, 110), (59, 130, 196)):  # what went well, and what was published
+        assert (abs(read[:, :, :3] * 255 - colour).max(axis=2) < 2).any(), colour

@@ -75,7 +75,7 @@ def session(
 def silence(spark: SparkSession) -> None:
     """Spark logs nothing more, not even the stack traces of what fails: for programs that tell errors themselves."""
     for name in ("DataFrameQueryContextLogger", "SQLQueryContextLogger"):  # PySpark's own, which write to the terminal
-        logging.getLogger(name).disabled = True
+        logging.getLogger(name).setLevel(logging.CRITICAL + 1)
     if not is_connected(spark):  # there the log is the server's
         spark.sparkContext.setLogLevel("OFF")
 

@@ -235,8 +235,9 @@ def report(
     audit: Annotated[str, typer.Argument(help="The folder that `warren pipeline audit` wrote.")],
     html: Annotated[str, typer.Option(help="File for the page.")] = "report.html",
     title: Annotated[str, typer.Option(help="Title of the page.")] = "Warren",
-    broker: Annotated[str | None, typer.Option(help="The management address that messages are linked to.")] = None,
+    broker: Annotated[str | None, typer.Option(help="The console's address, which messages are linked to.")] = None,
     csv: Annotated[str | None, typer.Option(help="Folder for what the page shows, as CSV.")] = None,
+    png: Annotated[str | None, typer.Option(help="File for a picture of it.")] = None,
     master: Master = None,
     conf: Conf = None,
 ) -> None:
@@ -255,6 +256,11 @@ def report(
         if csv is not None:
             write_sheets(facts, Path(csv))
             tell(f"what it shows is in {csv}")
+        if png is not None:
+            from warrenmq.spark.reporting.picture import write_picture
+
+            write_picture(facts, png, title)
+            tell(f"a picture of it is {png}")
 
 
 def demo(

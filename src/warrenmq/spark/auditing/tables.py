@@ -146,6 +146,7 @@ def dead_lettered(places: DataFrame) -> DataFrame:
         F.sum((sent & (F.col("letters_lost") > 0)).cast("long")).alias("letters_lost"),
         F.sum((~sent).cast("long")).alias("gone"),
         *_span("ended_at"),
+        F.min_by("record", "ended_at").alias("record"),
     )
 
 
@@ -242,6 +243,7 @@ def backlog(places: DataFrame) -> DataFrame:
         F.sum((F.col("outcome") == WAITING).cast("long")).alias("waiting"),
         F.sum((F.col("outcome") == HELD).cast("long")).alias("held"),
         F.min("first_entered").alias("oldest"),
+        F.min_by("record", "first_entered").alias("record"),
     )
     age = (F.unix_micros("told_until") - F.unix_micros("oldest")) / 1e6
     return sums.join(F.broadcast(now), "log").withColumn("oldest_seconds", age)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from warrenmq.spark.auditing.holes import FILE_MISSING
 from warrenmq.spark.auditing.tables import MISSING
+from warrenmq.spark.moments import collected
 
 if TYPE_CHECKING:
     from warrenmq.spark.auditing.job import Audit
@@ -58,10 +59,10 @@ def _examples(found: Audit) -> list[str]:
 
     rows = found.tables["unaccounted"].where(F.col("because").isin(*MISSING)).orderBy("log", "record").limit(MOST)
     lines = []
-    for row in rows.collect():
+    for row in collected(rows):
         name = f"message_id {row['message_id']}" if row["message_id"] else f"record {row['record']}"
         queue = f" in queue '{row['queue']}'" if row["queue"] else ""
-        lines.append(f"  {name}{queue}: {row['what']}, last told {row['last_event']}")
+        lines.append(f"  {name}{queue}: {row['what']}, last told {row['last_event']:%Y-%m-%d %H:%M:%S.%f} UTC")
     if found.missing > MOST:
         lines.append(f"  … and {found.missing - MOST:,} more, in the table unaccounted")
     return lines

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from warrenmq.spark.moments import collected
 from warrenmq.spark.requirements import RequirementMissing
 
 if TYPE_CHECKING:
@@ -95,7 +96,7 @@ def _sections(cube: DataFrame) -> list[Line]:
         .agg(F.sum("messages").alias("messages"), F.sum("bytes").alias("bytes"))
         .orderBy("window_start", "name")
     )
-    for row in per_window.collect():
+    for row in collected(per_window):
         share = row["messages"] / total if total else 0.0
         lines.append(Line("rate", row["name"], row["window_start"], int(row["messages"]), row["bytes"], share))
     return lines
@@ -140,7 +141,7 @@ def _size(have: set[str]) -> Column:
 
 
 def lines_of(result: DataFrame) -> list[Line]:
-    rows = result.collect()
+    rows = collected(result)
     return [Line(r["section"], r["name"], r["window_start"], r["messages"], r["bytes"], r["share"]) for r in rows]
 
 
@@ -171,7 +172,7 @@ def _rates(lines: Sequence[Line]) -> str:
         return ""
     highest = max(per_window.values())
     shown = list(per_window.items())[-20:]
-    out = ["messages per window (the last 20)"]
+    out = ["messages per window (the last 20, UTC)"]
     for start, count in shown:
         out.append(f"  {start:%Y-%m-%d %H:%M:%S} {count:>14,} {'█' * max(1, round(30 * count / highest))}")
     return "\n".join(out)

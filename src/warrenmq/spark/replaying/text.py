@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from warrenmq.spark.moments import collected
 from warrenmq.spark.replaying.job import Replayed
 
 if TYPE_CHECKING:
@@ -31,14 +32,16 @@ def text_of_plan(rows: DataFrame) -> str:
         sums = by.agg(
             *(F.sum(name).alias(name) for name in ("messages", "unsent", "bytes")), F.count("*").alias("kinds")
         )
-        whole = sums.join(by.agg(F.min("first").alias("first"), F.max("last").alias("last"))).collect()[0]
+        (whole,) = collected(sums.join(by.agg(F.min("first").alias("first"), F.max("last").alias("last"))))
         listed = by.orderBy(F.desc("messages"), "exchange", "routing_key").limit(MOST).collect()
         why = rows.where("why is not null").select("why").limit(1).collect()
     finally:
         by.unpersist()
     if not whole["messages"]:
         return "no message is chosen"
-    times = f", from {whole['first']:%Y-%m-%d %H:%M:%S} to {whole['last']:%Y-%m-%d %H:%M:%S}" if whole["first"] else ""
+    times = (
+        f", from {whole['first']:%Y-%m-%d %H:%M:%S} to {whole['last']:%Y-%m-%d %H:%M:%S} UTC" if whole["first"] else ""
+    )
     lines = [f"{whole['messages'] - whole['unsent']:,} messages, {whole['bytes'] or 0:,} bytes{times}"]
     for row in listed:
         exchange = f"exchange '{row['exchange']}'" if row["exchange"] else "the default exchange"

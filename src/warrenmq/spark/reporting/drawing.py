@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from html import escape
+from itertools import pairwise
 
 LEFT, RIGHT, TOP, BOTTOM = 56, 12, 12, 26
 GRID = 4  # lines
@@ -30,15 +31,16 @@ class Frame:
     def y(self, value: float, most: float) -> float:
         return self.floor - (value / most if most else 0) * (self.floor - TOP)
 
-    def xs(self, count: int) -> list[float]:
-        if count == 1:
+    def xs(self, moments: Sequence[datetime]) -> list[float]:
+        """Where each is between the first and the last of them."""
+        if len(moments) == 1:
             return [(LEFT + self.width - RIGHT) / 2]
-        step = (self.width - LEFT - RIGHT) / max(count - 1, 1)
-        return [LEFT + n * step for n in range(count)]
+        scale = (self.width - LEFT - RIGHT) / (moments[-1] - moments[0]).total_seconds()
+        return [LEFT + (one - moments[0]).total_seconds() * scale for one in moments]
 
     def hover(self, x: float, xs: Sequence[float], said: str) -> str:
         """An invisible column whose title the browser shows."""
-        width = xs[1] - xs[0] if len(xs) > 1 else 40
+        width = min((right - left for left, right in pairwise(xs)), default=40.0)
         at = f'x="{x - width / 2:.1f}" y="{TOP}" width="{width:.1f}" height="{self.floor - TOP}"'
         return f'<rect class="hover" {at}><title>{escape(said)}</title></rect>'
 
@@ -67,7 +69,7 @@ def series(points: Sequence[tuple[datetime, Mapping[str, int]]], names: Sequence
     """One line a name over time, the area under the first filled."""
     most = max((counts.get(name, 0) for _, counts in points for name in names), default=0)
     drawn = [WIDE.grid(points[0][0], points[-1][0], most, number)]
-    xs = WIDE.xs(len(points))
+    xs = WIDE.xs([at for at, _ in points])
     for place, name in enumerate(names):
         line = [(x, WIDE.y(counts.get(name, 0), most)) for x, (_, counts) in zip(xs, points, strict=True)]
         if place == 0:
@@ -79,21 +81,36 @@ def series(points: Sequence[tuple[datetime, Mapping[str, int]]], names: Sequence
     return WIDE.svg(drawn)
 
 
-def bands(points: Sequence[tuple[datetime, float, float, float]]) -> str:
-    """p50 as a line, up to p90 and up to p99 as bands behind it."""
+def bands(points: Sequence[tuple[datetime, float, float, float]], every: float) -> str:
+    """p50 as a line, up to p90 and up to p99 as bands behind it; nothing where for more than ``every`` seconds nothing
+    was."""
     most = max((p99 for *_, p99 in points), default=0.0)
-    xs = NARROW.xs(len(points))
-    columns = ([p50 for _, p50, _, _ in points], [p90 for *_, p90, _ in points], [p99 for *_, p99 in points])
-    lines = [[(x, NARROW.y(value, most)) for x, value in zip(xs, values, strict=True)] for values in columns]
+    xs = NARROW.xs([at for at, *_ in points])
     drawn = [NARROW.grid(points[0][0], points[-1][0], most, seconds)]
-    floor = [(xs[-1], NARROW.floor), (xs[0], NARROW.floor)]
-    drawn.append(f'<path class="band far" d="{_path([*lines[2], *floor])}Z"/>')
-    drawn.append(f'<path class="band near" d="{_path([*lines[1], *floor])}Z"/>')
-    drawn.append(f'<path class="line c0" d="{_path(lines[0])}"/>')
+    for run in runs([at for at, *_ in points], every):
+        some = [(xs[n], *points[n][1:]) for n in run]
+        if len(some) == 1:
+            x, *marks = some[0]
+            some = [(x + side, marks[0], marks[1], marks[2]) for side in (-1, 1)]
+        lines = [[(one[0], NARROW.y(one[mark], most)) for one in some] for mark in (1, 2, 3)]
+        floor = [(some[-1][0], NARROW.floor), (some[0][0], NARROW.floor)]
+        drawn.append(f'<path class="band far" d="{_path([*lines[2], *floor])}Z"/>')
+        drawn.append(f'<path class="band near" d="{_path([*lines[1], *floor])}Z"/>')
+        drawn.append(f'<path class="line c0" d="{_path(lines[0])}"/>')
     for x, (moment, p50, p90, p99) in zip(xs, points, strict=True):
         said = f"p50 {seconds(p50)}\np90 {seconds(p90)}\np99 {seconds(p99)}"
         drawn.append(NARROW.hover(x, xs, f"{moment:%Y-%m-%d %H:%M:%S}\n{said}"))
     return NARROW.svg(drawn)
+
+
+def runs(moments: Sequence[datetime], every: float) -> list[list[int]]:
+    """Which of them follow one another without a hole."""
+    found: list[list[int]] = []
+    for number, moment in enumerate(moments):
+        if not number or (moment - moments[number - 1]).total_seconds() > 1.5 * every:
+            found.append([])
+        found[-1].append(number)
+    return found
 
 
 def bar(parts: Sequence[tuple[str, int, str]]) -> str:

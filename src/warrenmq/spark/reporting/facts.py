@@ -12,16 +12,18 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from warrenmq.spark import moments
 from warrenmq.spark.auditing.holes import FILE_MISSING
 from warrenmq.spark.auditing.listing import JournalError
 from warrenmq.spark.auditing.tables import MISSING
+from warrenmq.spark.storage import literal
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
 READ = (
     *("places", "records", "unaccounted", "holes", "publishes", "unroutable", "redelivered", "dead_lettered"),
-    *("latency", "ledger", "backlog", "rates"),
+    *("doubled", "latency", "ledger", "backlog", "rates"),
 )
 MOST = 10
 MOST_WINDOWS = 240  # of a series: more are drawn together
@@ -44,7 +46,7 @@ class Band:
 class Facts:
     """Everything that is on the page."""
 
-    rates: list[tuple[datetime, dict[str, int]]]
+    rates: list[tuple[datetime, dict[str, int]]]  # without a hole: where nothing was, nothing is counted
     bands: list[Band]
     publishes: dict[str, int]
     outcomes: dict[str, int]
@@ -52,6 +54,7 @@ class Facts:
     holes: list[Row]
     unaccounted: list[Row]  # what, because, messages
     worst: dict[str, list[Row]] = field(default_factory=dict)
+    every: float = 60.0  # seconds from one moment of a series to the next
 
     @property
     def missing(self) -> int:
@@ -73,7 +76,7 @@ def tables_in(spark: SparkSession, folder: str) -> dict[str, DataFrame]:
     found = {}
     for name in READ:
         try:
-            table = spark.read.parquet(f"{folder.rstrip('/')}/{name}")
+            table = spark.read.parquet(literal(f"{folder.rstrip('/')}/{name}"))
             found[name] = table.select(*table.columns)  # asked here, as Spark Connect does not look before
         except AnalysisException as error:
             if "PATH_NOT_FOUND" not in str(error):
@@ -97,15 +100,17 @@ def gather(tables: Mapping[str, DataFrame]) -> Facts:
         outcomes[row["outcome"]] += row["messages"]
     publishes = tables["publishes"].groupBy("publisher").agg(F.sum("messages").alias("messages")).collect()
     largest = sorted(queues.items(), key=lambda item: (-item[1].total(), item[0]))[: 2 * MOST]
+    windows = Windows(tables["rates"].select("window_start").unionByName(tables["latency"].select("window_start")))
     return Facts(
-        rates=_rates(tables["rates"]),
-        bands=_bands(tables["latency"]),
+        rates=_rates(tables["rates"], windows),
+        bands=_bands(tables["latency"], windows),
         publishes=dict(Counter({row["publisher"]: row["messages"] for row in publishes}).most_common()),
         outcomes=dict(outcomes.most_common()),
         queues=[(name, dict(counts.most_common())) for name, counts in largest],
-        holes=_rows(tables["holes"].orderBy("log", "first")),
-        unaccounted=_rows(unaccounted.orderBy("because", "what")),
+        holes=moments.collected(tables["holes"].orderBy("log", "first")),
+        unaccounted=moments.collected(unaccounted.orderBy("because", "what")),
         worst=_worst(tables),
+        every=windows.size / 1e6,
     )
 
 
@@ -117,37 +122,71 @@ def _worst(tables: Mapping[str, DataFrame]) -> dict[str, list[Row]]:
 
     def named(rows: DataFrame, by: Column) -> list[Row]:
         few = rows.orderBy(by, "record").limit(MOST)
-        return _rows(few.join(names, ["log", "record"], "left").orderBy(by, "record"))
+        return moments.collected(few.join(names, ["log", "record"], "left").orderBy(by, "record"))
 
     took = (F.unix_micros("ended_at") - F.unix_micros("first_entered")) / 1e6
     slow = tables["places"].where("ended_at is not null and first_entered is not null").withColumn("seconds", took)
     missing = tables["unaccounted"].where(F.col("because").isin(*MISSING))
     return {
-        "missing": _rows(missing.orderBy("last_event", "record").limit(MOST)),
+        "missing": moments.collected(missing.orderBy("last_event", "record").limit(MOST)),
         "slowest": named(slow.select("log", "record", "vhost", "queue", "outcome", "seconds"), F.desc("seconds")),
         "redelivered": named(tables["redelivered"], F.desc("delivered")),
-        "unroutable": _rows(tables["unroutable"].orderBy(F.desc("messages"), "exchange", "routing_key").limit(MOST)),
-        "dead_lettered": _rows(tables["dead_lettered"].orderBy(F.desc("messages"), "queue").limit(MOST)),
-        "backlog": _rows(tables["backlog"].orderBy(F.desc("oldest_seconds"), "queue").limit(MOST)),
+        "doubled": named(tables["doubled"], F.desc("times")),
+        "unroutable": moments.collected(
+            tables["unroutable"]
+            .withColumns({"id": F.col("example"), "message_id": F.lit(None).cast("string")})
+            .orderBy(F.desc("messages"), "exchange", "routing_key")
+            .limit(MOST)
+        ),
+        "dead_lettered": named(tables["dead_lettered"], F.desc("messages")),
+        "backlog": named(tables["backlog"], F.desc("oldest_seconds")),
     }
 
 
-def _rates(rates: DataFrame) -> list[tuple[datetime, dict[str, int]]]:
-    """By window; very many windows are drawn together, a few at a time."""
+class Windows:
+    """The windows of a series: from the first on, so many together that no series has more than ``MOST_WINDOWS``."""
+
+    def __init__(self, starts: DataFrame) -> None:
+        from pyspark.sql import Window
+        from pyspark.sql import functions as F
+
+        at = starts.select(F.unix_micros("window_start").alias("at")).distinct()
+        apart = at.withColumn("apart", F.col("at") - F.lag("at").over(Window.orderBy("at")))
+        row = apart.agg(F.min("at"), F.max("at"), F.min("apart")).collect()[0]
+        self.first, self.last, one = row[0] or 0, row[1] or 0, row[2] or 60_000_000
+        count = (self.last - self.first) // one + 1
+        self.size: int = one * -(-count // MOST_WINDOWS)  # µs
+
+    def of(self, start: Column) -> Column:
+        """Of a window, the first of those that are drawn with it (µs)."""
+        from pyspark.sql import functions as F
+
+        behind = F.unix_micros(start) - F.lit(self.first)
+        found: Column = F.lit(self.first) + F.floor(behind / F.lit(self.size)) * F.lit(self.size)
+        return found
+
+    def all(self) -> list[datetime]:
+        return [moments.at(at) for at in range(self.first, self.last + 1, self.size)]
+
+
+def _rates(rates: DataFrame, windows: Windows) -> list[tuple[datetime, dict[str, int]]]:
+    """By window, also those in which nothing was."""
     from pyspark.sql import functions as F
 
-    found: dict[datetime, Counter[str]] = {}
-    for row in rates.groupBy("window_start", "what").agg(F.sum("messages").alias("messages")).collect():
+    by = rates.groupBy(windows.of(F.col("window_start")).alias("at"), "what").agg(F.sum("messages").alias("messages"))
+    rows = by.collect()
+    if not rows:
+        return []
+    found: dict[datetime, Counter[str]] = {at: Counter() for at in windows.all()}
+    for row in rows:
         what = "published" if row["what"] in TAKEN else row["what"]
-        found.setdefault(row["window_start"], Counter())[what] += row["messages"]
-    ordered = sorted(found.items())
-    step = -(-len(ordered) // MOST_WINDOWS) if ordered else 1
-    together = [ordered[n : n + step] for n in range(0, len(ordered), step)]
-    return [(group[0][0], dict(sum((counts for _, counts in group), Counter()))) for group in together]
+        found[moments.at(row["at"])][what] += row["messages"]
+    return [(at, dict(counts)) for at, counts in found.items()]
 
 
-def _bands(latency: DataFrame) -> list[Band]:
-    """Of the queues with the most messages, and of the confirms."""
+def _bands(latency: DataFrame, windows: Windows) -> list[Band]:
+    """Of the queues with the most messages, and of the confirms. Of windows that are drawn together, and of several
+    brokers, the slowest is shown."""
     from pyspark.sql import functions as F
 
     by = ("vhost", "queue", "step")
@@ -155,10 +194,10 @@ def _bands(latency: DataFrame) -> list[Band]:
     found: list[Band] = []
     for kind in most.collect():
         same = F.col("queue").eqNullSafe(kind["queue"]) & F.col("vhost").eqNullSafe(kind["vhost"])
-        rows = latency.where(same & (F.col("step") == kind["step"])).orderBy("window_start")
-        points = [
-            (row["window_start"], row["p50"], row["p90"], row["p99"]) for row in rows.limit(MOST_WINDOWS).collect()
-        ]
+        rows = latency.where(same & (F.col("step") == kind["step"]))
+        drawn = rows.groupBy(windows.of(F.col("window_start")).alias("at"))
+        slowest = drawn.agg(*(F.max(name).alias(name) for name in ("p50", "p90", "p99"))).orderBy("at").collect()
+        points = [(moments.at(row["at"]), row["p50"], row["p90"], row["p99"]) for row in slowest]
         where = _queue(kind) if kind["queue"] is not None else f"vhost {kind['vhost']}"
         found.append(Band(f"{kind['step']}, {where}", kind["all"], points))
     return found
@@ -166,7 +205,3 @@ def _bands(latency: DataFrame) -> list[Band]:
 
 def _queue(row: Any) -> str:
     return str(row["queue"]) if row["vhost"] in (None, "/") else f"{row['queue']} ({row['vhost']})"
-
-
-def _rows(frame: DataFrame) -> list[Row]:
-    return [row.asDict() for row in frame.collect()]

@@ -11,7 +11,6 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from html import escape
 from typing import Any
-from urllib.parse import quote
 
 from warrenmq.spark.auditing.tables import MISSING
 from warrenmq.spark.reporting.drawing import bands, bar, number, seconds, series
@@ -56,6 +55,12 @@ LISTS: tuple[tuple[str, str, str, tuple[tuple[str, str], ...]], ...] = (
         (("queue", "queue"), ("delivered", "deliveries"), ("outcome", "outcome"), ("last_delivered", "last")),
     ),
     (
+        "doubled",
+        "Doubled",
+        "told twice, published twice, or found by an exchange to be a duplicate",
+        (("what", "what"), ("queue", "queue"), ("times", "times")),
+    ),
+    (
         "dead_lettered",
         "Given up",
         "what queues expired, dropped or had rejected",
@@ -63,12 +68,12 @@ LISTS: tuple[tuple[str, str, str, tuple[tuple[str, str], ...]], ...] = (
         + (("gone", "gone"), ("letters_lost", "letters lost")),
     ),
 )
-OF_MESSAGES = ("missing", "slowest", "redelivered")  # these rows are of one message each
+EXAMPLES = {"unroutable": "the last", "backlog": "the oldest", "dead_lettered": "the first"}  # message of such a row
 DURATIONS = ("oldest_seconds", "seconds")
 
 
 def page(facts: Facts, title: str = "Warren", broker: str | None = None) -> str:
-    """The page. ``broker``: the management address, to which each message's life is linked."""
+    """The page. ``broker``: the address of its console, to which each message's life is linked."""
     body = "".join(
         (
             _head(facts, title),
@@ -85,10 +90,23 @@ def page(facts: Facts, title: str = "Warren", broker: str | None = None) -> str:
     return f'<!doctype html><html lang="en">{head}<body><main>{body}</main></body></html>\n'
 
 
-def _head(facts: Facts, title: str) -> str:
-    span = f"{facts.rates[0][0]:%Y-%m-%d %H:%M} to {facts.rates[-1][0]:%Y-%m-%d %H:%M} UTC" if facts.rates else ""
+def verdict(facts: Facts) -> str:
+    """Whether anything is missing, in three words."""
     if facts.complete:
-        verdict = '<p class="verdict good"><b>Nothing is missing.</b> Every message is accounted for.</p>'
+        return "Nothing is missing."
+    return f"{facts.missing:,} messages are missing." if facts.missing else "Files are missing."
+
+
+def span(facts: Facts) -> str:
+    """From when to when."""
+    if not facts.rates:
+        return ""
+    return f"{facts.rates[0][0]:%Y-%m-%d %H:%M} to {facts.rates[-1][0]:%Y-%m-%d %H:%M} UTC"
+
+
+def _head(facts: Facts, title: str) -> str:
+    if facts.complete:
+        said = f'<p class="verdict good"><b>{verdict(facts)}</b> Every message is accounted for.</p>'
     else:
         files = "".join(f"<li>no file tells of {escape(says)}</li>" for says in facts.missing_files)
         kinds = "".join(
@@ -96,15 +114,14 @@ def _head(facts: Facts, title: str) -> str:
             for row in facts.unaccounted
             if row["because"] in MISSING
         )
-        count = f"{facts.missing:,} messages" if facts.missing else "Files"
-        verdict = f'<div class="verdict bad"><b>{count} are missing.</b><ul>{files}{kinds}</ul></div>'
+        said = f'<div class="verdict bad"><b>{verdict(facts)}</b><ul>{files}{kinds}</ul></div>'
     told = "".join(
         f"<li>{escape(row['says'])} ({escape(row['because'])})</li>"
         for row in facts.holes
         if row["because"] not in MISSING
     )
     known = f"<details><summary>What the journal says that it does not tell</summary><ul>{told}</ul></details>"
-    return f"<header><h1>{escape(title)}</h1><p>{span}</p></header>{verdict}{known if told else ''}{_tiles(facts)}"
+    return f"<header><h1>{escape(title)}</h1><p>{span(facts)}</p></header>{said}{known if told else ''}{_tiles(facts)}"
 
 
 def _tiles(facts: Facts) -> str:
@@ -153,20 +170,29 @@ def kind(outcome: str) -> str:
     return "k-bad"
 
 
+def series_of(facts: Facts) -> list[str]:
+    """What there is to be drawn over time, in its order."""
+    have = {name for _, counts in facts.rates for name in counts}
+    order = ("published", "delivered", "consumed", "gone", "unroutable", "returned", "refused", "nacked")
+    return [name for name in order if name in have]
+
+
 def _throughput(facts: Facts) -> str:
     if not facts.rates:
         return ""
-    have = {name for _, counts in facts.rates for name in counts}
-    order = ("published", "delivered", "consumed", "gone", "unroutable", "returned", "refused", "nacked")
-    names = [name for name in order if name in have]
+    names = series_of(facts)
     legend = "".join(f'<span><i class="dot c{n}"></i>{escape(name)}</span>' for n, name in enumerate(names))
-    return _section("Throughput", "messages a window", f'{series(facts.rates, names)}<p class="legend">{legend}</p>')
+    return _section(
+        "Throughput",
+        f"messages every {seconds(facts.every)}",
+        f'{series(facts.rates, names)}<p class="legend">{legend}</p>',
+    )
 
 
 def _latency(facts: Facts) -> str:
     drawn = "".join(
         f"<figure><figcaption>{escape(one.title)} <small>{one.messages:,}</small></figcaption>"
-        f"{bands(one.points)}</figure>"
+        f"{bands(one.points, facts.every)}</figure>"
         for one in facts.bands
         if one.points
     )
@@ -191,23 +217,22 @@ def _list(
     if not rows:
         return ""
     heads = "".join(f"<th>{escape(shown)}</th>" for _, shown in columns)
-    heads = f"<th>message</th>{heads}" if name in OF_MESSAGES else heads
+    heads = f"<th>{EXAMPLES.get(name, 'message')}</th>{heads}"
     lines = []
     for row in rows:
         cells = "".join(_cell(column, row.get(column)) for column, _ in columns)
-        first = f"<td>{_where(row, broker)}</td>" if name in OF_MESSAGES else ""
-        lines.append(f"<tr>{first}{cells}</tr>")
+        lines.append(f"<tr><td>{_where(row, broker)}</td>{cells}</tr>")
     return _section(title, says, f"<table><tr>{heads}</tr>{''.join(lines)}</table>")
 
 
 def _where(row: Row, broker: str | None) -> str:
     """A message by its own id or by the broker's, and how to ask for its life."""
-    name = escape(str(row["message_id"] or row["id"] or row["record"]))
+    name = escape(str(row["message_id"] or row["id"] or row.get("record") or "–"))
     if row["id"] is None:
         return name
     if broker is None:
         return f"{name} <code>warren where {row['id']}</code>"
-    return f'<a href="{escape(broker.rstrip("/"))}/api/messages/{quote(str(row["id"]))}">{name}</a>'
+    return f'<a href="{escape(broker.rstrip("/"))}/#/where?id={row["id"]}">{name}</a>'
 
 
 def _cell(column: str, value: Any) -> str:

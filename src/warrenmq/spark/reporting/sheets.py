@@ -1,9 +1,11 @@
-"""What a page shows, as CSV for a spreadsheet: a file a section."""
+"""What a page shows, as CSV for a spreadsheet: a file a section. Times are UTC, without a zone, as a spreadsheet takes
+them; a name that it would take for a formula begins with an apostrophe."""
 
 from __future__ import annotations
 
 import csv
 from collections.abc import Iterable, Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -29,4 +31,10 @@ def _write(path: Path, head: Sequence[str], rows: Iterable[Sequence[Any]]) -> No
     with path.open("w", newline="", encoding="utf-8") as file:
         writing = csv.writer(file)
         writing.writerow(head)
-        writing.writerows(rows)
+        writing.writerows([_cell(value) for value in row] for row in rows)
+
+
+def _cell(value: Any) -> Any:
+    if isinstance(value, datetime):
+        return value.replace(tzinfo=None)
+    return f"'{value}" if isinstance(value, str) and value.startswith(("=", "+", "-", "@", "\t", "\r")) else value
