@@ -30,6 +30,7 @@ from warrenmq.spark.laking.job import lake, read
 from warrenmq.spark.laking.keeping import gaps_of, retained, sealed
 from warrenmq.spark.laking.snapshot import Manifest, Removed, Taken, Written, manifest_of
 from warrenmq.spark.replaying.job import preview
+from warrenmq.spark.storage import literal
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -97,7 +98,7 @@ def test_a_lake_has_all_sealed_rows_once_by_day_and_vhost(spark: SparkSession, t
     assert folders >= {"day=2024-10-04", "day=2024-10-07", "vhost=%2F", "vhost=a b%2A"}
     again = lake(spark, str(journal.folder), str(place))
     assert (again.files, again.manifest) == (0, done.manifest), "called again it has nothing to do"
-    one = spark.read.parquet(str(place)).where("day = '2024-10-05' and vhost = '/'").count()
+    one = spark.read.parquet(literal(str(place))).where("day = '2024-10-05' and vhost = '/'").count()
     assert one == read(spark, str(place)).where("to_date(time) = '2024-10-05' and vhost = '/'").count() > 0
 
 
