@@ -80,7 +80,7 @@ def test_a_page_that_ends_before_the_queue_says_where_to_go_on(broker: Broker, c
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["nobody"], "warren peek: Not Found"),
+        (["nobody"], "warren peek: no queue 'nobody' in vhost '/'"),
         (["orders", "--held", "--waiting"], "choose one"),
         (["orders", "--older", "long"], "--older: 'long' is no time span"),
         (["orders", "--larger", "much"], "--larger: 'much' is no size"),
