@@ -83,6 +83,8 @@ class BrokerProcess:
         told = json.loads(ready.read_text())
         self.url = "amqp://guest:guest@{}/%2F".format(told["amqp"])
         self.http_port = int(str(told["http"]).rpartition(":")[2])
+        if self.starts > 1:
+            self.check_ledger()
 
     def check_ledger(self) -> None:
         """What the log was found to hold is what is there, and whatever came since is somewhere."""

@@ -116,6 +116,43 @@ def test_one_message_is_told_with_all_of_its_queues(house: House) -> None:
         assert sorted(told[1:3], key=str) == [("enqueued", "one"), ("enqueued", "two")], id
 
 
+@pytest.mark.parametrize("then", ["acked", "rejected", "given back", "left behind"])
+def test_what_somebody_had_when_its_queue_was_deleted_went_with_it(house: House, then: str) -> None:
+    house.level(journal="all")
+    house.channel.queue_declare("q")
+    house.publish("held", "q")
+    tag = house.get("q")
+    house.channel.queue_delete("q")
+    if then == "acked":
+        house.channel.basic_ack(tag)
+    elif then != "left behind":
+        house.channel.basic_nack(tag, requeue=then == "given back")
+    house.stop()
+    life = house.life("held")
+    assert life[-1] == ("rejected_gone" if then == "rejected" else "deleted", "q") and len(life) == 4
+
+
+@pytest.mark.parametrize("where", ["under a lease", "for another try"])
+@pytest.mark.parametrize("end", ["deleted", "forgotten"])
+def test_what_is_leased_or_waits_for_another_try_goes_with_its_queue_or_the_broker(
+    house: House, where: str, end: str
+) -> None:
+    house.level(journal="all")
+    house.policy("q", retry_delay=3_600_000)
+    house.channel.queue_declare("q")
+    house.publish("held", "q")
+    if where == "under a lease":
+        assert house.api.ask("POST", "/queues/%2F/q/leases", {"count": 1}).json()["count"] == 1
+    else:
+        house.channel.basic_nack(house.get("q"), requeue=True)
+        house.channel.queue_declare("q", passive=True)
+    if end == "deleted":
+        house.channel.queue_delete("q")
+    house.stop()
+    life = house.life("held")
+    assert life[-1] == (end, "q") and [event for event, _ in life].count(end) == 1
+
+
 def test_a_bad_end_is_told_once_and_a_dead_letter_too(house: House) -> None:
     house.level(journal="all")
     house.channel.queue_declare("letters")

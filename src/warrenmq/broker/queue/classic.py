@@ -66,7 +66,7 @@ from warrenmq.log.causes import (
 )
 from warrenmq.log.fates import MOST_A_SECOND
 from warrenmq.log.index import QueueIndex
-from warrenmq.log.levels import OFF
+from warrenmq.log.levels import ALL, OFF, is_sampled
 from warrenmq.wire.replies import NOT_IMPLEMENTED, PRECONDITION_FAILED, AmqpError
 
 
@@ -373,6 +373,8 @@ class ClassicQueue(Queue, GivesUp):
         if self._tries is not None:
             self._tries.pop(entry.position, None)
         if self.gone:
+            if cause <= AUTO_ACKED:
+                self._tell_went(entry.message)
             return
         if self.holds(entry.message):
             self.broker.log.settle(self.id, entry.message.address, cause)
@@ -381,6 +383,12 @@ class ClassicQueue(Queue, GivesUp):
                 self.broker.log.unlogged.left(self.named(), entry.message.number(), cause)
             elif cause <= AUTO_ACKED or cause == MOVED_AWAY:  # a bad end is told all the same (``tell_left``)
                 self.broker.log.events.sampled_out(1)
+
+    def _tell_went(self, message: Message) -> None:
+        """A client had it when the queue was deleted, and says now what it will of it."""
+        told = self.journal >= ALL and message.id != 0 and is_sampled(message.id, self.journal_sample)
+        if told and not self.holds(message):
+            self.broker.log.unlogged.left(self.named(), message.number(), DELETED)
 
     def give_back(self, entries: list[Entry]) -> None:
         """With a retry policy they wait, each time longer, and go when it was too often; else they are back at once."""
@@ -456,6 +464,7 @@ class ClassicQueue(Queue, GivesUp):
             self.unacked -= 1
             self.unacked_bytes -= entry.message.size
             if self.gone:
+                self._tell_went(entry.message)
                 continue
             entry.redelivered = True
             entry.consumer = None
@@ -577,6 +586,7 @@ class ClassicQueue(Queue, GivesUp):
 
     def tell_forgotten(self) -> None:
         self._tell_unlogged(FORGOTTEN, self._unlogged())
+        self.leases.tell_lost(FORGOTTEN)
 
     def _unlogged(self) -> i64:
         """How many wait here in memory alone."""
@@ -596,7 +606,7 @@ class ClassicQueue(Queue, GivesUp):
         self.broker.log.fates.left_out(count - len(some))
 
     def forget_transient(self) -> None:
-        self.tell_forgotten()
+        self._tell_unlogged(FORGOTTEN, self._unlogged())
         before = self._order.length()
         self._order.forget_transient()
         self.left(FORGOTTEN, before - self._order.length())

@@ -29,7 +29,7 @@ from warrenmq.broker.queue.promise import Promise
 from warrenmq.broker.queue.queue import Entry, Queue
 from warrenmq.broker.services.turn import Concluding
 from warrenmq.broker.stored import Origins, message_of
-from warrenmq.log.causes import LEASE_SETTLED
+from warrenmq.log.causes import DELETED, LEASE_SETTLED
 from warrenmq.log.damage import RecordDamaged
 from warrenmq.log.format import StoredMessage
 from warrenmq.log.index import QueueIndex
@@ -291,6 +291,8 @@ class Leases(Lessor, Concluding):
             self._leases[lease.id] = lease
             queue.broker.timers.arm(lease.timer, due)
         lease.add(address, entry.position, message.size, message.priority, REDELIVERED, entry.expires_at)
+        if address < 0 and queue.tells(message):
+            lease.told[int(lease.count()) - 1] = int(message.number())
         return True
 
     def conclude(self) -> None:
@@ -582,8 +584,17 @@ class Leases(Lessor, Concluding):
                     out.append(address)
         return out
 
+    def tell_lost(self, cause: i64) -> None:
+        """What is here and only memory has goes for this cause: told where all is told."""
+        queue = self._queue
+        for lease in self._leases.values():
+            for slot, number in lease.told.items():
+                if lease.addresses[slot] < 0:
+                    queue.broker.log.unlogged.left(queue.named(), number, cause)
+
     def drop(self) -> None:
         """The queue is deleted."""
+        self.tell_lost(DELETED)
         for reader in self._reading.values():
             reader.wanted = False
         self._reading.clear()
