@@ -35,6 +35,7 @@ from warrenmq.log.files import Files
 from warrenmq.log.log import Log
 from warrenmq.log.runner import Runner, Task
 from warrenmq.log.settings import LogSettings
+from warrenmq.log.shipping import Shipping
 from warrenmq.log.transient import TransientStore
 from warrenmq.testing.core_client import CoreClient
 
@@ -100,6 +101,7 @@ class Core:
     held      commits wait for `commit`, so that a test sees what happens before them
     settings  the log's, for small segments
     clock     another one's, to go on at its time
+    shipping  other nodes, for which the log waits
     """
 
     def __init__(
@@ -109,8 +111,10 @@ class Core:
         held: bool = False,
         settings: LogSettings | None = None,
         clock: VirtualClock | None = None,
+        shipping: Shipping | None = None,
     ) -> None:
         self.folder = folder
+        self.shipping = shipping
         self.files = files or UnsyncedFiles()
         self.held = held
         self.settings = settings or LogSettings()
@@ -130,6 +134,8 @@ class Core:
         self._looked = 0  # where the queues begin that the last turn's end looked at
         self.committer = HeldRunner() if self.held else Runner()
         self.log.attach(LogListener(self.broker), self.committer, Runner())
+        if self.shipping is not None:
+            self.log.attach_shipping(self.shipping)
         self.broker.recover(self.recovered)
         self.broker.create_defaults("guest", "guest")
         self.turn()
