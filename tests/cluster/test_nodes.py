@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.cluster import Cluster, Member, Publisher, drained
-from warrenmq.client import Connection, Properties
+from warrenmq.client import Connection, ConnectionClosed, Properties
 
 
 def nothing_is_lost(cluster: Cluster, publisher: Publisher) -> None:
@@ -28,8 +28,8 @@ def test_a_killed_leaders_followers_go_on_with_everything_confirmed(tmp_path: Pa
         publisher.wait_for_more()
         for _ in range(2):
             leader = cluster.need_leader()
-            leader.kill()
             began = time.monotonic()
+            leader.kill()
             other = cluster.need_leader()
             print(f"takeover {time.monotonic() - began:.2f} s", end=" ")
             assert other is not leader
@@ -41,15 +41,25 @@ def test_a_killed_leaders_followers_go_on_with_everything_confirmed(tmp_path: Pa
 
 
 def test_a_leader_that_slept_longer_than_its_lease_confirms_nothing(tmp_path: Path) -> None:
+    """A client that stayed with it learns that it leads no longer, and of no confirm."""
     with Cluster(tmp_path, 3) as cluster:
         publisher = Publisher(cluster)
         publisher.wait_for_more()
         leader = cluster.need_leader()
+        stays = Connection(host="127.0.0.1", port=leader.port)
+        channel = stays.channel()
+        channel.queue_declare("numbers", durable=True)
+        channel.confirm_select()
         leader.signal(signal.SIGSTOP)
         other = cluster.need_leader(beside=[leader])
         publisher.wait_for_more()
+        channel.basic_publish("", "numbers", b"-1", Properties(delivery_mode=2))
+        stays.flush()
         leader.signal(signal.SIGCONT)
-        cluster.wait("a leader that starts anew", lambda: leader.times("cluster.leaves") == 1)
+        with pytest.raises(ConnectionClosed, match="CONNECTION_FORCED - this node no longer leads") as closed:
+            channel.wait_for_confirms()
+        assert closed.value.code == 320 and channel.unconfirmed == 1
+        cluster.wait("start anew", lambda: leader.times("cluster.leaves") == 1)
         cluster.wait_in_sync(3)
         assert cluster.need_leader() is other
         nothing_is_lost(cluster, publisher)

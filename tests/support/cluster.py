@@ -229,6 +229,7 @@ class Publisher:
                 self.longest = max(self.longest, now - self._last)
             self._last = now
             self.confirmed.update(numbers)
+            self._stop.wait(0.01)  # what piles up has to be read by every leader to come
 
     def wait_for_more(self, count: int = 50) -> None:
         """So many confirms from now on."""
