@@ -361,6 +361,7 @@ class Server:
         until = self.loop.time() + seconds
         while self.transports and self.loop.time() < until:
             await asyncio.sleep(0.005)
+        await self.journal.stop()
 
     async def tell_clients(self, reason: str) -> None:
         """To go, all of them; what they held goes back to its queues, a slice a turn: HTTP, the metrics and health
