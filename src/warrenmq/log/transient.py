@@ -1,15 +1,17 @@
-"""Where transient messages wait when memory is short: files that mean nothing after a restart.
+"""Where transient messages wait that queues keep no longer as objects: packed in memory, or, when that is short, in
+files that mean nothing after a restart.
 
 Duty: put a message away, get it back, forget it. Never synced, removed at every start, so a spilled message is exactly
 as durable as one in memory. Space goes back a file at a time, when nothing in it is held any more. A handle is
 ``file << 32 | offset`` and never 0. A long body may come and go piece by piece, each of which is a record of its own;
-or it stays in memory, where it is, and the store only knows it (``know_long``).
+or it stays in memory, where it is, and the store only knows it (``know_long``). What is packed is in ``packs.py``; its
+handles have a bit of their own.
 """
 
 from __future__ import annotations
 
 import errno
-from typing import Final, final
+from typing import Any, Final, final
 
 from librt.strings import BytesWriter, read_i32_le, read_i64_le, write_i32_le, write_i64_le
 from librt.vecs import append, vec
@@ -29,6 +31,7 @@ from warrenmq.log.layout import (
     SPILL_KEYS_LENGTH_AT,
     SPILL_MESSAGE_ID_AT,
 )
+from warrenmq.log.packs import PACKED, PLACES, Packs
 from warrenmq.log.record import unsigned
 from warrenmq.log.sums import Sums, signed, total
 
@@ -68,6 +71,7 @@ class TransientStore:
         self.exchange: str = ""
         self.exchange_bytes: bytes = b""
         self.sums: Final = Sums(0)
+        self.packs: Final = Packs()
         files.make_folder(folder)
         for name in files.names(folder):
             if name.startswith(PREFIX):
@@ -144,6 +148,10 @@ class TransientStore:
         self._parts[handle] = pieces
         return handle
 
+    def pack(self, message_id: i64, header: bytes, body: bytes, exchange: str, routing_keys: bytes, flags: i64) -> i64:
+        """Keep it in memory, as small as may be."""
+        return self.packs.put(message_id, header, body, exchange, routing_keys, flags)
+
     def body_parts(self, handle: i64) -> vec[i64]:
         """The pieces of a long body, none for a message that was put away whole."""
         return self._parts.get(handle, vec[i64]())
@@ -198,6 +206,8 @@ class TransientStore:
             raise RecordDamaged(f"a spilled message cannot be read: {error.strerror}") from None
 
     def get(self, handle: i64) -> StoredMessage:
+        if handle & PACKED:
+            return self.packs.get(handle)
         message = self.get_head(handle)
         if self._parts and handle in self._parts:
             body = b"".join([self.read_part(piece) for piece in self._parts[handle]])
@@ -208,6 +218,8 @@ class TransientStore:
 
     def get_head(self, handle: i64) -> StoredMessage:
         """Without a body that came in pieces."""
+        if handle & PACKED:
+            return self.packs.get(handle)
         spill = self.open_files.get(handle >> 32)
         if spill is None:
             raise LogError(f"spilled message {handle:#x} is gone")
@@ -235,10 +247,48 @@ class TransientStore:
 
     def free(self, handle: i64) -> None:
         """Nobody needs it any more. The last one takes its file along."""
+        if handle & PACKED:
+            self.packs.free(handle)
+            return
         if self._parts:
             for piece in self._parts.pop(handle, vec[i64]()):
                 self._free(piece)
         self._free(handle)
+
+    def free_those(self, addresses: vec[i64], start: i64, left: list[list[Any]]) -> None:
+        """Nobody needs these any more, from ``start`` on; those below 0 are handles, negated. What takes long to let go
+        is added to ``left``."""
+        i = start
+        while i < len(addresses):
+            handle = -addresses[i]
+            if handle > 0 and not handle & PACKED:
+                self.free(handle)
+            i += 1
+        self.free_packed(addresses, start, len(addresses), left)
+
+    def free_packed(self, addresses: vec[i64], start: i64, end: i64, left: list[list[Any]]) -> None:
+        """Nobody needs what is packed among these any more, from ``start`` up to ``end``."""
+        run: i64 = 0  # handles of one pack, one behind the other ...
+        last: i64 = 0  # ... of which this is one
+        i = start
+        while i < end:
+            handle = -addresses[i]
+            i += 1
+            if handle <= 0 or not handle & PACKED:
+                continue
+            if run > 0 and handle >> PLACES == last >> PLACES:
+                run += 1
+            else:
+                self._free_packed(last, run, left)
+                last = handle
+                run = 1
+        self._free_packed(last, run, left)
+
+    def _free_packed(self, handle: i64, count: i64, left: list[list[Any]]) -> None:
+        if count > 0:
+            kinds = self.packs.free(handle, count)
+            if kinds is not None:
+                left.append(kinds)
 
     def _free(self, handle: i64) -> None:
         if handle >= IN_MEMORY:
@@ -272,5 +322,6 @@ class TransientStore:
         self.open_files.clear()
         self._parts.clear()
         self._in_memory.clear()
+        self.packs.free_all()
         self.current = None
         self.buffer.truncate(0)

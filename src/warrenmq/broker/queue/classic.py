@@ -36,7 +36,7 @@ from warrenmq.broker.queue.limits import Limits
 from warrenmq.broker.queue.office import DeadLetterOffice, GivesUp
 from warrenmq.broker.queue.order import Order
 from warrenmq.broker.queue.page import MOVED, PERSISTENT
-from warrenmq.broker.queue.paging import LONG, SMALL_WINDOW, WINDOW, WINDOW_BYTES
+from warrenmq.broker.queue.paging import LONG, SMALL, SMALL_WINDOW, WINDOW, WINDOW_BYTES
 from warrenmq.broker.queue.place import Place
 from warrenmq.broker.queue.promise import Promise
 from warrenmq.broker.queue.put_away import PutEntryAway
@@ -167,7 +167,7 @@ class ClassicQueue(Queue, GivesUp):
             or message.absent
             or (
                 (fifo.length >= SMALL_WINDOW or self.ready_bytes - message.size > WINDOW_BYTES)
-                and paging.is_due(self, fifo.length, message)
+                and paging.is_due(self, fifo.length, message, self._dispatch)
             )
         ):
             self._page_out(fifo, message, position, expires_at)
@@ -218,10 +218,12 @@ class ClassicQueue(Queue, GivesUp):
 
     def _page_out(self, fifo: Fifo, message: Message, position: i64, expires_at: i64) -> None:
         """Keep only where the content is. What no disk takes keeps its content in memory, and a very long body stays
-        there until the transient store has it."""
+        there until the transient store has it; so does a larger transient one while there is memory."""
         address: i64 = 0
-        later = message.size > LONG and not self.holds(message)
-        if not later:
+        short = self.broker.pressure.memory_half_full
+        stays = not short and message.size > SMALL and not self.holds(message)
+        later = short and message.size > LONG and not self.holds(message)
+        if not later and not stays:
             try:
                 address = paging.address_of(self, message)
             except OSError:

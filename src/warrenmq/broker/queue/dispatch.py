@@ -69,6 +69,10 @@ class Dispatch:
             del ring[0]
         return None
 
+    def is_eager(self) -> bool:
+        """Would the consumer at the front take a message now?"""
+        return len(self._ring) > 0 and self._ring[0].can_take()
+
     def served(self, consumer: Consumer) -> None:
         """The consumer at the front got a message: next among its equals, please."""
         ring = self._ring

@@ -12,7 +12,7 @@ Duty: order and counts. Not here: limits, expiry, consumers.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, final
+from typing import TYPE_CHECKING, Any, Final, final
 
 from librt.vecs import append, vec
 from mypy_extensions import i64
@@ -27,6 +27,7 @@ from warrenmq.broker.stored import Origins, message_of
 from warrenmq.log.damage import RecordDamaged
 from warrenmq.log.format import StoredMessage
 from warrenmq.log.index import QueueIndex
+from warrenmq.log.packs import PACK, PACKED, Kind
 from warrenmq.wire.peek import peek_properties
 
 if TYPE_CHECKING:
@@ -58,6 +59,8 @@ class Fifo:
         self.paged: i64 = 0  # entries in pages
         self.length: i64 = 0
         self._origins: Origins | None = None  # of what was read back
+        self._kind: Kind | None = None  # of what was unpacked last ...
+        self._like: Message | None = None  # ... and a message of this sort
 
     def window(self) -> i64:
         """Entries with content in memory."""
@@ -216,14 +219,24 @@ class Fifo:
         address = page.addresses[i]
         if address == 0:
             return self._resident.pop(position)
+        meta = page.metas[i]
+        entry = Entry(self._without_body(address, meta), self._queue, position)
         if address < 0:
             self._queue.broker.transient.free(-address)
-            address = 0
-        meta = page.metas[i]
-        message = Message(NOWHERE, 0, b"", 0, 0, meta >> 8, (meta & PERSISTENT) != 0)
-        message.address = address
+        return entry
+
+    def _without_body(self, address: i64, meta: i64) -> Message:
+        """The message of a packed entry, as far as it is known without reading from disk."""
+        persistent = (meta & PERSISTENT) != 0
+        if address < 0 and -address & PACKED:
+            record = self._queue.broker.transient.packs.head(-address)
+            message = self._message(record, address, persistent)
+            message = message_from(message.origin, message.id, record.header, [], meta >> 8, persistent)
+        else:
+            message = Message(NOWHERE, 0, b"", 0, 0, meta >> 8, persistent)
+            message.address = address if address > 0 else 0
         message.absent = True
-        return Entry(message, self._queue, position)
+        return message
 
     def _pop_returned(self) -> Entry:
         """Take the next of what came back."""
@@ -350,7 +363,12 @@ class Fifo:
         meta = page.metas[i]
         expiries = page.expiries
         expires_at: i64 = 0 if expiries is None else expiries[i]
-        lease.add(page.addresses[i], page.position(i), meta >> 8, priority, meta & REDELIVERED, expires_at)
+        address = page.addresses[i]
+        lease.add(address, page.position(i), meta >> 8, priority, meta & REDELIVERED, expires_at)
+        if address < 0 and -address & PACKED and self._queue.tells_all:
+            message = self._without_body(address, meta)
+            if self._queue.tells(message):
+                lease.told[int(lease.count()) - 1] = message.number()
         self._skip(page)
 
     def _next_page(self) -> None:
@@ -397,8 +415,9 @@ class Fifo:
             if size > PAGE_IN_BYTES and i > start:
                 end = i
                 break
-            if page.addresses[i]:
-                addresses.append(page.addresses[i])
+            address = page.addresses[i]
+            if address > 0 or (address < 0 and not -address & PACKED):
+                addresses.append(address)
             i += 1
         if size > PAGE_IN_BYTES and len(addresses) == 1 and len(paging.parts_of(self._queue.broker, addresses[0])):
             large = self._large(page, start)
@@ -410,27 +429,35 @@ class Fifo:
         items: list[Entry | None] = []
         expiries = page.expiries
         taken: i64 = 0
+        unpacked = False
         i = start
         while i < end:
-            if page.addresses[i] == 0:
+            address = page.addresses[i]
+            if address == 0:
                 items.append(self._resident.pop(page.position(i)))
             else:
                 meta = page.metas[i]
-                record = stored[taken]
-                taken += 1
-                if record is None:
-                    self._set_aside(page, i)
-                    i += 1
-                    continue
-                message = self._message(record, page.addresses[i], (meta & PERSISTENT) != 0)
-                if (meta & MOVED) != 0:
-                    self._mark_moved(message)
+                if address < 0 and -address & PACKED:
+                    message = self._unpacked(-address, meta)
+                    unpacked = True
+                else:
+                    record = stored[taken]
+                    taken += 1
+                    if record is None:
+                        self._set_aside(page, i)
+                        i += 1
+                        continue
+                    message = self._message(record, address, (meta & PERSISTENT) != 0)
+                    if (meta & MOVED) != 0:
+                        self._mark_moved(message)
                 entry = Entry(message, self._queue, page.position(i))
                 entry.redelivered = (meta & REDELIVERED) != 0
                 if expiries is not None:
                     entry.expires_at = expiries[i]
                 items.append(entry)
             i += 1
+        if unpacked:
+            self._queue.broker.transient.free_packed(page.addresses, start, end, [])
         self.paged -= end - start
         page.start = end
         if end == len(page.addresses):
@@ -438,6 +465,24 @@ class Fifo:
         self._items = items
         self._head = 0
         self._queue.broker.windowed += len(items)
+
+    def _unpacked(self, handle: i64, meta: i64) -> Message:
+        """A message out of its pack. Most are of the same sort as the one before."""
+        packs = self._queue.broker.transient.packs
+        pack = packs.pack_of(handle)
+        place = handle & (PACK - 1)
+        kind = pack.kinds[pack.kind_of[place]]
+        like = self._like
+        if like is None or kind is not self._kind:
+            like = self._message(packs.head(handle), -handle, False)
+            self._like = like
+            self._kind = kind
+        size = meta >> 8
+        message = Message(like.origin, pack.id(place), b"", 0, like.header_size, size, (meta & PERSISTENT) != 0)
+        message.header_payload = kind.header
+        message.priority = like.priority
+        message.chunks = [packs.body(pack, place)] if size else []
+        return message
 
     def _set_aside(self, page: Page, i: i64) -> None:
         """The packed entry is damaged: it leaves the order, and those behind it move up."""
@@ -524,6 +569,7 @@ class Fifo:
         broker = self._queue.broker
         broker.windowed -= self.window()
         broker.freeing.add(self._items)
+        broker.freeing.add(list(self._resident.values()))
         self._returned.clear(broker.freeing)
         self._items = []
         self._head = 0
@@ -673,7 +719,8 @@ class Fifo:
         return out
 
     def unlogged(self, most: i64, out: list[Entry]) -> None:
-        """Some of what the log does not keep for this queue and is in memory, up to so many in all."""
+        """Some of what the log does not keep for this queue and is in memory, up to so many in all; without the body
+        what is packed."""
         queue = self._queue
         for entry in self._returned.all():
             if len(out) < most and not queue.holds(entry.message):
@@ -684,16 +731,27 @@ class Fifo:
             if item is not None and not queue.holds(item.message):
                 out.append(item)
             i += 1
+        p: i64 = self._first_page
+        while p < len(self._pages) and len(out) < most:
+            page = self._pages[p]
+            j = page.start
+            while j < len(page.addresses) and len(out) < most:
+                address = page.addresses[j]
+                position = page.position(j)
+                if address < 0 and -address & PACKED:
+                    out.append(Entry(self._without_body(address, page.metas[j]), queue, position))
+                elif address == 0 and not queue.holds(self._resident[position].message):
+                    out.append(self._resident[position])
+                j += 1
+            p += 1
 
     def free_transient(self) -> None:
         """Nobody will read what waits here: give back its room in the transient store."""
         transient = self._queue.broker.transient
+        left: list[list[Any]] = []
         for page in self._pages[self._first_page :]:
-            j: i64 = page.start
-            while j < len(page.addresses):
-                if page.addresses[j] < 0:
-                    transient.free(-page.addresses[j])
-                j += 1
+            transient.free_those(page.addresses, page.start, left)
+        self._queue.broker.freeing.add_pieces(left)
 
     def fill_index(self, index: QueueIndex, priority: i64) -> None:
         """What the log is to remember of this fifo at a clean stop."""

@@ -1,8 +1,8 @@
 """What of a queue is in memory, and what is only on disk: the content of messages goes out and comes back.
 
 Duty: when content leaves memory, where it goes, and reading it again. What the log holds for the queue is read from
-there; anything else goes to the transient store, and its address is then negative. Not here: the order of entries
-(``fifo.py``) and what is kept of one whose content is gone (``page.py``).
+there; anything else goes to the transient store, packed in memory or on disk, and its address is then negative. Not
+here: the order of entries (``fifo.py``) and what is kept of one whose content is gone (``page.py``).
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from librt.vecs import vec
 from mypy_extensions import i64
 
 from warrenmq.broker.message import Message
+from warrenmq.broker.queue.dispatch import Dispatch
 from warrenmq.broker.queue.queue import Entry, Queue
 from warrenmq.broker.services.services import Services
 from warrenmq.broker.stored import Origins
@@ -21,6 +22,8 @@ from warrenmq.log.format import StoredMessage
 
 WINDOW: Final = 8192  # entries kept with their content; beyond it a logged message is a page entry
 WINDOW_BYTES: Final = 16 << 20  # the same by size
+TURN: Final = 16_384  # about as many messages as may come in one turn
+SMALL: Final = 4096  # transient bodies up to this are packed behind the window; of others little could be saved
 LONG: Final = 16 << 20  # bodies beyond this are read some a turn
 SMALL_WINDOW: Final = 64  # when all queues together have many in memory
 MANY: Final = 65_536
@@ -29,20 +32,27 @@ MANY: Final = 65_536
 # -- what waits --------------------------------------------------------------------------------------------------
 
 
-def is_due(queue: Queue, waiting: i64, message: Message) -> bool:
-    """Is this queue's window full, and may the content of the message that arrives go?"""
+def is_due(queue: Queue, waiting: i64, message: Message, dispatch: Dispatch) -> bool:
+    """Is this queue's window full, and may the content of the message that arrives go? What only memory has stays for
+    the end of the turn when somebody is there who may take it then."""
     before = queue.ready_bytes - message.size
     if waiting < WINDOW and queue.broker.windowed < MANY and before < WINDOW_BYTES:
         return False
-    return queue.holds(message) or queue.broker.pressure.memory_half_full
+    if queue.holds(message) or queue.broker.pressure.memory_half_full:
+        return True
+    return message.size <= SMALL and (waiting >= TURN or not dispatch.is_eager())
 
 
 def address_of(queue: Queue, message: Message) -> i64:
-    """Where the content can be read again. What the log does not hold is written to the transient store first, but for
-    a very long body: that stays in memory."""
+    """Where the content can be read again. What the log does not hold goes to the transient store first: packed if it
+    is small and there is memory, else to disk, but for a very long body: that stays in memory."""
     if queue.holds(message):
         return message.address
     origin = message.origin
+    if message.size <= SMALL and not queue.broker.pressure.memory_half_full:
+        return -queue.broker.transient.pack(
+            message.id, message.header(), message.body(), origin.exchange, origin.packed_keys, origin.bcc
+        )
     if message.size > LONG:
         return -queue.broker.transient.know_long(
             message.id, message.header(), message.pieces(), origin.exchange, origin.packed_keys, origin.bcc
