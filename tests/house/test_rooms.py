@@ -117,7 +117,7 @@ ALLOWED: dict[str, set[str]] = {
         "services",
         "vhost",
     },
-    "connection": {"access", "channel", "core", "extensions", "message", "publish", "queue", "services"},
+    "connection": {"access", "channel", "core", "extensions", "message", "node", "publish", "queue", "services"},
     "broker": {"channel", "connection", "core", "queue", "services", "start"},
     "ledger": {"broker", "channel", "queue"},
     "vhost_end": {"broker", "definitions", "vhost"},

@@ -9,6 +9,7 @@ from typing import Final
 
 from warrenmq.broker.channel.session import Session
 from warrenmq.broker.connection.again import Again
+from warrenmq.broker.connection.greeting import Greeting
 from warrenmq.broker.core import Core
 from warrenmq.wire.replies import NOT_ALLOWED, AmqpError
 
@@ -21,6 +22,7 @@ class Attendance:
         self._totals: Final = core.registry.totals
         self._of_user: Final[dict[str, int]] = {}  # those that have opened a vhost
         self._channels_of_user: Final[dict[str, int]] = {}
+        self.greeting: Final = Greeting(core.node)
         self.again: Final = Again(core.services.io_timers, core.services.io_clock)
 
     def __len__(self) -> int:

@@ -10,24 +10,13 @@ from warrenmq.broker.connection import login, reports
 from warrenmq.broker.services.postponed import Postponed
 from warrenmq.broker.services.timers import Timer
 from warrenmq.wire.constants import PROTOCOL_HEADER
-from warrenmq.wire.fields import Field, Table
+from warrenmq.wire.fields import Table
 from warrenmq.wire.methods import Method, method_frame
 from warrenmq.wire.replies import CHANNEL_ERROR, NOT_ALLOWED, AmqpError
 
 if TYPE_CHECKING:
     from warrenmq.broker.connection.dialogue import Dialogue
 
-CAPABILITIES: Final = [
-    "publisher_confirms",
-    "exchange_exchange_bindings",
-    "basic.nack",
-    "consumer_cancel_notify",
-    "connection.blocked",
-    "consumer_priorities",
-    "authentication_failure_close",
-    "per_consumer_qos",
-    "direct_reply_to",
-]
 FRAME_MIN_SIZE: Final = 4096
 HEADERS: Final = (PROTOCOL_HEADER, b"AMQP\x01\x01\x00\x09")  # 0-9-1, and 0-9, which is the same on the wire
 
@@ -39,42 +28,12 @@ def protocol_header(connection: Dialogue, header: bytes) -> bool:
     """
     if header in HEADERS:
         connection.enter(STARTING)
-        connection.write(
-            method_frame(
-                0,
-                "connection.start",
-                version_major=0,
-                version_minor=9,
-                server_properties=server_properties(connection),
-                mechanisms=login.mechanisms(connection).encode(),
-                locales=b"en_US",
-            )
-        )
+        connection.write(connection.connections.greeting.frame(login.mechanisms(connection)))
         return True
     reports.bad_header(connection, header)
     connection.write(PROTOCOL_HEADER)
     connection.lost("bad protocol header")
     return False
-
-
-def server_properties(connection: Dialogue) -> Table:
-    broker = connection.broker
-    capabilities: Table = {name: Field("t", True) for name in CAPABILITIES}
-    properties: Table = {
-        "capabilities": Field("F", capabilities),
-        "cluster_name": Field("S", broker.node.cluster_name),
-        "copyright": Field("S", "Copyright the Warren authors"),
-        "information": Field("S", "Licensed under the Apache License 2.0"),
-        "platform": Field("S", broker.node.platform),
-        "product": Field("S", "RabbitMQ"),
-        "version": Field("S", broker.node.rabbitmq_version),
-        "warren_version": Field("S", broker.node.version),
-    }
-    if broker.node.http_port:
-        properties["warren_http_port"] = Field("I", int(broker.node.http_port))
-    if broker.node.https_port:
-        properties["warren_https_port"] = Field("I", int(broker.node.https_port))
-    return properties
 
 
 def handle(connection: Dialogue, method: Method) -> None:
