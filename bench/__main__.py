@@ -1,6 +1,7 @@
 """`make bench ARGS="flow growth --reps 5"`: measure, print as it goes, write docs/benchmarks.md.
 
-Sections: flow (all scenarios beside RabbitMQ), growth, overload, stalls (attacks), delayed, cores, journal, spark,
+Sections: flow (all scenarios beside RabbitMQ), shapes (TLS, streams, kinds of queues, great numbers, likewise), floors
+(what a line can cost at least), growth, overload, stalls (attacks), delayed, cores, journal, spark,
 pipeline (audit and what-if over journals); all of them when none is named. Each leaves its raw figures in
 bench/results/, and the page is written from all that is there: sections may be measured on different days, and say so.
 """
@@ -14,7 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from bench import bulk_attacks, cores, delayed, extras, flow, growth, journal, overload, report, stalls
+from bench import bulk_attacks, cores, delayed, extras, floors, flow, growth, journal, overload, report, shapes, stalls
 from bench.scenarios import SCENARIOS
 
 RESULTS = Path(__file__).parent / "results"
@@ -23,6 +24,8 @@ RESULTS = Path(__file__).parent / "results"
 def main() -> None:
     sections: dict[str, Callable[[], dict[str, Any]]] = {
         "flow": lambda: flow.measure(options.reps, not options.no_rabbitmq, only),
+        "shapes": lambda: shapes.measure(only, options.scale, options.reps, not options.no_rabbitmq),
+        "floors": lambda: floors.measure(options.scale, options.reps),
         "growth": lambda: growth.measure(only, options.scale, options.reps),
         "overload": lambda: overload.measure(),
         "stalls": lambda: stalls.measure(only, options.scale),
@@ -40,6 +43,8 @@ def main() -> None:
         "--only",
         help="of a section, comma separated: "
         + ",".join(s.name for s in SCENARIOS)
+        + "; of shapes: "
+        + ",".join(shapes.WORKS)
         + "; of stalls: "
         + ",".join(bulk_attacks.ATTACKS)
         + "; of spark: read (stream,leased),write,route,rabbitmq; many (100 M rows)",

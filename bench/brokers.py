@@ -20,6 +20,14 @@ from warrenmq.cli._api import Api
 RABBITMQ_BIN = Path("/usr/lib/rabbitmq/bin")
 
 
+@dataclass(frozen=True)
+class Certificate:
+    """What a broker shows over TLS, PEM files that RabbitMQ's user may read."""
+
+    chain: Path
+    key: Path
+
+
 @dataclass
 class Running:
     name: str
@@ -29,6 +37,7 @@ class Running:
     start_seconds: float
     add_limited_user: Callable[[], None]  # user `limited`, who may publish only keys that begin with `bench.`
     http: str = ""  # Warren's HTTP API
+    tls_url: str = ""  # where it was started with a certificate
 
     @property
     def limited_url(self) -> str:
@@ -36,7 +45,7 @@ class Running:
 
 
 @contextlib.contextmanager
-def warren() -> Iterator[Running]:
+def warren(certificate: Certificate | None = None) -> Iterator[Running]:
     import warrenmq as package
 
     with tempfile.TemporaryDirectory(prefix="warren-bench-") as folder:
@@ -44,6 +53,12 @@ def warren() -> Iterator[Running]:
         began = time.monotonic()
         command = [sys.executable, "-m", "warrenmq", "serve", "--port", "0", "--http-port", "0"]
         where = ["--data-dir", f"{folder}/data", "--ready-file", str(ready), "--log-level", "warning"]
+        tls_url = ""
+        if certificate is not None:
+            tls_port = _free_port()
+            tls_url = f"amqps://guest:guest@127.0.0.1:{tls_port}/"
+            where += ["--tls-port", str(tls_port)]
+            where += ["--tls-cert", str(certificate.chain), "--tls-key", str(certificate.key)]
         process = subprocess.Popen([*command, *where], stdout=subprocess.DEVNULL)
         try:
             while not ready.exists():
@@ -57,7 +72,7 @@ def warren() -> Iterator[Running]:
             api = Api(http, 30)
             version = f"{package.__version__}, {str(package.build_info()).split(', from ')[0]}"  # not where it lies
             url = f"amqp://guest:guest@127.0.0.1:{port}/"
-            yield Running("Warren", version, url, port, seconds, lambda: _limit_over_http(api), http)
+            yield Running("Warren", version, url, port, seconds, lambda: _limit_over_http(api), http, tls_url)
         finally:
             process.terminate()
             process.wait(20)
@@ -83,12 +98,23 @@ def _free_port() -> int:
 
 
 @contextlib.contextmanager
-def rabbitmq() -> Iterator[Running]:
+def rabbitmq(certificate: Certificate | None = None) -> Iterator[Running]:
     """A private node of Debian's package: own name, ports, cookie and folder, loopback only."""
     port, distribution, epmd = _free_port(), _free_port(), _free_port()
     folder = Path(tempfile.mkdtemp(prefix="rabbitmq-bench-"))
-    (folder / "rabbitmq.conf").write_text(f"listeners.tcp.1 = 127.0.0.1:{port}\n")
-    (folder / "enabled_plugins").write_text("[].\n")
+    settings = [f"listeners.tcp.1 = 127.0.0.1:{port}"]
+    tls_url = ""
+    if certificate is not None:
+        tls_port = _free_port()
+        tls_url = f"amqps://guest:guest@127.0.0.1:{tls_port}/"
+        settings += [
+            f"listeners.ssl.1 = 127.0.0.1:{tls_port}",
+            f"ssl_options.cacertfile = {certificate.chain}",
+            f"ssl_options.certfile = {certificate.chain}",
+            f"ssl_options.keyfile = {certificate.key}",
+        ]
+    (folder / "rabbitmq.conf").write_text("\n".join(settings) + "\n")
+    (folder / "enabled_plugins").write_text("[rabbitmq_consistent_hash_exchange].\n")
     environment = {
         **os.environ,
         "HOME": str(folder),
@@ -146,7 +172,8 @@ def rabbitmq() -> Iterator[Running]:
             control("set_permissions", "limited", ".*", ".*", ".*")
             control("set_topic_permissions", "limited", "amq.topic", "^bench[.]", ".*")
 
-        yield Running("RabbitMQ", version, f"amqp://guest:guest@127.0.0.1:{port}/", port, seconds, add_limited_user)
+        url = f"amqp://guest:guest@127.0.0.1:{port}/"
+        yield Running("RabbitMQ", version, url, port, seconds, add_limited_user, tls_url=tls_url)
     finally:
         subprocess.run(
             [*as_user, str(RABBITMQ_BIN / "rabbitmqctl"), "-q", "stop"],

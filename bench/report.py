@@ -109,6 +109,44 @@ def flow(figures: Record, record: Record, folder: Path) -> list[str]:
     return lines
 
 
+def shapes(figures: Record, record: Record, folder: Path) -> list[str]:
+    brokers = list(figures["versions"])
+    lines = [
+        "## Other shapes of traffic",
+        "",
+        f"{measured(record)} {figures['reps']} runs of each, brokers in turn. CPU seconds of the broker per million"
+        " messages, or of what the line counts, and how many a second.",
+        "",
+    ]
+    rows = []
+    for name, one in figures["runs"].items():
+        cells = [column(one["runs"].get(broker, []), "cpu_s_per_million") for broker in brokers]
+        rates = [column(one["runs"].get(broker, []), "rate") for broker in brokers]
+        ratio = "–"
+        if len(cells) > 1 and cells[0] and cells[1] and statistics.median(cells[0]):
+            ratio = f"{statistics.median(cells[1]) / statistics.median(cells[0]):.1f}×"
+        shown = [f"{statistics.median(rate):,.0f}" if rate else "–" for rate in rates]
+        rows.append([f"`{name}` {one['what']}", *(spread(cell) for cell in cells), ratio, *shown])
+    return lines + table(["shape", *brokers, "ratio", *(f"{broker}, 1/s" for broker in brokers)], rows)
+
+
+def floors(figures: Record, record: Record, folder: Path) -> list[str]:
+    lines = [
+        "## Floors: what a line can cost at least",
+        "",
+        f"{measured(record)} {figures['reps']} runs of each, in turn. The floor is a program that does the one thing"
+        " that cannot be left out, and nothing else; what is left is the broker's.",
+        "",
+    ]
+    rows = []
+    for one in figures["lines"]:
+        low, high = statistics.median(one["floors"]), statistics.median(one["brokers"])
+        ratio = f"{high / low:.1f}×" if low else "–"
+        title = f"`{one['name']}` {one['what']}, {one['unit']}"
+        rows.append([title, one["floor"], spread(one["floors"]), spread(one["brokers"]), f"{high - low:.2f}", ratio])
+    return lines + table(["scenario", "floor", "it takes", "Warren", "left between them", ""], rows)
+
+
 def growth(figures: Record, record: Record, folder: Path) -> list[str]:
     lines = ["## How cost grows", "", measured(record), "", "![How cost grows](growth.png)", ""]
     for axis, points in figures.items():
@@ -287,6 +325,8 @@ def pipeline(figures: Record, record: Record, folder: Path) -> list[str]:
 
 SECTIONS: dict[str, Callable[[Record, Record, Path], list[str]]] = {
     "flow": flow,
+    "shapes": shapes,
+    "floors": floors,
     "growth": growth,
     "overload": overload,
     "stalls": stalls,

@@ -13,7 +13,7 @@ import pytest
 from bench.growth import AXES, WHY, main_flow
 from bench.scenarios import SCENARIOS
 
-from bench import bulk_attacks, report, stalls
+from bench import bulk_attacks, floors, report, shapes, stalls
 from warrenmq.bench.run import BenchFailed, percentiles, run
 from warrenmq.bench.workload import Workload
 from warrenmq.client import Connection
@@ -129,6 +129,29 @@ def test_every_axis_of_growth_can_be_measured_and_says_why(broker: Broker, axis:
         assert point["at"] == value and point["rate"] > 0 and point["resident_mb"] > 1
     assert WHY[axis]
     assert left(broker) == []
+
+
+@pytest.mark.slow
+def test_every_other_shape_of_traffic_can_be_measured() -> None:
+    found = shapes.measure(None, 0.005, 1, with_rabbitmq=False)
+    assert list(found["runs"]) == list(shapes.WORKS)
+    for name, one in found["runs"].items():
+        (record,) = one["runs"]["Warren"]
+        assert record["rate"] > 0 and record["count"] > 0, name
+    assert len(report.shapes(found, {"date": "today", "cpu": "one", "cores": 1}, Path())) > len(shapes.WORKS)
+
+
+@pytest.mark.slow
+def test_floors_are_measured_beside_the_broker() -> None:
+    found = floors.measure(0.005, 1)
+    assert {(one["name"], one["unit"]) for one in found["lines"]} == {
+        *((name, "CPU s/M") for name in ("a", "a1k", "a16k", "a1m")),
+        ("c", "CPU µs"),
+        ("c", "p50, ms"),
+    }
+    assert all(one["brokers"][0] >= 0 for one in found["lines"])
+    assert [one["floors"][0] > 0 for one in found["lines"] if one["unit"] == "p50, ms"] == [True, True]
+    assert "write and sync" in "".join(report.floors(found, {"date": "today", "cpu": "one", "cores": 1}, Path()))
 
 
 def test_the_page_is_written_from_whatever_figures_there_are(tmp_path: Path) -> None:
