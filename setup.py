@@ -27,6 +27,9 @@ SOURCE = HERE / "src"
 COMPILED = ("wire", "broker", "log", "client", "journal", "cluster")
 """The packages below `warrenmq` that are compiled: what runs per message."""
 
+COMPILED_TOO = ("server.transport", "server.turns", "server.watchdog")
+"""Single modules of packages that are not: the event loop calls them for every input of every client."""
+
 PLAIN_JOURNAL = (
     *("__main__", "asking", "bodies", "export", "files", "folder", "hashes", "index", "life", "lookup"),
     *("parquet", "process", "question", "recent", "retention", "supposed", "without_pandas", "writer"),
@@ -49,7 +52,7 @@ NEAR_CALLS = [] if sys.platform == "win32" else ["-fvisibility=hidden"]
 
 def compiled_modules() -> list[str]:
     """Package openings stay plain: they hold a docstring and at most names handed on."""
-    found = []
+    found = [f"warrenmq.{name}" for name in COMPILED_TOO]
     for package in COMPILED:
         for path in sorted((SOURCE / "warrenmq" / package).rglob("*.py")):
             module = ".".join(path.relative_to(SOURCE).with_suffix("").parts)

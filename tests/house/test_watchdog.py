@@ -11,7 +11,8 @@ from tests.support import web
 from tests.support.brokers import RunningBroker
 from warrenmq.client import Connection
 from warrenmq.server import watchdog as module
-from warrenmq.server.watchdog import WAITED, WORKED, Measured, Watchdog
+from warrenmq.server.measured import Measured
+from warrenmq.server.watchdog import WAITED, WORKED, Watchdog
 from warrenmq.testing import Broker
 
 

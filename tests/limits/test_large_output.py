@@ -78,7 +78,7 @@ def test_a_backlog_of_small_messages_is_handed_over_two_megabytes_a_turn_however
             real = transport.write
 
             def write(data: bytes) -> None:
-                given[self._server.turns] += len(data)
+                given[self._turns.number] += len(data)
                 real(data)
 
             self._transport = _With(transport, transport.writelines, write)

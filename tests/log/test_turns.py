@@ -205,6 +205,23 @@ def test_the_commit_thread_posts_one_number_for_each_commit(tmp_path: Path) -> N
     assert log.close()
 
 
+def test_a_commit_that_is_held_begins_when_its_thread_is_let_go(tmp_path: Path) -> None:
+    import queue
+
+    posts: queue.Queue[int] = queue.Queue()
+    log, _ = Log.open(str(tmp_path), Files(), LogSettings())
+    committer = ThreadRunner(posts.put, "log")
+    committer.hold()
+    log.attach(Seen(), committer, ThreadRunner(posts.put, "files"))
+    put(log, b"body")
+    log.end_turn(True)
+    assert committer.tasks.empty() and log.in_flight is not None
+    committer.let_go()
+    log.done(posts.get(timeout=60))
+    assert log.synced == 1
+    assert log.close()
+
+
 def test_flush_waits_for_the_thread_and_a_late_post_does_no_harm(tmp_path: Path) -> None:
     import queue
 

@@ -110,7 +110,7 @@ class WebServer(Web):
         import uvicorn
 
         from warrenmq.http.protocol.protocol import PatientProtocol
-        from warrenmq.server.watchdog import measured
+        from warrenmq.server.measured import measured
 
         config = uvicorn.Config(
             measured(app, self._server.watchdog),

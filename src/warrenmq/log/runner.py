@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from queue import SimpleQueue
-from typing import Final
+from typing import Final, final
 
 from mypy_extensions import i64, mypyc_attr
 
@@ -52,20 +52,39 @@ class Runner:
         """No further tasks will come."""
 
 
+@final
 class ThreadRunner(Runner):
-    """One thread, one task at a time."""
+    """One thread, one task at a time. It begins when it is submitted, or, while it is held, when it is let go: whoever
+    submits from an event loop holds Python's lock to the end of its turn, and a thread that is woken before could only
+    wait for that."""
 
     def __init__(self, post: Callable[[int], object], name: str) -> None:
         self.post: Final = post
         self.tasks: Final[SimpleQueue[Task | None]] = SimpleQueue()
         self.idle: Final = threading.Lock()  # held while a task is under way
+        self.holding: bool = False
+        self.held: Task | None = None  # submitted, and not let go yet
         self.thread: Final = threading.Thread(target=self.loop, name=name, daemon=True)
         self.thread.start()
 
     def submit(self, task: Task) -> bool:
         self.idle.acquire()
-        self.tasks.put(task)
+        self.held = task
+        if not self.holding:
+            self.let_go()
         return False
+
+    def hold(self) -> None:
+        """Begin nothing until it is let go."""
+        self.holding = True
+
+    def let_go(self) -> None:
+        """Begin what was submitted, and what will be."""
+        self.holding = False
+        task = self.held
+        if task is not None:
+            self.held = None
+            self.tasks.put(task)
 
     def loop(self) -> None:
         while True:
@@ -82,6 +101,7 @@ class ThreadRunner(Runner):
                 return  # the loop is closed: nobody is left to tell
 
     def wait(self) -> None:
+        self.let_go()
         self.idle.acquire()
         self.idle.release()
 

@@ -126,7 +126,8 @@ class Tail:
             index += 1
         position = 0 if fresh else FILE_HEADER + begin - self.base
         finish = FILE_HEADER + at - self.base
-        if finish - position > SMALL_COMMIT:
+        small = finish - position <= SMALL_COMMIT
+        if not small:
             self.plain = max(self.plain, BUSY_COMMITS)
         elif self.plain > 0:
             self.plain -= 1
@@ -134,9 +135,11 @@ class Tail:
             parts.append(bytes(self.zero_ahead))
             self.zeroed = finish + self.zero_ahead
         began: i64 = time.monotonic_ns()
-        self.files.write(self.descriptor, parts, position)
-        written: i64 = time.monotonic_ns()
-        self.files.sync(self.descriptor)
+        written = began
+        if not (small and self.files.write_through(self.descriptor, parts, position)):
+            self.files.write(self.descriptor, parts, position)
+            written = time.monotonic_ns()
+            self.files.sync(self.descriptor)
         synced: i64 = time.monotonic_ns()
         commit.octets += finish - position
         commit.write_ns += written - began

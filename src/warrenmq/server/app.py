@@ -23,12 +23,10 @@ from warrenmq.broker.services.alarms import Alarms
 from warrenmq.broker.services.clock import Clock, SystemClock, VirtualClock
 from warrenmq.broker.services.notes import Notes
 from warrenmq.broker.services.randomness import Randomness
-from warrenmq.broker.services.timers import Timer
 from warrenmq.broker.start.stopping import count_not_told, tell_forgotten
-from warrenmq.log.files import Files
+from warrenmq.log.files import Files, RealDisk
 from warrenmq.log.log import Log
 from warrenmq.log.recovery import Recovered
-from warrenmq.log.runner import Runner, ThreadRunner
 from warrenmq.log.settings import LogSettings
 from warrenmq.log.transient import TransientStore
 from warrenmq.server import definitions
@@ -43,12 +41,12 @@ from warrenmq.server.memory import give_back, memory_total, resident_bytes
 from warrenmq.server.tls import TlsListener
 from warrenmq.server.tls_files import https_context, tls_context
 from warrenmq.server.transport import ClientTransport
+from warrenmq.server.turns import Turns
 from warrenmq.server.watchdog import Watchdog
 
 END = object()
 STEPS = 100  # of a long piece of work in one turn; a step takes some ten microseconds, at most a few hundred
 STEPS_SECONDS = 0.01  # and so long at the most, a garbage collection included
-TURN_BYTES = 1 << 20  # a turn ends after this much input at the latest
 TICK_BUSY = 0.025
 TICK_IDLE = 1.0
 WATCH = 1.0  # seconds between looks at memory and disk
@@ -123,7 +121,7 @@ class Server:
         self.settings = settings
         self.clock = clock or SystemClock()
         self.io_clock = io_clock or (SystemClock() if isinstance(self.clock, VirtualClock) else self.clock)
-        self._files = files or Files()
+        self._files = files or RealDisk()
         self._seed = seed
         self._make_web = web
         self.cluster = cluster
@@ -143,17 +141,12 @@ class Server:
         self.ledger: Ledger
         self.journal: Journal
         self.web: Web | None = None
-        self._turn_scheduled = False
-        self.turns = 0  # so far
-        self._turn_bytes = 0
-        self._timer: asyncio.TimerHandle | None = None
-        self._timer_due = -1
+        self.turns: Turns
         self.background: Background
         self.watchdog = Watchdog()
         self._periodic: list[Periodic] = []
         self._disk_seen = 0  # free bytes at the last look that succeeded
         self._disk_unseen = False
-        self._runners: list[Runner] = []
         self._stopped = False
 
     # -- start and stop ----------------------------------------------------------------------------------------
@@ -198,10 +191,9 @@ class Server:
         broker = Broker(log, transient, self.clock, self.io_clock, Randomness(self._seed), ServerNotes())
         self.broker = broker
         self.ledger = Ledger(broker)
-        committer = ThreadRunner(self._post, "warren-commit")
-        worker = ThreadRunner(self._post, "warren-maintain")
-        self._runners = [committer, worker]
-        log.attach(LogListener(broker), committer, worker)
+        virtual = isinstance(self.clock, VirtualClock)
+        self.turns = Turns(broker, self.loop, self.background, self.watchdog, virtual)
+        log.attach(LogListener(broker), self.turns.committer, self.turns.worker)
         if self.cluster is not None:
             self.cluster.attached(self)
         set_offers(broker, settings)
@@ -276,7 +268,7 @@ class Server:
     async def listen_for_clients(self) -> None:
         """AMQP, and AMQP over TLS. Called again after ``stop_app``, it listens where it listened before."""
         settings = self.settings
-        protocol: Any = lambda: ClientTransport(self)  # noqa: E731 (duck-typed, so it has no type asyncio would know)
+        protocol: Any = lambda: ClientTransport(self.turns, self.transports, self.settings.tls_login_from)  # noqa: E731 (duck-typed, so it has no type asyncio would know)
         sockets = listen(settings.host, settings.port, self.amqp_addresses)
         self.amqp_addresses = addresses(sockets)
         for one in sockets:
@@ -322,7 +314,7 @@ class Server:
         """Tell clients, wait a little for them, sync everything, let go of the folder."""
         if self._stopped:
             return
-        self._stopped = True
+        self._stopped = self.turns.stopped = True
         for listener in self.listeners:
             listener.close()
         self._let_go()
@@ -337,22 +329,21 @@ class Server:
         await asyncio.sleep(0)
         for work in self._periodic:
             work.cancel()
-        if self._timer is not None:
-            self._timer.cancel()
+        self.turns.stop()
         self.begin()
         tell_forgotten(self.broker)
         self.end_turn()
         self.ledger.step(LEDGER_LAST)
         self.log.flush()
         self.log.close(self.broker.log_indexes())
-        for runner in self._runners:
-            runner.stop()
+        self.turns.committer.stop()
+        self.turns.worker.stop()
         await self.journal.stop()
         self.broker.let_go()
 
     async def leave_clients(self, reason: str, seconds: float) -> None:
         """Another node leads now: clients are told to go there, and nothing of this one's memory is kept."""
-        self._stopped = True
+        self._stopped = self.turns.stopped = True
         for listener in self.listeners:
             listener.close()
         if self.web is not None:
@@ -381,91 +372,16 @@ class Server:
     # -- the turn ----------------------------------------------------------------------------------------------
 
     def begin(self) -> None:
-        """Something came in: the clock is read once a turn, and the turn will end."""
-        if not self._turn_scheduled:
-            self._turn_scheduled = True
-            self.turns += 1
-            self.watchdog.begin_turn()
-            self.broker.begin_turn()
-            self.loop.call_soon(self.end_turn)
-
-    def fed(self, size: int) -> None:
-        """Input was taken; a turn is bounded, so that nobody waits behind a flood."""
-        self._turn_bytes += size
-        if self._turn_bytes >= TURN_BYTES:
-            self.broker.end_turn()
-            self._turn_bytes = 0
+        """Something came in: a turn begins, unless one is under way."""
+        self.turns.begin()
 
     def end_turn(self) -> None:
-        self._turn_scheduled = False
-        self._turn_bytes = 0
-        try:
-            self.broker.end_turn()
-        except Exception:
-            self.background.failed("the end of a turn")
-        self._arm()
-        self.watchdog.end_turn()
-
-    def _post(self, number: int) -> None:
-        """A log thread finished a task; called on that thread."""
-        try:
-            self.loop.call_soon_threadsafe(self._task_done, number)
-        except RuntimeError:
-            pass  # the loop is closed: nobody waits any more
-
-    def _task_done(self, number: int) -> None:
-        try:
-            self.between_turns(lambda: self.log.done(number))
-            self.watchdog.lap("a finished task of the log")
-        except Exception:
-            self.background.failed("a finished task of the log")
+        self.turns.end()
 
     def between_turns(self, work: Callable[[], object]) -> None:
-        """What the log hears of finished tasks and of other nodes, it hears between turns only."""
-        if self._turn_scheduled:
-            self.broker.end_turn()
-        self.begin()
-        work()
+        self.turns.between(work)
 
-    # -- time --------------------------------------------------------------------------------------------------
-
-    def _arm(self) -> None:
-        """One loop timer for the earliest of the broker's."""
-        now = self.broker.services.io_now()
-        due = self.broker.services.io_timers.next_due()
-        if not isinstance(self.clock, VirtualClock):
-            other = self.broker.services.timers.next_due()
-            if other >= 0 and (due < 0 or other < due):
-                due = other
-        if due == self._timer_due or (self._timer_due >= 0 and (due < 0 or self._timer_due < due)):
-            return  # the timer that is armed fires first, finds nothing, and arms the next
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-        self._timer_due = due
-        if due >= 0 and not self._stopped:
-            self._timer = self.background.later(max(0.0, (due - now) / 1000), "timers", self._fire)
-
-    def _fire(self) -> None:
-        self._timer = None
-        self._timer_due = -1
-        self.begin()
-        self.broker.begin_turn()
-        for _ in range(1000):  # a bounded slice; the rest in the next turn
-            fired = self._run_timer()
-            if fired is not None:
-                self.watchdog.lap(fired)
-            turn = self.broker.services.turn
-            if fired is None or self.broker.delay.slice_full or turn.expiries_left <= 0 or turn.work_left <= 0:
-                break  # with more of what this turn has done enough of, end_turn arms the timer again
-        else:
-            self.background.later(0, "timers", self._fire)
-
-    def _run_timer(self) -> Timer | None:
-        broker = self.broker
-        if not isinstance(self.clock, VirtualClock) and broker.services.timers.run_next(broker.services.turn.now):
-            return broker.services.timers.fired
-        return broker.services.io_timers.fired if broker.services.io_timers.run_next(broker.services.io_now()) else None
+    # -- what comes again and again ----------------------------------------------------------------------------
 
     def _tick(self) -> float:
         """The log's upkeep: syncs nobody waits for, retries, compaction in small slices."""

@@ -10,42 +10,24 @@ import asyncio
 import ipaddress
 from collections import deque
 from collections.abc import Iterable
-from typing import Any, Protocol
+from typing import Any, Final
 
-from warrenmq.broker.broker import Broker
+from mypy_extensions import i64, mypyc_attr
+
 from warrenmq.broker.channel.body_frames import BodyFrames
 from warrenmq.broker.channel.sink import Sink
 from warrenmq.broker.connection.connection import Connection
-from warrenmq.server.background import Background
 from warrenmq.server.certificates import user_of
-from warrenmq.server.config import Settings
 from warrenmq.server.tls_session import session_of
-from warrenmq.server.watchdog import Watchdog
+from warrenmq.server.turns import Turns
 
-HIGH_WATER = 1 << 20  # bytes of output the transport buffers before deliveries to this client stop
-LOW_WATER = 1 << 18
-GIVEN = 4 << 20  # bytes of large output handed to the loop before it has been round ...
-AT_ONCE = 16  # ... so many parts at a time: a part is a frame at the most
-CUT = 1 << 20  # or so many bytes of a long body: that is cut into frames when it goes
-PASS = 2 << 20  # bytes of small output a turn, about what may come in: many small messages are long work
-LINGER = 3.0  # seconds that a closed connection has to take what was written to it
-
-
-class Host(Protocol):
-    """The server as its clients' sockets know it: the turn, and who else is there."""
-
-    broker: Broker
-    settings: Settings
-    background: Background
-    watchdog: Watchdog
-    transports: set[ClientTransport]
-    turns: int
-
-    def begin(self) -> None:
-        """Something came in: a turn begins, unless one is under way."""
-
-    def fed(self, size: int) -> None:
-        """So many octets of input were taken."""
+HIGH_WATER: Final = 1 << 20  # bytes of output the transport buffers before deliveries to this client stop
+LOW_WATER: Final = 1 << 18
+GIVEN: Final = 4 << 20  # bytes of large output handed to the loop before it has been round ...
+AT_ONCE: Final = 16  # ... so many parts at a time: a part is a frame at the most
+CUT: Final = 1 << 20  # or so many bytes of a long body: that is cut into frames when it goes
+PASS: Final = 2 << 20  # bytes of small output a turn, about what may come in: many small messages are long work
+LINGER: Final = 3.0  # seconds that a closed connection has to take what was written to it
 
 
 class Nowhere:
@@ -70,18 +52,21 @@ class Nowhere:
 NOWHERE = Nowhere()
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class ClientTransport(Sink):
     """One client's socket: a duck-typed asyncio protocol (a compiled base cannot be combined with asyncio.Protocol)."""
 
-    def __init__(self, server: Host) -> None:
-        self._server = server
+    def __init__(self, turns: Turns, open: set[ClientTransport], login_from: str) -> None:
+        self._turns: Final = turns
+        self._login_from: Final = login_from  # what of a client's certificate says who it is
+        self._open: Final = open  # the sockets of all clients, this one among them while it is there
         self._transport: Any = None
         self._connection: Connection | None = None
         self._waiting: deque[bytes | BodyFrames] = deque()  # output that the loop has not got yet
         self._full = False  # the loop has enough for now
-        self._given = 0  # bytes handed to the loop since it was last free
-        self._passed = 0  # bytes of small output in this turn ...
-        self._turn = -1  # ... which is the server's so many-th
+        self._given: i64 = 0  # bytes handed to the loop since it was last free
+        self._passed: i64 = 0  # bytes of small output in this turn ...
+        self._turn: i64 = -1  # ... which is the so many-th
         self._closing = False  # the connection ends when the loop has got all of it
 
     # -- asyncio calls these -----------------------------------------------------------------------------------
@@ -91,36 +76,36 @@ class ClientTransport(Sink):
         transport.set_write_buffer_limits(HIGH_WATER, LOW_WATER)
         peer = transport.get_extra_info("peername") or ("", 0)
         local = transport.get_extra_info("sockname") or ("", 0)
-        self._server.begin()
-        connection = self._server.broker.connect(self, str(peer[0]), int(peer[1]), str(local[0]), int(local[1]))
+        self._turns.begin()
+        connection = self._turns.broker.connect(self, str(peer[0]), int(peer[1]), str(local[0]), int(local[1]))
         connection.peer.is_loopback = _is_loopback(str(peer[0]))
         tls = transport.get_extra_info("ssl_object")
         if tls is not None:
             connection.peer.session = session_of(tls)
-            connection.peer.tls_name = user_of(tls.getpeercert(), self._server.settings.tls_login_from)
+            connection.peer.tls_name = user_of(tls.getpeercert(), self._login_from)
         self._connection = connection
-        self._server.transports.add(self)
+        self._open.add(self)
 
     def data_received(self, data: bytes) -> None:
-        server = self._server
-        server.begin()
+        turns = self._turns
+        turns.begin()
         assert self._connection is not None
         self._connection.feed(data)
-        server.fed(len(data))
-        server.watchdog.lap(self)
+        turns.fed(len(data))
+        turns.watchdog.lap(self)
 
     def eof_received(self) -> bool:
         return False
 
     def connection_lost(self, error: Exception | None) -> None:
-        self._server.transports.discard(self)
+        self._open.discard(self)
         self._waiting.clear()
         self._transport = NOWHERE
         if self._connection is not None:
-            self._server.begin()
+            self._turns.begin()
             self._connection.lost("the client went away" if error is None else str(error))
-            self._server.fed(0)
-            self._server.watchdog.lap(self._connection.name + " ended")
+            self._turns.fed(0)
+            self._turns.watchdog.lap(self._connection.name + " ended")
             self._connection = None  # they hold each other
 
     def pause_writing(self) -> None:
@@ -142,14 +127,14 @@ class ClientTransport(Sink):
             self._waiting.append(data)
         else:
             self._transport.write(data)
-            if self._turn != self._server.turns:
-                self._turn = self._server.turns
+            if self._turn != self._turns.number:
+                self._turn = self._turns.number
                 self._passed = 0
             self._passed += len(data)
             if self._passed >= PASS and not self._full and self._connection is not None:
                 self._passed = 0
                 self._connection.pause_writing()  # others come in between, however fast this client reads
-                self._server.background.later(0, "output", self._free)
+                self._turns.background.later(0, "output", self._free)
 
     def write_all(self, parts: list[bytes]) -> None:
         if self._waiting or self._full or self._given >= GIVEN:
@@ -158,13 +143,13 @@ class ClientTransport(Sink):
             self._given += sum(map(len, parts))
             self._transport.writelines(parts)
             if self._given >= GIVEN:
-                self._server.background.later(0, "output", self._free)
+                self._turns.background.later(0, "output", self._free)
 
     def write_body(self, frames: BodyFrames) -> None:
         idle = not self._waiting and not self._full and self._given < GIVEN
         self._keep([frames])
         if idle:
-            self._server.background.later(0, "output", self._free)
+            self._turns.background.later(0, "output", self._free)
 
     def _keep(self, parts: Iterable[bytes | BodyFrames]) -> None:
         if not self._waiting and self._connection is not None:
@@ -186,14 +171,14 @@ class ClientTransport(Sink):
             self._given += sum(map(len, parts))
             self._transport.writelines(parts)
         if self._given >= GIVEN:
-            self._server.background.later(0, "output", self._free)
+            self._turns.background.later(0, "output", self._free)
         elif self._closing:
             if not waiting:
                 self._transport.close()
         elif not waiting and not self._full and self._connection is not None and not self._connection.output.writable:
-            self._server.begin()
+            self._turns.begin()
             self._connection.resume_writing()
-            self._server.fed(0)
+            self._turns.fed(0)
 
     def _next(self) -> list[bytes]:
         """What of the output the loop gets next; something waits."""
@@ -225,7 +210,7 @@ class ClientTransport(Sink):
         else:
             self._transport.close()
         if unread:  # a client that does not read would keep its socket for ever
-            self._server.background.later(LINGER, "ending a connection that does not read", self._transport.abort)
+            self._turns.background.later(LINGER, "ending a connection that does not read", self._transport.abort)
 
     def pause_reading(self) -> None:
         if not self._closing and not self._transport.is_closing():

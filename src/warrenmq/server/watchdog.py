@@ -10,8 +10,7 @@ passes short; whoever has much to do does it in slices.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Coroutine, Generator, Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
 
 from warrenmq.server.logging import events
 
@@ -130,41 +129,3 @@ class Watchdog:
             of_it_seconds=round(of_it, 3),
             pieces=self._pieces,
         )
-
-
-class Measured:
-    """An awaitable around a coroutine that measures each stretch in which it does not give way."""
-
-    def __init__(self, watchdog: Watchdog, ran: str, coroutine: Coroutine[Any, Any, None]) -> None:
-        self._watchdog = watchdog
-        self._ran = ran
-        self._coroutine = coroutine
-
-    def __await__(self) -> Generator[Any, Any, None]:
-        watchdog, coroutine = self._watchdog, self._coroutine
-        value: Any = None
-        thrown: BaseException | None = None
-        while True:
-            watchdog.enter()
-            try:
-                wanted = coroutine.send(value) if thrown is None else coroutine.throw(thrown)
-            except StopIteration:
-                return
-            finally:
-                watchdog.lap(self._ran)
-                watchdog.leave()
-            value = thrown = None
-            try:
-                value = yield wanted
-            except BaseException as error:
-                thrown = error
-
-
-def measured(app: Any, watchdog: Watchdog) -> Any:
-    """An ASGI application whose requests are watched."""
-
-    async def watched(scope: Any, receive: Any, send: Any) -> None:
-        ran = f"HTTP {scope.get('method', '')} {scope.get('path', '')}"
-        await Measured(watchdog, ran, app(scope, receive, send))
-
-    return watched
