@@ -37,10 +37,25 @@ def clockless(chance: random.Random, vhost: str, count: int) -> tuple[dict[str, 
     for policy in one["policies"]:
         if policy["definition"].get("message-ttl"):
             policy["definition"]["message-ttl"] = FAR
+    # what lives no time stays in a quorum queue of RabbitMQ until its next command, so a clock decides what drops it
+    lasting = any(each["arguments"].get("x-queue-type") == "quorum" for each in one["queues"]) and chance.random() < 0.5
+    for each in one["queues"]:
+        if each["arguments"].get("x-queue-type") == "quorum" and not lasting:
+            each["arguments"] = {name: value for name, value in each["arguments"].items() if "max-length" not in name}
+    for policy in one["policies"]:
+        if not lasting and any(each["arguments"].get("x-queue-type") == "quorum" for each in one["queues"]):
+            policy["definition"].pop("max-length", None)
+            policy["definition"].setdefault("message-ttl", FAR)
+    if lasting:
+        for given in (
+            *(each["arguments"] for each in one["queues"]),
+            *(each["definition"] for each in one["policies"]),
+        ):
+            given.update({name: FAR for name in given if name.endswith("message-ttl")})
     sent = traffic(chance, one, vhost, 0, count)
     for each in sent:
         each.at = START
-        if each.expiration in ("4", "30"):
+        if each.expiration in ("4", "30") or (lasting and each.expiration == "0"):
             each.expiration = str(FAR)
     return one, sent
 
